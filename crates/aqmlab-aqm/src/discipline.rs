@@ -1,0 +1,180 @@
+//! The interface that every queue discipline implements, and what it is
+//! given to work with.
+
+use aqmlab_core::{Bytes, Packet, Params, Rate, Result, Span, Stream, Time};
+
+/// A queue discipline: packets in, packets out, and every packet accounted
+/// for. Time is an argument, randomness a stream; nothing else gets in.
+///
+/// The caller promises:
+/// - times never go backwards;
+/// - `dequeue` is called once at the end of every transmission, *also when
+///   the queue is empty* (RED takes the start of an idle period from that,
+///   CoDel leaves its dropping state), and once after an `enqueue` on an idle
+///   link;
+/// - at one moment the order is: end of transmission, wake-up, arrival.
+pub trait QueueDiscipline<P: Packet>: Send {
+    /// Takes a packet in, or hands it (or another) to [`Context::drop`].
+    /// The packet's arrival time is set already.
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>);
+
+    /// Gives the next packet to be sent.
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P>;
+
+    /// When [`on_wakeup`](Self::on_wakeup) wants to be called next: the timer
+    /// of PIE, DualPI2, Adaptive RED.
+    fn next_wakeup(&self) -> Option<Time> {
+        None
+    }
+
+    /// The timer ran out.
+    fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {}
+
+    /// What is in the queue now. Cheap: it is asked for at every packet.
+    fn backlog(&self) -> Backlog;
+
+    /// Names the state that the discipline wants to show, with its present
+    /// values, always in the same order; `series` records it.
+    fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
+
+    /// At the end of a run: what a reader of the results has to know, such
+    /// as that the discipline never acted.
+    fn notes(&self) -> Vec<Note> {
+        Vec::new()
+    }
+}
+
+/// What is in a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: u64,
+    /// Their sizes on the wire.
+    pub bytes: u64,
+}
+
+/// Why a packet was dropped, or marked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum DropReason {
+    /// The buffer was full.
+    Overlimit,
+    /// The memory limit was reached (RFC 8290, section 4.1.3).
+    Overmemory,
+    /// The flow's own queue was full.
+    FlowLimit,
+    /// RED's random decision between its thresholds.
+    RedEarly,
+    /// RED's average was above its upper threshold.
+    RedForced,
+    /// CoDel's control law.
+    Codel,
+    /// PIE's random decision.
+    Pie,
+}
+
+impl DropReason {
+    /// All reasons, in the order of their numbers.
+    pub const ALL: [DropReason; 7] = [
+        DropReason::Overlimit,
+        DropReason::Overmemory,
+        DropReason::FlowLimit,
+        DropReason::RedEarly,
+        DropReason::RedForced,
+        DropReason::Codel,
+        DropReason::Pie,
+    ];
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// The name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            DropReason::Overlimit => "overlimit",
+            DropReason::Overmemory => "overmemory",
+            DropReason::FlowLimit => "flow_limit",
+            DropReason::RedEarly => "red_early",
+            DropReason::RedForced => "red_forced",
+            DropReason::Codel => "codel",
+            DropReason::Pie => "pie",
+        }
+    }
+    /// Whether it is the discipline's signal to the senders, and not the end
+    /// of a buffer.
+    pub fn is_signal(self) -> bool {
+        !matches!(self, DropReason::Overlimit | DropReason::Overmemory | DropReason::FlowLimit)
+    }
+}
+
+/// A sentence about a run that a reader of its results has to know.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// A short name that stays the same: `pie-no-rate-sample`.
+    pub id: &'static str,
+    /// The sentence.
+    pub text: String,
+}
+
+/// What a discipline is given with each call.
+pub struct Context<'a, P> {
+    /// The time.
+    pub now: Time,
+    /// The discipline's own random stream.
+    pub random: &'a mut Stream,
+    /// Where drops and marks go.
+    pub(crate) sink: &'a mut Sink<P>,
+}
+
+/// Takes back dropped packets and is told of marks; it belongs to
+/// [`Queue`](crate::Queue).
+pub(crate) struct Sink<P> {
+    pub(crate) dropped: Vec<(P, DropReason)>,
+    pub(crate) marked: [u64; DropReason::COUNT],
+}
+
+impl<P: Packet> Context<'_, P> {
+    /// Gives up a packet, be it the arriving one or one from the queue.
+    #[inline]
+    pub fn drop(&mut self, packet: P, reason: DropReason) {
+        self.sink.dropped.push((packet, reason));
+    }
+
+    /// Sets CE on a packet that stays in the queue or is about to leave it.
+    #[inline]
+    pub fn mark(&mut self, packet: &mut P, reason: DropReason) {
+        packet.mark();
+        self.sink.marked[reason as usize] += 1;
+    }
+}
+
+/// The surroundings of a queue: what a discipline may take its defaults from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkEnv {
+    /// The rate of the link behind the queue (of its start, if it changes).
+    pub rate: Rate,
+    /// The longest round-trip time, without queues, of the flows over it.
+    pub base_rtt: Span,
+    /// The largest packet on the link layer: the kernel's `psched_mtu`,
+    /// 1500 bytes and an Ethernet header.
+    pub mtu: Bytes,
+}
+
+/// The configuration of a discipline: its parameters, which are also its
+/// factory. One `impl` and one line in the registry add a discipline.
+pub trait Discipline: Params {
+    /// The name in scenario files.
+    const NAME: &'static str;
+    /// One line for `aqmlab list`.
+    const SUMMARY: &'static str;
+
+    /// Checks what single ranges cannot say (th_min < th_max).
+    ///
+    /// # Errors
+    /// If the parameters contradict each other.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Makes the state machine.
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>>;
+}

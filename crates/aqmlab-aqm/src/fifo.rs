@@ -1,0 +1,51 @@
+//! First in, first out: the storage under most disciplines.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::Packet;
+
+use crate::discipline::Backlog;
+
+/// Packets in order of arrival, with their bytes counted.
+#[derive(Debug)]
+pub struct Fifo<P> {
+    packets: VecDeque<P>,
+    bytes: u64,
+}
+
+impl<P> Default for Fifo<P> {
+    fn default() -> Self {
+        Fifo { packets: VecDeque::new(), bytes: 0 }
+    }
+}
+
+impl<P: Packet> Fifo<P> {
+    /// Adds a packet at the tail.
+    #[inline]
+    pub fn push(&mut self, packet: P) {
+        self.bytes += u64::from(packet.size());
+        self.packets.push_back(packet);
+    }
+    /// Takes the packet at the head.
+    #[inline]
+    pub fn pop(&mut self) -> Option<P> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= u64::from(packet.size());
+        Some(packet)
+    }
+    /// The packet at the head.
+    #[inline]
+    pub fn head(&self) -> Option<&P> {
+        self.packets.front()
+    }
+    /// Whether it is empty.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+    /// Packets and bytes.
+    #[inline]
+    pub fn backlog(&self) -> Backlog {
+        Backlog { packets: self.packets.len() as u64, bytes: self.bytes }
+    }
+}

@@ -1,0 +1,15 @@
+//! Queue disciplines: pure state machines, one file each.
+//!
+//! A discipline gets packets and the time and accounts for every packet
+//! ([`discipline`]); [`queue::Queue`] owns one, keeps the counts and checks
+//! that nothing is lost; [`registry`] is the list of all of them.
+
+pub mod discipline;
+pub mod droptail;
+pub mod fifo;
+pub mod queue;
+pub mod registry;
+
+pub use discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
+pub use queue::{Counts, Queue};
+pub use registry::QueueConfig;

@@ -1,0 +1,158 @@
+//! A discipline with its counts: the base code that checks conservation, so
+//! that no discipline has to.
+
+use aqmlab_core::{Packet, Stream, Time};
+
+use crate::discipline::{Backlog, Context, DropReason, Note, QueueDiscipline, Sink};
+
+/// What has happened to the packets of a queue so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packets offered to the queue.
+    pub arrived: u64,
+    /// Their bytes.
+    pub arrived_bytes: u64,
+    /// Packets that left it for the link.
+    pub delivered: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Packets dropped, by reason.
+    pub dropped: [u64; DropReason::COUNT],
+    /// Bytes dropped, for whatever reason.
+    pub dropped_bytes: u64,
+    /// Packets marked, by reason.
+    pub marked: [u64; DropReason::COUNT],
+}
+
+impl Counts {
+    /// Packets dropped for whatever reason.
+    pub fn dropped_total(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+    /// Packets marked for whatever reason.
+    pub fn marked_total(&self) -> u64 {
+        self.marked.iter().sum()
+    }
+}
+
+/// A queue discipline, its random stream and its counts.
+///
+/// After every call the owner takes the dropped packets back with
+/// [`Queue::take_dropped`].
+pub struct Queue<P> {
+    discipline: Box<dyn QueueDiscipline<P>>,
+    random: Stream,
+    sink: Sink<P>,
+    arrived: u64,
+    arrived_bytes: u64,
+    delivered: u64,
+    delivered_bytes: u64,
+    dropped: [u64; DropReason::COUNT],
+    dropped_bytes: u64,
+}
+
+impl<P: Packet> Queue<P> {
+    /// A queue that draws from `random`.
+    pub fn new(discipline: Box<dyn QueueDiscipline<P>>, random: Stream) -> Self {
+        Queue {
+            discipline,
+            random,
+            sink: Sink { dropped: Vec::new(), marked: [0; DropReason::COUNT] },
+            arrived: 0,
+            arrived_bytes: 0,
+            delivered: 0,
+            delivered_bytes: 0,
+            dropped: [0; DropReason::COUNT],
+            dropped_bytes: 0,
+        }
+    }
+
+    /// A packet arrives.
+    #[inline]
+    pub fn enqueue(&mut self, mut packet: P, now: Time) {
+        packet.set_arrival(now);
+        self.arrived += 1;
+        self.arrived_bytes += u64::from(packet.size());
+        let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
+        self.discipline.enqueue(packet, &mut cx);
+    }
+
+    /// The link is free: the next packet to send.
+    #[inline]
+    pub fn dequeue(&mut self, now: Time) -> Option<P> {
+        let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
+        let packet = self.discipline.dequeue(&mut cx)?;
+        self.delivered += 1;
+        self.delivered_bytes += u64::from(packet.size());
+        Some(packet)
+    }
+
+    /// When the discipline wants to be woken.
+    #[inline]
+    pub fn next_wakeup(&self) -> Option<Time> {
+        self.discipline.next_wakeup()
+    }
+
+    /// The discipline's timer ran out.
+    pub fn on_wakeup(&mut self, now: Time) {
+        let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
+        self.discipline.on_wakeup(&mut cx);
+    }
+
+    /// Hands the packets dropped since the last call to `each`, in order.
+    #[inline]
+    pub fn take_dropped(&mut self, mut each: impl FnMut(P, DropReason)) {
+        if self.sink.dropped.is_empty() {
+            return;
+        }
+        for (packet, reason) in self.sink.dropped.drain(..) {
+            self.dropped[reason as usize] += 1;
+            self.dropped_bytes += u64::from(packet.size());
+            each(packet, reason);
+        }
+    }
+
+    /// What is in the queue now.
+    #[inline]
+    pub fn backlog(&self) -> Backlog {
+        self.discipline.backlog()
+    }
+
+    /// The counts so far.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            arrived: self.arrived,
+            arrived_bytes: self.arrived_bytes,
+            delivered: self.delivered,
+            delivered_bytes: self.delivered_bytes,
+            dropped: self.dropped,
+            dropped_bytes: self.dropped_bytes,
+            marked: self.sink.marked,
+        }
+    }
+
+    /// See [`QueueDiscipline::observe`].
+    pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        self.discipline.observe(see);
+    }
+
+    /// See [`QueueDiscipline::notes`].
+    pub fn notes(&self) -> Vec<Note> {
+        self.discipline.notes()
+    }
+
+    /// Checks that arrived = delivered + dropped + queued, in packets and in
+    /// bytes. Also in release builds: a queue that loses packets without
+    /// saying so makes every result worthless.
+    ///
+    /// # Panics
+    /// If it is not so: that is a bug of the discipline.
+    pub fn assert_conservation(&self, name: &str) {
+        let Backlog { packets, bytes } = self.backlog();
+        let counts = self.counts();
+        let accounted = counts.delivered + counts.dropped_total() + packets;
+        assert_eq!(counts.arrived, accounted, "{name}: packets not conserved: {counts:?}");
+        let accounted = counts.delivered_bytes + counts.dropped_bytes + bytes;
+        assert_eq!(counts.arrived_bytes, accounted, "{name}: bytes not conserved: {counts:?}");
+    }
+}

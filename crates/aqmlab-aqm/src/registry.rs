@@ -1,0 +1,176 @@
+//! The list of all queue disciplines, and how a scenario names them.
+
+use aqmlab_core::{Error, Packet, ParamSpec, Params, Result, Table, Value};
+
+use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
+
+/// A named set of parameters of a discipline: data, not code.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// The name, used like a discipline's.
+    pub name: &'static str,
+    /// The discipline it sets.
+    pub discipline: &'static str,
+    /// Keys and values in text form.
+    pub settings: &'static [(&'static str, &'static str)],
+    /// One line for `aqmlab list`.
+    pub summary: &'static str,
+    /// Where the values come from.
+    pub source: &'static str,
+}
+
+/// What is known of a discipline without building it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The name in scenario files.
+    pub name: &'static str,
+    /// One line that says what it is.
+    pub summary: &'static str,
+    /// Its parameters.
+    pub params: Vec<ParamSpec>,
+}
+
+macro_rules! disciplines {
+    ($($Variant:ident($Params:ty)),+ $(,)?) => {
+        /// A discipline with its parameters, ready to be built.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum QueueConfig {
+            $(
+                #[allow(missing_docs)]
+                $Variant($Params),
+            )+
+        }
+
+        /// All disciplines.
+        pub fn entries() -> Vec<Entry> {
+            vec![$(Entry {
+                name: <$Params>::NAME,
+                summary: <$Params>::SUMMARY,
+                params: <$Params>::specs(),
+            }),+]
+        }
+
+        impl QueueConfig {
+            /// The discipline of this name with its default parameters.
+            fn default_of(name: &str) -> Option<QueueConfig> {
+                $( if name == <$Params>::NAME {
+                    return Some(QueueConfig::$Variant(<$Params>::default()));
+                } )+
+                None
+            }
+            fn set(&mut self, key: &str, value: &Value) -> Result<()> {
+                match self { $( QueueConfig::$Variant(params) => params.set(key, value), )+ }
+            }
+            fn check(&self) -> Result<()> {
+                match self { $( QueueConfig::$Variant(params) => params.check(), )+ }
+            }
+            /// The discipline's name.
+            pub fn name(&self) -> &'static str {
+                match self { $( QueueConfig::$Variant(_) => <$Params>::NAME, )+ }
+            }
+            /// Its parameters in text form.
+            pub fn settings(&self) -> Vec<(&'static str, String)> {
+                match self { $( QueueConfig::$Variant(params) => params.entries(), )+ }
+            }
+            /// Makes the state machine.
+            pub fn build<P: Packet + Send + 'static>(
+                &self,
+                env: &LinkEnv,
+            ) -> Box<dyn QueueDiscipline<P>> {
+                match self { $( QueueConfig::$Variant(params) => params.build(env), )+ }
+            }
+        }
+    };
+}
+
+// One line a discipline.
+disciplines! {
+    DropTail(crate::droptail::DropTailParams),
+}
+
+/// All presets.
+pub const PRESETS: &[Preset] = &[];
+
+impl QueueConfig {
+    /// Reads what stands under `queue` in a scenario: a name, or a table
+    /// with `discipline` and parameters. The name may be a preset's.
+    ///
+    /// # Errors
+    /// For unknown names and keys, and values that are not allowed.
+    pub fn read(value: &Value) -> Result<QueueConfig> {
+        let empty = Table::new();
+        let (name, table) = match value {
+            Value::Text(name) => (name.as_str(), &empty),
+            Value::Table(table) => match table.get("discipline") {
+                Some(name) => (name.as_text().map_err(|error| error.at("discipline"))?, table),
+                None => {
+                    let hint = "discipline = \"codel\"";
+                    return Err(Error::new("the key `discipline` is missing").hint(hint));
+                }
+            },
+            other => {
+                let allowed = "the name of a queue discipline, or a table with `discipline`";
+                return Err(Error::not_allowed(other, allowed));
+            }
+        };
+        let mut config = Self::named(name)?;
+        for (key, value) in table.iter().filter(|(key, _)| *key != "discipline") {
+            config.set(key, value)?;
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The discipline or preset of this name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn named(name: &str) -> Result<QueueConfig> {
+        if let Some(config) = Self::default_of(name) {
+            return Ok(config);
+        }
+        let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) else {
+            let entries = entries();
+            let names: Vec<&str> = entries
+                .iter()
+                .map(|entry| entry.name)
+                .chain(PRESETS.iter().map(|preset| preset.name))
+                .collect();
+            return Err(Error::unknown("queue discipline", name, names));
+        };
+        let mut config =
+            Self::default_of(preset.discipline).expect("a preset names a registered discipline");
+        for (key, text) in preset.settings {
+            config.set(key, &Value::from(*text)).expect("a preset's settings are valid");
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_valid() {
+        for preset in PRESETS {
+            QueueConfig::named(preset.name).unwrap().check().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_queue_is_a_name_or_a_table() {
+        let by_name = QueueConfig::read(&"droptail".into()).unwrap();
+        let mut table = Table::new();
+        table.insert("discipline", "droptail".into());
+        assert_eq!(QueueConfig::read(&Value::Table(table.clone())).unwrap(), by_name);
+        table.insert("limit", "20p".into());
+        assert_ne!(QueueConfig::read(&Value::Table(table)).unwrap(), by_name);
+    }
+
+    #[test]
+    fn an_unknown_discipline_comes_with_the_nearest() {
+        let error = QueueConfig::read(&"droptial".into()).unwrap_err();
+        assert!(error.to_string().contains("did you mean `droptail`?"), "{error}");
+    }
+}

@@ -1,0 +1,115 @@
+//! The one error type: what a user can cause, said so that it can be mended.
+
+use std::fmt;
+
+/// Shorthand for a result with the project's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Something in the input is not right: where, what was given, what is
+/// allowed, and - where there is a good guess - what was probably meant.
+///
+/// Bugs are not errors: they panic.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Error {
+    /// The file, or what stands for it (`--set`, `<text>`).
+    pub file: Option<String>,
+    /// The dotted path of the key: `links.bottleneck.queue.target`.
+    pub key: String,
+    /// The text given, as it was written.
+    pub given: Option<String>,
+    /// What is wrong, or what is allowed there.
+    pub problem: String,
+    /// What to do next: the nearest right name, the unit that is missing.
+    pub hint: Option<String>,
+}
+
+impl Error {
+    /// An error without a place yet.
+    pub fn new(problem: impl Into<String>) -> Self {
+        Error { problem: problem.into(), ..Error::default() }
+    }
+    /// A value that is not what its key takes.
+    pub fn not_allowed(given: impl fmt::Display, allowed: impl fmt::Display) -> Self {
+        Error::new(format!("expected {allowed}")).given(given)
+    }
+    /// A name that is not one of `known`; the nearest becomes the hint.
+    pub fn unknown<'a>(
+        what: &str,
+        given: &str,
+        known: impl IntoIterator<Item = &'a str> + Clone,
+    ) -> Self {
+        let names: Vec<&str> = known.clone().into_iter().collect();
+        let mut error =
+            Error::new(format!("unknown {what}; known: {}", names.join(", "))).given(given);
+        error.hint =
+            crate::suggest::nearest(given, known).map(|name| format!("did you mean `{name}`?"));
+        error
+    }
+    /// Adds what was given.
+    pub fn given(mut self, given: impl fmt::Display) -> Self {
+        self.given = Some(given.to_string());
+        self
+    }
+    /// Adds a hint.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+    /// Puts `key` in front of the path: called on the way out of a table.
+    pub fn at(mut self, key: impl fmt::Display) -> Self {
+        self.key = match self.key.is_empty() {
+            true => key.to_string(),
+            false => format!("{key}.{}", self.key),
+        };
+        self
+    }
+    /// Names the file, unless one is named already.
+    pub fn in_file(mut self, file: &str) -> Self {
+        self.file.get_or_insert_with(|| file.to_string());
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{file}: ")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        if let Some(given) = &self.given {
+            write!(f, "`{given}`: ")?;
+        }
+        f.write_str(&self.problem)?;
+        match &self.hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_says_where_what_and_what_is_allowed() {
+        let error = Error::not_allowed("5", "a time such as 5ms")
+            .at("target")
+            .at("links.bottleneck.queue")
+            .in_file("a.toml");
+        assert_eq!(
+            error.to_string(),
+            "a.toml: links.bottleneck.queue.target: `5`: expected a time such as 5ms"
+        );
+    }
+
+    #[test]
+    fn an_unknown_name_comes_with_the_nearest() {
+        let error = Error::unknown("queue discipline", "coddel", ["red", "codel"]);
+        assert!(error.to_string().contains("did you mean `codel`?"), "{error}");
+    }
+}

@@ -1,0 +1,22 @@
+//! What every room of aqmlab speaks: units, parameters, random streams,
+//! packets and errors.
+//!
+//! Nothing here (nor in `aqmlab-aqm`, `-tcp`, `-sim`) reads a clock, the
+//! environment, a file or the operating system's randomness.
+
+pub mod error;
+pub mod packet;
+pub mod params;
+pub mod quantity;
+pub mod random;
+pub mod suggest;
+pub mod time;
+pub mod value;
+
+pub use error::{Error, Result};
+pub use packet::{Ecn, Packet};
+pub use params::{ParamSpec, ParamType, Params};
+pub use quantity::{Bytes, Limit, Rate};
+pub use random::Stream;
+pub use time::{Span, Time};
+pub use value::{Table, Value};

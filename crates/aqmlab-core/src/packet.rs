@@ -1,0 +1,53 @@
+//! What a queue discipline needs to know of a packet.
+
+use crate::time::Time;
+
+/// The ECN codepoint of the IP header (RFC 3168, section 5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum Ecn {
+    /// The sender does not understand ECN: signals must be drops.
+    #[default]
+    NotEct = 0,
+    /// ECT(1): ECN-capable, and L4S since RFC 9331.
+    Ect1 = 1,
+    /// ECT(0): ECN-capable, classic.
+    Ect0 = 2,
+    /// Congestion experienced: marked by a queue on the way.
+    Ce = 3,
+}
+
+impl Ecn {
+    /// Whether a queue may mark instead of drop.
+    #[inline]
+    pub fn is_capable(self) -> bool {
+        self != Ecn::NotEct
+    }
+    /// The codepoint with these two bits.
+    pub fn from_bits(bits: u8) -> Ecn {
+        match bits & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+}
+
+/// A packet as a queue sees it: a small value in the simulator, a buffer
+/// handle in the emulator, a row of a trace in a conformance test.
+pub trait Packet {
+    /// Its size on the wire in bytes: the only size there is.
+    fn size(&self) -> u32;
+    /// A hash of what makes a flow (RFC 8290, section 4.1.1: the 5-tuple).
+    /// Queues choose buckets by it; replayed vectors put the flow number in.
+    fn flow_hash(&self) -> u32;
+    /// Its ECN codepoint.
+    fn ecn(&self) -> Ecn;
+    /// Sets the codepoint to CE.
+    fn mark(&mut self);
+    /// When it came to this queue.
+    fn arrival(&self) -> Time;
+    /// Notes when it came to this queue (called once, before `enqueue`).
+    fn set_arrival(&mut self, now: Time);
+}

@@ -1,0 +1,575 @@
+//! Parameters, declared once: name, type, default, range, meaning, source.
+//!
+//! From one declaration with [`params!`](crate::params!) come the Rust
+//! struct, the keys of scenario files, the Python keywords, `--set`, sweep
+//! axes, the reference page and the error messages.
+//!
+//! ```
+//! use aqmlab_core::{params, Params, Span, Table};
+//!
+//! params! {
+//!     /// An example.
+//!     pub struct Example {
+//!         /// The sojourn time to keep.
+//!         target: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(10),
+//!             source "RFC 8289, section 4.2";
+//!     }
+//! }
+//!
+//! let mut table = Table::new();
+//! table.insert("target", "7ms".into());
+//! assert_eq!(Example::from_table(&table).unwrap().target, Span::from_millis(7));
+//! table.insert("traget", "7ms".into());
+//! assert!(Example::from_table(&table).is_err());
+//! ```
+
+use crate::error::{Error, Result};
+use crate::quantity::{Bytes, Limit, Rate};
+use crate::time::Span;
+use crate::value::{Table, Value};
+
+/// The declaration of one parameter, for documentation and messages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParamSpec {
+    /// The key.
+    pub name: &'static str,
+    /// What kind of value it takes: `time`, `rate`, `probability`, ...
+    pub kind: &'static str,
+    /// The default in text form.
+    pub default: String,
+    /// The least and the largest value in text form, where there are such.
+    pub range: Option<(String, String)>,
+    /// The names it takes, if it takes names.
+    pub choices: &'static [&'static str],
+    /// One line that says what it means.
+    pub meaning: &'static str,
+    /// Where it comes from: an RFC section, a table of a paper.
+    pub source: &'static str,
+}
+
+/// A struct of parameters. Implemented by [`params!`](crate::params!).
+pub trait Params: Default + Clone {
+    /// The declarations, in order.
+    fn specs() -> Vec<ParamSpec>;
+    /// Sets one parameter.
+    ///
+    /// # Errors
+    /// If the key is not known, or the value is not of its kind or range.
+    fn set(&mut self, key: &str, value: &Value) -> Result<()>;
+    /// All parameters with their values in text form, in order.
+    fn entries(&self) -> Vec<(&'static str, String)>;
+
+    /// The defaults, changed by what stands in `table`.
+    ///
+    /// # Errors
+    /// As [`Params::set`].
+    fn from_table(table: &Table) -> Result<Self> {
+        let mut params = Self::default();
+        params.update(table)?;
+        Ok(params)
+    }
+    /// Changes what stands in `table`.
+    ///
+    /// # Errors
+    /// As [`Params::set`].
+    fn update(&mut self, table: &Table) -> Result<()> {
+        table.iter().try_for_each(|(key, value)| self.set(key, value))
+    }
+}
+
+/// A type that a parameter can have.
+pub trait ParamType: Sized + Clone {
+    /// The kind in one word.
+    const KIND: &'static str;
+    /// What is allowed, with an example: completes "expected ...".
+    fn allowed() -> String;
+    /// Reads a value; `None` if it is not of this kind.
+    fn read(value: &Value) -> Option<Self>;
+    /// The text form that reads back as the same value.
+    fn to_text(&self) -> String;
+    /// The names, for types that take names.
+    fn choices() -> &'static [&'static str] {
+        &[]
+    }
+}
+
+/// Reads a value of a parameter's type.
+///
+/// # Errors
+/// If the value is not of its kind; the error says what is allowed.
+pub fn read_value<T: ParamType>(value: &Value) -> Result<T> {
+    T::read(value).ok_or_else(|| {
+        let mut error = Error::not_allowed(value, T::allowed());
+        if let Value::Text(name) = value
+            && let Some(near) = crate::suggest::nearest(name, T::choices().iter().copied())
+        {
+            error = error.hint(format!("did you mean `{near}`?"));
+        }
+        error
+    })
+}
+
+/// Refuses a value outside of its range.
+///
+/// # Errors
+/// If `value` is not in `[low, high]`; NaN never is.
+pub fn check_range<T: ParamType + PartialOrd>(value: &T, low: &T, high: &T) -> Result<()> {
+    if low <= value && value <= high {
+        return Ok(());
+    }
+    let allowed = format!("{} from {} to {}", T::KIND, low.to_text(), high.to_text());
+    Err(Error::not_allowed(value.to_text(), allowed))
+}
+
+/// Splits `12.5ms` into the number and the unit; `None` for a number that is
+/// not finite or is negative, or where there is no unit.
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
+    let number: f64 = text[..end].parse().ok()?;
+    number.is_finite().then(|| (number, text[end..].trim_start()))
+}
+
+/// `number * factor` as a whole number, if it fits.
+fn scaled(number: f64, factor: f64) -> Option<u64> {
+    let value = (number * factor).round();
+    (value <= 9.2e18).then_some(value as u64)
+}
+
+fn read_text_with_units(value: &Value, units: &[(&str, f64)]) -> Option<u64> {
+    let Value::Text(text) = value else {
+        return None;
+    };
+    let (number, unit) = number_and_unit(text)?;
+    let factor = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?.1;
+    scaled(number, factor)
+}
+
+const TIME_UNITS: &[(&str, f64)] =
+    &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9)];
+const RATE_UNITS: &[(&str, f64)] = &[
+    ("bit", 1.0),
+    ("kbit", 1e3),
+    ("mbit", 1e6),
+    ("gbit", 1e9),
+    ("tbit", 1e12),
+    ("bps", 8.0),
+    ("kbps", 8e3),
+    ("mbps", 8e6),
+    ("gbps", 8e9),
+];
+const SIZE_UNITS: &[(&str, f64)] = &[
+    ("b", 1.0),
+    ("kb", 1024.0),
+    ("mb", 1_048_576.0),
+    ("gb", 1_073_741_824.0),
+    ("kbit", 125.0),
+    ("mbit", 125e3),
+    ("gbit", 125e6),
+];
+
+impl ParamType for Span {
+    const KIND: &'static str = "time";
+    fn allowed() -> String {
+        "a time with its unit, such as 5ms (units: ns, us, ms, s, min)".into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        read_text_with_units(value, TIME_UNITS).map(Span::from_nanos)
+    }
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl ParamType for Rate {
+    const KIND: &'static str = "rate";
+    fn allowed() -> String {
+        "a rate with its unit, such as 10mbit (units: bit, kbit, mbit, gbit, tbit; \
+         as with tc, bps, kbps and mbps are bytes per second)"
+            .into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        read_text_with_units(value, RATE_UNITS).map(Rate::from_bps)
+    }
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl ParamType for Bytes {
+    const KIND: &'static str = "size";
+    fn allowed() -> String {
+        "a size with its unit, such as 1500b (units: b, kb, mb, gb; as with tc, 1kb is 1024 bytes)"
+            .into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        read_text_with_units(value, SIZE_UNITS).map(Bytes::new)
+    }
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl ParamType for Limit {
+    const KIND: &'static str = "limit";
+    fn allowed() -> String {
+        "a limit in packets (100p), bytes (150000b, 64kb) or bandwidth-delay products (2bdp), \
+         or `unlimited`"
+            .into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        let Value::Text(text) = value else {
+            return None;
+        };
+        if text == "unlimited" {
+            return Some(Limit::Unlimited);
+        }
+        match number_and_unit(text)? {
+            (packets, "p") if packets >= 1.0 && packets.fract() == 0.0 => {
+                scaled(packets, 1.0).map(Limit::Packets)
+            }
+            (multiple, "bdp") if multiple > 0.0 => Some(Limit::Bdp(multiple)),
+            _ => Bytes::read(value).filter(|bytes| bytes.get() > 0).map(Limit::Bytes),
+        }
+    }
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl ParamType for f64 {
+    const KIND: &'static str = "number";
+    fn allowed() -> String {
+        "a number such as 0.1".into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Integer(number) => Some(*number as f64),
+            Value::Float(number) => Some(*number),
+            Value::Text(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+        .filter(|number| number.is_finite())
+    }
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl ParamType for u64 {
+    const KIND: &'static str = "whole number";
+    fn allowed() -> String {
+        "a whole number such as 3".into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Integer(number) => u64::try_from(*number).ok(),
+            Value::Text(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl ParamType for bool {
+    const KIND: &'static str = "switch";
+    fn allowed() -> String {
+        "true or false".into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Bool(flag) => Some(*flag),
+            Value::Text(text) if text == "true" => Some(true),
+            Value::Text(text) if text == "false" => Some(false),
+            _ => None,
+        }
+    }
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+    fn choices() -> &'static [&'static str] {
+        &["true", "false"]
+    }
+}
+
+impl ParamType for String {
+    const KIND: &'static str = "text";
+    fn allowed() -> String {
+        "text in quotes".into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        value.as_text().ok().map(str::to_string)
+    }
+    fn to_text(&self) -> String {
+        self.clone()
+    }
+}
+
+/// A parameter that may be absent: its text form is then `none`.
+impl<T: ParamType> ParamType for Option<T> {
+    const KIND: &'static str = T::KIND;
+    fn allowed() -> String {
+        format!("{}, or `none`", T::allowed())
+    }
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Text(text) if text == "none" => Some(None),
+            other => T::read(other).map(Some),
+        }
+    }
+    fn to_text(&self) -> String {
+        self.as_ref().map_or_else(|| "none".into(), T::to_text)
+    }
+    fn choices() -> &'static [&'static str] {
+        T::choices()
+    }
+}
+
+/// The text form of a default, for [`ParamSpec`].
+pub fn text_of<T: ParamType>(value: &T) -> String {
+    value.to_text()
+}
+
+/// Joins the lines of a documentation comment.
+pub fn join_doc(lines: &[&'static str]) -> &'static str {
+    // One line is the rule; more are joined once, at start-up.
+    match lines {
+        [one] => one.trim(),
+        many => Box::leak(
+            many.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ").into_boxed_str(),
+        ),
+    }
+}
+
+/// Declares a struct of parameters; see the [module](crate::params).
+///
+/// Every field: documentation, name, type, default, an optional range
+/// (`in low => high`), the source. A field without documentation or source
+/// does not compile.
+#[macro_export]
+macro_rules! params {
+    (
+        $(#[$struct_attr:meta])*
+        pub struct $Name:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $field:ident : $Type:ty = $default:expr,
+                    $(in $low:expr => $high:expr,)?
+                    source $source:literal;
+            )*
+        }
+    ) => {
+        $(#[$struct_attr])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $Name {
+            $( $(#[doc = $doc])+ pub $field: $Type, )*
+        }
+
+        impl Default for $Name {
+            fn default() -> Self {
+                $Name { $( $field: $default, )* }
+            }
+        }
+
+        impl $crate::params::Params for $Name {
+            fn specs() -> Vec<$crate::params::ParamSpec> {
+                vec![$(
+                    $crate::params::ParamSpec {
+                        name: stringify!($field),
+                        kind: <$Type as $crate::params::ParamType>::KIND,
+                        default: {
+                            let default: $Type = $default;
+                            $crate::params::text_of(&default)
+                        },
+                        range: {
+                            #[allow(unused_mut, unused_assignments)]
+                            let mut range = None;
+                            $(
+                                let (low, high): ($Type, $Type) = ($low, $high);
+                                range = Some((
+                                    $crate::params::text_of(&low),
+                                    $crate::params::text_of(&high),
+                                ));
+                            )?
+                            range
+                        },
+                        choices: <$Type as $crate::params::ParamType>::choices(),
+                        meaning: $crate::params::join_doc(&[$($doc),+]),
+                        source: $source,
+                    },
+                )*]
+            }
+
+            fn set(&mut self, key: &str, value: &$crate::Value) -> $crate::Result<()> {
+                match key {
+                    $(
+                        stringify!($field) => {
+                            let read = $crate::params::read_value::<$Type>(value);
+                            $( let read = read.and_then(|read| {
+                                $crate::params::check_range(&read, &$low, &$high)?;
+                                Ok(read)
+                            }); )?
+                            self.$field = read.map_err(|error| error.at(key))?;
+                            Ok(())
+                        }
+                    )*
+                    _ => {
+                        let mut error = $crate::Error::unknown(
+                            "key", key, [$(stringify!($field)),*],
+                        );
+                        error.given = None;
+                        Err(error.at(key))
+                    }
+                }
+            }
+
+            fn entries(&self) -> Vec<(&'static str, String)> {
+                vec![$( (stringify!($field), $crate::params::text_of(&self.$field)), )*]
+            }
+        }
+    };
+}
+
+/// Declares an enum whose values have names in scenario files.
+#[macro_export]
+macro_rules! choices {
+    (
+        $(#[$enum_attr:meta])*
+        pub enum $Name:ident {
+            $( $(#[$attr:meta])* $Variant:ident = $text:literal, )+
+        }
+    ) => {
+        $(#[$enum_attr])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $Name {
+            $( $(#[$attr])* $Variant, )+
+        }
+
+        impl $crate::params::ParamType for $Name {
+            const KIND: &'static str = "name";
+            fn allowed() -> String {
+                format!("one of {}", Self::choices().join(", "))
+            }
+            fn read(value: &$crate::Value) -> Option<Self> {
+                match value {
+                    $( $crate::Value::Text(text) if text == $text => Some($Name::$Variant), )+
+                    _ => None,
+                }
+            }
+            fn to_text(&self) -> String {
+                match self {
+                    $( $Name::$Variant => $text.to_string(), )+
+                }
+            }
+            fn choices() -> &'static [&'static str] {
+                &[$($text),+]
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    choices! {
+        /// A choice.
+        pub enum Mode {
+            /// One.
+            First = "first",
+            /// Two.
+            Second = "second",
+        }
+    }
+
+    params! {
+        /// All the types there are.
+        pub struct Everything {
+            /// A time.
+            time: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(10),
+                source "nowhere";
+            /// A rate.
+            rate: Rate = Rate::from_bps(1000), source "nowhere";
+            /// A limit.
+            limit: Limit = Limit::Packets(100), source "nowhere";
+            /// A number.
+            share: f64 = 0.5, in 0.0 => 1.0, source "nowhere";
+            /// A name,
+            /// on two lines.
+            mode: Mode = Mode::First, source "nowhere";
+            /// Perhaps a time.
+            maybe: Option<Span> = None, source "nowhere";
+        }
+    }
+
+    fn set(key: &str, value: impl Into<Value>) -> Result<Everything> {
+        let mut params = Everything::default();
+        params.set(key, &value.into()).map(|()| params)
+    }
+
+    #[test]
+    fn text_forms_are_those_of_tc() {
+        assert_eq!(set("time", "1.5ms").unwrap().time, Span::from_micros(1500));
+        assert_eq!(set("rate", "10mbit").unwrap().rate, Rate::from_bps(10_000_000));
+        assert_eq!(set("rate", "399.9gbit").unwrap().rate, Rate::from_bps(399_900_000_000));
+        assert_eq!(set("limit", "64kb").unwrap().limit, Limit::Bytes(Bytes::new(65_536)));
+        assert_eq!(set("limit", "2bdp").unwrap().limit, Limit::Bdp(2.0));
+        assert_eq!(set("limit", "unlimited").unwrap().limit, Limit::Unlimited);
+        assert_eq!(set("share", Value::Integer(1)).unwrap().share, 1.0);
+        assert_eq!(set("maybe", "none").unwrap().maybe, None);
+        assert_eq!(set("maybe", "1s").unwrap().maybe, Some(Span::from_secs(1)));
+    }
+
+    #[test]
+    fn wrong_values_say_what_is_allowed() {
+        for (key, value, expected) in [
+            ("time", Value::Integer(5), "units: ns, us, ms, s"),
+            ("time", "5".into(), "units: ns, us, ms, s"),
+            ("time", "-5ms".into(), "a time with its unit"),
+            ("time", "11s".into(), "expected time from 1ns to 10s"),
+            ("time", "99999999999999999999s".into(), "a time with its unit"),
+            ("limit", "0p".into(), "a limit in packets"),
+            ("limit", "1.5p".into(), "a limit in packets"),
+            ("share", Value::Float(f64::NAN), "a number"),
+            ("share", Value::Float(1.5), "expected number from 0 to 1"),
+            ("mode", "secnd".into(), "did you mean `second`?"),
+            ("tmie", "5ms".into(), "did you mean `time`?"),
+        ] {
+            let error = set(key, value).unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+            assert_eq!(error.key, key);
+        }
+    }
+
+    #[test]
+    fn a_declaration_documents_itself() {
+        let specs = Everything::specs();
+        assert_eq!(specs[0].range, Some(("1ns".into(), "10s".into())));
+        assert_eq!(specs[4].meaning, "A name, on two lines.");
+        assert_eq!(specs[4].choices, ["first", "second"]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(nanos in 1u64..10_000_000_000, share in 0.0..=1.0f64) {
+            let params = Everything {
+                time: Span::from_nanos(nanos), share, ..Everything::default()
+            };
+            let table: Table = params
+                .entries()
+                .into_iter()
+                .map(|(key, text)| (key.to_string(), Value::Text(text)))
+                .collect();
+            prop_assert_eq!(Everything::from_table(&table).unwrap(), params);
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_panic(text in ".*") {
+            let _ = set("time", text.as_str());
+            let _ = set("limit", text.as_str());
+        }
+    }
+}
