@@ -1,1 +1,24 @@
-//! placeholder
+//! The Python extension module `aqmlab._core`: the one boundary between the
+//! engine and Python. It converts values, errors and tables, releases the
+//! GIL while the engine runs, and computes nothing itself.
+
+mod columns;
+mod convert;
+mod reference;
+mod runner;
+mod scenario;
+mod tables;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("InputError", module.py().get_type::<convert::InputError>())?;
+    module.add_class::<scenario::PyScenario>()?;
+    module.add_class::<runner::Runner>()?;
+    module.add_class::<tables::Results>()?;
+    module.add_class::<columns::ArrowTable>()?;
+    module.add_function(wrap_pyfunction!(reference::reference, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario::parse_value, module)?)
+}

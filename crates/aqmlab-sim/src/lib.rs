@@ -1,1 +1,20 @@
-//! placeholder
+//! Virtual time: scenarios, the event loop, links, flows, probes.
+//!
+//! [`Scenario::parse`] reads and checks a scenario, [`run`] runs one
+//! replication of it and gives a [`RunResult`]. Nothing here reads a clock,
+//! a file or the environment: the same scenario, seed and replication give
+//! the same bits anywhere.
+
+mod events;
+mod flow;
+mod link;
+mod packet;
+pub mod probe;
+pub mod results;
+pub mod scenario;
+pub mod series;
+mod simulation;
+
+pub use results::{FlowResult, LinkResult, RunResult};
+pub use scenario::Scenario;
+pub use simulation::run;

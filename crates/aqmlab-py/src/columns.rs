@@ -1,0 +1,85 @@
+//! Columns that leave the engine through the Arrow PyCapsule interface.
+
+use std::sync::Arc;
+
+use arrow_array::builder::StringDictionaryBuilder;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchIterator, UInt32Array,
+    UInt64Array,
+};
+use arrow_schema::{Field, Schema};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+/// A table under construction, column by column, all of one length.
+#[derive(Default)]
+pub struct Columns {
+    fields: Vec<Field>,
+    arrays: Vec<ArrayRef>,
+}
+
+impl Columns {
+    fn push(&mut self, name: &str, array: ArrayRef, nullable: bool) {
+        self.fields.push(Field::new(name, array.data_type().clone(), nullable));
+        self.arrays.push(array);
+    }
+    pub fn u32(&mut self, name: &str, values: impl Iterator<Item = u32>) {
+        self.push(name, Arc::new(UInt32Array::from_iter_values(values)), false);
+    }
+    pub fn u64(&mut self, name: &str, values: impl Iterator<Item = u64>) {
+        self.push(name, Arc::new(UInt64Array::from_iter_values(values)), false);
+    }
+    pub fn maybe_u64(&mut self, name: &str, values: impl Iterator<Item = Option<u64>>) {
+        self.push(name, Arc::new(values.collect::<UInt64Array>()), true);
+    }
+    /// Not-a-number becomes null: there is no such measurement.
+    pub fn f64(&mut self, name: &str, values: impl Iterator<Item = f64>) {
+        let array: Float64Array = values.map(|value| (!value.is_nan()).then_some(value)).collect();
+        self.push(name, Arc::new(array), true);
+    }
+    pub fn bool(&mut self, name: &str, values: impl Iterator<Item = bool>) {
+        let array: BooleanArray = values.map(Some).collect();
+        self.push(name, Arc::new(array), false);
+    }
+    /// Few different texts, repeated often.
+    pub fn text<S: AsRef<str>>(&mut self, name: &str, values: impl Iterator<Item = S>) {
+        let mut builder = StringDictionaryBuilder::<Int32Type>::new();
+        values.for_each(|value| builder.append_value(value));
+        self.push(name, Arc::new(builder.finish()), false);
+    }
+
+    pub fn finish(self) -> RecordBatch {
+        RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)
+            .expect("columns are of one length")
+    }
+}
+
+/// A table as Python sees it: any Arrow-aware library reads it uncopied.
+#[pyclass(name = "Table", module = "aqmlab._core", frozen)]
+pub struct ArrowTable(pub RecordBatch);
+
+#[pymethods]
+impl ArrowTable {
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.0.num_rows()
+    }
+
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface lets a producer ignore the wish for a schema.
+        let _ = requested_schema;
+        let schema = self.0.schema();
+        let batches = RecordBatchIterator::new([Ok(self.0.clone())], schema);
+        let stream = FFI_ArrowArrayStream::new(Box::new(batches));
+        PyCapsule::new(py, stream, Some(c"arrow_array_stream".to_owned()))
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+}

@@ -1,0 +1,236 @@
+//! The tables of finished runs. Their columns are described in
+//! `docs/results.md`.
+
+use std::sync::Arc;
+
+use aqmlab_aqm::DropReason;
+use aqmlab_sim::probe::{PacketRecord, QUANTILES};
+use aqmlab_sim::series::Subject;
+use aqmlab_sim::{FlowResult, LinkResult, RunResult, Scenario};
+use arrow_array::RecordBatch;
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+
+use crate::columns::{ArrowTable, Columns};
+
+/// A finished run with its number and scenario.
+pub struct Finished {
+    pub run: u32,
+    pub scenario: Arc<Scenario>,
+    pub result: RunResult,
+}
+
+impl Finished {
+    fn group_name(&self, flow: &FlowResult) -> &str {
+        &self.scenario.flows[flow.group as usize].name
+    }
+    fn flow_name(&self, index: u32) -> String {
+        let flow = &self.result.flows[index as usize];
+        format!("{}.{}", self.group_name(flow), flow.index)
+    }
+    fn link_name(&self, index: u32) -> &str {
+        &self.scenario.links[index as usize].name
+    }
+}
+
+/// Finished runs, sorted by number.
+#[pyclass(module = "aqmlab._core", frozen)]
+pub struct Results {
+    runs: Vec<Finished>,
+}
+
+type Builder = fn(&[Finished]) -> RecordBatch;
+
+const TABLES: &[(&str, Builder)] = &[
+    ("runs", runs),
+    ("links", links),
+    ("flows", flows),
+    ("excursions", excursions),
+    ("sojourn", sojourn),
+    ("notes", notes),
+    ("series", series),
+    ("packets", packets),
+];
+
+impl Results {
+    pub fn new(mut runs: Vec<Finished>) -> Self {
+        runs.sort_by_key(|finished| finished.run);
+        Results { runs }
+    }
+}
+
+#[pymethods]
+impl Results {
+    #[getter]
+    fn runs(&self) -> Vec<u32> {
+        self.runs.iter().map(|finished| finished.run).collect()
+    }
+    #[getter]
+    fn delivered_packets(&self) -> u64 {
+        self.runs
+            .iter()
+            .map(|finished| finished.result.delivered_packets(finished.scenario.bottleneck))
+            .sum()
+    }
+    #[getter]
+    fn events(&self) -> u64 {
+        self.runs.iter().map(|finished| finished.result.events).sum()
+    }
+    fn table(&self, py: Python<'_>, name: &str) -> PyResult<ArrowTable> {
+        let (_, build) = TABLES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .ok_or_else(|| PyKeyError::new_err(format!("no table `{name}`")))?;
+        Ok(ArrowTable(py.detach(|| build(&self.runs))))
+    }
+    #[staticmethod]
+    fn table_names() -> Vec<&'static str> {
+        TABLES.iter().map(|(name, _)| *name).collect()
+    }
+}
+
+fn runs(all: &[Finished]) -> RecordBatch {
+    let mut columns = Columns::default();
+    columns.u32("run", all.iter().map(|f| f.run));
+    columns.u64("replication", all.iter().map(|f| f.result.replication));
+    columns.u64("seed", all.iter().map(|f| f.scenario.seed));
+    columns.f64("end_s", all.iter().map(|f| f.result.end.as_secs_f64()));
+    columns.u64("events", all.iter().map(|f| f.result.events));
+    let delivered = |f: &Finished| f.result.delivered_packets(f.scenario.bottleneck);
+    columns.u64("delivered_packets", all.iter().map(delivered));
+    columns.finish()
+}
+
+/// Every link of every run.
+fn each_link(all: &[Finished]) -> impl Iterator<Item = (&Finished, &str, &LinkResult)> + Clone {
+    all.iter().flat_map(|finished| {
+        let links = finished.result.links.iter().enumerate();
+        links.map(move |(i, link)| (finished, finished.link_name(i as u32), link))
+    })
+}
+
+fn links(all: &[Finished]) -> RecordBatch {
+    let rows = each_link(all);
+    let mut columns = Columns::default();
+    columns.u32("run", rows.clone().map(|(f, ..)| f.run));
+    columns.text("link", rows.clone().map(|(_, name, _)| name));
+    let mut count = |name: &str, of: &dyn Fn(&LinkResult) -> u64| {
+        columns.u64(name, rows.clone().map(|(_, _, link)| of(link)));
+    };
+    count("arrived", &|link| link.counts.arrived);
+    count("delivered", &|link| link.counts.delivered);
+    count("dropped", &|link| link.counts.dropped_total());
+    count("marked", &|link| link.counts.marked_total());
+    count("arrived_bytes", &|link| link.counts.arrived_bytes);
+    count("delivered_bytes", &|link| link.counts.delivered_bytes);
+    count("dropped_bytes", &|link| link.counts.dropped_bytes);
+    for reason in DropReason::ALL {
+        count(&format!("drop_{}", reason.name()), &|link| link.counts.dropped[reason as usize]);
+    }
+    for reason in DropReason::ALL.into_iter().filter(|reason| reason.is_signal()) {
+        count(&format!("mark_{}", reason.name()), &|link| link.counts.marked[reason as usize]);
+    }
+    count("backlog_max_packets", &|link| link.backlog_max.packets);
+    count("backlog_max_bytes", &|link| link.backlog_max.bytes);
+    let mut number = |name: &str, of: &dyn Fn(&LinkResult) -> f64| {
+        columns.f64(name, rows.clone().map(|(_, _, link)| of(link)));
+    };
+    number("backlog_mean_bytes", &|link| link.backlog_mean);
+    number("utilisation", &|link| link.utilisation);
+    number("sojourn_mean_s", &|link| link.sojourn.mean);
+    for (i, quantile) in QUANTILES.iter().enumerate() {
+        let name = format!("sojourn_p{}_s", quantile * 100.0);
+        number(&name, &|link| link.sojourn.quantiles[i]);
+    }
+    number("sojourn_max_s", &|link| link.sojourn.max.as_secs_f64());
+    columns.finish()
+}
+
+fn flows(all: &[Finished]) -> RecordBatch {
+    let rows = all.iter().flat_map(|f| f.result.flows.iter().map(move |flow| (f, flow)));
+    let mut columns = Columns::default();
+    columns.u32("run", rows.clone().map(|(f, _)| f.run));
+    columns.text("group", rows.clone().map(|(f, flow)| f.group_name(flow)));
+    columns.u32("index", rows.clone().map(|(_, flow)| flow.index));
+    columns.f64("start_s", rows.clone().map(|(_, flow)| flow.start.as_secs_f64()));
+    let finish = |flow: &FlowResult| flow.finish.map_or(f64::NAN, |time| time.as_secs_f64());
+    columns.f64("finish_s", rows.clone().map(|(_, flow)| finish(flow)));
+    columns.maybe_u64("size_bytes", rows.clone().map(|(_, flow)| flow.size));
+    columns.f64("goodput_bps", rows.clone().map(|(_, flow)| flow.goodput));
+    columns.u64("segments_sent", rows.clone().map(|(_, flow)| flow.stats.segments_sent));
+    columns.u64("retransmissions", rows.clone().map(|(_, flow)| flow.stats.retransmissions));
+    columns.u64("timeouts", rows.clone().map(|(_, flow)| flow.stats.timeouts));
+    columns.u64("fast_retransmits", rows.map(|(_, flow)| flow.stats.fast_retransmits));
+    columns.finish()
+}
+
+fn excursions(all: &[Finished]) -> RecordBatch {
+    let rows = each_link(all)
+        .flat_map(|(f, name, link)| link.excursions.iter().map(move |e| (f.run, name, e)));
+    let mut columns = Columns::default();
+    columns.u32("run", rows.clone().map(|(run, ..)| run));
+    columns.text("link", rows.clone().map(|(_, name, _)| name));
+    columns.u64("threshold_bytes", rows.clone().map(|(_, _, e)| e.threshold.get()));
+    columns.u64("count", rows.clone().map(|(_, _, e)| e.count));
+    columns.f64("longest_s", rows.clone().map(|(_, _, e)| e.longest.as_secs_f64()));
+    columns.f64("total_s", rows.map(|(_, _, e)| e.total.as_secs_f64()));
+    columns.finish()
+}
+
+/// The histograms of the bottlenecks.
+fn sojourn(all: &[Finished]) -> RecordBatch {
+    let rows = all.iter().flat_map(|f| {
+        let bottleneck = f.scenario.bottleneck;
+        let buckets = f.result.links[bottleneck].sojourn.buckets.iter();
+        buckets.map(move |bucket| (f.run, f.link_name(bottleneck as u32), bucket))
+    });
+    let mut columns = Columns::default();
+    columns.u32("run", rows.clone().map(|(run, ..)| run));
+    columns.text("link", rows.clone().map(|(_, name, _)| name));
+    columns.f64("sojourn_s", rows.clone().map(|(.., bucket)| bucket.0 as f64 * 1e-9));
+    columns.u64("count", rows.map(|(.., bucket)| bucket.1));
+    columns.finish()
+}
+
+fn notes(all: &[Finished]) -> RecordBatch {
+    let rows = each_link(all)
+        .flat_map(|(f, name, link)| link.notes.iter().map(move |note| (f.run, name, note)));
+    let mut columns = Columns::default();
+    columns.u32("run", rows.clone().map(|(run, ..)| run));
+    columns.text("link", rows.clone().map(|(_, name, _)| name));
+    columns.text("id", rows.clone().map(|(.., note)| note.id));
+    columns.text("text", rows.map(|(.., note)| note.text.as_str()));
+    columns.finish()
+}
+
+fn series(all: &[Finished]) -> RecordBatch {
+    let rows = all.iter().flat_map(|f| f.result.samples.iter().map(move |sample| (f, sample)));
+    let subject = |f: &Finished, subject: Subject| match subject {
+        Subject::Link(index) => f.link_name(index).to_string(),
+        Subject::Flow(index) => f.flow_name(index),
+    };
+    let mut columns = Columns::default();
+    columns.u32("run", rows.clone().map(|(f, _)| f.run));
+    columns.f64("time_s", rows.clone().map(|(_, s)| s.time.as_secs_f64()));
+    columns.text("subject", rows.clone().map(|(f, s)| subject(f, s.subject)));
+    columns.text("quantity", rows.clone().map(|(_, s)| s.quantity));
+    columns.f64("value", rows.map(|(_, s)| s.value));
+    columns.finish()
+}
+
+fn packets(all: &[Finished]) -> RecordBatch {
+    let rows = each_link(all)
+        .flat_map(|(f, name, link)| link.packets.iter().map(move |packet| (f, name, packet)));
+    let verdict = |packet: &PacketRecord| packet.dropped.map_or("delivered", DropReason::name);
+    let mut columns = Columns::default();
+    columns.u32("run", rows.clone().map(|(f, ..)| f.run));
+    columns.text("link", rows.clone().map(|(_, name, _)| name));
+    columns.text("flow", rows.clone().map(|(f, _, p)| f.flow_name(p.flow)));
+    columns.bool("is_ack", rows.clone().map(|(.., p)| p.is_ack));
+    columns.u32("size_bytes", rows.clone().map(|(.., p)| p.size));
+    columns.f64("arrival_s", rows.clone().map(|(.., p)| p.arrival.as_secs_f64()));
+    columns.f64("end_s", rows.clone().map(|(.., p)| p.end.as_secs_f64()));
+    columns.text("verdict", rows.clone().map(|(.., p)| verdict(p)));
+    columns.bool("ce", rows.map(|(.., p)| p.ce));
+    columns.finish()
+}

@@ -1,0 +1,121 @@
+//! The pending events, behind one private type.
+//!
+//! Every link and flow has at most one pending event of each kind, so the
+//! set stays in the hundreds and a key (time, kind, index) is unique: events
+//! at one moment have one order, which does not depend on who asked first.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use aqmlab_core::Time;
+
+/// What happens. The order of the kinds is the order at one moment: the end
+/// of a transmission, the timer of a queue, then arrivals, then timers of
+/// the endpoints (the conformance vectors fix the first three).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Event {
+    /// A link's transmission ends while its queue holds packets.
+    TransmissionEnd(u32),
+    /// A queue discipline's timer.
+    QueueWakeup(u32),
+    /// The first packet on a link's way arrives at its end.
+    Delivery(u32),
+    /// A flow begins.
+    FlowStart(u32),
+    /// A receiver's timer (delayed acknowledgements).
+    ReceiverTimer(u32),
+    /// A sender's timer (retransmission).
+    SenderTimer(u32),
+    /// Time to record a sample of everything.
+    Sample(u32),
+}
+
+/// Time in the high half, kind and index in the low one.
+type Key = u128;
+
+fn key(time: Time, event: Event) -> Key {
+    let (kind, index) = match event {
+        Event::TransmissionEnd(index) => (0u64, index),
+        Event::QueueWakeup(index) => (1, index),
+        Event::Delivery(index) => (2, index),
+        Event::FlowStart(index) => (3, index),
+        Event::ReceiverTimer(index) => (4, index),
+        Event::SenderTimer(index) => (5, index),
+        Event::Sample(index) => (6, index),
+    };
+    (u128::from(time.as_nanos()) << 64) | u128::from((kind << 32) | u64::from(index))
+}
+
+fn unpack(key: Key) -> (Time, Event) {
+    let time = Time::from_nanos((key >> 64) as u64);
+    let index = key as u32;
+    let event = match (key >> 32) as u32 {
+        0 => Event::TransmissionEnd(index),
+        1 => Event::QueueWakeup(index),
+        2 => Event::Delivery(index),
+        3 => Event::FlowStart(index),
+        4 => Event::ReceiverTimer(index),
+        5 => Event::SenderTimer(index),
+        _ => Event::Sample(index),
+    };
+    (time, event)
+}
+
+/// The pending events, earliest first.
+#[derive(Default)]
+pub(crate) struct EventQueue {
+    heap: BinaryHeap<Reverse<Key>>,
+}
+
+impl EventQueue {
+    #[inline]
+    pub fn push(&mut self, time: Time, event: Event) {
+        self.heap.push(Reverse(key(time, event)));
+    }
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Time, Event)> {
+        self.heap.pop().map(|Reverse(key)| unpack(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn at_one_moment_transmissions_end_before_packets_arrive() {
+        let mut events = EventQueue::default();
+        let now = Time::from_nanos(5);
+        events.push(now, Event::SenderTimer(0));
+        events.push(now, Event::Delivery(1));
+        events.push(now, Event::QueueWakeup(7));
+        events.push(now, Event::TransmissionEnd(9));
+        events.push(now, Event::Delivery(0));
+        let order: Vec<Event> = std::iter::from_fn(|| events.pop()).map(|(_, e)| e).collect();
+        let expected = [
+            Event::TransmissionEnd(9),
+            Event::QueueWakeup(7),
+            Event::Delivery(0),
+            Event::Delivery(1),
+            Event::SenderTimer(0),
+        ];
+        assert_eq!(order, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn events_come_out_in_order_of_time(times in prop::collection::vec(any::<u64>(), 0..200)) {
+            let mut events = EventQueue::default();
+            for (i, time) in times.iter().enumerate() {
+                events.push(Time::from_nanos(*time), Event::Delivery(i as u32));
+            }
+            let out: Vec<u64> =
+                std::iter::from_fn(|| events.pop()).map(|(t, _)| t.as_nanos()).collect();
+            let mut sorted = times.clone();
+            sorted.sort_unstable();
+            prop_assert_eq!(out, sorted);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A flow: two endpoints, and the links between them in both directions.
+
+use aqmlab_core::{Ecn, Span, Time};
+use aqmlab_tcp::{Ack, DataSegment, Receiver, Sender, TcpParams};
+
+use crate::events::{Event, EventQueue};
+use crate::packet::{AckStore, SimPacket, kind};
+
+/// One flow.
+pub(crate) struct Flow {
+    /// Which group of the scenario it belongs to.
+    pub group: u32,
+    pub sender: Sender,
+    pub receiver: Receiver,
+    /// Links from sender to receiver.
+    pub path: Box<[u32]>,
+    /// Links from receiver to sender.
+    pub return_path: Box<[u32]>,
+    /// Bytes to transfer; `None` without end.
+    pub size: Option<u64>,
+    pub start: Time,
+    /// When the last byte was acknowledged.
+    pub finish: Option<Time>,
+    index: u32,
+    /// Hashes of the two directions, as queues see them.
+    hashes: [u32; 2],
+    header: u32,
+    /// The window that plain acknowledgements advertise.
+    window: u64,
+    /// When the pending events of the two timers are due. An event may come
+    /// early (the deadline moved on meanwhile): it is asked for again then.
+    sender_timer: Time,
+    receiver_timer: Time,
+}
+
+/// What [`Flow::new`] needs to know.
+pub(crate) struct FlowSetup<'a> {
+    pub index: u32,
+    pub group: u32,
+    pub transport: &'a TcpParams,
+    pub path: Box<[u32]>,
+    pub return_path: Box<[u32]>,
+    pub size: Option<u64>,
+    pub start: Span,
+    pub hashes: [u32; 2],
+}
+
+impl Flow {
+    pub fn new(setup: FlowSetup) -> Self {
+        let receiver = Receiver::new(setup.transport);
+        Flow {
+            group: setup.group,
+            sender: Sender::new(setup.transport, setup.size),
+            window: receiver.window(),
+            receiver,
+            path: setup.path,
+            return_path: setup.return_path,
+            size: setup.size,
+            start: Time::ZERO + setup.start,
+            finish: None,
+            index: setup.index,
+            hashes: setup.hashes,
+            header: setup.transport.header.get() as u32,
+            sender_timer: Time::MAX,
+            receiver_timer: Time::MAX,
+        }
+    }
+
+    /// The payload of a data packet.
+    #[inline]
+    pub fn segment_of(&self, packet: &SimPacket) -> DataSegment {
+        DataSegment {
+            seq: packet.seq,
+            len: packet.size - self.header,
+            syn: packet.is(kind::SYN),
+            retransmission: packet.is(kind::RETRANSMISSION),
+        }
+    }
+
+    /// The acknowledgement that a packet carries.
+    #[inline]
+    pub fn ack_of(&self, packet: &SimPacket, acks: &mut AckStore) -> Ack {
+        if packet.is(kind::STORED) {
+            acks.take(packet.seq)
+        } else {
+            Ack {
+                ack: packet.seq,
+                syn: packet.is(kind::SYN),
+                window: self.window,
+                ..Ack::default()
+            }
+        }
+    }
+
+    /// The next data packet that may be sent now.
+    #[inline]
+    pub fn poll_data(&mut self, now: Time) -> Option<SimPacket> {
+        let segment = self.sender.poll(now)?;
+        let mut bits = 0;
+        if segment.syn {
+            bits |= kind::SYN;
+        }
+        if segment.retransmission {
+            bits |= kind::RETRANSMISSION;
+        }
+        Some(self.packet(segment.seq, self.header + segment.len, bits))
+    }
+
+    /// The next acknowledgement that is due.
+    #[inline]
+    pub fn poll_ack(&mut self, now: Time, acks: &mut AckStore) -> Option<SimPacket> {
+        let ack = self.receiver.poll(now)?;
+        let mut bits = kind::ACK;
+        if ack.syn {
+            bits |= kind::SYN;
+        }
+        let plain = ack.sack.is_empty() && ack.window == self.window;
+        let seq = if plain {
+            ack.ack
+        } else {
+            bits |= kind::STORED;
+            acks.put(ack)
+        };
+        Some(self.packet(seq, self.header, bits))
+    }
+
+    fn packet(&self, seq: u64, size: u32, bits: u8) -> SimPacket {
+        SimPacket {
+            arrival: Time::ZERO,
+            seq,
+            flow: self.index,
+            hash: self.hashes[usize::from(bits & kind::ACK)],
+            size,
+            kind: bits,
+            ecn: Ecn::NotEct,
+            hop: 0,
+        }
+    }
+
+    /// Sees to it that an event is pending no later than the deadlines.
+    #[inline]
+    pub fn arm_timers(&mut self, events: &mut EventQueue) {
+        if let Some(deadline) = self.sender.next_timeout()
+            && deadline < self.sender_timer
+        {
+            self.sender_timer = deadline;
+            events.push(deadline, Event::SenderTimer(self.index));
+        }
+        if let Some(deadline) = self.receiver.next_timeout()
+            && deadline < self.receiver_timer
+        {
+            self.receiver_timer = deadline;
+            events.push(deadline, Event::ReceiverTimer(self.index));
+        }
+    }
+
+    /// A sender's timer event came; whether the timer really ran out.
+    pub fn sender_timer_due(&mut self, now: Time) -> bool {
+        if now == self.sender_timer {
+            self.sender_timer = Time::MAX;
+        }
+        self.sender.next_timeout().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// The same for the receiver's.
+    pub fn receiver_timer_due(&mut self, now: Time) -> bool {
+        if now == self.receiver_timer {
+            self.receiver_timer = Time::MAX;
+        }
+        self.receiver.next_timeout().is_some_and(|deadline| deadline <= now)
+    }
+}

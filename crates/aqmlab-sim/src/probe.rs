@@ -1,0 +1,224 @@
+//! What is measured at a link: streaming statistics in constant memory.
+
+use aqmlab_aqm::{Backlog, DropReason};
+use aqmlab_core::{Bytes, Span, Time};
+use hdrhistogram::Histogram;
+
+use crate::packet::SimPacket;
+
+/// Collects the time in queue of all packets that are sent.
+pub(crate) struct Sojourn {
+    histogram: Histogram<u64>,
+    sum: u128,
+    max: Span,
+}
+
+/// The time in queue of all packets that were sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SojournSummary {
+    /// Packets.
+    pub count: u64,
+    /// Seconds; NaN without packets, as are the quantiles.
+    pub mean: f64,
+    /// The values at [`QUANTILES`], in seconds.
+    pub quantiles: [f64; QUANTILES.len()],
+    /// The longest.
+    pub max: Span,
+    /// The histogram: upper ends of buckets in nanoseconds, and counts. The
+    /// buckets are the same in all runs, so histograms can be added up; a
+    /// bucket's width is at most 0.1 % of its value.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+/// The quantiles in a summary.
+pub const QUANTILES: [f64; 5] = [0.5, 0.75, 0.9, 0.95, 0.99];
+
+impl Sojourn {
+    fn new() -> Self {
+        // Three significant digits: a relative error of at most 0.1 %.
+        let histogram = Histogram::new(3).expect("three digits are allowed");
+        Sojourn { histogram, sum: 0, max: Span::ZERO }
+    }
+
+    #[inline]
+    fn record(&mut self, sojourn: Span) {
+        self.sum += u128::from(sojourn.as_nanos());
+        self.max = self.max.max(sojourn);
+        self.histogram.record(sojourn.as_nanos()).expect("the histogram grows as needed");
+    }
+
+    pub fn summary(&self) -> SojournSummary {
+        let count = self.histogram.len();
+        let quantile = |quantile: f64| match count {
+            0 => f64::NAN,
+            // The histogram answers with the upper end of a bucket.
+            _ => self.histogram.value_at_quantile(quantile).min(self.max.as_nanos()) as f64 * 1e-9,
+        };
+        SojournSummary {
+            count,
+            mean: self.sum as f64 / count as f64 * 1e-9,
+            quantiles: QUANTILES.map(quantile),
+            max: self.max,
+            buckets: self
+                .histogram
+                .iter_recorded()
+                .map(|step| (step.value_iterated_to(), step.count_at_value()))
+                .collect(),
+        }
+    }
+}
+
+/// The times during which the backlog stayed above a threshold.
+#[derive(Clone, Debug)]
+pub struct Excursions {
+    /// The threshold; "above" is strictly more bytes than this.
+    pub threshold: Bytes,
+    /// How many times it was exceeded.
+    pub count: u64,
+    /// The longest time without a break.
+    pub longest: Span,
+    /// All together.
+    pub total: Span,
+    since: Option<Time>,
+}
+
+impl Excursions {
+    fn new(threshold: Bytes) -> Self {
+        Excursions { threshold, count: 0, longest: Span::ZERO, total: Span::ZERO, since: None }
+    }
+    #[inline]
+    fn update(&mut self, now: Time, bytes: u64) {
+        let above = bytes > self.threshold.get();
+        match self.since {
+            None if above => {
+                self.since = Some(now);
+                self.count += 1;
+            }
+            Some(since) if !above => {
+                self.since = None;
+                self.longest = self.longest.max(now - since);
+                self.total += now - since;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What became of one packet at one link (recording level `packets`).
+#[derive(Clone, Copy, Debug)]
+pub struct PacketRecord {
+    /// The flow, as an index over all flows.
+    pub flow: u32,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// Whether it is an acknowledgement.
+    pub is_ack: bool,
+    /// When it came to the queue.
+    pub arrival: Time,
+    /// When it left, or was dropped.
+    pub end: Time,
+    /// Why it was dropped; `None` if it was sent.
+    pub dropped: Option<DropReason>,
+    /// Whether it carried CE when it left.
+    pub ce: bool,
+}
+
+/// The probe at one link.
+pub(crate) struct LinkProbe {
+    pub sojourn: Sojourn,
+    pub backlog_max: Backlog,
+    /// Integral of the backlog in byte-nanoseconds.
+    backlog_integral: u128,
+    backlog_now: u64,
+    last_change: Time,
+    pub first_arrival: Option<Time>,
+    pub busy: Span,
+    pub excursions: Vec<Excursions>,
+    pub packets: Option<Vec<PacketRecord>>,
+}
+
+impl LinkProbe {
+    pub fn new(thresholds: &[Bytes], record_packets: bool) -> Self {
+        LinkProbe {
+            sojourn: Sojourn::new(),
+            backlog_max: Backlog::default(),
+            backlog_integral: 0,
+            backlog_now: 0,
+            last_change: Time::ZERO,
+            first_arrival: None,
+            busy: Span::ZERO,
+            excursions: thresholds.iter().copied().map(Excursions::new).collect(),
+            packets: record_packets.then(Vec::new),
+        }
+    }
+
+    /// The backlog may have changed. A packet that is sent at once has not
+    /// been in the backlog.
+    #[inline]
+    pub fn backlog(&mut self, now: Time, backlog: Backlog) {
+        let elapsed = now.saturating_since(self.last_change).as_nanos();
+        self.backlog_integral += u128::from(self.backlog_now) * u128::from(elapsed);
+        self.last_change = now;
+        self.backlog_now = backlog.bytes;
+        self.backlog_max.packets = self.backlog_max.packets.max(backlog.packets);
+        self.backlog_max.bytes = self.backlog_max.bytes.max(backlog.bytes);
+        for excursions in &mut self.excursions {
+            excursions.update(now, backlog.bytes);
+        }
+    }
+
+    /// A packet leaves the queue for the transmitter.
+    #[inline]
+    pub fn departure(&mut self, now: Time, packet: &SimPacket) {
+        self.first_arrival.get_or_insert(packet.arrival);
+        self.sojourn.record(now - packet.arrival);
+        self.record(now, packet, None);
+    }
+
+    /// A packet was dropped.
+    pub fn dropped(&mut self, now: Time, packet: &SimPacket, reason: DropReason) {
+        self.record(now, packet, Some(reason));
+    }
+
+    #[inline]
+    pub fn transmission(&mut self, duration: Span) {
+        self.busy += duration;
+    }
+
+    #[inline]
+    fn record(&mut self, now: Time, packet: &SimPacket, dropped: Option<DropReason>) {
+        if let Some(packets) = &mut self.packets {
+            packets.push(PacketRecord {
+                flow: packet.flow,
+                size: packet.size,
+                is_ack: packet.is(crate::packet::kind::ACK),
+                arrival: packet.arrival,
+                end: now,
+                dropped,
+                ce: packet.ecn == aqmlab_core::Ecn::Ce,
+            });
+        }
+    }
+
+    /// The run is over: closes what is still open.
+    pub fn finish(&mut self, end: Time) {
+        let open = Backlog { packets: 0, bytes: self.backlog_now };
+        self.backlog(end, open);
+        for excursions in &mut self.excursions {
+            excursions.update(end, 0);
+        }
+    }
+
+    /// The mean backlog in bytes over the time up to `end`.
+    pub fn backlog_mean(&self, end: Time) -> f64 {
+        self.backlog_integral as f64 / end.as_nanos().max(1) as f64
+    }
+
+    /// The share of the time from the first packet to `end` that the
+    /// transmitter was busy; at most 1.
+    pub fn utilisation(&self, end: Time) -> f64 {
+        let Some(first) = self.first_arrival else { return 0.0 };
+        let span = end.saturating_since(first).as_nanos();
+        (self.busy.as_nanos() as f64 / span.max(1) as f64).min(1.0)
+    }
+}

@@ -1,0 +1,109 @@
+//! The canonical form of a scenario: JSON with every default filled in.
+//! Equal scenarios have equal texts, so its digest names a scenario.
+
+use aqmlab_core::{Bytes, Params, Table, Value};
+
+use super::{FlowGroup, LinkConfig, Scenario, Start};
+
+impl Scenario {
+    /// The scenario as canonical JSON. It reads back as the same scenario.
+    pub fn to_json(&self) -> String {
+        let mut text = String::new();
+        write_json(&Value::Table(self.to_table()), &mut text);
+        text
+    }
+
+    /// The scenario as values, every default filled in.
+    pub fn to_table(&self) -> Table {
+        let mut table = Table::new();
+        table.insert("duration", self.duration.to_string().into());
+        table.insert("seed", self.seed.to_string().into());
+        table.insert("bottleneck", self.links[self.bottleneck].name.as_str().into());
+        let links = self.links.iter().map(|link| (link.name.clone(), link_table(link)));
+        table.insert("links", Value::Table(links.collect()));
+        let flows = self.flows.iter().map(|flow| (flow.name.clone(), self.flow_table(flow)));
+        table.insert("flows", Value::Table(flows.collect()));
+        table.insert("record", settings(self.record.entries()));
+        table
+    }
+
+    fn flow_table(&self, flow: &FlowGroup) -> Value {
+        let names = |path: &[u32]| {
+            let name = |link: &u32| Value::from(self.links[*link as usize].name.as_str());
+            Value::List(path.iter().map(name).collect())
+        };
+        let mut table = Table::new();
+        table.insert("count", flow.count.to_string().into());
+        table.insert("path", names(&flow.path));
+        table.insert("return_path", names(&flow.return_path));
+        let size = flow.size.as_ref().map_or("none".to_string(), Bytes::to_string);
+        table.insert("size", size.into());
+        let start = match flow.start {
+            Start::At(start) => Value::from(start.to_string()),
+            Start::Uniform(low, high) => {
+                let ends = vec![low.to_string().into(), high.to_string().into()];
+                Value::Table([("uniform".to_string(), Value::List(ends))].into_iter().collect())
+            }
+        };
+        table.insert("start", start);
+        table.insert("transport", settings(flow.transport.entries()));
+        Value::Table(table)
+    }
+}
+
+fn link_table(link: &LinkConfig) -> Value {
+    let mut table = Table::new();
+    table.insert("rate", link.rate.to_string().into());
+    table.insert("delay", link.delay.to_string().into());
+    let mut queue = Table::new();
+    queue.insert("discipline", link.queue.name().into());
+    for (key, text) in link.queue.settings() {
+        queue.insert(key, text.into());
+    }
+    table.insert("queue", Value::Table(queue));
+    let thresholds = link.thresholds.iter().map(|bytes| bytes.to_string().into()).collect();
+    table.insert("thresholds", Value::List(thresholds));
+    Value::Table(table)
+}
+
+fn settings(entries: Vec<(&'static str, String)>) -> Value {
+    Value::Table(entries.into_iter().map(|(key, text)| (key.to_string(), text.into())).collect())
+}
+
+fn write_json(value: &Value, out: &mut String) {
+    match value {
+        Value::Text(text) => write_json_text(text, out),
+        Value::List(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                out.push_str(if i > 0 { "," } else { "" });
+                write_json(item, out);
+            }
+            out.push(']');
+        }
+        Value::Table(table) => {
+            out.push('{');
+            for (i, (key, value)) in table.iter().enumerate() {
+                out.push_str(if i > 0 { "," } else { "" });
+                write_json_text(key, out);
+                out.push(':');
+                write_json(value, out);
+            }
+            out.push('}');
+        }
+        other => out.push_str(&other.to_string()),
+    }
+}
+
+fn write_json_text(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if c < ' ' => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}

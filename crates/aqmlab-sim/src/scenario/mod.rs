@@ -1,0 +1,147 @@
+//! What is to be simulated: links, flows, and what to record.
+
+mod canonical;
+mod read;
+mod toml;
+
+use aqmlab_aqm::QueueConfig;
+use aqmlab_core::{Bytes, Rate, Span, choices, params};
+use aqmlab_tcp::TcpParams;
+
+pub use self::toml::parse_value;
+
+params! {
+    /// The keys at the top of a scenario.
+    pub struct RunParams {
+        /// Virtual time at which the run ends, unless every flow is finite and done before.
+        duration: Span = Span::from_secs(60),
+            in Span::from_nanos(1) => Span::from_secs(10_000_000),
+            source "this program";
+        /// Seed of all random streams; the replication is a second seed.
+        seed: u64 = 1, source "this program";
+    }
+}
+
+params! {
+    /// One direction of a link: queue, transmitter, way to the far end.
+    pub struct LinkParams {
+        /// Bits per second on the wire; exact over any time.
+        rate: Rate = Rate::from_bps(10_000_000),
+            in Rate::from_bps(1) => Rate::from_bps(1_000_000_000_000_000),
+            source "this program";
+        /// Propagation delay, one way.
+        delay: Span = Span::from_millis(10), in Span::ZERO => Span::from_secs(3600),
+            source "this program";
+    }
+}
+
+params! {
+    /// A group of flows that are alike.
+    pub struct FlowParams {
+        /// How many there are.
+        count: u64 = 1, in 1 => 1_000_000, source "this program";
+        /// Bytes that each transfers; `none` for a bulk flow without end.
+        size: Option<Bytes> = None, source "this program";
+    }
+}
+
+params! {
+    /// What is recorded besides the summary.
+    pub struct RecordParams {
+        /// How much: a summary in constant memory, samples at regular times, or every packet.
+        level: Level = Level::Summary, source "this program";
+        /// Time between two samples.
+        interval: Span = Span::from_millis(100),
+            in Span::from_micros(1) => Span::from_secs(3600),
+            source "this program";
+    }
+}
+
+choices! {
+    /// How much is recorded.
+    pub enum Level {
+        /// Streaming statistics only; memory stays the same over time.
+        Summary = "summary",
+        /// And samples of queues and flows.
+        Series = "series",
+        /// And every packet at every link.
+        Packets = "packets",
+    }
+}
+
+/// A checked scenario with every default filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// When the run ends.
+    pub duration: Span,
+    /// The seed.
+    pub seed: u64,
+    /// The link that the questions are about, by index.
+    pub bottleneck: usize,
+    /// The links.
+    pub links: Vec<LinkConfig>,
+    /// The groups of flows.
+    pub flows: Vec<FlowGroup>,
+    /// What is recorded.
+    pub record: RecordParams,
+}
+
+/// A link of a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkConfig {
+    /// Its name.
+    pub name: String,
+    /// Its rate.
+    pub rate: Rate,
+    /// Its propagation delay.
+    pub delay: Span,
+    /// Its queue.
+    pub queue: QueueConfig,
+    /// Backlogs whose excursions are measured.
+    pub thresholds: Vec<Bytes>,
+}
+
+/// A group of flows of a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowGroup {
+    /// Its name.
+    pub name: String,
+    /// How many flows.
+    pub count: u64,
+    /// Links from senders to receivers, by index.
+    pub path: Vec<u32>,
+    /// Links from receivers to senders.
+    pub return_path: Vec<u32>,
+    /// Bytes that each flow transfers.
+    pub size: Option<Bytes>,
+    /// When they begin.
+    pub start: Start,
+    /// The endpoints.
+    pub transport: TcpParams,
+}
+
+/// When a group of flows begins: all flows of it at the same time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Start {
+    /// At this time.
+    At(Span),
+    /// At a time uniform between these two, drawn once for the group.
+    Uniform(Span, Span),
+}
+
+impl Scenario {
+    /// The longest round-trip time without queues of the flows that cross
+    /// the link with this index, in either direction.
+    pub fn base_rtt_over(&self, link: usize) -> Span {
+        let link = link as u32;
+        self.flows
+            .iter()
+            .filter(|flow| flow.path.contains(&link) || flow.return_path.contains(&link))
+            .map(|flow| {
+                crate::simulation::propagation(self, &flow.path)
+                    + crate::simulation::propagation(self, &flow.return_path)
+            })
+            .max()
+            .unwrap_or(Span::ZERO)
+    }
+}

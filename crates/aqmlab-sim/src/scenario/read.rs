@@ -1,0 +1,274 @@
+//! Values to a checked scenario.
+
+use aqmlab_aqm::QueueConfig;
+use aqmlab_core::params::read_value;
+use aqmlab_core::{Bytes, Error, Params, Result, Span, Table, Value};
+use aqmlab_tcp::TcpParams;
+
+use super::toml::parse_document;
+use super::{
+    FlowGroup, FlowParams, LinkConfig, LinkParams, RecordParams, RunParams, Scenario, Start,
+};
+use crate::link::MAX_PACKET;
+
+/// What the tables of a scenario hold besides their declared parameters.
+const TOP_KEYS: &[&str] = &["bottleneck", "links", "flows", "transport", "record"];
+const LINK_KEYS: &[&str] = &["queue", "thresholds"];
+const FLOW_KEYS: &[&str] = &["path", "return_path", "start", "transport"];
+
+/// A link appears at most this often in a path, and a path has at most this
+/// many links: hops are counted in a byte.
+const MAX_HOPS: usize = 255;
+
+impl Scenario {
+    /// Reads a scenario from TOML text, with `overrides` (dotted keys) on top.
+    ///
+    /// # Errors
+    /// For whatever is not right; the error names `file` and the key.
+    pub fn parse(text: &str, file: &str, overrides: &[(String, Value)]) -> Result<Scenario> {
+        let table = parse_document(text).map_err(|error| error.in_file(file))?;
+        Self::from_table(table, file, overrides)
+    }
+
+    /// Reads a scenario from values, with `overrides` on top.
+    ///
+    /// # Errors
+    /// As [`Scenario::parse`].
+    pub fn from_table(
+        mut table: Table,
+        file: &str,
+        overrides: &[(String, Value)],
+    ) -> Result<Scenario> {
+        apply(&mut table, overrides)
+            .and_then(|()| read(&table))
+            .map_err(|error| error.in_file(file))
+    }
+}
+
+/// Sets the overrides. `queue` and `queue.x` mean the bottleneck's queue and
+/// are set last, when it is known which link that is.
+fn apply(table: &mut Table, overrides: &[(String, Value)]) -> Result<()> {
+    let is_queue = |key: &str| key == "queue" || key.starts_with("queue.");
+    for (key, value) in overrides.iter().filter(|(key, _)| !is_queue(key)) {
+        table.set_path(key, value.clone())?;
+    }
+    for (key, value) in overrides.iter().filter(|(key, _)| is_queue(key)) {
+        let bottleneck = bottleneck_name(table)?;
+        let path = format!("links.{bottleneck}.{key}");
+        if key != "queue" {
+            spell_out_queue(table, &bottleneck);
+        }
+        table.set_path(&path, value.clone())?;
+    }
+    Ok(())
+}
+
+/// Turns `queue = "codel"` into a table, so that a key can be set in it.
+fn spell_out_queue(table: &mut Table, link: &str) {
+    let name = table
+        .get("links")
+        .and_then(|links| links.as_table().ok()?.get(link)?.as_table().ok()?.get("queue"))
+        .cloned();
+    if let Some(Value::Text(_)) = name {
+        let name = name.expect("just matched");
+        let path = format!("links.{link}.queue");
+        let spelled: Table = [("discipline".to_string(), name)].into_iter().collect();
+        table.set_path(&path, Value::Table(spelled)).expect("the path was just walked");
+    }
+}
+
+/// The bottleneck by name: as stated, or the slowest link.
+fn bottleneck_name(table: &Table) -> Result<String> {
+    if let Some(name) = table.get("bottleneck") {
+        return Ok(name.as_text().map_err(|error| error.at("bottleneck"))?.to_string());
+    }
+    let links = read_links(table)?;
+    let slowest = links.iter().min_by_key(|link| link.rate).expect("there is a link");
+    Ok(slowest.name.clone())
+}
+
+/// `T`'s parameters from a table that also holds the keys `beside`.
+fn read_params<T: Params>(table: &Table, beside: &[&str]) -> Result<T> {
+    let specs = T::specs();
+    let known: Vec<&str> =
+        specs.iter().map(|spec| spec.name).chain(beside.iter().copied()).collect();
+    table.only(known)?;
+    let mut params = T::default();
+    for (key, value) in table.iter().filter(|(key, _)| !beside.contains(key)) {
+        params.set(key, value)?;
+    }
+    Ok(params)
+}
+
+fn read(table: &Table) -> Result<Scenario> {
+    let run: RunParams = read_params(table, TOP_KEYS)?;
+    let links = read_links(table)?;
+    let bottleneck = bottleneck_name(table)?;
+    let bottleneck =
+        link_index(&links, &bottleneck).map_err(|error| error.at("bottleneck"))? as usize;
+    let flows = read_flows(table, &links)?;
+    let record = match table.get("record") {
+        Some(record) => record
+            .as_table()
+            .and_then(|record| read_params(record, &[]))
+            .map_err(|e| e.at("record"))?,
+        None => RecordParams::default(),
+    };
+    Ok(Scenario { duration: run.duration, seed: run.seed, bottleneck, links, flows, record })
+}
+
+/// The named tables below `key`, of which there must be at least one.
+fn named_tables<'a>(table: &'a Table, key: &str, example: &str) -> Result<&'a Table> {
+    let missing = || Error::new(format!("no {key}: at least one is needed")).hint(example);
+    let tables = table.get(key).ok_or_else(missing)?;
+    let tables = tables.as_table().map_err(|error| error.at(key))?;
+    if tables.is_empty() { Err(missing().at(key)) } else { Ok(tables) }
+}
+
+fn read_links(table: &Table) -> Result<Vec<LinkConfig>> {
+    let tables = named_tables(table, "links", "[links.bottleneck]")?;
+    tables
+        .iter()
+        .map(|(name, value)| read_link(name, value).map_err(|error| error.at(name).at("links")))
+        .collect()
+}
+
+fn read_link(name: &str, value: &Value) -> Result<LinkConfig> {
+    let table = value.as_table()?;
+    let params: LinkParams = read_params(table, LINK_KEYS)?;
+    if table.get("rate").is_none() {
+        return Err(Error::new("the key `rate` is missing").hint("rate = \"10mbit\""));
+    }
+    let queue = match table.get("queue") {
+        Some(queue) => QueueConfig::read(queue).map_err(|error| error.at("queue"))?,
+        None => QueueConfig::named("droptail").expect("registered"),
+    };
+    let thresholds = match table.get("thresholds") {
+        None => Vec::new(),
+        Some(Value::List(items)) => items
+            .iter()
+            .map(read_value::<Bytes>)
+            .collect::<Result<_>>()
+            .map_err(|error| error.at("thresholds"))?,
+        Some(other) => {
+            let error = Error::not_allowed(other, "a list of sizes such as [\"15000b\"]");
+            return Err(error.at("thresholds"));
+        }
+    };
+    Ok(LinkConfig {
+        name: name.to_string(),
+        rate: params.rate,
+        delay: params.delay,
+        queue,
+        thresholds,
+    })
+}
+
+fn read_flows(table: &Table, links: &[LinkConfig]) -> Result<Vec<FlowGroup>> {
+    let mut defaults = TcpParams::default();
+    update_transport(&mut defaults, table)?;
+    let tables = named_tables(table, "flows", "[flows.bulk]")?;
+    tables
+        .iter()
+        .map(|(name, value)| {
+            read_flow(name, value, links, &defaults).map_err(|error| error.at(name).at("flows"))
+        })
+        .collect()
+}
+
+fn update_transport(transport: &mut TcpParams, table: &Table) -> Result<()> {
+    if let Some(value) = table.get("transport") {
+        value
+            .as_table()
+            .and_then(|table| transport.update(table))
+            .and_then(|()| transport.check())
+            .map_err(|error| error.at("transport"))?;
+    }
+    Ok(())
+}
+
+fn read_flow(
+    name: &str,
+    value: &Value,
+    links: &[LinkConfig],
+    defaults: &TcpParams,
+) -> Result<FlowGroup> {
+    let table = value.as_table()?;
+    let params: FlowParams = read_params(table, FLOW_KEYS)?;
+    if params.size == Some(Bytes::new(0)) {
+        let allowed = "at least 1b: a flow without packets measures nothing";
+        return Err(Error::not_allowed("0b", allowed).at("size"));
+    }
+    let mut transport = defaults.clone();
+    update_transport(&mut transport, table)?;
+    if transport.mss.get() + transport.header.get() > MAX_PACKET {
+        let allowed = format!("at most {MAX_PACKET}b with its header");
+        return Err(Error::not_allowed(transport.mss, allowed).at("transport.mss"));
+    }
+    Ok(FlowGroup {
+        name: name.to_string(),
+        count: params.count,
+        path: read_path(table, "path", links)?,
+        return_path: read_path(table, "return_path", links)?,
+        size: params.size,
+        start: read_start(table).map_err(|error| error.at("start"))?,
+        transport,
+    })
+}
+
+fn read_path(table: &Table, key: &str, links: &[LinkConfig]) -> Result<Vec<u32>> {
+    let value = table.get(key).ok_or_else(|| {
+        let hint = format!("{key} = [\"{}\"]", links[0].name);
+        Error::new(format!("the key `{key}` is missing")).hint(hint)
+    })?;
+    let single;
+    let names = match value {
+        Value::List(names) => names,
+        Value::Text(_) => {
+            single = vec![value.clone()];
+            &single
+        }
+        other => return Err(Error::not_allowed(other, "a list of link names").at(key)),
+    };
+    if names.is_empty() || names.len() > MAX_HOPS {
+        let allowed = format!("1 to {MAX_HOPS} link names");
+        return Err(Error::not_allowed(value, allowed).at(key));
+    }
+    names
+        .iter()
+        .map(|name| name.as_text().and_then(|name| link_index(links, name)))
+        .collect::<Result<_>>()
+        .map_err(|error| error.at(key))
+}
+
+fn link_index(links: &[LinkConfig], name: &str) -> Result<u32> {
+    links
+        .iter()
+        .position(|link| link.name == name)
+        .map(|index| index as u32)
+        .ok_or_else(|| Error::unknown("link", name, links.iter().map(|link| link.name.as_str())))
+}
+
+fn read_start(table: &Table) -> Result<Start> {
+    match table.get("start") {
+        None => Ok(Start::At(Span::ZERO)),
+        Some(Value::Table(table)) => {
+            table.only(["uniform"])?;
+            match table.get("uniform") {
+                Some(Value::List(ends)) if ends.len() == 2 => {
+                    let low = read_value::<Span>(&ends[0]).map_err(|e| e.at("uniform"))?;
+                    let high = read_value::<Span>(&ends[1]).map_err(|e| e.at("uniform"))?;
+                    if low > high {
+                        let error = Error::new("the first time is later than the second");
+                        return Err(error.given(format!("{low}, {high}")).at("uniform"));
+                    }
+                    Ok(Start::Uniform(low, high))
+                }
+                _ => Err(Error::new("expected two times: { uniform = [\"0s\", \"650ms\"] }")),
+            }
+        }
+        Some(value) => read_value::<Span>(value)
+            .map(Start::At)
+            .map_err(|error| error.hint("or { uniform = [\"0s\", \"650ms\"] } for a random time")),
+    }
+}

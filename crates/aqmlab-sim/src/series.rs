@@ -1,0 +1,81 @@
+//! Recording level `series`: a sample of everything at regular times.
+
+use aqmlab_core::Time;
+
+use crate::simulation::Simulation;
+
+/// What a sample is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A link, by index.
+    Link(u32),
+    /// A flow, by index over all flows.
+    Flow(u32),
+}
+
+/// One number of one sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// When.
+    pub time: Time,
+    /// Of what.
+    pub subject: Subject,
+    /// Which quantity.
+    pub quantity: &'static str,
+    /// Its value.
+    pub value: f64,
+}
+
+/// The samples so far.
+#[derive(Default)]
+pub(crate) struct Series {
+    pub samples: Vec<Sample>,
+    last: Time,
+    delivered: Vec<u64>,
+    acknowledged: Vec<u64>,
+}
+
+impl Series {
+    pub fn sample(&mut self, simulation: &Simulation) {
+        let time = simulation.now;
+        let elapsed = time.saturating_since(self.last).as_secs_f64();
+        self.delivered.resize(simulation.links.len(), 0);
+        self.acknowledged.resize(simulation.flows.len(), 0);
+        for (index, link) in simulation.links.iter().enumerate() {
+            let subject = Subject::Link(index as u32);
+            let samples = &mut self.samples;
+            let mut see = |quantity, value| samples.push(Sample { time, subject, quantity, value });
+            let backlog = link.queue.backlog();
+            see("backlog_packets", backlog.packets as f64);
+            see("backlog_bytes", backlog.bytes as f64);
+            let counts = link.queue.counts();
+            see("dropped", counts.dropped_total() as f64);
+            see("marked", counts.marked_total() as f64);
+            see("throughput_bps", rate(counts.delivered_bytes, self.delivered[index], elapsed));
+            self.delivered[index] = counts.delivered_bytes;
+            link.queue.observe(&mut see);
+        }
+        for (index, flow) in simulation.flows.iter().enumerate() {
+            if time < flow.start {
+                continue;
+            }
+            let subject = Subject::Flow(index as u32);
+            let samples = &mut self.samples;
+            let mut see = |quantity, value| samples.push(Sample { time, subject, quantity, value });
+            see("cwnd_bytes", flow.sender.cwnd() as f64);
+            see("in_flight_bytes", flow.sender.bytes_in_flight() as f64);
+            if let Some(srtt) = flow.sender.srtt() {
+                see("smoothed_rtt_s", srtt.as_secs_f64());
+            }
+            let acknowledged = flow.sender.stats().bytes_acked;
+            see("goodput_bps", rate(acknowledged, self.acknowledged[index], elapsed));
+            self.acknowledged[index] = acknowledged;
+        }
+        self.last = time;
+    }
+}
+
+/// Bits per second between two byte counts; 0 over no time.
+fn rate(now: u64, before: u64, elapsed: f64) -> f64 {
+    if elapsed > 0.0 { (now - before) as f64 * 8.0 / elapsed } else { 0.0 }
+}

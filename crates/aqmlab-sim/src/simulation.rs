@@ -1,0 +1,247 @@
+//! One run: links, flows and the events between them.
+
+use aqmlab_aqm::{LinkEnv, Queue};
+use aqmlab_core::{Bytes, Span, Stream, Time};
+
+use crate::events::{Event, EventQueue};
+use crate::flow::{Flow, FlowSetup};
+use crate::link::Link;
+use crate::packet::{AckStore, kind};
+use crate::probe::LinkProbe;
+use crate::results::RunResult;
+use crate::scenario::{FlowGroup, Level, Scenario, Start};
+use crate::series::Series;
+
+/// The kernel's `psched_mtu` of an Ethernet link: 1500 bytes and a header.
+const MTU: Bytes = Bytes::new(1514);
+
+/// A run under way.
+pub(crate) struct Simulation<'a> {
+    pub scenario: &'a Scenario,
+    pub replication: u64,
+    pub now: Time,
+    pub links: Vec<Link>,
+    pub flows: Vec<Flow>,
+    pub series: Option<Series>,
+    pub events_handled: u64,
+    events: EventQueue,
+    acks: AckStore,
+    /// Finite flows that have not finished.
+    unfinished: usize,
+    /// Whether there are flows without end: the run then lasts its duration.
+    endless: bool,
+}
+
+/// Runs one replication of a scenario.
+///
+/// # Panics
+/// If a packet was lost without being counted: a bug.
+pub fn run(scenario: &Scenario, replication: u64) -> RunResult {
+    let mut simulation = Simulation::new(scenario, replication);
+    simulation.run();
+    RunResult::of(simulation)
+}
+
+impl<'a> Simulation<'a> {
+    fn new(scenario: &'a Scenario, replication: u64) -> Self {
+        let mut simulation = Simulation {
+            scenario,
+            replication,
+            now: Time::ZERO,
+            links: Vec::new(),
+            flows: Vec::new(),
+            series: (scenario.record.level != Level::Summary).then(Series::default),
+            events_handled: 0,
+            events: EventQueue::default(),
+            acks: AckStore::default(),
+            unfinished: 0,
+            endless: false,
+        };
+        simulation.make_links();
+        for (number, group) in scenario.flows.iter().enumerate() {
+            simulation.make_flows(number as u32, group);
+        }
+        simulation
+    }
+
+    fn stream(&self, path: &str) -> Stream {
+        Stream::for_component(self.scenario.seed, self.replication, path)
+    }
+
+    fn make_links(&mut self) {
+        for (index, link) in self.scenario.links.iter().enumerate() {
+            let env =
+                LinkEnv { rate: link.rate, base_rtt: self.scenario.base_rtt_over(index), mtu: MTU };
+            let random = self.stream(&format!("links.{}.queue", link.name));
+            let queue = Queue::new(link.queue.build(&env), random);
+            let record_packets = self.scenario.record.level == Level::Packets;
+            let probe = LinkProbe::new(&link.thresholds, record_packets);
+            self.links.push(Link::new(
+                link.name.clone(),
+                index as u32,
+                queue,
+                link.rate,
+                link.delay,
+                probe,
+            ));
+        }
+    }
+
+    fn make_flows(&mut self, number: u32, group: &FlowGroup) {
+        let start = match group.start {
+            Start::At(start) => start,
+            Start::Uniform(low, high) => {
+                self.stream(&format!("flows.{}.start", group.name)).uniform_span(low, high)
+            }
+        };
+        for i in 0..group.count {
+            let mut hash = self.stream(&format!("flows.{}.{i}.hash", group.name));
+            let index = self.flows.len() as u32;
+            self.flows.push(Flow::new(FlowSetup {
+                index,
+                group: number,
+                transport: &group.transport,
+                path: group.path.as_slice().into(),
+                return_path: group.return_path.as_slice().into(),
+                size: group.size.map(Bytes::get),
+                start,
+                hashes: [hash.next_u32(), hash.next_u32()],
+            }));
+            self.events.push(Time::ZERO + start, Event::FlowStart(index));
+            match group.size {
+                Some(_) => self.unfinished += 1,
+                None => self.endless = true,
+            }
+        }
+    }
+
+    fn run(&mut self) {
+        for link in &mut self.links {
+            link.start(&mut self.events);
+        }
+        if self.series.is_some() {
+            self.events.push(Time::ZERO, Event::Sample(0));
+        }
+        let end = Time::ZERO + self.scenario.duration;
+        while let Some((time, event)) = self.events.pop() {
+            if time > end {
+                break;
+            }
+            debug_assert!(time >= self.now, "time goes forward");
+            self.now = time;
+            self.events_handled += 1;
+            self.handle(event);
+            if self.unfinished == 0 && !self.endless {
+                break;
+            }
+        }
+        if self.unfinished > 0 || self.endless {
+            self.now = end;
+        }
+        self.finish();
+    }
+
+    #[inline]
+    fn handle(&mut self, event: Event) {
+        let now = self.now;
+        match event {
+            Event::TransmissionEnd(link) => {
+                self.links[link as usize].transmission_end(now, &mut self.events, &mut self.acks);
+            }
+            Event::Delivery(link) => self.deliver(link),
+            Event::QueueWakeup(link) => {
+                self.links[link as usize].wakeup(now, &mut self.events, &mut self.acks);
+            }
+            Event::FlowStart(flow) => {
+                self.flows[flow as usize].sender.open(now);
+                self.send_data(flow);
+            }
+            Event::SenderTimer(flow) => {
+                let flow_state = &mut self.flows[flow as usize];
+                if flow_state.sender_timer_due(now) {
+                    flow_state.sender.on_timeout(now);
+                    self.send_data(flow);
+                } else {
+                    flow_state.arm_timers(&mut self.events);
+                }
+            }
+            Event::ReceiverTimer(flow) => {
+                let flow_state = &mut self.flows[flow as usize];
+                if flow_state.receiver_timer_due(now) {
+                    flow_state.receiver.on_timeout(now);
+                    self.send_acks(flow);
+                } else {
+                    flow_state.arm_timers(&mut self.events);
+                }
+            }
+            Event::Sample(_) => self.sample(),
+        }
+    }
+
+    /// A packet comes out of a link: into the next, or to its endpoint.
+    #[inline]
+    fn deliver(&mut self, link: u32) {
+        let mut packet = self.links[link as usize].deliver(&mut self.events);
+        let flow = &mut self.flows[packet.flow as usize];
+        let path = if packet.is(kind::ACK) { &flow.return_path } else { &flow.path };
+        packet.hop += 1;
+        if let Some(next) = path.get(usize::from(packet.hop)) {
+            let next = &mut self.links[*next as usize];
+            next.arrive(packet, self.now, &mut self.events, &mut self.acks);
+        } else if packet.is(kind::ACK) {
+            let ack = flow.ack_of(&packet, &mut self.acks);
+            flow.sender.on_ack(self.now, &ack);
+            if flow.finish.is_none() && flow.sender.is_finished() {
+                flow.finish = Some(self.now);
+                self.unfinished -= 1;
+            }
+            self.send_data(packet.flow);
+        } else {
+            let segment = flow.segment_of(&packet);
+            flow.receiver.on_segment(self.now, &segment);
+            self.send_acks(packet.flow);
+        }
+    }
+
+    #[inline]
+    fn send_data(&mut self, flow: u32) {
+        let flow = &mut self.flows[flow as usize];
+        let first = flow.path[0] as usize;
+        while let Some(packet) = flow.poll_data(self.now) {
+            self.links[first].arrive(packet, self.now, &mut self.events, &mut self.acks);
+        }
+        flow.arm_timers(&mut self.events);
+    }
+
+    #[inline]
+    fn send_acks(&mut self, flow: u32) {
+        let flow = &mut self.flows[flow as usize];
+        let first = flow.return_path[0] as usize;
+        while let Some(packet) = flow.poll_ack(self.now, &mut self.acks) {
+            self.links[first].arrive(packet, self.now, &mut self.events, &mut self.acks);
+        }
+        flow.arm_timers(&mut self.events);
+    }
+
+    fn sample(&mut self) {
+        let Some(mut series) = self.series.take() else { return };
+        series.sample(self);
+        self.series = Some(series);
+        self.events.push(self.now + self.scenario.record.interval, Event::Sample(0));
+    }
+
+    /// Closes the books; in release builds too.
+    fn finish(&mut self) {
+        for link in &mut self.links {
+            link.settle(self.now);
+            link.probe.finish(self.now);
+            link.queue.assert_conservation(&link.name);
+        }
+    }
+}
+
+/// The sum of the delays of some links: the part of a round trip that is
+/// there without any queue.
+pub(crate) fn propagation(scenario: &Scenario, links: &[u32]) -> Span {
+    links.iter().fold(Span::ZERO, |sum, link| sum + scenario.links[*link as usize].delay)
+}
