@@ -31,7 +31,7 @@ class Scenario:
         (`links.bottleneck.rate`, or `queue...` for the bottleneck's queue) to values."""
     @property
     def resolved(self) -> str:
-        """The scenario as canonical JSON, every default filled in (the same for equal scenarios)."""
+        """Canonical JSON, every default filled in: the same for equal scenarios."""
 
 class Table:
     """Columns that leave the engine without being copied (Arrow PyCapsule interface)."""
@@ -61,7 +61,7 @@ class Runner:
         *,
         threads: int | None = None,
     ) -> None:
-        """A job is (run number, index into `scenarios`, replication). The seed is the scenario's."""
+        """A job is (run number, index into `scenarios`, replication), under the scenario's seed."""
     def poll(self, timeout: float) -> Results | None:
         """Waits up to `timeout` seconds for finished runs and takes all there are; None if none.
         The GIL is released meanwhile. A panic in the engine is raised here as RuntimeError."""
@@ -70,9 +70,13 @@ class Runner:
     def stop(self) -> None:
         """Starts no further job; those under way finish."""
 
+def parse_value(text: str) -> Any:
+    """What stands after `--set key=`: a TOML value, or else the text itself."""
+
 def reference() -> list[dict[str, Any]]:
     """Everything that has parameters, from the declarations: a list of
     {"section": "queue" | "transport" | "scenario" | "link" | "flow" | "record",
      "name": "codel", "summary": str, "preset_of": str | None, "settings": {key: text},
      "source": str | None,
-     "params": [{"name", "kind", "default", "range": [low, high] | None, "choices": [..], "meaning", "source"}]}."""
+     "params": [{"name", "kind", "default", "range": [low, high] | None,
+                 "choices": [..], "meaning", "source"}]}."""

@@ -1,0 +1,84 @@
+"""The exceptions that a user of aqmlab can meet.
+
+* `InputError` (a `ValueError`): something given is not right. It names the file,
+  the key, what was given and what is allowed.
+* `FolderError`: a results folder cannot be used; nothing in it was changed.
+* `StorageError` (an `OSError`): results could not be written; what had been
+  computed before is still there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+from collections.abc import Iterable
+from pathlib import Path
+
+from aqmlab._core import InputError
+
+__all__ = ["FolderError", "InputError", "StorageError", "input_error", "nearest", "unknown"]
+
+NO_ROOM = {
+    errno.ENOSPC: "no space left on the disk",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the limit on the size of a file is reached",
+}
+
+
+class FolderError(Exception):
+    """A folder that is not what this command may write to; it was left as it was."""
+
+
+class StorageError(OSError):
+    """Results could not be written. `str(error)` says what is kept and what to do."""
+
+    def __init__(self, cause: OSError, folder: Path, kept: str) -> None:
+        reason = NO_ROOM.get(cause.errno or 0) or cause.strerror or str(cause)
+        advice = "have made room" if cause.errno in NO_ROOM else "have mended that"
+        self.message = (
+            f"{folder}: {reason}; {kept}. Once you {advice}, the same command goes on from there."
+        )
+        super().__init__(cause.errno, reason, str(folder))
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def input_error(
+    problem: str,
+    *,
+    file: str | None = None,
+    key: str = "",
+    given: object = None,
+    hint: str | None = None,
+) -> InputError:
+    """An `InputError` as the engine makes them, for what is checked in Python."""
+    text = problem if given is None else f"`{given}`: {problem}"
+    for place in (key, file):
+        text = f"{place}: {text}" if place else text
+    error = InputError(f"{text} ({hint})" if hint else text)
+    error.file, error.key, error.problem, error.hint = file, key, problem, hint
+    error.given = None if given is None else str(given)
+    return error
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The one of `known` that was probably meant by `name`, if any is near."""
+    by_lower = {each.lower(): each for each in known}
+    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[found[0]] if found else None
+
+
+def unknown(
+    what: str, name: str, known: Iterable[str], *, file: str | None = None, key: str = ""
+) -> InputError:
+    """An `InputError` about a name that is none of `known`, with the nearest as the hint."""
+    names = list(known)
+    guess = nearest(name, names)
+    return input_error(
+        f"unknown {what}; known: {', '.join(names)}",
+        file=file,
+        key=key,
+        given=name,
+        hint=f"did you mean `{guess}`?" if guess else None,
+    )

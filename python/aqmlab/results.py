@@ -1,0 +1,278 @@
+"""Results as tables: of a single run, and of a study.
+
+Every table is a polars `DataFrame`; `frame.to_pandas()` makes a pandas one of it
+(which needs pandas and pyarrow beside aqmlab). Columns are named after what they
+are, with their unit: `_s` seconds, `_bytes`, `_packets`, `_bps` bits per second.
+docs/results.md lists them all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import polars as pl
+import polars.selectors as cs
+
+from aqmlab._core import Results
+from aqmlab.errors import unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Tables(Protocol):
+    """Where the tables of a result are: in memory or in a folder."""
+
+    def names(self) -> list[str]:
+        """The names of the tables there are."""
+        ...
+
+    def load(self, name: str) -> pl.DataFrame:
+        """The table called `name`."""
+        ...
+
+
+class MemoryTables:
+    """Tables that were never written."""
+
+    def __init__(self, frames: Mapping[str, pl.DataFrame]) -> None:
+        self._frames = dict(frames)
+
+    def names(self) -> list[str]:
+        """The names of the tables there are."""
+        return list(self._frames)
+
+    def load(self, name: str) -> pl.DataFrame:
+        """The table called `name`."""
+        return self._frames[name]
+
+
+class FolderTables:
+    """The Parquet files of a results folder, read when they are asked for."""
+
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+        self._folder, self._names = folder, list(names)
+
+    def names(self) -> list[str]:
+        """The names of the tables there are."""
+        return self._names
+
+    def load(self, name: str) -> pl.DataFrame:
+        """The table called `name`."""
+        return pl.read_parquet(self._folder / f"{name}.parquet")
+
+
+def gather(batches: Iterable[Results]) -> dict[str, pl.DataFrame]:
+    """The tables of finished runs put together, rows sorted by run.
+
+    Within a run the rows keep the engine's order, so the result does not depend
+    on the order in which the runs finished.
+    """
+    batches = list(batches)
+    frames = {}
+    for name in Results.table_names():
+        parts = [pl.DataFrame(batch.table(name)) for batch in batches]
+        frames[name] = by_run(parts)
+    return frames
+
+
+def by_run(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The rows of all `parts`, sorted by run, in one piece of memory.
+
+    Texts become plain: the codes of categorical ones depend on what was read before.
+    """
+    texts = cs.categorical().cast(pl.String)
+    return (
+        pl.concat([part.with_columns(texts) for part in parts])
+        .sort("run", maintain_order=True)
+        .rechunk()
+    )
+
+
+class _TableAttributes:
+    """The tables as attributes; `table(name)` is what differs."""
+
+    def table(self, name: str) -> pl.DataFrame:
+        """The table called `name`."""
+        raise NotImplementedError
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        """One row a run: replication, seed, end_s, events, delivered_packets."""
+        return self.table("runs")
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """One row a run and link: counts by reason, sojourn times, backlog, utilisation."""
+        return self.table("links")
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """One row a run and flow: times, size, goodput, retransmissions."""
+        return self.table("flows")
+
+    @property
+    def excursions(self) -> pl.DataFrame:
+        """One row a run, link and threshold: how often and how long the backlog was above."""
+        return self.table("excursions")
+
+    @property
+    def sojourn(self) -> pl.DataFrame:
+        """The histogram of sojourn times: upper edge in seconds and count (0.1 % wide)."""
+        return self.table("sojourn")
+
+    @property
+    def notes(self) -> pl.DataFrame:
+        """What a reader has to know: run, link, id, text."""
+        return self.table("notes")
+
+    @property
+    def series(self) -> pl.DataFrame:
+        """Sampled values: time_s, subject, quantity, value (levels series and packets)."""
+        return self.table("series")
+
+    @property
+    def packets(self) -> pl.DataFrame:
+        """One row a packet and link (level packets)."""
+        return self.table("packets")
+
+
+class RunResult(_TableAttributes):
+    """The result of one run of a scenario."""
+
+    def __init__(self, tables: Tables, scenario: Mapping[str, Any]) -> None:
+        self._tables = tables
+        self.scenario = dict(scenario)
+        """The scenario with every default filled in."""
+
+    @property
+    def table_names(self) -> list[str]:
+        """The tables there are."""
+        return self._tables.names()
+
+    def table(self, name: str) -> pl.DataFrame:
+        """The table called `name`, without the column `run`.
+
+        Raises `InputError` if there is none of that name.
+        """
+        return _load(self._tables, name).drop("run")
+
+    def to_json(self) -> dict[str, Any]:
+        """The tables as lists of objects, without `sojourn`, `series` and `packets`."""
+        long = ("sojourn", "series", "packets")
+        return {name: self.table(name).to_dicts() for name in self.table_names if name not in long}
+
+
+@dataclass(frozen=True)
+class StudyInfo:
+    """What a results folder says of the study in it."""
+
+    name: str
+    title: str
+    axes: tuple[tuple[str, tuple[str, ...]], ...]
+    """Names of the axes, each with its labels in order."""
+    replications: int
+    seed: int
+    digest: str
+    version: str
+
+    @property
+    def points(self) -> int:
+        """The number of points: the product of the lengths of the axes."""
+        count = 1
+        for _, labels in self.axes:
+            count *= len(labels)
+        return count
+
+
+class StudyResult(_TableAttributes):
+    """The results of a study. In every table each row has the columns `run`, `point`,
+    `replication` and the label on each axis (as an ordered `Enum`) before its own."""
+
+    def __init__(
+        self,
+        info: StudyInfo,
+        tables: Tables,
+        scenarios: Sequence[Mapping[str, Any]],
+        *,
+        folder: Path | None = None,
+        computed: int = 0,
+    ) -> None:
+        self.info = info
+        self.folder = folder
+        self.computed = computed
+        """How many runs were computed just now; the others had been before."""
+        self.scenarios = list(scenarios)
+        """The scenario of every point, with every default filled in."""
+        self._tables = tables
+        self._joined: dict[str, pl.DataFrame] = {}
+
+    @staticmethod
+    def open(folder: str | Path) -> StudyResult:
+        """Opens the results of a finished study, whatever computed them.
+
+        Raises `FolderError` if `folder` holds none, or unfinished ones.
+        """
+        from aqmlab.folder import open_results
+
+        return open_results(Path(folder))
+
+    @property
+    def table_names(self) -> list[str]:
+        """The tables there are."""
+        return self._tables.names()
+
+    def raw(self, name: str) -> pl.DataFrame:
+        """The table called `name` as the engine gave it: `run` and its own columns."""
+        return _load(self._tables, name)
+
+    def table(self, name: str) -> pl.DataFrame:
+        """The table called `name`, joined with the points.
+
+        Raises `InputError` if there is none of that name.
+        """
+        if name not in self._joined:
+            self._joined[name] = self._join(self.raw(name))
+        return self._joined[name]
+
+    @cached_property
+    def points(self) -> pl.DataFrame:
+        """One row a point: its index and its label on each axis."""
+        point = pl.DataFrame({"point": pl.arange(0, self.info.points, dtype=pl.UInt32, eager=True)})
+        return point.with_columns(self._labels())
+
+    def _labels(self) -> list[pl.Expr]:
+        """The label on each axis, computed from the column `point`."""
+        columns, repeat = [], self.info.points
+        for name, labels in self.info.axes:
+            repeat //= len(labels)
+            index = (pl.col("point") // repeat) % len(labels)
+            columns.append(index.cat.to(pl.Enum(labels)).alias(name))
+        return columns
+
+    def _join(self, frame: pl.DataFrame) -> pl.DataFrame:
+        names = [name for name, _ in self.info.axes]
+        run = pl.col("run")
+        keyed = frame.with_columns(
+            (run // self.info.replications).cast(pl.UInt32).alias("point"),
+            (run % self.info.replications).cast(pl.UInt32).alias("replication"),
+        ).with_columns(self._labels())
+        first = ["run", "point", "replication", *names]
+        return keyed.select(*first, *(each for each in frame.columns if each not in first))
+
+
+def _load(tables: Tables, name: str) -> pl.DataFrame:
+    if name not in tables.names():
+        raise unknown("table", name, tables.names())
+    return tables.load(name)
+
+
+def resolved(text: str) -> dict[str, Any]:
+    """The mapping behind `Scenario.resolved`."""
+    table: dict[str, Any] = json.loads(text)
+    return table

@@ -1,0 +1,74 @@
+"""Settings given as text: `key=value` pairs, and TOML files read into mappings."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from aqmlab._core import parse_value
+from aqmlab.errors import input_error, nearest, unknown
+
+EXAMPLE = "a setting such as queue.target=2ms"
+
+
+def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
+    """Turns `["queue.target=2ms", ...]` into dotted keys and values, in their order.
+
+    A value is what it is in TOML (`2`, `true`, `["down"]`), else plain text (`2ms`).
+    Raises `InputError` for a pair without `=` or with an empty part in its key.
+    """
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        key = key.strip()
+        if not equals or not all(part.strip() for part in key.split(".")):
+            raise input_error(f"expected {EXAMPLE}", key="--set", given=pair)
+        settings.pop(key, None)
+        settings[key] = parse_value(value.strip())
+    return settings
+
+
+def read_text(path: Path) -> str:
+    """The text of the file at `path`.
+
+    Raises `InputError` if it is missing, is not a file, may not be read or is not UTF-8 text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        near = _neighbour(path)
+        hint = f"did you mean `{near}`?" if near else None
+        raise input_error("there is no such file", file=str(path), hint=hint) from None
+    except UnicodeDecodeError:
+        raise input_error("this is not a TOML file: not UTF-8 text", file=str(path)) from None
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+        raise input_error(problem, file=str(path)) from None
+
+
+def parse_toml(text: str, file: str) -> dict[str, Any]:
+    """The tables of a TOML text; `InputError` with line and column if it is not TOML."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise input_error(f"this is not TOML: {error}", file=file) from None
+
+
+def check_keys(table: Mapping[str, Any], known: Iterable[str], file: str, where: str = "") -> None:
+    """Refuses keys of `table` that are none of `known`, naming the nearest."""
+    names = list(known)
+    for key in table:
+        if key not in names:
+            raise unknown("key", str(key), names, file=file, key=where)
+
+
+def _neighbour(path: Path) -> str | None:
+    """A TOML file in the same folder with nearly the same name."""
+    try:
+        names = [each.name for each in path.parent.glob("*.toml")]
+    except OSError:
+        return None
+    guess = nearest(path.name, names)
+    return str(path.parent / guess) if guess else None

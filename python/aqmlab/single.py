@@ -1,0 +1,66 @@
+"""One run of one scenario."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aqmlab._core import Scenario
+from aqmlab.errors import input_error
+from aqmlab.execute import single_run
+from aqmlab.results import RunResult
+from aqmlab.settings import check_keys, parse_toml, read_text
+
+RECORD_KEYS = ("level", "interval")
+
+
+def run(
+    source: str | Path | Mapping[str, Any] | Scenario,
+    *,
+    set: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    record: str | Mapping[str, Any] | None = None,
+    replication: int = 0,
+) -> RunResult:
+    """Runs a scenario once and returns its tables.
+
+    `source` is the path of a scenario file, the same as a mapping, or a
+    `Scenario`. `set` maps dotted keys to values (`{"queue.target": "2ms"}`;
+    `queue` means the bottleneck's); `seed` takes the place of the scenario's;
+    `record` is a level (`"summary"`, `"series"`, `"packets"`) or a table with
+    `level` and `interval`; `replication` chooses another draw of the same seed.
+
+    Raises `InputError` for whatever is wrong in them.
+    """
+    overrides = dict(set or {})
+    if seed is not None:
+        overrides["seed"] = seed
+    if isinstance(record, str):
+        overrides["record.level"] = record
+    elif record is not None:
+        check_keys(record, RECORD_KEYS, "<record>")
+        overrides |= {f"record.{key}": value for key, value in record.items()}
+    if isinstance(replication, bool) or not isinstance(replication, int) or replication < 0:
+        problem = "expected a whole number from 0"
+        raise input_error(problem, key="replication", given=replication)
+    return single_run(load(source, overrides), replication)
+
+
+def load(
+    source: str | Path | Mapping[str, Any] | Scenario, overrides: Mapping[str, Any]
+) -> Scenario:
+    """The checked scenario in a file, a mapping, or another scenario, with overrides."""
+    if isinstance(source, Scenario):
+        return Scenario(json.loads(source.resolved), overrides=overrides) if overrides else source
+    if isinstance(source, Mapping):
+        return Scenario(source, overrides=overrides)
+    path = Path(source)
+    text = read_text(path)
+    if "[scenario]" in text or "[[axes]]" in text:
+        table = parse_toml(text, str(path))
+        if "scenario" in table or "axes" in table:
+            hint = f"run it by `aqmlab study {path}`"
+            raise input_error("this is a study, not a scenario", file=str(path), hint=hint)
+    return Scenario(text, file=str(path), overrides=overrides)

@@ -1,0 +1,284 @@
+"""Studies: one scenario, axes along which it varies, and replications.
+
+The points of a study are the cross product of its axes, in the order in which
+they are written (the last axis varies fastest). Run number = point index x
+replications + replication. Replication `r` of every point draws from the same
+random streams, so points are compared under the same arrivals.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aqmlab._core import Scenario
+from aqmlab.errors import input_error
+from aqmlab.settings import check_keys, parse_toml, read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aqmlab.results import StudyResult
+
+    Progress = Callable[[int, int], None]
+    """Called with the number of finished runs and of all runs, about ten times a second."""
+
+KEYS = ("name", "title", "description", "replications", "seed", "scenario", "axes")
+AXIS_KEYS = ("name", "key", "values")
+VALUE_KEYS = ("label", "set")
+AXIS_NAME = re.compile(r"[a-z][a-z0-9_]*")
+TAKEN = frozenset(
+    ("run", "point", "replication", "seed", "events", "link", "arrived", "delivered", "dropped")
+    + ("marked", "utilisation", "group", "index", "segments_sent", "retransmissions", "timeouts")
+    + ("fast_retransmits", "count", "id", "text", "subject", "quantity", "value", "flow")
+    + ("is_ack", "verdict", "ce")
+)
+"""Columns of the result tables: an axis may not have one of these names."""
+
+
+@dataclass(frozen=True)
+class AxisValue:
+    """One value of an axis: its label in tables and charts, and the settings it makes."""
+
+    label: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Something that varies in a study."""
+
+    name: str
+    values: tuple[AxisValue, ...]
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of the values, in the study's order."""
+        return [value.label for value in self.values]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of the values of all axes."""
+
+    index: int
+    labels: Mapping[str, str]
+    """Axis name to label."""
+    scenario: Scenario
+
+
+class Study:
+    """A scenario with axes, replications and paired seeds.
+
+    `source` is the path of a study file, or the same as a mapping (then a
+    scenario given by file name is looked for in the working directory).
+    `set` maps dotted keys to values for every point, after the axes had their
+    say; `seed` and `replications` take the place of the study's own.
+
+    Raises `InputError` for whatever is wrong in the study or in the scenario of
+    any of its points.
+    """
+
+    def __init__(
+        self,
+        source: str | Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        replications: int | None = None,
+    ) -> None:
+        if isinstance(source, Mapping):
+            self.file, folder, table = "<study>", Path(), dict(source)
+        else:
+            self.file, folder = str(source), Path(source).parent
+            table = parse_toml(read_text(Path(source)), self.file)
+        self._check(table)
+        self.name: str = self._text(table, "name", Path(self.file).stem.strip("<>"))
+        self.title: str = self._text(table, "title", self.name)
+        self.axes: tuple[Axis, ...] = tuple(_axes(table.get("axes", []), self.file))
+        own = _whole(table.get("replications", 1), "replications", self.file, low=1)
+        self.replications: int = (
+            own if replications is None else _whole(replications, "replications", None, low=1)
+        )
+        self._base, self._base_file = _base(table["scenario"], folder, self.file)
+        chosen = seed if seed is not None else table.get("seed")
+        self._settings = self._checked_settings(set or {})
+        if chosen is not None:
+            file = None if seed is not None else self.file
+            self._settings = {"seed": _whole(chosen, "seed", file, low=0), **self._settings}
+        self.points: tuple[Point, ...] = tuple(self._points())
+
+    @property
+    def total(self) -> int:
+        """The number of runs: points x replications."""
+        return len(self.points) * self.replications
+
+    @cached_property
+    def seed(self) -> int:
+        """The seed of the random streams."""
+        return int(json.loads(self.points[0].scenario.resolved)["seed"])
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that the results depend on, apart from the version of aqmlab:
+        the scenarios with every default filled in (the seed is part of them), the axes,
+        and the number of replications."""
+        content = {
+            "scenarios": [point.scenario.resolved for point in self.points],
+            "axes": [[axis.name, axis.labels] for axis in self.axes],
+            "replications": self.replications,
+        }
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+    def run(
+        self,
+        out: str | Path | None = None,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> StudyResult:
+        """Runs what is not yet there, on `threads` cores (default: all).
+
+        With `out`, results go to that folder as they come; a study that was
+        interrupted goes on where it stopped, and a finished one is only opened.
+        `progress` is called with (finished runs, all runs).
+
+        Raises `FolderError` if `out` holds something else (nothing is changed),
+        `StorageError` if results cannot be written (what was written is kept).
+        """
+        from aqmlab.execute import execute
+
+        return execute(self, None if out is None else Path(out), threads, progress)
+
+    def _check(self, table: Mapping[str, Any]) -> None:
+        check_keys(table, KEYS, self.file)
+        if "scenario" not in table:
+            hint = None
+            if "links" in table or "flows" in table:
+                hint = "a scenario by itself is run by `aqmlab run`"
+            raise input_error("a study needs a scenario", file=self.file, key="scenario", hint=hint)
+
+    def _text(self, table: Mapping[str, Any], key: str, default: str) -> str:
+        value = table.get(key, default)
+        if not isinstance(value, str) or not value.strip():
+            raise input_error("expected text", file=self.file, key=key, given=value)
+        return value
+
+    def _checked_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Refuses a setting that would make the values of an axis all alike."""
+        for key in settings:
+            for axis in self.axes:
+                if all(any(_covers(key, own) for own in value.settings) for value in axis.values):
+                    problem = f"the axis `{axis.name}` of this study sets it"
+                    raise input_error(problem, key="--set", given=key)
+        return dict(settings)
+
+    def _points(self) -> Iterator[Point]:
+        for index, values in enumerate(itertools.product(*(axis.values for axis in self.axes))):
+            names = [axis.name for axis in self.axes]
+            labels = dict(zip(names, (value.label for value in values), strict=True))
+            overrides: dict[str, Any] = {}
+            for settings in [*(value.settings for value in values), self._settings]:
+                for key, value in settings.items():
+                    overrides.pop(key, None)
+                    overrides[key] = value
+            place = self._base_file
+            if labels:
+                place += " at " + ", ".join(f"{name}={label}" for name, label in labels.items())
+            yield Point(index, labels, Scenario(self._base, file=place, overrides=overrides))
+
+
+def _base(given: Any, folder: Path, file: str) -> tuple[str | Mapping[str, Any], str]:
+    """The scenario's text or mapping, and the name under which errors speak of it."""
+    if isinstance(given, Mapping):
+        return given, f"{file}: scenario" if file != "<study>" else file
+    if isinstance(given, str):
+        path = folder / given
+        return read_text(path), str(path)
+    raise input_error(
+        'expected a table, or the name of a file such as "scenario.toml"',
+        file=file,
+        key="scenario",
+        given=given,
+    )
+
+
+def _axes(given: Any, file: str) -> Iterator[Axis]:
+    if not isinstance(given, list):
+        raise input_error("expected tables [[axes]]", file=file, key="axes", given=given)
+    seen: set[str] = set()
+    for number, table in enumerate(given, start=1):
+        place = f"axes {number}"
+        axis = _axis(table, file, place)
+        if axis.name in seen:
+            raise input_error("two axes of one name", file=file, key=place, given=axis.name)
+        seen.add(axis.name)
+        yield axis
+
+
+def _axis(table: Any, file: str, place: str) -> Axis:
+    if not isinstance(table, Mapping):
+        raise input_error("expected a table", file=file, key=place, given=table)
+    check_keys(table, AXIS_KEYS, file, place)
+    key = table.get("key")
+    if key is not None and not isinstance(key, str):
+        raise input_error("expected a dotted key", file=file, key=f"{place}.key", given=key)
+    name = table.get("name", key.rpartition(".")[2] if key else None)
+    if not isinstance(name, str) or not AXIS_NAME.fullmatch(name):
+        problem = "expected a name of small letters, digits and _"
+        raise input_error(problem, file=file, key=f"{place}.name", given=name)
+    if name in TAKEN or name.endswith(("_s", "_bytes", "_packets", "_bps")):
+        problem = "the result tables have such a column; choose another name"
+        raise input_error(problem, file=file, key=f"{place}.name", given=name)
+    given = table.get("values")
+    if not isinstance(given, list) or not given:
+        raise input_error("an axis needs a list of values", file=file, key=f"{place}.values")
+    values = [_value(each, key, file, f"{place} ({name}) value {i}") for i, each in
+              enumerate(given, start=1)]  # fmt: skip
+    labels = [value.label for value in values]
+    for label in labels:
+        if labels.count(label) > 1:
+            problem = "two values of one label"
+            raise input_error(problem, file=file, key=f"{place}.values", given=label)
+    return Axis(name, tuple(values))
+
+
+def _value(given: Any, key: str | None, file: str, place: str) -> AxisValue:
+    if key is not None and not (isinstance(given, Mapping) and "set" in given):
+        return AxisValue(_label(given), {key: given})
+    if not isinstance(given, Mapping):
+        problem = "expected { label = ..., set = { ... } }, as the axis has no `key`"
+        raise input_error(problem, file=file, key=place, given=given)
+    check_keys(given, VALUE_KEYS, file, place)
+    label, settings = given.get("label"), given.get("set")
+    if not isinstance(label, str) or not label:
+        raise input_error("expected text", file=file, key=f"{place}.label", given=label)
+    if not isinstance(settings, Mapping):
+        problem = "expected a table of dotted keys and values"
+        raise input_error(problem, file=file, key=f"{place}.set", given=settings)
+    return AxisValue(label, dict(settings))
+
+
+def _label(value: Any) -> str:
+    """How a value given in short form is called in tables."""
+    if isinstance(value, Mapping) and isinstance(value.get("discipline"), str):
+        return str(value["discipline"])
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _whole(value: Any, key: str, file: str | None, *, low: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        raise input_error(f"expected a whole number from {low}", file=file, key=key, given=value)
+    return value
+
+
+def _covers(setting: str, own: str) -> bool:
+    """Whether `setting` replaces all that an axis did with `own`."""
+    return own == setting or own.startswith(f"{setting}.")
