@@ -52,7 +52,7 @@ def study_info(study: Study) -> StudyInfo:
     )
 
 
-def single_run(scenario: _core.Scenario, replication: int) -> RunResult:
+def run_scenario(scenario: _core.Scenario, replication: int = 0) -> RunResult:
     """Runs `scenario` once."""
     batches = list(finished([scenario], [(0, 0, replication)], threads=1))
     return RunResult(MemoryTables(gather(batches)), resolved(scenario.resolved))

@@ -151,6 +151,11 @@ class RunResult(_TableAttributes):
         """The scenario with every default filled in."""
 
     @property
+    def bottleneck(self) -> str:
+        """The name of the link that the questions are about."""
+        return str(self.scenario["bottleneck"])
+
+    @property
     def table_names(self) -> list[str]:
         """The tables there are."""
         return self._tables.names()
@@ -239,6 +244,20 @@ class StudyResult(_TableAttributes):
         if name not in self._joined:
             self._joined[name] = self._join(self.raw(name))
         return self._joined[name]
+
+    def single(self) -> RunResult:
+        """The result as that of a single run, for a study that has only one."""
+        if self.info.points * self.info.replications != 1:
+            raise ValueError("this study has more than one run")
+        return RunResult(self._tables, self.scenarios[0])
+
+    @property
+    def bottleneck(self) -> pl.DataFrame:
+        """The rows of `links` that are about the bottleneck of their point."""
+        names = [scenario["bottleneck"] for scenario in self.scenarios]
+        which = pl.DataFrame({"point": range(len(names)), "link": names})
+        keys = ["point", "link"]
+        return self.links.join(which.cast({"point": pl.UInt32}), on=keys, maintain_order="left")
 
     @cached_property
     def points(self) -> pl.DataFrame:

@@ -67,8 +67,8 @@ def check_keys(table: Mapping[str, Any], known: Iterable[str], file: str, where:
 def _neighbour(path: Path) -> str | None:
     """A TOML file in the same folder with nearly the same name."""
     try:
-        names = [each.name for each in path.parent.glob("*.toml")]
+        stems = [each.stem for each in path.parent.glob("*.toml")]
     except OSError:
         return None
-    guess = nearest(path.name, names)
-    return str(path.parent / guess) if guess else None
+    guess = nearest(path.stem, stems)
+    return str(path.parent / f"{guess}.toml") if guess else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from aqmlab._core import Scenario
 from aqmlab.errors import input_error
-from aqmlab.execute import single_run
+from aqmlab.execute import run_scenario
 from aqmlab.results import RunResult
 from aqmlab.settings import check_keys, parse_toml, read_text
 
@@ -45,7 +45,7 @@ def run(
     if isinstance(replication, bool) or not isinstance(replication, int) or replication < 0:
         problem = "expected a whole number from 0"
         raise input_error(problem, key="replication", given=replication)
-    return single_run(load(source, overrides), replication)
+    return run_scenario(load(source, overrides), replication)
 
 
 def load(

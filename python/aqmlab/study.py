@@ -34,13 +34,14 @@ KEYS = ("name", "title", "description", "replications", "seed", "scenario", "axe
 AXIS_KEYS = ("name", "key", "values")
 VALUE_KEYS = ("label", "set")
 AXIS_NAME = re.compile(r"[a-z][a-z0-9_]*")
-TAKEN = frozenset(
-    ("run", "point", "replication", "seed", "events", "link", "arrived", "delivered", "dropped")
-    + ("marked", "utilisation", "group", "index", "segments_sent", "retransmissions", "timeouts")
-    + ("fast_retransmits", "count", "id", "text", "subject", "quantity", "value", "flow")
-    + ("is_ack", "verdict", "ce")
-)
-"""Columns of the result tables: an axis may not have one of these names."""
+COLUMNS = """
+run point replication seed events link arrived delivered dropped marked utilisation group index
+segments_sent retransmissions timeouts fast_retransmits count id text subject quantity value flow
+is_ack verdict ce
+"""
+TAKEN = frozenset(COLUMNS.split())
+UNITS = ("_s", "_bytes", "_packets", "_bps")
+"""Columns of the result tables have these names, or end so: an axis may not."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +235,7 @@ def _axis(table: Any, file: str, place: str) -> Axis:
     if not isinstance(name, str) or not AXIS_NAME.fullmatch(name):
         problem = "expected a name of small letters, digits and _"
         raise input_error(problem, file=file, key=f"{place}.name", given=name)
-    if name in TAKEN or name.endswith(("_s", "_bytes", "_packets", "_bps")):
+    if name in TAKEN or name.startswith(("drop_", "mark_")) or name.endswith(UNITS):
         problem = "the result tables have such a column; choose another name"
         raise input_error(problem, file=file, key=f"{place}.name", given=name)
     given = table.get("values")

@@ -1,0 +1,64 @@
+# make demo   sets everything up and reproduces a published study
+# make test   sets everything up and runs every test
+# make lint   format, clippy, ruff, mypy
+# make bench  how fast the engine is on this machine
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
+
+.PHONY: demo test test-rust test-python lint format bench setup clean
+
+demo: $(VENV)/.installed
+	rm -rf results/demo
+	$(BIN)/aqmlab reproduce jarvinen2014 --out results/demo
+
+test: test-rust test-python
+
+test-rust:
+	cargo test --workspace --quiet
+
+test-python: $(VENV)/.installed $(VENV)/.tools
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed $(VENV)/.tools
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff format --check python
+	$(BIN)/ruff check python
+	$(BIN)/mypy --strict python/aqmlab
+
+format: $(VENV)/.tools
+	cargo fmt --all
+	$(BIN)/ruff format python
+	$(BIN)/ruff check --fix python
+
+bench: $(VENV)/.installed
+	$(BIN)/aqmlab bench --study
+
+setup: $(VENV)/.installed $(VENV)/.tools
+
+clean:
+	rm -rf $(VENV) target python/aqmlab/*.so
+
+# The stamps say which step was done after the last change of what it needs.
+$(VENV)/.created: constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("aqmlab needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install maturin
+	touch $@
+
+# Built optimised and installed in place: Python files need no second install.
+$(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
+	@echo "Building the engine (a minute or two the first time) ..."
+	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --quiet
+	touch $@
+
+$(VENV)/.tools: $(VENV)/.created pyproject.toml
+	$(BIN)/python -m pip install hypothesis mypy pytest ruff
+	touch $@

@@ -1,0 +1,1 @@
+"""The scenarios of `aqmlab bench`, as TOML files, and the process that times them."""

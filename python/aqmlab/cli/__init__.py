@@ -1,0 +1,69 @@
+"""The command line: `aqmlab COMMAND`. One file a command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from aqmlab.cli import bench, explain, listing, reproduce, run, study
+from aqmlab.cli.common import EXAMPLES
+
+app = typer.Typer(
+    name="aqmlab",
+    help="A laboratory for active queue management: what does a queue do to delay and throughput?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXAMPLES.format(
+        "aqmlab run scenario.toml --set queue=codel\n\n"
+        "aqmlab reproduce jarvinen2014\n\n"
+        "aqmlab explain codel.target"
+    ),
+)
+app.command("run", epilog=run.EXAMPLE)(run.run)
+app.command("study", epilog=study.EXAMPLE)(study.study)
+app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.reproduce)
+app.command("list", epilog=listing.EXAMPLE)(listing.listing)
+app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
+app.command("bench", epilog=bench.EXAMPLE)(bench.bench)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from aqmlab import __version__
+
+        print(f"aqmlab {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options of the program itself; its help is given to `Typer` above."""
+
+
+def main() -> None:
+    """The console script `aqmlab`."""
+    try:
+        app()
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """Writes what is left for stdout, so that a full disk or a closed pipe is not a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            print(f"error: stdout: {error.strerror}", file=sys.stderr)
+            sys.exit(1)

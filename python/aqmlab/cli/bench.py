@@ -1,0 +1,139 @@
+"""`aqmlab bench`: how fast the engine is here, each scenario alone in a fresh process."""
+
+from __future__ import annotations
+
+import json as json_format
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from aqmlab.cli.common import EXAMPLES, Json, Set, Threads, console, print_json, reported
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab bench\n\n"
+    "aqmlab bench c-100mbit-pie --repeat 10\n\n"
+    "aqmlab bench --study --json > bench.json\n\n"
+    "aqmlab bench b-10mbit-codel --set duration=10s --set queue=pie"
+)
+FOLDER = Path(__file__).parent.parent / "benchmarks"
+STUDY = "study"
+
+
+@reported
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Which benchmarks; all if none is named."),
+    ] = None,
+    study: Annotated[
+        bool, typer.Option("--study", help="Also time 2,400 simulations on all cores.")
+    ] = False,
+    repeat: Annotated[
+        int, typer.Option("--repeat", min=1, metavar="N", help="At least so many runs of each.")
+    ] = 3,
+    set_: Set = None,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Measure packets per CPU second, events per packet and peak memory.
+
+    Each scenario runs alone in a fresh process that loads nothing but the engine;
+    the median of at least --repeat runs counts. --threads is for --study.
+    """
+    from aqmlab.settings import parse_settings
+
+    settings = parse_settings(set_ or [])
+    rows = []
+    for name in chosen(names or []):
+        if not json and sys.stderr.isatty():
+            print(f"{name} ...", end="\r", file=sys.stderr, flush=True)
+        rows.append({"name": name} | measured(name, settings, repeat))
+    if study:
+        rows.append({"name": STUDY} | study_measured(threads))
+    if json:
+        print_json(rows)
+    else:
+        _show(rows)
+
+
+def chosen(names: list[str]) -> list[str]:
+    """The benchmarks called `names`, or all. Raises `InputError` for one that is none."""
+    from aqmlab.errors import unknown
+
+    known = sorted(file.stem for file in FOLDER.glob("*.toml") if file.stem != STUDY)
+    for name in names:
+        if name not in known:
+            raise unknown("benchmark", name, known)
+    return names or known
+
+
+def measured(name: str, settings: dict[str, Any], repeat: int) -> dict[str, Any]:
+    """What a fresh process measured; see `aqmlab.benchmarks.measure`."""
+    from aqmlab.errors import input_error
+
+    file = str(FOLDER / f"{name}.toml")
+    task = json_format.dumps({"file": file, "set": settings, "repeat": repeat})
+    command = [sys.executable, "-m", "aqmlab.benchmarks.measure", task]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise RuntimeError(f"the benchmark {name} ended with {done.returncode}: {last[0]}")
+    row: dict[str, Any] = json_format.loads(done.stdout)
+    if "error" in row:
+        raise input_error(row["error"])
+    return row
+
+
+def study_measured(threads: int | None) -> dict[str, Any]:
+    """Times the packaged study of 2,400 runs, with its results written to a folder."""
+    import resource
+
+    from aqmlab.benchmarks.measure import peak_rss
+    from aqmlab.study import Study
+
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        result = Study(FOLDER / f"{STUDY}.toml").run(Path(folder) / STUDY, threads=threads)
+        wall = time.monotonic() - began
+        runs = result.raw("runs")
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = usage.ru_utime + usage.ru_stime
+    packets = int(runs["delivered_packets"].sum())
+    return {
+        "delivered_packets": packets,
+        "events": int(runs["events"].sum()),
+        "cpu_seconds": round(cpu, 6),
+        "packets_per_cpu_second": round(packets / cpu),
+        "peak_rss_bytes": peak_rss(),
+        "runs": runs.height,
+        "wall_seconds": round(wall, 3),
+    }
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+
+    table = Table()
+    table.add_column("scenario")
+    for name in ("packets", "CPU", "packets per CPU s", "events/packet", "peak memory"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        packets = row["delivered_packets"]
+        table.add_row(
+            row["name"],
+            f"{packets:,}",
+            f"{row['cpu_seconds']:.3f} s",
+            f"{row['packets_per_cpu_second'] / 1e6:.2f} million",
+            f"{row['events'] / packets:.2f}" if packets else "–",
+            f"{row['peak_rss_bytes'] / 2**20:.0f} MB",
+        )
+    screen = console()
+    screen.print(table)
+    for row in rows:
+        if "wall_seconds" in row:
+            screen.print(f"{row['name']}: {row['runs']:,} runs in {row['wall_seconds']:.2f} s")

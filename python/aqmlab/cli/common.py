@@ -1,0 +1,158 @@
+"""What the commands share: options, errors, numbers in words."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
+
+import typer
+
+from aqmlab.errors import FolderError, InputError, StorageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from aqmlab.study import Progress
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+EXAMPLES = "[bold]Examples[/bold]\n\n{}"
+INPUT_ERROR, FAILURE, BUG, INTERRUPTED = 2, 1, 70, 130
+
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Sets a key of the scenario; `queue` is the bottleneck's. May be repeated.",
+    ),
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", min=0, help="Seed of all random streams.", metavar="N")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go.")]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", min=1, metavar="N", help="Cores to use; all if not given."),
+]
+Replications = Annotated[
+    int | None,
+    typer.Option("--replications", min=1, metavar="N", help="Instead of the study's own number."),
+]
+
+
+def reported(command: Callable[P, R]) -> Callable[P, R]:
+    """Ends a command with one message on stderr instead of a traceback.
+
+    Exit status: 2 for what is wrong in the input, 1 if results cannot be
+    written, 130 after Ctrl-C, 70 for a bug in aqmlab.
+    """
+
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except (InputError, FolderError) as error:
+            fail(str(error), INPUT_ERROR)
+        except StorageError as error:
+            fail(str(error), FAILURE)
+        except BrokenPipeError:
+            raise SystemExit(FAILURE) from None
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            fail(f"{place}{error.strerror or error}", FAILURE)
+        except KeyboardInterrupt:
+            fail("interrupted", INTERRUPTED, word="")
+        except Exception as error:
+            bug(error)
+
+    return wrapped
+
+
+def fail(message: str, status: int, *, word: str = "error: ") -> NoReturn:
+    """Prints `message` on stderr and ends the program."""
+    print(f"{word}{message}", file=sys.stderr)
+    raise SystemExit(status)
+
+
+def bug(error: Exception) -> NoReturn:
+    """For what should never happen."""
+    if os.environ.get("AQMLAB_TRACEBACK"):
+        traceback.print_exception(error)
+    hint = "this is a bug in aqmlab; AQMLAB_TRACEBACK=1 shows where"
+    fail(f"{type(error).__name__}: {error} ({hint})", BUG)
+
+
+def print_json(value: Any) -> None:
+    """Prints `value` as JSON."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def console() -> Console:
+    """Where tables go: as wide as the terminal, and wide enough for all columns elsewhere."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+
+
+@contextmanager
+def progress_bar(what: str, *, shown: bool) -> Iterator[Progress | None]:
+    """A bar on stderr with runs done, rate and time left; none if that is no terminal."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    rate = TextColumn("{task.fields[rate]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate, Left())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, rate="")
+
+        def update(done: int, total: int) -> None:
+            speed = bar.tasks[0].speed
+            rate = f"{speed:.0f} runs/s" if speed else ""
+            bar.update(task, completed=done, total=total, rate=rate)
+
+        yield update
+
+
+def default_folder(name: str, **changes: int | None) -> Path:
+    """`results/NAME`, with what was changed on the command line as a suffix."""
+    suffix = "".join(f"-{key}{value}" for key, value in changes.items() if value is not None)
+    return Path("results") / f"{name}{suffix}"
+
+
+def seconds(value: float | None) -> str:
+    """A time for people: `12.3 ms`, `1.2 s`."""
+    if value is None:
+        return "–"
+    if abs(value) < 1e-3 and value != 0:
+        return f"{value * 1e6:.0f} µs"
+    return f"{value * 1e3:.1f} ms" if abs(value) < 1 else f"{value:.2f} s"
+
+
+def rate(value: float | None) -> str:
+    """A rate for people: `1.94 Mbit/s`."""
+    if value is None:
+        return "–"
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if value >= size:
+            return f"{value / size:.2f} {unit}"
+    return f"{value:.0f} bit/s"
+
+
+def reasons(row: Mapping[str, Any], kind: str) -> str:
+    """The counts of a row of `links` that are not zero, by reason: `codel 12, overlimit 3`."""
+    found = {key.removeprefix(kind): row[key] for key in row if key.startswith(kind)}
+    return ", ".join(f"{name} {count:,}" for name, count in found.items() if count)

@@ -1,0 +1,98 @@
+"""`aqmlab explain`: what a parameter means, from its declaration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aqmlab.cli.common import EXAMPLES, Json, console, print_json, reported
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab explain codel\n\naqmlab explain codel.target\n\naqmlab explain limit"
+)
+
+
+@reported
+def explain(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A discipline, preset, section or parameter: codel, pie.target."
+        ),
+    ],
+    json: Json = False,
+) -> None:
+    """Say what a queue discipline or a parameter is: default, range, meaning, source."""
+    entries = find(name)
+    if json:
+        print_json(entries)
+        return
+    screen = console()
+    for entry in entries:
+        _show(entry, screen)
+
+
+def find(name: str) -> list[dict[str, Any]]:
+    """The entries of the reference that `name` speaks of, with the parameters it names.
+
+    `name` is `codel`, `codel.target`, or the name of a parameter alone (`target`:
+    then every discipline that has one). Raises `InputError` if there is no such thing.
+    """
+    from aqmlab._core import reference
+    from aqmlab.errors import unknown
+
+    head, dot, parameter = name.partition(".")
+    entries = [entry for entry in reference() if head in (entry["name"], entry["section"])]
+    if not entries and not dot:
+        entries, parameter = list(reference()), name
+    elif not entries:
+        raise unknown("name", head, _names())
+    if not parameter:
+        return entries
+    found = []
+    for entry in entries:
+        params = [each for each in entry["params"] if each["name"] == parameter]
+        if params:
+            found.append(entry | {"params": params})
+    if found:
+        return found
+    if not dot:
+        raise unknown("name", name, _names())
+    known = dict.fromkeys(each["name"] for entry in entries for each in entry["params"])
+    raise unknown(f"parameter of {head}", parameter, known)
+
+
+def _names() -> list[str]:
+    from aqmlab._core import reference
+
+    return list(dict.fromkeys(entry["name"] for entry in reference()))
+
+
+def _show(entry: dict[str, Any], screen: Console) -> None:
+    from rich.table import Table
+
+    screen.print(f"[bold cyan]{entry['name']}[/]  {entry['summary']}")
+    if entry["preset_of"]:
+        settings = ", ".join(f"{key} = {value}" for key, value in entry["settings"].items())
+        screen.print(f"  {entry['preset_of']} with {settings}")
+    if entry["source"]:
+        screen.print(f"  Source: {entry['source']}")
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    for param in entry["params"]:
+        own = entry["settings"].get(param["name"])
+        default = param["default"] if own is None else f"{own} here, else {param['default']}"
+        facts = [f"default {default}"]
+        if param["choices"]:
+            facts.append(f"one of {', '.join(param['choices'])}")
+        elif param["range"]:
+            facts.append(f"{param['range'][0]} to {param['range'][1]}")
+        facts.append(f"({param['kind']}; source: {param['source']})")
+        table.add_row(param["name"], f"{param['meaning']}\n[dim]{' · '.join(facts)}[/]")
+    screen.print(table)
+    screen.print()

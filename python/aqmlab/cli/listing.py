@@ -1,0 +1,69 @@
+"""`aqmlab list`: the disciplines, presets, transports and studies there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aqmlab.cli.common import EXAMPLES, Json, console, print_json, reported
+
+EXAMPLE = EXAMPLES.format("aqmlab list\n\naqmlab list --json")
+STUDIES = Path(__file__).parent.parent / "studies"
+
+
+@reported
+def listing(json: Json = False) -> None:
+    """List the queue disciplines, presets, transports and studies."""
+    everything = catalogue()
+    if json:
+        print_json(everything)
+        return
+    from rich.table import Table
+
+    screen = console()
+    for title, rows in everything.items():
+        table = Table(box=None, show_header=False, pad_edge=False)
+        table.add_column(style="bold", no_wrap=True, min_width=18)
+        table.add_column()
+        for row in rows:
+            about = row["summary"]
+            if row.get("preset_of"):
+                about = f"{about} ({row['preset_of']} with other numbers)"
+            table.add_row(row["name"], about)
+        screen.print(f"[bold cyan]{title.capitalize()}[/]")
+        screen.print(table if rows else "none")
+        screen.print()
+    screen.print("`aqmlab explain NAME` shows the parameters of each.", style="dim")
+
+
+def catalogue() -> dict[str, list[dict[str, Any]]]:
+    """What `--json` prints: lists of {"name", "summary", ...} by kind."""
+    from aqmlab._core import reference
+
+    queues = [entry for entry in reference() if entry["section"] == "queue"]
+    transports = [entry for entry in reference() if entry["section"] == "transport"]
+    return {
+        "disciplines": [_short(each) for each in queues if not each["preset_of"]],
+        "presets": [
+            _short(each) | {"preset_of": each["preset_of"], "settings": each["settings"]}
+            for each in queues
+            if each["preset_of"]
+        ],
+        "transports": [_short(each) for each in transports],
+        "studies": studies(),
+    }
+
+
+def studies() -> list[dict[str, str]]:
+    """The packaged studies: {"name", "summary"}."""
+    import tomllib
+
+    found = []
+    for file in sorted(STUDIES.glob("*/study.toml")):
+        title = tomllib.loads(file.read_text(encoding="utf-8")).get("title", "")
+        found.append({"name": file.parent.name, "summary": title})
+    return found
+
+
+def _short(entry: dict[str, Any]) -> dict[str, Any]:
+    return {"name": entry["name"], "summary": entry["summary"]}

@@ -1,0 +1,156 @@
+"""`aqmlab run`: one run of one scenario, in words and tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aqmlab.cli.common import (
+    EXAMPLES,
+    Json,
+    Out,
+    Seed,
+    Set,
+    console,
+    print_json,
+    rate,
+    reasons,
+    reported,
+    seconds,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from aqmlab.results import RunResult
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab run scenario.toml\n\n"
+    "aqmlab run scenario.toml --set queue=codel --set queue.target=2ms --seed 7\n\n"
+    "aqmlab run scenario.toml --set record.level=series --out results/mine"
+)
+SHOWN_FLOWS = 20
+
+
+@reported
+def run(
+    file: Annotated[Path, typer.Argument(help="A scenario file (TOML).", metavar="FILE")],
+    set_: Set = None,
+    seed: Seed = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Run a scenario once and show what its queues did."""
+    from aqmlab.settings import parse_settings
+
+    result = _run(file, parse_settings(set_ or []), seed, out)
+    if json:
+        print_json(result.to_json())
+        return
+    screen = console()
+    show(result, screen)
+    if out is None:
+        screen.print("Nothing was written; --out FOLDER keeps the tables.", style="dim")
+    else:
+        screen.print(f"Results are in {out}.", soft_wrap=True)
+
+
+def _run(file: Path, settings: dict[str, Any], seed: int | None, out: Path | None) -> RunResult:
+    """Runs in memory, or as a study of one run if the results are to be kept."""
+    from aqmlab.execute import run_scenario
+    from aqmlab.single import load
+    from aqmlab.study import Study
+
+    overrides = settings if seed is None else settings | {"seed": seed}
+    scenario = load(file, overrides)
+    if out is None:
+        return run_scenario(scenario)
+    return Study({"name": file.stem, "scenario": str(file)}, set=overrides).run(out).single()
+
+
+def show(result: RunResult, screen: Console) -> None:
+    """Prints the tables of a run, and its notes in words."""
+    facts = result.runs.row(0, named=True)
+    screen.print(
+        f"{facts['end_s']:.6g} s simulated, {facts['delivered_packets']:,} packets through the "
+        f"bottleneck ({result.bottleneck}), {facts['events']:,} events, seed {facts['seed']}.\n"
+    )
+    _show_links(result, screen)
+    _show_flows(result, screen)
+    for line in notes(result):
+        screen.print(f"[bold yellow]Note[/] {line}")
+
+
+def notes(result: RunResult) -> list[str]:
+    """What a reader of these results has to know, in sentences."""
+    lines = [f"{note['link']}: {note['text']}" for note in result.notes.to_dicts()]
+    finite = result.flows.filter(~result.flows["size_bytes"].is_null())
+    unfinished = finite["finish_s"].null_count()
+    if unfinished:
+        lines.append(
+            f"{unfinished} of {finite.height} transfers were not finished when the run ended; "
+            "a longer `duration` lets them."
+        )
+    if not result.links["arrived"].sum():
+        lines.append("no packet arrived at any link: did the flows start before the end?")
+    return lines
+
+
+def _show_links(result: RunResult, screen: Console) -> None:
+    from rich.table import Table
+
+    table = Table(title="Links", title_justify="left", title_style="bold")
+    table.add_column("link")
+    for name in ("sent", "dropped", "marked", "busy", "mean", "p50", "p95", "p99", "max"):
+        table.add_column(name, justify="right")
+    table.add_column("most queued", justify="right")
+    for row in result.links.to_dicts():
+        delays = [row[f"sojourn_{key}_s"] for key in ("mean", "p50", "p95", "p99", "max")]
+        table.add_row(
+            row["link"],
+            f"{row['delivered']:,}",
+            _counted(row, "dropped", "drop_"),
+            _counted(row, "marked", "mark_"),
+            _percent(row["utilisation"]),
+            *(seconds(delay if row["delivered"] else None) for delay in delays),
+            f"{row['backlog_max_packets']:,} packets",
+        )
+    table.caption = "mean to max: time in the queue (sojourn time)"
+    table.caption_justify = "left"
+    screen.print(table)
+    screen.print()
+
+
+def _show_flows(result: RunResult, screen: Console) -> None:
+    from rich.table import Table
+
+    table = Table(title="Flows", title_justify="left", title_style="bold")
+    table.add_column("flow")
+    for name in ("size", "start", "time taken", "goodput", "retransmitted", "timeouts"):
+        table.add_column(name, justify="right")
+    rows = result.flows.to_dicts()
+    for row in rows[:SHOWN_FLOWS]:
+        finish = row["finish_s"]
+        table.add_row(
+            f"{row['group']}.{row['index']}",
+            "endless" if row["size_bytes"] is None else f"{row['size_bytes']:,} B",
+            seconds(row["start_s"]),
+            seconds(None if finish is None else finish - row["start_s"]),
+            rate(row["goodput_bps"]),
+            f"{row['retransmissions']:,} of {row['segments_sent']:,}",
+            f"{row['timeouts']:,}",
+        )
+    screen.print(table)
+    if len(rows) > SHOWN_FLOWS:
+        screen.print(f"... and {len(rows) - SHOWN_FLOWS} flows more (all with --out or --json)")
+    screen.print()
+
+
+def _counted(row: dict[str, Any], total: str, prefix: str) -> str:
+    return f"{row[total]:,} ({reasons(row, prefix)})" if row[total] else "0"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"

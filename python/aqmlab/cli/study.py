@@ -1,0 +1,155 @@
+"""`aqmlab study`: all points of a study, all replications, on all cores."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aqmlab.cli.common import (
+    EXAMPLES,
+    Json,
+    Out,
+    Replications,
+    Seed,
+    Set,
+    Threads,
+    console,
+    default_folder,
+    print_json,
+    progress_bar,
+    reported,
+    seconds,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.console import Console
+
+    from aqmlab.results import StudyResult
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab study study.toml\n\n"
+    "aqmlab study study.toml --replications 10 --out results/quick\n\n"
+    "aqmlab study study.toml --set queue.limit=200p --seed 7 --threads 1"
+)
+SHOWN_POINTS = 60
+
+
+@reported
+def study(
+    file: Annotated[Path, typer.Argument(help="A study file (TOML).", metavar="FILE")],
+    set_: Set = None,
+    seed: Seed = None,
+    replications: Replications = None,
+    out: Out = None,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Run all points of a study; after an interruption, only what is missing.
+
+    Results go to results/NAME (with -rN and -sN for other replications and seeds),
+    or to the folder given by --out.
+    """
+    from aqmlab.settings import parse_settings
+    from aqmlab.study import Study
+
+    plan = Study(file, set=parse_settings(set_ or []), seed=seed, replications=replications)
+    folder = out or default_folder(plan.name, r=replications, s=seed)
+    began = time.monotonic()
+    with progress_bar(plan.name, shown=not json) as progress:
+        result = plan.run(folder, threads=threads, progress=progress)
+    wall = time.monotonic() - began
+    if json:
+        print_json(to_json(result, wall))
+        return
+    screen = console()
+    show(result, screen)
+    screen.print(_done(result, plan.total, wall), soft_wrap=True)
+
+
+def summary(result: StudyResult) -> pl.DataFrame:
+    """One row a point, of the bottleneck: means over the replications of the links' columns."""
+    import polars as pl
+    import polars.selectors as cs
+
+    axes = [name for name, _ in result.info.axes]
+    return (
+        result.bottleneck.group_by(["point", *axes], maintain_order=True)
+        .agg(
+            pl.col("utilisation").mean(),
+            pl.col("sojourn_p50_s").mean(),
+            pl.col("sojourn_p95_s").mean(),
+            pl.col("sojourn_max_s").mean(),
+            (pl.col("dropped").sum() / pl.col("arrived").sum()).alias("dropped_share"),
+            (pl.col("marked").sum() / pl.col("arrived").sum()).alias("marked_share"),
+        )
+        .sort("point")
+        .with_columns(cs.float().fill_nan(None))
+    )
+
+
+def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {
+        "study": result.info.name,
+        "version": result.info.version,
+        "digest": result.info.digest,
+        "folder": str(result.folder),
+        "runs": result.info.points * result.info.replications,
+        "computed": result.computed,
+        "wall_seconds": round(wall, 3),
+        "points": summary(result).to_dicts(),
+        "notes": _notes(result),
+    }
+
+
+def show(result: StudyResult, screen: Console) -> None:
+    """Prints one row a point, then the notes in words."""
+    from rich.table import Table
+
+    info = result.info
+    title = f"{info.title}: bottleneck, means of {info.replications} replications"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name, _ in info.axes:
+        table.add_column(name)
+    for name in ("busy", "sojourn p50", "p95", "max", "dropped", "marked"):
+        table.add_column(name, justify="right")
+    rows = summary(result).to_dicts()
+    for row in rows[:SHOWN_POINTS]:
+        labels = [row[name] for name, _ in info.axes]
+        delays = [seconds(row[f"sojourn_{key}_s"]) for key in ("p50", "p95", "max")]
+        shares = [_share(row[f"{key}_share"]) for key in ("dropped", "marked")]
+        table.add_row(*labels, _share(row["utilisation"]), *delays, *shares)
+    screen.print(table)
+    if len(rows) > SHOWN_POINTS:
+        screen.print(f"... and {len(rows) - SHOWN_POINTS} points more in the folder")
+    for note in _notes(result):
+        where = "" if len(note["points"]) == len(rows) else f"{'; '.join(note['points'][:4])}: "
+        screen.print(f"[bold yellow]Note[/] {where}{note['text']}")
+
+
+def _notes(result: StudyResult) -> list[dict[str, Any]]:
+    """Every different note once, with the points that have it."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    names = [name for name, _ in result.info.axes]
+    for row in result.notes.sort("point", maintain_order=True).to_dicts():
+        place = " ".join(row[name] for name in names) or result.info.name
+        found.setdefault((row["id"], row["text"]), {})[place] = None
+    return [
+        {"id": id_, "text": text, "points": list(points)} for (id_, text), points in found.items()
+    ]
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1%}"
+
+
+def _done(result: StudyResult, total: int, wall: float) -> str:
+    if not result.computed:
+        return f"All {total:,} runs were there already: nothing to do. Results: {result.folder}"
+    before = total - result.computed
+    rest = f" ({before:,} were there already)" if before else ""
+    return f"{result.computed:,} runs in {wall:.1f} s{rest}. Results: {result.folder}"
