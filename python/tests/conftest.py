@@ -1,0 +1,50 @@
+"""A scenario, a study, and the installed command line for all tests."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import SCENARIO, SCENARIO_TEXT, Aqmlab, command, environment, write_study
+
+
+@pytest.fixture
+def aqmlab(tmp_path: Path) -> Aqmlab:
+    """Runs the installed command in an empty folder and returns what it said."""
+
+    def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        options.setdefault("cwd", tmp_path)
+        return subprocess.run(
+            command(*arguments),
+            capture_output=True,
+            text=True,
+            env=environment(),
+            timeout=120,
+            check=False,
+            **options,
+        )
+
+    return run
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    """The path of a good scenario file."""
+    path = tmp_path / "scenario.toml"
+    path.write_text(SCENARIO_TEXT)
+    return path
+
+
+@pytest.fixture
+def study(scenario: Path) -> Path:
+    """The path of a good study file of 12 runs."""
+    return write_study(scenario.parent, replications=2)
+
+
+@pytest.fixture
+def mapping() -> dict[str, Any]:
+    """A good scenario as a mapping, to be spoilt."""
+    return copy.deepcopy(SCENARIO)

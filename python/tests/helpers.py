@@ -1,0 +1,105 @@
+"""Texts and small functions that the tests share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+COMMAND = str(Path(sys.executable).parent / "aqmlab")
+
+SCENARIO_TEXT = """
+duration = "20s"
+seed = 1
+
+[links.down]
+rate = "2mbit"
+delay = "20ms"
+queue = { discipline = "codel", limit = "100p" }
+thresholds = ["15000b"]
+
+[links.up]
+rate = "2mbit"
+delay = "20ms"
+queue = "droptail"
+
+[flows.first]
+count = 2
+path = ["down"]
+return_path = ["up"]
+size = "350400b"
+
+[flows.second]
+count = 1
+path = ["down"]
+return_path = ["up"]
+size = "350400b"
+start = { uniform = ["0s", "650ms"] }
+"""
+
+STUDY_TEXT = """
+name = "small"
+title = "A small study"
+replications = {replications}
+seed = 3
+scenario = "scenario.toml"
+
+[[axes]]
+name = "queue"
+values = [
+  {{ label = "CoDel", set = {{ queue = "codel" }} }},
+  {{ label = "DropTail", set = {{ queue = {{ discipline = "droptail", limit = "60p" }} }} }},
+]
+
+[[axes]]
+key = "flows.first.count"
+name = "flows"
+values = [1, 2, 4]
+"""
+
+SCENARIO: dict[str, Any] = {
+    "duration": "5s",
+    "links": {
+        "down": {"rate": "2mbit", "delay": "20ms", "queue": "codel"},
+        "up": {"rate": "2mbit", "delay": "20ms"},
+    },
+    "flows": {"bulk": {"count": 2, "path": ["down"], "return_path": ["up"]}},
+}
+
+Aqmlab = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def command(*arguments: object) -> list[str]:
+    return [COMMAND, *(str(each) for each in arguments)]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "COLUMNS": "200", "AQMLAB_TRACEBACK": ""}
+
+
+def write_study(folder: Path, replications: int) -> Path:
+    (folder / "scenario.toml").write_text(SCENARIO_TEXT)
+    path = folder / "study.toml"
+    path.write_text(STUDY_TEXT.format(replications=replications))
+    return path
+
+
+def table_bytes(folder: Path) -> dict[str, bytes]:
+    """Name and content of every Parquet file of a results folder."""
+    files = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
+    assert len(files) >= 6, f"no tables in {folder}"
+    return files
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], *words: str, status: int = 2) -> None:
+    """One clear message on stderr, with `words` in it; nothing on stdout; no traceback."""
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    for word in words:
+        assert word in lines[0], f"{word!r} is not in: {lines[0]}"

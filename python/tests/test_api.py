@@ -1,0 +1,149 @@
+"""The Python interface: types, shapes, joins, laziness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import aqmlab
+from aqmlab.study import TAKEN, UNITS
+
+
+def test_run_takes_a_file_a_mapping_or_a_scenario(scenario: Path, mapping: dict[str, Any]) -> None:
+    from_file = aqmlab.run(scenario)
+    again = aqmlab.run(aqmlab.Scenario(scenario.read_text()))
+    assert from_file.links.equals(again.links)
+    assert aqmlab.run(str(scenario)).flows.equals(from_file.flows)
+    assert aqmlab.run(mapping).flows["group"].to_list() == ["bulk", "bulk"]
+    assert from_file.bottleneck == "down"
+    assert from_file.scenario["duration"] == "20s"
+
+
+def test_run_takes_settings_seed_and_record(mapping: dict[str, Any]) -> None:
+    result = aqmlab.run(mapping, set={"queue.target": "2ms"}, seed=9, record="series")
+    assert result.scenario["links"]["down"]["queue"]["target"] == "2ms"
+    assert result.runs["seed"].to_list() == [9]
+    assert result.series.height > 0
+    finer = aqmlab.run(mapping, record={"level": "series", "interval": "10ms"})
+    assert finer.series.height > 5 * result.series.height
+    with pytest.raises(aqmlab.InputError, match="`interval`"):
+        aqmlab.run(mapping, record={"intervall": "10ms"})
+
+
+def test_tables_are_polars_without_the_column_run(mapping: dict[str, Any]) -> None:
+    result = aqmlab.run(mapping, record="packets")
+    for name in result.table_names:
+        table = result.table(name)
+        assert isinstance(table, pl.DataFrame)
+        assert "run" not in table.columns
+        assert pl.Categorical not in table.dtypes
+    assert result.packets.height >= result.links["delivered"].sum()
+    with pytest.raises(aqmlab.InputError, match="did you mean `links`"):
+        result.table("link")
+
+
+def test_conservation_and_bounds_hold_in_the_tables(mapping: dict[str, Any]) -> None:
+    links = aqmlab.run(mapping).links
+    queued = links["arrived"] - links["delivered"] - links["dropped"]
+    assert queued.to_list() <= links["backlog_max_packets"].to_list()
+    reasons = links.select(pl.sum_horizontal(pl.col("^drop_.*$"))).to_series()
+    assert reasons.to_list() == links["dropped"].to_list()
+    assert links["utilisation"].max() <= 1
+    order = [f"sojourn_{key}_s" for key in ("p50", "p75", "p90", "p95", "p99")]
+    for row in links.select(order).rows():
+        assert list(row) == sorted(row)
+
+
+def test_results_of_a_study_are_joined_with_its_points(study: Path) -> None:
+    result = aqmlab.Study(study).run()
+    assert result.points.columns == ["point", "queue", "flows"]
+    assert result.points.height == 6
+    assert result.links.columns[:5] == ["run", "point", "replication", "queue", "flows"]
+    flows = result.flows.group_by("run", "queue", "flows").len().sort("run")
+    assert flows["queue"].to_list() == ["CoDel"] * 6 + ["DropTail"] * 6
+    first = pl.col("flows").cast(pl.String).cast(pl.UInt32)
+    assert flows.filter(pl.col("len") != first + 1).is_empty()
+    assert result.bottleneck["link"].unique().to_list() == ["down"]
+    assert result.bottleneck.height == 12
+    assert result.points["flows"].dtype == pl.Enum(["1", "2", "4"])
+
+
+def test_points_are_paired_by_replication(study: Path) -> None:
+    starts = aqmlab.Study(study).run().flows.filter(group="second", index=0)
+    for _, group in starts.group_by("replication"):
+        assert group["start_s"].n_unique() == 1
+    assert starts["start_s"].n_unique() == 2
+
+
+def test_a_study_can_be_a_mapping(mapping: dict[str, Any]) -> None:
+    study = aqmlab.Study(
+        {"scenario": mapping, "axes": [{"key": "queue.target", "values": ["2ms", "5ms"]}]},
+        replications=3,
+        seed=8,
+        set={"duration": "1s"},
+    )
+    assert (study.name, study.total, study.seed) == ("study", 6, 8)
+    assert [point.labels for point in study.points] == [{"target": "2ms"}, {"target": "5ms"}]
+    seen: list[tuple[int, int]] = []
+    result = study.run(progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (6, 6)
+    assert result.runs["seed"].unique().to_list() == [8]
+    assert result.runs["replication"].to_list() == [0, 1, 2, 0, 1, 2]
+    assert result.info.points == 2
+
+
+def test_the_digest_is_of_all_that_matters(study: Path, mapping: dict[str, Any]) -> None:
+    def digest(**changes: Any) -> str:
+        return aqmlab.Study(study, **changes).digest
+
+    same = [digest(), digest(), digest(seed=3), digest(set={"links.down.rate": "2000kbit"})]
+    assert len(set(same)) == 1
+    others = [digest(seed=4), digest(replications=1), digest(set={"duration": "9s"})]
+    assert len({*same, *others}) == 4
+
+
+def test_a_study_in_memory_and_in_a_folder_are_equal(study: Path, tmp_path: Path) -> None:
+    plan = aqmlab.Study(study)
+    memory, disk = plan.run(threads=2), plan.run(tmp_path / "out", threads=1)
+    assert (memory.computed, disk.computed) == (12, 12)
+    for name in memory.table_names:
+        assert memory.table(name).equals(disk.table(name)), name
+    assert memory.scenarios == disk.scenarios
+
+
+def test_a_single_run_of_a_study_can_be_run_again_alone(study: Path) -> None:
+    plan = aqmlab.Study(study)
+    result = plan.run()
+    alone = aqmlab.run(plan.points[4].scenario, replication=1)
+    row = result.raw("links").filter(run=4 * 2 + 1).drop("run")
+    assert row.equals(alone.links)
+
+
+def test_no_axis_may_be_called_like_a_column(mapping: dict[str, Any]) -> None:
+    result = aqmlab.run(mapping)
+    for name in result.table_names:
+        for column in result.table(name).columns:
+            taken = column in TAKEN or column.endswith(UNITS)
+            assert taken or column.startswith(("drop_", "mark_")), column
+
+
+def test_errors_have_parts() -> None:
+    with pytest.raises(aqmlab.InputError) as caught:
+        aqmlab.Study({"scenario": {}, "axis": []})
+    error = caught.value
+    assert (error.file, error.given, error.hint) == ("<study>", "axis", "did you mean `axes`?")
+    with pytest.raises(aqmlab.InputError) as caught:
+        aqmlab.run({"links": {"a": {"rate": "5"}}})
+    assert caught.value.key == "links.a.rate"
+    assert isinstance(caught.value, ValueError)
+
+
+def test_the_module_lists_what_it_offers() -> None:
+    assert set(dir(aqmlab)) == set(aqmlab.__all__)
+    for name in aqmlab.__all__:
+        assert getattr(aqmlab, name) is not None
+    with pytest.raises(AttributeError):
+        aqmlab.nothing  # noqa: B018

@@ -1,0 +1,153 @@
+"""What the commands print, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import Aqmlab, command, environment
+
+COMMANDS = ("run", "study", "reproduce", "list", "explain", "bench")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_each_command_has_examples(name: str, aqmlab: Aqmlab) -> None:
+    done = aqmlab(name, "--help")
+    assert done.returncode == 0
+    examples = done.stdout.partition("Examples")[2]
+    assert f"aqmlab {name}" in examples
+
+
+def test_run_shows_links_flows_and_where_the_results_went(scenario: Path, aqmlab: Aqmlab) -> None:
+    done = aqmlab("run", scenario, "--set", "queue.target=2ms")
+    assert done.returncode == 0, done.stderr
+    for word in ("Links", "Flows", "down", "first.1", "codel ", "Mbit/s", "Nothing was written"):
+        assert word in done.stdout, word
+    done = aqmlab("run", scenario, "--out", "kept")
+    assert "Results are in kept" in done.stdout
+    assert (scenario.parent / "kept" / "links.parquet").exists()
+
+
+def test_run_says_that_transfers_were_not_finished(scenario: Path, aqmlab: Aqmlab) -> None:
+    done = aqmlab("run", scenario, "--set", "duration=1s")
+    assert "3 of 3 transfers were not finished" in done.stdout
+
+
+def test_run_as_json_gives_the_tables(scenario: Path, aqmlab: Aqmlab) -> None:
+    done = aqmlab("run", scenario, "--json")
+    tables = json.loads(done.stdout)
+    assert set(tables) == {"runs", "links", "flows", "excursions", "notes"}
+    assert {row["link"] for row in tables["links"]} == {"down", "up"}
+    kept = json.loads(aqmlab("run", scenario, "--json", "--out", "kept").stdout)
+    assert kept == tables
+
+
+def test_a_setting_and_a_seed_change_the_run(scenario: Path, aqmlab: Aqmlab) -> None:
+    variants = [[], ["--seed", "2"], ["--set", "seed=2"], ["--set", "queue=droptail"]]
+    outputs = [aqmlab("run", scenario, "--json", *extra).stdout for extra in variants]
+    assert outputs[1] == outputs[2]
+    assert len(set(outputs)) == 3
+
+
+def test_study_shows_one_row_a_point(study: Path, aqmlab: Aqmlab) -> None:
+    done = aqmlab("study", study)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "", "no progress bar where there is no terminal"
+    assert "12 runs in" in done.stdout
+    assert "results/small" in done.stdout
+    assert done.stdout.count("CoDel") == 3
+    assert (study.parent / "results" / "small" / "manifest.json").exists()
+
+
+def test_study_as_json(study: Path, aqmlab: Aqmlab) -> None:
+    done = aqmlab("study", study, "--json", "--replications", "3", "--seed", "5")
+    answer = json.loads(done.stdout)
+    assert answer["study"] == "small"
+    assert (answer["runs"], answer["computed"]) == (18, 18)
+    assert answer["folder"] == "results/small-r3-s5"
+    assert len(answer["points"]) == 6
+    first = answer["points"][0]
+    assert (first["queue"], first["flows"]) == ("CoDel", "1")
+    assert 0 < first["utilisation"] <= 1
+    assert 0 < first["sojourn_p95_s"] <= first["sojourn_max_s"]
+
+
+def test_list_names_what_there_is(aqmlab: Aqmlab) -> None:
+    done = aqmlab("list")
+    for word in ("codel", "red", "pie", "fq_codel", "droptail", "jarvinen2014"):
+        assert word in done.stdout, word
+    everything = json.loads(aqmlab("list", "--json").stdout)
+    assert set(everything) == {"disciplines", "presets", "transports", "studies"}
+    for entries in everything.values():
+        assert all(entry["name"] and entry["summary"] for entry in entries)
+    preset_of = {each["preset_of"] for each in everything["presets"]}
+    assert preset_of <= {each["name"] for each in everything["disciplines"]}
+
+
+def test_explain_says_default_range_and_source(aqmlab: Aqmlab) -> None:
+    done = aqmlab("explain", "codel.target")
+    for word in ("target", "default 5ms", "RFC 8289"):
+        assert word in done.stdout, done.stdout
+    assert "interval" not in done.stdout.partition("target")[0]
+    assert "interval" in aqmlab("explain", "codel").stdout
+
+
+def test_explain_finds_a_parameter_wherever_it_is(aqmlab: Aqmlab) -> None:
+    entries = json.loads(aqmlab("explain", "limit", "--json").stdout)
+    assert {"codel", "droptail"} <= {entry["name"] for entry in entries}
+    assert all([param["name"] for param in entry["params"]] == ["limit"] for entry in entries)
+
+
+def test_bench_measures_in_the_documented_form(aqmlab: Aqmlab) -> None:
+    tiny = ["--set", "duration=2s", "--repeat", "1", "--json"]
+    done = aqmlab("bench", "b-10mbit-codel", "d-1gbit-droptail", *tiny)
+    rows = json.loads(done.stdout)
+    assert [row["name"] for row in rows] == ["b-10mbit-codel", "d-1gbit-droptail"]
+    for row in rows:
+        assert list(row) == [
+            "name",
+            "delivered_packets",
+            "events",
+            "cpu_seconds",
+            "packets_per_cpu_second",
+            "peak_rss_bytes",
+        ]
+        assert row["events"] > row["delivered_packets"] > 500
+        speed = row["delivered_packets"] / row["cpu_seconds"]
+        assert abs(row["packets_per_cpu_second"] - speed) <= 1 + 0.01 * speed
+        assert 1e6 < row["peak_rss_bytes"] < 200e6
+
+
+def test_bench_prints_a_table(aqmlab: Aqmlab) -> None:
+    done = aqmlab("bench", "c-100mbit-pie", "--set", "duration=1s", "--repeat", "1")
+    assert "events/packet" in done.stdout
+    assert "c-100mbit-pie" in done.stdout
+
+
+def test_a_closed_pipe_is_no_error_message(aqmlab: Aqmlab) -> None:
+    line = " ".join(command("list", "--json")) + " | head -c 1"
+    done = subprocess.run(
+        line, shell=True, capture_output=True, text=True, env=environment(), check=False
+    )
+    assert done.stderr == ""
+
+
+def test_the_version_and_the_module(aqmlab: Aqmlab) -> None:
+    assert aqmlab("--version").stdout.startswith("aqmlab 0.")
+    line = [sys.executable, "-m", "aqmlab", "--version"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.stdout == aqmlab("--version").stdout
+
+
+def test_neither_import_nor_bench_loads_tables_or_charts() -> None:
+    program = (
+        "import sys, aqmlab, aqmlab.cli, aqmlab.cli.bench, aqmlab.benchmarks.measure;"
+        "print([name for name in ('polars', 'altair', 'vl_convert') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "[]", done.stderr

@@ -1,0 +1,171 @@
+"""Whatever is given: an `InputError` that can be read, or a run; never a panic."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from helpers import SCENARIO
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import aqmlab
+from aqmlab.settings import parse_settings
+
+NAMES = """
+links flows down up rate delay queue discipline codel pie red limit target interval path
+return_path size start uniform count duration seed record level series thresholds transport
+bottleneck 0s 1ms -1ms 2mbit 1e400mbit 0b 1500b 100p 1bdp none x
+"""
+WORDS = st.sampled_from(["", *NAMES.split()])
+VALUES = st.recursive(
+    WORDS | st.integers() | st.floats() | st.booleans() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+KEYS = st.lists(WORDS.filter(bool), min_size=1, max_size=4).map(".".join)
+SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=200)
+
+
+def readable(error: aqmlab.InputError) -> None:
+    text = str(error)
+    assert text
+    assert "\n" not in text.removeprefix(error.file or "")
+    assert "panicked" not in text
+
+
+@SLOW
+@given(st.dictionaries(WORDS, VALUES, max_size=5))
+def test_any_mapping_is_a_scenario_or_an_input_error(table: dict[str, Any]) -> None:
+    try:
+        aqmlab.Scenario(table)
+    except aqmlab.InputError as error:
+        readable(error)
+
+
+@SLOW
+@given(st.text(max_size=60))
+def test_any_text_is_a_scenario_or_an_input_error(text: str) -> None:
+    try:
+        aqmlab.Scenario(text)
+    except aqmlab.InputError as error:
+        assert str(error)
+
+
+@SLOW
+@given(KEYS, VALUES)
+def test_any_setting_gives_a_run_or_an_input_error(key: str, value: Any) -> None:
+    small = {"duration": "200ms", "flows.bulk.size": "20000b"}
+    try:
+        scenario = aqmlab.Scenario(SCENARIO, overrides=small | {key: value})
+    except aqmlab.InputError as error:
+        readable(error)
+        return
+    count = sum(int(group["count"]) for group in parsed(scenario)["flows"].values())
+    if count > 100 or not parsed(scenario)["duration"].endswith("ms"):
+        return
+    links = aqmlab.run(scenario).links
+    assert (links["delivered"] + links["dropped"] <= links["arrived"]).all()
+
+
+def parsed(scenario: aqmlab.Scenario) -> dict[str, Any]:
+    import json
+
+    table: dict[str, Any] = json.loads(scenario.resolved)
+    return table
+
+
+@SLOW
+@given(
+    rate=st.integers(1, 10**12),
+    delay=st.integers(0, 200_000),
+    flows=st.integers(1, 5),
+    limit=st.integers(1, 300),
+    queue=st.sampled_from(["droptail", "codel", "pie", "red", "fq_codel"]),
+    size=st.integers(1, 60_000),
+)
+def test_runs_conserve_packets_and_stay_within_bounds(
+    rate: int, delay: int, flows: int, limit: int, queue: str, size: int
+) -> None:
+    link = {"rate": f"{rate}bit", "delay": f"{delay}us"}
+    result = aqmlab.run(
+        {
+            "duration": "3s",
+            "links": {
+                "down": link | {"queue": {"discipline": queue, "limit": f"{limit}p"}},
+                "up": link,
+            },
+            "flows": {
+                "a": {"count": flows, "size": f"{size}b", "path": "down", "return_path": "up"}
+            },
+        }
+    )
+    for row in result.links.to_dicts():
+        assert row["arrived"] >= row["delivered"] + row["dropped"]
+        assert row["utilisation"] is None or 0 <= row["utilisation"] <= 1
+        assert row["backlog_max_packets"] <= max(limit, 1000)
+    for flow in result.flows.to_dicts():
+        if flow["finish_s"] is not None:
+            took = flow["finish_s"] - flow["start_s"]
+            assert took >= 2 * delay * 1e-6
+            assert flow["goodput_bps"] == pytest.approx(size * 8 / took, rel=1e-6)
+
+
+@given(KEYS, st.integers(-(2**63), 2**63 - 1))
+def test_numbers_come_through_a_setting(key: str, number: int) -> None:
+    assert parse_settings([f"{key}={number}"]) == {key: number}
+
+
+@given(KEYS, st.floats(allow_nan=False))
+def test_floats_come_through_a_setting(key: str, number: float) -> None:
+    value = parse_settings([f"{key}={number!r}"])[key]
+    assert math.isclose(value, number) or value == number
+
+
+@given(KEYS, st.from_regex(r"[0-9]{1,4}(ms|s|us|b|p|mbit|kbit)", fullmatch=True))
+def test_quantities_come_through_a_setting_as_text(key: str, text: str) -> None:
+    assert parse_settings([f"{key}={text}"]) == {key: text}
+
+
+@given(st.text(max_size=30))
+def test_any_setting_is_read_or_refused(pair: str) -> None:
+    try:
+        settings = parse_settings([pair])
+    except aqmlab.InputError as error:
+        assert "--set" in str(error)
+    else:
+        assert list(settings) == [pair.partition("=")[0].strip()]
+
+
+LABELS = st.lists(st.sampled_from(["2ms", "5ms", "7ms", "9ms"]), min_size=1, max_size=4)
+
+
+@SLOW
+@given(LABELS, LABELS, st.integers(1, 3))
+def test_points_are_the_cross_product_in_order(
+    targets: list[str], delays: list[str], replications: int
+) -> None:
+    axes = [
+        {"key": "queue.target", "values": targets},
+        {"key": "links.down.delay", "values": delays},
+    ]
+    try:
+        study = aqmlab.Study({"scenario": SCENARIO, "axes": axes, "replications": replications})
+    except aqmlab.InputError as error:
+        assert "one label" in str(error)
+        assert len(set(targets)) < len(targets) or len(set(delays)) < len(delays)
+        return
+    pairs = [(target, delay) for target in targets for delay in delays]
+    assert [(p.labels["target"], p.labels["delay"]) for p in study.points] == pairs
+    assert [p.index for p in study.points] == list(range(len(pairs)))
+    assert study.total == len(pairs) * replications
+
+
+@SLOW
+@given(st.dictionaries(st.sampled_from(["name", "scenario", "axes", "seed"]), VALUES))
+def test_any_study_is_checked(table: dict[str, Any]) -> None:
+    try:
+        aqmlab.Study(table)
+    except aqmlab.InputError as error:
+        readable(error)

@@ -1,0 +1,216 @@
+"""Results folders: the same bytes whatever happens on the way; strangers are left alone."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from helpers import (
+    Aqmlab,
+    assert_refused,
+    command,
+    environment,
+    table_bytes,
+    write_study,
+)
+
+import aqmlab
+from aqmlab import folder as folder_module
+
+
+def test_threads_and_repetition_give_the_same_bytes(study: Path, aqmlab: Aqmlab) -> None:
+    for name, threads in (("one", 1), ("two", 2), ("again", 2)):
+        done = aqmlab("study", study, "--out", name, "--threads", threads)
+        assert done.returncode == 0, done.stderr
+    first = table_bytes(study.parent / "one")
+    assert table_bytes(study.parent / "two") == first
+    assert table_bytes(study.parent / "again") == first
+
+
+def test_another_seed_gives_other_bytes(study: Path, aqmlab: Aqmlab) -> None:
+    for seed in (3, 4):
+        assert aqmlab("study", study, "--out", f"{seed}", "--seed", seed).returncode == 0
+    tables = [table_bytes(study.parent / name)["links.parquet"] for name in ("3", "4")]
+    assert tables[0] != tables[1]
+
+
+def test_a_finished_folder_is_reused(study: Path, aqmlab: Aqmlab) -> None:
+    assert aqmlab("study", study, "--out", "out").returncode == 0
+    out = study.parent / "out"
+    before = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
+    done = aqmlab("study", study, "--out", "out")
+    assert done.returncode == 0
+    assert "nothing to do" in done.stdout
+    assert {path.name: path.stat().st_mtime_ns for path in out.iterdir()} == before
+    assert json.loads((out / "manifest.json").read_text())["complete"] is True
+
+
+@pytest.fixture
+def long_study(tmp_path: Path) -> tuple[Path, dict[str, bytes]]:
+    """A study of some seconds, and the bytes that it gives undisturbed."""
+    path = write_study(tmp_path, replications=LONG)
+    aqmlab.Study(path).run(tmp_path / "undisturbed")
+    return path, table_bytes(tmp_path / "undisturbed")
+
+
+LONG = 250
+
+
+def started(study: Path, out: Path) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    line = command("study", study, "--out", out, "--threads", 1)
+    return subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, env=environment())
+
+
+def runs_kept(out: Path) -> int:
+    import polars as pl
+
+    chunks = [each for each in out.glob("chunks/*") if not each.suffix]
+    return sum(pl.read_parquet(each / "runs.parquet").height for each in chunks)
+
+
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(
+    long_study: tuple[Path, dict[str, bytes]],
+) -> None:
+    study, undisturbed = long_study
+    out = study.parent / "killed"
+    draw = random.Random(time.time_ns())
+    delays = [draw.uniform(0.2, 2.5) for _ in range(4)]
+    kept = [0]
+    for delay in delays:
+        process = started(study, out)
+        time.sleep(delay)
+        process.kill()
+        process.communicate()
+        kept.append(runs_kept(out) if not (out / "links.parquet").exists() else kept[-1])
+    assert kept == sorted(kept), f"runs were lost with delays {delays}: {kept}"
+    result = aqmlab.Study(study).run(out)
+    assert result.computed <= result.info.points * LONG - kept[-1]
+    assert table_bytes(out) == undisturbed, f"delays {delays}"
+    assert not (out / "chunks").exists()
+
+
+def test_after_ctrl_c_only_the_rest_is_computed(
+    long_study: tuple[Path, dict[str, bytes]],
+) -> None:
+    study, undisturbed = long_study
+    out = study.parent / "interrupted"
+    process = started(study, out)
+    while not (out / "manifest.json").exists():
+        time.sleep(0.01)
+    time.sleep(0.4)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=10)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    assert "interrupted" in stderr
+    assert stdout == ""
+    kept = runs_kept(out)
+    assert kept > 0
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["complete"] is False
+    result = aqmlab.Study(study).run(out)
+    assert result.computed == result.info.points * LONG - kept
+    assert table_bytes(out) == undisturbed
+
+
+def test_a_disk_that_fills_keeps_what_is_computed(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = aqmlab.Study(study)
+    undisturbed = table_bytes(plan.run(study.parent / "undisturbed").folder or Path())
+    monkeypatch.setattr("aqmlab.execute.FLUSH_SECONDS", 0.0)
+    write, calls = folder_module.write_synced, 0
+
+    def full_after_a_while(path: Path, content: bytes) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > 14:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        write(path, content)
+
+    monkeypatch.setattr(folder_module, "write_synced", full_after_a_while)
+    out = study.parent / "full"
+    with pytest.raises(aqmlab.StorageError, match="no space left on the disk; "):
+        plan.run(out, threads=1)
+    kept = runs_kept(out)
+    monkeypatch.setattr(folder_module, "write_synced", write)
+    assert plan.run(out).computed == plan.total - kept
+    assert table_bytes(out) == undisturbed
+
+
+def test_a_folder_of_another_scenario_is_refused(study: Path, aqmlab: Aqmlab) -> None:
+    assert aqmlab("study", study, "--out", "out").returncode == 0
+    out = study.parent / "out"
+    before = snapshot(out)
+    setting = ["--set", "flows.first.size=100000b"]
+    for change, word in (
+        (["--seed", "9"], "seed 3, not 9"),
+        (["--replications", "1"], "replications 2, not 1"),
+        (setting, "settings differ"),
+    ):
+        done = aqmlab("study", study, "--out", "out", *change)
+        assert_refused(done, "out: ", word, "nothing was changed", "--out")
+    assert snapshot(out) == before
+
+
+@pytest.mark.parametrize("key", ["version", "engine", "format"])
+def test_a_folder_of_another_version_is_refused(key: str, study: Path, aqmlab: Aqmlab) -> None:
+    assert aqmlab("study", study, "--out", "out").returncode == 0
+    out = study.parent / "out"
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest[key] = 99 if key == "format" else "0.0.1"
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    before = snapshot(out)
+    assert_refused(aqmlab("study", study, "--out", "out"), "out", "another", "aqmlab")
+    assert snapshot(out) == before
+
+
+def test_a_folder_with_other_things_is_refused(study: Path, aqmlab: Aqmlab) -> None:
+    other = study.parent / "other"
+    other.mkdir()
+    (other / "thesis.tex").write_text("x")
+    assert_refused(aqmlab("study", study, "--out", "other"), "other", "nothing was changed")
+    (other / "manifest.json").write_text("{}")
+    assert_refused(aqmlab("study", study, "--out", "other"), "manifest.json", "not a manifest")
+    assert sorted(path.name for path in other.iterdir()) == ["manifest.json", "thesis.tex"]
+
+
+def test_two_writers_do_not_meet(study: Path) -> None:
+    plan = aqmlab.Study(study)
+    out = study.parent / "out"
+    seen: list[str] = []
+
+    def meanwhile(done: int, total: int) -> None:
+        if not seen:
+            with pytest.raises(aqmlab.FolderError, match="another aqmlab is writing") as caught:
+                plan.run(out)
+            seen.append(str(caught.value))
+
+    plan.run(out, progress=meanwhile)
+    assert seen
+    assert plan.run(out).computed == 0
+
+
+def test_results_open_without_the_study_that_made_them(study: Path, tmp_path: Path) -> None:
+    result = aqmlab.Study(study).run(tmp_path / "out")
+    moved = shutil.move(tmp_path / "out", tmp_path / "elsewhere")
+    study.unlink()
+    opened = aqmlab.StudyResult.open(moved)
+    assert opened.info == result.info
+    assert opened.scenarios == result.scenarios
+    assert opened.links.height == 24
+    with pytest.raises(aqmlab.FolderError, match="no results"):
+        aqmlab.StudyResult.open(tmp_path)
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
