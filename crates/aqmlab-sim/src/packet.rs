@@ -106,9 +106,4 @@ impl AckStore {
             self.free.push(packet.seq as u32);
         }
     }
-    /// How many are in use: packets in queues and pipes.
-    #[cfg(test)]
-    pub fn in_use(&self) -> usize {
-        self.acks.len() - self.free.len()
-    }
 }

@@ -1,0 +1,186 @@
+//! Laws that hold for every scenario: conservation, order, exact rates,
+//! complete transfers, and the same bits for the same seed.
+
+use aqmlab_core::{Table, Value};
+use aqmlab_sim::probe::PacketRecord;
+use aqmlab_sim::{LinkResult, RunResult, Scenario, run};
+use proptest::prelude::*;
+
+/// Two groups of finite flows over two bottlenecks in a row, two-way.
+const TWO_WAY: &str = r#"
+    duration = "300s"
+    bottleneck = "bottleneck"
+    [links.access]
+    rate = "20mbit"
+    delay = "1ms"
+    queue = { discipline = "droptail", limit = "20p" }
+    [links.bottleneck]
+    rate = "2mbit"
+    delay = "20ms"
+    thresholds = ["3000b"]
+    [links.back]
+    rate = "1mbit"
+    delay = "20ms"
+    queue = { discipline = "droptail", limit = "30p" }
+    [flows.down]
+    path = ["access", "bottleneck"]
+    return_path = ["back"]
+    size = "100000b"
+    start = { uniform = ["0s", "100ms"] }
+    [flows.up]
+    path = ["back"]
+    return_path = ["access", "bottleneck"]
+    size = "50000b"
+    [record]
+    level = "packets"
+"#;
+
+fn scenario(overrides: &[(&str, Value)]) -> Scenario {
+    let overrides: Vec<(String, Value)> =
+        overrides.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
+    Scenario::parse(TWO_WAY, "two-way", &overrides).unwrap()
+}
+
+fn any_queue() -> impl Strategy<Value = Value> {
+    let disciplines: Vec<&str> =
+        aqmlab_aqm::registry::entries().into_iter().map(|entry| entry.name).collect();
+    (prop::sample::select(disciplines), 3u32..60).prop_map(|(name, limit)| {
+        let mut queue = Table::new();
+        queue.insert("discipline", name.into());
+        queue.insert("limit", format!("{limit}p").into());
+        Value::Table(queue)
+    })
+}
+
+fn sent(link: &LinkResult) -> Vec<PacketRecord> {
+    link.packets.iter().filter(|packet| packet.dropped.is_none()).copied().collect()
+}
+
+/// The parts of a result that can be compared.
+fn fingerprint(result: &RunResult) -> String {
+    let flows: Vec<_> = result.flows.iter().map(|flow| (flow.finish, flow.stats)).collect();
+    let links: Vec<_> = result.links.iter().map(|link| (link.counts, link.sojourn.max)).collect();
+    format!("{:?} {} {flows:?} {links:?}", result.end, result.events)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// `run` itself checks conservation at every queue and panics otherwise.
+    #[test]
+    fn every_transfer_completes_under_every_discipline(
+        queue in any_queue(), seed in 0u64..1000, count in 1i64..6,
+    ) {
+        let scenario = scenario(&[
+            ("queue", queue),
+            ("seed", Value::Text(seed.to_string())),
+            ("flows.down.count", Value::Integer(count)),
+        ]);
+        let result = run(&scenario, 0);
+        for flow in &result.flows {
+            prop_assert!(flow.finish.is_some(), "unfinished: {:?}", flow.stats);
+            prop_assert_eq!(flow.stats.bytes_acked, flow.size.unwrap());
+        }
+        for (link, config) in result.links.iter().zip(&scenario.links) {
+            prop_assert!(link.utilisation <= 1.0);
+            prop_assert!(link.sojourn.count == link.counts.delivered);
+            let sent = sent(link);
+            // The transmitter takes a packet only when the one before is
+            // through, and never waits while there is one in the queue.
+            for pair in sent.windows(2) {
+                let free = pair[0].end + config.rate.transmission_time(
+                    aqmlab_core::Bytes::new(u64::from(pair[0].size)));
+                prop_assert!(pair[1].end >= free);
+                let due = free.max(pair[1].arrival);
+                prop_assert!(pair[1].end.saturating_since(due).as_nanos() <= 1,
+                    "idle with a packet queued: {pair:?}");
+            }
+        }
+    }
+
+    /// Over each flow, and over all packets of single queues, order is kept.
+    #[test]
+    fn a_link_keeps_the_order(queue in any_queue(), seed in 0u64..1000) {
+        let single = !queue.to_string().contains("fq") ;
+        let scenario = scenario(&[("queue", queue), ("seed", Value::Text(seed.to_string()))]);
+        let result = run(&scenario, 0);
+        for link in &result.links {
+            let sent = sent(link);
+            for flow in 0..result.flows.len() as u32 {
+                for is_ack in [false, true] {
+                    let of_flow = sent.iter().filter(|p| p.flow == flow && p.is_ack == is_ack);
+                    prop_assert!(of_flow.is_sorted_by_key(|packet| packet.arrival));
+                }
+            }
+            if single {
+                prop_assert!(sent.iter().is_sorted_by_key(|packet| packet.arrival));
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_run(queue in any_queue(), seed in 0u64..1000) {
+        let scenario =
+            scenario(&[("queue", queue), ("seed", Value::Text(seed.to_string()))]);
+        prop_assert_eq!(fingerprint(&run(&scenario, 3)), fingerprint(&run(&scenario, 3)));
+    }
+
+    /// What is written in canonical form reads back as the same scenario.
+    #[test]
+    fn the_canonical_form_reads_back(queue in any_queue()) {
+        let scenario = scenario(&[("queue", queue)]);
+        let again = Scenario::from_table(scenario.to_table(), "canonical", &[]).unwrap();
+        prop_assert_eq!(&again, &scenario);
+        prop_assert_eq!(again.to_json(), scenario.to_json());
+    }
+
+    #[test]
+    fn no_text_makes_the_parser_panic(text in ".{0,200}") {
+        let _ = Scenario::parse(&text, "noise", &[]);
+    }
+
+    /// Damaged scenarios are refused or run; they do not panic.
+    #[test]
+    fn damaged_scenarios_do_not_panic(cut in 0usize..900, junk in "[a-z0-9\"=\\[\\]{}.\n-]{0,8}") {
+        let mut text = TWO_WAY.to_string();
+        let place = text.floor_char_boundary(cut.min(text.len()));
+        text.insert_str(place, &junk);
+        let _ = Scenario::parse(&text, "damaged", &[]);
+    }
+}
+
+#[test]
+fn replications_and_seeds_differ_but_other_flows_do_not_matter() {
+    let one = scenario(&[]);
+    let start = |scenario: &Scenario, replication| run(scenario, replication).flows[0].start;
+    assert_ne!(start(&one, 0), start(&one, 1));
+    assert_ne!(start(&one, 0), start(&scenario(&[("seed", Value::Integer(2))]), 0));
+    // Adding flows leaves the draws of the others unchanged.
+    assert_eq!(start(&one, 0), start(&scenario(&[("flows.up.count", Value::Integer(5))]), 0));
+}
+
+#[test]
+fn a_bulk_flow_fills_its_link_exactly() {
+    for rate in ["1700bit", "399.9kbit", "10mbit"] {
+        let text = format!(
+            "duration = \"2000s\"\n[links.a]\nrate = \"{rate}\"\ndelay = \"1ms\"\n\
+             queue = {{ discipline = \"droptail\", limit = \"40p\" }}\n\
+             [links.b]\nrate = \"1gbit\"\ndelay = \"1ms\"\n\
+             [flows.bulk]\npath = \"a\"\nreturn_path = \"b\"\n[record]\nlevel = \"packets\"\n"
+        );
+        let text = if rate == "10mbit" { text.replace("2000s", "20s") } else { text };
+        let scenario = Scenario::parse(&text, "bulk", &[]).unwrap();
+        let result = run(&scenario, 0);
+        let link = &result.links[0];
+        // From one transmission to another without a gap, the bits sent take
+        // exactly their time at the rate of the link.
+        let sent = sent(link);
+        let busy_from = sent.iter().rposition(|p| p.arrival == p.end).unwrap_or(0);
+        let run = &sent[busy_from..];
+        let bits: u128 = run[..run.len() - 1].iter().map(|p| u128::from(p.size) * 8).sum();
+        let nanos = bits * 1_000_000_000 / u128::from(scenario.links[0].rate.as_bps());
+        let measured = run[run.len() - 1].end.saturating_since(run[0].end).as_nanos();
+        assert!(run.len() > 100 || rate == "1700bit", "{rate}: {} packets in a row", run.len());
+        assert_eq!(u128::from(measured), nanos, "{rate}");
+    }
+}

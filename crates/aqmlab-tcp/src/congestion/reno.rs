@@ -1,0 +1,129 @@
+//! Reno: slow start and congestion avoidance.
+//!
+//! # Sources
+//! RFC 5681, sections 3.1 and 3.2; RFC 6582 for the end of a recovery
+//! without SACK. What differs between Reno, NewReno and SACK is how losses
+//! are found and mended, which is the sender's part.
+//!
+//! # Differences
+//! 1. The window does not grow while the application, and not the window,
+//!    holds the sender back (RFC 7661, section 1, names the problem).
+
+use super::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
+
+/// The state of Reno.
+#[derive(Clone, Debug)]
+pub(crate) struct Reno {
+    cwnd: u64,
+    ssthresh: u64,
+    mss: u64,
+}
+
+impl Reno {
+    pub fn new(setup: &Setup) -> Self {
+        Reno { cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh, mss: setup.mss }
+    }
+}
+
+impl CongestionControl for Reno {
+    #[inline]
+    fn on_ack(&mut self, sample: &AckSample) {
+        if sample.in_recovery || !sample.window_limited {
+            return;
+        }
+        if self.cwnd < self.ssthresh {
+            // Section 3.1, equation 2: slow start.
+            self.cwnd += sample.acked.min(self.mss);
+        } else {
+            // Section 3.1, equation 3: congestion avoidance; at least 1 byte.
+            self.cwnd += (self.mss * self.mss / self.cwnd).max(1);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        // Section 3.1, equation 4.
+        let halved = (event.flight_size / 2).max(2 * self.mss);
+        match event.kind {
+            Congestion::Loss => {
+                self.ssthresh = halved;
+                self.cwnd = halved;
+            }
+            Congestion::Timeout { first } => {
+                // The threshold is held when the same segment times out again.
+                if first {
+                    self.ssthresh = halved;
+                }
+                self.cwnd = self.mss; // LW, the loss window
+            }
+        }
+    }
+
+    fn on_recovery_exit(&mut self, in_flight: u64) {
+        // RFC 6582, section 3.2, step 3, option 1.
+        self.cwnd = self.ssthresh.min(in_flight.max(self.mss) + self.mss);
+    }
+
+    #[inline]
+    fn window(&self) -> u64 {
+        self.cwnd
+    }
+    fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Time;
+
+    use super::*;
+
+    fn reno() -> Reno {
+        Reno::new(&Setup { mss: 1000, initial_window: 10_000, initial_ssthresh: u64::MAX })
+    }
+    fn ack(acked: u64) -> AckSample {
+        AckSample {
+            now: Time::ZERO,
+            acked,
+            in_flight: 10_000,
+            rtt: None,
+            in_recovery: false,
+            window_limited: true,
+        }
+    }
+
+    #[test]
+    fn slow_start_adds_at_most_one_segment_an_acknowledgement() {
+        let mut reno = reno();
+        reno.on_ack(&ack(2000));
+        assert_eq!(reno.window(), 11_000);
+        reno.on_ack(&ack(300));
+        assert_eq!(reno.window(), 11_300);
+    }
+
+    #[test]
+    fn congestion_avoidance_adds_about_a_segment_a_round_trip() {
+        let mut reno = reno();
+        let loss = CongestionEvent { now: Time::ZERO, kind: Congestion::Loss, flight_size: 20_000 };
+        reno.on_congestion(&loss);
+        assert_eq!(reno.window(), 10_000);
+        for _ in 0..10 {
+            reno.on_ack(&ack(1000));
+        }
+        assert!((10_950..=11_000).contains(&reno.window()), "{}", reno.window());
+    }
+
+    #[test]
+    fn a_timeout_restarts_from_one_segment_and_repeated_ones_keep_the_threshold() {
+        let mut reno = reno();
+        let timeout = |first, flight_size| CongestionEvent {
+            now: Time::ZERO,
+            kind: Congestion::Timeout { first },
+            flight_size,
+        };
+        reno.on_congestion(&timeout(true, 16_000));
+        assert_eq!((reno.window(), reno.ssthresh()), (1000, 8000));
+        reno.on_congestion(&timeout(false, 1000));
+        assert_eq!((reno.window(), reno.ssthresh()), (1000, 8000));
+    }
+}

@@ -1,0 +1,76 @@
+//! The parameters of the endpoints.
+
+use aqmlab_core::{Bytes, Error, Limit, Result, Span, params};
+
+use crate::congestion::Algorithm;
+
+params! {
+    /// Parameters of both ends of a connection.
+    pub struct TcpParams {
+        /// The largest payload of a segment.
+        mss: Bytes = Bytes::new(1460), in Bytes::new(1) => Bytes::new(1_000_000),
+            source "RFC 9293, section 3.7.1; 1460 on Ethernet over IPv4";
+        /// Bytes on the wire that each segment has besides its payload; the size of SYN and ACK.
+        header: Bytes = Bytes::new(40), in Bytes::new(1) => Bytes::new(10_000),
+            source "20 bytes of IPv4 and 20 of TCP";
+        /// The algorithm that sets the window.
+        congestion_control: Algorithm = Algorithm::Reno, source "RFC 5681";
+        /// The first window: segments (3p) or bytes (4380b).
+        initial_window: Limit = Limit::Packets(10), source "RFC 6928, section 2; RFC 3390: 4380b";
+        /// The first slow start threshold; `none` for as high as possible.
+        initial_ssthresh: Option<Bytes> = None, source "RFC 5681, section 3.1";
+        /// The retransmission timeout before the first round-trip time is known.
+        initial_rto: Span = Span::from_secs(1), in Span::from_millis(1) => Span::from_secs(60),
+            source "RFC 6298, section 2.1; 3s in RFC 2988";
+        /// The least retransmission timeout.
+        min_rto: Span = Span::from_secs(1), in Span::from_nanos(1) => Span::from_secs(60),
+            source "RFC 6298, section 2.4; 200ms in Linux and ns-2";
+        /// The largest retransmission timeout.
+        max_rto: Span = Span::from_secs(60), in Span::from_millis(1) => Span::from_secs(3600),
+            source "RFC 6298, section 2.5";
+        /// The granularity G of the clock that measures round-trip times.
+        clock_granularity: Span = Span::from_millis(1), in Span::from_nanos(1) => Span::from_secs(1),
+            source "RFC 6298, section 2; 10ms in ns-2's studies";
+        /// Whether losses are recovered with selective acknowledgements, or else as NewReno does.
+        sack: bool = true, source "RFC 6675; RFC 6582";
+        /// Whether the first two duplicate acknowledgements send new data.
+        limited_transmit: bool = true, source "RFC 3042";
+        /// Full segments that are acknowledged together; 1 acknowledges each.
+        delayed_ack: u64 = 2, in 1 => 1000, source "RFC 5681, section 4.2";
+        /// How long an acknowledgement waits for the next segment.
+        ack_delay: Span = Span::from_millis(200), in Span::ZERO => Span::from_millis(500),
+            source "RFC 1122, section 4.2.3.2: at most 500ms; 200ms is BSD's, 100ms ns-2's";
+        /// What the receiver can hold: packets of one MSS, bytes, or `unlimited`.
+        receive_window: Limit = Limit::Unlimited, source "RFC 9293, section 3.8.6";
+    }
+}
+
+impl TcpParams {
+    /// Checks what single ranges cannot say.
+    ///
+    /// # Errors
+    /// If the parameters contradict each other.
+    pub fn check(&self) -> Result<()> {
+        for (key, limit) in
+            [("initial_window", self.initial_window), ("receive_window", self.receive_window)]
+        {
+            if matches!(limit, Limit::Bdp(_)) {
+                return Err(Error::not_allowed(limit, "packets (10p) or bytes (14600b)").at(key));
+            }
+        }
+        if self.min_rto > self.max_rto {
+            let allowed = format!("at most max_rto = {}", self.max_rto);
+            return Err(Error::not_allowed(self.min_rto, allowed).at("min_rto"));
+        }
+        Ok(())
+    }
+
+    /// A limit in bytes of payload.
+    pub(crate) fn in_bytes(&self, limit: Limit) -> u64 {
+        match limit {
+            Limit::Packets(packets) => packets.saturating_mul(self.mss.get()),
+            Limit::Bytes(bytes) => bytes.get(),
+            Limit::Bdp(_) | Limit::Unlimited => u64::MAX / 4,
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The receiving end: what has arrived, and when to say so.
+//!
+//! # Sources
+//! RFC 9293 (cumulative acknowledgement, window), RFC 5681, section 4.2, and
+//! RFC 1122, section 4.2.3.2 (delayed acknowledgements), RFC 2018 (SACK).
+//!
+//! # Differences
+//! 1. The application reads at once, so the window is what the receiver can
+//!    hold, counted from the cumulative acknowledgement.
+//! 2. A lost SYN-ACK is sent again when the SYN comes again, not by a timer.
+
+use aqmlab_core::{Span, Time};
+
+use crate::params::TcpParams;
+use crate::segment::{Ack, DataSegment, SackBlocks};
+
+/// Data that arrived out of order.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    start: u64,
+    end: u64,
+    /// Grows with each arrival: the most recent is reported first.
+    stamp: u64,
+}
+
+/// The receiving end of a connection.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    /// RCV.NXT: all bytes before have arrived.
+    next: u64,
+    /// Blocks beyond, sorted, apart from each other.
+    blocks: Vec<Block>,
+    arrivals: u64,
+    duplicates: u64,
+    window: u64,
+    mss: u64,
+    sack: bool,
+    delayed_ack: u64,
+    ack_delay: Span,
+    /// Bytes in order that are not acknowledged yet.
+    unacknowledged: u64,
+    /// When they have to be.
+    deadline: Time,
+    /// Acknowledgements to be sent now: out of order, each segment has one.
+    due: bool,
+    syn_ack_due: bool,
+}
+
+impl Receiver {
+    /// A receiver that waits for a SYN.
+    pub fn new(params: &TcpParams) -> Self {
+        Receiver {
+            next: 0,
+            blocks: Vec::new(),
+            arrivals: 0,
+            duplicates: 0,
+            window: params.in_bytes(params.receive_window),
+            mss: params.mss.get(),
+            sack: params.sack,
+            delayed_ack: params.delayed_ack,
+            ack_delay: params.ack_delay,
+            unacknowledged: 0,
+            deadline: Time::MAX,
+            due: false,
+            syn_ack_due: false,
+        }
+    }
+
+    /// The window that acknowledgements advertise, in bytes.
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+    /// Bytes that arrived in order: what the application has.
+    pub fn received(&self) -> u64 {
+        self.next
+    }
+    /// Segments that had arrived before.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// A segment arrives.
+    #[inline]
+    pub fn on_segment(&mut self, now: Time, segment: &DataSegment) {
+        if segment.syn {
+            self.syn_ack_due = true;
+            return;
+        }
+        let had_gap = !self.blocks.is_empty();
+        if segment.end() <= self.next {
+            // RFC 9293, section 3.10.7.4: nothing new is answered at once.
+            self.duplicates += 1;
+            self.due = true;
+        } else if segment.seq <= self.next {
+            self.advance(segment.end());
+            // RFC 5681, section 4.2: at once if it fills all or part of a
+            // gap, else at least every second full segment.
+            self.unacknowledged += u64::from(segment.len);
+            self.due |= had_gap || self.unacknowledged >= self.delayed_ack * self.mss;
+            if !self.due && self.deadline == Time::MAX {
+                self.deadline = now + self.ack_delay;
+            }
+        } else {
+            self.store(segment.seq, segment.end());
+            self.due = true;
+        }
+    }
+
+    /// All bytes before `end` are here; so may be blocks beyond.
+    fn advance(&mut self, end: u64) {
+        self.next = end;
+        let joined = self.blocks.iter().take_while(|block| block.start <= self.next).count();
+        for block in self.blocks.drain(..joined) {
+            self.next = self.next.max(block.end);
+        }
+    }
+
+    /// Keeps a block that arrived out of order, joined with its neighbours.
+    fn store(&mut self, mut start: u64, mut end: u64) {
+        self.arrivals += 1;
+        let first = self.blocks.partition_point(|block| block.end < start);
+        let last = self.blocks.partition_point(|block| block.start <= end);
+        if let Some(block) = self.blocks.get(first)
+            && block.start <= start
+            && end <= block.end
+        {
+            self.duplicates += 1;
+        }
+        for block in &self.blocks[first..last] {
+            start = start.min(block.start);
+            end = end.max(block.end);
+        }
+        self.blocks.splice(first..last, [Block { start, end, stamp: self.arrivals }]);
+    }
+
+    /// The acknowledgement to be sent now, if one is due.
+    #[inline]
+    pub fn poll(&mut self, _now: Time) -> Option<Ack> {
+        if self.syn_ack_due {
+            self.syn_ack_due = false;
+            return Some(Ack { syn: true, ..self.ack() });
+        }
+        if !self.due {
+            return None;
+        }
+        self.due = false;
+        self.unacknowledged = 0;
+        self.deadline = Time::MAX;
+        Some(self.ack())
+    }
+
+    #[inline]
+    fn ack(&self) -> Ack {
+        let sack = match self.sack && !self.blocks.is_empty() {
+            true => self.sack_blocks(),
+            false => SackBlocks::default(),
+        };
+        Ack { ack: self.next, syn: false, window: self.window, sack }
+    }
+
+    /// RFC 2018, section 4: the block with the latest segment first, then
+    /// those reported most recently.
+    fn sack_blocks(&self) -> SackBlocks {
+        let mut sack = SackBlocks::default();
+        let mut below = u64::MAX;
+        for _ in 0..SackBlocks::MAX {
+            let older = self.blocks.iter().filter(|block| block.stamp < below);
+            let Some(block) = older.max_by_key(|block| block.stamp) else { break };
+            sack.push(block.start, block.end);
+            below = block.stamp;
+        }
+        sack
+    }
+
+    /// When a delayed acknowledgement has to be sent.
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Time> {
+        (self.deadline != Time::MAX).then_some(self.deadline)
+    }
+
+    /// The time of [`next_timeout`](Self::next_timeout) has come.
+    pub fn on_timeout(&mut self, now: Time) {
+        if self.deadline <= now {
+            self.deadline = Time::MAX;
+            self.due = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receiver() -> Receiver {
+        Receiver::new(&TcpParams::default())
+    }
+    fn segment(number: u64) -> DataSegment {
+        DataSegment { seq: number * 1460, len: 1460, ..DataSegment::default() }
+    }
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    #[test]
+    fn every_second_segment_is_acknowledged_or_the_timer_does() {
+        let mut receiver = receiver();
+        receiver.on_segment(at(0), &segment(0));
+        assert_eq!(receiver.poll(at(0)), None);
+        assert_eq!(receiver.next_timeout(), Some(at(200)));
+        receiver.on_segment(at(10), &segment(1));
+        assert_eq!(receiver.poll(at(10)).unwrap().ack, 2 * 1460);
+        assert_eq!(receiver.next_timeout(), None);
+        receiver.on_segment(at(20), &segment(2));
+        assert_eq!(receiver.poll(at(20)), None);
+        receiver.on_timeout(at(220));
+        assert_eq!(receiver.poll(at(220)).unwrap().ack, 3 * 1460);
+    }
+
+    #[test]
+    fn a_gap_is_reported_at_once_and_so_is_its_end() {
+        let mut receiver = receiver();
+        receiver.on_segment(at(0), &segment(1));
+        let ack = receiver.poll(at(0)).unwrap();
+        assert_eq!((ack.ack, ack.sack.as_slice()), (0, &[(1460, 2920)][..]));
+        receiver.on_segment(at(1), &segment(4));
+        receiver.on_segment(at(2), &segment(2));
+        let ack = receiver.poll(at(2)).unwrap();
+        assert_eq!(ack.sack.as_slice(), [(1460, 4380), (5840, 7300)], "the latest first");
+        receiver.on_segment(at(3), &segment(0));
+        assert_eq!(receiver.poll(at(3)).unwrap().ack, 4380);
+        receiver.on_segment(at(4), &segment(3));
+        let ack = receiver.poll(at(4)).unwrap();
+        assert_eq!((ack.ack, ack.sack.is_empty()), (7300, true));
+    }
+
+    #[test]
+    fn what_came_before_is_answered_at_once() {
+        let mut receiver = receiver();
+        receiver.on_segment(at(0), &segment(0));
+        receiver.on_segment(at(0), &segment(0));
+        assert_eq!(receiver.poll(at(0)).unwrap().ack, 1460);
+        assert_eq!(receiver.duplicates(), 1);
+    }
+}

@@ -1,0 +1,295 @@
+//! What is in flight, and what the sender knows of it (RFC 6675).
+//!
+//! The scoreboard holds a record for each segment from SND.UNA to SND.NXT.
+//! `pipe` (section 4: the octets thought to be in the network) is kept as
+//! records change and never counted anew; the edge below which unSACKed
+//! segments are lost only moves forward. So each segment is touched a
+//! constant number of times, however large the window.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::Time;
+
+use crate::segment::SackBlocks;
+
+/// Duplicate acknowledgements that mean a loss (RFC 6675, section 2).
+pub(crate) const DUP_THRESH: u64 = 3;
+
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    seq: u64,
+    sent_at: Time,
+    len: u32,
+    sacked: bool,
+    lost: bool,
+    /// A retransmission of it is thought to be in the network.
+    retransmitted: bool,
+    /// It was sent more than once: no round-trip time is taken from it.
+    ambiguous: bool,
+}
+
+impl Record {
+    fn end(&self) -> u64 {
+        self.seq + u64::from(self.len)
+    }
+    /// Its part of `pipe` (RFC 6675, section 4, SetPipe).
+    fn in_network(&self) -> u64 {
+        let copies = u64::from(!self.lost) + u64::from(self.retransmitted);
+        if self.sacked { 0 } else { u64::from(self.len) * copies }
+    }
+}
+
+/// What a cumulative acknowledgement told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Acked {
+    pub bytes: u64,
+    /// When the newest acknowledged segment was sent, if it was sent once
+    /// (Karn's rule, RFC 6298, section 3).
+    pub sent_at: Option<Time>,
+}
+
+/// The scoreboard.
+#[derive(Clone, Debug)]
+pub(crate) struct Scoreboard {
+    records: VecDeque<Record>,
+    una: u64,
+    nxt: u64,
+    pipe: u64,
+    /// The end of the highest SACKed segment.
+    high_sacked: u64,
+    /// UnSACKed segments that begin below are lost.
+    lost_edge: u64,
+    /// HighRxt: segments below were retransmitted in this recovery, or need
+    /// not be.
+    high_rxt: u64,
+    /// The blocks of the last acknowledgement: most come again.
+    seen: SackBlocks,
+    mss: u64,
+}
+
+impl Scoreboard {
+    pub fn new(mss: u64) -> Self {
+        Scoreboard {
+            records: VecDeque::new(),
+            una: 0,
+            nxt: 0,
+            pipe: 0,
+            high_sacked: 0,
+            lost_edge: 0,
+            high_rxt: 0,
+            seen: SackBlocks::default(),
+            mss,
+        }
+    }
+
+    pub fn una(&self) -> u64 {
+        self.una
+    }
+    pub fn nxt(&self) -> u64 {
+        self.nxt
+    }
+    pub fn pipe(&self) -> u64 {
+        self.pipe
+    }
+    /// FlightSize (RFC 5681, section 2).
+    pub fn flight_size(&self) -> u64 {
+        self.nxt - self.una
+    }
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+    /// Whether the first unacknowledged segment is lost.
+    pub fn head_is_lost(&self) -> bool {
+        self.records.front().is_some_and(|record| record.lost && !record.sacked)
+    }
+
+    /// New data were sent.
+    #[inline]
+    pub fn sent(&mut self, len: u32, now: Time) {
+        self.records.push_back(Record {
+            seq: self.nxt,
+            sent_at: now,
+            len,
+            sacked: false,
+            lost: false,
+            retransmitted: false,
+            ambiguous: false,
+        });
+        self.nxt += u64::from(len);
+        self.pipe += u64::from(len);
+    }
+
+    /// Takes a cumulative acknowledgement of everything before `ack`.
+    #[inline]
+    pub fn acknowledge(&mut self, ack: u64) -> Acked {
+        let mut acked = Acked { bytes: ack - self.una, sent_at: None };
+        while let Some(front) = self.records.front_mut() {
+            if front.end() <= ack {
+                self.pipe -= front.in_network();
+                acked.sent_at = (!front.ambiguous).then_some(front.sent_at);
+                self.records.pop_front();
+            } else {
+                if front.seq < ack {
+                    // Part of a segment: the rest stays.
+                    self.pipe -= front.in_network();
+                    front.len = (front.end() - ack) as u32;
+                    front.seq = ack;
+                    self.pipe += front.in_network();
+                }
+                break;
+            }
+        }
+        self.una = ack;
+        self.high_rxt = self.high_rxt.max(ack);
+        self.lost_edge = self.lost_edge.max(ack);
+        self.high_sacked = self.high_sacked.max(ack);
+        acked
+    }
+
+    /// Takes SACK blocks (RFC 6675, section 4, Update); returns the bytes
+    /// that were not known to have arrived before.
+    pub fn sack(&mut self, blocks: &SackBlocks) -> u64 {
+        let mut bytes = 0;
+        for &(start, end) in blocks.as_slice() {
+            let seen = self.seen.as_slice().iter().find(|block| block.0 == start && block.1 <= end);
+            let from = seen.map_or(start, |block| block.1).max(self.una);
+            bytes += self.sack_range(from, end.min(self.nxt));
+        }
+        self.seen = *blocks;
+        if bytes > 0 {
+            self.find_losses();
+        }
+        bytes
+    }
+
+    fn sack_range(&mut self, start: u64, end: u64) -> u64 {
+        let mut bytes = 0;
+        let first = self.index_of(start);
+        for record in self.records.range_mut(first..) {
+            if record.end() > end {
+                break;
+            }
+            if !record.sacked {
+                self.pipe -= record.in_network();
+                record.sacked = true;
+                bytes += u64::from(record.len);
+                self.high_sacked = self.high_sacked.max(record.end());
+            }
+        }
+        bytes
+    }
+
+    /// The first record that begins at `seq` or later.
+    fn index_of(&self, seq: u64) -> usize {
+        self.records.partition_point(|record| record.seq < seq)
+    }
+
+    /// Marks what is lost by IsLost (RFC 6675, section 4): below three SACKed
+    /// runs, or below more than (DupThresh - 1) segments' worth of SACKed
+    /// bytes. Walks down from the highest SACKed segment until there is
+    /// enough above.
+    fn find_losses(&mut self) {
+        let (mut bytes, mut runs, mut in_run) = (0, 0, false);
+        let top = self.index_of(self.high_sacked);
+        let mut edge = None;
+        for record in self.records.range(..top).rev() {
+            if record.seq < self.lost_edge {
+                break;
+            }
+            if record.sacked {
+                bytes += u64::from(record.len);
+                runs += u64::from(!in_run);
+                if bytes > (DUP_THRESH - 1) * self.mss || runs >= DUP_THRESH {
+                    edge = Some(record.seq);
+                    break;
+                }
+            }
+            in_run = record.sacked;
+        }
+        let Some(edge) = edge else { return };
+        let first = self.index_of(self.lost_edge);
+        for record in self.records.range_mut(first..) {
+            if record.seq >= edge {
+                break;
+            }
+            if !record.sacked && !record.lost {
+                self.pipe -= u64::from(record.len);
+                record.lost = true;
+            }
+        }
+        self.lost_edge = edge;
+    }
+
+    /// The first unacknowledged segment is lost, whatever the rules say: the
+    /// third duplicate acknowledgement, or a partial one (RFC 6582).
+    pub fn head_lost(&mut self) {
+        if let Some(head) = self.records.front_mut() {
+            self.pipe -= head.in_network();
+            head.lost = true;
+            head.retransmitted = false;
+            self.pipe += head.in_network();
+            self.lost_edge = self.lost_edge.max(head.end());
+        }
+    }
+
+    /// A new loss recovery begins: nothing has been retransmitted in it.
+    pub fn begin_recovery(&mut self) {
+        self.high_rxt = self.una;
+    }
+
+    /// The retransmission timer ran out: nothing is thought to be in the
+    /// network, and SACK information is forgotten, for the receiver may have
+    /// reneged (RFC 2018, section 8).
+    pub fn timeout(&mut self) {
+        for record in &mut self.records {
+            record.sacked = false;
+            record.lost = true;
+            record.retransmitted = false;
+        }
+        self.pipe = 0;
+        self.seen = SackBlocks::default();
+        self.high_sacked = self.una;
+        self.lost_edge = self.nxt;
+        self.high_rxt = self.una;
+    }
+
+    /// NextSeg, rule 1 and 3 (RFC 6675, section 4): the first segment after
+    /// HighRxt that is not SACKed and is lost (`lost_only`), or that lies
+    /// below a SACKed one. Returns its place.
+    pub fn next_hole(&mut self, lost_only: bool) -> Option<usize> {
+        let limit = if lost_only { self.lost_edge } else { self.high_sacked };
+        let mut index = self.index_of(self.high_rxt);
+        while let Some(record) = self.records.get(index) {
+            if record.seq >= limit {
+                return None;
+            }
+            if !record.sacked && (!lost_only || record.lost) {
+                return Some(index);
+            }
+            if lost_only {
+                self.high_rxt = record.end();
+            }
+            index += 1;
+        }
+        None
+    }
+
+    /// The segment with the highest unSACKed byte (NextSeg, rule 4).
+    pub fn last_hole(&self) -> Option<usize> {
+        self.records.iter().rposition(|record| !record.sacked)
+    }
+
+    /// A segment is sent again; `advance` moves HighRxt (rule 4 does not).
+    pub fn retransmit(&mut self, index: usize, now: Time, advance: bool) -> (u64, u32) {
+        let record = &mut self.records[index];
+        self.pipe -= record.in_network();
+        record.retransmitted = true;
+        record.ambiguous = true;
+        record.sent_at = now;
+        self.pipe += record.in_network();
+        if advance {
+            self.high_rxt = record.end();
+        }
+        (record.seq, record.len)
+    }
+}

@@ -1,0 +1,67 @@
+//! What endpoints send each other.
+
+/// A segment from the sender: data, or the SYN.
+///
+/// Data are numbered from 0; the SYN is outside of the numbering.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataSegment {
+    /// The number of the first byte.
+    pub seq: u64,
+    /// Bytes of payload.
+    pub len: u32,
+    /// Whether it is the SYN.
+    pub syn: bool,
+    /// Whether it was sent before.
+    pub retransmission: bool,
+}
+
+impl DataSegment {
+    /// The number after the last byte.
+    pub fn end(&self) -> u64 {
+        self.seq + u64::from(self.len)
+    }
+}
+
+/// An acknowledgement from the receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ack {
+    /// All bytes before this one have arrived.
+    pub ack: u64,
+    /// Whether it is the SYN-ACK.
+    pub syn: bool,
+    /// Bytes beyond `ack` that the receiver can take.
+    pub window: u64,
+    /// What has arrived beyond `ack`.
+    pub sack: SackBlocks,
+}
+
+/// Up to four blocks of data that arrived out of order, the most recent
+/// first (RFC 2018, sections 3 and 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [(u64, u64); Self::MAX],
+    len: u8,
+}
+
+impl SackBlocks {
+    /// 40 bytes of options hold four blocks (RFC 2018, section 3).
+    pub const MAX: usize = 4;
+
+    /// Adds a block: from its first byte to the byte after its last. Blocks
+    /// beyond the fourth are left out.
+    pub fn push(&mut self, start: u64, end: u64) {
+        if usize::from(self.len) < Self::MAX {
+            self.blocks[usize::from(self.len)] = (start, end);
+            self.len += 1;
+        }
+    }
+    /// The blocks.
+    pub fn as_slice(&self) -> &[(u64, u64)] {
+        &self.blocks[..usize::from(self.len)]
+    }
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}

@@ -1,0 +1,457 @@
+//! The sending end: what to send, and when to send it again.
+//!
+//! # Sources
+//! RFC 9293 (handshake), RFC 5681 (duplicate acknowledgements), RFC 6675
+//! (recovery with SACK), RFC 6582 (NewReno, recovery without), RFC 3042
+//! (limited transmit), RFC 6298 (timer).
+//!
+//! # Differences
+//! 1. The third segment of the handshake is the first data segment.
+//! 2. There is no FIN: a transfer ends when its last byte is acknowledged.
+//! 3. Round-trip times are taken from the newest segment that each
+//!    acknowledgement covers, if it was sent once (RFC 6298, section 3).
+//! 4. With SACK, segments before a recovery are sent while `pipe`, and not
+//!    FlightSize, is below the window: that is limited transmit as RFC 6675,
+//!    section 5, step 3 has it.
+
+use aqmlab_core::{Span, Time};
+
+use crate::congestion::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, Control, Setup,
+};
+use crate::params::TcpParams;
+use crate::rtt::RttEstimator;
+use crate::scoreboard::{DUP_THRESH, Scoreboard};
+use crate::segment::{Ack, DataSegment};
+
+/// Where the connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Closed,
+    SynSent,
+    Established,
+}
+
+/// How losses are being mended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// Fast recovery until this byte is acknowledged.
+    Recovery {
+        point: u64,
+    },
+    /// After a timeout, until this byte is acknowledged.
+    Loss {
+        point: u64,
+    },
+}
+
+/// What a sender has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Data segments, with those sent again.
+    pub segments_sent: u64,
+    /// Data segments sent again.
+    pub retransmissions: u64,
+    /// Times the retransmission timer ran out, the SYN's included.
+    pub timeouts: u64,
+    /// Fast recoveries.
+    pub fast_retransmits: u64,
+    /// Bytes acknowledged.
+    pub bytes_acked: u64,
+}
+
+/// The sending end of a connection.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    state: State,
+    phase: Phase,
+    board: Scoreboard,
+    rtt: RttEstimator,
+    control: Control,
+    /// Bytes to send in all.
+    size: u64,
+    finite: bool,
+    mss: u64,
+    params: TcpParams,
+    /// The byte up to which the receiver takes data.
+    window_end: u64,
+    deadline: Time,
+    dup_acks: u64,
+    /// NewReno's additions to the window for segments that have left.
+    inflation: u64,
+    /// The first segment is to be sent again whatever the window.
+    retransmit_head: bool,
+    /// RescueRxt: the rescue retransmission of this recovery was made.
+    rescued: bool,
+    /// Sent by limited transmit: not counted in FlightSize at a loss.
+    limited: u64,
+    /// The window was full when last asked.
+    window_limited: bool,
+    /// The segment whose timeouts are counted: the second and later do not
+    /// lower ssthresh.
+    timed_out: Option<u64>,
+    syn_due: bool,
+    syn_sent: Time,
+    syn_retransmitted: bool,
+    stats: Stats,
+}
+
+impl Sender {
+    /// A sender of `bytes` bytes, or of data without end.
+    pub fn new(params: &TcpParams, bytes: Option<u64>) -> Self {
+        Sender {
+            state: State::Closed,
+            phase: Phase::Open,
+            board: Scoreboard::new(params.mss.get()),
+            rtt: RttEstimator::new(params),
+            control: Self::control(params, params.in_bytes(params.initial_window)),
+            size: bytes.unwrap_or(u64::MAX / 4),
+            finite: bytes.is_some(),
+            mss: params.mss.get(),
+            params: params.clone(),
+            window_end: 0,
+            deadline: Time::MAX,
+            dup_acks: 0,
+            inflation: 0,
+            retransmit_head: false,
+            rescued: false,
+            limited: 0,
+            window_limited: false,
+            timed_out: None,
+            syn_due: false,
+            syn_sent: Time::ZERO,
+            syn_retransmitted: false,
+            stats: Stats::default(),
+        }
+    }
+
+    fn control(params: &TcpParams, initial_window: u64) -> Control {
+        let setup = Setup {
+            mss: params.mss.get(),
+            initial_window,
+            initial_ssthresh: params.initial_ssthresh.map_or(u64::MAX / 4, |bytes| bytes.get()),
+        };
+        Control::new(params.congestion_control, &setup)
+    }
+
+    /// Opens the connection: the SYN is due.
+    pub fn open(&mut self, now: Time) {
+        assert_eq!(self.state, State::Closed, "a connection is opened once");
+        self.state = State::SynSent;
+        self.syn_due = true;
+        self.syn_sent = now;
+        self.deadline = now + self.rtt.rto();
+    }
+
+    /// Whether all bytes are acknowledged.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        self.finite && self.board.una() == self.size
+    }
+    /// The congestion window in bytes, with NewReno's inflation.
+    pub fn cwnd(&self) -> u64 {
+        self.control.window() + self.inflation
+    }
+    /// The slow start threshold in bytes.
+    pub fn ssthresh(&self) -> u64 {
+        self.control.ssthresh()
+    }
+    /// The smoothed round-trip time, once there is one.
+    pub fn srtt(&self) -> Option<Span> {
+        self.rtt.smoothed()
+    }
+    /// The retransmission timeout.
+    pub fn rto(&self) -> Span {
+        self.rtt.rto()
+    }
+    /// Bytes thought to be in the network.
+    pub fn bytes_in_flight(&self) -> u64 {
+        self.board.pipe()
+    }
+    /// The counts so far.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// When the retransmission timer runs out.
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Time> {
+        (self.deadline != Time::MAX).then_some(self.deadline)
+    }
+
+    /// An acknowledgement arrives.
+    #[inline]
+    pub fn on_ack(&mut self, now: Time, ack: &Ack) {
+        if ack.syn {
+            self.on_syn_ack(now, ack);
+            return;
+        }
+        if self.state != State::Established || ack.ack > self.board.nxt() {
+            return; // RFC 9293, section 3.10.7.4: of what was never sent.
+        }
+        self.window_end = self.window_end.max(ack.ack + ack.window);
+        if ack.ack > self.board.una() {
+            self.on_new_ack(now, ack);
+        } else if ack.ack == self.board.una() && !self.board.is_empty() {
+            self.on_duplicate_ack(now, ack);
+        }
+    }
+
+    fn on_syn_ack(&mut self, now: Time, ack: &Ack) {
+        if self.state != State::SynSent {
+            return;
+        }
+        self.state = State::Established;
+        self.window_end = ack.ack + ack.window;
+        self.deadline = Time::MAX;
+        if self.syn_retransmitted {
+            self.rtt.after_syn_timeout(self.params.initial_rto);
+            // RFC 5681, section 3.1: a window of one segment after a lost SYN.
+            self.control = Self::control(&self.params, self.mss);
+        } else {
+            self.rtt.sample(now - self.syn_sent);
+        }
+    }
+
+    fn on_new_ack(&mut self, now: Time, ack: &Ack) {
+        let in_flight = self.board.flight_size();
+        let acked = self.board.acknowledge(ack.ack);
+        let sacked = if self.params.sack { self.board.sack(&ack.sack) } else { 0 };
+        self.stats.bytes_acked = ack.ack;
+        let rtt = acked.sent_at.map(|sent_at| now - sent_at);
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt);
+        }
+        let in_recovery = matches!(self.phase, Phase::Recovery { .. });
+        match self.phase {
+            Phase::Recovery { point } if ack.ack >= point => self.end_recovery(),
+            Phase::Recovery { .. } if !self.params.sack => self.on_partial_ack(acked.bytes),
+            Phase::Loss { point } if ack.ack >= point => self.phase = Phase::Open,
+            _ => {}
+        }
+        self.dup_acks = 0;
+        self.limited = 0;
+        self.timed_out = None;
+        self.control.on_ack(&AckSample {
+            now,
+            acked: acked.bytes,
+            in_flight,
+            rtt,
+            in_recovery,
+            window_limited: self.window_limited,
+        });
+        // RFC 6298, (5.2) and (5.3).
+        self.deadline = if self.board.is_empty() { Time::MAX } else { now + self.rtt.rto() };
+        if sacked > 0 && self.phase == Phase::Open && self.board.head_is_lost() {
+            self.begin_recovery(now);
+        }
+    }
+
+    /// RFC 6582, section 3.2, step 3, partial acknowledgements.
+    fn on_partial_ack(&mut self, acked: u64) {
+        self.board.head_lost();
+        self.board.begin_recovery();
+        self.retransmit_head = true;
+        self.inflation = self.inflation.saturating_sub(acked);
+        if acked >= self.mss {
+            self.inflation += self.mss;
+        }
+    }
+
+    fn end_recovery(&mut self) {
+        if !self.params.sack {
+            self.control.on_recovery_exit(self.board.flight_size());
+        }
+        self.phase = Phase::Open;
+        self.inflation = 0;
+        self.retransmit_head = false;
+    }
+
+    fn on_duplicate_ack(&mut self, now: Time, ack: &Ack) {
+        let duplicate = if self.params.sack {
+            // RFC 6675, section 2: it tells of data not SACKed before.
+            self.board.sack(&ack.sack) > 0
+        } else {
+            true
+        };
+        if !duplicate {
+            return;
+        }
+        self.dup_acks += 1;
+        match self.phase {
+            // RFC 6675, section 5, steps 1 and 2; RFC 5681, section 3.2.
+            Phase::Open if self.dup_acks >= DUP_THRESH || self.board.head_is_lost() => {
+                self.begin_recovery(now);
+            }
+            Phase::Recovery { .. } if !self.params.sack => self.inflation += self.mss,
+            _ => {}
+        }
+    }
+
+    /// RFC 6675, section 5, step 4; RFC 6582, section 3.2, step 2.
+    fn begin_recovery(&mut self, now: Time) {
+        self.phase = Phase::Recovery { point: self.board.nxt() };
+        self.stats.fast_retransmits += 1;
+        self.control.on_congestion(&CongestionEvent {
+            now,
+            kind: Congestion::Loss,
+            flight_size: self.board.flight_size() - self.limited,
+        });
+        self.board.begin_recovery();
+        self.board.head_lost();
+        self.retransmit_head = true;
+        self.rescued = false;
+        if !self.params.sack {
+            self.inflation = DUP_THRESH * self.mss;
+        }
+    }
+
+    /// The time of [`next_timeout`](Self::next_timeout) has come.
+    pub fn on_timeout(&mut self, now: Time) {
+        if now < self.deadline {
+            return;
+        }
+        self.stats.timeouts += 1;
+        self.rtt.back_off();
+        self.deadline = now + self.rtt.rto();
+        if self.state == State::SynSent {
+            self.syn_due = true;
+            self.syn_retransmitted = true;
+            return;
+        }
+        let head = self.board.una();
+        let first = self.timed_out != Some(head);
+        self.timed_out = Some(head);
+        self.control.on_congestion(&CongestionEvent {
+            now,
+            kind: Congestion::Timeout { first },
+            flight_size: self.board.flight_size(),
+        });
+        // RFC 6675, section 5.1; RFC 6582, section 3.2, step 4.
+        self.phase = Phase::Loss { point: self.board.nxt() };
+        self.board.timeout();
+        self.retransmit_head = true;
+        self.inflation = 0;
+        self.dup_acks = 0;
+        self.limited = 0;
+    }
+
+    /// The segment to be sent now, if there is one: call until `None`.
+    #[inline]
+    pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
+        match self.state {
+            State::Established => self.poll_data(now),
+            State::SynSent if self.syn_due => {
+                self.syn_due = false;
+                let retransmission = self.syn_retransmitted;
+                Some(DataSegment { syn: true, retransmission, ..DataSegment::default() })
+            }
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn poll_data(&mut self, now: Time) -> Option<DataSegment> {
+        let segment = match self.phase {
+            Phase::Open => self.new_segment(now),
+            Phase::Recovery { .. } | Phase::Loss { .. } => self.recovery_segment(now),
+        }?;
+        self.stats.segments_sent += 1;
+        self.stats.retransmissions += u64::from(segment.retransmission);
+        if self.deadline == Time::MAX {
+            self.deadline = now + self.rtt.rto(); // RFC 6298, (5.1)
+        }
+        Some(segment)
+    }
+
+    /// New data, as far as both windows allow.
+    #[inline]
+    fn new_segment(&mut self, now: Time) -> Option<DataSegment> {
+        let seq = self.board.nxt();
+        let len = (self.size - seq).min(self.mss);
+        if len == 0 {
+            self.window_limited = false;
+            return None;
+        }
+        if seq + len > self.window_end {
+            self.window_limited = false;
+            return None;
+        }
+        if self.in_network() + len > self.allowance() {
+            self.window_limited = true;
+            return None;
+        }
+        if self.phase == Phase::Open && self.dup_acks > 0 {
+            self.limited += len;
+        }
+        self.board.sent(len as u32, now);
+        Some(DataSegment { seq, len: len as u32, syn: false, retransmission: false })
+    }
+
+    /// What counts against the window.
+    #[inline]
+    fn in_network(&self) -> u64 {
+        let by_pipe =
+            self.params.sack && (self.params.limited_transmit || self.phase != Phase::Open);
+        if by_pipe || matches!(self.phase, Phase::Loss { .. }) {
+            self.board.pipe()
+        } else {
+            self.board.flight_size()
+        }
+    }
+
+    /// The window, with what the phase adds to it.
+    #[inline]
+    fn allowance(&self) -> u64 {
+        let mut window = self.control.window() + self.inflation;
+        // RFC 3042: without SACK the first two duplicate acknowledgements
+        // send a segment each.
+        if self.phase == Phase::Open && !self.params.sack && self.params.limited_transmit {
+            window += self.dup_acks.min(DUP_THRESH - 1) * self.mss;
+        }
+        window
+    }
+
+    /// RFC 6675, section 5, step C: while there is room, what NextSeg says.
+    fn recovery_segment(&mut self, now: Time) -> Option<DataSegment> {
+        if self.retransmit_head {
+            self.retransmit_head = false;
+            // RFC 6298 has the timer restarted when the first segment of a
+            // recovery is sent again (5.4 for timeouts).
+            self.deadline = now + self.rtt.rto();
+            return self.board.next_hole(true).map(|index| self.retransmit(index, now, true));
+        }
+        if self.in_network() + self.mss > self.control.window() + self.inflation {
+            self.window_limited = true;
+            return None;
+        }
+        // Rule 1; after a timeout, all that was in flight.
+        if (self.params.sack || matches!(self.phase, Phase::Loss { .. }))
+            && let Some(index) = self.board.next_hole(true)
+        {
+            return Some(self.retransmit(index, now, true));
+        }
+        // Rule 2.
+        if let Some(segment) = self.new_segment(now) {
+            return Some(segment);
+        }
+        if !self.params.sack || !matches!(self.phase, Phase::Recovery { .. }) {
+            return None;
+        }
+        // Rules 3 and 4.
+        if let Some(index) = self.board.next_hole(false) {
+            return Some(self.retransmit(index, now, true));
+        }
+        if self.rescued {
+            return None;
+        }
+        self.rescued = true;
+        self.board.last_hole().map(|index| self.retransmit(index, now, false))
+    }
+
+    fn retransmit(&mut self, index: usize, now: Time, advance: bool) -> DataSegment {
+        let (seq, len) = self.board.retransmit(index, now, advance);
+        DataSegment { seq, len, syn: false, retransmission: true }
+    }
+}
