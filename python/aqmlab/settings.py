@@ -30,6 +30,18 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
     return settings
 
 
+def parse_selection(pairs: Iterable[str]) -> dict[str, list[str]]:
+    """Turns `["queue=CoDel", "queue=PIE"]` into axes with the labels wanted of them."""
+    selection: dict[str, list[str]] = {}
+    for pair in pairs:
+        axis, equals, label = pair.partition("=")
+        if not equals:
+            problem = "expected an axis and a label such as queue=CoDel"
+            raise input_error(problem, key="--only", given=pair)
+        selection.setdefault(axis.strip(), []).append(label.strip())
+    return selection
+
+
 def read_text(path: Path) -> str:
     """The text of the file at `path`.
 

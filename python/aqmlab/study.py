@@ -12,14 +12,14 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab._core import Scenario
-from aqmlab.errors import input_error
+from aqmlab.errors import input_error, unknown
 from aqmlab.settings import check_keys, parse_toml, read_text
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ class Study:
     `source` is the path of a study file, or the same as a mapping (then a
     scenario given by file name is looked for in the working directory).
     `set` maps dotted keys to values for every point, after the axes had their
-    say; `seed` and `replications` take the place of the study's own.
+    say; `seed` and `replications` take the place of the study's own. `only` keeps
+    some values of an axis by their labels: `{"queue": ["CoDel", "DropTail"]}`.
 
     Raises `InputError` for whatever is wrong in the study or in the scenario of
     any of its points.
@@ -94,6 +95,7 @@ class Study:
         set: Mapping[str, Any] | None = None,
         seed: int | None = None,
         replications: int | None = None,
+        only: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         if isinstance(source, Mapping):
             self.file, folder, table = "<study>", Path(), dict(source)
@@ -103,7 +105,9 @@ class Study:
         self._check(table)
         self.name: str = self._text(table, "name", Path(self.file).stem.strip("<>"))
         self.title: str = self._text(table, "title", self.name)
-        self.axes: tuple[Axis, ...] = tuple(_axes(table.get("axes", []), self.file))
+        self.axes: tuple[Axis, ...] = _kept(
+            tuple(_axes(table.get("axes", []), self.file)), only or {}, self.file
+        )
         own = _whole(table.get("replications", 1), "replications", self.file, low=1)
         self.replications: int = (
             own if replications is None else _whole(replications, "replications", None, low=1)
@@ -249,6 +253,22 @@ def _axis(table: Any, file: str, place: str) -> Axis:
             problem = "two values of one label"
             raise input_error(problem, file=file, key=f"{place}.values", given=label)
     return Axis(name, tuple(values))
+
+
+def _kept(axes: tuple[Axis, ...], only: Mapping[str, Sequence[str]], file: str) -> tuple[Axis, ...]:
+    """The axes with those values alone that `only` names; in the study's order."""
+    for name, labels in only.items():
+        axis = next((axis for axis in axes if axis.name == name), None)
+        if axis is None:
+            raise unknown("axis", name, [axis.name for axis in axes], file=file)
+        for label in labels:
+            if label not in axis.labels:
+                raise unknown("label", label, axis.labels, file=file, key=f"axis {name}")
+    wanted = {axis.name: only.get(axis.name, axis.labels) for axis in axes}
+    return tuple(
+        Axis(axis.name, tuple(each for each in axis.values if each.label in wanted[axis.name]))
+        for axis in axes
+    )
 
 
 def _value(given: Any, key: str | None, file: str, place: str) -> AxisValue:

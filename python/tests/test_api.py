@@ -95,6 +95,19 @@ def test_a_study_can_be_a_mapping(mapping: dict[str, Any]) -> None:
     assert result.info.points == 2
 
 
+def test_a_study_can_be_cut_down_to_some_labels(study: Path) -> None:
+    whole, part = aqmlab.Study(study), aqmlab.Study(study, only={"flows": ["4", "1"]})
+    assert part.total == 8
+    assert [point.labels["flows"] for point in part.points] == ["1", "4", "1", "4"]
+    assert part.digest != whole.digest
+    same = part.run().raw("links").filter(run=7).drop("run")
+    assert same.equals(whole.run().raw("links").filter(run=11).drop("run"))
+    with pytest.raises(aqmlab.InputError, match="did you mean `CoDel`"):
+        aqmlab.Study(study, only={"queue": ["codel"]})
+    with pytest.raises(aqmlab.InputError, match="unknown axis"):
+        aqmlab.Study(study, only={"rate": ["1"]})
+
+
 def test_the_digest_is_of_all_that_matters(study: Path, mapping: dict[str, Any]) -> None:
     def digest(**changes: Any) -> str:
         return aqmlab.Study(study, **changes).digest

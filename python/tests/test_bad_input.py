@@ -17,7 +17,7 @@ SPOILT = {
     "missing unit of a time": ('delay = "20ms"', "delay = 20", ["links.down.delay", "`20`", "ms"]),
     "negative time": ('"20ms"', '"-20ms"', ["links.down.delay", "-20ms"]),
     "negative rate": ('"2mbit"', '"-2mbit"', ["links.down.rate", "-2mbit"]),
-    "no rate": ('"2mbit"', '"0mbit"', ["links.down.rate", "0mbit"]),
+    "no rate": ('"2mbit"', '"0mbit"', ["links.down.rate", "`0"]),
     "absurd rate": ('"2mbit"', '"9e99gbit"', ["links.down.rate", "9e99gbit"]),
     "absurd time": ('"20s"', '"9e30s"', ["duration", "9e30s"]),
     "absurd count": ("count = 2", "count = 10000000000", ["flows.first.count", "10000000000"]),

@@ -48,6 +48,14 @@ Replications = Annotated[
     int | None,
     typer.Option("--replications", min=1, metavar="N", help="Instead of the study's own number."),
 ]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="AXIS=LABEL",
+        help="Only this value of an axis. May be repeated for more values.",
+    ),
+]
 
 
 def reported(command: Callable[P, R]) -> Callable[P, R]:
@@ -134,12 +142,14 @@ def default_folder(name: str, **changes: int | None) -> Path:
 
 
 def seconds(value: float | None) -> str:
-    """A time for people: `12.3 ms`, `1.2 s`."""
+    """A time for people: `12.3 ms`, `1.20 s`."""
     if value is None:
         return "–"
     if abs(value) < 1e-3 and value != 0:
         return f"{value * 1e6:.0f} µs"
-    return f"{value * 1e3:.1f} ms" if abs(value) < 1 else f"{value:.2f} s"
+    if abs(value) >= 1:
+        return f"{value:.2f} s"
+    return f"{value * 1e3:.1f} ms" if abs(value) < 0.1 else f"{value * 1e3:.0f} ms"
 
 
 def rate(value: float | None) -> str:
@@ -153,6 +163,6 @@ def rate(value: float | None) -> str:
 
 
 def reasons(row: Mapping[str, Any], kind: str) -> str:
-    """The counts of a row of `links` that are not zero, by reason: `codel 12, overlimit 3`."""
+    """The counts of a row of `links` that are not zero, by reason: `12 codel, 3 overlimit`."""
     found = {key.removeprefix(kind): row[key] for key in row if key.startswith(kind)}
-    return ", ".join(f"{name} {count:,}" for name, count in found.items() if count)
+    return ", ".join(f"{count:,} {name}" for name, count in found.items() if count)

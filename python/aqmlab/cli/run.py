@@ -105,14 +105,14 @@ def _show_links(result: RunResult, screen: Console) -> None:
     table.add_column("link")
     for name in ("sent", "dropped", "marked", "busy", "mean", "p50", "p95", "p99", "max"):
         table.add_column(name, justify="right")
-    table.add_column("most queued", justify="right")
+    table.add_column("most queued", justify="right", no_wrap=True)
     for row in result.links.to_dicts():
         delays = [row[f"sojourn_{key}_s"] for key in ("mean", "p50", "p95", "p99", "max")]
         table.add_row(
             row["link"],
             f"{row['delivered']:,}",
-            _counted(row, "dropped", "drop_"),
-            _counted(row, "marked", "mark_"),
+            f"{row['dropped']:,}",
+            f"{row['marked']:,}",
             _percent(row["utilisation"]),
             *(seconds(delay if row["delivered"] else None) for delay in delays),
             f"{row['backlog_max_packets']:,} packets",
@@ -120,6 +120,12 @@ def _show_links(result: RunResult, screen: Console) -> None:
     table.caption = "mean to max: time in the queue (sojourn time)"
     table.caption_justify = "left"
     screen.print(table)
+    for row in result.links.to_dicts():
+        for word, prefix in (("dropped", "drop_"), ("marked", "mark_")):
+            if row[word]:
+                share = row[word] / row["arrived"]
+                why = reasons(row, prefix)
+                screen.print(f"{row['link']}: {share:.2%} of the packets were {word} ({why})")
     screen.print()
 
 
@@ -146,10 +152,6 @@ def _show_flows(result: RunResult, screen: Console) -> None:
     if len(rows) > SHOWN_FLOWS:
         screen.print(f"... and {len(rows) - SHOWN_FLOWS} flows more (all with --out or --json)")
     screen.print()
-
-
-def _counted(row: dict[str, Any], total: str, prefix: str) -> str:
-    return f"{row[total]:,} ({reasons(row, prefix)})" if row[total] else "0"
 
 
 def _percent(share: float | None) -> str:

@@ -11,6 +11,7 @@ import typer
 from aqmlab.cli.common import (
     EXAMPLES,
     Json,
+    Only,
     Out,
     Replications,
     Seed,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 EXAMPLE = EXAMPLES.format(
     "aqmlab study study.toml\n\n"
     "aqmlab study study.toml --replications 10 --out results/quick\n\n"
+    "aqmlab study study.toml --only queue=CoDel --only queue=PIE --out results/two\n\n"
     "aqmlab study study.toml --set queue.limit=200p --seed 7 --threads 1"
 )
 SHOWN_POINTS = 60
@@ -44,6 +46,7 @@ def study(
     set_: Set = None,
     seed: Seed = None,
     replications: Replications = None,
+    only: Only = None,
     out: Out = None,
     threads: Threads = None,
     json: Json = False,
@@ -53,10 +56,16 @@ def study(
     Results go to results/NAME (with -rN and -sN for other replications and seeds),
     or to the folder given by --out.
     """
-    from aqmlab.settings import parse_settings
+    from aqmlab.settings import parse_selection, parse_settings
     from aqmlab.study import Study
 
-    plan = Study(file, set=parse_settings(set_ or []), seed=seed, replications=replications)
+    plan = Study(
+        file,
+        set=parse_settings(set_ or []),
+        seed=seed,
+        replications=replications,
+        only=parse_selection(only or []),
+    )
     folder = out or default_folder(plan.name, r=replications, s=seed)
     began = time.monotonic()
     with progress_bar(plan.name, shown=not json) as progress:
