@@ -19,7 +19,7 @@ FLUSH_SECONDS = 1.0
 Job = tuple[int, int, int]
 """Run number, index of the scenario, replication."""
 POLL_SECONDS = 0.1
-PAUSE_SECONDS = 0.02
+PAUSE_SECONDS = 0.005
 """Between two batches, so that they are not of single runs."""
 
 
@@ -92,11 +92,22 @@ def _into_folder(
                 keep, waiting = waiting, []
                 folder.add(keep)
                 flushed = time.monotonic()
-    finally:
-        if waiting:
-            folder.add(waiting)
-        if len(folder.done) < study.total:
-            folder.pause()
+    except KeyboardInterrupt:
+        _keep(folder, waiting)
+        kept = f"{len(folder.done):,} of {study.total:,} runs are kept in {folder.path}"
+        raise KeyboardInterrupt(f"{kept}; the same command goes on from there") from None
+    except BaseException:
+        _keep(folder, waiting)
+        raise
+    _keep(folder, waiting)
+
+
+def _keep(folder: ResultsFolder, waiting: Sequence[_core.Results]) -> None:
+    """Puts what is left on the disk, and the time spent if that is not all."""
+    if waiting:
+        folder.add(waiting)
+    if len(folder.done) < folder.total:
+        folder.pause()
 
 
 def finished(

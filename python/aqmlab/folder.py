@@ -86,6 +86,7 @@ class ResultsFolder:
         """Puts finished runs on the disk, all of them or none."""
         runs = [run for batch in batches for run in batch.runs]
         name = f"{self._chunk:06}"
+        self._chunk += 1
         with self._storage():
             temporary = self.path / CHUNKS / f"{name}.tmp"
             shutil.rmtree(temporary, ignore_errors=True)
@@ -99,7 +100,6 @@ class ResultsFolder:
                 shutil.rmtree(temporary, ignore_errors=True)
                 raise
             sync(self.path / CHUNKS)
-        self._chunk += 1
         self.done.update(runs)
 
     def pause(self) -> None:

@@ -87,11 +87,7 @@ def by_run(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     Texts become plain: the codes of categorical ones depend on what was read before.
     """
     texts = cs.categorical().cast(pl.String)
-    return (
-        pl.concat([part.with_columns(texts) for part in parts])
-        .sort("run", maintain_order=True)
-        .rechunk()
-    )
+    return pl.concat(parts).with_columns(texts).sort("run", maintain_order=True).rechunk()
 
 
 class _TableAttributes:

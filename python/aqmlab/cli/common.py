@@ -78,8 +78,8 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
             fail(f"{place}{error.strerror or error}", FAILURE)
-        except KeyboardInterrupt:
-            fail("interrupted", INTERRUPTED, word="")
+        except KeyboardInterrupt as error:
+            fail(f"interrupted: {error}" if str(error) else "interrupted", INTERRUPTED, word="")
         except Exception as error:
             bug(error)
 
