@@ -86,6 +86,7 @@ macro_rules! disciplines {
 // One line a discipline.
 disciplines! {
     DropTail(crate::droptail::DropTailParams),
+    Codel(crate::codel::CodelParams),
 }
 
 /// All presets.

@@ -1,0 +1,409 @@
+//! CoDel: controlled delay.
+//!
+//! # Model
+//! Packets are dropped (or marked) as they leave, once the time they spent
+//! in the queue has stayed above `target` for `interval`, and then again at
+//! times that come closer with the square root of the number of drops.
+//!
+//! # Sources
+//! - RFC 8289, sections 5.2 to 5.6 (the pseudo-code).
+//! - `recall = linux`: the arithmetic of Linux's qdisc, as recorded in the
+//!   conformance vectors.
+//! - `recall = ns2-2012`, `ns2-2013`: the ns-2 implementations of May 2012 and
+//!   of 2013, as recorded in the conformance vectors.
+//! - Järvinen and Kojo (2014), section VI, on the variants of the recall.
+//!
+//! # Differences
+//! 1. Times are whole nanoseconds; the ns-2 variants kept seconds in floating
+//!    point. The control law rounds to the nearest nanosecond.
+//! 2. `recall = none` is nobody's default: it shows what the recall does.
+
+use aqmlab_core::{Limit, Packet, Span, Time, choices, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::fifo::Fifo;
+
+choices! {
+    /// With which `count` the dropping state begins when it was left not long
+    /// ago; and, for other implementations than the RFC's, what else they do
+    /// differently.
+    pub enum Recall {
+        /// RFC 8289: the drops of the last dropping state, within 16 intervals.
+        Rfc8289 = "rfc8289",
+        /// The same with Linux's arithmetic: a clock of 1024 ns and an inverse
+        /// square root that takes one Newton step for each drop.
+        Linux = "linux",
+        /// ns-2 of May 2012: count - 1, within 16 intervals.
+        Ns2Of2012 = "ns2-2012",
+        /// ns-2 of 2013: count - 2, within 8 intervals; a shorter first wait.
+        Ns2Of2013 = "ns2-2013",
+        /// Always from 1.
+        None = "none",
+    }
+}
+
+params! {
+    /// Parameters of CoDel.
+    pub struct CodelParams {
+        /// The sojourn time that a queue may keep standing.
+        target: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(100),
+            source "RFC 8289, section 4.4";
+        /// How long it may be above the target; about the longest usual round-trip time.
+        interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
+            source "RFC 8289, section 4.3";
+        /// How much the queue holds.
+        limit: Limit = Limit::Packets(1000), source "tc-codel(8)";
+        /// The count with which a dropping state begins soon after another.
+        recall: Recall = Recall::Rfc8289, source "RFC 8289, section 5.5; Järvinen and Kojo, section VI";
+        /// Whether ECN-capable packets are marked instead of dropped.
+        ecn: bool = false, source "RFC 8289, section 5.5, comment; tc-codel(8)";
+        /// Mark ECN-capable packets that waited longer than this; `none` for never.
+        ce_threshold: Option<Span> = None, source "tc-codel(8)";
+    }
+}
+
+impl Discipline for CodelParams {
+    const NAME: &'static str = "codel";
+    const SUMMARY: &'static str = "controlled delay: drops at dequeue while the delay stays high";
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Codel {
+            fifo: Fifo::default(),
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            law: Settings::new(self, env),
+            state: CodelState::default(),
+            largest: Settings::new(self, env).smallest_backlog,
+        })
+    }
+}
+
+/// What the algorithm needs to know of the parameters, computed once.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    target: Span,
+    interval: Span,
+    recall: Recall,
+    ecn: bool,
+    ce_threshold: Option<Span>,
+    /// A queue that holds no more than this is never too long.
+    pub smallest_backlog: u64,
+}
+
+impl Settings {
+    pub fn new(params: &CodelParams, env: &LinkEnv) -> Self {
+        // Linux's clock runs in units of 1024 ns: so do its parameters.
+        let on_clock = |span: Span| match params.recall {
+            Recall::Linux => Span::from_nanos(span.as_nanos() >> 10),
+            _ => span,
+        };
+        Settings {
+            target: on_clock(params.target),
+            interval: on_clock(params.interval),
+            recall: params.recall,
+            ecn: params.ecn,
+            ce_threshold: params.ce_threshold.map(on_clock),
+            smallest_backlog: match params.recall {
+                // ns-2 learns the largest packet, from 256 bytes.
+                Recall::Ns2Of2012 | Recall::Ns2Of2013 => 256,
+                _ => env.mtu.get(),
+            },
+        }
+    }
+
+    /// The clock that the algorithm reads.
+    #[inline]
+    fn clock(&self, time: Time) -> u64 {
+        match self.recall {
+            Recall::Linux => time.as_nanos() >> 10,
+            _ => time.as_nanos(),
+        }
+    }
+
+    /// Whether the largest packet is learned from those that leave.
+    #[inline]
+    fn learns(&self) -> bool {
+        matches!(self.recall, Recall::Ns2Of2012 | Recall::Ns2Of2013)
+    }
+}
+
+/// Where CoDel takes its packets from: a queue of its own, or one of many.
+pub(crate) trait Source<P> {
+    /// The next packet.
+    fn pop(&mut self) -> Option<P>;
+    /// The backlog that is compared with the smallest, after the pop.
+    fn backlog_bytes(&self) -> u64;
+    /// The largest packet seen, for variants that learn it.
+    fn largest(&mut self) -> &mut u64;
+}
+
+/// The state of the algorithm (RFC 8289, section 5.3), over any storage.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CodelState {
+    /// When the delay will have been above target for an interval.
+    first_above: Option<u64>,
+    /// When the next packet is dropped.
+    drop_next: Option<u64>,
+    count: u32,
+    last_count: u32,
+    dropping: bool,
+    /// Linux's 1/sqrt(count) in units of 2^-16.
+    inverse_sqrt: u16,
+}
+
+impl CodelState {
+    /// RFC 8289, section 5.6: takes a packet and sees whether the delay has
+    /// been above target for long enough.
+    #[inline]
+    fn take<P: Packet>(
+        &mut self,
+        law: &Settings,
+        now: u64,
+        source: &mut impl Source<P>,
+    ) -> (Option<P>, bool) {
+        let Some(packet) = source.pop() else {
+            self.first_above = None;
+            return (None, false);
+        };
+        let sojourn = now - law.clock(packet.arrival());
+        if law.learns() {
+            let largest = source.largest();
+            *largest = (*largest).max(u64::from(packet.size()));
+        }
+        let smallest = if law.learns() { *source.largest() } else { law.smallest_backlog };
+        if sojourn < law.target.as_nanos() || source.backlog_bytes() <= smallest {
+            self.first_above = None;
+            return (Some(packet), false);
+        }
+        let ok_to_drop = match self.first_above {
+            None => {
+                self.first_above = Some(now + self.first_wait(law, now));
+                false
+            }
+            // Linux compares "later than", the others "not before".
+            Some(first_above) if law.recall == Recall::Linux => now > first_above,
+            Some(first_above) => now >= first_above,
+        };
+        (Some(packet), ok_to_drop)
+    }
+
+    /// How long the delay may be above target. ns-2's later version waits
+    /// less when it left the dropping state within 8 intervals.
+    fn first_wait(&self, law: &Settings, now: u64) -> u64 {
+        let recent =
+            law.recall == Recall::Ns2Of2013 && self.count > 1 && self.left_within(law, now, 8);
+        if recent { over_sqrt(law.interval, self.count) } else { law.interval.as_nanos() }
+    }
+
+    /// Whether the last drop was due less than so many intervals ago.
+    fn left_within(&self, law: &Settings, now: u64, intervals: u64) -> bool {
+        let within = intervals * law.interval.as_nanos();
+        self.drop_next.is_some_and(|due| now < due + within)
+    }
+
+    /// RFC 8289, section 5.4: when the next drop is due after `time`.
+    fn control_law(&self, law: &Settings, time: u64) -> u64 {
+        match law.recall {
+            Recall::Linux => {
+                let inverse = u64::from(self.inverse_sqrt) << 16;
+                time + ((law.interval.as_nanos() * inverse) >> 32)
+            }
+            _ => time + over_sqrt(law.interval, self.count),
+        }
+    }
+
+    /// Linux's Newton step towards 1/sqrt(count), in 32 bits as there.
+    fn newton_step(&mut self) {
+        let inverse = u64::from(self.inverse_sqrt) << 16;
+        let square = (inverse * inverse) >> 32;
+        let value = (3u64 << 32).wrapping_sub(u64::from(self.count).wrapping_mul(square)) >> 2;
+        self.inverse_sqrt = (value.wrapping_mul(inverse) >> (32 - 2 + 1 + 16)) as u16;
+    }
+
+    fn increment(&mut self, law: &Settings) {
+        self.count += 1;
+        if law.recall == Recall::Linux {
+            self.newton_step();
+        }
+    }
+
+    /// RFC 8289, section 5.5: the packet that leaves now.
+    pub fn dequeue<P: Packet>(
+        &mut self,
+        law: &Settings,
+        source: &mut impl Source<P>,
+        cx: &mut Context<'_, P>,
+    ) -> Option<P> {
+        let now = law.clock(cx.now);
+        let (packet, ok_to_drop) = self.take(law, now, source);
+        let Some(mut packet) = packet else {
+            self.dropping = false;
+            return None;
+        };
+        let packet = if self.dropping {
+            if !ok_to_drop {
+                self.dropping = false;
+                Some(packet)
+            } else {
+                self.drop_while_due(law, now, packet, source, cx)
+            }
+        } else if ok_to_drop {
+            self.enter(law, now);
+            if law.ecn && packet.ecn().is_capable() {
+                cx.mark(&mut packet, DropReason::Codel);
+                Some(packet)
+            } else {
+                cx.drop(packet, DropReason::Codel);
+                self.take(law, now, source).0
+            }
+        } else {
+            Some(packet)
+        };
+        packet.map(|packet| self.ce_threshold(law, now, packet, cx))
+    }
+
+    /// In the dropping state: drops whatever is due.
+    fn drop_while_due<P: Packet>(
+        &mut self,
+        law: &Settings,
+        now: u64,
+        mut packet: P,
+        source: &mut impl Source<P>,
+        cx: &mut Context<'_, P>,
+    ) -> Option<P> {
+        // The time is set on entering the state, always.
+        while let Some(due) = self.drop_next.filter(|due| self.dropping && now >= *due) {
+            if law.recall != Recall::Ns2Of2013 {
+                self.increment(law);
+            }
+            if law.ecn && packet.ecn().is_capable() {
+                cx.mark(&mut packet, DropReason::Codel);
+                self.drop_next = Some(self.control_law(law, due));
+                return Some(packet);
+            }
+            cx.drop(packet, DropReason::Codel);
+            let (next, ok_to_drop) = self.take(law, now, source);
+            if ok_to_drop {
+                if law.recall == Recall::Ns2Of2013 {
+                    self.increment(law);
+                }
+                self.drop_next = Some(self.control_law(law, due));
+            } else {
+                self.dropping = false;
+            }
+            packet = next?;
+        }
+        Some(packet)
+    }
+
+    /// The dropping state begins: the count is recalled or starts from 1.
+    fn enter(&mut self, law: &Settings, now: u64) {
+        self.dropping = true;
+        let count = self.count;
+        let recalled = match law.recall {
+            Recall::Rfc8289 | Recall::Linux => {
+                let delta = count.wrapping_sub(self.last_count);
+                (delta > 1 && self.left_within(law, now, 16)).then_some(delta)
+            }
+            Recall::Ns2Of2012 => (count > 1 && self.left_within(law, now, 16)).then(|| count - 1),
+            Recall::Ns2Of2013 => {
+                (count > 2 && self.left_within(law, now, 8)).then(|| match count - 2 {
+                    high if high > 126 => (0.9844 * f64::from(high + 2)) as u32,
+                    low => low,
+                })
+            }
+            Recall::None => None,
+        };
+        match recalled {
+            Some(count) => {
+                self.count = count;
+                if law.recall == Recall::Linux {
+                    self.newton_step();
+                }
+            }
+            None => {
+                self.count = 1;
+                self.inverse_sqrt = u16::MAX;
+            }
+        }
+        self.last_count = self.count;
+        self.drop_next = Some(self.control_law(law, now));
+    }
+
+    fn ce_threshold<P: Packet>(
+        &self,
+        law: &Settings,
+        now: u64,
+        mut packet: P,
+        cx: &mut Context<'_, P>,
+    ) -> P {
+        if let Some(threshold) = law.ce_threshold
+            && now - law.clock(packet.arrival()) > threshold.as_nanos()
+            && packet.ecn().is_capable()
+        {
+            cx.mark(&mut packet, DropReason::Codel);
+        }
+        packet
+    }
+
+    /// What the state shows in recordings.
+    pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("count", f64::from(self.count));
+        see("dropping", f64::from(u8::from(self.dropping)));
+    }
+}
+
+/// `interval / sqrt(count)` in nanoseconds.
+fn over_sqrt(interval: Span, count: u32) -> u64 {
+    (interval.as_nanos() as f64 / f64::from(count).sqrt()).round() as u64
+}
+
+/// CoDel over one queue.
+struct Codel<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+    law: Settings,
+    state: CodelState,
+    largest: u64,
+}
+
+/// The queue as a source, with what the variants learn of it.
+struct Single<'a, P> {
+    fifo: &'a mut Fifo<P>,
+    largest: &'a mut u64,
+}
+
+impl<P: Packet> Source<P> for Single<'_, P> {
+    #[inline]
+    fn pop(&mut self) -> Option<P> {
+        self.fifo.pop()
+    }
+    #[inline]
+    fn backlog_bytes(&self) -> u64 {
+        self.fifo.backlog().bytes
+    }
+    #[inline]
+    fn largest(&mut self) -> &mut u64 {
+        self.largest
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Codel<P> {
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        if self.limit.admits(packets, bytes, u64::from(packet.size())) {
+            self.fifo.push(packet);
+        } else {
+            cx.drop(packet, DropReason::Overlimit);
+        }
+    }
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        let mut source = Single { fifo: &mut self.fifo, largest: &mut self.largest };
+        self.state.dequeue(&self.law, &mut source, cx)
+    }
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        self.state.observe(see);
+    }
+}

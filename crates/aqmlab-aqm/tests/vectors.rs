@@ -1,0 +1,72 @@
+//! Replays what reference implementations did, packet by packet: every
+//! verdict and every time has to be the same.
+
+mod replay;
+
+use aqmlab_core::{Table, Value};
+use replay::Case;
+
+/// Replays all cases of one algorithm; `configure` makes the settings of each
+/// from the parameters that were given to the reference.
+fn replay_all(algorithm: &str, configure: impl Fn(&Case) -> Settings) {
+    let cases = Case::all(algorithm);
+    assert!(!cases.is_empty(), "{algorithm}: no cases");
+    let failures: Vec<String> =
+        cases.iter().filter_map(|case| case.replay(&configure(case).0).err()).collect();
+    let summary = format!("{algorithm}: {} of {} cases differ", failures.len(), cases.len());
+    assert!(failures.is_empty(), "{summary}\n{}", failures.join("\n"));
+}
+
+/// The settings of a queue, from the parameters of a case.
+struct Settings(Table);
+
+impl Settings {
+    fn of(discipline: &str) -> Self {
+        Settings([("discipline".to_string(), Value::from(discipline))].into_iter().collect())
+    }
+    fn set(mut self, key: &str, text: impl ToString) -> Self {
+        self.0.insert(key, text.to_string().into());
+        self
+    }
+    /// The reference's parameter `name`, with a unit behind it.
+    fn take(self, case: &Case, key: &str, name: &str, unit: &str) -> Self {
+        match case.get(name) {
+            Some(value) => self.set(key, format!("{value}{unit}")),
+            None => self,
+        }
+    }
+    /// The same for switches, which are 0 or 1 there.
+    fn switch(self, case: &Case, key: &str, name: &str) -> Self {
+        match case.get(name) {
+            Some(value) => self.set(key, value != 0.0),
+            None => self,
+        }
+    }
+}
+
+fn codel(case: &Case, recall: &str) -> Settings {
+    Settings::of("codel")
+        .set("recall", recall)
+        .take(case, "target", "target_us", "us")
+        .take(case, "interval", "interval_us", "us")
+        .take(case, "limit", "limit", "p")
+        .take(case, "ce_threshold", "ce_threshold_us", "us")
+        .switch(case, "ecn", "ecn")
+}
+
+#[test]
+fn codel_rfc8289() {
+    replay_all("codel_rfc8289", |case| codel(case, "rfc8289"));
+}
+#[test]
+fn codel_linux() {
+    replay_all("codel_linux", |case| codel(case, "linux"));
+}
+#[test]
+fn codel_ns2_2012() {
+    replay_all("codel_ns2_2012", |case| codel(case, "ns2-2012"));
+}
+#[test]
+fn codel_ns2_experimental() {
+    replay_all("codel_ns2_experimental", |case| codel(case, "ns2-2013"));
+}
