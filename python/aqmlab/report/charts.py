@@ -1,0 +1,265 @@
+"""The charts of reports, as Vega-Lite specifications without colours of text or paper.
+
+Every chart has axis titles with units, the same colour for the same thing in all
+charts of a report, and tooltips with the numbers. `light()` adds what a picture
+on white paper needs; the HTML report adds its own, light or dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from aqmlab.statistics import Floats, Quartiles
+
+WIDTH = 760
+HEIGHT = 340
+FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+CDF_POINTS = 240
+"""A line of a distribution is drawn with at most about this many points."""
+
+Colours = Mapping[str, str]
+
+
+def cdf(
+    curves: Mapping[str, tuple[Floats, Floats]],
+    colours: Colours,
+    x_title: str,
+    *,
+    dashed: Sequence[str] = (),
+    marks: Mapping[str, tuple[Floats, Floats]] | None = None,
+    x_max: float | None = None,
+) -> dict[str, Any]:
+    """Cumulative distributions: name to (ascending values, share not above each).
+
+    `dashed` are the names drawn with dashes; `marks` are drawn as points, of the
+    colour of the curve of the same name (another source's values of the same thing).
+    """
+    names = list(curves)
+    rows = [
+        {"name": name, "x": round(float(x), 3), "share": round(float(y), 4)}
+        for name, (values, shares) in curves.items()
+        for x, y in _thinned(values, shares)
+    ]
+    pick = alt.selection_point(fields=["name"], bind="legend", name="pick")
+    x = alt.X("x:Q").title(x_title).scale(
+        alt.Scale(domainMin=0, **({"domainMax": x_max} if x_max else {}), nice=x_max is None, clamp=x_max is not None)
+    )  # fmt: skip
+    y = alt.Y("share:Q").title("share of packets").axis(format="%").scale(domain=[0, 1])
+    colour = _colour(names, colours)
+    lines = (
+        alt.Chart(alt.InlineData(rows))
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(
+            x=x,
+            y=y,
+            color=colour,
+            strokeDash=alt.condition(
+                alt.FieldOneOfPredicate("name", list(dashed)), alt.value([5, 3]), alt.value([1, 0])
+            ),
+            opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.12)),
+            tooltip=[
+                alt.Tooltip("name:N", title="queue"),
+                alt.Tooltip("x:Q", title=x_title),
+                alt.Tooltip("share:Q", format=".1%", title="share of packets"),
+            ],
+        )
+        .add_params(pick)
+    )
+    if not marks:
+        return _spec(lines)
+    points = [
+        {"name": name, "x": round(float(a), 3), "share": float(b)}
+        for name, (values, shares) in marks.items()
+        for a, b in zip(values, shares, strict=True)
+    ]
+    dots = (
+        alt.Chart(alt.InlineData(points))
+        .mark_point(size=34, filled=False, strokeWidth=1.6)
+        .encode(
+            x=x,
+            y=y,
+            color=colour,
+            opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.12)),
+        )
+    )
+    return _spec(alt.layer(lines, dots))
+
+
+def bars(
+    cells: Mapping[tuple[str, str], Quartiles],
+    colours: Colours,
+    y_title: str,
+    x_title: str,
+    *,
+    digits: int = 0,
+    zero: bool = True,
+    low: float | None = None,
+) -> dict[str, Any]:
+    """Medians as bars and quartiles as whiskers; keys are (bar's name, group on the x axis).
+
+    Without `zero`, medians are points (a bar that does not begin at zero misleads).
+    """
+    names = list(dict.fromkeys(name for name, _ in cells))
+    groups = list(dict.fromkeys(group for _, group in cells))
+    rows = [
+        {
+            "name": name,
+            "group": group,
+            "low": round(each.low, 5),
+            "median": round(each.median, 5),
+            "high": round(each.high, 5),
+        }
+        for (name, group), each in cells.items()
+    ]
+    pick = alt.selection_point(fields=["name"], bind="legend", name="pick")
+    faded = alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.12))
+    number = f".{digits}f"
+    x = alt.X("group:N").title(x_title).sort(groups).axis(labelAngle=0, ticks=False)
+    offset = alt.XOffset("name:N").sort(names).scale(paddingInner=0.12)
+    y_scale = alt.Scale(zero=zero, **({"domainMin": low} if low is not None else {}))
+    base = alt.Chart(alt.InlineData(rows)).encode(
+        x=x.scale(paddingInner=0.16),
+        xOffset=offset,
+        opacity=faded,
+        tooltip=[
+            alt.Tooltip("name:N", title="queue"),
+            alt.Tooltip("group:N", title=x_title),
+            alt.Tooltip("median:Q", format=number, title="median"),
+            alt.Tooltip("low:Q", format=number, title="lower quartile"),
+            alt.Tooltip("high:Q", format=number, title="upper quartile"),
+        ],
+    )
+    median = alt.Y("median:Q").title(y_title).scale(y_scale)
+    if zero:
+        body = base.mark_bar().encode(y=median, color=_colour(names, colours))
+        whisker = base.mark_rule(strokeWidth=1.4, color="#777")
+    else:
+        body = base.mark_point(filled=True, size=50, opacity=1).encode(
+            y=median, color=_colour(names, colours)
+        )
+        whisker = base.mark_rule(strokeWidth=1.6).encode(color=_colour(names, colours))
+    whisker = whisker.encode(y=alt.Y("low:Q").scale(y_scale).title(y_title), y2="high:Q")
+    layers = [body, whisker] if zero else [whisker, body]
+    return _spec(alt.layer(*layers).add_params(pick))
+
+
+def lines(
+    points: Mapping[tuple[str, str], float],
+    colours: Colours,
+    y_title: str,
+    x_title: str,
+    *,
+    dashed: Sequence[str] = (),
+    emphasised: str | None = None,
+) -> dict[str, Any]:
+    """Lines with points over an ordered x axis; keys are (line's name, place on the axis)."""
+    names = list(dict.fromkeys(name for name, _ in points))
+    places = list(dict.fromkeys(place for _, place in points))
+    rows = [
+        {"name": name, "place": place, "value": round(value, 3)}
+        for (name, place), value in points.items()
+    ]
+    base = alt.Chart(alt.InlineData(rows)).encode(
+        x=alt.X("place:N").title(x_title).sort(places).axis(labelAngle=0),
+        y=alt.Y("value:Q").title(y_title).scale(zero=True),
+        color=_colour(names, colours),
+        tooltip=[
+            alt.Tooltip("name:N", title="setting"),
+            alt.Tooltip("place:N", title=x_title),
+            alt.Tooltip("value:Q", format=".0f", title=y_title),
+        ],
+    )
+    line = base.mark_line(strokeWidth=2).encode(
+        strokeDash=alt.condition(
+            alt.FieldOneOfPredicate("name", list(dashed)), alt.value([5, 3]), alt.value([1, 0])
+        ),
+        strokeWidth=alt.condition(
+            alt.FieldOneOfPredicate("name", [emphasised or ""]), alt.value(3.5), alt.value(2)
+        ),
+    )
+    return _spec(alt.layer(line, base.mark_point(filled=True, size=55, opacity=1)))
+
+
+def series(
+    curves: Mapping[str, tuple[Floats, Floats]],
+    colours: Colours,
+    x_title: str,
+    y_title: str,
+) -> dict[str, Any]:
+    """Something over time: name to (times, values)."""
+    rows = [
+        {"name": name, "x": round(float(x), 4), "y": round(float(y), 3)}
+        for name, (times, values) in curves.items()
+        for x, y in zip(times, values, strict=True)
+    ]
+    pick = alt.selection_point(fields=["name"], bind="legend", name="pick")
+    chart = (
+        alt.Chart(alt.InlineData(rows))
+        .mark_line(strokeWidth=1.8)
+        .encode(
+            x=alt.X("x:Q").title(x_title).scale(nice=False),
+            y=alt.Y("y:Q").title(y_title),
+            color=_colour(list(curves), colours),
+            opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.12)),
+        )
+        .add_params(pick)
+    )
+    return _spec(chart)
+
+
+def light(spec: Mapping[str, Any], title: str, message: str, *, width: int = WIDTH) -> dict[str, Any]:
+    """The chart for white paper, with its title and message inside."""
+    text, grid = "#333", "#e3e3e3"
+    config = {
+        "background": "white",
+        "font": "Helvetica, Arial, sans-serif",
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": text, "titleColor": text, "gridColor": grid, "domainColor": "#999",
+            "tickColor": "#999", "titleFontWeight": "normal", "labelFontSize": 12, "titleFontSize": 13,
+        },
+        "legend": {
+            "labelColor": text, "labelFontSize": 12, "labelLimit": 300, "title": None, "orient": "bottom",
+            "columns": 3, "symbolType": "square", "direction": "horizontal", "symbolOpacity": 1,
+        },
+        "title": {
+            "anchor": "start", "fontSize": 16, "subtitleFontSize": 12.5, "subtitleColor": "#555",
+            "subtitlePadding": 5, "offset": 12, "color": "#111",
+        },
+    }  # fmt: skip
+    heading = {"text": title, "subtitle": _wrapped(message, 108)}
+    return {**spec, "width": width, "height": HEIGHT, "title": heading, "config": config, "padding": 14}
+
+
+def _colour(names: Sequence[str], colours: Colours) -> alt.Color:
+    scale = alt.Scale(domain=list(names), range=[colours[name] for name in names])
+    return alt.Color("name:N").scale(scale).title(None).sort(list(names))
+
+
+def _thinned(values: Floats, shares: Floats) -> list[tuple[float, float]]:
+    """Points of a distribution: all, or those where it moves enough to be seen."""
+    points = [(0.0, 0.0)]
+    if len(values) > CDF_POINTS:
+        steps = np.floor(shares * CDF_POINTS)
+        keep = np.append(np.diff(steps) > 0, True)
+        values, shares = values[keep], shares[keep]
+    points += [(float(x), float(y)) for x, y in zip(values, shares, strict=True)]
+    return points
+
+
+def _spec(chart: alt.Chart | alt.LayerChart) -> dict[str, Any]:
+    spec: dict[str, Any] = chart.to_dict()
+    spec.pop("config", None)
+    spec.pop("width", None)
+    spec.pop("height", None)
+    return spec
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(text, width)

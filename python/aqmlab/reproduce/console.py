@@ -1,0 +1,89 @@
+"""A reproduction on the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from aqmlab.statistics import AGREES, CLOSE, DIFFERS, FAILS, HOLDS, PARTLY, VERDICTS
+
+if TYPE_CHECKING:
+    from aqmlab.reproduce import Reproduction
+    from aqmlab.reproduce.model import Cell, Table
+
+STYLES = {
+    AGREES: "green",
+    CLOSE: "yellow",
+    DIFFERS: "red",
+    HOLDS: "green",
+    PARTLY: "yellow",
+    FAILS: "red",
+}
+SIGNS = {AGREES: "✓", CLOSE: "≈", DIFFERS: "✗", HOLDS: "✓", PARTLY: "≈", FAILS: "✗"}
+
+
+def show(reproduction: Reproduction, console: Console) -> None:
+    """Prints `reproduction`."""
+    info = reproduction.result.info
+    console.print(f"[bold]{reproduction.title}[/]", highlight=False)
+    console.print(
+        f"{reproduction.runs:,} simulations: {info.points} points, "
+        f"{info.replications} replications, seed {info.seed}",
+        style="dim",
+        highlight=False,
+    )
+    for table in reproduction.tables:
+        console.print()
+        console.print(_table(table))
+    legend = "   ".join(f"[{STYLES[word]}]{SIGNS[word]} {word}[/]: {VERDICTS[word]}" for word in STYLES if word in VERDICTS)  # fmt: skip
+    console.print(f"\n{legend}", highlight=False)
+    console.print(
+        "Each cell: measured, in brackets the reference, below the 95 % interval.",
+        style="dim",
+        highlight=False,
+    )
+    for title, pairs in (
+        ("Why cells differ", [(each.title, each.text) for each in reproduction.causes]),
+        ("Warnings", [(f"{each.id} ({each.where}; {each.runs:,} runs)", each.text) for each in reproduction.warnings]),  # fmt: skip
+    ):
+        if pairs:
+            console.print(f"\n[bold]{title}[/]")
+        for head, text in pairs:
+            console.print(Text(head, style="yellow"))
+            console.print(Padding(Text(text), (0, 0, 0, 2)))
+    if reproduction.claims:
+        console.print("\n[bold]Statements of the paper[/]")
+    for number, claim in enumerate(reproduction.claims, start=1):
+        style = STYLES[claim.verdict]
+        verdict = Text(f"{SIGNS[claim.verdict]} {claim.verdict}", style=style)
+        console.print(Text(f"{number}. {claim.text}: ", style="bold") + verdict)
+        console.print(Padding(Text(claim.evidence), (0, 0, 0, 3)))
+
+
+def _table(table: Table) -> Group:
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+    grid.add_column("queue", no_wrap=True)
+    for column in table.columns:
+        grid.add_column(column, justify="right", no_wrap=True)
+    for row in table.rows:
+        cells = (table.cell(row, column) for column in table.columns)
+        grid.add_row(row, *(_cell(cell) if cell else "" for cell in cells))
+    head = Text.assemble((table.name, "bold"), f" ({table.unit})")
+    if table.compared and table.reference != "published":
+        head.append(f", reference: {table.reference}")
+    return Group(head, grid)
+
+
+def _cell(cell: Cell) -> Text:
+    text = Text(f"{cell.measured:.3f}")
+    if cell.published is not None:
+        text.append(f" ({cell.published:.3f}) ")
+        text.append(SIGNS[cell.verdict])
+        text.stylize(STYLES[cell.verdict])
+    text.append(f"\n{cell.low:.3f}–{cell.high:.3f}" + ("  " if cell.published is not None else ""), style="dim")  # fmt: skip
+    return text

@@ -1,0 +1,145 @@
+"""What a reproduction consists of: cells, tables, claims, causes, warnings, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from aqmlab.statistics import UNPUBLISHED, Interval, verdict
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measured number beside the one it is compared with."""
+
+    row: str
+    column: str
+    published: float | None
+    """The number of the table's reference (its paper, or another simulator); None if it has none."""
+    measured: float
+    low: float
+    high: float
+    """Ends of the 95 % interval of `measured`."""
+    verdict: str
+    """One of `aqmlab.statistics.VERDICTS`."""
+
+    @staticmethod
+    def judged(
+        row: str,
+        column: str,
+        published: float | None,
+        measured: float,
+        interval: Interval,
+        step: float,
+    ) -> Cell:
+        """A cell with the verdict that follows from its numbers."""
+        word = verdict(published, measured, interval, step)
+        return Cell(row, column, published, measured, interval.low, interval.high, word)
+
+    @property
+    def difference(self) -> float | None:
+        """Relative difference to the reference, None without one."""
+        if not self.published:
+            return None
+        return self.measured / self.published - 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of cells with one unit."""
+
+    id: str
+    name: str
+    unit: str
+    cells: tuple[Cell, ...]
+    reference: str = "published"
+    """What the column `published` of the cells holds: "published", or a simulator's name."""
+    method: str = ""
+    """How the intervals were made."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """Remarks on rows."""
+
+    @property
+    def rows(self) -> list[str]:
+        """The labels of the rows, in order."""
+        return _unique(cell.row for cell in self.cells)
+
+    @property
+    def columns(self) -> list[str]:
+        """The labels of the columns, in order."""
+        return _unique(cell.column for cell in self.cells)
+
+    def cell(self, row: str, column: str) -> Cell | None:
+        """The cell at `row` and `column`, if there is one."""
+        found = (cell for cell in self.cells if (cell.row, cell.column) == (row, column))
+        return next(found, None)
+
+    @property
+    def compared(self) -> bool:
+        """Whether any cell has a reference."""
+        return any(cell.verdict != UNPUBLISHED for cell in self.cells)
+
+    def verdicts(self) -> dict[str, int]:
+        """How many of the cells have each verdict."""
+        words = [cell.verdict for cell in self.cells]
+        return {word: words.count(word) for word in _unique(words)}
+
+    def to_json(self) -> dict[str, Any]:
+        """{"name", "unit", "cells": [..]}, numbers unrounded."""
+        keys = ("row", "column", "published", "measured", "low", "high", "verdict")
+        cells = [{key: getattr(cell, key) for key in keys} for cell in self.cells]
+        return {"name": self.name, "unit": self.unit, "cells": cells}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the study, and what our runs say about it."""
+
+    id: str
+    text: str
+    verdict: str
+    """One of `aqmlab.statistics.CLAIM_VERDICTS`."""
+    evidence: str
+    """The numbers, in words."""
+
+    def to_json(self) -> dict[str, str]:
+        """{"id", "text", "verdict", "evidence"}."""
+        return {key: getattr(self, key) for key in ("id", "text", "verdict", "evidence")}
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why some cells differ, found by experiment."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Warning:  # noqa: A001
+    """What the engine noted in some runs and a reader has to know."""
+
+    id: str
+    text: str
+    where: str
+    """Which of the points it concerns, in words."""
+    runs: int
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture: a Vega-Lite specification and the words around it."""
+
+    id: str
+    """File name without ending."""
+    title: str
+    message: str
+    """What the picture shows, in one sentence."""
+    caption: str
+    """How to read it: what bars, whiskers and lines are."""
+    spec: dict[str, Any]
+
+
+def _unique(items: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(items))

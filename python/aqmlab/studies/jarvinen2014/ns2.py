@@ -1,0 +1,70 @@
+"""What ns-2 gives on this study's scenario: `ns2.json`, measured by us."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+REST = "11 ms"
+"""The paper's main case of the rest of the path."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """ns-2's values at one point of the study, pooled over 100 replications."""
+
+    queue: str
+    flows: str
+    rest: str
+    packets: int
+    drops: float
+    percentiles: tuple[float, ...]
+    per_run: dict[str, tuple[float, float, float]]
+    """Quartiles over the replications: max_delay, spike_60, spike_100, response_first,
+    response_second, jain."""
+
+    def percentile(self, number: int) -> float:
+        """Percentile 1 to 100 of the queuing delay of all packets, seconds."""
+        return self.percentiles[number - 1]
+
+
+@cache
+def references() -> dict[tuple[str, str, str], Reference]:
+    """All of them, by (queue, flows, rest)."""
+    per_run = ("max_delay", "spike_60", "spike_100", "response_first", "response_second", "jain")
+    found = {}
+    for cell in _file()["cells"]:
+        key = (cell["queue"], cell["flows"], cell["rest"])
+        found[key] = Reference(
+            *key,
+            packets=cell["packets"],
+            drops=cell["drops"],
+            percentiles=tuple(cell["percentiles"]),
+            per_run={name: tuple(cell[name]) for name in per_run},
+        )
+    return found
+
+
+def reference(queue: str, flows: str, rest: str = REST) -> Reference | None:
+    """That of one point, if it was measured."""
+    return references().get((queue, flows, rest))
+
+
+def value(kind: str, queue: str, flows: str, rest: str = REST) -> float | None:
+    """ns-2's 95th percentile (`p95`) or maximum (`maximum`) at one point, in seconds.
+
+    With 6+6 flows only the rounded numbers were kept.
+    """
+    known = reference(queue, flows, rest)
+    if known:
+        return known.percentile(95 if kind == "p95" else 100)
+    rounded = _file()["rounded"].get(kind, {}).get(queue, {}) if rest == REST else {}
+    return rounded.get(flows)
+
+
+@cache
+def _file() -> Any:
+    return json.loads((Path(__file__).parent / "ns2.json").read_text(encoding="utf-8"))
