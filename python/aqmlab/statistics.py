@@ -40,9 +40,7 @@ RESAMPLES = 1000
 SEED = 20140612
 """Seed of the bootstrap; intervals are a function of the results alone."""
 
-QUANTILE_METHOD = (
-    f"percentile bootstrap over whole replications, {RESAMPLES:,} draws, level 95 %"
-)
+QUANTILE_METHOD = f"percentile bootstrap over whole replications, {RESAMPLES:,} draws, level 95 %"
 MAXIMUM_METHOD = (
     "where the maximum of another set of as many replications is expected, level 95 %: below, the "
     "order statistic that it exceeds whatever the distribution; above, supposing that the largest "
@@ -88,8 +86,10 @@ class Histograms:
     @staticmethod
     def from_frame(frame: pl.DataFrame, total: int) -> Histograms:
         """From rows of the table `sojourn` of one point and link, `total` replications."""
-        columns = (frame[name].to_numpy() for name in ("replication", "sojourn_s", "count"))
-        return Histograms.from_columns(*columns, total)
+        replication, value, count = (
+            frame[name].to_numpy() for name in ("replication", "sojourn_s", "count")
+        )
+        return Histograms.from_columns(replication, value, count, total)
 
     @property
     def replications(self) -> int:

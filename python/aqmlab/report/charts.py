@@ -31,7 +31,6 @@ def cdf(
     *,
     dashed: Sequence[str] = (),
     marks: Mapping[str, tuple[Floats, Floats]] | None = None,
-    x_max: float | None = None,
 ) -> dict[str, Any]:
     """Cumulative distributions: name to (ascending values, share not above each).
 
@@ -45,11 +44,9 @@ def cdf(
         for x, y in _thinned(values, shares)
     ]
     pick = alt.selection_point(fields=["name"], bind="legend", name="pick")
-    x = alt.X("x:Q").title(x_title).scale(
-        alt.Scale(domainMin=0, **({"domainMax": x_max} if x_max else {}), nice=x_max is None, clamp=x_max is not None)
-    )  # fmt: skip
+    x = alt.X("x:Q").title(x_title).scale(domainMin=0).axis(tickCount=12)
     y = alt.Y("share:Q").title("share of packets").axis(format="%").scale(domain=[0, 1])
-    colour = _colour(names, colours)
+    colour = _colour(names, colours, symbol="stroke")
     lines = (
         alt.Chart(alt.InlineData(rows))
         .mark_line(interpolate="step-after", strokeWidth=2)
@@ -97,7 +94,6 @@ def bars(
     *,
     digits: int = 0,
     zero: bool = True,
-    low: float | None = None,
 ) -> dict[str, Any]:
     """Medians as bars and quartiles as whiskers; keys are (bar's name, group on the x axis).
 
@@ -120,7 +116,7 @@ def bars(
     number = f".{digits}f"
     x = alt.X("group:N").title(x_title).sort(groups).axis(labelAngle=0, ticks=False)
     offset = alt.XOffset("name:N").sort(names).scale(paddingInner=0.12)
-    y_scale = alt.Scale(zero=zero, **({"domainMin": low} if low is not None else {}))
+    y_scale = alt.Scale(zero=zero)
     base = alt.Chart(alt.InlineData(rows)).encode(
         x=x.scale(paddingInner=0.16),
         xOffset=offset,
@@ -203,7 +199,7 @@ def series(
         .encode(
             x=alt.X("x:Q").title(x_title).scale(nice=False),
             y=alt.Y("y:Q").title(y_title),
-            color=_colour(list(curves), colours),
+            color=_colour(list(curves), colours, symbol="stroke"),
             opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.12)),
         )
         .add_params(pick)
@@ -211,7 +207,9 @@ def series(
     return _spec(chart)
 
 
-def light(spec: Mapping[str, Any], title: str, message: str, *, width: int = WIDTH) -> dict[str, Any]:
+def light(
+    spec: Mapping[str, Any], title: str, message: str, *, width: int = WIDTH
+) -> dict[str, Any]:
     """The chart for white paper, with its title and message inside."""
     text, grid = "#333", "#e3e3e3"
     config = {
@@ -220,11 +218,12 @@ def light(spec: Mapping[str, Any], title: str, message: str, *, width: int = WID
         "view": {"stroke": None},
         "axis": {
             "labelColor": text, "titleColor": text, "gridColor": grid, "domainColor": "#999",
-            "tickColor": "#999", "titleFontWeight": "normal", "labelFontSize": 12, "titleFontSize": 13,
+            "tickColor": "#999", "titleFontWeight": "normal", "labelFontSize": 12,
+            "titleFontSize": 13,
         },
         "legend": {
-            "labelColor": text, "labelFontSize": 12, "labelLimit": 300, "title": None, "orient": "bottom",
-            "columns": 3, "symbolType": "square", "direction": "horizontal", "symbolOpacity": 1,
+            "labelColor": text, "labelFontSize": 12, "labelLimit": 300, "orient": "bottom",
+            "columns": 3, "direction": "horizontal", "symbolOpacity": 1,
         },
         "title": {
             "anchor": "start", "fontSize": 16, "subtitleFontSize": 12.5, "subtitleColor": "#555",
@@ -232,12 +231,22 @@ def light(spec: Mapping[str, Any], title: str, message: str, *, width: int = WID
         },
     }  # fmt: skip
     heading = {"text": title, "subtitle": _wrapped(message, 108)}
-    return {**spec, "width": width, "height": HEIGHT, "title": heading, "config": config, "padding": 14}
+    return {
+        **spec,
+        "width": width,
+        "height": HEIGHT,
+        "title": heading,
+        "config": config,
+        "padding": 14,
+    }
 
 
-def _colour(names: Sequence[str], colours: Colours) -> alt.Color:
+def _colour(names: Sequence[str], colours: Colours, *, symbol: str = "square") -> alt.Color:
     scale = alt.Scale(domain=list(names), range=[colours[name] for name in names])
-    return alt.Color("name:N").scale(scale).title(None).sort(list(names))
+    legend = alt.Legend(
+        title=None, symbolType=symbol, symbolStrokeWidth=4 if symbol == "stroke" else 0
+    )
+    return alt.Color("name:N").scale(scale).legend(legend).sort(list(names))
 
 
 def _thinned(values: Floats, shares: Floats) -> list[tuple[float, float]]:
@@ -251,7 +260,7 @@ def _thinned(values: Floats, shares: Floats) -> list[tuple[float, float]]:
     return points
 
 
-def _spec(chart: alt.Chart | alt.LayerChart) -> dict[str, Any]:
+def _spec(chart: alt.TopLevelMixin) -> dict[str, Any]:
     spec: dict[str, Any] = chart.to_dict()
     spec.pop("config", None)
     spec.pop("width", None)

@@ -68,7 +68,9 @@ def reproduce(
 class Reproduction:
     """A study that was run again: its tables, claims, causes of differences and figures."""
 
-    def __init__(self, published: Published, result: StudyResult, *, only: str | None = None) -> None:
+    def __init__(
+        self, published: Published, result: StudyResult, *, only: str | None = None
+    ) -> None:
         self.published = published
         self.result = result
         self.only = only

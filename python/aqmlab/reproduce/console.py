@@ -40,34 +40,43 @@ def show(reproduction: Reproduction, console: Console) -> None:
     for table in reproduction.tables:
         console.print()
         console.print(_table(table))
-    legend = "   ".join(f"[{STYLES[word]}]{SIGNS[word]} {word}[/]: {VERDICTS[word]}" for word in STYLES if word in VERDICTS)  # fmt: skip
+    legend = "   ".join(
+        f"[{STYLES[word]}]{SIGNS[word]} {word}[/]: {VERDICTS[word]}"
+        for word in (AGREES, CLOSE, DIFFERS)
+    )
     console.print(f"\n{legend}", highlight=False)
     console.print(
         "Each cell: measured, in brackets the reference, below the 95 % interval.",
         style="dim",
         highlight=False,
     )
-    for title, pairs in (
-        ("Why cells differ", [(each.title, each.text) for each in reproduction.causes]),
-        ("Warnings", [(f"{each.id} ({each.where}; {each.runs:,} runs)", each.text) for each in reproduction.warnings]),  # fmt: skip
-    ):
-        if pairs:
-            console.print(f"\n[bold]{title}[/]")
-        for head, text in pairs:
-            console.print(Text(head, style="yellow"))
-            console.print(Padding(Text(text), (0, 0, 0, 2)))
+    causes = [(cause.title, cause.text) for cause in reproduction.causes]
+    _remarks(console, "Why cells differ", causes)
+    warnings = [
+        (f"{each.id} ({each.where}; {each.runs:,} runs)", each.text)
+        for each in reproduction.warnings
+    ]
+    _remarks(console, "Warnings", warnings)
     if reproduction.claims:
         console.print("\n[bold]Statements of the paper[/]")
     for number, claim in enumerate(reproduction.claims, start=1):
         style = STYLES[claim.verdict]
         verdict = Text(f"{SIGNS[claim.verdict]} {claim.verdict}", style=style)
-        console.print(Text(f"{number}. {claim.text}: ", style="bold") + verdict)
+        console.print(Text(f"{number}. {claim.text} ", style="bold") + verdict)
         console.print(Padding(Text(claim.evidence), (0, 0, 0, 3)))
+
+
+def _remarks(console: Console, title: str, remarks: list[tuple[str, str]]) -> None:
+    if remarks:
+        console.print(f"\n[bold]{title}[/]")
+    for head, text in remarks:
+        console.print(Text(head, style="yellow"))
+        console.print(Padding(Text(text), (0, 0, 0, 2)))
 
 
 def _table(table: Table) -> Group:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    grid.add_column("queue", no_wrap=True)
+    grid.add_column("", no_wrap=True)
     for column in table.columns:
         grid.add_column(column, justify="right", no_wrap=True)
     for row in table.rows:
@@ -85,5 +94,7 @@ def _cell(cell: Cell) -> Text:
         text.append(f" ({cell.published:.3f}) ")
         text.append(SIGNS[cell.verdict])
         text.stylize(STYLES[cell.verdict])
-    text.append(f"\n{cell.low:.3f}–{cell.high:.3f}" + ("  " if cell.published is not None else ""), style="dim")  # fmt: skip
+    text.append(f"\n{cell.low:.3f}–{cell.high:.3f}", style="dim")
+    if cell.published is not None:
+        text.append("  ")  # below the sign of the verdict
     return text

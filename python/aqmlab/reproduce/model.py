@@ -16,7 +16,7 @@ class Cell:
     row: str
     column: str
     published: float | None
-    """The number of the table's reference (its paper, or another simulator); None if it has none."""
+    """The number of the table's reference: its paper, or another simulator."""
     measured: float
     low: float
     high: float
@@ -117,7 +117,7 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Warning:  # noqa: A001
+class Warning:
     """What the engine noted in some runs and a reader has to know."""
 
     id: str

@@ -77,6 +77,12 @@ class Published:
         """The step in which the tables' quantities come, in their unit."""
         return float(self.paper.get("step", 0.0))
 
+    def main_rows(self, table: str) -> list[str]:
+        """The rows of a table that are the paper's own, not other settings beside them."""
+        given = next((each for each in self.paper["tables"] if each["id"] == table), None)
+        rows = given["values"] if given else []
+        return [row["row"] for row in rows if "published" in row and "paper" not in row]
+
     @property
     def subsets(self) -> list[str]:
         """The names of the parts of the study that can be run alone."""
@@ -123,10 +129,13 @@ class Published:
         if name not in METRICS:
             raise unknown("metric", name, METRICS, file=str(self.folder / "published.toml"))
         function, method = METRICS[name]
-        cells = list(self._cells(given, measured, lambda labels: function(measured, labels, **metric)))
+        cells = list(
+            self._cells(given, measured, lambda labels: function(measured, labels, **metric))
+        )
         if not cells:
             return None
-        notes = {each["row"]: each["note"] for each in given["values"] if "note" in each}
+        rows = given["values"]
+        notes = {row["row"]: f"beside the paper's {row['paper']}" for row in rows if "paper" in row}
         return Table(
             given["id"], given["name"], given["unit"], tuple(cells), method=method, notes=notes
         )

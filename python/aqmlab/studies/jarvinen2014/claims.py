@@ -53,8 +53,10 @@ def _median(measured: Measurements) -> Claim | None:
     if not queues:
         return None
     medians = {
-        (q, f): measured.delay_quantile(0.5, queue=q, flows=f, rest=REST) for q in queues for f in FLOWS
-    }  # fmt: skip
+        (q, f): measured.delay_quantile(0.5, queue=q, flows=f, rest=REST)
+        for q in queues
+        for f in FLOWS
+    }
     worst = max(medians, key=medians.__getitem__)
     above = [key for key, each in medians.items() if each > 0.0245]
     return Claim(
@@ -74,8 +76,9 @@ def _inert(measured: Measurements) -> Claim | None:
     off, early = {}, 0
     for flows in FLOWS:
         one, other = (
-            np.array(measured.histograms(queue=q, flows=flows, rest=REST).quantiles(shares)) for q in (pie, fifo)
-        )  # fmt: skip
+            np.array(measured.histograms(queue=q, flows=flows, rest=REST).quantiles(shares))
+            for q in (pie, fifo)
+        )
         off[flows] = float(np.abs(one - other).max())
         early += int(measured.count("drop_pie", queue=pie, flows=flows, rest=REST).sum())
     worst = max(off, key=off.__getitem__)

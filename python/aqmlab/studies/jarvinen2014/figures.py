@@ -17,7 +17,7 @@ PAPER = ("CoDel", "PIEupdate", "PIEthresh", "HRED", "HRED (aggressive)", "SFQ Co
 """The queues of the paper's tables and figures."""
 FITTED = ("HRED fitted: th_max 50", "HRED (aggressive) fitted: th_max 50")
 """Shown beside them: HRED with a setting that comes close to the printed tables."""
-SHOWN = ("CoDel", "PIEupdate", "PIEthresh", "HRED", FITTED[0], "HRED (aggressive)", FITTED[1], "SFQ CoDel")  # fmt: skip
+SHOWN = (*PAPER[:4], FITTED[0], PAPER[4], FITTED[1], PAPER[5])
 COLOURS = {
     "CoDel": "#2f6fbb",
     "PIEupdate": "#c8453f",
@@ -33,6 +33,7 @@ COLOURS = {
     "HRED fitted: max_p 0.5": "#b07cc6",
     "published (HRED)": "#e0457b",
 }
+BLUES = ("#93bff0", "#4a8bd6", "#7a5cc0", "#444444")
 SPIKES = {60: 15000, 100: 25000}
 """Delay in ms to backlog in bytes at 2 Mbit/s."""
 QUARTILES = "Bars: median of 100 replications; whiskers: lower and upper quartile."
@@ -108,11 +109,14 @@ def _maxima(measured: Measurements, rest: str, ident: str) -> Figure | None:
     found = _present(measured, SHOWN, FLOWS, rest)
     if not found:
         return None
-    cells = {(q, f): quartiles(measured.maxima(queue=q, flows=f, rest=rest) * 1e3) for q, f in found}
+    cells = {
+        (q, f): quartiles(measured.maxima(queue=q, flows=f, rest=rest) * 1e3) for q, f in found
+    }
     number, far = ident.rpartition("-")[2], rest != REST
     return Figure(
         ident,
-        f"Figure {number}: largest queuing delay of a run" + (f", rest of the path {rest}" if far else ""),
+        f"Figure {number}: largest queuing delay of a run"
+        + (f", rest of the path {rest}" if far else ""),
         "From 1+1 to 6+6 flows the median of the largest delay goes "
         + _growth(cells, ("CoDel", "PIEupdate", "HRED", "SFQ CoDel"))
         + ".",
@@ -136,7 +140,9 @@ def _spikes(measured: Measurements, delay: int, rest: str, ident: str) -> Figure
         f"Figure {number}: how long a spike above {delay} ms lasts"
         + (f", rest of the path {rest}" if far else ""),
         f"Time with more than {SPIKES[delay]:,} bytes ({delay} ms) in the queue, longest of a run; "
-        "from 1+1 to 6+6 flows the median goes " + _growth(cells, ("CoDel", "PIEupdate", "HRED")) + ".",
+        "from 1+1 to 6+6 flows the median goes "
+        + _growth(cells, ("CoDel", "PIEupdate", "HRED"))
+        + ".",
         QUARTILES + " SFQ CoDel has no single queue, and is left out as in the paper.",
         charts.bars(cells, COLOURS, f"duration of the spike above {delay} ms (ms)", LOADS),
     )  # fmt: skip
@@ -146,7 +152,9 @@ def _responses(measured: Measurements, group: str, ident: str) -> Figure | None:
     found = _present(measured, SHOWN, FLOWS, REST)
     if not found:
         return None
-    cells = {(q, f): quartiles(measured.responses(group, queue=q, flows=f, rest=REST)) for q, f in found}
+    cells = {
+        (q, f): quartiles(measured.responses(group, queue=q, flows=f, rest=REST)) for q, f in found
+    }
     medians = [each.median for each in cells.values()]
     number = ident.rpartition("-")[2]
     return Figure(
@@ -170,8 +178,9 @@ def _fairness(measured: Measurements) -> Figure | None:
         "Figure 8: fairness between the groups",
         f"Fairness is good with every queue: all medians of Jain's index lie between "
         f"{min(medians):.3f} and {max(medians):.3f}.",
-        "Jain's index of the two groups' response times: 1 if they are equal, 0.5 if one takes all. "
-        "Points: median of 100 replications; whiskers: quartiles. The axis does not begin at zero.",
+        "Jain's index of the two groups' response times: 1 if they are equal, 0.5 if one takes "
+        "all. Points: median of 100 replications; whiskers: quartiles. The axis does not begin at "
+        "zero.",
         charts.bars(cells, COLOURS, "Jain's fairness index", LOADS, digits=3, zero=False),
     )
 
@@ -181,15 +190,16 @@ def _hred(measured: Measurements) -> Figure | None:
     found = _present(measured, settings, FLOWS, REST)
     if len({queue for queue, _ in found}) < len(settings):
         return None
-    points = {("published (HRED)", f): d for f, d in zip(FLOWS, (120, 126, 132, 132), strict=True)}
+    printed = (120.0, 126.0, 132.0, 132.0)
+    points = {("published (HRED)", f): d for f, d in zip(FLOWS, printed, strict=True)}
     points |= {
         (q, f): measured.delay_quantile(0.95, queue=q, flows=f, rest=REST) * 1e3 for q, f in found
     }
     return Figure(
         "hred",
         "HRED: the printed parameters and the printed table",
-        "Neither reading of the printed parameters gives the printed delays; two other settings do, "
-        "and nothing says which of them was run.",
+        "Neither reading of the printed parameters gives the printed delays; two other settings "
+        "do, and nothing says which of them was run.",
         "95th percentile of the queuing delay of all packets. As printed, ns-2's `wait_` may be on "
         "(its default) or off; fitted: one parameter changed, `wait_` off.",
         charts.lines(
@@ -207,7 +217,7 @@ def _beside_ns2(measured: Measurements) -> Figure | None:
     loads = [f for _, f in _present(measured, ["CoDel"], FLOWS, REST) if reference("CoDel", f)]
     if not loads:
         return None
-    shades = {f"{f} flows": c for f, c in zip(FLOWS, ("#7db0ea", "#2f6fbb", "#15375f", "#000"), strict=True)}  # fmt: skip
+    shades = {f"{f} flows": c for f, c in zip(FLOWS, BLUES, strict=True)}
     curves, marks, off = {}, {}, 0.0
     shares = np.arange(5, 100, 5) / 100
     for load in loads:
@@ -257,9 +267,9 @@ def _milliseconds(curve: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
 def _growth(cells: dict[tuple[str, str], Quartiles], queues: Iterable[str]) -> str:
     """`from 119 to 243 ms with CoDel, ...`, of those that were run."""
     ends = (FLOWS[0], FLOWS[-1])
-    told = [
-        f"from {cells[queue, ends[0]].median:.0f} to {cells[queue, ends[1]].median:.0f} ms with {queue}"
-        for queue in queues
-        if all((queue, end) in cells for end in ends)
-    ]  # fmt: skip
+    told = []
+    for queue in queues:
+        if all((queue, end) in cells for end in ends):
+            low, high = (cells[queue, end].median for end in ends)
+            told.append(f"from {low:.0f} to {high:.0f} ms with {queue}")
     return ", ".join(told)

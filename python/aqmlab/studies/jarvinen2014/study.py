@@ -99,12 +99,14 @@ def _pie(measured: Measurements) -> Iterator[Cause]:
     told = [_p95(measured, queue) for queue in queues]
     if None in told:
         return
-    drops = [float(np.mean(measured.count("dropped", queue=q, flows="4+4", rest=REST))) for q in queues]
+    drops = [
+        float(np.mean(measured.count("dropped", queue=q, flows="4+4", rest=REST))) for q in queues
+    ]
     yield Cause(
         "PIE: the code of 2013 was not published",
         "What the papers of 2013 leave open we had to choose: this PIE goes on computing its drop "
-        "probability while the burst allowance lasts (setting it to zero meanwhile gives delays that are "
-        f"clearly longer than printed). It gives {told[0]} ms (PIEupdate; printed: 234, 252, 294, "
+        "probability while the burst allowance lasts. "
+        f"It gives {told[0]} ms (PIEupdate; printed: 234, 252, 294, "
         f"332) and {told[1]} ms (PIEthresh; printed: 198, 216, 246, 270) with {drops[0]:.0f} and "
         f"{drops[1]:.0f} drops a run at 4+4. The remaining differences go both ways, up for one "
         "variant and down for the other, and are within what such choices move.",

@@ -1,0 +1,158 @@
+"""The report of a reproduction, made of synthetic results."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from reproduce_synthetic import reproduction
+
+from aqmlab.errors import StorageError
+from aqmlab.report import save_figure
+from aqmlab.report.markdown import to_html
+from aqmlab.reproduce import Reproduction
+
+FIGURES = {f"figure-{number}" for number in range(2, 11)} | {"hred", "ns2", "pie-inert"}
+
+
+@pytest.fixture(scope="module")
+def result() -> Reproduction:
+    return reproduction()
+
+
+@pytest.fixture(scope="module")
+def folder(result: Reproduction, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    assert result.write_report(folder) == folder / "report.html"
+    return folder
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced and collects what the tests ask for."""
+
+    VOID = frozenset({"meta", "link", "br", "img", "hr", "input"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.outside: list[str] = []
+        self.ids: set[str] = set()
+        self.targets: set[str] = set()
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if values.get("id"):
+            self.ids.add(str(values["id"]))
+        for key in ("src", "href"):
+            target = values.get(key) or ""
+            if target.startswith("#"):
+                self.targets.add(target[1:])
+            elif target and not target.startswith("figures/"):
+                self.outside.append(target)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_needs_nothing_else(folder: Path, result: Reproduction) -> None:
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.outside == []
+    assert page.targets <= page.ids
+    assert page.ids >= FIGURES
+    for claim in result.claims:
+        assert claim.id in page.ids
+    for table in result.tables:
+        assert table.id in page.ids
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_the_page_carries_every_chart(folder: Path) -> None:
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="specs">(.*?)</script>', text, re.DOTALL)
+    assert found
+    specs = json.loads(found[1])
+    assert set(specs) == FIGURES
+    for spec in specs.values():
+        assert "title" not in spec
+        text = json.dumps(spec)
+        assert "https://vega.github.io/schema" in text
+
+
+def test_every_figure_is_there_in_three_formats(folder: Path) -> None:
+    for figure in FIGURES:
+        assert (folder / f"figures/{figure}.svg").read_text(encoding="utf-8").startswith("<svg")
+        assert (folder / f"figures/{figure}.png").read_bytes().startswith(b"\x89PNG")
+        assert (folder / f"figures/{figure}.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_axes_have_titles_with_units(result: Reproduction) -> None:
+    units = re.compile(r"\((ms|s)\)$|^share of packets$|^Jain's fairness index$|^flows in the")
+
+    def titles(spec: object) -> list[str]:
+        if isinstance(spec, dict):
+            own = [
+                axis["title"]
+                for name, axis in spec.get("encoding", {}).items()
+                if name in ("x", "y") and "title" in axis
+            ]
+            return own + [each for value in spec.values() for each in titles(value)]
+        return [each for value in spec for each in titles(value)] if isinstance(spec, list) else []
+
+    for figure in result.figures:
+        found = titles(figure.spec)
+        assert len(found) >= 2, figure.id
+        assert all(units.search(title) for title in found), found
+
+
+def test_a_queue_has_one_colour_everywhere(result: Reproduction) -> None:
+    colours: dict[str, set[str]] = {}
+    for figure in result.figures:
+        for domain, shades in re.findall(
+            r'"scale": \{"domain": (\[[^]]*\]), "range": (\[[^]]*\])\}', json.dumps(figure.spec)
+        ):
+            for name, shade in zip(json.loads(domain), json.loads(shades), strict=True):
+                colours.setdefault(name, set()).add(shade)
+    assert "CoDel" in colours
+    assert all(len(shades) == 1 for shades in colours.values())
+
+
+def test_a_subset_makes_a_smaller_report(tmp_path: Path) -> None:
+    part = reproduction(replications=2, only="paper")
+    assert {claim.id for claim in part.claims} == {
+        "median-delay", "spikes-60ms", "spikes-100ms", "response-times", "fairness",
+    }  # fmt: skip
+    assert "figure-9" not in {figure.id for figure in part.figures}
+    Page(part.write_report(tmp_path).read_text(encoding="utf-8"))
+
+
+def test_a_report_that_cannot_be_written_is_one_clear_error(
+    result: Reproduction, tmp_path: Path
+) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("a file")
+    with pytest.raises(StorageError, match="the report is not complete"):
+        result.write_report(taken)
+    with pytest.raises(ValueError, match="svg, png, pdf"):
+        save_figure(result.figures[0], tmp_path / "figure.gif")
+
+
+def test_markdown() -> None:
+    text = (
+        "# Title\n\n## Part *one*\n\nA `<b>` and **bold** &\nmore\n\n"
+        "- one\n  two\n- three\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+    )
+    assert to_html(text) == (
+        "<h3>Part <i>one</i></h3>\n"
+        + "<p>A <code>&lt;b&gt;</code> and <b>bold</b> &amp; more</p>\n"
+        + "<ul><li>one two</li><li>three</li></ul>\n"
+        + "<div class='scroll'><table class='text'><thead><tr><th>a</th><th>b</th></tr></thead>"
+        + "<tbody><tr><td>1</td><td>2</td></tr></tbody></table></div>"
+    )

@@ -1,0 +1,138 @@
+"""Reproductions: the study folders, the comparison, the machine-readable form, the terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from reproduce_synthetic import reproduction
+from rich.console import Console
+
+from aqmlab.errors import InputError
+from aqmlab.reproduce import Reproduction, names, reproduce
+from aqmlab.reproduce.published import Published, title
+from aqmlab.statistics import CLAIM_VERDICTS, VERDICTS, quantile
+from aqmlab.studies.jarvinen2014 import ns2
+
+
+@pytest.fixture(scope="module")
+def result() -> Reproduction:
+    return reproduction()
+
+
+def test_the_study_is_packaged() -> None:
+    assert "jarvinen2014" in names()
+    assert "load transients" in title("jarvinen2014")
+    for name in names():
+        folder = Published.load(name).folder
+        for file in ("study.toml", "published.toml", "README.md"):
+            assert (folder / file).exists()
+
+
+def test_the_printed_tables_are_there_number_by_number(result: Reproduction) -> None:
+    two, three = result.table("table-2"), result.table("table-3")
+    for table, codel, sfq in (
+        (two, [0.090, 0.126, 0.170, 0.246], [0.060, 0.057, 0.054, 0.066]),
+        (three, [0.150, 0.186, 0.234, 0.296], [0.180, 0.180, 0.174, 0.222]),
+    ):
+        assert table.columns == ["1+1", "2+2", "4+4", "6+6"]
+        for row, printed in (("CoDel", codel), ("SFQ CoDel", sfq)):
+            cells = [table.cell(row, column) for column in table.columns]
+            assert [cell.published for cell in cells if cell] == printed
+    assert result.published.main_rows("table-2") == [
+        "CoDel", "PIEupdate", "PIEthresh", "HRED", "HRED (aggressive)", "SFQ CoDel",
+    ]  # fmt: skip
+
+
+def test_cells_are_pooled_quantiles_and_maxima(result: Reproduction) -> None:
+    where = {"queue": "CoDel", "flows": "4+4", "rest": "11 ms"}
+    point = result.measured.point(**where)
+    rows = result.result.table("sojourn").filter(point=point)
+    packets = np.repeat(rows["sojourn_s"].to_numpy(), rows["count"].to_numpy())
+    cell = result.table("table-2").cell("CoDel", "4+4")
+    assert cell and cell.measured == quantile(packets, 0.95)
+    assert cell.low <= cell.measured <= cell.high
+    cell = result.table("table-3").cell("CoDel", "4+4")
+    assert cell and cell.measured == packets.max()
+
+
+def test_points_are_found_by_their_labels(result: Reproduction) -> None:
+    points = result.result.points
+    for row in points.to_dicts():
+        labels = {axis: row[axis] for axis in ("rest", "queue", "flows")}
+        assert result.measured.point(**labels) == row["point"]
+    with pytest.raises(KeyError):
+        result.measured.point(queue="CoDel", flows="3+3", rest="11 ms")
+    assert not result.measured.has(queue="CoDel", flows="3+3")
+
+
+def test_an_unfinished_flow_leaves_no_response_time(result: Reproduction) -> None:
+    labels = {"queue": "CoDel", "flows": "1+1", "rest": "11 ms"}
+    times = result.measured.responses("first", **labels)
+    assert times.shape == (5,)
+    assert ((times > 2.8) & (times < 4)).all()
+
+
+def test_json_form(result: Reproduction) -> None:
+    form = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert list(form) == ["study", "version", "tables", "claims"]
+    assert form["study"] == "jarvinen2014"
+    for table in form["tables"]:
+        assert list(table) == ["name", "unit", "cells"]
+        for cell in table["cells"]:
+            assert list(cell) == [
+                "row", "column", "published", "measured", "low", "high", "verdict",
+            ]  # fmt: skip
+            assert cell["verdict"] in VERDICTS
+            assert (cell["published"] is None) == (cell["verdict"] == "unpublished")
+    assert len(form["claims"]) == 8
+    for claim in form["claims"]:
+        assert list(claim) == ["id", "text", "verdict", "evidence"]
+        assert claim["verdict"] in CLAIM_VERDICTS
+        assert any(sign.isdigit() for sign in claim["evidence"])
+
+
+def test_the_terminal_shows_everything(result: Reproduction) -> None:
+    stream = io.StringIO()
+    result.print(Console(file=stream, width=110))
+    text = stream.getvalue()
+    for part in (
+        "Table II", "Table III", "beside ns-2", "0.090", "wait_", "pie-inert", "Statements",
+        *(claim.text[:40] for claim in result.claims),
+    ):  # fmt: skip
+        assert part in text
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_warnings_name_the_points(result: Reproduction) -> None:
+    (warning,) = result.warnings
+    assert warning.id == "pie-inert"
+    assert warning.where == "queue: PIE (default)"
+    assert warning.runs == 40
+
+
+def test_unknown_names_are_refused_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean `jarvinen2014`"):
+        reproduce("jarvinen2013")
+    with pytest.raises(InputError, match="did you mean `paper`"):
+        Published.load("jarvinen2014").table_of_study("papers")
+
+
+def test_the_subset_of_the_paper_has_2400_runs() -> None:
+    table = Published.load("jarvinen2014").table_of_study("paper")
+    points = 1
+    for axis in table["axes"]:
+        points *= len(axis["values"])
+    assert points * table["replications"] == 2400
+
+
+def test_ns2_reference_is_complete() -> None:
+    assert len(ns2.references()) == 45
+    codel = ns2.reference("CoDel", "4+4")
+    assert codel and codel.percentile(95) == pytest.approx(0.168, abs=5e-4)
+    assert list(codel.percentiles) == sorted(codel.percentiles)
+    assert ns2.value("maximum", "CoDel", "1+1") == pytest.approx(0.155, abs=5e-4)
+    assert ns2.value("p95", "CoDel", "6+6") == 0.245
+    assert ns2.value("p95", "DropTail", "6+6") is None
