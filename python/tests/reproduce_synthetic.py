@@ -12,17 +12,19 @@ from aqmlab.results import MemoryTables, StudyInfo, StudyResult
 PACKETS = 500
 
 
-def reproduction(replications: int = 5, only: str | None = None) -> Reproduction:
+def reproduction(replications: int = 5, only: str = "") -> Reproduction:
     """A reproduction whose delays follow a made-up law; PIE by default equals DropTail."""
     published = Published.load("jarvinen2014")
+    parts = (only,) if only else ()
+    kept = published.selection(parts)
     axes = tuple(
-        (axis["name"], tuple(value["label"] for value in axis["values"]))
-        for axis in published.table_of_study(only)["axes"]
+        (axis["name"], tuple(kept.get(axis["name"], [each["label"] for each in axis["values"]])))
+        for axis in published.study["axes"]
     )
     info = StudyInfo("jarvinen2014", "A made-up study", axes, replications, 1, "0" * 64, "0.0.0")
     frames = _frames(info)
     scenarios = [_scenario()] * info.points
-    return Reproduction(published, StudyResult(info, MemoryTables(frames), scenarios), only=only)
+    return Reproduction(published, StudyResult(info, MemoryTables(frames), scenarios), only=parts)
 
 
 def _frames(info: StudyInfo) -> dict[str, pl.DataFrame]:

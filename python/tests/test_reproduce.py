@@ -117,15 +117,16 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match="did you mean `jarvinen2014`"):
         reproduce("jarvinen2013")
     with pytest.raises(InputError, match="did you mean `paper`"):
-        Published.load("jarvinen2014").table_of_study("papers")
+        Published.load("jarvinen2014").selection(["papers"])
 
 
 def test_the_subset_of_the_paper_has_2400_runs() -> None:
-    table = Published.load("jarvinen2014").table_of_study("paper")
-    points = 1
-    for axis in table["axes"]:
-        points *= len(axis["values"])
-    assert points * table["replications"] == 2400
+    published = Published.load("jarvinen2014")
+    kept = published.selection(["paper"])
+    runs = published.study["replications"]
+    for axis in published.study["axes"]:
+        runs *= len(kept.get(axis["name"], axis["values"]))
+    assert runs == 2400
 
 
 def test_ns2_reference_is_complete() -> None:

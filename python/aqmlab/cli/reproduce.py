@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -23,6 +24,7 @@ from aqmlab.cli.common import (
 EXAMPLE = EXAMPLES.format(
     "aqmlab reproduce jarvinen2014\n\n"
     "aqmlab reproduce jarvinen2014 --replications 10 --out results/quick\n\n"
+    "aqmlab reproduce jarvinen2014 --only paper\n\n"
     "aqmlab reproduce jarvinen2014 --json > jarvinen2014.json"
 )
 
@@ -34,6 +36,14 @@ def reproduce(
     seed: Seed = None,
     out: Out = None,
     threads: Threads = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="PART",
+            help="A part of the study, such as paper or queue=CoDel. May be repeated.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Re-run a published study and compare it with its paper, cell by cell.
@@ -49,10 +59,12 @@ def reproduce(
         raise unknown("study", name, known)
     from aqmlab.reproduce import reproduce as reproduce_study
 
-    folder = out or default_folder(name, r=replications, s=seed)
+    part = "-".join([name, *(re.sub(r"\W+", "-", each) for each in only or [])])
+    folder = out or default_folder(part, r=replications, s=seed)
     with progress_bar(name, shown=not json) as progress:
         reproduction = reproduce_study(
             name,
+            only=only or (),
             replications=replications,
             seed=seed,
             out=folder,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from pathlib import Path
@@ -111,7 +112,7 @@ def _head(reproduction: Reproduction) -> str:
         ("how", "How this was made", True),
     ]
     links = "".join(f"<a href='#{ident}'>{label}</a>" for ident, label, there in present if there)
-    part = f" (only: {reproduction.only})" if reproduction.only else ""
+    part = f" (only {', '.join(reproduction.only)})" if reproduction.only else ""
     return f"""<header>
 <h1>{escape(reproduction.title)}</h1>
 <p class="soft">{escape(reproduction.published.citation)}</p>
@@ -236,7 +237,7 @@ def _how(reproduction: Reproduction) -> str:
     ]
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
     command = f"aqmlab reproduce {reproduction.name}"
-    command += f" --only {reproduction.only}" if reproduction.only else ""
+    command += "".join(f" --only {shlex.quote(each)}" for each in reproduction.only)
     command += f" --replications {info.replications} --seed {info.seed}"
     readme = reproduction.published.folder / "README.md"
     about = to_html(readme.read_text(encoding="utf-8")) if readme.exists() else ""

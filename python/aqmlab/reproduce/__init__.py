@@ -10,7 +10,7 @@ A study is a folder in `aqmlab/studies`; docs/reproductions.md says what is in i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ __all__ = [
 def reproduce(
     name: str,
     *,
-    only: str | None = None,
+    only: Sequence[str] = (),
     replications: int | None = None,
     seed: int | None = None,
     out: str | Path | None = None,
@@ -52,15 +52,21 @@ def reproduce(
 ) -> Reproduction:
     """Runs the packaged study `name` and compares it with its paper.
 
-    `only` names a subset of the study (of jarvinen2014: `paper`, the paper's own
-    queues with the short path, or `short`). The results are kept in the folder
+    `only` names a subset of the study (of jarvinen2014: `["paper"]`, the paper's own
+    queues with the short path, or `["short"]`), or labels of axes to keep
+    (`["queue=CoDel", "rest=11 ms"]`). The results are kept in the folder
     `out`, from which an interrupted study goes on; `progress` is called with
     (finished runs, all runs).
 
     Raises `InputError` for an unknown study or subset, and whatever `Study.run` raises.
     """
     published = Published.load(name)
-    study = Study(published.table_of_study(only), seed=seed, replications=replications)
+    study = Study(
+        published.folder / "study.toml",
+        seed=seed,
+        replications=replications,
+        only=published.selection(only),
+    )
     result = study.run(out, threads=threads, progress=progress)
     return Reproduction(published, result, only=only)
 
@@ -69,11 +75,11 @@ class Reproduction:
     """A study that was run again: its tables, claims, causes of differences and figures."""
 
     def __init__(
-        self, published: Published, result: StudyResult, *, only: str | None = None
+        self, published: Published, result: StudyResult, *, only: Sequence[str] = ()
     ) -> None:
         self.published = published
         self.result = result
-        self.only = only
+        self.only = tuple(only)
         self.measured = Measurements(result, published.paper["link"])
 
     @property

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +16,7 @@ from typing import Any
 from aqmlab.errors import input_error, unknown
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Figure, Table
-from aqmlab.settings import parse_toml, read_text
+from aqmlab.settings import parse_selection, parse_toml, read_text
 from aqmlab.statistics import MAXIMUM_METHOD, QUANTILE_METHOD, Interval
 
 STUDIES = Path(__file__).parent.parent / "studies"
@@ -88,19 +87,16 @@ class Published:
         """The names of the parts of the study that can be run alone."""
         return list(self.paper.get("subsets", {}))
 
-    def table_of_study(self, only: str | None) -> dict[str, Any]:
-        """The study as `aqmlab.Study` takes it, or the subset called `only`."""
-        table = deepcopy(dict(self.study))
-        if only is None:
-            return table
-        if only not in self.subsets:
-            raise unknown("subset of the study", only, self.subsets, key="--only")
-        kept = self.paper["subsets"][only]
-        for axis in table["axes"]:
-            if axis["name"] in kept:
-                labels = kept[axis["name"]]
-                axis["values"] = [each for each in axis["values"] if each["label"] in labels]
-        return table
+    def selection(self, only: Sequence[str]) -> dict[str, list[str]]:
+        """Axes and the labels to keep of them, from names of subsets and `AXIS=LABEL`.
+
+        Raises `InputError` for a subset that there is not.
+        """
+        if len(only) == 1 and "=" not in only[0]:
+            if only[0] not in self.subsets:
+                raise unknown("subset of the study", only[0], self.subsets, key="--only")
+            return {axis: list(labels) for axis, labels in self.paper["subsets"][only[0]].items()}
+        return parse_selection(only)
 
     def tables(self, measured: Measurements) -> list[Table]:
         """The tables of `published.toml` and of the hook `tables`, as far as they were run."""
