@@ -32,10 +32,14 @@ def execute(
     scenarios = [point.scenario.resolved for point in study.points]
     with ResultsFolder(out, study_info(study), scenarios) as folder:
         missing = [run for run in range(study.total) if run not in folder.done]
-        if missing:
-            _into_folder(study, folder, missing, threads, progress)
-        if not folder.complete:
-            folder.finish()
+        try:
+            if missing:
+                _into_folder(study, folder, missing, threads, progress)
+            if not folder.complete:
+                folder.finish()
+        except KeyboardInterrupt:
+            kept = f"{len(folder.done):,} of {study.total:,} runs are kept in {out}"
+            raise KeyboardInterrupt(f"{kept}; the same command goes on from there") from None
         return folder.result(computed=len(missing))
 
 
@@ -92,22 +96,11 @@ def _into_folder(
                 keep, waiting = waiting, []
                 folder.add(keep)
                 flushed = time.monotonic()
-    except KeyboardInterrupt:
-        _keep(folder, waiting)
-        kept = f"{len(folder.done):,} of {study.total:,} runs are kept in {folder.path}"
-        raise KeyboardInterrupt(f"{kept}; the same command goes on from there") from None
-    except BaseException:
-        _keep(folder, waiting)
-        raise
-    _keep(folder, waiting)
-
-
-def _keep(folder: ResultsFolder, waiting: Sequence[_core.Results]) -> None:
-    """Puts what is left on the disk, and the time spent if that is not all."""
-    if waiting:
-        folder.add(waiting)
-    if len(folder.done) < folder.total:
-        folder.pause()
+    finally:
+        if waiting:
+            folder.add(waiting)
+        if len(folder.done) < folder.total:
+            folder.pause()
 
 
 def finished(
