@@ -1,6 +1,7 @@
 # make demo   sets everything up and reproduces a published study
 # make test   sets everything up and runs every test
 # make lint   format, clippy, ruff, mypy
+# make reference  makes docs/reference.md again
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test test-rust test-python lint format bench setup clean
+.PHONY: demo test test-rust test-python lint format bench reference setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -40,6 +41,9 @@ format: $(VENV)/.tools
 
 bench: $(VENV)/.installed
 	$(BIN)/aqmlab bench --study
+
+reference: $(VENV)/.installed
+	$(BIN)/aqmlab explain --markdown > docs/reference.md
 
 setup: $(VENV)/.installed $(VENV)/.tools
 

@@ -227,7 +227,7 @@ class _Storage:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError) and not isinstance(error, StorageError):
             done, total = len(self._folder.done), self._folder.total
-            kept = f"{done} of {total} runs are kept" if done else "nothing was written"
+            kept = f"{done:,} of {total:,} runs are kept"
             raise StorageError(error, self._folder.path, kept) from error
 
 

@@ -171,5 +171,5 @@ def test_an_unwritable_folder_is_named(study: Path, aqmlab: Aqmlab) -> None:
     (study.parent / "file").write_text("mine")
     assert_refused(aqmlab("study", study, "--out", "file"), "file: this is a file")
     done = aqmlab("study", study, "--out", "file/below")
-    assert_refused(done, "file/below: Not a directory", "nothing was written", status=1)
+    assert_refused(done, "file/below: Not a directory", "0 of 12 runs are kept", status=1)
     assert (study.parent / "file").read_text() == "mine"

@@ -101,6 +101,11 @@ def test_explain_finds_a_parameter_wherever_it_is(aqmlab: Aqmlab) -> None:
     assert all([param["name"] for param in entry["params"]] == ["limit"] for entry in entries)
 
 
+def test_the_reference_page_is_up_to_date(aqmlab: Aqmlab) -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference.md"
+    assert aqmlab("explain", "--markdown").stdout == page.read_text(), "run `make reference`"
+
+
 def test_bench_measures_in_the_documented_form(aqmlab: Aqmlab) -> None:
     tiny = ["--set", "duration=2s", "--repeat", "1", "--json"]
     done = aqmlab("bench", "b-10mbit-codel", "d-1gbit-droptail", *tiny)

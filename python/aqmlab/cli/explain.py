@@ -19,24 +19,31 @@ EXAMPLE = EXAMPLES.format(
 @reported
 def explain(
     name: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="NAME", help="A discipline, preset, section or parameter: codel, pie.target."
+            metavar="[NAME]",
+            help="A discipline, preset, section or parameter: codel, pie.target. If absent: all.",
         ),
-    ],
+    ] = None,
     json: Json = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="As a page; docs/reference.md is made so.")
+    ] = False,
 ) -> None:
     """Say what a queue discipline or a parameter is: default, range, meaning, source."""
     entries = find(name)
     if json:
         print_json(entries)
         return
+    if markdown:
+        print(page(entries))
+        return
     screen = console()
     for entry in entries:
         _show(entry, screen)
 
 
-def find(name: str) -> list[dict[str, Any]]:
+def find(name: str | None) -> list[dict[str, Any]]:
     """The entries of the reference that `name` speaks of, with the parameters it names.
 
     `name` is `codel`, `codel.target`, or the name of a parameter alone (`target`:
@@ -45,6 +52,8 @@ def find(name: str) -> list[dict[str, Any]]:
     from aqmlab._core import reference
     from aqmlab.errors import unknown
 
+    if name is None:
+        return list(reference())
     head, dot, parameter = name.partition(".")
     entries = [entry for entry in reference() if head in (entry["name"], entry["section"])]
     if not entries and not dot:
@@ -64,6 +73,29 @@ def find(name: str) -> list[dict[str, Any]]:
         raise unknown("name", name, _names())
     known = dict.fromkeys(each["name"] for entry in entries for each in entry["params"])
     raise unknown(f"parameter of {head}", parameter, known)
+
+
+def page(entries: list[dict[str, Any]]) -> str:
+    """The entries as a Markdown page."""
+    lines = ["# Reference", "", "Made by `make reference` from the declarations in the code.", ""]
+    for entry in entries:
+        lines += [f"## {entry['name']}", "", f"{entry['summary'][0].upper()}{entry['summary'][1:]}.", ""]
+        if entry["preset_of"]:
+            settings = ", ".join(f"`{key} = {text}`" for key, text in entry["settings"].items())
+            lines += [f"`{entry['preset_of']}` with {settings}. Source: {entry['source']}.", ""]
+        elif entry["params"]:
+            lines += ["| key | default | allowed | meaning | source |", "|---|---|---|---|---|"]
+            lines += [_row(param) for param in entry["params"]] + [""]
+    return "\n".join(lines).rstrip()
+
+
+def _row(param: dict[str, Any]) -> str:
+    allowed = ", ".join(param["choices"]) or param["kind"]
+    if param["range"]:
+        allowed = f"{param['kind']}, {param['range'][0]} to {param['range'][1]}"
+    cells = (f"`{param['name']}`", f"`{param['default']}`", allowed)
+    texts = [text.replace("|", "\\|") for text in (*cells, param["meaning"], param["source"])]
+    return f"| {' | '.join(texts)} |"
 
 
 def _names() -> list[str]:
