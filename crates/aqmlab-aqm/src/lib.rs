@@ -9,6 +9,7 @@ pub mod discipline;
 pub mod droptail;
 pub mod fifo;
 pub mod queue;
+pub mod red;
 pub mod registry;
 
 pub use discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};

@@ -86,11 +86,41 @@ macro_rules! disciplines {
 // One line a discipline.
 disciplines! {
     DropTail(crate::droptail::DropTailParams),
+    Red(crate::red::RedParams),
     Codel(crate::codel::CodelParams),
 }
 
 /// All presets.
-pub const PRESETS: &[Preset] = &[];
+pub const PRESETS: &[Preset] = &[
+    Preset {
+        name: "hred",
+        discipline: "red",
+        settings: &[
+            ("min_threshold", "3p"),
+            ("max_threshold", "40p"),
+            ("weight", "0.02"),
+            ("max_p", "0.65"),
+            ("mean_packet", "1500b"),
+            ("limit", "100p"),
+        ],
+        summary: "Harsh RED: RED that answers slow start in time on a slow link",
+        source: "Järvinen and Kojo 2014, table I",
+    },
+    Preset {
+        name: "hred-aggressive",
+        discipline: "red",
+        settings: &[
+            ("min_threshold", "3p"),
+            ("max_threshold", "40p"),
+            ("weight", "0.04"),
+            ("max_p", "0.65"),
+            ("mean_packet", "1500b"),
+            ("limit", "100p"),
+        ],
+        summary: "Harsh RED with twice the weight: shorter queues, less throughput",
+        source: "Järvinen and Kojo 2014, table I",
+    },
+];
 
 impl QueueConfig {
     /// Reads what stands under `queue` in a scenario: a name, or a table

@@ -70,3 +70,46 @@ fn codel_ns2_2012() {
 fn codel_ns2_experimental() {
     replay_all("codel_ns2_experimental", |case| codel(case, "ns2-2013"));
 }
+
+fn red(case: &Case) -> Settings {
+    let unit = if case.get("queue_in_bytes") == Some(1.0) { "b" } else { "p" };
+    let mean = case.get("mean_pktsize").unwrap();
+    let length = |name: &str| {
+        let packets = case.get(name).unwrap();
+        format!("{}{unit}", if unit == "b" { packets * mean } else { packets })
+    };
+    let mut settings = Settings::of("red")
+        .set("min_threshold", length("thresh_packets"))
+        .set("max_threshold", length("maxthresh_packets"))
+        .set("limit", length("limit"))
+        .set("max_p", 1.0 / case.get("linterm").unwrap())
+        .take(case, "weight", "q_weight", "")
+        .take(case, "mean_packet", "mean_pktsize", "b")
+        .take(case, "alpha", "alpha", "")
+        .take(case, "beta", "beta", "")
+        .take(case, "adapt_interval", "interval_s", "s")
+        .take(case, "top", "top", "")
+        .take(case, "bottom", "bottom", "")
+        .switch(case, "gentle", "gentle")
+        .switch(case, "wait", "wait")
+        .switch(case, "by_size", "bytes")
+        .switch(case, "ecn", "setbit")
+        .switch(case, "adaptive", "adaptive");
+    if case.get("use_mark_p") == Some(1.0) {
+        settings = settings.take(case, "mark_p", "mark_p", "");
+    }
+    settings
+}
+
+#[test]
+fn red_ns2() {
+    replay_all("red_ns2", red);
+}
+#[test]
+fn red_ns2_gentle() {
+    replay_all("red_ns2_gentle", red);
+}
+#[test]
+fn red_ns2_adaptive() {
+    replay_all("red_ns2_adaptive", red);
+}
