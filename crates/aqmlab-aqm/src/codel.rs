@@ -67,12 +67,13 @@ impl Discipline for CodelParams {
     const SUMMARY: &'static str = "controlled delay: drops at dequeue while the delay stays high";
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let law = Settings::new(self, env);
         Box::new(Codel {
             fifo: Fifo::default(),
             limit: self.limit.resolve(env.rate, env.base_rtt),
-            law: Settings::new(self, env),
-            state: CodelState::default(),
-            largest: Settings::new(self, env).smallest_backlog,
+            state: CodelState::new(&law),
+            largest: law.smallest_backlog,
+            law,
         })
     }
 }
@@ -87,6 +88,8 @@ pub(crate) struct Settings {
     ce_threshold: Option<Span>,
     /// A queue that holds no more than this is never too long.
     pub smallest_backlog: u64,
+    /// The queue is one of many, as ns-2's sfqCoDel has them.
+    bucket: bool,
 }
 
 impl Settings {
@@ -107,7 +110,14 @@ impl Settings {
                 Recall::Ns2Of2012 | Recall::Ns2Of2013 => 256,
                 _ => env.mtu.get(),
             },
+            bucket: false,
         }
+    }
+
+    /// For a bucket of ns-2's sfqCoDel: a large count does not decay, and a
+    /// bucket found empty forgets nothing.
+    pub fn in_a_bucket(self) -> Self {
+        Settings { bucket: true, ..self }
     }
 
     /// The clock that the algorithm reads.
@@ -151,6 +161,18 @@ pub(crate) struct CodelState {
 }
 
 impl CodelState {
+    pub fn new(law: &Settings) -> Self {
+        // ns-2 begins as if the delay had been too long for ever: a first
+        // packet that has waited (in a bucket, for others) is dropped.
+        CodelState { first_above: law.learns().then_some(0), ..CodelState::default() }
+    }
+
+    /// So many packets were dropped because a buffer was full (RFC 8290,
+    /// section 4.1.3, and Linux: they count).
+    pub fn dropped_elsewhere(&mut self, packets: u64) {
+        self.count = self.count.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
+    }
+
     /// RFC 8289, section 5.6: takes a packet and sees whether the delay has
     /// been above target for long enough.
     #[inline]
@@ -161,7 +183,9 @@ impl CodelState {
         source: &mut impl Source<P>,
     ) -> (Option<P>, bool) {
         let Some(packet) = source.pop() else {
-            self.first_above = None;
+            if !law.bucket {
+                self.first_above = None;
+            }
             return (None, false);
         };
         let sojourn = now - law.clock(packet.arrival());
@@ -307,7 +331,7 @@ impl CodelState {
             Recall::Ns2Of2012 => (count > 1 && self.left_within(law, now, 16)).then(|| count - 1),
             Recall::Ns2Of2013 => {
                 (count > 2 && self.left_within(law, now, 8)).then(|| match count - 2 {
-                    high if high > 126 => (0.9844 * f64::from(high + 2)) as u32,
+                    high if high > 126 && !law.bucket => (0.9844 * f64::from(high + 2)) as u32,
                     low => low,
                 })
             }

@@ -8,9 +8,12 @@ pub mod codel;
 pub mod discipline;
 pub mod droptail;
 pub mod fifo;
+mod fq;
+pub mod fq_codel;
 pub mod queue;
 pub mod red;
 pub mod registry;
+pub mod sfq_codel;
 
 pub use discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
 pub use queue::{Counts, Queue};

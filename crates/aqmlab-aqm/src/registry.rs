@@ -88,6 +88,8 @@ disciplines! {
     DropTail(crate::droptail::DropTailParams),
     Red(crate::red::RedParams),
     Codel(crate::codel::CodelParams),
+    FqCodel(crate::fq_codel::FqCodelParams),
+    SfqCodel(crate::sfq_codel::SfqCodelParams),
 }
 
 /// All presets.

@@ -113,3 +113,29 @@ fn red_ns2_gentle() {
 fn red_ns2_adaptive() {
     replay_all("red_ns2_adaptive", red);
 }
+
+#[test]
+fn fq_codel_linux() {
+    replay_all("fq_codel_linux", |case| {
+        Settings::of("fq_codel")
+            .set("recall", "linux")
+            .take(case, "target", "target_us", "us")
+            .take(case, "interval", "interval_us", "us")
+            .take(case, "limit", "limit", "p")
+            .take(case, "flows", "flows", "")
+            .take(case, "quantum", "quantum", "b")
+            .take(case, "drop_batch", "drop_batch", "")
+            .take(case, "memory_limit", "memory_limit", "b")
+            .take(case, "ce_threshold", "ce_threshold_us", "us")
+            .switch(case, "ecn", "ecn")
+    });
+}
+#[test]
+fn sfqcodel_ns2() {
+    replay_all("sfqcodel_ns2", |case| {
+        Settings::of("sfq_codel")
+            .take(case, "target", "target_us", "us")
+            .take(case, "interval", "interval_us", "us")
+            .take(case, "limit", "limit", "p")
+    });
+}

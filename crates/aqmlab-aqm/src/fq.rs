@@ -1,0 +1,214 @@
+//! Flow queueing: one queue for each flow, a scheduler between them, and a
+//! discipline inside each. The disciplines built of it are in [`fq_codel`]
+//! and [`sfq_codel`].
+//!
+//! [`fq_codel`]: crate::fq_codel
+//! [`sfq_codel`]: crate::sfq_codel
+
+use aqmlab_core::{Limit, Packet};
+
+use crate::codel::Source;
+use crate::discipline::{Backlog, Context, DropReason, QueueDiscipline};
+use crate::fifo::Fifo;
+
+/// What runs inside each flow's queue.
+pub(crate) trait Inner<P>: Send {
+    /// What all flows share.
+    type Settings: Send;
+    /// The state of a flow that has not been seen yet.
+    fn new(settings: &Self::Settings) -> Self;
+    /// The next packet of this flow; `None` if there is none left to give.
+    fn dequeue(
+        &mut self,
+        settings: &Self::Settings,
+        source: &mut impl Source<P>,
+        cx: &mut Context<'_, P>,
+    ) -> Option<P>;
+    /// So many packets of the flow were dropped because the buffer was full.
+    fn overflowed(&mut self, packets: u64);
+}
+
+/// Which flow is served next.
+pub(crate) trait Scheduler: Send {
+    /// Whether the scheduler has the bucket on its lists.
+    fn is_active(&self, bucket: u32) -> bool;
+    /// A packet came to a bucket that is not active.
+    fn activate(&mut self, bucket: u32);
+    /// The bucket to be served next.
+    fn pick(&mut self, is_empty: impl Fn(u32) -> bool) -> Option<u32>;
+    /// The bucket picked gave a packet of this size.
+    fn served(&mut self, bucket: u32, size: u32);
+    /// The bucket picked gave none.
+    fn gave_none(&mut self, bucket: u32);
+}
+
+/// What happens when there is no room.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Overflow {
+    /// The arriving packet is dropped.
+    Tail,
+    /// The flow with the most bytes loses packets from its head: up to
+    /// `batch`, or half of its bytes (RFC 8290, section 4.1.3).
+    FromFattest { batch: u64, memory_limit: u64 },
+}
+
+/// One flow's queue.
+struct Bucket<P, I> {
+    fifo: Fifo<P>,
+    inner: I,
+}
+
+/// The generic discipline.
+pub(crate) struct Fq<P, I: Inner<P>, S> {
+    buckets: Vec<Bucket<P, I>>,
+    scheduler: S,
+    settings: I::Settings,
+    limit: Limit,
+    overflow: Overflow,
+    total: Backlog,
+    /// The largest packet seen, for inner disciplines that learn it.
+    largest: u64,
+}
+
+impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
+    pub fn new(
+        buckets: u64,
+        scheduler: S,
+        settings: I::Settings,
+        limit: Limit,
+        overflow: Overflow,
+        largest: u64,
+    ) -> Self {
+        let bucket = || Bucket { fifo: Fifo::default(), inner: I::new(&settings) };
+        Fq {
+            buckets: (0..buckets).map(|_| bucket()).collect(),
+            scheduler,
+            settings,
+            limit,
+            overflow,
+            total: Backlog::default(),
+            largest,
+        }
+    }
+
+    fn is_over_limit(&self) -> bool {
+        let over = match self.limit {
+            Limit::Packets(limit) => self.total.packets > limit,
+            Limit::Bytes(limit) => self.total.bytes > limit.get(),
+            Limit::Bdp(_) | Limit::Unlimited => false,
+        };
+        over || self.is_over_memory()
+    }
+
+    fn is_over_memory(&self) -> bool {
+        match self.overflow {
+            Overflow::FromFattest { memory_limit, .. } => self.total.bytes > memory_limit,
+            Overflow::Tail => false,
+        }
+    }
+
+    /// Drops a batch from the head of the flow with the most bytes.
+    fn drop_from_fattest(&mut self, batch: u64, cx: &mut Context<'_, P>) {
+        let reason =
+            if self.is_over_memory() { DropReason::Overmemory } else { DropReason::Overlimit };
+        let bytes = |bucket: &Bucket<P, I>| bucket.fifo.backlog().bytes;
+        // The first of equals, as `max_by_key` gives the last.
+        let fattest = self.buckets.iter_mut().rev().max_by_key(|bucket| bytes(bucket));
+        let fattest = fattest.expect("there is at least one bucket");
+        let enough = fattest.fifo.backlog().bytes / 2;
+        let (mut packets, mut dropped) = (0, 0);
+        while packets < batch
+            && dropped < enough.max(1)
+            && let Some(packet) = fattest.fifo.pop()
+        {
+            packets += 1;
+            dropped += u64::from(packet.size());
+            cx.drop(packet, reason);
+        }
+        fattest.inner.overflowed(packets);
+        self.total.packets -= packets;
+        self.total.bytes -= dropped;
+    }
+}
+
+/// One flow's queue as a source: CoDel compares with the backlog of all.
+struct FlowSource<'a, P> {
+    fifo: &'a mut Fifo<P>,
+    total: &'a mut Backlog,
+    largest: &'a mut u64,
+}
+
+impl<P: Packet> Source<P> for FlowSource<'_, P> {
+    #[inline]
+    fn pop(&mut self) -> Option<P> {
+        let packet = self.fifo.pop()?;
+        self.total.packets -= 1;
+        self.total.bytes -= u64::from(packet.size());
+        Some(packet)
+    }
+    #[inline]
+    fn backlog_bytes(&self) -> u64 {
+        self.total.bytes
+    }
+    #[inline]
+    fn largest(&mut self) -> &mut u64 {
+        self.largest
+    }
+}
+
+impl<P, I, S> QueueDiscipline<P> for Fq<P, I, S>
+where
+    P: Packet + Send,
+    I: Inner<P>,
+    S: Scheduler,
+{
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+        let size = u64::from(packet.size());
+        let tail_drops = matches!(self.overflow, Overflow::Tail);
+        if tail_drops && !self.limit.admits(self.total.packets, self.total.bytes, size) {
+            cx.drop(packet, DropReason::Overlimit);
+            return;
+        }
+        let bucket = packet.flow_hash() % self.buckets.len() as u32;
+        self.buckets[bucket as usize].fifo.push(packet);
+        self.total.packets += 1;
+        self.total.bytes += size;
+        if !self.scheduler.is_active(bucket) {
+            self.scheduler.activate(bucket);
+        }
+        if let Overflow::FromFattest { batch, .. } = self.overflow
+            && self.is_over_limit()
+        {
+            self.drop_from_fattest(batch, cx);
+        }
+    }
+
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        loop {
+            let buckets = &self.buckets;
+            let picked = self.scheduler.pick(|i| buckets[i as usize].fifo.is_empty())?;
+            let bucket = &mut self.buckets[picked as usize];
+            let mut source = FlowSource {
+                fifo: &mut bucket.fifo,
+                total: &mut self.total,
+                largest: &mut self.largest,
+            };
+            match bucket.inner.dequeue(&self.settings, &mut source, cx) {
+                Some(packet) => {
+                    self.scheduler.served(picked, packet.size());
+                    return Some(packet);
+                }
+                None => self.scheduler.gave_none(picked),
+            }
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.total
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        let active = self.buckets.iter().filter(|bucket| !bucket.fifo.is_empty()).count();
+        see("active_flows", active as f64);
+    }
+}

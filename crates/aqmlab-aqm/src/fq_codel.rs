@@ -1,0 +1,161 @@
+//! FQ-CoDel: deficit round robin between flows, CoDel in each.
+//!
+//! # Model
+//! Packets are hashed into buckets. A flow that becomes active goes to the
+//! list of new flows and is served before the old ones for one quantum, so
+//! that flows that build no queue do not wait for those that do.
+//!
+//! # Sources
+//! RFC 8290; with `recall = linux`, the qdisc of Linux as recorded in the
+//! conformance vectors.
+//!
+//! # Differences
+//! 1. The bucket is the packet's flow hash modulo the number of buckets; the
+//!    simulator hashes flows anew in every replication (RFC 8290, section
+//!    4.1.1, perturbation).
+//! 2. The memory of a packet is its size on the wire; Linux counts the
+//!    kernel's buffers.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::{Bytes, Limit, Packet, Span, params};
+
+use crate::codel::{CodelParams, CodelState, Recall, Settings, Source};
+use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
+use crate::fq::{Fq, Inner, Overflow, Scheduler};
+
+params! {
+    /// Parameters of FQ-CoDel.
+    pub struct FqCodelParams {
+        /// The number of buckets that flows are hashed into.
+        flows: u64 = 1024, in 1 => 65_536, source "RFC 8290, section 5.2.4";
+        /// Bytes that a flow may send before the next is served.
+        quantum: Bytes = Bytes::new(1514), in Bytes::new(1) => Bytes::new(1_000_000),
+            source "RFC 8290, section 5.2.3";
+        /// How much all queues hold together.
+        limit: Limit = Limit::Packets(10_240), source "RFC 8290, section 5.2.5";
+        /// Memory of all queues together.
+        memory_limit: Bytes = Bytes::new(32 << 20), in Bytes::new(1) => Bytes::new(1 << 40),
+            source "tc-fq_codel(8)";
+        /// The most packets dropped at once when there is no room.
+        drop_batch: u64 = 64, in 1 => 1_000_000, source "RFC 8290, section 4.1.3; tc-fq_codel(8)";
+        /// The sojourn time that a flow's queue may keep standing.
+        target: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(100),
+            source "RFC 8290, section 5.2.2";
+        /// How long it may be above the target.
+        interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
+            source "RFC 8290, section 5.2.1";
+        /// CoDel's count recall.
+        recall: Recall = Recall::Rfc8289, source "RFC 8289, section 5.5";
+        /// Whether ECN-capable packets are marked instead of dropped.
+        ecn: bool = true, source "RFC 8290, section 5.2.6; on in Linux";
+        /// Mark ECN-capable packets that waited longer than this; `none` for never.
+        ce_threshold: Option<Span> = None, source "RFC 8290, section 5.2.7";
+    }
+}
+
+impl Discipline for FqCodelParams {
+    const NAME: &'static str = "fq_codel";
+    const SUMMARY: &'static str = "a queue for each flow, new flows first, CoDel in each";
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let codel = CodelParams {
+            target: self.target,
+            interval: self.interval,
+            limit: self.limit,
+            recall: self.recall,
+            ecn: self.ecn,
+            ce_threshold: self.ce_threshold,
+        };
+        let settings = Settings::new(&codel, env);
+        let largest = settings.smallest_backlog;
+        Box::new(Fq::<P, CodelState, Drr>::new(
+            self.flows,
+            Drr::new(self.flows, self.quantum),
+            settings,
+            self.limit.resolve(env.rate, env.base_rtt),
+            Overflow::FromFattest { batch: self.drop_batch, memory_limit: self.memory_limit.get() },
+            largest,
+        ))
+    }
+}
+
+impl<P: Packet> Inner<P> for CodelState {
+    type Settings = Settings;
+
+    fn new(settings: &Settings) -> Self {
+        CodelState::new(settings)
+    }
+    fn dequeue(
+        &mut self,
+        settings: &Settings,
+        source: &mut impl Source<P>,
+        cx: &mut Context<'_, P>,
+    ) -> Option<P> {
+        CodelState::dequeue(self, settings, source, cx)
+    }
+    fn overflowed(&mut self, packets: u64) {
+        self.dropped_elsewhere(packets);
+    }
+}
+
+/// Deficit round robin with new and old flows (RFC 8290, section 4.2).
+struct Drr {
+    quantum: i64,
+    deficits: Vec<i64>,
+    active: Vec<bool>,
+    new: VecDeque<u32>,
+    old: VecDeque<u32>,
+}
+
+impl Drr {
+    fn new(buckets: u64, quantum: Bytes) -> Self {
+        Drr {
+            quantum: quantum.get() as i64,
+            deficits: vec![0; buckets as usize],
+            active: vec![false; buckets as usize],
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+        }
+    }
+}
+
+impl Scheduler for Drr {
+    #[inline]
+    fn is_active(&self, bucket: u32) -> bool {
+        self.active[bucket as usize]
+    }
+    fn activate(&mut self, bucket: u32) {
+        self.active[bucket as usize] = true;
+        self.deficits[bucket as usize] = self.quantum;
+        self.new.push_back(bucket);
+    }
+    fn pick(&mut self, _is_empty: impl Fn(u32) -> bool) -> Option<u32> {
+        loop {
+            let list = if self.new.is_empty() { &mut self.old } else { &mut self.new };
+            let bucket = *list.front()?;
+            let deficit = &mut self.deficits[bucket as usize];
+            if *deficit > 0 {
+                return Some(bucket);
+            }
+            *deficit += self.quantum;
+            list.pop_front();
+            self.old.push_back(bucket);
+        }
+    }
+    #[inline]
+    fn served(&mut self, bucket: u32, size: u32) {
+        self.deficits[bucket as usize] -= i64::from(size);
+    }
+    fn gave_none(&mut self, bucket: u32) {
+        // A new flow that ran empty waits a turn among the old ones, or else
+        // it could always come back as a new one.
+        if self.new.pop_front().is_some() && !self.old.is_empty() {
+            self.old.push_back(bucket);
+            return;
+        } else if self.old.front() == Some(&bucket) {
+            self.old.pop_front();
+        }
+        self.active[bucket as usize] = false;
+    }
+}
