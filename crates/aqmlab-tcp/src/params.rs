@@ -1,8 +1,24 @@
 //! The parameters of the endpoints.
 
-use aqmlab_core::{Bytes, Error, Limit, Result, Span, params};
+use aqmlab_core::{Bytes, Error, Limit, Result, Span, choices, params};
 
 use crate::congestion::Algorithm;
+
+choices! {
+    /// How losses are found and mended.
+    pub enum Recovery {
+        /// With selective acknowledgements (RFC 6675): lost segments count as
+        /// gone from the network.
+        Sack = "sack",
+        /// ns-2's Sack1 (Fall and Floyd, "Simulation-based Comparisons of
+        /// Tahoe, Reno, and SACK TCP", 1996): each acknowledgement takes one
+        /// segment out of the network, a partial one two, and a lost one is
+        /// counted until then. After a timeout everything is sent again.
+        Sack1 = "sack1",
+        /// Without selective acknowledgements (RFC 6582).
+        NewReno = "newreno",
+    }
+}
 
 params! {
     /// Parameters of both ends of a connection.
@@ -31,8 +47,8 @@ params! {
         /// The granularity G of the clock that measures round-trip times.
         clock_granularity: Span = Span::from_millis(1), in Span::from_nanos(1) => Span::from_secs(1),
             source "RFC 6298, section 2; 10ms in ns-2's studies";
-        /// Whether losses are recovered with selective acknowledgements, or else as NewReno does.
-        sack: bool = true, source "RFC 6675; RFC 6582";
+        /// How losses are found and mended.
+        recovery: Recovery = Recovery::Sack, source "RFC 6675; RFC 6582; Fall and Floyd 1996";
         /// Whether the first two duplicate acknowledgements send new data.
         limited_transmit: bool = true, source "RFC 3042";
         /// Full segments that are acknowledged together; 1 acknowledges each.
@@ -63,6 +79,11 @@ impl TcpParams {
             return Err(Error::not_allowed(self.min_rto, allowed).at("min_rto"));
         }
         Ok(())
+    }
+
+    /// Whether the receiver sends selective acknowledgements.
+    pub(crate) fn sends_sack(&self) -> bool {
+        self.recovery != Recovery::NewReno
     }
 
     /// A limit in bytes of payload.

@@ -56,7 +56,7 @@ impl Receiver {
             duplicates: 0,
             window: params.in_bytes(params.receive_window),
             mss: params.mss.get(),
-            sack: params.sack,
+            sack: params.sends_sack(),
             delayed_ack: params.delayed_ack,
             ack_delay: params.ack_delay,
             unacknowledged: 0,

@@ -19,7 +19,7 @@ use aqmlab_core::{Span, Time};
 use crate::congestion::{
     AckSample, Congestion, CongestionControl, CongestionEvent, Control, Setup,
 };
-use crate::params::TcpParams;
+use crate::params::{Recovery, TcpParams};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Scoreboard};
 use crate::segment::{Ack, DataSegment};
@@ -80,6 +80,8 @@ pub struct Sender {
     dup_acks: u64,
     /// NewReno's additions to the window for segments that have left.
     inflation: u64,
+    /// Sack1's own estimate of what is in the network during a recovery.
+    sack1_pipe: u64,
     /// The first segment is to be sent again whatever the window.
     retransmit_head: bool,
     /// RescueRxt: the rescue retransmission of this recovery was made.
@@ -114,6 +116,7 @@ impl Sender {
             deadline: Time::MAX,
             dup_acks: 0,
             inflation: 0,
+            sack1_pipe: 0,
             retransmit_head: false,
             rescued: false,
             limited: 0,
@@ -217,7 +220,7 @@ impl Sender {
     fn on_new_ack(&mut self, now: Time, ack: &Ack) {
         let in_flight = self.board.flight_size();
         let acked = self.board.acknowledge(ack.ack);
-        let sacked = if self.params.sack { self.board.sack(&ack.sack) } else { 0 };
+        let sacked = self.take_sack(ack);
         self.stats.bytes_acked = ack.ack;
         let rtt = acked.sent_at.map(|sent_at| now - sent_at);
         if let Some(rtt) = rtt {
@@ -226,7 +229,7 @@ impl Sender {
         let in_recovery = matches!(self.phase, Phase::Recovery { .. });
         match self.phase {
             Phase::Recovery { point } if ack.ack >= point => self.end_recovery(),
-            Phase::Recovery { .. } if !self.params.sack => self.on_partial_ack(acked.bytes),
+            Phase::Recovery { .. } => self.on_partial_ack(acked.bytes),
             Phase::Loss { point } if ack.ack >= point => self.phase = Phase::Open,
             _ => {}
         }
@@ -243,13 +246,39 @@ impl Sender {
         });
         // RFC 6298, (5.2) and (5.3).
         self.deadline = if self.board.is_empty() { Time::MAX } else { now + self.rtt.rto() };
-        if sacked > 0 && self.phase == Phase::Open && self.board.head_is_lost() {
+        if sacked > 0 && self.phase == Phase::Open && self.head_is_lost() {
             self.begin_recovery(now);
         }
     }
 
-    /// RFC 6582, section 3.2, step 3, partial acknowledgements.
+    /// Takes the SACK blocks, where there are such; the bytes that were not
+    /// known to have arrived. Sack1 forgets them after a timeout.
+    fn take_sack(&mut self, ack: &Ack) -> u64 {
+        match self.params.recovery {
+            Recovery::NewReno => 0,
+            Recovery::Sack1 if matches!(self.phase, Phase::Loss { .. }) => 0,
+            Recovery::Sack | Recovery::Sack1 => self.board.sack(&ack.sack),
+        }
+    }
+
+    /// Whether the scoreboard alone tells that the first segment is lost
+    /// (RFC 6675, section 5, step 2); Sack1 only counts.
+    fn head_is_lost(&self) -> bool {
+        self.params.recovery == Recovery::Sack && self.board.head_is_lost()
+    }
+
+    /// A partial acknowledgement.
     fn on_partial_ack(&mut self, acked: u64) {
+        match self.params.recovery {
+            Recovery::Sack => return,
+            Recovery::Sack1 => {
+                // The lost segment and its retransmission have left.
+                self.sack1_pipe = self.sack1_pipe.saturating_sub(2 * self.mss);
+                return;
+            }
+            Recovery::NewReno => {}
+        }
+        // RFC 6582, section 3.2, step 3.
         self.board.head_lost();
         self.board.begin_recovery();
         self.retransmit_head = true;
@@ -260,7 +289,7 @@ impl Sender {
     }
 
     fn end_recovery(&mut self) {
-        if !self.params.sack {
+        if self.params.recovery == Recovery::NewReno {
             self.control.on_recovery_exit(self.board.flight_size());
         }
         self.phase = Phase::Open;
@@ -269,22 +298,24 @@ impl Sender {
     }
 
     fn on_duplicate_ack(&mut self, now: Time, ack: &Ack) {
-        let duplicate = if self.params.sack {
-            // RFC 6675, section 2: it tells of data not SACKed before.
-            self.board.sack(&ack.sack) > 0
-        } else {
-            true
-        };
+        // RFC 6675, section 2: with SACK, one that tells of data not SACKed
+        // before.
+        let duplicate = self.params.recovery == Recovery::NewReno || self.take_sack(ack) > 0;
+        if self.params.recovery == Recovery::Sack1 {
+            self.sack1_pipe = self.sack1_pipe.saturating_sub(self.mss);
+        }
         if !duplicate {
             return;
         }
         self.dup_acks += 1;
         match self.phase {
             // RFC 6675, section 5, steps 1 and 2; RFC 5681, section 3.2.
-            Phase::Open if self.dup_acks >= DUP_THRESH || self.board.head_is_lost() => {
+            Phase::Open if self.dup_acks >= DUP_THRESH || self.head_is_lost() => {
                 self.begin_recovery(now);
             }
-            Phase::Recovery { .. } if !self.params.sack => self.inflation += self.mss,
+            Phase::Recovery { .. } if self.params.recovery == Recovery::NewReno => {
+                self.inflation += self.mss;
+            }
             _ => {}
         }
     }
@@ -293,16 +324,17 @@ impl Sender {
     fn begin_recovery(&mut self, now: Time) {
         self.phase = Phase::Recovery { point: self.board.nxt() };
         self.stats.fast_retransmits += 1;
-        self.control.on_congestion(&CongestionEvent {
-            now,
-            kind: Congestion::Loss,
-            flight_size: self.board.flight_size() - self.limited,
-        });
+        let flight_size = match self.params.recovery {
+            Recovery::Sack1 => self.control.window(), // as ns-2 has it
+            _ => self.board.flight_size() - self.limited,
+        };
+        self.control.on_congestion(&CongestionEvent { now, kind: Congestion::Loss, flight_size });
+        self.sack1_pipe = self.board.flight_size().saturating_sub(DUP_THRESH * self.mss);
         self.board.begin_recovery();
         self.board.head_lost();
         self.retransmit_head = true;
         self.rescued = false;
-        if !self.params.sack {
+        if self.params.recovery == Recovery::NewReno {
             self.inflation = DUP_THRESH * self.mss;
         }
     }
@@ -392,12 +424,12 @@ impl Sender {
     /// What counts against the window.
     #[inline]
     fn in_network(&self) -> u64 {
-        let by_pipe =
-            self.params.sack && (self.params.limited_transmit || self.phase != Phase::Open);
-        if by_pipe || matches!(self.phase, Phase::Loss { .. }) {
-            self.board.pipe()
-        } else {
-            self.board.flight_size()
+        let open = self.phase == Phase::Open;
+        match self.params.recovery {
+            _ if matches!(self.phase, Phase::Loss { .. }) => self.board.pipe(),
+            Recovery::Sack if !open || self.params.limited_transmit => self.board.pipe(),
+            Recovery::Sack1 if !open => self.sack1_pipe,
+            _ => self.board.flight_size(),
         }
     }
 
@@ -405,9 +437,10 @@ impl Sender {
     #[inline]
     fn allowance(&self) -> u64 {
         let mut window = self.control.window() + self.inflation;
-        // RFC 3042: without SACK the first two duplicate acknowledgements
-        // send a segment each.
-        if self.phase == Phase::Open && !self.params.sack && self.params.limited_transmit {
+        // RFC 3042: the first two duplicate acknowledgements send a segment
+        // each. With SACK `pipe` makes room for them.
+        let counted = self.params.recovery != Recovery::Sack;
+        if self.phase == Phase::Open && counted && self.params.limited_transmit {
             window += self.dup_acks.min(DUP_THRESH - 1) * self.mss;
         }
         window
@@ -420,23 +453,30 @@ impl Sender {
             // RFC 6298 has the timer restarted when the first segment of a
             // recovery is sent again (5.4 for timeouts).
             self.deadline = now + self.rtt.rto();
+            self.sack1_pipe = self.sack1_pipe.saturating_sub(self.mss); // it replaces the lost one
             return self.board.next_hole(true).map(|index| self.retransmit(index, now, true));
         }
         if self.in_network() + self.mss > self.control.window() + self.inflation {
             self.window_limited = true;
             return None;
         }
-        // Rule 1; after a timeout, all that was in flight.
-        if (self.params.sack || matches!(self.phase, Phase::Loss { .. }))
-            && let Some(index) = self.board.next_hole(true)
-        {
+        // Rule 1; after a timeout, all that was in flight. Sack1 takes rule 3
+        // for it: any hole counts as lost.
+        let in_loss = matches!(self.phase, Phase::Loss { .. });
+        let hole = match self.params.recovery {
+            Recovery::Sack1 if !in_loss => self.board.next_hole(false),
+            Recovery::NewReno if !in_loss => None,
+            _ => self.board.next_hole(true),
+        };
+        if let Some(index) = hole {
             return Some(self.retransmit(index, now, true));
         }
         // Rule 2.
         if let Some(segment) = self.new_segment(now) {
+            self.sack1_pipe += u64::from(segment.len);
             return Some(segment);
         }
-        if !self.params.sack || !matches!(self.phase, Phase::Recovery { .. }) {
+        if self.params.recovery != Recovery::Sack || in_loss {
             return None;
         }
         // Rules 3 and 4.
@@ -452,6 +492,7 @@ impl Sender {
 
     fn retransmit(&mut self, index: usize, now: Time, advance: bool) -> DataSegment {
         let (seq, len) = self.board.retransmit(index, now, advance);
+        self.sack1_pipe += u64::from(len);
         DataSegment { seq, len, syn: false, retransmission: true }
     }
 }
