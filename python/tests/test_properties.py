@@ -24,6 +24,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
     max_leaves=12,
 )
+QUEUES = [entry["name"] for entry in aqmlab.reference() if entry["section"] == "queue"]
 KEYS = st.lists(WORDS.filter(bool), min_size=1, max_size=4).map(".".join)
 SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=200)
 
@@ -82,7 +83,7 @@ def parsed(scenario: aqmlab.Scenario) -> dict[str, Any]:
     delay=st.integers(0, 200_000),
     flows=st.integers(1, 5),
     limit=st.integers(1, 300),
-    queue=st.sampled_from(["droptail", "codel", "pie", "red", "fq_codel"]),
+    queue=st.sampled_from(QUEUES),
     size=st.integers(1, 60_000),
 )
 def test_runs_conserve_packets_and_stay_within_bounds(

@@ -79,7 +79,8 @@ def page(entries: list[dict[str, Any]]) -> str:
     """The entries as a Markdown page."""
     lines = ["# Reference", "", "Made by `make reference` from the declarations in the code.", ""]
     for entry in entries:
-        lines += [f"## {entry['name']}", "", f"{entry['summary'][0].upper()}{entry['summary'][1:]}.", ""]
+        summary = entry["summary"]
+        lines += [f"## {entry['name']}", "", f"{summary[0].upper()}{summary[1:]}.", ""]
         if entry["preset_of"]:
             settings = ", ".join(f"`{key} = {text}`" for key, text in entry["settings"].items())
             lines += [f"`{entry['preset_of']}` with {settings}. Source: {entry['source']}.", ""]
