@@ -22,11 +22,6 @@ EXAMPLE = EXAMPLES.format(
 )
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 STUDY = "study"
-PAPER = {
-    "rest": ["11 ms"],
-    "queue": ["CoDel", "PIEupdate", "PIEthresh", "HRED", "HRED (aggressive)", "SFQ CoDel"],
-}
-"""The six queues of the load-transient study, on its shorter path: 2,400 runs."""
 
 
 @reported
@@ -99,15 +94,16 @@ def study_measured(threads: int | None) -> dict[str, Any]:
     import resource
 
     from aqmlab.benchmarks.measure import peak_rss
-    from aqmlab.cli.listing import STUDIES
-    from aqmlab.study import Study
+    from aqmlab.reproduce import reproduce
 
     began = time.monotonic()
-    plan = Study(STUDIES / "jarvinen2014" / "study.toml", replications=100, only=PAPER)
     with tempfile.TemporaryDirectory() as folder:
-        result = plan.run(Path(folder) / STUDY, threads=threads)
+        out = Path(folder) / STUDY
+        again = reproduce(
+            "jarvinen2014", only=["paper"], replications=100, out=out, threads=threads
+        )
         wall = time.monotonic() - began
-        runs = result.raw("runs")
+        runs = again.result.raw("runs")
     usage = resource.getrusage(resource.RUSAGE_SELF)
     cpu = usage.ru_utime + usage.ru_stime
     packets = int(runs["delivered_packets"].sum())

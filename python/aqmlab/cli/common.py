@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
@@ -135,10 +136,11 @@ def progress_bar(what: str, *, shown: bool) -> Iterator[Progress | None]:
         yield update
 
 
-def default_folder(name: str, **changes: int | None) -> Path:
-    """`results/NAME`, with what was changed on the command line as a suffix."""
-    suffix = "".join(f"-{key}{value}" for key, value in changes.items() if value is not None)
-    return Path("results") / f"{name}{suffix}"
+def default_folder(name: str, only: Sequence[str] = (), **changes: int | None) -> Path:
+    """`results/NAME`, with what was chosen on the command line as a suffix."""
+    words = [re.sub(r"[^A-Za-z0-9.+]+", "_", word).strip("_") for word in only]
+    words += [f"{key}{value}" for key, value in changes.items() if value is not None]
+    return Path("results") / "-".join([name, *words])
 
 
 def seconds(value: float | None) -> str:

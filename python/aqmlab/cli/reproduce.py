@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import typer
@@ -49,7 +48,7 @@ def reproduce(
     """Re-run a published study and compare it with its paper, cell by cell.
 
     Prints the tables and statements of the paper with what was measured, and
-    writes a report (HTML) and all results to results/NAME or to --out.
+    writes all results and a report (HTML; not with --json) to results/NAME or --out.
     """
     from aqmlab.cli.listing import studies
     from aqmlab.errors import unknown
@@ -59,8 +58,7 @@ def reproduce(
         raise unknown("study", name, known)
     from aqmlab.reproduce import reproduce as reproduce_study
 
-    part = "-".join([name, *(re.sub(r"\W+", "-", each) for each in only or [])])
-    folder = out or default_folder(part, r=replications, s=seed)
+    folder = out or default_folder(name, only or [], r=replications, s=seed)
     with progress_bar(name, shown=not json) as progress:
         reproduction = reproduce_study(
             name,

@@ -66,7 +66,7 @@ def study(
         replications=replications,
         only=parse_selection(only or []),
     )
-    folder = out or default_folder(plan.name, r=replications, s=seed)
+    folder = out or default_folder(plan.name, only or [], r=replications, s=seed)
     began = time.monotonic()
     with progress_bar(plan.name, shown=not json) as progress:
         result = plan.run(folder, threads=threads, progress=progress)
