@@ -88,6 +88,8 @@ disciplines! {
     DropTail(crate::droptail::DropTailParams),
     Red(crate::red::RedParams),
     Codel(crate::codel::CodelParams),
+    Pie(crate::pie::PieParams),
+    Pie2013(crate::pie2013::Pie2013Params),
     FqCodel(crate::fq_codel::FqCodelParams),
     SfqCodel(crate::sfq_codel::SfqCodelParams),
 }

@@ -139,3 +139,28 @@ fn sfqcodel_ns2() {
             .take(case, "limit", "limit", "p")
     });
 }
+
+fn pie(case: &Case, arithmetic: &str) -> Settings {
+    // The weights were given in sixteenths.
+    let weight = |name: &str| case.get(name).unwrap() / 16.0;
+    let delay = if case.get("dq_rate_estimator") == Some(1.0) { "rate" } else { "timestamps" };
+    Settings::of("pie")
+        .set("arithmetic", arithmetic)
+        .set("delay", delay)
+        .set("alpha", weight("alpha"))
+        .set("beta", weight("beta"))
+        .take(case, "target", "target_us", "us")
+        .take(case, "update", "tupdate_us", "us")
+        .take(case, "limit", "limit", "p")
+        .switch(case, "ecn", "ecn")
+        .switch(case, "by_size", "bytemode")
+}
+
+#[test]
+fn pie_linux() {
+    replay_all("pie_linux", |case| pie(case, "linux"));
+}
+#[test]
+fn pie_linux_clamped() {
+    replay_all("pie_linux_clamped", |case| pie(case, "linux-clamped"));
+}

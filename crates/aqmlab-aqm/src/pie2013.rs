@@ -1,0 +1,246 @@
+//! PIE as of 2013: with an estimate of the departure rate, before RFC 8033.
+//!
+//! # Model
+//! How long the queue delays packets is its length over the average departure
+//! rate. A timer compares that with the target and with its last value and
+//! moves the drop probability, which arriving packets meet. The rate is
+//! measured over cycles: one begins when more than `dq_threshold` is queued,
+//! and ends when that much has left. A cycle that the timer overtakes is lost,
+//! so on a slow link there may never be a rate: the delay then counts as zero
+//! and nothing is dropped early. The note `pie-no-rate-sample` says so.
+//!
+//! # Sources
+//! - Pan et al., "PIE: A Lightweight Control Scheme To Address the Bufferbloat
+//!   Problem" (HPSR 2013), sections III and IV, with the Internet-Draft of the
+//!   same name.
+//! - Järvinen and Kojo (2014), section III (measurement cycle and burst
+//!   allowance), table I (parameters) and section V (the lost cycles).
+//!
+//! # Differences
+//! 1. This is a reconstruction: the code of 2013 was not published. What the
+//!    texts leave open is stated here and, where it matters, a parameter.
+//! 2. The packet whose departure begins a cycle counts as the first that left,
+//!    so a cycle of n packets lasts n - 1 transmissions, and the rate is
+//!    overestimated by n / (n - 1).
+//! 3. The drop probability is computed during the burst allowance as well,
+//!    unless `p_during_burst` is off.
+//! 4. The unit of `dq_threshold` is also that of the queue length and of the
+//!    rate.
+//! 5. The burst allowance begins anew when the probability is zero and this
+//!    delay and the last were below half of the target (HPSR 2013); the
+//!    summary in Järvinen and Kojo has only "below the reference delay".
+
+use aqmlab_core::{Error, Limit, Packet, Rate, Result, Span, Time, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::fifo::Fifo;
+use crate::pie::no_rate_sample;
+
+params! {
+    /// Parameters of the PIE of 2013.
+    pub struct Pie2013Params {
+        /// The delay to keep, delay_ref.
+        target: Span = Span::from_millis(20), in Span::from_nanos(1) => Span::from_secs(100),
+            source "Järvinen and Kojo 2014, table I";
+        /// Time between two updates of the drop probability, tUpdate.
+        update: Span = Span::from_millis(30), in Span::from_micros(1) => Span::from_secs(100),
+            source "Järvinen and Kojo 2014, table I";
+        /// How long a burst may last before anything is dropped early.
+        max_burst: Span = Span::from_millis(100), in Span::ZERO => Span::from_secs(100),
+            source "Järvinen and Kojo 2014, table I";
+        /// Weight of the deviation from the target, per second.
+        alpha: f64 = 0.125, in 0.0 => 1e6, source "Järvinen and Kojo 2014, table I";
+        /// Weight of the trend, per second.
+        beta: f64 = 1.25, in 0.0 => 1e6, source "Järvinen and Kojo 2014, table I";
+        /// What has to be queued, and then to leave, for a sample of the departure rate:
+        /// packets (10p) or bytes (10kb).
+        dq_threshold: Limit = Limit::Packets(10), source "Järvinen and Kojo 2014, table I";
+        /// Weight of a new sample in the average departure rate.
+        rate_weight: f64 = 0.125, in 1e-6 => 1.0, source "RFC 8033, section 5.2; the papers leave it open";
+        /// Whether the drop probability is computed while the burst allowance lasts, or kept zero.
+        p_during_burst: bool = true, source "left open by the papers";
+        /// How much the queue holds.
+        limit: Limit = Limit::Packets(1000), source "tc-pie(8)";
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        ecn: bool = false, source "HPSR 2013, section III";
+    }
+}
+
+impl Discipline for Pie2013Params {
+    const NAME: &'static str = "pie2013";
+    const SUMMARY: &'static str = "PIE as of 2013, with its departure rate measurement";
+
+    fn check(&self) -> Result<()> {
+        match self.dq_threshold {
+            Limit::Packets(_) | Limit::Bytes(_) => Ok(()),
+            other => {
+                let allowed = "packets (10p) or bytes (10kb)";
+                Err(Error::not_allowed(other, allowed).at("dq_threshold"))
+            }
+        }
+    }
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Pie2013 {
+            fifo: Fifo::default(),
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            next_update: Time::ZERO + self.update,
+            meter: Meter::new(self.dq_threshold, self.rate_weight),
+            burst_allowance: self.max_burst,
+            probability: 0.0,
+            old_delay: 0.0,
+            longest: Span::ZERO,
+            link_rate: env.rate,
+            params: self.clone(),
+        })
+    }
+}
+
+/// The departure rate, measured over cycles of a threshold's length.
+struct Meter {
+    threshold: u64,
+    in_bytes: bool,
+    weight: f64,
+    /// When the running cycle began, and what has left since.
+    cycle: Option<(Time, u64)>,
+    /// The average, per second.
+    rate: Option<f64>,
+}
+
+impl Meter {
+    fn new(threshold: Limit, weight: f64) -> Self {
+        let (threshold, in_bytes) = match threshold {
+            Limit::Bytes(bytes) => (bytes.get(), true),
+            Limit::Packets(packets) => (packets, false),
+            Limit::Bdp(_) | Limit::Unlimited => unreachable!("refused by `check`"),
+        };
+        Meter { threshold, in_bytes, weight, cycle: None, rate: None }
+    }
+
+    fn length(&self, backlog: Backlog) -> u64 {
+        if self.in_bytes { backlog.bytes } else { backlog.packets }
+    }
+
+    /// A packet leaves and `backlog` stays. Gives the length of a cycle that
+    /// ends with it.
+    fn departure(&mut self, now: Time, size: u32, backlog: Backlog) -> Option<Span> {
+        if self.cycle.is_none() && self.length(backlog) > self.threshold {
+            self.cycle = Some((now, 0));
+        }
+        let (start, left) = self.cycle.as_mut()?;
+        *left += if self.in_bytes { u64::from(size) } else { 1 };
+        if *left < self.threshold || now == *start {
+            return None;
+        }
+        let lasted = now - *start;
+        let sample = *left as f64 / lasted.as_secs_f64();
+        self.rate = Some(match self.rate {
+            None => sample,
+            Some(rate) => (1.0 - self.weight) * rate + self.weight * sample,
+        });
+        // The next begins with the next packet, if there is enough.
+        self.cycle = None;
+        Some(lasted)
+    }
+
+    /// The delay that `backlog` means, in seconds; zero without a rate.
+    fn delay(&self, backlog: Backlog) -> f64 {
+        self.rate.map_or(0.0, |rate| self.length(backlog) as f64 / rate)
+    }
+}
+
+/// The state machine.
+struct Pie2013<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+    params: Pie2013Params,
+    next_update: Time,
+    meter: Meter,
+    burst_allowance: Span,
+    probability: f64,
+    old_delay: f64,
+    longest: Span,
+    link_rate: Rate,
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
+    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
+            cx.drop(packet, DropReason::Overlimit);
+            return;
+        }
+        // One draw for each packet that may be dropped: with probability zero
+        // or an allowance there is none.
+        let chosen = self.burst_allowance == Span::ZERO
+            && self.probability > 0.0
+            && cx.random.uniform() < self.probability;
+        if chosen && !(self.params.ecn && packet.ecn().is_capable()) {
+            cx.drop(packet, DropReason::Pie);
+            return;
+        }
+        if chosen {
+            cx.mark(&mut packet, DropReason::Pie);
+        }
+        self.fifo.push(packet);
+    }
+
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        let packet = self.fifo.pop()?;
+        self.longest = self.longest.max(cx.now - packet.arrival());
+        if let Some(lasted) = self.meter.departure(cx.now, packet.size(), self.fifo.backlog()) {
+            // Järvinen and Kojo, section III: a successful measurement
+            // reduces the allowance; HPSR 2013: by the time that it took.
+            self.burst_allowance = self.burst_allowance.saturating_sub(lasted);
+        }
+        Some(packet)
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        Some(self.next_update)
+    }
+
+    fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
+        self.next_update += self.params.update;
+        // Section V: the timer ends a cycle that is still running.
+        self.meter.cycle = None;
+        let target = self.params.target.as_secs_f64();
+        let delay = self.meter.delay(self.fifo.backlog());
+        if self.params.p_during_burst || self.burst_allowance == Span::ZERO {
+            let change =
+                self.params.alpha * (delay - target) + self.params.beta * (delay - self.old_delay);
+            // HPSR 2013, section IV: weaker while the probability is small.
+            let tuned = match self.probability {
+                p if p < 0.01 => change / 8.0,
+                p if p < 0.1 => change / 2.0,
+                _ => change,
+            };
+            self.probability = (self.probability + tuned).clamp(0.0, 1.0);
+        } else {
+            self.probability = 0.0;
+        }
+        let calm = delay < target / 2.0 && self.old_delay < target / 2.0;
+        if calm && self.probability == 0.0 {
+            self.burst_allowance = self.params.max_burst;
+        }
+        self.old_delay = delay;
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("drop_probability", self.probability);
+        see("delay_estimate", self.meter.delay(self.fifo.backlog()));
+        see("departure_rate", self.meter.rate.unwrap_or(0.0));
+        see("burst_allowance", self.burst_allowance.as_secs_f64());
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        if self.meter.rate.is_some() || self.longest <= self.params.target {
+            return Vec::new();
+        }
+        vec![no_rate_sample(self.params.dq_threshold, Some(self.params.update), self.link_rate)]
+    }
+}
