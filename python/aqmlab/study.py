@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
     """Called with the number of finished runs and of all runs, about ten times a second."""
 
+MOST_RUNS = 10_000_000
 KEYS = ("name", "title", "description", "replications", "seed", "scenario", "axes")
 AXIS_KEYS = ("name", "key", "values")
 VALUE_KEYS = ("label", "set")
@@ -118,7 +120,9 @@ class Study:
         if chosen is not None:
             file = None if seed is not None else self.file
             self._settings = {"seed": _whole(chosen, "seed", file, low=0), **self._settings}
+        self._check_size()
         self.points: tuple[Point, ...] = tuple(self._points())
+        self._check_bottleneck()
 
     @property
     def total(self) -> int:
@@ -184,6 +188,26 @@ class Study:
                     problem = f"the axis `{axis.name}` of this study sets it"
                     raise input_error(problem, key="--set", given=key)
         return dict(settings)
+
+    def _check_size(self) -> None:
+        runs = self.replications * math.prod(len(axis.values) for axis in self.axes)
+        if runs > MOST_RUNS:
+            problem = f"expected at most {MOST_RUNS:,} runs: points times replications"
+            raise input_error(problem, file=self.file, given=f"{runs:,} runs")
+
+    def _check_bottleneck(self) -> None:
+        """Refuses a setting of the bottleneck's queue under the link's name beside an axis
+        that sets it as `queue`: the axis would win."""
+        if not any(
+            key.startswith("queue") for axis in self.axes for key in axis.values[0].settings
+        ):
+            return
+        link = json.loads(self.points[0].scenario.resolved)["bottleneck"]
+        for key in self._settings:
+            if f"{key}.".startswith(f"links.{link}.queue."):
+                short = key.removeprefix(f"links.{link}.")
+                problem = "an axis of this study sets this queue as `queue`"
+                raise input_error(problem, key="--set", given=key, hint=f"use `{short}`")
 
     def _points(self) -> Iterator[Point]:
         for index, values in enumerate(itertools.product(*(axis.values for axis in self.axes))):

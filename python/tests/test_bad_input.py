@@ -89,6 +89,7 @@ STUDIES = {
     "two alike labels": ("[1, 2, 4]", "[1, 2, 1]", ["axes 2", "one label"]),
     "a value too small": ("[1, 2, 4]", "[1, 0, 4]", ["queue=CoDel, flows=0", "count"]),
     "unknown discipline": ('"codel"', '"codle"', ["queue=CoDel", "did you mean `codel`?"]),
+    "absurd number of runs": ("replications = 2", "replications = 9999999", ["59,999,994 runs"]),
     "unknown key of an axis": ('name = "queue"', 'nam = "queue"', ["axes 1", "`name`?"]),
 }
 
@@ -106,6 +107,8 @@ def test_a_spoilt_study_is_refused(case: str, study: Path, aqmlab: Aqmlab) -> No
 def test_a_setting_may_not_replace_an_axis(study: Path, aqmlab: Aqmlab) -> None:
     assert_refused(aqmlab("study", study, "--set", "queue=pie"), "the axis `queue`")
     assert_refused(aqmlab("study", study, "--set", "flows.first.count=3"), "the axis `flows`")
+    done = aqmlab("study", study, "--set", "links.down.queue.limit=9p")
+    assert_refused(done, "use `queue.limit`")
 
 
 def test_unknown_names_get_the_nearest(aqmlab: Aqmlab) -> None:

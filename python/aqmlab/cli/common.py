@@ -138,9 +138,9 @@ def progress_bar(what: str, *, shown: bool) -> Iterator[Progress | None]:
 
 def default_folder(name: str, only: Sequence[str] = (), **changes: int | None) -> Path:
     """`results/NAME`, with what was chosen on the command line as a suffix."""
-    words = [re.sub(r"[^A-Za-z0-9.+]+", "_", word).strip("_") for word in only]
+    words = [re.sub(r"[^\w.+]+", "_", word).strip("_.") for word in [name, *only]]
     words += [f"{key}{value}" for key, value in changes.items() if value is not None]
-    return Path("results") / "-".join([name, *words])
+    return Path("results") / "-".join(words)
 
 
 def seconds(value: float | None) -> str:
