@@ -44,7 +44,8 @@ impl Record {
 pub(crate) struct Acked {
     pub bytes: u64,
     /// When the newest acknowledged segment was sent, if it was sent once
-    /// (Karn's rule, RFC 6298, section 3).
+    /// (Karn's rule, RFC 6298, section 3) and has not been SACKed before: its
+    /// arrival would be long ago, and the time until now the recovery's.
     pub sent_at: Option<Time>,
 }
 
@@ -126,7 +127,8 @@ impl Scoreboard {
         while let Some(front) = self.records.front_mut() {
             if front.end() <= ack {
                 self.pipe -= front.in_network();
-                acked.sent_at = (!front.ambiguous).then_some(front.sent_at);
+                let timed = !front.ambiguous && !front.sacked;
+                acked.sent_at = timed.then_some(front.sent_at);
                 self.records.pop_front();
             } else {
                 if front.seq < ack {

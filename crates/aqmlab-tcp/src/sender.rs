@@ -9,7 +9,8 @@
 //! 1. The third segment of the handshake is the first data segment.
 //! 2. There is no FIN: a transfer ends when its last byte is acknowledged.
 //! 3. Round-trip times are taken from the newest segment that each
-//!    acknowledgement covers, if it was sent once (RFC 6298, section 3).
+//!    acknowledgement covers, if it was sent once (RFC 6298, section 3) and
+//!    not SACKed before.
 //! 4. With SACK, segments before a recovery are sent while `pipe`, and not
 //!    FlightSize, is below the window: that is limited transmit as RFC 6675,
 //!    section 5, step 3 has it.
@@ -355,11 +356,12 @@ impl Sender {
         let head = self.board.una();
         let first = self.timed_out != Some(head);
         self.timed_out = Some(head);
-        self.control.on_congestion(&CongestionEvent {
-            now,
-            kind: Congestion::Timeout { first },
-            flight_size: self.board.flight_size(),
-        });
+        let flight_size = match self.params.recovery {
+            Recovery::Sack1 => self.control.window(), // as ns-2 has it
+            _ => self.board.flight_size(),
+        };
+        let kind = Congestion::Timeout { first };
+        self.control.on_congestion(&CongestionEvent { now, kind, flight_size });
         // RFC 6675, section 5.1; RFC 6582, section 3.2, step 4.
         self.phase = Phase::Loss { point: self.board.nxt() };
         self.board.timeout();
