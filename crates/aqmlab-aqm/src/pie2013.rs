@@ -26,9 +26,11 @@
 //!    unless `p_during_burst` is off.
 //! 4. The unit of `dq_threshold` is also that of the queue length and of the
 //!    rate.
-//! 5. The burst allowance begins anew when the probability is zero and this
-//!    delay and the last were below half of the target (HPSR 2013); the
-//!    summary in Järvinen and Kojo has only "below the reference delay".
+//! 5. The burst allowance begins anew whenever the delay is below the target
+//!    (Järvinen and Kojo, section III). HPSR 2013 asks besides for a probability
+//!    of zero and half of the target; then drops go on long after the queue has
+//!    gone, and response times are two to three times those of the other queues,
+//!    which is not what figures 6 and 7 of Järvinen and Kojo show.
 
 use aqmlab_core::{Error, Limit, Packet, Rate, Result, Span, Time, params};
 
@@ -219,8 +221,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
         } else {
             self.probability = 0.0;
         }
-        let calm = delay < target / 2.0 && self.old_delay < target / 2.0;
-        if calm && self.probability == 0.0 {
+        if delay < target {
             self.burst_allowance = self.params.max_burst;
         }
         self.old_delay = delay;
