@@ -9,18 +9,20 @@ use std::collections::BinaryHeap;
 
 use aqmlab_core::Time;
 
-/// What happens. The order of the kinds is the order at one moment: the end
-/// of a transmission, the timer of a queue, then arrivals, then timers of
-/// the endpoints (the conformance vectors fix the first three).
+/// What happens. The order of the kinds is the order at one moment: packets
+/// arrive, then transmissions end, then timers run out. So a queue that is
+/// asked for a packet at the moment at which another arrives holds both, as
+/// in ns-2, where what was scheduled first happens first. `docs/engine.md`
+/// tells what depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Event {
+    /// The first packet on a link's way arrives at its end.
+    Delivery(u32),
     /// A link's transmission ends while its queue holds packets.
     TransmissionEnd(u32),
     /// A queue discipline's timer.
     QueueWakeup(u32),
-    /// The first packet on a link's way arrives at its end.
-    Delivery(u32),
     /// A flow begins.
     FlowStart(u32),
     /// A receiver's timer (delayed acknowledgements).
@@ -36,9 +38,9 @@ type Key = u128;
 
 fn key(time: Time, event: Event) -> Key {
     let (kind, index) = match event {
-        Event::TransmissionEnd(index) => (0u64, index),
-        Event::QueueWakeup(index) => (1, index),
-        Event::Delivery(index) => (2, index),
+        Event::Delivery(index) => (0u64, index),
+        Event::TransmissionEnd(index) => (1, index),
+        Event::QueueWakeup(index) => (2, index),
         Event::FlowStart(index) => (3, index),
         Event::ReceiverTimer(index) => (4, index),
         Event::SenderTimer(index) => (5, index),
@@ -51,9 +53,9 @@ fn unpack(key: Key) -> (Time, Event) {
     let time = Time::from_nanos((key >> 64) as u64);
     let index = key as u32;
     let event = match (key >> 32) as u32 {
-        0 => Event::TransmissionEnd(index),
-        1 => Event::QueueWakeup(index),
-        2 => Event::Delivery(index),
+        0 => Event::Delivery(index),
+        1 => Event::TransmissionEnd(index),
+        2 => Event::QueueWakeup(index),
         3 => Event::FlowStart(index),
         4 => Event::ReceiverTimer(index),
         5 => Event::SenderTimer(index),
@@ -85,7 +87,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn at_one_moment_transmissions_end_before_packets_arrive() {
+    fn at_one_moment_packets_arrive_before_transmissions_end() {
         let mut events = EventQueue::default();
         let now = Time::from_nanos(5);
         events.push(now, Event::SenderTimer(0));
@@ -95,10 +97,10 @@ mod tests {
         events.push(now, Event::Delivery(0));
         let order: Vec<Event> = std::iter::from_fn(|| events.pop()).map(|(_, e)| e).collect();
         let expected = [
-            Event::TransmissionEnd(9),
-            Event::QueueWakeup(7),
             Event::Delivery(0),
             Event::Delivery(1),
+            Event::TransmissionEnd(9),
+            Event::QueueWakeup(7),
             Event::SenderTimer(0),
         ];
         assert_eq!(order, expected);

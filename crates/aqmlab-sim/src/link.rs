@@ -94,7 +94,9 @@ impl Link {
         events: &mut EventQueue,
         acks: &mut AckStore,
     ) {
-        self.settle(now);
+        if self.busy_until < now {
+            self.settle();
+        }
         self.queue.enqueue(packet, now);
         self.take_dropped(now, acks);
         if self.busy {
@@ -121,7 +123,9 @@ impl Link {
             return; // An earlier one was asked for since.
         }
         self.wakeup_at = Time::MAX;
-        self.settle(now);
+        if self.busy_until <= now {
+            self.settle();
+        }
         self.queue.on_wakeup(now);
         self.take_dropped(now, acks);
         self.await_wakeup(events);
@@ -140,10 +144,11 @@ impl Link {
     /// Tells the queue of a transmission that ended with nothing to send.
     ///
     /// No event is spent on these. Disciplines get their time as an argument,
-    /// so telling them late, but before anything else, is the same.
+    /// so telling them late, but before anything else, is the same. To be
+    /// called when `busy_until` has passed.
     #[inline]
-    pub fn settle(&mut self, now: Time) {
-        if self.busy && !self.end_pending && self.busy_until <= now {
+    fn settle(&mut self) {
+        if self.busy && !self.end_pending {
             self.busy = false;
             let none = self.queue.dequeue(self.busy_until);
             debug_assert!(none.is_none(), "{}: a packet out of an empty queue", self.name);
@@ -192,6 +197,18 @@ impl Link {
     /// The first wake-up, before any packet.
     pub fn start(&mut self, events: &mut EventQueue) {
         self.await_wakeup(events);
+    }
+
+    /// The run is over: closes the books.
+    ///
+    /// # Panics
+    /// If packets were lost without being counted: a bug of the discipline.
+    pub fn finish(&mut self, now: Time) {
+        if self.busy_until <= now {
+            self.settle();
+        }
+        self.probe.finish(now);
+        self.queue.assert_conservation(&self.name);
     }
 
     #[inline]

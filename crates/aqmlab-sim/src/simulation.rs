@@ -233,9 +233,7 @@ impl<'a> Simulation<'a> {
     /// Closes the books; in release builds too.
     fn finish(&mut self) {
         for link in &mut self.links {
-            link.settle(self.now);
-            link.probe.finish(self.now);
-            link.queue.assert_conservation(&link.name);
+            link.finish(self.now);
         }
     }
 }
