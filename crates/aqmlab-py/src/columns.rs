@@ -79,7 +79,7 @@ impl ArrowTable {
         let schema = self.0.schema();
         let batches = RecordBatchIterator::new([Ok(self.0.clone())], schema);
         let stream = FFI_ArrowArrayStream::new(Box::new(batches));
-        PyCapsule::new(py, stream, Some(c"arrow_array_stream".to_owned()))
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 }

@@ -1,6 +1,6 @@
 """One run as a picture: the queue over time, with different queue disciplines.
 
-    python -m aqmlab.studies.jarvinen2014.picture docs/images/load-transient.svg
+python -m aqmlab.studies.jarvinen2014.picture docs/images/load-transient.svg
 """
 
 from __future__ import annotations
