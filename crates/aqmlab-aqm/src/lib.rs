@@ -17,6 +17,8 @@ pub mod queue;
 pub mod red;
 pub mod registry;
 pub mod sfq_codel;
+#[cfg(test)]
+mod testing;
 
 pub use discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
 pub use queue::{Counts, Queue};

@@ -330,3 +330,134 @@ fn tuning(probability: f64) -> f64 {
         _ => 1.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Ecn, Stream};
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env, run_with};
+
+    /// 110 % of what a link of 2 Mbit/s can send, for 30 s.
+    fn overload(params: &PieParams, ecn: Ecn) -> Queue<TestPacket> {
+        let env = LinkEnv { rate: Rate::from_bps(2_000_000), ..env() };
+        let mut queue = Queue::new(params.build(&env), Stream::from_state(1));
+        run_with(&mut queue, Span::from_micros(5455), 30, ecn);
+        queue
+    }
+
+    fn observed(queue: &Queue<TestPacket>, name: &str) -> f64 {
+        let mut found = None;
+        queue.observe(&mut |key, value| {
+            if key == name {
+                found = Some(value);
+            }
+        });
+        found.unwrap()
+    }
+
+    #[test]
+    fn the_drop_probability_settles_at_the_overload() {
+        // A tenth too much: 1 - 1/1.1 has to go. The target is well above two
+        // packets, from which nothing is dropped early.
+        let base = PieParams { target: Span::from_millis(60), ..PieParams::default() };
+        for params in [
+            base.clone(),
+            PieParams { delay: DelaySource::Rate, ..base.clone() },
+            PieParams { derandomize: false, ..base.clone() },
+            PieParams { arithmetic: Arithmetic::LinuxClamped, ..base.clone() },
+        ] {
+            let queue = overload(&params, Ecn::NotEct);
+            let counts = queue.counts();
+            let share = counts.dropped_total() as f64 / counts.arrived as f64;
+            assert!((share - 0.091).abs() < 0.02, "{params:?}: {share}");
+            // Derandomised, p comes to nearly twice the share of drops.
+            let p = observed(&queue, "drop_probability");
+            assert!((0.02..0.3).contains(&p), "{params:?}: {p}");
+            assert!(queue.notes().is_empty());
+        }
+    }
+
+    #[test]
+    fn steps_are_smaller_while_the_probability_is_small() {
+        let table = [
+            (0.0, 2048.0),
+            (5e-6, 512.0),
+            (5e-5, 128.0),
+            (5e-4, 32.0),
+            (5e-3, 8.0),
+            (0.05, 2.0),
+            (0.1, 1.0),
+        ];
+        for (probability, divisor) in table {
+            assert_eq!(tuning(probability), divisor, "{probability}");
+        }
+    }
+
+    #[test]
+    fn ecn_marks_up_to_its_limit_and_drops_above() {
+        let params = PieParams { ecn: true, ..PieParams::default() };
+        let counts = overload(&params, Ecn::Ect0).counts();
+        assert!(counts.marked_total() > 0, "{counts:?}");
+        // No packet reacts to the marks: the probability rises above 0.1.
+        assert!(counts.dropped[DropReason::Pie as usize] > 0, "{counts:?}");
+        assert_eq!(overload(&params, Ecn::NotEct).counts().marked_total(), 0);
+        let never = PieParams { max_ecn: 0.0, ..params };
+        assert_eq!(overload(&never, Ecn::Ect0).counts().marked_total(), 0);
+    }
+
+    #[test]
+    fn drops_are_spread_when_derandomised() {
+        // With p about 0.09 none follows within 0.85 / p = 9 packets.
+        let mut pie = Pie::<TestPacket> {
+            fifo: Fifo::default(),
+            limit: Limit::Unlimited,
+            params: PieParams::default(),
+            mean_packet: 1500,
+            next_update: Time::MAX,
+            probability: 0.1,
+            accumulated: 0.0,
+            burst_allowance: Span::ZERO,
+            delay: 1.0,
+            old_delay: 1.0,
+            meter: Meter::new(Bytes::new(16_384)),
+            longest: Span::ZERO,
+            link_rate: env().rate,
+        };
+        for _ in 0..10 {
+            pie.fifo.push(TestPacket::new(Ecn::NotEct));
+        }
+        let mut queue = Queue::new(Box::new(pie), Stream::from_state(3));
+        let mut since = 0;
+        for _ in 0..5000 {
+            queue.enqueue(TestPacket::new(Ecn::NotEct), Time::from_nanos(1));
+            let mut dropped = false;
+            queue.take_dropped(|_, _| dropped = true);
+            since += 1;
+            if dropped {
+                // 0.85 / 0.1 before, 8.5 / 0.1 at most.
+                assert!((9..=86).contains(&since), "{since}");
+                since = 0;
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_rate_sample_there_is_a_note() {
+        // Ten packets are below the threshold of 16 kb and 60 ms at this rate.
+        let params = PieParams {
+            delay: DelaySource::Rate,
+            limit: Limit::Packets(10),
+            ..PieParams::default()
+        };
+        for arithmetic in [Arithmetic::Rfc8033, Arithmetic::Linux] {
+            let queue = overload(&PieParams { arithmetic, ..params.clone() }, Ecn::NotEct);
+            let notes = queue.notes();
+            assert_eq!(notes.len(), 1);
+            assert_eq!(notes[0].id, "pie-no-rate-sample");
+            assert!(notes[0].text.contains("16384b"), "{}", notes[0].text);
+            assert_eq!(queue.counts().dropped[DropReason::Pie as usize], 0);
+        }
+    }
+}

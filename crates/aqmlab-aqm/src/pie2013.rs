@@ -20,8 +20,8 @@
 //! 1. This is a reconstruction: the code of 2013 was not published. What the
 //!    texts leave open is stated here and, where it matters, a parameter.
 //! 2. The packet whose departure begins a cycle counts as the first that left,
-//!    so a cycle of n packets lasts n - 1 transmissions, and the rate is
-//!    overestimated by n / (n - 1).
+//!    so a cycle of n packets lasts n - 1 transmissions; the rate is what was
+//!    transmitted in that time, n - 1 packets, and so has no bias.
 //! 3. The drop probability is computed during the burst allowance as well,
 //!    unless `p_during_burst` is off.
 //! 4. The unit of `dq_threshold` is also that of the queue length and of the
@@ -31,6 +31,8 @@
 //!    of zero and half of the target; then drops go on long after the queue has
 //!    gone, and response times are two to three times those of the other queues,
 //!    which is not what figures 6 and 7 of Järvinen and Kojo show.
+//! 6. There is no lower bound on the queue for drops, no decay and no cap on the
+//!    steps: those came with the RFC.
 
 use aqmlab_core::{Error, Limit, Packet, Rate, Result, Span, Time, params};
 
@@ -58,7 +60,7 @@ params! {
         /// packets (10p) or bytes (10kb).
         dq_threshold: Limit = Limit::Packets(10), source "Järvinen and Kojo 2014, table I";
         /// Weight of a new sample in the average departure rate.
-        rate_weight: f64 = 0.125, in 1e-6 => 1.0, source "RFC 8033, section 5.2; the papers leave it open";
+        rate_weight: f64 = 0.125, in 1e-6 => 1.0, source "Linux's PIE, 1/8; the papers leave it open";
         /// Whether the drop probability is computed while the burst allowance lasts, or kept zero.
         p_during_burst: bool = true, source "left open by the papers";
         /// How much the queue holds.
@@ -130,12 +132,14 @@ impl Meter {
             self.cycle = Some((now, 0));
         }
         let (start, left) = self.cycle.as_mut()?;
+        // The packet that leaves now is counted but not transmitted yet.
+        let transmitted = *left;
         *left += if self.in_bytes { u64::from(size) } else { 1 };
         if *left < self.threshold || now == *start {
             return None;
         }
         let lasted = now - *start;
-        let sample = *left as f64 / lasted.as_secs_f64();
+        let sample = transmitted as f64 / lasted.as_secs_f64();
         self.rate = Some(match self.rate {
             None => sample,
             Some(rate) => (1.0 - self.weight) * rate + self.weight * sample,
@@ -243,5 +247,108 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
             return Vec::new();
         }
         vec![no_rate_sample(self.params.dq_threshold, Some(self.params.update), self.link_rate)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Bytes, Stream};
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env};
+
+    fn meter(threshold: Limit) -> Meter {
+        Meter::new(threshold, 0.125)
+    }
+
+    #[test]
+    fn the_departure_rate_has_no_bias() {
+        let backlog = Backlog { packets: 50, bytes: 75_000 };
+        for (threshold, per_second) in
+            [(Limit::Packets(5), 1000.0 / 6.0), (Limit::Bytes(Bytes::new(7500)), 250_000.0)]
+        {
+            let mut meter = meter(threshold);
+            let ends: Vec<Option<Span>> = (0..5)
+                .map(|i| meter.departure(Time::from_nanos(i * 6_000_000), 1500, backlog))
+                .collect();
+            assert_eq!(ends[..4], [None; 4]);
+            assert_eq!(ends[4], Some(Span::from_millis(24)));
+            assert!((meter.rate.unwrap() - per_second).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn a_short_queue_is_not_measured() {
+        let mut meter = meter(Limit::Packets(5));
+        let backlog = Backlog { packets: 5, bytes: 7500 };
+        for i in 0..20 {
+            assert_eq!(meter.departure(Time::from_nanos(i * 6_000_000), 1500, backlog), None);
+        }
+        assert!(meter.cycle.is_none() && meter.rate.is_none());
+    }
+
+    /// A link of 2 Mbit/s (6 ms a packet) with 110 % of its rate offered,
+    /// for as many seconds.
+    fn overload(settings: &[(&str, &str)], seconds: u64) -> Queue<TestPacket> {
+        use aqmlab_core::Params;
+        let mut params = Pie2013Params::default();
+        for (key, text) in settings {
+            params.set(key, &(*text).into()).unwrap();
+        }
+        let env = LinkEnv { rate: Rate::from_bps(2_000_000), ..env() };
+        let mut queue = Queue::new(params.build(&env), Stream::from_state(1));
+        crate::testing::run(&mut queue, Span::from_micros(5400), seconds);
+        queue
+    }
+
+    fn note_ids(queue: &Queue<TestPacket>) -> Vec<&'static str> {
+        queue.notes().iter().map(|note| note.id).collect()
+    }
+
+    #[test]
+    fn with_the_defaults_a_slow_link_never_gives_a_rate_and_nothing_is_dropped_early() {
+        let queue = overload(&[], 20);
+        assert_eq!(queue.counts().dropped_total(), 0);
+        assert_eq!(note_ids(&queue), ["pie-no-rate-sample"]);
+        let text = &queue.notes()[0].text;
+        for part in ["10p", "30ms", "2mbit", "`update`", "`dq_threshold`"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_longer_update_or_a_smaller_threshold_makes_it_work() {
+        for setting in [("update", "60ms"), ("dq_threshold", "5p"), ("dq_threshold", "7500b")] {
+            let queue = overload(&[setting], 20);
+            assert!(queue.counts().dropped[DropReason::Pie as usize] > 50, "{setting:?}");
+            assert_eq!(note_ids(&queue), [""; 0], "{setting:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_without_a_queue_has_nothing_to_warn_of() {
+        let params = Pie2013Params::default();
+        let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
+        crate::testing::run(&mut queue, Span::from_millis(7), 2);
+        assert_eq!(note_ids(&queue), [""; 0]);
+    }
+
+    #[test]
+    fn keeping_p_at_zero_in_a_burst_delays_the_first_drop() {
+        let early = |settings: &[(&str, &str)]| {
+            (1..).find(|s| overload(settings, *s).counts().dropped_total() > 0).unwrap()
+        };
+        let base = ("dq_threshold", "5p");
+        assert!(early(&[base]) <= early(&[base, ("p_during_burst", "false")]));
+        let drops = |settings: &[(&str, &str)]| overload(settings, 6).counts().dropped_total();
+        assert!(drops(&[base]) > drops(&[base, ("p_during_burst", "false")]));
+    }
+
+    #[test]
+    fn a_threshold_is_packets_or_bytes() {
+        let params = Pie2013Params { dq_threshold: Limit::Unlimited, ..Pie2013Params::default() };
+        let error = params.check().unwrap_err();
+        assert_eq!(error.key, "dq_threshold");
     }
 }

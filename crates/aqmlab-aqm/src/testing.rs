@@ -1,0 +1,83 @@
+//! A packet and a link for the unit tests.
+
+use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Time};
+
+use crate::discipline::LinkEnv;
+use crate::queue::Queue;
+
+/// A packet of 1500 bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct TestPacket {
+    pub ecn: Ecn,
+    arrival: Time,
+}
+
+impl TestPacket {
+    pub fn new(ecn: Ecn) -> Self {
+        TestPacket { ecn, arrival: Time::ZERO }
+    }
+}
+
+impl Packet for TestPacket {
+    fn size(&self) -> u32 {
+        1500
+    }
+    fn flow_hash(&self) -> u32 {
+        0
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn mark(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
+    fn arrival(&self) -> Time {
+        self.arrival
+    }
+    fn set_arrival(&mut self, now: Time) {
+        self.arrival = now;
+    }
+}
+
+/// A link of 10 Mbit/s.
+pub(crate) fn env() -> LinkEnv {
+    LinkEnv {
+        rate: Rate::from_bps(10_000_000),
+        base_rtt: Span::from_millis(100),
+        mtu: Bytes::new(1514),
+    }
+}
+
+/// Offers a packet every `gap` to a link that takes 6 ms for each (2 Mbit/s).
+pub(crate) fn run(queue: &mut Queue<TestPacket>, gap: Span, seconds: u64) {
+    run_with(queue, gap, seconds, Ecn::NotEct);
+}
+
+/// The same with packets of the given codepoint.
+pub(crate) fn run_with(queue: &mut Queue<TestPacket>, gap: Span, seconds: u64, ecn: Ecn) {
+    let (end, service) = (Time::ZERO + Span::from_secs(seconds), Span::from_millis(6));
+    let (mut arrival, mut free, mut busy) = (Time::ZERO, Time::MAX, false);
+    loop {
+        let wakeup = queue.next_wakeup().unwrap_or(Time::MAX);
+        let now = arrival.min(free).min(wakeup);
+        if now >= end {
+            break;
+        }
+        let may_send = if now == free {
+            true
+        } else if now == wakeup {
+            queue.on_wakeup(now);
+            false
+        } else {
+            queue.enqueue(TestPacket::new(ecn), now);
+            arrival += gap;
+            !busy
+        };
+        if may_send {
+            busy = queue.dequeue(now).is_some();
+            free = if busy { now + service } else { Time::MAX };
+        }
+        queue.take_dropped(|_, _| ());
+        queue.assert_conservation("test");
+    }
+}
