@@ -140,7 +140,16 @@ def test_bench_measures_in_the_documented_form(aqmlab: Aqmlab) -> None:
         assert row["events"] > row["delivered_packets"] > 500
         speed = row["delivered_packets"] / row["cpu_seconds"]
         assert abs(row["packets_per_cpu_second"] - speed) <= 1 + 0.01 * speed
-        assert 1e6 < row["peak_rss_bytes"] < 200e6
+        assert 1e6 < row["peak_rss_bytes"] < 64e6
+
+
+def test_memory_stays_flat_over_simulated_time(aqmlab: Aqmlab) -> None:
+    def peak(duration: str) -> int:
+        tiny = ["--set", f"duration={duration}", "--repeat", "1", "--json"]
+        row = json.loads(aqmlab("bench", "d-1gbit-droptail", *tiny).stdout)[0]
+        return int(row["peak_rss_bytes"])
+
+    assert peak("20s") < peak("2s") + 4e6
 
 
 def test_bench_prints_a_table(aqmlab: Aqmlab) -> None:

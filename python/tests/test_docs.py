@@ -1,0 +1,62 @@
+"""What the user's guide says is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from helpers import Aqmlab
+
+import aqmlab
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["getting-started.md", "scenarios.md"])
+def test_the_scenarios_in_the_guide_run(page: str, tmp_path: Path, aqmlab: Aqmlab) -> None:
+    (scenario,) = blocks(page, "toml")
+    (tmp_path / "scenario.toml").write_text(scenario)
+    done = aqmlab("run", "scenario.toml", "--set", "duration=2s")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_study_in_the_guide_runs(scenario: Path, aqmlab: Aqmlab) -> None:
+    (study,) = blocks("studies.md", "toml")
+    (scenario.parent / "study.toml").write_text(study)
+    done = aqmlab("study", "study.toml", "--replications", "2", "--only", "queue=CoDel")
+    assert done.returncode == 0, done.stderr
+    assert "6 runs in" in done.stdout
+    assert (scenario.parent / "results" / "example-queue_CoDel-r2").exists()
+
+
+@pytest.mark.parametrize("page", ["getting-started.md", "studies.md"])
+def test_the_python_in_the_guide_runs(
+    page: str, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(study.parent)
+    names: dict[str, object] = {"aqmlab": aqmlab}
+    for block in blocks(page, "python"):
+        exec(block, names)
+
+
+def test_every_table_and_column_is_in_the_guide(scenario: Path) -> None:
+    guide = (DOCS / "results.md").read_text()
+    named = set(re.findall(r"`([a-z0-9_]+)`", guide))
+    result = aqmlab.run(scenario, record="packets")
+    for name in result.table_names:
+        assert name in named
+        for column in result.table(name).columns:
+            reason = re.sub(r"^(drop|mark)_", "", column)
+            assert column in named or reason in named, f"{name}.{column}"
+
+
+def test_every_link_of_the_guide_leads_somewhere() -> None:
+    pages = [*DOCS.glob("*.md"), *(DOCS.parent / name for name in ("README.md", "CONTRIBUTING.md"))]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+            assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
