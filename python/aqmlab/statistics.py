@@ -42,9 +42,8 @@ SEED = 20140612
 
 QUANTILE_METHOD = f"percentile bootstrap over whole replications, {RESAMPLES:,} draws, level 95 %"
 MAXIMUM_METHOD = (
-    "where the maximum of another set of as many replications is expected, level 95 %: below, the "
-    "order statistic that it exceeds whatever the distribution; above, supposing that the largest "
-    "fifth of the maxima falls off exponentially"
+    "where the maximum of another set of as many replications is to be expected, level 95 %; the "
+    "high end supposes that the largest fifth of the maxima falls off exponentially"
 )
 
 

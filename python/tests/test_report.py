@@ -49,6 +49,7 @@ class Page(HTMLParser):
         if tag not in self.VOID:
             self.open.append(tag)
         if values.get("id"):
+            assert values["id"] not in self.ids
             self.ids.add(str(values["id"]))
         for key in ("src", "href"):
             target = values.get(key) or ""
@@ -68,7 +69,7 @@ def test_the_page_is_whole_and_needs_nothing_else(folder: Path, result: Reproduc
     assert page.targets <= page.ids
     assert page.ids >= FIGURES
     for claim in result.claims:
-        assert claim.id in page.ids
+        assert f"claim-{claim.id}" in page.ids
     for table in result.tables:
         assert table.id in page.ids
     assert "prefers-color-scheme: dark" in text

@@ -24,12 +24,12 @@ def _block(lines: list[str], *, first: bool) -> str:
         marks, _, heading = lines[0].partition(" ")
         level = min(len(marks) + DEEPER, 6)
         rest = _block(lines[1:], first=False) if lines[1:] else ""
-        return rest if first else f"<h{level}>{_inline(heading)}</h{level}>{rest}"
+        return rest if first else f"<h{level}>{inline(heading)}</h{level}>{rest}"
     if BULLET.match(lines[0]):
         return _list(lines)
     if lines[0].startswith("|"):
         return _table(lines)
-    return f"<p>{_inline(' '.join(line.strip() for line in lines))}</p>"
+    return f"<p>{inline(' '.join(line.strip() for line in lines))}</p>"
 
 
 def _list(lines: list[str]) -> str:
@@ -40,14 +40,14 @@ def _list(lines: list[str]) -> str:
         else:
             items[-1] += " " + line.strip()
     kind = "ol" if lines[0][0].isdigit() else "ul"
-    return f"<{kind}>" + "".join(f"<li>{_inline(item)}</li>" for item in items) + f"</{kind}>"
+    return f"<{kind}>" + "".join(f"<li>{inline(item)}</li>" for item in items) + f"</{kind}>"
 
 
 def _table(lines: list[str]) -> str:
     rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
     head, body = rows[0], [row for row in rows[1:] if not set("".join(row)) <= set("-: ")]
-    top = "".join(f"<th>{_inline(cell)}</th>" for cell in head)
-    rows_html = ("".join(f"<td>{_inline(cell)}</td>" for cell in row) for row in body)
+    top = "".join(f"<th>{inline(cell)}</th>" for cell in head)
+    rows_html = ("".join(f"<td>{inline(cell)}</td>" for cell in row) for row in body)
     rest = "".join(f"<tr>{row}</tr>" for row in rows_html)
     return (
         "<div class='scroll'><table class='text'>"
@@ -55,7 +55,8 @@ def _table(lines: list[str]) -> str:
     )
 
 
-def _inline(text: str) -> str:
+def inline(text: str) -> str:
+    """Code spans and emphasis of a line of text as HTML."""
     return "".join(_code(part) or _emphasis(part) for part in re.split(r"(`[^`]+`)", text))
 
 

@@ -23,7 +23,7 @@ function config() {
 
 function draw() {
   for (const [id, spec] of Object.entries(specs)) {
-    const whole = { ...spec, width: "container", height: 340, autosize: { type: "fit", contains: "padding", resize: true } };
+    const whole = { ...spec, width: "container", height: 430, autosize: { type: "fit", contains: "padding", resize: true } };
     vegaEmbed(document.getElementById(id), whole, { actions: false, renderer: "svg", config: config() });
   }
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aqmlab
-from aqmlab.report.markdown import to_html
+from aqmlab.report.markdown import inline, to_html
 from aqmlab.statistics import (
     AGREES,
     CLOSE,
@@ -75,7 +75,7 @@ def _sections(reproduction: Reproduction) -> Iterator[str]:
         yield "<h2 id='causes'>Why some cells differ</h2>"
         for cause in reproduction.causes:
             head = f"<h3>{escape(cause.title)}</h3>"
-            yield f"<div class='note'>{head}<p>{escape(cause.text)}</p></div>"
+            yield f"<div class='note'>{head}<p>{inline(cause.text)}</p></div>"
     if reproduction.claims:
         yield "<h2 id='claims'>The paper's statements, checked</h2>"
         yield "<ol class='claims'>" + "".join(map(_claim, reproduction.claims)) + "</ol>"
@@ -198,7 +198,7 @@ def _cell(cell: Cell | None) -> str:
 
 def _claim(claim: Claim) -> str:
     return (
-        f"<li id='{claim.id}'><b>{escape(claim.text)}</b> "
+        f"<li id='claim-{claim.id}'><b>{escape(claim.text)}</b> "
         f"<span class='chip {CHIPS[claim.verdict]}'>{claim.verdict}</span>"
         f"<p>{escape(claim.evidence)}</p></li>"
     )
@@ -213,12 +213,12 @@ def _figure(figure: Figure) -> str:
         f"<figure><h3>{escape(figure.title)}</h3><p class='message'>{escape(figure.message)}</p>"
         f"<div class='chart' id='{figure.id}' role='img' "
         f"aria-label='{escape(figure.message)}'></div>"
-        f"<figcaption>{escape(figure.caption)} {files}</figcaption></figure>"
+        f"<figcaption>{inline(figure.caption)} {files}</figcaption></figure>"
     )
 
 
 def _note(text: str, more: str, kind: str) -> str:
-    return f"<div class='note {kind}'><p>{escape(text)}</p>{more}</div>"
+    return f"<div class='note {kind}'><p>{inline(text)}</p>{more}</div>"
 
 
 def _how(reproduction: Reproduction) -> str:

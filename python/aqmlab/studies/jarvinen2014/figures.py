@@ -236,7 +236,8 @@ def _beside_ns2(measured: Measurements) -> Figure | None:
         f"Two programs, one queue: between the 5th and 99th percentile the pooled delays are at "
         f"most {off * 1e3:.1f} ms apart.",
         "Lines: aqmlab. Circles: ns-2.35 with the CoDel patch of 2012, measured by us on the same "
-        "scenario. Cumulative distributions over the packets of 100 replications.",
+        "scenario, with other random offsets. Cumulative distributions over the packets of "
+        "100 replications.",
         charts.cdf(curves, shades, "queuing delay (ms)", marks=marks),
     )
 

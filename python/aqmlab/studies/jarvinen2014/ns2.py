@@ -65,6 +65,11 @@ def value(kind: str, queue: str, flows: str, rest: str = REST) -> float | None:
     return rounded.get(flows)
 
 
+def offsets() -> list[float]:
+    """When the second group started in each of ns-2's replications, seconds."""
+    return list(_file()["offsets"])
+
+
 @cache
 def _file() -> Any:
     return json.loads((Path(__file__).parent / "ns2.json").read_text(encoding="utf-8"))
