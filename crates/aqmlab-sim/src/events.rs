@@ -9,11 +9,10 @@ use std::collections::BinaryHeap;
 
 use aqmlab_core::Time;
 
-/// What happens. The order of the kinds is the order at one moment: packets
-/// arrive, then transmissions end, then timers run out. So a queue that is
-/// asked for a packet at the moment at which another arrives holds both, as
-/// in ns-2, where what was scheduled first happens first. `docs/engine.md`
-/// tells what depends on it.
+use crate::scenario::Simultaneous;
+
+/// What happens. The order of the kinds is the order at one moment, but for
+/// [`Simultaneous`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Event {
@@ -36,44 +35,57 @@ pub(crate) enum Event {
 /// Time in the high half, kind and index in the low one.
 type Key = u128;
 
-fn key(time: Time, event: Event) -> Key {
-    let (kind, index) = match event {
-        Event::Delivery(index) => (0u64, index),
-        Event::TransmissionEnd(index) => (1, index),
-        Event::QueueWakeup(index) => (2, index),
-        Event::FlowStart(index) => (3, index),
-        Event::ReceiverTimer(index) => (4, index),
-        Event::SenderTimer(index) => (5, index),
-        Event::Sample(index) => (6, index),
-    };
-    (u128::from(time.as_nanos()) << 64) | u128::from((kind << 32) | u64::from(index))
-}
+/// The kind of a delivery if arrivals are first, and if departures are.
+const FIRST: u64 = 0;
+const AFTER_QUEUES: u64 = 3;
 
 fn unpack(key: Key) -> (Time, Event) {
     let time = Time::from_nanos((key >> 64) as u64);
     let index = key as u32;
     let event = match (key >> 32) as u32 {
-        0 => Event::Delivery(index),
+        0 | 3 => Event::Delivery(index),
         1 => Event::TransmissionEnd(index),
         2 => Event::QueueWakeup(index),
-        3 => Event::FlowStart(index),
-        4 => Event::ReceiverTimer(index),
-        5 => Event::SenderTimer(index),
+        4 => Event::FlowStart(index),
+        5 => Event::ReceiverTimer(index),
+        6 => Event::SenderTimer(index),
         _ => Event::Sample(index),
     };
     (time, event)
 }
 
 /// The pending events, earliest first.
-#[derive(Default)]
 pub(crate) struct EventQueue {
     heap: BinaryHeap<Reverse<Key>>,
+    delivery: u64,
 }
 
 impl EventQueue {
+    pub fn new(simultaneous: Simultaneous) -> Self {
+        let delivery = match simultaneous {
+            Simultaneous::ArrivalsFirst => FIRST,
+            Simultaneous::DeparturesFirst => AFTER_QUEUES,
+        };
+        EventQueue { heap: BinaryHeap::new(), delivery }
+    }
+
+    #[inline]
+    fn key(&self, time: Time, event: Event) -> Key {
+        let (kind, index) = match event {
+            Event::Delivery(index) => (self.delivery, index),
+            Event::TransmissionEnd(index) => (1, index),
+            Event::QueueWakeup(index) => (2, index),
+            Event::FlowStart(index) => (4, index),
+            Event::ReceiverTimer(index) => (5, index),
+            Event::SenderTimer(index) => (6, index),
+            Event::Sample(index) => (7, index),
+        };
+        (u128::from(time.as_nanos()) << 64) | u128::from((kind << 32) | u64::from(index))
+    }
+
     #[inline]
     pub fn push(&mut self, time: Time, event: Event) {
-        self.heap.push(Reverse(key(time, event)));
+        self.heap.push(Reverse(self.key(time, event)));
     }
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
@@ -86,30 +98,34 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn at_one_moment_packets_arrive_before_transmissions_end() {
-        let mut events = EventQueue::default();
+    fn order_at_one_moment(simultaneous: Simultaneous) -> Vec<Event> {
+        let mut events = EventQueue::new(simultaneous);
         let now = Time::from_nanos(5);
         events.push(now, Event::SenderTimer(0));
         events.push(now, Event::Delivery(1));
         events.push(now, Event::QueueWakeup(7));
         events.push(now, Event::TransmissionEnd(9));
         events.push(now, Event::Delivery(0));
-        let order: Vec<Event> = std::iter::from_fn(|| events.pop()).map(|(_, e)| e).collect();
-        let expected = [
-            Event::Delivery(0),
-            Event::Delivery(1),
-            Event::TransmissionEnd(9),
-            Event::QueueWakeup(7),
-            Event::SenderTimer(0),
-        ];
-        assert_eq!(order, expected);
+        std::iter::from_fn(|| events.pop()).map(|(_, event)| event).collect()
+    }
+
+    #[test]
+    fn at_one_moment_there_is_one_order_and_it_can_be_chosen() {
+        use Event::{Delivery, QueueWakeup, SenderTimer, TransmissionEnd};
+        assert_eq!(
+            order_at_one_moment(Simultaneous::ArrivalsFirst),
+            [Delivery(0), Delivery(1), TransmissionEnd(9), QueueWakeup(7), SenderTimer(0)]
+        );
+        assert_eq!(
+            order_at_one_moment(Simultaneous::DeparturesFirst),
+            [TransmissionEnd(9), QueueWakeup(7), Delivery(0), Delivery(1), SenderTimer(0)]
+        );
     }
 
     proptest! {
         #[test]
         fn events_come_out_in_order_of_time(times in prop::collection::vec(any::<u64>(), 0..200)) {
-            let mut events = EventQueue::default();
+            let mut events = EventQueue::new(Simultaneous::ArrivalsFirst);
             for (i, time) in times.iter().enumerate() {
                 events.push(Time::from_nanos(*time), Event::Delivery(i as u32));
             }

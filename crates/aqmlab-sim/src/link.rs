@@ -9,6 +9,7 @@ use aqmlab_core::{Rate, Span, Time};
 use crate::events::{Event, EventQueue};
 use crate::packet::{AckStore, SimPacket};
 use crate::probe::LinkProbe;
+use crate::scenario::Simultaneous;
 
 /// The largest packet there is: keeps the transmitter's arithmetic in 64 bits.
 pub(crate) const MAX_PACKET: u64 = 1 << 30;
@@ -60,6 +61,8 @@ pub(crate) struct Link {
     pipe: VecDeque<(Time, SimPacket)>,
     /// When the queue discipline's pending wake-up is due.
     wakeup_at: Time,
+    /// Whether a transmission that ends at the moment of an arrival ends first.
+    departures_first: bool,
 }
 
 impl Link {
@@ -70,6 +73,7 @@ impl Link {
         rate: Rate,
         delay: Span,
         probe: LinkProbe,
+        simultaneous: Simultaneous,
     ) -> Self {
         Link {
             name,
@@ -83,6 +87,7 @@ impl Link {
             end_pending: false,
             pipe: VecDeque::new(),
             wakeup_at: Time::MAX,
+            departures_first: simultaneous == Simultaneous::DeparturesFirst,
         }
     }
 
@@ -94,7 +99,7 @@ impl Link {
         events: &mut EventQueue,
         acks: &mut AckStore,
     ) {
-        if self.busy_until < now {
+        if self.busy_until < now || (self.busy_until == now && self.departures_first) {
             self.settle();
         }
         self.queue.enqueue(packet, now);

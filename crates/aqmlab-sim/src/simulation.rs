@@ -52,7 +52,7 @@ impl<'a> Simulation<'a> {
             flows: Vec::new(),
             series: (scenario.record.level != Level::Summary).then(Series::default),
             events_handled: 0,
-            events: EventQueue::default(),
+            events: EventQueue::new(scenario.simultaneous),
             acks: AckStore::default(),
             unfinished: 0,
             endless: false,
@@ -83,6 +83,7 @@ impl<'a> Simulation<'a> {
                 link.rate,
                 link.delay,
                 probe,
+                self.scenario.simultaneous,
             ));
         }
     }

@@ -1,7 +1,7 @@
 //! The canonical form of a scenario: JSON with every default filled in.
 //! Equal scenarios have equal texts, so its digest names a scenario.
 
-use aqmlab_core::{Bytes, Params, Table, Value};
+use aqmlab_core::{Bytes, ParamType, Params, Table, Value};
 
 use super::{FlowGroup, LinkConfig, Scenario, Start};
 
@@ -18,6 +18,7 @@ impl Scenario {
         let mut table = Table::new();
         table.insert("duration", self.duration.to_string().into());
         table.insert("seed", self.seed.to_string().into());
+        table.insert("simultaneous", self.simultaneous.to_text().into());
         table.insert("bottleneck", self.links[self.bottleneck].name.as_str().into());
         let links = self.links.iter().map(|link| (link.name.clone(), link_table(link)));
         table.insert("links", Value::Table(links.collect()));

@@ -19,6 +19,19 @@ params! {
             source "this program";
         /// Seed of all random streams; the replication is a second seed.
         seed: u64 = 1, source "this program";
+        /// What comes first at one moment: packets that arrive at a queue, or its departures.
+        simultaneous: Simultaneous = Simultaneous::ArrivalsFirst, source "docs/engine.md";
+    }
+}
+
+choices! {
+    /// The order of what happens at the same nanosecond.
+    pub enum Simultaneous {
+        /// A packet that arrives when a transmission ends is in the queue when
+        /// the next is chosen: ns-2's order on paths with some delay.
+        ArrivalsFirst = "arrivals-first",
+        /// The next packet is chosen first: the conformance vectors' order.
+        DeparturesFirst = "departures-first",
     }
 }
 
@@ -76,6 +89,8 @@ pub struct Scenario {
     pub duration: Span,
     /// The seed.
     pub seed: u64,
+    /// The order of what happens at one moment.
+    pub simultaneous: Simultaneous,
     /// The link that the questions are about, by index.
     pub bottleneck: usize,
     /// The links.

@@ -114,7 +114,15 @@ fn read(table: &Table) -> Result<Scenario> {
             .map_err(|e| e.at("record"))?,
         None => RecordParams::default(),
     };
-    Ok(Scenario { duration: run.duration, seed: run.seed, bottleneck, links, flows, record })
+    Ok(Scenario {
+        duration: run.duration,
+        seed: run.seed,
+        simultaneous: run.simultaneous,
+        bottleneck,
+        links,
+        flows,
+        record,
+    })
 }
 
 /// The named tables below `key`, of which there must be at least one.
