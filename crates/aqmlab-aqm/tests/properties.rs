@@ -1,0 +1,365 @@
+//! What every registered discipline and preset has to do under any traffic:
+//! packets conserved, order kept within a flow, the limit respected, the link
+//! never idle beside a queue, timers that go forward, and the same again when
+//! run again.
+
+use aqmlab_aqm::registry::{PRESETS, entries};
+use aqmlab_aqm::{Backlog, Context, LinkEnv, Queue, QueueConfig, QueueDiscipline};
+use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Table, Time, Value};
+use proptest::prelude::*;
+
+const LIMIT: u64 = 60;
+
+/// A packet that knows its place, and that only ECN-capable ones may be marked.
+#[derive(Clone, Debug)]
+struct Numbered {
+    id: u64,
+    flow: u32,
+    size: u32,
+    ecn: Ecn,
+    arrival: Time,
+}
+
+impl Packet for Numbered {
+    fn size(&self) -> u32 {
+        self.size
+    }
+    fn flow_hash(&self) -> u32 {
+        self.flow
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn mark(&mut self) {
+        assert!(self.ecn.is_capable(), "packet {} was marked but is not ECN-capable", self.id);
+        self.ecn = Ecn::Ce;
+    }
+    fn arrival(&self) -> Time {
+        self.arrival
+    }
+    fn set_arrival(&mut self, now: Time) {
+        self.arrival = now;
+    }
+}
+
+/// An arrival: how long after the last, and what.
+#[derive(Clone, Debug)]
+struct Arrival {
+    gap: Span,
+    flow: u32,
+    size: u32,
+    ecn: u8,
+}
+
+/// Bursts of back-to-back packets with pauses, on a link of 10 Mbit/s (1.2 ms
+/// for 1500 bytes): from an empty queue to several times what it can send.
+fn traffic() -> impl Strategy<Value = Vec<Arrival>> {
+    let gap = prop_oneof![
+        100 => Just(0),
+        200 => 0..2_000_000u64,
+        1 => 0..300_000_000u64,
+    ];
+    let size = prop_oneof![3 => Just(1500u32), 1 => 40..1501u32];
+    let arrival = (gap, 0..6u32, size, 0..4u8).prop_map(|(gap, flow, size, ecn)| Arrival {
+        gap: Span::from_nanos(gap),
+        flow,
+        size,
+        ecn,
+    });
+    prop::collection::vec(arrival, 1..1500)
+}
+
+/// What became of the packets, in the order of the decisions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Event {
+    Sent { id: u64, at: Time, marked: bool },
+    Dropped { id: u64, at: Time },
+}
+
+/// The link behind the queue, with checks after every call.
+struct Link<'a> {
+    name: &'a str,
+    queue: Queue<Numbered>,
+    free_at: Option<Time>,
+    last_wakeup: Time,
+    events: Vec<Event>,
+    /// The packets by number, as they arrived.
+    packets: Vec<Numbered>,
+}
+
+impl Link<'_> {
+    fn run(mut self, arrivals: &[Arrival]) -> Vec<Event> {
+        let mut next = Time::ZERO;
+        for (id, arrival) in arrivals.iter().enumerate() {
+            next += arrival.gap;
+            self.advance(Some(next));
+            let packet = Numbered {
+                id: id as u64,
+                flow: arrival.flow,
+                size: arrival.size,
+                ecn: Ecn::from_bits(arrival.ecn),
+                arrival: next,
+            };
+            self.packets.push(packet.clone());
+            self.queue.enqueue(packet, next);
+            self.check(next);
+            if self.free_at.is_none() {
+                self.send(next);
+            }
+        }
+        self.advance(None);
+        assert_eq!(self.queue.backlog(), Backlog::default(), "{}: not drained", self.name);
+        self.events
+    }
+
+    /// Ends of transmissions and timers until `until`, that moment included;
+    /// without a limit until the queue is drained.
+    fn advance(&mut self, until: Option<Time>) {
+        loop {
+            let wakeup = self.queue.next_wakeup().unwrap_or(Time::MAX);
+            let end = self.free_at.unwrap_or(Time::MAX);
+            if end.min(wakeup) > until.unwrap_or(Time::MAX) || until.or(self.free_at).is_none() {
+                return;
+            }
+            if end == Time::MAX && wakeup == Time::MAX {
+                return;
+            }
+            if end <= wakeup {
+                self.free_at = None;
+                self.send(end);
+            } else {
+                assert!(wakeup > self.last_wakeup, "{}: the timer goes back", self.name);
+                self.last_wakeup = wakeup;
+                self.queue.on_wakeup(wakeup);
+                self.check(wakeup);
+            }
+        }
+    }
+
+    fn send(&mut self, now: Time) {
+        let packet = self.queue.dequeue(now);
+        self.check(now);
+        match packet {
+            Some(packet) => {
+                let sent_as = &self.packets[packet.id as usize];
+                assert_eq!((packet.size, packet.flow), (sent_as.size, sent_as.flow));
+                let marked = packet.ecn != sent_as.ecn;
+                self.events.push(Event::Sent { id: packet.id, at: now, marked });
+                self.free_at = Some(now + Span::from_nanos(u64::from(packet.size) * 800));
+            }
+            None => {
+                let backlog = self.queue.backlog();
+                assert_eq!(backlog, Backlog::default(), "{}: idle beside a queue", self.name);
+            }
+        }
+    }
+
+    fn check(&mut self, now: Time) {
+        let events = &mut self.events;
+        self.queue.take_dropped(|packet, _| events.push(Event::Dropped { id: packet.id, at: now }));
+        let Backlog { packets, bytes } = self.queue.backlog();
+        assert!(packets <= LIMIT, "{}: {packets} packets, limit {LIMIT}", self.name);
+        assert!(bytes <= packets * 1500 && bytes >= packets * 40, "{}: {bytes}", self.name);
+        let counts = self.queue.counts();
+        let gone = counts.delivered + counts.dropped_total();
+        // The packet that `dequeue` has just given is in no event yet.
+        let recorded = self.events.len() as u64;
+        assert!(gone == recorded || gone == recorded + 1, "{}: {gone}, {recorded}", self.name);
+        assert_eq!(counts.arrived, gone + packets, "{}: packets lost", self.name);
+    }
+}
+
+/// Every packet has one end, and packets of a flow - or all, without flow
+/// queues - leave in the order in which they came.
+fn check_order(name: &str, arrivals: &[Arrival], events: &[Event], by_flow: bool) {
+    let mut ends = vec![0; arrivals.len()];
+    let mut last = [None; 6];
+    for event in events {
+        let id = match event {
+            Event::Dropped { id, .. } => *id,
+            Event::Sent { id, .. } => {
+                let flow = if by_flow { arrivals[*id as usize].flow as usize } else { 0 };
+                assert!(last[flow] < Some(*id), "{name}: {id} after {:?}", last[flow]);
+                last[flow] = Some(*id);
+                *id
+            }
+        };
+        ends[id as usize] += 1;
+    }
+    assert!(ends.iter().all(|count| *count == 1), "{name}: not every packet has one end");
+}
+
+fn env() -> LinkEnv {
+    LinkEnv {
+        rate: Rate::from_bps(10_000_000),
+        base_rtt: Span::from_millis(100),
+        mtu: Bytes::new(1514),
+    }
+}
+
+fn link<'a>(name: &'a str, discipline: Box<dyn QueueDiscipline<Numbered>>) -> Link<'a> {
+    Link {
+        name,
+        queue: Queue::new(discipline, Stream::for_component(1, 0, "property")),
+        free_at: None,
+        last_wakeup: Time::ZERO,
+        events: Vec::new(),
+        packets: Vec::new(),
+    }
+}
+
+fn run(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
+    let mut table = Table::new();
+    table.insert("discipline", name.into());
+    for (key, text) in settings {
+        table.insert(key.clone(), text.as_str().into());
+    }
+    let config = QueueConfig::read(&Value::Table(table)).unwrap();
+    link(name, config.build(&env())).run(arrivals)
+}
+
+/// All disciplines and presets, each with its plain settings and with every
+/// switch and every named choice set to each of its values in turn.
+fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
+    let limit = ("limit".to_string(), format!("{LIMIT}p"));
+    let mut all = Vec::new();
+    for entry in entries() {
+        all.push((entry.name, vec![limit.clone()]));
+        for spec in &entry.params {
+            for choice in spec.choices.iter().filter(|choice| **choice != spec.default) {
+                let setting = (spec.name.to_string(), choice.to_string());
+                all.push((entry.name, vec![limit.clone(), setting]));
+            }
+        }
+    }
+    all.extend(PRESETS.iter().map(|preset| (preset.name, vec![limit.clone()])));
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn disciplines_keep_their_promises(arrivals in traffic()) {
+        for (name, settings) in variants() {
+            let label = format!("{name} {:?}", &settings[1..]);
+            let events = run(name, &settings, &arrivals);
+            let by_flow = name.contains("fq");
+            check_order(&label, &arrivals, &events, by_flow);
+            prop_assert_eq!(events, run(name, &settings, &arrivals), "{} differs", label);
+        }
+    }
+}
+
+/// The traffic above must be able to find something: disciplines that signal
+/// do so, and all run into their limits.
+#[test]
+fn the_traffic_makes_disciplines_act() {
+    let arrivals: Vec<Arrival> = (0..6000)
+        .map(|i| Arrival { gap: Span::from_micros(1000), flow: i % 6, size: 1500, ecn: 0 })
+        .collect();
+    for (name, mut settings) in variants() {
+        settings[0].1 = "200p".to_string();
+        let mut table = Table::new();
+        table.insert("discipline", name.into());
+        for (key, text) in &settings {
+            table.insert(key.clone(), text.as_str().into());
+        }
+        let config = QueueConfig::read(&Value::Table(table)).unwrap();
+        let mut queue = Queue::new(config.build(&env()), Stream::from_state(1));
+        let (mut now, mut free) = (Time::ZERO, Time::ZERO);
+        for (id, arrival) in arrivals.iter().enumerate() {
+            now += arrival.gap;
+            while let Some(wakeup) = queue.next_wakeup().filter(|wakeup| *wakeup <= now) {
+                queue.on_wakeup(wakeup);
+            }
+            let Arrival { flow, size, .. } = *arrival;
+            let packet = Numbered { id: id as u64, flow, size, ecn: Ecn::NotEct, arrival: now };
+            queue.enqueue(packet, now);
+            if free <= now {
+                let sent = queue.dequeue(now);
+                free = now + Span::from_micros(if sent.is_some() { 1200 } else { 0 });
+            }
+            queue.take_dropped(|_, _| ());
+        }
+        let counts = queue.counts();
+        let signals: u64 = aqmlab_aqm::DropReason::ALL
+            .iter()
+            .filter(|reason| reason.is_signal())
+            .map(|reason| counts.dropped[*reason as usize])
+            .sum();
+        assert_eq!(signals > 0, name != "droptail", "{name} {settings:?}: {counts:?}");
+    }
+}
+
+/// Disciplines with a fault, to see that the checks see it.
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    LastInFirstOut,
+    Loses,
+    Idles,
+    NoLimit,
+}
+
+struct Faulty {
+    packets: Vec<Numbered>,
+    fault: Fault,
+    calls: u32,
+}
+
+impl QueueDiscipline<Numbered> for Faulty {
+    fn enqueue(&mut self, packet: Numbered, cx: &mut Context<'_, Numbered>) {
+        if self.fault == Fault::Loses && packet.id == 40 {
+            return;
+        }
+        if self.fault != Fault::NoLimit && self.packets.len() as u64 == LIMIT {
+            cx.drop(packet, aqmlab_aqm::DropReason::Overlimit);
+        } else {
+            self.packets.push(packet);
+        }
+    }
+    fn dequeue(&mut self, _cx: &mut Context<'_, Numbered>) -> Option<Numbered> {
+        self.calls += 1;
+        if self.packets.is_empty() || (self.fault == Fault::Idles && self.calls == 20) {
+            return None;
+        }
+        Some(match self.fault {
+            Fault::LastInFirstOut => self.packets.pop()?,
+            _ => self.packets.remove(0),
+        })
+    }
+    fn backlog(&self) -> Backlog {
+        let bytes = self.packets.iter().map(|packet| u64::from(packet.size)).sum();
+        Backlog { packets: self.packets.len() as u64, bytes }
+    }
+}
+
+fn run_faulty(fault: Fault) {
+    let arrivals: Vec<Arrival> = (0..200)
+        .map(|i| Arrival { gap: Span::from_micros(600), flow: i % 6, size: 1500, ecn: 0 })
+        .collect();
+    let faulty = Box::new(Faulty { packets: Vec::new(), fault, calls: 0 });
+    let events = link("faulty", faulty).run(&arrivals);
+    check_order("faulty", &arrivals, &events, false);
+}
+
+#[test]
+#[should_panic(expected = "after")]
+fn disorder_is_found() {
+    run_faulty(Fault::LastInFirstOut);
+}
+#[test]
+#[should_panic(expected = "packets lost")]
+fn a_lost_packet_is_found() {
+    run_faulty(Fault::Loses);
+}
+#[test]
+#[should_panic(expected = "idle beside a queue")]
+fn an_idle_link_is_found() {
+    run_faulty(Fault::Idles);
+}
+#[test]
+#[should_panic(expected = "limit 60")]
+fn an_exceeded_limit_is_found() {
+    run_faulty(Fault::NoLimit);
+}
