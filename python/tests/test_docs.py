@@ -34,6 +34,16 @@ def test_the_study_in_the_guide_runs(scenario: Path, aqmlab: Aqmlab) -> None:
     assert (scenario.parent / "results" / "example-queue_CoDel-r2").exists()
 
 
+def test_the_commands_of_the_readme_run(tmp_path: Path, aqmlab: Aqmlab) -> None:
+    readme = (DOCS.parent / "README.md").read_text()
+    lines = re.findall(r"^aqmlab ((?:run|study|explain) .*?)(?: +#.*)?$", readme, re.MULTILINE)
+    assert len(lines) == 3
+    for line in lines:
+        out = [] if line.startswith("explain") else ["--out", tmp_path / line.split()[0]]
+        done = aqmlab(*line.split(), *out, cwd=DOCS.parent)
+        assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("page", ["getting-started.md", "studies.md"])
 def test_the_python_in_the_guide_runs(
     page: str, study: Path, monkeypatch: pytest.MonkeyPatch
