@@ -152,7 +152,10 @@ def lines(
     dashed: Sequence[str] = (),
     emphasised: str | None = None,
 ) -> dict[str, Any]:
-    """Lines with points over an ordered x axis; keys are (line's name, place on the axis)."""
+    """Lines with points over an ordered x axis; keys are (line's name, place on the axis).
+
+    The one called `emphasised` is drawn as diamonds alone: what the others aim at.
+    """
     names = list(dict.fromkeys(name for name, _ in points))
     places = list(dict.fromkeys(place for _, place in points))
     rows = [
@@ -169,15 +172,20 @@ def lines(
             alt.Tooltip("value:Q", format=".0f", title=y_title),
         ],
     )
-    line = base.mark_line(strokeWidth=2).encode(
+    is_emphasised = alt.FieldOneOfPredicate("name", [emphasised or ""])
+    others = base.transform_filter(
+        alt.FieldOneOfPredicate("name", [each for each in names if each != emphasised])
+    )
+    line = others.mark_line(strokeWidth=2).encode(
         strokeDash=alt.condition(
             alt.FieldOneOfPredicate("name", list(dashed)), alt.value([5, 3]), alt.value([1, 0])
         ),
-        strokeWidth=alt.condition(
-            alt.FieldOneOfPredicate("name", [emphasised or ""]), alt.value(3.5), alt.value(2)
-        ),
     )
-    return _spec(alt.layer(line, base.mark_point(filled=True, size=55, opacity=1)))
+    dots = others.mark_point(filled=True, size=45, opacity=1)
+    diamonds = base.transform_filter(is_emphasised).mark_point(
+        shape="diamond", size=260, strokeWidth=2.5, opacity=1
+    )
+    return _spec(alt.layer(line, dots, diamonds))
 
 
 def series(
@@ -254,7 +262,8 @@ def _thinned(values: Floats, shares: Floats) -> list[tuple[float, float]]:
     points = [(0.0, 0.0)]
     if len(values) > CDF_POINTS:
         steps = np.floor(shares * CDF_POINTS)
-        keep = np.append(np.diff(steps) > 0, True)
+        keep = np.diff(steps, prepend=-1) > 0
+        keep[-1] = True
         values, shares = values[keep], shares[keep]
     points += [(float(x), float(y)) for x, y in zip(values, shares, strict=True)]
     return points

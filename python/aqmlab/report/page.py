@@ -134,7 +134,7 @@ def _tiles(reproduction: Reproduction) -> str:
             cell for cell in table.cells if cell.row in reproduction.published.main_rows(table.id)
         ]
         good = sum(cell.verdict in (AGREES, CLOSE) for cell in own)
-        label = f"cells agree or are close: {table.name.partition(':')[0]}"
+        label = f"cells agree or are close: {table.name.partition(':')[0]}, as printed"
         tiles.append((f"{good} of {len(own)}", label))
     theirs = [c for t in reproduction.tables if t.reference != "published" for c in t.cells]
     if theirs:

@@ -200,7 +200,8 @@ def _hred(measured: Measurements) -> Figure | None:
         "HRED: the printed parameters and the printed table",
         "Neither reading of the printed parameters gives the printed delays; two other settings "
         "do, and nothing says which of them was run.",
-        "95th percentile of the queuing delay of all packets. As printed, ns-2's `wait_` may be on "
+        "Diamonds: the printed table. Lines: 95th percentile of the queuing delay of all packets "
+        "as measured. As printed, ns-2's `wait_` may be on "
         "(its default) or off; fitted: one parameter changed, `wait_` off.",
         charts.lines(
             points,
@@ -236,8 +237,8 @@ def _beside_ns2(measured: Measurements) -> Figure | None:
         f"Two programs, one queue: between the 5th and 99th percentile the pooled delays are at "
         f"most {off * 1e3:.1f} ms apart.",
         "Lines: aqmlab. Circles: ns-2.35 with the CoDel patch of 2012, measured by us on the same "
-        "scenario, with other random offsets. Cumulative distributions over the packets of "
-        "100 replications.",
+        "scenario, with other random offsets, which alone move up to 6 ms. Cumulative "
+        "distributions over the packets of 100 replications.",
         charts.cdf(curves, shades, "queuing delay (ms)", marks=marks),
     )
 

@@ -43,7 +43,7 @@ def picture(replication: int = 3) -> Figure:
         "load-transient",
         "Eight web downloads meet in one slow link: how long is the queue?",
         "Two groups of four TCP flows in slow start, 2 Mbit/s, 100 packets of buffer; the same "
-        "arrivals with each queue discipline. Simulated by aqmlab.",
+        "flows with each queue discipline. Simulated by aqmlab.",
         "",
         charts.series(curves, COLOURS, "time (s)", "queue (ms to empty it)"),
     )
