@@ -12,6 +12,11 @@ mod scoreboard;
 pub mod segment;
 pub mod sender;
 
+#[cfg(test)]
+mod exchange_tests;
+#[cfg(test)]
+mod path_tests;
+
 pub use params::TcpParams;
 pub use receiver::Receiver;
 pub use segment::{Ack, DataSegment, SackBlocks};

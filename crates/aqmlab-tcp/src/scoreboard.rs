@@ -47,6 +47,8 @@ pub(crate) struct Acked {
     /// (Karn's rule, RFC 6298, section 3) and has not been SACKed before: its
     /// arrival would be long ago, and the time until now the recovery's.
     pub sent_at: Option<Time>,
+    /// Whether any of them was sent twice.
+    pub ambiguous: bool,
 }
 
 /// The scoreboard.
@@ -99,6 +101,10 @@ impl Scoreboard {
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
+    /// The end of the first unacknowledged segment.
+    pub fn head_end(&self) -> u64 {
+        self.records.front().map_or(self.una, Record::end)
+    }
     /// Whether the first unacknowledged segment is lost.
     pub fn head_is_lost(&self) -> bool {
         self.records.front().is_some_and(|record| record.lost && !record.sacked)
@@ -123,10 +129,11 @@ impl Scoreboard {
     /// Takes a cumulative acknowledgement of everything before `ack`.
     #[inline]
     pub fn acknowledge(&mut self, ack: u64) -> Acked {
-        let mut acked = Acked { bytes: ack - self.una, sent_at: None };
+        let mut acked = Acked { bytes: ack - self.una, ..Acked::default() };
         while let Some(front) = self.records.front_mut() {
             if front.end() <= ack {
                 self.pipe -= front.in_network();
+                acked.ambiguous |= front.ambiguous;
                 let timed = !front.ambiguous && !front.sacked;
                 acked.sent_at = timed.then_some(front.sent_at);
                 self.records.pop_front();
@@ -293,5 +300,20 @@ impl Scoreboard {
             self.high_rxt = record.end();
         }
         (record.seq, record.len)
+    }
+
+    /// Counts anew what is kept as records change.
+    #[cfg(test)]
+    pub fn check(&self) {
+        let mut seq = self.una;
+        for record in &self.records {
+            assert_eq!(record.seq, seq);
+            assert!(record.len > 0);
+            // Below the edge all that is not SACKed is lost, above it none is.
+            assert!(record.sacked || record.lost == (record.seq < self.lost_edge), "{self:?}");
+            seq = record.end();
+        }
+        assert_eq!(seq, self.nxt);
+        assert_eq!(self.pipe, self.records.iter().map(Record::in_network).sum::<u64>());
     }
 }

@@ -10,10 +10,20 @@
 //! 2. There is no FIN: a transfer ends when its last byte is acknowledged.
 //! 3. Round-trip times are taken from the newest segment that each
 //!    acknowledgement covers, if it was sent once (RFC 6298, section 3) and
-//!    not SACKed before.
+//!    not SACKed before. Except with Sack1, none that is covered may have been
+//!    sent twice: the others may have waited for its repair unreported.
 //! 4. With SACK, segments before a recovery are sent while `pipe`, and not
 //!    FlightSize, is below the window: that is limited transmit as RFC 6675,
 //!    section 5, step 3 has it.
+//! 5. After a timeout all SACK information is forgotten (RFC 2018, section 8,
+//!    which RFC 6675, section 5.1, leaves in force); what is reported anew is
+//!    left out when the rest is sent again.
+//! 6. NewReno follows RFC 6582, section 3.2, without the heuristics of its
+//!    section 4, and restarts the timer at every partial acknowledgement
+//!    (RFC 6298, rule 5.3), not at the first alone.
+//! 7. Windows do not fall back after idle time (RFC 5681, section 4.1): data
+//!    are there from the start, so a sender is never idle. `pacing_rate` is
+//!    not heeded yet.
 
 use aqmlab_core::{Span, Time};
 
@@ -79,14 +89,18 @@ pub struct Sender {
     window_end: u64,
     deadline: Time,
     dup_acks: u64,
-    /// NewReno's additions to the window for segments that have left.
-    inflation: u64,
+    /// NewReno's additions to the window for segments that have left, and
+    /// what partial acknowledgements took off again.
+    inflation: i64,
+    /// NewReno: no recovery begins before more than this is acknowledged.
+    recover: Option<u64>,
     /// Sack1's own estimate of what is in the network during a recovery.
     sack1_pipe: u64,
     /// The first segment is to be sent again whatever the window.
     retransmit_head: bool,
-    /// RescueRxt: the rescue retransmission of this recovery was made.
-    rescued: bool,
+    /// RescueRxt: more has to be acknowledged before the last segment may be
+    /// sent again for rescue.
+    rescue_rxt: u64,
     /// Sent by limited transmit: not counted in FlightSize at a loss.
     limited: u64,
     /// The window was full when last asked.
@@ -117,9 +131,10 @@ impl Sender {
             deadline: Time::MAX,
             dup_acks: 0,
             inflation: 0,
+            recover: None,
             sack1_pipe: 0,
             retransmit_head: false,
-            rescued: false,
+            rescue_rxt: 0,
             limited: 0,
             window_limited: false,
             timed_out: None,
@@ -155,7 +170,7 @@ impl Sender {
     }
     /// The congestion window in bytes, with NewReno's inflation.
     pub fn cwnd(&self) -> u64 {
-        self.control.window() + self.inflation
+        self.control.window().saturating_add_signed(self.inflation).max(self.mss)
     }
     /// The slow start threshold in bytes.
     pub fn ssthresh(&self) -> u64 {
@@ -223,7 +238,8 @@ impl Sender {
         let acked = self.board.acknowledge(ack.ack);
         let sacked = self.take_sack(ack);
         self.stats.bytes_acked = ack.ack;
-        let rtt = acked.sent_at.map(|sent_at| now - sent_at);
+        let repaired = acked.ambiguous && self.params.recovery != Recovery::Sack1;
+        let rtt = acked.sent_at.filter(|_| !repaired).map(|sent_at| now - sent_at);
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt);
         }
@@ -234,7 +250,8 @@ impl Sender {
             Phase::Loss { point } if ack.ack >= point => self.phase = Phase::Open,
             _ => {}
         }
-        self.dup_acks = 0;
+        // RFC 6675, section 2: one that moves on may be a duplicate as well.
+        self.dup_acks = u64::from(sacked > 0 && self.params.recovery == Recovery::Sack);
         self.limited = 0;
         self.timed_out = None;
         self.control.on_ack(&AckSample {
@@ -283,9 +300,9 @@ impl Sender {
         self.board.head_lost();
         self.board.begin_recovery();
         self.retransmit_head = true;
-        self.inflation = self.inflation.saturating_sub(acked);
+        self.inflation -= acked as i64;
         if acked >= self.mss {
-            self.inflation += self.mss;
+            self.inflation += self.mss as i64;
         }
     }
 
@@ -312,10 +329,15 @@ impl Sender {
         match self.phase {
             // RFC 6675, section 5, steps 1 and 2; RFC 5681, section 3.2.
             Phase::Open if self.dup_acks >= DUP_THRESH || self.head_is_lost() => {
-                self.begin_recovery(now);
+                // RFC 6582, section 3.2, step 2.
+                let newreno = self.params.recovery == Recovery::NewReno;
+                let una = self.board.una();
+                if !newreno || self.recover.is_none_or(|recover| una > recover) {
+                    self.begin_recovery(now);
+                }
             }
             Phase::Recovery { .. } if self.params.recovery == Recovery::NewReno => {
-                self.inflation += self.mss;
+                self.inflation += self.mss as i64;
             }
             _ => {}
         }
@@ -324,6 +346,7 @@ impl Sender {
     /// RFC 6675, section 5, step 4; RFC 6582, section 3.2, step 2.
     fn begin_recovery(&mut self, now: Time) {
         self.phase = Phase::Recovery { point: self.board.nxt() };
+        self.recover = Some(self.board.nxt());
         self.stats.fast_retransmits += 1;
         let flight_size = match self.params.recovery {
             Recovery::Sack1 => self.control.window(), // as ns-2 has it
@@ -334,9 +357,9 @@ impl Sender {
         self.board.begin_recovery();
         self.board.head_lost();
         self.retransmit_head = true;
-        self.rescued = false;
+        self.rescue_rxt = self.board.head_end(); // step 4.3
         if self.params.recovery == Recovery::NewReno {
-            self.inflation = DUP_THRESH * self.mss;
+            self.inflation = (DUP_THRESH * self.mss) as i64;
         }
     }
 
@@ -364,6 +387,7 @@ impl Sender {
         self.control.on_congestion(&CongestionEvent { now, kind, flight_size });
         // RFC 6675, section 5.1; RFC 6582, section 3.2, step 4.
         self.phase = Phase::Loss { point: self.board.nxt() };
+        self.recover = Some(self.board.nxt());
         self.board.timeout();
         self.retransmit_head = true;
         self.inflation = 0;
@@ -438,7 +462,7 @@ impl Sender {
     /// The window, with what the phase adds to it.
     #[inline]
     fn allowance(&self) -> u64 {
-        let mut window = self.control.window() + self.inflation;
+        let mut window = self.cwnd();
         // RFC 3042: the first two duplicate acknowledgements send a segment
         // each. With SACK `pipe` makes room for them.
         let counted = self.params.recovery != Recovery::Sack;
@@ -458,7 +482,7 @@ impl Sender {
             self.sack1_pipe = self.sack1_pipe.saturating_sub(self.mss); // it replaces the lost one
             return self.board.next_hole(true).map(|index| self.retransmit(index, now, true));
         }
-        if self.in_network() + self.mss > self.control.window() + self.inflation {
+        if self.in_network() + self.mss > self.cwnd() {
             self.window_limited = true;
             return None;
         }
@@ -485,11 +509,26 @@ impl Sender {
         if let Some(index) = self.board.next_hole(false) {
             return Some(self.retransmit(index, now, true));
         }
-        if self.rescued {
+        let Phase::Recovery { point } = self.phase else { return None };
+        if self.board.una() <= self.rescue_rxt {
             return None;
         }
-        self.rescued = true;
+        self.rescue_rxt = point;
         self.board.last_hole().map(|index| self.retransmit(index, now, false))
+    }
+
+    /// Checks what always holds.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        self.board.check();
+        assert_eq!(self.board.is_empty(), self.board.flight_size() == 0);
+        let quiet = self.state == State::Established && self.board.is_empty();
+        assert_eq!(quiet || self.state == State::Closed, self.deadline == Time::MAX);
+    }
+    /// The byte up to which the receiver takes data.
+    #[cfg(test)]
+    pub(crate) fn window_end(&self) -> u64 {
+        self.window_end
     }
 
     fn retransmit(&mut self, index: usize, now: Time, advance: bool) -> DataSegment {

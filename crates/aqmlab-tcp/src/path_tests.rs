@@ -1,0 +1,161 @@
+//! Whole transfers over a path that loses, duplicates and reorders segments
+//! and acknowledgements, with the invariants that hold at every step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aqmlab_core::{Bytes, Limit, Span, Time};
+use proptest::prelude::*;
+
+use crate::params::Recovery;
+use crate::{Ack, DataSegment, Receiver, Sender, TcpParams};
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Arrives,
+    Lost,
+    Late(u64),
+    Twice(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Packet {
+    Data(DataSegment),
+    Ack(Ack),
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        6 => Just(Fate::Arrives),
+        2 => Just(Fate::Lost),
+        1 => (1u64..120).prop_map(Fate::Late),
+        1 => (1u64..120).prop_map(Fate::Twice),
+    ]
+}
+
+fn any_params() -> impl Strategy<Value = TcpParams> {
+    let recovery = prop::sample::select(vec![Recovery::Sack, Recovery::Sack1, Recovery::NewReno]);
+    let windows = (1u64..12, prop::option::of(2u64..20));
+    (recovery, windows, any::<bool>(), 1u64..4, any::<bool>()).prop_map(
+        |(recovery, (initial, receive), limited_transmit, delayed_ack, short_rto)| TcpParams {
+            mss: Bytes::new(1000),
+            recovery,
+            initial_window: Limit::Packets(initial),
+            receive_window: receive.map_or(Limit::Unlimited, Limit::Packets),
+            limited_transmit,
+            delayed_ack,
+            min_rto: Span::from_millis(if short_rto { 60 } else { 1000 }),
+            ..TcpParams::default()
+        },
+    )
+}
+
+/// A path of 20 ms each way; packets meet their fates in the order in which
+/// they are sent, and arrive once the list is at its end.
+struct Path {
+    fates: std::vec::IntoIter<Fate>,
+    flying: BTreeMap<(Time, u64), Packet>,
+    sent: u64,
+}
+
+impl Path {
+    fn send(&mut self, now: Time, packet: Packet) {
+        let mut put = |late: u64| {
+            self.sent += 1;
+            self.flying.insert((now + Span::from_millis(20 + late), self.sent), packet);
+        };
+        match self.fates.next().unwrap_or(Fate::Arrives) {
+            Fate::Arrives => put(0),
+            Fate::Lost => {}
+            Fate::Late(late) => put(late),
+            Fate::Twice(late) => {
+                put(0);
+                put(late);
+            }
+        }
+    }
+}
+
+/// Transfers `bytes` and checks every step; gives the sender at the end.
+fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
+    let mut path = Path { fates: fates.into_iter(), flying: BTreeMap::new(), sent: 0 };
+    let mut sender = Sender::new(params, Some(bytes));
+    let mut receiver = Receiver::new(params);
+    let mut arrived = BTreeSet::new();
+    let (mut now, mut highest) = (Time::ZERO, 0);
+    sender.open(now);
+    for _ in 0..20_000 {
+        while let Some(segment) = sender.poll(now) {
+            assert!(segment.syn || segment.len > 0);
+            assert!(
+                segment.syn || segment.retransmission == (segment.seq < highest),
+                "{segment:?}"
+            );
+            highest = highest.max(segment.end());
+            assert!(highest <= bytes && segment.end() <= sender.window_end());
+            path.send(now, Packet::Data(segment));
+        }
+        sender.check();
+        assert!(sender.cwnd() >= 1000);
+        while let Some(ack) = receiver.poll(now) {
+            for &(start, end) in ack.sack.as_slice() {
+                assert!(ack.ack < start && start < end);
+                assert!((start..end).all(|byte| arrived.contains(&(byte / 1000))));
+            }
+            path.send(now, Packet::Ack(ack));
+        }
+        if sender.is_finished() {
+            assert_eq!(receiver.received(), bytes);
+            assert_eq!(sender.next_timeout(), None);
+            assert_eq!(sender.bytes_in_flight(), 0);
+            return sender;
+        }
+        let arrival = path.flying.keys().next().map(|key| key.0);
+        let next = [arrival, sender.next_timeout(), receiver.next_timeout()];
+        let next = next.into_iter().flatten().min().expect("something is always pending");
+        assert!(next >= now, "deadlines lie ahead");
+        now = next;
+        if arrival == Some(now) {
+            match path.flying.pop_first().expect("there is an arrival").1 {
+                Packet::Ack(ack) => sender.on_ack(now, &ack),
+                Packet::Data(segment) => {
+                    receiver.on_segment(now, &segment);
+                    if segment.len > 0 {
+                        arrived.insert(segment.seq / 1000);
+                    }
+                    let in_order = (0..).take_while(|number| arrived.contains(number)).count();
+                    assert_eq!(receiver.received(), (in_order as u64 * 1000).min(bytes));
+                }
+            }
+        }
+        if sender.next_timeout().is_some_and(|deadline| deadline <= now) {
+            sender.on_timeout(now);
+        }
+        if receiver.next_timeout().is_some_and(|deadline| deadline <= now) {
+            receiver.on_timeout(now);
+        }
+    }
+    panic!("the transfer does not end: {sender:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_byte_arrives_once_in_order_whatever_the_path_does(
+        params in any_params(),
+        bytes in 1u64..60_000,
+        fates in prop::collection::vec(fate(), 0..250),
+    ) {
+        transfer(&params, bytes, fates);
+    }
+
+    /// On a path that does nothing wrong, nothing is sent twice.
+    #[test]
+    fn nothing_is_sent_again_without_a_reason(params in any_params(), bytes in 1u64..200_000) {
+        let params = TcpParams { min_rto: Span::from_secs(1), ..params };
+        let stats = transfer(&params, bytes, Vec::new()).stats();
+        prop_assert_eq!((stats.retransmissions, stats.timeouts), (0, 0));
+        prop_assert_eq!(stats.segments_sent, bytes.div_ceil(1000));
+    }
+}
