@@ -132,6 +132,7 @@ class Published:
             return None
         rows = given["values"]
         notes = {row["row"]: f"beside the paper's {row['paper']}" for row in rows if "paper" in row}
+        notes |= {row["row"]: row["note"] for row in rows if "note" in row}
         return Table(
             given["id"], given["name"], given["unit"], tuple(cells), method=method, notes=notes
         )

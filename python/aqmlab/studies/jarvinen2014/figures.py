@@ -201,8 +201,8 @@ def _hred(measured: Measurements) -> Figure | None:
         "Neither reading of the printed parameters gives the printed delays; two other settings "
         "do, and nothing says which of them was run.",
         "Diamonds: the printed table. Lines: 95th percentile of the queuing delay of all packets "
-        "as measured. As printed, ns-2's `wait_` may be on "
-        "(its default) or off; fitted: one parameter changed, `wait_` off.",
+        "as measured. As printed, ns-2's `wait_` may be on (its default) or off; fitted: one "
+        "parameter changed, `wait_` off (the two lines lie on each other).",
         charts.lines(
             points,
             COLOURS,
