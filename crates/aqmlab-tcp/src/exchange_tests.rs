@@ -346,9 +346,10 @@ fn a_lost_tail_waits_for_the_timer() {
     assert_eq!(sender.next_timeout(), None);
 }
 
-/// RFC 2018, section 8: a receiver may have forgotten what it reported.
+/// RFC 2018, section 8: a receiver may have forgotten what it reported. Then
+/// it does not acknowledge it when the gap before it is filled.
 #[test]
-fn a_timeout_forgets_what_was_reported() {
+fn what_a_receiver_has_reneged_on_is_sent_again() {
     play(
         &params(Recovery::Sack, 6),
         None,
@@ -358,7 +359,8 @@ fn a_timeout_forgets_what_was_reported() {
          1200 timer      -> 0r      | cwnd 1 rto 2000
          1300 ack 1      -> 1r 2r   | cwnd 2",
     );
-    // What is reported again is left out (RFC 6675, section 5.1).
+    // What was reported and not reneged on is left out (RFC 6675, section
+    // 5.1), whether or not it is reported again.
     play(
         &params(Recovery::Sack, 6),
         None,

@@ -152,6 +152,11 @@ impl Scoreboard {
         self.high_rxt = self.high_rxt.max(ack);
         self.lost_edge = self.lost_edge.max(ack);
         self.high_sacked = self.high_sacked.max(ack);
+        // What is SACKed right after the acknowledged data would have been
+        // acknowledged with them, were it still there.
+        if self.records.front().is_some_and(|head| head.sacked) {
+            self.forget_sacked();
+        }
         acked
     }
 
@@ -247,18 +252,33 @@ impl Scoreboard {
     }
 
     /// The retransmission timer ran out: nothing is thought to be in the
-    /// network, and SACK information is forgotten, for the receiver may have
-    /// reneged (RFC 2018, section 8).
-    pub fn timeout(&mut self) {
+    /// network. What was SACKed is kept with `keep_sacked`, since reneging is
+    /// noticed (RFC 6675, section 5.1, lets such an implementation keep it;
+    /// RFC 2018, section 8, would have it forgotten).
+    pub fn timeout(&mut self, keep_sacked: bool) {
+        if !keep_sacked {
+            self.forget_sacked();
+        }
         for record in &mut self.records {
-            record.sacked = false;
-            record.lost = true;
+            record.lost = !record.sacked;
             record.retransmitted = false;
         }
         self.pipe = 0;
+        self.lost_edge = self.nxt;
+        self.high_rxt = self.una;
+    }
+
+    /// The receiver has reneged (RFC 2018, section 8): what it reported and
+    /// has not acknowledged is to be sent again.
+    fn forget_sacked(&mut self) {
+        for record in self.records.iter_mut().filter(|record| record.sacked) {
+            record.sacked = false;
+            record.lost = true;
+            record.retransmitted = false;
+            self.lost_edge = self.lost_edge.max(record.end());
+        }
         self.seen = SackBlocks::default();
         self.high_sacked = self.una;
-        self.lost_edge = self.nxt;
         self.high_rxt = self.una;
     }
 

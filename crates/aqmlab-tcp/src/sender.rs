@@ -388,7 +388,7 @@ impl Sender {
         // RFC 6675, section 5.1; RFC 6582, section 3.2, step 4.
         self.phase = Phase::Loss { point: self.board.nxt() };
         self.recover = Some(self.board.nxt());
-        self.board.timeout();
+        self.board.timeout(self.params.recovery == Recovery::Sack);
         self.retransmit_head = true;
         self.inflation = 0;
         self.dup_acks = 0;
