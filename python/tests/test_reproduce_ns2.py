@@ -18,6 +18,7 @@ from aqmlab.reproduce import Measurements, Reproduction, reproduce
 from aqmlab.reproduce.published import Published
 from aqmlab.statistics import Histograms
 from aqmlab.studies.jarvinen2014 import ns2
+from aqmlab.studies.jarvinen2014.study import PIE_EXPERIMENTS
 from aqmlab.study import Study
 
 REST = "11 ms"
@@ -69,28 +70,22 @@ def test_droptail_is_within_3_percent(result: Reproduction, kind: str, flows: st
     check(result, kind, "DropTail", flows, 0.03)
 
 
-def test_pie_is_within_10_percent_of_the_paper_but_for_what_experiments_explain(
+def test_pie_is_within_10_percent_of_the_paper_or_an_experiment_shows_why(
     result: Reproduction,
 ) -> None:
-    far = {
-        (cell.row, cell.column)
-        for cell in result.table("table-2").cells
-        if cell.row.startswith("PIE") and abs(cell.difference or 0) > 0.10
-    }
-    assert far <= {("PIEupdate", "1+1"), ("PIEthresh", "6+6")}
-    cause = next(each for each in result.causes if each.title.startswith("PIE"))
-    assert "Experiments show" in cause.text
-
-
-def test_averaging_the_rate_is_why_pie_with_many_flows_is_slower_than_published() -> None:
-    study = Study(
-        Published.load("jarvinen2014").folder / "study.toml",
-        set={"queue.rate_weight": 1},
-        only={"queue": ["PIEthresh"], "rest": [REST], "flows": ["6+6"]},
-    )
-    measured = Measurements(study.run(), "down")
-    found = measured.delay_quantile(0.95, queue="PIEthresh", flows="6+6", rest=REST)
-    assert found == pytest.approx(0.270, rel=0.05)
+    """A cell that misses is met by another choice of what the papers leave open."""
+    printed = result.table("table-2")
+    varied = result.table("table-2-more")
+    for queue, experiments in PIE_EXPERIMENTS.items():
+        for flows in (*LOADS, "6+6"):
+            cell = printed.cell(queue, flows)
+            assert cell and cell.published
+            others = [varied.cell(f"{queue}, {name}", flows) for name in experiments]
+            found = [cell.measured, *(other.measured for other in others if other)]
+            assert len(found) == 1 + len(experiments)
+            assert min(abs(value / cell.published - 1) for value in found) <= 0.10, (queue, flows)
+    (cause,) = [each for each in result.causes if each.title.startswith("PIE")]
+    assert "Every printed cell is within 10 %" in cause.text
 
 
 def test_the_engine_itself_warns_of_the_inert_pie(result: Reproduction) -> None:
@@ -133,18 +128,33 @@ def pooled(measured: Measurements, queue: str, flows: str) -> Histograms:
     return Histograms.from_columns(replication, values, counts, 100)
 
 
-@pytest.mark.parametrize("flows", LOADS)
-@pytest.mark.parametrize("queue", ["CoDel", "SFQ CoDel"])
-def test_whole_distributions_are_within_a_packet_of_ns2s(queue: str, flows: str) -> None:
+def largest_gap(queue: str, reference: str, flows: str) -> float:
+    """The largest difference to ns-2 of the percentiles 5 to 99, with ns-2's offsets."""
     histograms = pooled(with_offsets_of_ns2(queue, flows), queue, flows)
-    theirs = ns2.reference(queue, flows)
+    theirs = ns2.reference(reference, flows)
     assert theirs
     percentiles = range(5, 100)
     ours = np.array(histograms.quantiles([number / 100 for number in percentiles]))
-    off = np.abs(ours - [theirs.percentile(number) for number in percentiles])
-    # One step is 6 ms, and ours are upper edges of buckets of 0.1 %.
-    assert np.mean(off <= PACKET + 0.0005) >= 0.95
-    assert off.max() <= 0.0105
+    return float(np.abs(ours - [theirs.percentile(number) for number in percentiles]).max())
+
+
+# One step is 6 ms, and ours are upper edges of buckets of 0.1 %.
+WITHIN_A_PACKET = PACKET + 0.0002
+
+
+@pytest.mark.parametrize("flows", LOADS)
+def test_codels_whole_distribution_is_within_a_packet_of_ns2s(flows: str) -> None:
+    assert largest_gap("CoDel", "CoDel", flows) <= WITHIN_A_PACKET
+
+
+@pytest.mark.parametrize("flows", LOADS)
+def test_sfq_codels_is_too_in_one_of_the_orders_of_simultaneous_events(flows: str) -> None:
+    gaps = [
+        largest_gap(queue, "SFQ CoDel", flows)
+        for queue in ("SFQ CoDel", "SFQ CoDel, departures first")
+    ]
+    assert min(gaps) <= WITHIN_A_PACKET
+    assert max(gaps) <= 2 * WITHIN_A_PACKET
 
 
 @pytest.mark.parametrize("flows", LOADS)

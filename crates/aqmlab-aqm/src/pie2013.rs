@@ -21,7 +21,8 @@
 //!    texts leave open is stated here and, where it matters, a parameter.
 //! 2. The packet whose departure begins a cycle counts as the first that left,
 //!    so a cycle of n packets lasts n - 1 transmissions; the rate is what was
-//!    transmitted in that time, n - 1 packets, and so has no bias.
+//!    transmitted in that time, n - 1 packets, and so has no bias, unless
+//!    `count_first` is on.
 //! 3. The drop probability is computed during the burst allowance as well,
 //!    unless `p_during_burst` is off.
 //! 4. The unit of `dq_threshold` is also that of the queue length and of the
@@ -61,6 +62,8 @@ params! {
         dq_threshold: Limit = Limit::Packets(10), source "Järvinen and Kojo 2014, table I";
         /// Weight of a new sample in the average departure rate.
         rate_weight: f64 = 0.125, in 1e-6 => 1.0, source "Linux's PIE, 1/8; the papers leave it open";
+        /// Whether the packet that begins a measurement counts: the rate is then n/(n - 1) too high.
+        count_first: bool = false, source "left open by the papers";
         /// Whether the drop probability is computed while the burst allowance lasts, or kept zero.
         p_during_burst: bool = true, source "left open by the papers";
         /// How much the queue holds.
@@ -89,7 +92,7 @@ impl Discipline for Pie2013Params {
             fifo: Fifo::default(),
             limit: self.limit.resolve(env.rate, env.base_rtt),
             next_update: Time::ZERO + self.update,
-            meter: Meter::new(self.dq_threshold, self.rate_weight),
+            meter: Meter::new(self.dq_threshold, self.rate_weight, self.count_first),
             burst_allowance: self.max_burst,
             probability: 0.0,
             old_delay: 0.0,
@@ -105,6 +108,8 @@ struct Meter {
     threshold: u64,
     in_bytes: bool,
     weight: f64,
+    /// Whether the packet that begins a cycle counts as transmitted in it.
+    count_first: bool,
     /// When the running cycle began, and what has left since.
     cycle: Option<(Time, u64)>,
     /// The average, per second.
@@ -112,13 +117,13 @@ struct Meter {
 }
 
 impl Meter {
-    fn new(threshold: Limit, weight: f64) -> Self {
+    fn new(threshold: Limit, weight: f64, count_first: bool) -> Self {
         let (threshold, in_bytes) = match threshold {
             Limit::Bytes(bytes) => (bytes.get(), true),
             Limit::Packets(packets) => (packets, false),
             Limit::Bdp(_) | Limit::Unlimited => unreachable!("refused by `check`"),
         };
-        Meter { threshold, in_bytes, weight, cycle: None, rate: None }
+        Meter { threshold, in_bytes, weight, count_first, cycle: None, rate: None }
     }
 
     fn length(&self, backlog: Backlog) -> u64 {
@@ -133,8 +138,9 @@ impl Meter {
         }
         let (start, left) = self.cycle.as_mut()?;
         // The packet that leaves now is counted but not transmitted yet.
-        let transmitted = *left;
+        let before = *left;
         *left += if self.in_bytes { u64::from(size) } else { 1 };
+        let transmitted = if self.count_first { *left } else { before };
         if *left < self.threshold || now == *start {
             return None;
         }
@@ -259,7 +265,7 @@ mod tests {
     use crate::testing::{TestPacket, env};
 
     fn meter(threshold: Limit) -> Meter {
-        Meter::new(threshold, 0.125)
+        Meter::new(threshold, 0.125, false)
     }
 
     #[test]
