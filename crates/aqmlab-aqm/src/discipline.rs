@@ -11,8 +11,9 @@ use aqmlab_core::{Bytes, Packet, Params, Rate, Result, Span, Stream, Time};
 /// - `dequeue` is called once at the end of every transmission, *also when
 ///   the queue is empty* (RED takes the start of an idle period from that,
 ///   CoDel leaves its dropping state), and once after an `enqueue` on an idle
-///   link;
-/// - at one moment the order is: end of transmission, wake-up, arrival.
+///   link.
+///
+/// In which order simultaneous events come is the caller's to decide.
 pub trait QueueDiscipline<P: Packet>: Send {
     /// Takes a packet in, or hands it (or another) to [`Context::drop`].
     /// The packet's arrival time is set already.

@@ -56,7 +56,7 @@ params! {
         target: Span = Span::from_millis(15), in Span::from_nanos(128) => Span::from_secs(100),
             source "RFC 8033, section 4.2";
         /// Time between two updates of the drop probability, T_UPDATE.
-        update: Span = Span::from_millis(15), in Span::from_micros(1) => Span::from_secs(100),
+        tupdate: Span = Span::from_millis(15), in Span::from_micros(1) => Span::from_secs(100),
             source "RFC 8033, section 4.2";
         /// How long a burst may last before anything is dropped early.
         max_burst: Span = Span::from_millis(150), in Span::ZERO => Span::from_secs(100),
@@ -101,7 +101,7 @@ impl Discipline for PieParams {
         Box::new(Pie {
             fifo: Fifo::default(),
             limit: self.limit.resolve(env.rate, env.base_rtt),
-            next_update: Time::ZERO + self.update,
+            next_update: Time::ZERO + self.tupdate,
             probability: 0.0,
             accumulated: 0.0,
             burst_allowance: self.max_burst,
@@ -129,7 +129,7 @@ pub(crate) fn no_rate_sample(threshold: Limit, update: Option<Span>, rate: Rate)
         ),
     };
     let remedy = match update {
-        Some(_) => "raise `update` or lower `dq_threshold`",
+        Some(_) => "raise `tupdate` or lower `dq_threshold`",
         None => "lower `dq_threshold`, or take the delay from timestamps",
     };
     Note {
@@ -275,7 +275,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
 
     /// Sections 4.2 to 4.4: the update of the probability.
     fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
-        self.next_update += self.params.update;
+        self.next_update += self.params.tupdate;
         if self.params.delay == DelaySource::Rate {
             self.delay = self.meter.delay(self.fifo.backlog().bytes);
         }
@@ -294,7 +294,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
         let calm = self.delay < target / 2.0 && self.old_delay < target / 2.0;
         self.burst_allowance = match calm && self.probability == 0.0 {
             true => self.params.max_burst,
-            false => self.burst_allowance.saturating_sub(self.params.update),
+            false => self.burst_allowance.saturating_sub(self.params.tupdate),
         };
         self.old_delay = self.delay;
     }

@@ -48,7 +48,7 @@ params! {
         target: Span = Span::from_millis(20), in Span::from_nanos(1) => Span::from_secs(100),
             source "Järvinen and Kojo 2014, table I";
         /// Time between two updates of the drop probability, tUpdate.
-        update: Span = Span::from_millis(30), in Span::from_micros(1) => Span::from_secs(100),
+        tupdate: Span = Span::from_millis(30), in Span::from_micros(1) => Span::from_secs(100),
             source "Järvinen and Kojo 2014, table I";
         /// How long a burst may last before anything is dropped early.
         max_burst: Span = Span::from_millis(100), in Span::ZERO => Span::from_secs(100),
@@ -91,7 +91,7 @@ impl Discipline for Pie2013Params {
         Box::new(Pie2013 {
             fifo: Fifo::default(),
             limit: self.limit.resolve(env.rate, env.base_rtt),
-            next_update: Time::ZERO + self.update,
+            next_update: Time::ZERO + self.tupdate,
             meter: Meter::new(self.dq_threshold, self.rate_weight, self.count_first),
             burst_allowance: self.max_burst,
             probability: 0.0,
@@ -213,7 +213,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
     }
 
     fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
-        self.next_update += self.params.update;
+        self.next_update += self.params.tupdate;
         // Section V: the timer ends a cycle that is still running.
         self.meter.cycle = None;
         let target = self.params.target.as_secs_f64();
@@ -252,7 +252,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
         if self.meter.rate.is_some() || self.longest <= self.params.target {
             return Vec::new();
         }
-        vec![no_rate_sample(self.params.dq_threshold, Some(self.params.update), self.link_rate)]
+        vec![no_rate_sample(self.params.dq_threshold, Some(self.params.tupdate), self.link_rate)]
     }
 }
 
@@ -318,14 +318,14 @@ mod tests {
         assert_eq!(queue.counts().dropped_total(), 0);
         assert_eq!(note_ids(&queue), ["pie-no-rate-sample"]);
         let text = &queue.notes()[0].text;
-        for part in ["10p", "30ms", "2mbit", "`update`", "`dq_threshold`"] {
+        for part in ["10p", "30ms", "2mbit", "`tupdate`", "`dq_threshold`"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
 
     #[test]
     fn a_longer_update_or_a_smaller_threshold_makes_it_work() {
-        for setting in [("update", "60ms"), ("dq_threshold", "5p"), ("dq_threshold", "7500b")] {
+        for setting in [("tupdate", "60ms"), ("dq_threshold", "5p"), ("dq_threshold", "7500b")] {
             let queue = overload(&[setting], 20);
             assert!(queue.counts().dropped[DropReason::Pie as usize] > 50, "{setting:?}");
             assert_eq!(note_ids(&queue), [""; 0], "{setting:?}");

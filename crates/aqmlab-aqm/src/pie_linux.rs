@@ -74,7 +74,7 @@ impl<P: Packet> PieLinux<P> {
             alpha: weight(params.alpha),
             beta: weight(params.beta),
             mtu: params.mean_packet.unwrap_or(env.mtu).get(),
-            next_update: Time::ZERO + params.update,
+            next_update: Time::ZERO + params.tupdate,
             probability: 0,
             accumulated: 0,
             burst_allowance: ticks(params.max_burst),
@@ -245,7 +245,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
     }
 
     fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
-        self.next_update += self.params.update;
+        self.next_update += self.params.tupdate;
         self.update();
     }
 

@@ -150,7 +150,7 @@ fn pie(case: &Case, arithmetic: &str) -> Settings {
         .set("alpha", weight("alpha"))
         .set("beta", weight("beta"))
         .take(case, "target", "target_us", "us")
-        .take(case, "update", "tupdate_us", "us")
+        .take(case, "tupdate", "tupdate_us", "us")
         .take(case, "limit", "limit", "p")
         .switch(case, "ecn", "ecn")
         .switch(case, "by_size", "bytemode")

@@ -121,8 +121,9 @@ def _pie(measured: Measurements) -> Iterator[Cause]:
         sentences.append(f"{queue}: printed {printed}; ours {ours[queue]}; {varied}.")
     sentences.append(
         "With the probability held at zero while bursts are allowed the delays are far longer "
-        "than printed, so it must have been computed. Whether the packet that begins a "
-        "measurement counts makes the rate, and so the delay, n/(n - 1) too high or not."
+        "than printed, so it must have been computed. If the packet that begins a "
+        "measurement of n counts, the rate is n/(n - 1) too high, the estimated delay as much too "
+        "low, and the queue longer."
     )
     far = list(far_from_every_pie(measured))
     sentences.append(
