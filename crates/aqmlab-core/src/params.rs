@@ -408,7 +408,8 @@ macro_rules! params {
                         stringify!($field) => {
                             let read = $crate::params::read_value::<$Type>(value);
                             $( let read = read.and_then(|read| {
-                                $crate::params::check_range(&read, &$low, &$high)?;
+                                $crate::params::check_range(&read, &$low, &$high)
+                                    .map_err(|error| error.given(value))?;
                                 Ok(read)
                             }); )?
                             self.$field = read.map_err(|error| error.at(key))?;
@@ -529,7 +530,7 @@ mod tests {
             ("time", Value::Integer(5), "units: ns, us, ms, s"),
             ("time", "5".into(), "units: ns, us, ms, s"),
             ("time", "-5ms".into(), "a time with its unit"),
-            ("time", "11s".into(), "expected time from 1ns to 10s"),
+            ("time", "0.2min".into(), "`0.2min`: expected time from 1ns to 10s"),
             ("time", "99999999999999999999s".into(), "a time with its unit"),
             ("limit", "0p".into(), "a limit in packets"),
             ("limit", "1.5p".into(), "a limit in packets"),
