@@ -43,7 +43,7 @@ __all__ = [
 def reproduce(
     name: str,
     *,
-    only: Sequence[str] = (),
+    only: str | Sequence[str] = (),
     replications: int | None = None,
     seed: int | None = None,
     out: str | Path | None = None,
@@ -52,14 +52,15 @@ def reproduce(
 ) -> Reproduction:
     """Runs the packaged study `name` and compares it with its paper.
 
-    `only` names a subset of the study (of jarvinen2014: `["paper"]`, the paper's own
-    queues with the short path, or `["short"]`), or labels of axes to keep
+    `only` names a subset of the study (of jarvinen2014: `"paper"`, the paper's own
+    queues with the short path, or `"short"`), or labels of axes to keep
     (`["queue=CoDel", "rest=11 ms"]`). The results are kept in the folder
     `out`, from which an interrupted study goes on; `progress` is called with
     (finished runs, all runs).
 
     Raises `InputError` for an unknown study or subset, and whatever `Study.run` raises.
     """
+    only = (only,) if isinstance(only, str) else only
     published = Published.load(name)
     study = Study(
         published.folder / "study.toml",
