@@ -1,11 +1,12 @@
 //! Flow queueing: one queue for each flow, a scheduler between them, and a
-//! discipline inside each. The disciplines built of it are in [`fq_codel`]
-//! and [`sfq_codel`].
+//! discipline inside each. The disciplines built of it are in [`fq_codel`],
+//! [`fq_pie`] and [`sfq_codel`].
 //!
 //! [`fq_codel`]: crate::fq_codel
+//! [`fq_pie`]: crate::fq_pie
 //! [`sfq_codel`]: crate::sfq_codel
 
-use aqmlab_core::{Limit, Packet};
+use aqmlab_core::{Limit, Packet, Span, Time};
 
 use crate::codel::Source;
 use crate::discipline::{Backlog, Context, DropReason, QueueDiscipline};
@@ -17,15 +18,38 @@ pub(crate) trait Inner<P>: Send {
     type Settings: Send;
     /// The state of a flow that has not been seen yet.
     fn new(settings: &Self::Settings) -> Self;
+    /// Lets an arriving packet in, marked or not, or drops it; `backlog` are
+    /// the flow's bytes before it.
+    #[inline]
+    fn enqueue(
+        &mut self,
+        _settings: &Self::Settings,
+        packet: P,
+        _backlog: u64,
+        _cx: &mut Context<'_, P>,
+    ) -> Option<P> {
+        Some(packet)
+    }
     /// The next packet of this flow; `None` if there is none left to give.
     fn dequeue(
         &mut self,
         settings: &Self::Settings,
-        source: &mut impl Source<P>,
+        source: &mut FlowSource<'_, P>,
         cx: &mut Context<'_, P>,
     ) -> Option<P>;
-    /// So many packets of the flow were dropped because the buffer was full.
-    fn overflowed(&mut self, packets: u64);
+    /// So many packets of the flow were dropped from the full buffer.
+    fn overflowed(&mut self, _packets: u64) {}
+    /// An arriving packet of the flow did not fit into the buffer.
+    fn refused(&mut self) {}
+    /// After which times [`tick`](Self::tick) wants to be called.
+    fn period(_settings: &Self::Settings) -> Option<Span> {
+        None
+    }
+    /// A period is over and the flow has so many bytes. Says whether it needs
+    /// the next call also if no packet comes until then.
+    fn tick(&mut self, _settings: &Self::Settings, _backlog: u64) -> bool {
+        false
+    }
 }
 
 /// Which flow is served next.
@@ -56,6 +80,8 @@ pub(crate) enum Overflow {
 struct Bucket<P, I> {
     fifo: Fifo<P>,
     inner: I,
+    /// Whether it is on the list of those that the timer visits.
+    is_awake: bool,
 }
 
 /// The generic discipline.
@@ -68,6 +94,15 @@ pub(crate) struct Fq<P, I: Inner<P>, S> {
     total: Backlog,
     /// The largest packet seen, for inner disciplines that learn it.
     largest: u64,
+    timer: Option<Timer>,
+}
+
+/// The timer of the inner disciplines.
+struct Timer {
+    period: Span,
+    next: Time,
+    /// The buckets whose state may change at the next tick.
+    awake: Vec<u32>,
 }
 
 impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
@@ -79,7 +114,12 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
         overflow: Overflow,
         largest: u64,
     ) -> Self {
-        let bucket = || Bucket { fifo: Fifo::default(), inner: I::new(&settings) };
+        let bucket = || Bucket { fifo: Fifo::default(), inner: I::new(&settings), is_awake: false };
+        let timer = I::period(&settings).map(|period| Timer {
+            period,
+            next: Time::ZERO + period,
+            awake: Vec::new(),
+        });
         Fq {
             buckets: (0..buckets).map(|_| bucket()).collect(),
             scheduler,
@@ -88,6 +128,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
             overflow,
             total: Backlog::default(),
             largest,
+            timer,
         }
     }
 
@@ -132,10 +173,18 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
 }
 
 /// One flow's queue as a source: CoDel compares with the backlog of all.
-struct FlowSource<'a, P> {
+pub(crate) struct FlowSource<'a, P> {
     fifo: &'a mut Fifo<P>,
     total: &'a mut Backlog,
     largest: &'a mut u64,
+}
+
+impl<P: Packet> FlowSource<'_, P> {
+    /// The bytes of this flow alone.
+    #[inline]
+    pub fn flow_bytes(&self) -> u64 {
+        self.fifo.backlog().bytes
+    }
 }
 
 impl<P: Packet> Source<P> for FlowSource<'_, P> {
@@ -164,17 +213,29 @@ where
 {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
         let size = u64::from(packet.size());
+        let index = packet.flow_hash() % self.buckets.len() as u32;
+        let bucket = &mut self.buckets[index as usize];
         let tail_drops = matches!(self.overflow, Overflow::Tail);
         if tail_drops && !self.limit.admits(self.total.packets, self.total.bytes, size) {
+            bucket.inner.refused();
             cx.drop(packet, DropReason::Overlimit);
             return;
         }
-        let bucket = packet.flow_hash() % self.buckets.len() as u32;
-        self.buckets[bucket as usize].fifo.push(packet);
+        let backlog = bucket.fifo.backlog().bytes;
+        let Some(packet) = bucket.inner.enqueue(&self.settings, packet, backlog, cx) else {
+            return;
+        };
+        bucket.fifo.push(packet);
+        if let Some(timer) = &mut self.timer
+            && !bucket.is_awake
+        {
+            bucket.is_awake = true;
+            timer.awake.push(index);
+        }
         self.total.packets += 1;
         self.total.bytes += size;
-        if !self.scheduler.is_active(bucket) {
-            self.scheduler.activate(bucket);
+        if !self.scheduler.is_active(index) {
+            self.scheduler.activate(index);
         }
         if let Overflow::FromFattest { batch, .. } = self.overflow
             && self.is_over_limit()
@@ -201,6 +262,21 @@ where
                 None => self.scheduler.gave_none(picked),
             }
         }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.timer.as_ref().map(|timer| timer.next)
+    }
+
+    fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
+        let Some(timer) = &mut self.timer else { return };
+        timer.next += timer.period;
+        timer.awake.retain(|index| {
+            let bucket = &mut self.buckets[*index as usize];
+            let backlog = bucket.fifo.backlog().bytes;
+            bucket.is_awake = bucket.inner.tick(&self.settings, backlog) || backlog > 0;
+            bucket.is_awake
+        });
     }
 
     fn backlog(&self) -> Backlog {

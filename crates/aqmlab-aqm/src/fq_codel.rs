@@ -20,9 +20,9 @@ use std::collections::VecDeque;
 
 use aqmlab_core::{Bytes, Limit, Packet, Span, params};
 
-use crate::codel::{CodelParams, CodelState, Recall, Settings, Source};
+use crate::codel::{CodelParams, CodelState, Recall, Settings};
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
-use crate::fq::{Fq, Inner, Overflow, Scheduler};
+use crate::fq::{FlowSource, Fq, Inner, Overflow, Scheduler};
 
 params! {
     /// Parameters of FQ-CoDel.
@@ -89,7 +89,7 @@ impl<P: Packet> Inner<P> for CodelState {
     fn dequeue(
         &mut self,
         settings: &Settings,
-        source: &mut impl Source<P>,
+        source: &mut FlowSource<'_, P>,
         cx: &mut Context<'_, P>,
     ) -> Option<P> {
         CodelState::dequeue(self, settings, source, cx)
@@ -100,7 +100,7 @@ impl<P: Packet> Inner<P> for CodelState {
 }
 
 /// Deficit round robin with new and old flows (RFC 8290, section 4.2).
-struct Drr {
+pub(crate) struct Drr {
     quantum: i64,
     deficits: Vec<i64>,
     active: Vec<bool>,
@@ -109,7 +109,7 @@ struct Drr {
 }
 
 impl Drr {
-    fn new(buckets: u64, quantum: Bytes) -> Self {
+    pub fn new(buckets: u64, quantum: Bytes) -> Self {
         Drr {
             quantum: quantum.get() as i64,
             deficits: vec![0; buckets as usize],

@@ -10,6 +10,7 @@ pub mod droptail;
 pub mod fifo;
 mod fq;
 pub mod fq_codel;
+pub mod fq_pie;
 pub mod pie;
 pub mod pie2013;
 mod pie_linux;

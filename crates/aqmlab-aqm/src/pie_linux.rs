@@ -1,4 +1,5 @@
-//! PIE in Linux's integers: `arithmetic = linux` of the discipline `pie`.
+//! PIE in Linux's integers: `arithmetic = linux` of the discipline `pie`, and
+//! what runs in each flow of `fq_pie`.
 //!
 //! # Sources
 //! Linux's qdisc as recorded in the conformance vectors and their rules.
@@ -37,17 +38,59 @@ fn clock(time: Time) -> u64 {
     time.as_nanos() >> 6
 }
 
-/// The state machine.
-pub(crate) struct PieLinux<P> {
-    fifo: Fifo<P>,
-    limit: Limit,
-    params: PieParams,
+/// What does not change during a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub update_period: Span,
     target: u64,
     /// Per tick, before tuning.
     alpha: u64,
     beta: u64,
     mtu: u64,
-    next_update: Time,
+    max_burst: u64,
+    by_size: bool,
+    ecn: bool,
+    /// The probability up to which packets are marked.
+    max_ecn: u64,
+    /// The highest probability.
+    most: u64,
+    /// Bytes to measure the departure rate with; `None` for timestamps.
+    dq_threshold: Option<u64>,
+}
+
+impl Settings {
+    pub fn new(params: &PieParams, env: &LinkEnv) -> Self {
+        // Weights come in sixteenths there.
+        let weight = |value: f64| (((value * 16.0).round() as u64) * (ONE / TICKS_PER_SEC)) >> 4;
+        let takes_rate = params.delay == DelaySource::Rate;
+        Settings {
+            update_period: params.tupdate,
+            target: ticks(params.target),
+            alpha: weight(params.alpha),
+            beta: weight(params.beta),
+            mtu: params.mean_packet.unwrap_or(env.mtu).get(),
+            max_burst: ticks(params.max_burst),
+            by_size: params.by_size,
+            ecn: params.ecn,
+            max_ecn: ONE / 10,
+            most: match params.arithmetic {
+                Arithmetic::LinuxClamped => ONE,
+                _ => u64::MAX,
+            },
+            dq_threshold: takes_rate.then_some(params.dq_threshold.get()),
+        }
+    }
+
+    /// Packets are marked up to this probability, in percent.
+    pub fn marking_up_to(mut self, percent: u64) -> Self {
+        self.max_ecn = ONE / 100 * percent;
+        self
+    }
+}
+
+/// The state of one queue: of all packets, or of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PieState {
     probability: u64,
     accumulated: u64,
     burst_allowance: u64,
@@ -59,51 +102,66 @@ pub(crate) struct PieLinux<P> {
     measured: Option<u64>,
     rate: u64,
     ever_measured: bool,
-    longest: Span,
-    link_rate: Rate,
 }
 
-impl<P: Packet> PieLinux<P> {
-    pub fn new(params: &PieParams, env: &LinkEnv) -> Self {
-        // Weights come in sixteenths there.
-        let weight = |value: f64| (((value * 16.0).round() as u64) * (ONE / TICKS_PER_SEC)) >> 4;
-        PieLinux {
-            fifo: Fifo::default(),
-            limit: params.limit.resolve(env.rate, env.base_rtt),
-            target: ticks(params.target),
-            alpha: weight(params.alpha),
-            beta: weight(params.beta),
-            mtu: params.mean_packet.unwrap_or(env.mtu).get(),
-            next_update: Time::ZERO + params.tupdate,
+impl PieState {
+    pub fn new(settings: &Settings) -> Self {
+        PieState {
             probability: 0,
             accumulated: 0,
-            burst_allowance: ticks(params.max_burst),
+            burst_allowance: settings.max_burst,
             delay: 0,
             old_delay: 0,
             stamp: None,
             measured: None,
             rate: 0,
             ever_measured: false,
-            longest: Span::ZERO,
-            link_rate: env.rate,
-            params: params.clone(),
         }
     }
 
-    fn takes_rate(&self) -> bool {
-        self.params.delay == DelaySource::Rate
+    /// Lets an arriving packet in, marked or not, or drops it; `backlog` are
+    /// the bytes before it.
+    #[inline]
+    pub fn admit<P: Packet>(
+        &mut self,
+        settings: &Settings,
+        mut packet: P,
+        backlog: u64,
+        cx: &mut Context<'_, P>,
+    ) -> Option<P> {
+        if self.is_chosen(settings, packet.size(), backlog, cx) {
+            let may_mark = settings.ecn && self.probability <= settings.max_ecn;
+            if !(may_mark && packet.ecn().is_capable()) {
+                self.accumulated = 0;
+                cx.drop(packet, DropReason::Pie);
+                return None;
+            }
+            cx.mark(&mut packet, DropReason::Pie);
+        }
+        Some(packet)
     }
 
-    fn is_chosen(&mut self, packet: &P, cx: &mut Context<'_, P>) -> bool {
+    /// There was no room for an arriving packet.
+    pub fn refused(&mut self) {
+        self.accumulated = 0;
+    }
+
+    fn is_chosen<P>(
+        &mut self,
+        settings: &Settings,
+        size: u32,
+        backlog: u64,
+        cx: &mut Context<'_, P>,
+    ) -> bool {
         if self.burst_allowance > 0
-            || (self.delay < self.target / 2 && self.probability < ONE / 5)
-            || self.fifo.backlog().bytes < 2 * self.mtu
+            || (self.delay < settings.target / 2 && self.probability < ONE / 5)
+            || backlog < 2 * settings.mtu
         {
             return false;
         }
-        let size = u64::from(packet.size());
-        let p = match self.params.by_size && size <= self.mtu {
-            true => size * (self.probability / self.mtu),
+        let size = u64::from(size);
+        let p = match settings.by_size && size <= settings.mtu {
+            true => size * (self.probability / settings.mtu),
             false => self.probability,
         };
         self.accumulated = if p == 0 { 0 } else { self.accumulated + p };
@@ -122,16 +180,33 @@ impl<P: Packet> PieLinux<P> {
         chosen
     }
 
-    /// A packet has left: the time that reduces the burst allowance.
-    fn departure(&mut self, now: u64, packet: &P) -> u64 {
-        let backlog = self.fifo.backlog().bytes;
-        if !self.takes_rate() {
+    /// A packet has left and `backlog` bytes stay.
+    #[inline]
+    pub fn departed<P: Packet>(
+        &mut self,
+        settings: &Settings,
+        packet: &P,
+        backlog: u64,
+        now: Time,
+    ) {
+        let passed = self.time_passed(settings, packet, backlog, clock(now));
+        self.burst_allowance = self.burst_allowance.saturating_sub(passed);
+    }
+
+    /// The time that reduces the burst allowance.
+    fn time_passed<P: Packet>(
+        &mut self,
+        settings: &Settings,
+        packet: &P,
+        backlog: u64,
+        now: u64,
+    ) -> u64 {
+        let Some(threshold) = settings.dq_threshold else {
             self.delay = if backlog == 0 { 0 } else { now - clock(packet.arrival()) };
             let since = self.stamp.map_or(0, |stamp| now - stamp);
             self.stamp = Some(now);
             return since;
-        }
-        let threshold = self.params.dq_threshold.get();
+        };
         if backlog >= threshold && self.measured.is_none() {
             self.stamp = Some(now);
             self.measured = Some(0);
@@ -165,9 +240,10 @@ impl<P: Packet> PieLinux<P> {
         1 + 2 * powers.iter().filter(|power| self.probability < ONE / **power).count() as u32
     }
 
-    fn update(&mut self) {
-        let backlog = self.fifo.backlog().bytes;
-        let (delay, old_delay) = if self.takes_rate() {
+    /// The timer ran out: moves the probability.
+    pub fn update(&mut self, settings: &Settings, backlog: u64) {
+        let takes_rate = settings.dq_threshold.is_some();
+        let (delay, old_delay) = if takes_rate {
             ((backlog << RATE_SHIFT).checked_div(self.rate).unwrap_or(0), self.delay)
         } else {
             (self.delay, self.old_delay)
@@ -175,21 +251,18 @@ impl<P: Packet> PieLinux<P> {
         let mut may_decay = delay != 0 || backlog == 0;
         let shift = self.tuning();
         let difference = |a: u64, b: u64| i128::from(a) - i128::from(b);
-        let (alpha, beta) = (i128::from(self.alpha >> shift), i128::from(self.beta >> shift));
+        let (alpha, beta) =
+            (i128::from(settings.alpha >> shift), i128::from(settings.beta >> shift));
         let mut change =
-            alpha * difference(delay, self.target) + beta * difference(delay, old_delay);
+            alpha * difference(delay, settings.target) + beta * difference(delay, old_delay);
         if change > i128::from(ONE / 50) && self.probability >= ONE / 10 {
             change = i128::from(ONE / 100 * 2);
         }
         if delay > LONG_DELAY {
             change += i128::from(ONE / 50);
         }
-        let most = match self.params.arithmetic {
-            Arithmetic::LinuxClamped => ONE,
-            _ => u64::MAX,
-        };
         let probability = i128::from(self.probability) + change;
-        if probability > i128::from(most) {
+        if probability > i128::from(settings.most) {
             // Where the variable wraps, Linux goes back to 1.
             self.probability = ONE;
             may_decay = false;
@@ -201,42 +274,58 @@ impl<P: Packet> PieLinux<P> {
         }
         self.delay = delay;
         self.old_delay = delay;
-        let calm = delay < self.target / 2 && old_delay < self.target / 2;
-        if calm && self.probability == 0 && (!self.takes_rate() || self.rate > 0) {
-            self.burst_allowance = ticks(self.params.max_burst);
-            self.accumulated = 0;
-            self.stamp = None;
-            self.measured = None;
-            self.rate = 0;
+        let calm = delay < settings.target / 2 && old_delay < settings.target / 2;
+        if calm && self.probability == 0 && (!takes_rate || self.rate > 0) {
+            let ever_measured = self.ever_measured;
+            let (delay, old_delay) = (self.delay, self.old_delay);
+            *self = PieState { delay, old_delay, ever_measured, ..Self::new(settings) };
+        }
+    }
+}
+
+/// The state machine of one queue.
+pub(crate) struct PieLinux<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+    settings: Settings,
+    state: PieState,
+    next_update: Time,
+    longest: Span,
+    params: PieParams,
+    link_rate: Rate,
+}
+
+impl<P: Packet> PieLinux<P> {
+    pub fn new(params: &PieParams, env: &LinkEnv) -> Self {
+        let settings = Settings::new(params, env);
+        PieLinux {
+            fifo: Fifo::default(),
+            limit: params.limit.resolve(env.rate, env.base_rtt),
+            state: PieState::new(&settings),
+            settings,
+            next_update: Time::ZERO + params.tupdate,
+            longest: Span::ZERO,
+            params: params.clone(),
+            link_rate: env.rate,
         }
     }
 }
 
 impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
         let Backlog { packets, bytes } = self.fifo.backlog();
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            self.accumulated = 0;
+            self.state.refused();
             cx.drop(packet, DropReason::Overlimit);
-            return;
+        } else if let Some(packet) = self.state.admit(&self.settings, packet, bytes, cx) {
+            self.fifo.push(packet);
         }
-        if self.is_chosen(&packet, cx) {
-            let may_mark = self.params.ecn && self.probability <= ONE / 10;
-            if !(may_mark && packet.ecn().is_capable()) {
-                self.accumulated = 0;
-                cx.drop(packet, DropReason::Pie);
-                return;
-            }
-            cx.mark(&mut packet, DropReason::Pie);
-        }
-        self.fifo.push(packet);
     }
 
     fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
         let packet = self.fifo.pop()?;
         self.longest = self.longest.max(cx.now - packet.arrival());
-        let passed = self.departure(clock(cx.now), &packet);
-        self.burst_allowance = self.burst_allowance.saturating_sub(passed);
+        self.state.departed(&self.settings, &packet, self.fifo.backlog().bytes, cx.now);
         Some(packet)
     }
 
@@ -245,8 +334,8 @@ impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
     }
 
     fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
-        self.next_update += self.params.tupdate;
-        self.update();
+        self.next_update += self.settings.update_period;
+        self.state.update(&self.settings, self.fifo.backlog().bytes);
     }
 
     fn backlog(&self) -> Backlog {
@@ -255,13 +344,14 @@ impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
 
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         let seconds = |ticks: u64| ticks as f64 / TICKS_PER_SEC as f64;
-        see("drop_probability", self.probability as f64 / ONE as f64);
-        see("delay_estimate", seconds(self.delay));
-        see("burst_allowance", seconds(self.burst_allowance));
+        see("drop_probability", self.state.probability as f64 / ONE as f64);
+        see("delay_estimate", seconds(self.state.delay));
+        see("burst_allowance", seconds(self.state.burst_allowance));
     }
 
     fn notes(&self) -> Vec<Note> {
-        if !self.takes_rate() || self.ever_measured || self.longest <= self.params.target {
+        let takes_rate = self.settings.dq_threshold.is_some();
+        if !takes_rate || self.state.ever_measured || self.longest <= self.params.target {
             return Vec::new();
         }
         vec![no_rate_sample(Limit::Bytes(self.params.dq_threshold), None, self.link_rate)]

@@ -91,6 +91,7 @@ disciplines! {
     Pie(crate::pie::PieParams),
     Pie2013(crate::pie2013::Pie2013Params),
     FqCodel(crate::fq_codel::FqCodelParams),
+    FqPie(crate::fq_pie::FqPieParams),
     SfqCodel(crate::sfq_codel::SfqCodelParams),
 }
 

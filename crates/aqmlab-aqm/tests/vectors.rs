@@ -164,3 +164,27 @@ fn pie_linux() {
 fn pie_linux_clamped() {
     replay_all("pie_linux_clamped", |case| pie(case, "linux-clamped"));
 }
+
+fn fq_pie(case: &Case) -> Settings {
+    let weight = |name: &str| case.get(name).unwrap() / 16.0;
+    Settings::of("fq_pie")
+        .set("alpha", weight("alpha"))
+        .set("beta", weight("beta"))
+        .take(case, "target", "target_us", "us")
+        .take(case, "tupdate", "tupdate_us", "us")
+        .take(case, "limit", "limit", "p")
+        .take(case, "flows", "flows", "")
+        .take(case, "quantum", "quantum", "b")
+        .take(case, "ecn_prob", "ecn_prob", "")
+        .switch(case, "ecn", "ecn")
+        .switch(case, "by_size", "bytemode")
+}
+
+#[test]
+fn fq_pie_linux() {
+    replay_all("fq_pie_linux", fq_pie);
+}
+#[test]
+fn fq_pie_linux_clamped() {
+    replay_all("fq_pie_linux_clamped", |case| fq_pie(case).set("clamp", true));
+}

@@ -1,0 +1,130 @@
+//! FQ-PIE: deficit round robin between flows, PIE in each.
+//!
+//! # Model
+//! The scheduler of [`fq_codel`](crate::fq_codel); in place of CoDel each flow
+//! has a PIE of its own, which decides on arriving packets by the delay of the
+//! flow. One timer moves the drop probabilities of all flows.
+//!
+//! # Sources
+//! Linux's qdisc as recorded in the conformance vectors; RFC 8033 and RFC 8290
+//! for its parts; tc-fq_pie(8) for the parameters.
+//!
+//! # Differences
+//! From RFC 8033: those of Linux, see [`pie`](crate::pie). From Linux:
+//! 1. The first update is one period after the start, there after 500 ms.
+//! 2. The delay comes from timestamps; there is no `dq_rate_estimator`.
+//! 3. There is no memory limit: Linux counts how often it is exceeded, and
+//!    drops nothing for it.
+//! 4. Hashing as in [`fq_codel`](crate::fq_codel).
+
+use aqmlab_core::{Bytes, Limit, Packet, Span, params};
+
+use crate::codel::Source;
+use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
+use crate::fq::{FlowSource, Fq, Inner, Overflow};
+use crate::fq_codel::Drr;
+use crate::pie::{Arithmetic, PieParams};
+use crate::pie_linux::{PieState, Settings};
+
+params! {
+    /// Parameters of FQ-PIE.
+    pub struct FqPieParams {
+        /// The number of buckets that flows are hashed into.
+        flows: u64 = 1024, in 1 => 65_536, source "tc-fq_pie(8)";
+        /// Bytes that a flow may send before the next is served.
+        quantum: Bytes = Bytes::new(1514), in Bytes::new(1) => Bytes::new(1_000_000),
+            source "tc-fq_pie(8); RFC 8290, section 5.2.3";
+        /// How much all queues hold together.
+        limit: Limit = Limit::Packets(10_240), source "tc-fq_pie(8)";
+        /// The delay to keep in each flow's queue.
+        target: Span = Span::from_millis(15), in Span::from_nanos(128) => Span::from_secs(100),
+            source "RFC 8033, section 4.2";
+        /// Time between two updates of the drop probabilities.
+        tupdate: Span = Span::from_millis(15), in Span::from_micros(1) => Span::from_secs(100),
+            source "RFC 8033, section 4.2";
+        /// How long a burst of a flow may last before anything is dropped early.
+        max_burst: Span = Span::from_millis(150), in Span::ZERO => Span::from_secs(100),
+            source "RFC 8033, section 4.4; fixed in Linux";
+        /// Weight of the deviation from the target, per second; rounded to 1/16.
+        alpha: f64 = 0.125, in 0.0 => 1e3, source "RFC 8033, appendix A";
+        /// Weight of the trend, per second; rounded to 1/16.
+        beta: f64 = 1.25, in 0.0 => 1e3, source "RFC 8033, appendix A";
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        ecn: bool = false, source "tc-fq_pie(8)";
+        /// The drop probability, in percent, above which they are dropped as well.
+        ecn_prob: u64 = 10, in 0 => 100, source "tc-fq_pie(8); RFC 8033, section 5.1";
+        /// Whether larger packets are dropped with a larger probability.
+        by_size: bool = false, source "tc-fq_pie(8), bytemode";
+        /// Whether the probability is limited to 1.
+        clamp: bool = false, source "not so in Linux; conformance vectors";
+    }
+}
+
+impl Discipline for FqPieParams {
+    const NAME: &'static str = "fq_pie";
+    const SUMMARY: &'static str = "a queue for each flow, new flows first, PIE in each";
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let pie = PieParams {
+            target: self.target,
+            tupdate: self.tupdate,
+            max_burst: self.max_burst,
+            alpha: self.alpha,
+            beta: self.beta,
+            ecn: self.ecn,
+            by_size: self.by_size,
+            arithmetic: if self.clamp { Arithmetic::LinuxClamped } else { Arithmetic::Linux },
+            ..PieParams::default()
+        };
+        Box::new(Fq::<P, PieState, Drr>::new(
+            self.flows,
+            Drr::new(self.flows, self.quantum),
+            Settings::new(&pie, env).marking_up_to(self.ecn_prob),
+            self.limit.resolve(env.rate, env.base_rtt),
+            Overflow::Tail,
+            0,
+        ))
+    }
+}
+
+impl<P: Packet> Inner<P> for PieState {
+    type Settings = Settings;
+
+    fn new(settings: &Settings) -> Self {
+        PieState::new(settings)
+    }
+    #[inline]
+    fn enqueue(
+        &mut self,
+        settings: &Settings,
+        packet: P,
+        backlog: u64,
+        cx: &mut Context<'_, P>,
+    ) -> Option<P> {
+        self.admit(settings, packet, backlog, cx)
+    }
+    #[inline]
+    fn dequeue(
+        &mut self,
+        settings: &Settings,
+        source: &mut FlowSource<'_, P>,
+        cx: &mut Context<'_, P>,
+    ) -> Option<P> {
+        let packet = source.pop()?;
+        self.departed(settings, &packet, source.flow_bytes(), cx.now);
+        Some(packet)
+    }
+    fn refused(&mut self) {
+        PieState::refused(self);
+    }
+    fn period(settings: &Settings) -> Option<Span> {
+        Some(settings.update_period)
+    }
+    fn tick(&mut self, settings: &Settings, backlog: u64) -> bool {
+        // What an update does to an empty queue depends on nothing else: a
+        // state that it left as it was will stay.
+        let before = *self;
+        self.update(settings, backlog);
+        *self != before
+    }
+}
