@@ -16,6 +16,7 @@ pub mod pie2013;
 mod pie_linux;
 pub mod queue;
 pub mod red;
+pub mod red_linux;
 pub mod registry;
 pub mod sfq_codel;
 #[cfg(test)]

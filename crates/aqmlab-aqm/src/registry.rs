@@ -87,6 +87,7 @@ macro_rules! disciplines {
 disciplines! {
     DropTail(crate::droptail::DropTailParams),
     Red(crate::red::RedParams),
+    RedLinux(crate::red_linux::RedLinuxParams),
     Codel(crate::codel::CodelParams),
     Pie(crate::pie::PieParams),
     Pie2013(crate::pie2013::Pie2013Params),

@@ -114,6 +114,29 @@ fn red_ns2_adaptive() {
     replay_all("red_ns2_adaptive", red);
 }
 
+fn red_linux_settings(case: &Case) -> Settings {
+    Settings::of("red_linux")
+        .take(case, "min_threshold", "min_bytes", "b")
+        .take(case, "max_threshold", "max_bytes", "b")
+        .take(case, "limit", "limit_bytes", "b")
+        .take(case, "wlog", "wlog", "")
+        .take(case, "max_p", "probability", "")
+        .take(case, "mean_packet", "avpkt", "b")
+        .take(case, "bandwidth", "bandwidth_bps", "bit")
+        .switch(case, "ecn", "ecn")
+        .switch(case, "harddrop", "harddrop")
+        .switch(case, "adaptive", "adaptive")
+}
+
+#[test]
+fn red_linux() {
+    replay_all("red_linux", red_linux_settings);
+}
+#[test]
+fn red_linux_adaptive() {
+    replay_all("red_linux_adaptive", red_linux_settings);
+}
+
 #[test]
 fn fq_codel_linux() {
     replay_all("fq_codel_linux", |case| {

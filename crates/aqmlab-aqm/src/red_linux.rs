@@ -1,0 +1,370 @@
+//! RED as Linux runs it: the average in integers, one comparison a packet.
+//!
+//! # Model
+//! A moving average of the bytes in the queue decides. Below the lower
+//! threshold packets pass, above the upper one all are dropped (or marked).
+//! Between them a number is drawn once for every drop: it says how far the
+//! count of packets times the average's height above the threshold may go
+//! before the next one. Drops are so spread evenly without a draw a packet.
+//!
+//! # Sources
+//! - Linux's qdisc as recorded in the conformance vectors and their rules.
+//! - Floyd and Jacobson, "Random Early Detection Gateways for Congestion
+//!   Avoidance" (1993): the correction for idle times (section 4), drops
+//!   spread evenly (section 7).
+//! - Floyd, Gummadi and Shenker, "Adaptive RED" (2001): `adaptive`.
+//! - tc-red(8): the parameters.
+//!
+//! # Differences
+//! From Linux:
+//! 1. The weight is given as its exponent; tc finds it from a burst length.
+//! 2. The idle table is made for the link's rate if no bandwidth is given;
+//!    tc then takes 10 Mbit/s.
+//! 3. A limit in packets counts packets. Thresholds are in bytes.
+//! 4. No `nodrop`: packets that are not ECN-capable are always dropped.
+//!
+//! From ns-2 (see [`red`](crate::red)):
+//! 5. After an idle time the arriving packet gives no sample of the queue.
+//! 6. There is no gentle slope above the upper threshold, and no wait after a
+//!    drop: the distance is uniform from 1 to 1/p packets.
+
+use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::fifo::Fifo;
+
+params! {
+    /// Parameters of Linux's RED.
+    pub struct RedLinuxParams {
+        /// The average queue above which packets are dropped at random, in bytes.
+        min_threshold: Limit = Limit::Bytes(Bytes::new(30_000)), source "tc-red(8), min; its example";
+        /// The average queue from which all packets are dropped, in bytes.
+        max_threshold: Limit = Limit::Bytes(Bytes::new(90_000)), source "tc-red(8), max; its example";
+        /// How much the queue holds.
+        limit: Limit = Limit::Bytes(Bytes::new(400_000)), source "tc-red(8), limit; its example";
+        /// The weight of each arrival in the average is 2 to the minus this.
+        wlog: u64 = 5, in 1 => 31, source "Linux, Wlog; what tc makes of its example's burst 55";
+        /// The drop probability just below the upper threshold.
+        max_p: f64 = 0.02, in 0.0 => 1.0, source "tc-red(8), probability";
+        /// The mean packet size, for idle times.
+        mean_packet: Bytes = Bytes::new(1000), in Bytes::new(1) => Bytes::new(1_000_000),
+            source "tc-red(8), avpkt";
+        /// The rate, for idle times; `none`: the link's.
+        bandwidth: Option<Rate> = None, source "tc-red(8), bandwidth";
+        /// Whether ECN-capable packets are marked instead of dropped.
+        ecn: bool = false, source "tc-red(8), ecn";
+        /// Whether ECN-capable packets are dropped all the same above the upper threshold.
+        harddrop: bool = false, source "tc-red(8), harddrop";
+        /// Whether max_p adapts itself.
+        adaptive: bool = false, source "tc-red(8), adaptive; Floyd, Gummadi and Shenker 2001";
+    }
+}
+
+impl Discipline for RedLinuxParams {
+    const NAME: &'static str = "red_linux";
+    const SUMMARY: &'static str = "random early detection in Linux's integers";
+
+    fn check(&self) -> Result<()> {
+        let (low, high) = (self.min_threshold, self.max_threshold);
+        let in_order = match (low, high) {
+            (Limit::Bytes(low), Limit::Bytes(high)) => low < high,
+            (Limit::Bdp(low), Limit::Bdp(high)) => low < high,
+            (Limit::Bytes(_), Limit::Bdp(_)) | (Limit::Bdp(_), Limit::Bytes(_)) => {
+                let allowed = format!("the same unit as max_threshold = {high}");
+                return Err(Error::not_allowed(low, allowed).at("min_threshold"));
+            }
+            (Limit::Bytes(_) | Limit::Bdp(_), _) => {
+                return Err(Error::not_allowed(high, "bytes").at("max_threshold"));
+            }
+            _ => return Err(Error::not_allowed(low, "bytes").at("min_threshold")),
+        };
+        if in_order {
+            Ok(())
+        } else {
+            let allowed = format!("less than max_threshold = {high}");
+            Err(Error::not_allowed(low, allowed).at("min_threshold"))
+        }
+    }
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(RedLinux {
+            fifo: Fifo::default(),
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            average: Average::new(self, env),
+            decision: Decision::new(self, env),
+            ecn: self.ecn,
+            harddrop: self.harddrop,
+            next_adaption: self.adaptive.then_some(Time::ZERO + ADAPT_INTERVAL),
+        })
+    }
+}
+
+const ADAPT_INTERVAL: Span = Span::from_millis(500);
+/// The largest entry of the idle table: the average is as good as gone.
+const LONGEST_SHIFT: u8 = 31;
+
+/// How the average decays on an idle link: by how many powers of two after
+/// so many cells of idle time.
+struct IdleTable {
+    shifts: [u8; 256],
+    /// A cell is this power of two in microseconds.
+    cell_log: u32,
+}
+
+impl IdleTable {
+    /// The decay if mean packets had found an empty queue all the time.
+    fn new(wlog: u32, mean_packet: Bytes, rate: Rate) -> Self {
+        let packet_us = mean_packet.get() as f64 / rate.as_bytes_per_sec() * 1e6;
+        let per_us = -libm::log(1.0 - 1.0 / (1u64 << wlog) as f64) / packet_us;
+        let most = f64::from(LONGEST_SHIFT);
+        let fits = |log: &u32| most / per_us / ((1u64 << log) as f64) < 512.0;
+        let cell_log = (0..u32::from(LONGEST_SHIFT)).find(fits).unwrap_or(LONGEST_SHIFT.into());
+        let mut shifts = [LONGEST_SHIFT; 256];
+        for (cell, shift) in shifts.iter_mut().enumerate().take(255) {
+            *shift = (((cell as u64) << cell_log) as f64 * per_us).min(most) as u8;
+        }
+        IdleTable { shifts, cell_log }
+    }
+}
+
+/// The moving average of the bytes in the queue.
+struct Average {
+    /// Scaled by 2^wlog.
+    scaled: u64,
+    wlog: u32,
+    table: IdleTable,
+    /// Since when the link is idle.
+    idle_since: Option<Time>,
+}
+
+impl Average {
+    fn new(params: &RedLinuxParams, env: &LinkEnv) -> Self {
+        let wlog = params.wlog as u32;
+        let rate = params.bandwidth.unwrap_or(env.rate);
+        Average {
+            scaled: 0,
+            wlog,
+            table: IdleTable::new(wlog, params.mean_packet, rate),
+            idle_since: Some(Time::ZERO),
+        }
+    }
+
+    /// The scaled average after the idle time since `since`.
+    fn decayed(&self, since: Time, now: Time) -> u64 {
+        let cell_log = self.table.cell_log;
+        let idle = ((now - since).as_nanos() / 1000).min(255 << cell_log);
+        match self.table.shifts[(idle >> cell_log) as usize] {
+            // Less than a halving: a line instead of the exponential.
+            0 => {
+                let less = (u128::from(self.scaled) * u128::from(idle)) >> cell_log;
+                self.scaled - u64::try_from(less).unwrap_or(u64::MAX).min(self.scaled / 2)
+            }
+            shift => self.scaled >> shift,
+        }
+    }
+
+    fn update(&mut self, now: Time, backlog_bytes: u64) {
+        self.scaled = match self.idle_since.take() {
+            Some(since) => self.decayed(since, now),
+            None => self.scaled - (self.scaled >> self.wlog) + backlog_bytes,
+        };
+    }
+
+    fn bytes(&self) -> f64 {
+        self.scaled as f64 / (1u64 << self.wlog) as f64
+    }
+}
+
+/// Probability 1 in units of max_p, which can itself not be reached.
+const ONE: u64 = 1 << 32;
+const PERCENT: u64 = ONE / 100;
+
+enum Fate {
+    Pass,
+    Early,
+    Forced,
+}
+
+/// The random decision.
+struct Decision {
+    wlog: u32,
+    min: u64,
+    max: u64,
+    max_p: u64,
+    /// What a draw is divided by.
+    divisor: u64,
+    /// How far count times height goes before the next drop.
+    reach: u64,
+    /// Packets since the last drop; `None` when the average was outside.
+    count: Option<u64>,
+}
+
+impl Decision {
+    fn new(params: &RedLinuxParams, env: &LinkEnv) -> Self {
+        let bytes = |limit: Limit| match limit.resolve(env.rate, env.base_rtt) {
+            Limit::Bytes(bytes) => bytes.get(),
+            Limit::Packets(_) | Limit::Bdp(_) | Limit::Unlimited => unreachable!("checked"),
+        };
+        let (min, max) = (bytes(params.min_threshold), bytes(params.max_threshold));
+        let mut decision = Decision {
+            wlog: params.wlog as u32,
+            min,
+            max,
+            max_p: 0,
+            divisor: 1,
+            reach: 0,
+            count: None,
+        };
+        decision.set_max_p(((params.max_p * ONE as f64) as u64).min(ONE - 1));
+        decision
+    }
+
+    fn set_max_p(&mut self, max_p: u64) {
+        self.max_p = max_p;
+        // Two thresholds in bandwidth-delay products can be the same byte.
+        self.divisor = (max_p / (self.max - self.min).max(1)).max(1);
+    }
+
+    fn draw<P: Packet>(&mut self, cx: &mut Context<'_, P>) {
+        self.reach = u64::from(cx.random.next_u32()) / self.divisor;
+    }
+
+    fn decide<P: Packet>(&mut self, scaled: u64, cx: &mut Context<'_, P>) -> Fate {
+        if scaled < self.min << self.wlog {
+            self.count = None;
+            return Fate::Pass;
+        }
+        if scaled >= self.max << self.wlog {
+            self.count = None;
+            return Fate::Forced;
+        }
+        let Some(count) = self.count else {
+            self.count = Some(0);
+            self.draw(cx);
+            return Fate::Pass;
+        };
+        let count = count + 1;
+        self.count = Some(count);
+        let height = (scaled - (self.min << self.wlog)) >> self.wlog;
+        if height.saturating_mul(count) < self.reach {
+            return Fate::Pass;
+        }
+        self.count = Some(0);
+        self.draw(cx);
+        Fate::Early
+    }
+
+    /// Adaptive RED: keeps the average between two and three fifths.
+    fn adapt(&mut self, scaled: u64) {
+        let (average, fifth) = (scaled >> self.wlog, (self.max - self.min) / 5);
+        if average > self.min + 3 * fifth && self.max_p <= 50 * PERCENT {
+            self.set_max_p(self.max_p + PERCENT.min(self.max_p / 4));
+        } else if average < self.min + 2 * fifth && self.max_p >= PERCENT {
+            self.set_max_p(self.max_p / 10 * 9);
+        }
+    }
+}
+
+/// The state machine.
+struct RedLinux<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+    average: Average,
+    decision: Decision,
+    ecn: bool,
+    harddrop: bool,
+    next_adaption: Option<Time>,
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for RedLinux<P> {
+    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        self.average.update(cx.now, bytes);
+        let signal = match self.decision.decide(self.average.scaled, cx) {
+            Fate::Pass => None,
+            Fate::Early => Some((DropReason::RedEarly, self.ecn)),
+            Fate::Forced => Some((DropReason::RedForced, self.ecn && !self.harddrop)),
+        };
+        if let Some((reason, may_mark)) = signal {
+            if !(may_mark && packet.ecn().is_capable()) {
+                cx.drop(packet, reason);
+                return;
+            }
+            cx.mark(&mut packet, reason);
+        }
+        if self.limit.admits(packets, bytes, u64::from(packet.size())) {
+            self.fifo.push(packet);
+        } else {
+            cx.drop(packet, DropReason::Overlimit);
+        }
+    }
+
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        let packet = self.fifo.pop();
+        if packet.is_none() {
+            self.average.idle_since.get_or_insert(cx.now);
+        }
+        packet
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.next_adaption
+    }
+
+    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+        if let Some(next) = &mut self.next_adaption {
+            *next += ADAPT_INTERVAL;
+        }
+        // The stored average waits for the next arrival.
+        let scaled = match self.average.idle_since {
+            Some(since) => self.average.decayed(since, cx.now),
+            None => self.average.scaled,
+        };
+        self.decision.adapt(scaled);
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        let Decision { min, max, .. } = self.decision;
+        let max_p = self.decision.max_p as f64 / ONE as f64;
+        let average = self.average.bytes();
+        let height = (average - min as f64) / (max as f64 - min as f64);
+        let probability = if average >= max as f64 { 1.0 } else { height.max(0.0) * max_p };
+        see("average_queue", average);
+        see("drop_probability", probability);
+        see("max_p", max_p);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_idle_table_is_the_recorded_one() {
+        let table = IdleTable::new(6, Bytes::new(1000), Rate::from_bps(10_000_000));
+        assert_eq!(table.cell_log, 12);
+        let entries = [(0, 0), (12, 0), (13, 1), (24, 1), (25, 2), (254, 20), (255, 31)];
+        for (cell, shift) in entries {
+            assert_eq!(table.shifts[cell], shift, "cell {cell}");
+        }
+        let table = IdleTable::new(9, Bytes::new(1000), Rate::from_bps(10_000_000));
+        assert!(table.cell_log > 12);
+    }
+
+    #[test]
+    fn thresholds_are_bytes_in_order() {
+        let good = RedLinuxParams::default();
+        assert!(good.check().is_ok());
+        for (low, high) in [("5p", "15p"), ("9000b", "9000b"), ("9000b", "20p"), ("9000b", "1bdp")]
+        {
+            let mut params = good.clone();
+            aqmlab_core::Params::set(&mut params, "min_threshold", &low.into()).unwrap();
+            aqmlab_core::Params::set(&mut params, "max_threshold", &high.into()).unwrap();
+            assert!(params.check().is_err(), "{low} {high}");
+        }
+    }
+}
