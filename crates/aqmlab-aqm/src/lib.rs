@@ -4,6 +4,8 @@
 //! ([`discipline`]); [`queue::Queue`] owns one, keeps the counts and checks
 //! that nothing is lost; [`registry`] is the list of all of them.
 
+pub mod cake;
+mod cobalt;
 pub mod codel;
 pub mod discipline;
 pub mod droptail;

@@ -93,6 +93,7 @@ disciplines! {
     Pie2013(crate::pie2013::Pie2013Params),
     FqCodel(crate::fq_codel::FqCodelParams),
     FqPie(crate::fq_pie::FqPieParams),
+    Cake(crate::cake::CakeParams),
     SfqCodel(crate::sfq_codel::SfqCodelParams),
 }
 

@@ -244,7 +244,7 @@ proptest! {
         for (name, settings) in variants() {
             let label = format!("{name} {:?}", &settings[1..]);
             let events = run(name, &settings, &arrivals);
-            let by_flow = name.contains("fq");
+            let by_flow = name.contains("fq") || name == "cake";
             check_order(&label, &arrivals, &events, by_flow);
             prop_assert_eq!(events, run(name, &settings, &arrivals), "{} differs", label);
         }

@@ -211,3 +211,19 @@ fn fq_pie_linux() {
 fn fq_pie_linux_clamped() {
     replay_all("fq_pie_linux_clamped", |case| fq_pie(case).set("clamp", true));
 }
+
+fn cake(case: &Case) -> Settings {
+    Settings::of("cake")
+        .take(case, "target", "target_us", "us")
+        .take(case, "interval", "rtt_us", "us")
+        .take(case, "limit", "memory_limit", "b")
+}
+
+#[test]
+fn cake_besteffort_linux() {
+    replay_all("cake_besteffort_linux", cake);
+}
+#[test]
+fn cake_besteffort_linux_initfix() {
+    replay_all("cake_besteffort_linux_initfix", |case| cake(case).set("hasty", false));
+}

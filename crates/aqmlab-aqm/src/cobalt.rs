@@ -1,0 +1,204 @@
+//! COBALT: CoDel and BLUE in one, as it runs in each flow of
+//! [`cake`](crate::cake).
+//!
+//! # Model
+//! CoDel's control law drops or marks while the delay of the packets that
+//! leave is above the target, and its count decays by the same law when it is
+//! not. BLUE adds a probability that rises when the buffer overflows and falls
+//! when the queue runs empty, against flows that do not answer.
+//!
+//! # Sources
+//! Linux's qdisc as recorded in the conformance vectors and their rules.
+
+use aqmlab_core::{Span, Stream, Time};
+
+use crate::discipline::DropReason;
+
+/// A time before any other, on the clock of [`clock`].
+const LONG_AGO: i64 = -1_000_000_000_000;
+/// BLUE's steps, in units of 2^-32.
+const UP: u32 = 1 << 24;
+const DOWN: u32 = 1 << 20;
+/// Counts below this have their inverse square root in a table.
+const IN_TABLE: usize = 16;
+
+fn clock(time: Time) -> i64 {
+    time.as_nanos() as i64
+}
+
+/// A Newton step from `inverse` towards 1/sqrt(count), in units of 2^-32.
+const fn newton_step(inverse: u32, count: u32) -> u32 {
+    let inverse = inverse as u64;
+    let square = (inverse * inverse) >> 32;
+    let value = (3u64 << 32).wrapping_sub((count as u64).wrapping_mul(square)) >> 2;
+    (value.wrapping_mul(inverse) >> 31) as u32
+}
+
+/// 1/sqrt(count) for small counts: four Newton steps each, from the last.
+const TABLE: [u32; IN_TABLE] = {
+    let mut table = [u32::MAX; IN_TABLE];
+    let mut count = 1;
+    while count < IN_TABLE {
+        let mut inverse = table[count - 1];
+        let mut step = 0;
+        while step < 4 {
+            inverse = newton_step(inverse, count as u32);
+            step += 1;
+        }
+        table[count] = inverse;
+        count += 1;
+    }
+    table
+};
+
+/// What does not change during a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Law {
+    pub target: Span,
+    pub interval: Span,
+    /// Whether the first wait of a flow is nothing instead of an interval.
+    pub hasty: bool,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Pass,
+    Mark,
+    Drop(DropReason),
+}
+
+/// The state of one queue, over any storage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CobaltState {
+    count: u32,
+    dropping: bool,
+    /// When the next drop is due, or until when the state is of use.
+    drop_next: i64,
+    /// 1/sqrt(count) in units of 2^-32.
+    inverse_sqrt: u32,
+    /// BLUE's probability in units of 2^-32, and when it changed last.
+    probability: u32,
+    blue_timer: i64,
+}
+
+impl CobaltState {
+    pub fn new(law: &Law) -> Self {
+        CobaltState {
+            count: 0,
+            dropping: false,
+            drop_next: LONG_AGO,
+            inverse_sqrt: if law.hasty { 0 } else { u32::MAX },
+            probability: 0,
+            blue_timer: LONG_AGO,
+        }
+    }
+
+    fn control_law(&self, law: &Law, time: i64) -> i64 {
+        time + ((law.interval.as_nanos() * u64::from(self.inverse_sqrt)) >> 32) as i64
+    }
+
+    /// The count has changed: the next drop is due so much later.
+    fn schedule_next(&mut self, law: &Law) {
+        self.inverse_sqrt = match TABLE.get(self.count as usize) {
+            Some(inverse) => *inverse,
+            None => newton_step(self.inverse_sqrt, self.count),
+        };
+        self.drop_next = self.control_law(law, self.drop_next);
+    }
+
+    /// A packet that arrived at `arrival` leaves now, unless it is dropped.
+    /// `may_mark`: whether it is ECN-capable.
+    pub fn judge(
+        &mut self,
+        law: &Law,
+        now: Time,
+        arrival: Time,
+        may_mark: bool,
+        random: &mut Stream,
+    ) -> Verdict {
+        let is_late = now - arrival > law.target;
+        let now = clock(now);
+        let mut due = self.count > 0 && now >= self.drop_next;
+        let mut is_past = now > self.drop_next;
+        let mut verdict = Verdict::Pass;
+        if is_late && !self.dropping {
+            self.drop_next = self.control_law(law, now);
+        }
+        self.dropping = is_late;
+        if is_late && self.count == 0 {
+            self.count = 1;
+        }
+        if due && self.dropping {
+            verdict = if may_mark { Verdict::Mark } else { Verdict::Drop(DropReason::Cobalt) };
+            self.count = self.count.saturating_add(1);
+            self.schedule_next(law);
+            is_past = now > self.drop_next;
+        } else {
+            while due {
+                self.count -= 1;
+                self.schedule_next(law);
+                is_past = now > self.drop_next;
+                due = self.count > 0 && now >= self.drop_next;
+            }
+        }
+        if self.probability > 0
+            && random.next_u32() < self.probability
+            && verdict != Verdict::Drop(DropReason::Cobalt)
+        {
+            verdict = Verdict::Drop(DropReason::Blue);
+        }
+        if self.count == 0 {
+            self.drop_next = now + law.interval.as_nanos() as i64;
+        } else if is_past && !matches!(verdict, Verdict::Drop(_)) {
+            self.drop_next = now;
+        }
+        verdict
+    }
+
+    /// The buffer overflowed and the queue lost a packet.
+    pub fn overflowed(&mut self, law: &Law, now: Time) {
+        let now = clock(now);
+        if self.may_turn_blue(law, now) {
+            self.probability = self.probability.saturating_add(UP);
+            self.blue_timer = now;
+        }
+        self.dropping = true;
+        self.drop_next = now;
+        self.count = self.count.max(1);
+    }
+
+    /// The queue was found empty.
+    pub fn ran_empty(&mut self, law: &Law, now: Time) {
+        let now = clock(now);
+        if self.probability > 0 && self.may_turn_blue(law, now) {
+            self.probability = self.probability.saturating_sub(DOWN);
+            self.blue_timer = now;
+        }
+        self.dropping = false;
+        if self.count > 0 && now >= self.drop_next {
+            self.count -= 1;
+            self.schedule_next(law);
+        }
+    }
+
+    /// BLUE's probability changes at most once in a target.
+    fn may_turn_blue(&self, law: &Law, now: i64) -> bool {
+        now - self.blue_timer > law.target.as_nanos() as i64
+    }
+
+    /// Whether there is nothing left to forget.
+    pub fn is_at_rest(&self, now: Time) -> bool {
+        self.probability == 0 && self.count == 0 && clock(now) >= self.drop_next
+    }
+
+    /// Whether CoDel's part drops.
+    pub fn is_dropping(&self) -> bool {
+        self.dropping
+    }
+
+    /// BLUE's probability.
+    pub fn probability(&self) -> f64 {
+        f64::from(self.probability) / (u64::from(u32::MAX) + 1) as f64
+    }
+}
