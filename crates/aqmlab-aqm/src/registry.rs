@@ -92,6 +92,7 @@ disciplines! {
     Pie(crate::pie::PieParams),
     Pie2013(crate::pie2013::Pie2013Params),
     FqCodel(crate::fq_codel::FqCodelParams),
+    Sfq(crate::sfq::SfqParams),
     SfqCodel(crate::sfq_codel::SfqCodelParams),
 }
 
