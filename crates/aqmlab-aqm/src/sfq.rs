@@ -60,11 +60,13 @@ impl Discipline for SfqParams {
     const SUMMARY: &'static str = "a queue for each flow, the longest loses what does not fit";
 
     fn check(&self) -> Result<()> {
-        if let Some(quantum) = self.quantum.filter(|quantum| quantum.get() == 0) {
-            return Err(Error::not_allowed(quantum, "1b or more, or none").at("quantum"));
+        let quanta = Bytes::new(1)..=Bytes::new(1_000_000);
+        if let Some(quantum) = self.quantum.filter(|quantum| !quanta.contains(quantum)) {
+            return Err(Error::not_allowed(quantum, "1b to 1000000b, or none").at("quantum"));
         }
-        if let Some(perturb) = self.perturb.filter(|period| *period < Span::from_millis(1)) {
-            return Err(Error::not_allowed(perturb, "1ms or more, or none").at("perturb"));
+        let periods = Span::from_millis(1)..=Span::from_secs(1_000_000);
+        if let Some(perturb) = self.perturb.filter(|period| !periods.contains(period)) {
+            return Err(Error::not_allowed(perturb, "1ms to 1000000s, or none").at("perturb"));
         }
         Ok(())
     }
@@ -459,9 +461,11 @@ mod tests {
 
     #[test]
     fn nothing_that_would_never_end_is_allowed() {
-        let quantum = Some(Bytes::new(0));
-        assert!(SfqParams { quantum, ..SfqParams::default() }.check().is_err());
-        let perturb = Some(Span::ZERO);
-        assert!(SfqParams { perturb, ..SfqParams::default() }.check().is_err());
+        for quantum in [0, u64::MAX].map(|bytes| Some(Bytes::new(bytes))) {
+            assert!(SfqParams { quantum, ..SfqParams::default() }.check().is_err());
+        }
+        for perturb in [Some(Span::ZERO), Some(Span::MAX)] {
+            assert!(SfqParams { perturb, ..SfqParams::default() }.check().is_err());
+        }
     }
 }
