@@ -33,6 +33,13 @@ impl<P: Packet> Fifo<P> {
         self.bytes -= u64::from(packet.size());
         Some(packet)
     }
+    /// Takes the packet at the tail.
+    #[inline]
+    pub fn pop_tail(&mut self) -> Option<P> {
+        let packet = self.packets.pop_back()?;
+        self.bytes -= u64::from(packet.size());
+        Some(packet)
+    }
     /// The packet at the head.
     #[inline]
     pub fn head(&self) -> Option<&P> {

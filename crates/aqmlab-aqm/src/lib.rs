@@ -20,6 +20,7 @@ pub mod queue;
 pub mod red;
 pub mod red_linux;
 pub mod registry;
+pub mod sfq;
 pub mod sfq_codel;
 #[cfg(test)]
 mod testing;

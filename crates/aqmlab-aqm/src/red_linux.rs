@@ -66,6 +66,10 @@ impl Discipline for RedLinuxParams {
 
     fn check(&self) -> Result<()> {
         let (low, high) = (self.min_threshold, self.max_threshold);
+        if matches!(high, Limit::Bytes(bytes) if bytes.get() > MOST_BYTES) {
+            let allowed = format!("up to {MOST_BYTES}b");
+            return Err(Error::not_allowed(high, allowed).at("max_threshold"));
+        }
         let in_order = match (low, high) {
             (Limit::Bytes(low), Limit::Bytes(high)) => low < high,
             (Limit::Bdp(low), Limit::Bdp(high)) => low < high,
@@ -100,6 +104,8 @@ impl Discipline for RedLinuxParams {
 }
 
 const ADAPT_INTERVAL: Span = Span::from_millis(500);
+/// The highest threshold: scaled, it has to fit.
+const MOST_BYTES: u64 = u32::MAX as u64;
 /// The largest entry of the idle table: the average is as good as gone.
 const LONGEST_SHIFT: u8 = 31;
 
@@ -202,7 +208,7 @@ struct Decision {
 impl Decision {
     fn new(params: &RedLinuxParams, env: &LinkEnv) -> Self {
         let bytes = |limit: Limit| match limit.resolve(env.rate, env.base_rtt) {
-            Limit::Bytes(bytes) => bytes.get(),
+            Limit::Bytes(bytes) => bytes.get().min(MOST_BYTES),
             Limit::Packets(_) | Limit::Bdp(_) | Limit::Unlimited => unreachable!("checked"),
         };
         let (min, max) = (bytes(params.min_threshold), bytes(params.max_threshold));
@@ -359,8 +365,13 @@ mod tests {
     fn thresholds_are_bytes_in_order() {
         let good = RedLinuxParams::default();
         assert!(good.check().is_ok());
-        for (low, high) in [("5p", "15p"), ("9000b", "9000b"), ("9000b", "20p"), ("9000b", "1bdp")]
-        {
+        for (low, high) in [
+            ("5p", "15p"),
+            ("9000b", "9000b"),
+            ("9000b", "20p"),
+            ("9000b", "1bdp"),
+            ("1b", "5000000000b"),
+        ] {
             let mut params = good.clone();
             aqmlab_core::Params::set(&mut params, "min_threshold", &low.into()).unwrap();
             aqmlab_core::Params::set(&mut params, "max_threshold", &high.into()).unwrap();

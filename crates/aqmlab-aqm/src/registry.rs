@@ -94,6 +94,7 @@ disciplines! {
     FqCodel(crate::fq_codel::FqCodelParams),
     FqPie(crate::fq_pie::FqPieParams),
     Cake(crate::cake::CakeParams),
+    Sfq(crate::sfq::SfqParams),
     SfqCodel(crate::sfq_codel::SfqCodelParams),
 }
 

@@ -154,6 +154,18 @@ fn fq_codel_linux() {
     });
 }
 #[test]
+fn sfq_linux() {
+    replay_all("sfq_linux", |case| {
+        Settings::of("sfq")
+            .take(case, "limit", "limit", "p")
+            .take(case, "depth", "depth", "")
+            .take(case, "quantum", "quantum", "b")
+            .take(case, "divisor", "divisor", "")
+            .take(case, "flows", "flows", "")
+            .switch(case, "headdrop", "headdrop")
+    });
+}
+#[test]
 fn sfqcodel_ns2() {
     replay_all("sfqcodel_ns2", |case| {
         Settings::of("sfq_codel")

@@ -1,0 +1,471 @@
+//! SFQ: stochastic fairness queueing, as in Linux.
+//!
+//! # Model
+//! Packets are hashed into buckets, each first in, first out. The buckets
+//! that hold packets take turns by deficit round robin. When the buffer is
+//! full, the bucket with the most packets loses one; a bucket can also be
+//! bounded by itself. No packet is dropped or marked as a signal.
+//!
+//! # Sources
+//! - McKenney, "Stochastic Fairness Queueing" (1990): buckets, drops from the
+//!   longest one, the hash changed from time to time.
+//! - Shreedhar and Varghese, "Efficient Fair Queueing using Deficit Round
+//!   Robin" (1995): turns by bytes.
+//! - Linux's qdisc as recorded in the conformance vectors; tc-sfq(8).
+//!
+//! # Differences
+//! From McKenney, and in common with Linux:
+//! 1. Turns are by bytes, not by packets; a queue has no more than `flows`
+//!    buckets in use, and an arriving packet that needs one more is dropped.
+//!
+//! From Linux:
+//! 2. Without `perturb` the bucket is the packet's flow hash modulo `divisor`,
+//!    which the simulator draws anew in every replication. With it the hash is
+//!    mixed with a number drawn from the queue's stream at every change.
+//! 3. A limit in bytes is possible: packets are dropped from the longest
+//!    bucket (in packets) until the rest fits.
+//! 4. When the hash changes, packets are put into their new buckets in the
+//!    order of the old buckets' numbers, not of Linux's slots.
+//! 5. No RED inside the buckets.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::{Bytes, Error, Limit, Packet, Result, Span, Time, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::fifo::Fifo;
+
+params! {
+    /// Parameters of SFQ.
+    pub struct SfqParams {
+        /// How much all buckets hold together.
+        limit: Limit = Limit::Packets(127), source "tc-sfq(8), limit";
+        /// The most packets in one bucket.
+        depth: u64 = 127, in 1 => 1_000_000, source "tc-sfq(8), depth";
+        /// Whether packets are dropped from the head of a bucket and not from its tail.
+        headdrop: bool = false, source "tc-sfq(8), headdrop";
+        /// The most buckets that hold packets at a time.
+        flows: u64 = 128, in 1 => 65_536, source "tc-sfq(8), flows";
+        /// The number of buckets that flows are hashed into.
+        divisor: u64 = 1024, in 1 => 65_536, source "tc-sfq(8), divisor";
+        /// Bytes that a bucket may send in a turn; `none`: the link's largest packet.
+        quantum: Option<Bytes> = None, source "tc-sfq(8), quantum";
+        /// How often the hash changes; `none` for never.
+        perturb: Option<Span> = None, source "tc-sfq(8), perturb; McKenney 1990";
+    }
+}
+
+impl Discipline for SfqParams {
+    const NAME: &'static str = "sfq";
+    const SUMMARY: &'static str = "a queue for each flow, the longest loses what does not fit";
+
+    fn check(&self) -> Result<()> {
+        let quanta = Bytes::new(1)..=Bytes::new(1_000_000);
+        if let Some(quantum) = self.quantum.filter(|quantum| !quanta.contains(quantum)) {
+            return Err(Error::not_allowed(quantum, "1b to 1000000b, or none").at("quantum"));
+        }
+        let periods = Span::from_millis(1)..=Span::from_secs(1_000_000);
+        if let Some(perturb) = self.perturb.filter(|period| !periods.contains(period)) {
+            return Err(Error::not_allowed(perturb, "1ms to 1000000s, or none").at("perturb"));
+        }
+        Ok(())
+    }
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let limit = self.limit.resolve(env.rate, env.base_rtt);
+        // Linux has no more buckets in use than packets in the queue.
+        let most_active = match limit {
+            Limit::Packets(packets) => self.flows.min(packets),
+            Limit::Bytes(_) | Limit::Bdp(_) | Limit::Unlimited => self.flows,
+        };
+        Box::new(Sfq {
+            buckets: (0..self.divisor).map(|_| Bucket::default()).collect(),
+            round: VecDeque::with_capacity(most_active.min(self.divisor) as usize),
+            by_depth: ByDepth::new(self.divisor),
+            total: Backlog::default(),
+            limit,
+            depth: self.depth,
+            headdrop: self.headdrop,
+            most_active: most_active as usize,
+            quantum: self.quantum.unwrap_or(env.mtu).get() as i64,
+            salt: None,
+            perturb: self.perturb,
+            next_change: self.perturb.map(|period| Time::ZERO + period),
+            moving: Fifo::default(),
+        })
+    }
+}
+
+/// One flow's queue, or more than one's.
+struct Bucket<P> {
+    fifo: Fifo<P>,
+    /// Bytes that it may still send in its turn.
+    allot: i64,
+}
+
+impl<P> Default for Bucket<P> {
+    fn default() -> Self {
+        Bucket { fifo: Fifo::default(), allot: 0 }
+    }
+}
+
+/// No bucket.
+const NONE: u32 = u32::MAX;
+
+/// The buckets that hold packets, in a list for each number of packets: in
+/// front is the one that came to this number last.
+struct ByDepth {
+    /// The first bucket of each list.
+    first: Vec<u32>,
+    /// Before and after each bucket on its list.
+    links: Vec<(u32, u32)>,
+    /// The longest list that is not empty; 0 if none.
+    most: usize,
+}
+
+impl ByDepth {
+    fn new(buckets: u64) -> Self {
+        ByDepth { first: vec![NONE; 2], links: vec![(NONE, NONE); buckets as usize], most: 0 }
+    }
+
+    /// The bucket's packets changed from `old` to `new`, by one.
+    fn change(&mut self, bucket: u32, old: u64, new: u64) {
+        let (old, new) = (old as usize, new as usize);
+        if old > 0 {
+            let (before, after) = self.links[bucket as usize];
+            match before {
+                NONE => self.first[old] = after,
+                before => self.links[before as usize].1 = after,
+            }
+            if after != NONE {
+                self.links[after as usize].0 = before;
+            }
+        }
+        if new > 0 {
+            if new == self.first.len() {
+                self.first.push(NONE);
+            }
+            let after = std::mem::replace(&mut self.first[new], bucket);
+            self.links[bucket as usize] = (NONE, after);
+            if after != NONE {
+                self.links[after as usize].0 = bucket;
+            }
+        }
+        if new > self.most || (old == self.most && self.first[old] == NONE) {
+            self.most = new;
+        }
+    }
+
+    /// How many packets the longest bucket has, and which it is.
+    fn longest(&self) -> (usize, u32) {
+        (self.most, self.first[self.most])
+    }
+}
+
+/// The state machine.
+struct Sfq<P> {
+    buckets: Vec<Bucket<P>>,
+    /// The buckets that hold packets, the next one to be served in front.
+    round: VecDeque<u32>,
+    by_depth: ByDepth,
+    total: Backlog,
+    limit: Limit,
+    depth: u64,
+    headdrop: bool,
+    most_active: usize,
+    quantum: i64,
+    /// What the hash is mixed with since its first change.
+    salt: Option<u32>,
+    perturb: Option<Span>,
+    next_change: Option<Time>,
+    /// Packets between their old and new buckets.
+    moving: Fifo<P>,
+}
+
+impl<P: Packet> Sfq<P> {
+    fn bucket_of(&self, packet: &P) -> u32 {
+        let hash = match self.salt {
+            Some(salt) => mix(packet.flow_hash(), salt),
+            None => packet.flow_hash(),
+        };
+        hash % self.buckets.len() as u32
+    }
+
+    fn depth_of(&self, bucket: u32) -> u64 {
+        self.buckets[bucket as usize].fifo.backlog().packets
+    }
+
+    /// Whether the packet would need a bucket more than there may be.
+    fn needs_too_many(&self, bucket: u32) -> bool {
+        self.depth_of(bucket) == 0 && self.round.len() >= self.most_active
+    }
+
+    fn is_over_limit(&self) -> bool {
+        match self.limit {
+            Limit::Packets(limit) => self.total.packets > limit,
+            Limit::Bytes(limit) => self.total.bytes > limit.get(),
+            Limit::Bdp(_) | Limit::Unlimited => false,
+        }
+    }
+
+    fn push(&mut self, bucket: u32, packet: P) {
+        self.total.packets += 1;
+        self.total.bytes += u64::from(packet.size());
+        let old = self.depth_of(bucket);
+        let into = &mut self.buckets[bucket as usize];
+        into.fifo.push(packet);
+        if old == 0 {
+            into.allot = self.quantum;
+            self.round.push_back(bucket);
+        }
+        self.by_depth.change(bucket, old, old + 1);
+    }
+
+    /// Takes a packet out; a bucket that gets empty is still on the round.
+    fn take(&mut self, bucket: u32, from_head: bool) -> Option<P> {
+        let old = self.depth_of(bucket);
+        let fifo = &mut self.buckets[bucket as usize].fifo;
+        let packet = if from_head { fifo.pop() } else { fifo.pop_tail() }?;
+        self.total.packets -= 1;
+        self.total.bytes -= u64::from(packet.size());
+        self.by_depth.change(bucket, old, old - 1);
+        Some(packet)
+    }
+
+    /// The longest bucket loses a packet; if all have one, the next in turn.
+    fn drop_from_longest(&mut self, cx: &mut Context<'_, P>) {
+        let bucket = match self.by_depth.longest() {
+            (2.., bucket) => bucket,
+            _ => self.round.pop_front().expect("over its limit it holds packets"),
+        };
+        let packet = self.take(bucket, self.headdrop).expect("it holds packets");
+        cx.drop(packet, DropReason::Overlimit);
+    }
+
+    /// Puts all packets where the new hash wants them.
+    fn rehash(&mut self, cx: &mut Context<'_, P>) {
+        self.round.clear();
+        for bucket in 0..self.buckets.len() as u32 {
+            while let Some(packet) = self.take(bucket, true) {
+                self.moving.push(packet);
+            }
+        }
+        while let Some(packet) = self.moving.pop() {
+            let bucket = self.bucket_of(&packet);
+            if self.needs_too_many(bucket) {
+                cx.drop(packet, DropReason::Overlimit);
+            } else if self.depth_of(bucket) >= self.depth {
+                cx.drop(packet, DropReason::FlowLimit);
+            } else {
+                self.push(bucket, packet);
+            }
+        }
+    }
+}
+
+/// Spreads the hash anew for every salt (a multiply and shift mixer).
+fn mix(hash: u32, salt: u32) -> u32 {
+    let mut value = (u64::from(salt) << 32 | u64::from(hash)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    value ^= value >> 32;
+    value = value.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    (value >> 32) as u32
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+        let bucket = self.bucket_of(&packet);
+        if self.needs_too_many(bucket) {
+            cx.drop(packet, DropReason::Overlimit);
+            return;
+        }
+        if self.depth_of(bucket) >= self.depth {
+            if !self.headdrop {
+                cx.drop(packet, DropReason::FlowLimit);
+                return;
+            }
+            // The bucket keeps its number of packets, and its place.
+            let fifo = &mut self.buckets[bucket as usize].fifo;
+            let before = fifo.backlog().bytes;
+            let head = fifo.pop().expect("it is at its depth");
+            fifo.push(packet);
+            self.total.bytes = self.total.bytes - before + fifo.backlog().bytes;
+            cx.drop(head, DropReason::FlowLimit);
+        } else {
+            self.push(bucket, packet);
+        }
+        while self.is_over_limit() {
+            self.drop_from_longest(cx);
+        }
+    }
+
+    fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
+        loop {
+            let &bucket = self.round.front()?;
+            let allot = &mut self.buckets[bucket as usize].allot;
+            if *allot <= 0 {
+                *allot += self.quantum;
+                self.round.rotate_left(1);
+                continue;
+            }
+            let packet = self.take(bucket, true)?;
+            let served = &mut self.buckets[bucket as usize];
+            if served.fifo.is_empty() {
+                self.round.pop_front();
+            } else {
+                served.allot -= i64::from(packet.size());
+            }
+            return Some(packet);
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.next_change
+    }
+
+    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+        let Some(period) = self.perturb else { return };
+        self.next_change = Some(cx.now + period);
+        self.salt = Some(cx.random.next_u32());
+        if !self.round.is_empty() {
+            self.rehash(cx);
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.total
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("active_flows", self.round.len() as f64);
+        see("longest_flow", self.by_depth.longest().0 as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Ecn, Stream};
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::env;
+
+    /// A packet of a flow.
+    #[derive(Clone, Debug)]
+    struct Flow(u32, u32);
+
+    impl Packet for Flow {
+        fn size(&self) -> u32 {
+            self.1
+        }
+        fn flow_hash(&self) -> u32 {
+            self.0
+        }
+        fn ecn(&self) -> Ecn {
+            Ecn::NotEct
+        }
+        fn mark(&mut self) {
+            unreachable!("SFQ does not mark");
+        }
+        fn arrival(&self) -> Time {
+            Time::ZERO
+        }
+        fn set_arrival(&mut self, _now: Time) {}
+    }
+
+    fn queue(params: &SfqParams) -> Queue<Flow> {
+        params.check().unwrap();
+        Queue::new(params.build(&env()), Stream::from_state(1))
+    }
+
+    /// Offers packets and gives the flows of those dropped.
+    fn offer(queue: &mut Queue<Flow>, packets: impl IntoIterator<Item = Flow>) -> Vec<u32> {
+        let mut dropped = Vec::new();
+        for packet in packets {
+            queue.enqueue(packet, Time::ZERO);
+            queue.take_dropped(|packet, _| dropped.push(packet.0));
+            queue.assert_conservation("sfq");
+        }
+        dropped
+    }
+
+    fn drain(queue: &mut Queue<Flow>) -> Vec<u32> {
+        std::iter::from_fn(|| queue.dequeue(Time::ZERO).map(|packet| packet.0)).collect()
+    }
+
+    #[test]
+    fn turns_are_by_bytes() {
+        let quantum = Some(Bytes::new(1500));
+        let mut queue = queue(&SfqParams { quantum, ..SfqParams::default() });
+        let small = (0..6).map(|_| Flow(2, 500));
+        let dropped = offer(&mut queue, (0..3).map(|_| Flow(1, 1500)).chain(small));
+        assert!(dropped.is_empty());
+        assert_eq!(drain(&mut queue), [1, 2, 2, 2, 1, 2, 2, 2, 1]);
+    }
+
+    #[test]
+    fn the_longest_makes_room_as_often_as_it_must() {
+        let limit = Limit::Bytes(Bytes::new(3000));
+        let mut queue = queue(&SfqParams { limit, ..SfqParams::default() });
+        let dropped = offer(&mut queue, (0..6).map(|_| Flow(1, 500)).chain([Flow(2, 1200)]));
+        assert_eq!(dropped, [1, 1, 1]);
+        assert_eq!(offer(&mut queue, [Flow(3, 1200)]), [1, 1]);
+        // One packet each: the next in turn has to go.
+        assert_eq!(offer(&mut queue, [Flow(4, 600)]), [1]);
+        assert_eq!(drain(&mut queue), [2, 3, 4]);
+    }
+
+    #[test]
+    fn buckets_in_use_are_bounded() {
+        let mut queue = queue(&SfqParams { flows: 2, ..SfqParams::default() });
+        let arrivals = [1, 2, 3, 1, 3].map(|flow| Flow(flow, 1000));
+        assert_eq!(offer(&mut queue, arrivals), [3, 3]);
+    }
+
+    #[test]
+    fn a_change_of_the_hash_parts_flows_that_collided() {
+        let perturb = Some(Span::from_secs(10));
+        let quantum = Some(Bytes::new(1500));
+        let params = SfqParams { divisor: 64, perturb, quantum, ..SfqParams::default() };
+        let mut queue = queue(&params);
+        let arrivals = || [0, 0, 0, 64, 64, 64].map(|flow| Flow(flow, 1500));
+        offer(&mut queue, arrivals());
+        assert_eq!(drain(&mut queue), [0, 0, 0, 64, 64, 64]);
+        offer(&mut queue, arrivals());
+        let change = queue.next_wakeup().unwrap();
+        assert_eq!(change, Time::ZERO + Span::from_secs(10));
+        queue.on_wakeup(change);
+        queue.assert_conservation("sfq");
+        assert_eq!(queue.next_wakeup(), Some(Time::ZERO + Span::from_secs(20)));
+        let order = drain(&mut queue);
+        assert!(order == [0, 64, 0, 64, 0, 64] || order == [64, 0, 64, 0, 64, 0], "{order:?}");
+    }
+
+    #[test]
+    fn what_a_new_bucket_cannot_hold_is_dropped_with_the_change() {
+        let perturb = Some(Span::from_secs(1));
+        let params = SfqParams { divisor: 2, depth: 4, perturb, ..SfqParams::default() };
+        let mut queue = queue(&params);
+        offer(&mut queue, (0..8).map(|i| Flow(i, 1500)));
+        let mut dropped = 0;
+        for second in 1..20 {
+            queue.on_wakeup(Time::ZERO + Span::from_secs(second));
+            queue.take_dropped(|_, reason| {
+                assert_eq!(reason, DropReason::FlowLimit);
+                dropped += 1;
+            });
+            queue.assert_conservation("sfq");
+        }
+        assert!(dropped > 0 && dropped <= 4, "{dropped}");
+        assert_eq!(drain(&mut queue).len(), 8 - dropped);
+    }
+
+    #[test]
+    fn nothing_that_would_never_end_is_allowed() {
+        for quantum in [0, u64::MAX].map(|bytes| Some(Bytes::new(bytes))) {
+            assert!(SfqParams { quantum, ..SfqParams::default() }.check().is_err());
+        }
+        for perturb in [Some(Span::ZERO), Some(Span::MAX)] {
+            assert!(SfqParams { perturb, ..SfqParams::default() }.check().is_err());
+        }
+    }
+}
