@@ -72,11 +72,15 @@ pub enum DropReason {
     Codel,
     /// PIE's random decision.
     Pie,
+    /// The random decision of PI squared, also as coupled to L4S packets.
+    Pi2,
+    /// The step of the L4S queue.
+    Step,
 }
 
 impl DropReason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [DropReason; 7] = [
+    pub const ALL: [DropReason; 9] = [
         DropReason::Overlimit,
         DropReason::Overmemory,
         DropReason::FlowLimit,
@@ -84,6 +88,8 @@ impl DropReason {
         DropReason::RedForced,
         DropReason::Codel,
         DropReason::Pie,
+        DropReason::Pi2,
+        DropReason::Step,
     ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
@@ -98,6 +104,8 @@ impl DropReason {
             DropReason::RedForced => "red_forced",
             DropReason::Codel => "codel",
             DropReason::Pie => "pie",
+            DropReason::Pi2 => "pi2",
+            DropReason::Step => "step",
         }
     }
     /// Whether it is the discipline's signal to the senders, and not the end

@@ -164,3 +164,24 @@ fn pie_linux() {
 fn pie_linux_clamped() {
     replay_all("pie_linux_clamped", |case| pie(case, "linux-clamped"));
 }
+
+#[test]
+fn dualpi2_linux() {
+    replay_all("dualpi2_linux", |case| {
+        // The gains were given in 1/256 Hz.
+        let gain = |name: &str| case.get(name).unwrap() / 256.0;
+        Settings::of("dualpi2")
+            .set("alpha", gain("alpha"))
+            .set("beta", gain("beta"))
+            .take(case, "target", "target_us", "us")
+            .take(case, "tupdate", "tupdate_us", "us")
+            .take(case, "limit", "limit", "p")
+            .take(case, "coupling", "coupling", "")
+            .take(case, "step", "step_thresh_us", "us")
+            .take(case, "step_packets", "step_thresh_packets", "")
+            .take(case, "min_qlen_step", "min_qlen_step", "")
+            .take(case, "c_protection", "c_protection", "")
+            .switch(case, "drop_overload", "drop_overload")
+            .switch(case, "drop_early", "drop_early")
+    });
+}
