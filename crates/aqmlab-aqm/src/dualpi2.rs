@@ -15,15 +15,16 @@
 //!
 //! # Differences
 //! From RFC 9332, and in common with Linux:
-//! 1. The native L4S AQM is a step, not a ramp (appendix A.1, note c).
-//! 2. Marks are drawn; the RFC prefers the recurrence `recur`.
-//! 3. The controller follows the older of the two heads, not the classic one.
-//! 4. Nothing is signalled by probability below two full packets of backlog.
+//! 1. The native L4S AQM is a step, not a ramp (appendix A.1, note c), and
+//!    applies to a queue of one packet too unless `min_qlen_step` is set.
+//! 2. Drops and marks are drawn; the RFC prefers the recurrence `recur`.
+//! 3. The probabilities do not apply below two full packets of backlog.
+//! 4. Overload begins above k p' = 1; the RFC includes 1.
 //!
 //! From Linux:
 //! 5. There is no limit on memory; a limit in bytes is possible.
-//! 6. A packet that meets both the probability and the step is counted as one
-//!    mark, by the probability.
+//! 6. A packet that meets the probability and the step on its way out is
+//!    counted as one mark, by the probability.
 //! 7. The base probability stops at its bounds however large a step is.
 
 use std::collections::VecDeque;
@@ -204,8 +205,7 @@ impl<P: Packet> DualPi2<P> {
             };
         }
         if overload {
-            let drops = self.params.drop_overload && squared();
-            return if drops { Action::Drop } else { Action::Mark };
+            return if squared() { Action::Drop } else { Action::Mark };
         }
         if roll(random, coupled) { Action::Mark } else { Action::Pass }
     }
@@ -387,6 +387,40 @@ mod tests {
         assert_eq!(counts.dropped[DropReason::Pi2 as usize], 0);
         assert!(counts.dropped[DropReason::Overlimit as usize] > 0);
         assert!((base(&queue) - 0.5).abs() < 1e-6, "{}", base(&queue));
+    }
+
+    /// Marks by the step among ten L4S packets that come at once and leave
+    /// one after another without waiting.
+    fn step_marks(params: &DualPi2Params) -> u64 {
+        let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
+        for _ in 0..10 {
+            queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO);
+        }
+        while queue.dequeue(Time::ZERO).is_some() {}
+        queue.counts().marked[DropReason::Step as usize]
+    }
+
+    #[test]
+    fn the_step_counts_what_a_packet_leaves_behind() {
+        let in_time = DualPi2Params::default();
+        assert_eq!(step_marks(&in_time), 0);
+        // The first five leave 9, 8, 7, 6 and 5 behind; 5 is not more than 5.
+        let in_packets = DualPi2Params { step_packets: Some(5), ..in_time };
+        assert_eq!(step_marks(&in_packets), 4);
+        // The first two found fewer than two queued.
+        let not_alone = DualPi2Params { min_qlen_step: 2, ..in_packets };
+        assert_eq!(step_marks(&not_alone), 2);
+    }
+
+    #[test]
+    fn the_step_in_time_is_strict() {
+        for (wait, marks) in [(1_000_000, 0), (1_000_001, 1)] {
+            let mut queue =
+                Queue::new(DualPi2Params::default().build(&env()), Stream::from_state(1));
+            queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO);
+            queue.dequeue(Time::from_nanos(wait)).unwrap();
+            assert_eq!(queue.counts().marked[DropReason::Step as usize], marks);
+        }
     }
 
     #[test]
