@@ -76,11 +76,15 @@ pub enum DropReason {
     Cobalt,
     /// BLUE's random decision.
     Blue,
+    /// The random decision of PI squared, also as coupled to L4S packets.
+    Pi2,
+    /// The step of the L4S queue.
+    Step,
 }
 
 impl DropReason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [DropReason; 9] = [
+    pub const ALL: [DropReason; 11] = [
         DropReason::Overlimit,
         DropReason::Overmemory,
         DropReason::FlowLimit,
@@ -90,6 +94,8 @@ impl DropReason {
         DropReason::Pie,
         DropReason::Cobalt,
         DropReason::Blue,
+        DropReason::Pi2,
+        DropReason::Step,
     ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
@@ -106,6 +112,8 @@ impl DropReason {
             DropReason::Pie => "pie",
             DropReason::Cobalt => "cobalt",
             DropReason::Blue => "blue",
+            DropReason::Pi2 => "pi2",
+            DropReason::Step => "step",
         }
     }
     /// Whether it is the discipline's signal to the senders, and not the end

@@ -9,6 +9,7 @@ mod cobalt;
 pub mod codel;
 pub mod discipline;
 pub mod droptail;
+pub mod dualpi2;
 pub mod fifo;
 mod fq;
 pub mod fq_codel;

@@ -96,6 +96,7 @@ disciplines! {
     Cake(crate::cake::CakeParams),
     Sfq(crate::sfq::SfqParams),
     SfqCodel(crate::sfq_codel::SfqCodelParams),
+    DualPi2(crate::dualpi2::DualPi2Params),
 }
 
 /// All presets.

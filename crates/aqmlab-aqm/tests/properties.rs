@@ -169,18 +169,34 @@ impl Link<'_> {
     }
 }
 
-/// Every packet has one end, and packets of a flow - or all, without flow
-/// queues - leave in the order in which they came.
-fn check_order(name: &str, arrivals: &[Arrival], events: &[Event], by_flow: bool) {
+/// Which packets share a queue, and so keep their order, in a discipline.
+fn lane(name: &str, settings: &[(String, String)], arrival: &Arrival) -> usize {
+    let is_any_ect = || settings.iter().any(|(_, text)| text == "any-ect");
+    match name {
+        "dualpi2" if is_any_ect() => usize::from(arrival.ecn != 0),
+        "dualpi2" => usize::from(arrival.ecn & 1),
+        name if name.contains("fq") || name == "cake" => arrival.flow as usize,
+        _ => 0,
+    }
+}
+
+/// Every packet has one end, and packets of a lane leave in the order in
+/// which they came.
+fn check_order(
+    name: &str,
+    arrivals: &[Arrival],
+    events: &[Event],
+    lane: impl Fn(&Arrival) -> usize,
+) {
     let mut ends = vec![0; arrivals.len()];
     let mut last = [None; 6];
     for event in events {
         let id = match event {
             Event::Dropped { id, .. } => *id,
             Event::Sent { id, .. } => {
-                let flow = if by_flow { arrivals[*id as usize].flow as usize } else { 0 };
-                assert!(last[flow] < Some(*id), "{name}: {id} after {:?}", last[flow]);
-                last[flow] = Some(*id);
+                let lane = lane(&arrivals[*id as usize]);
+                assert!(last[lane] < Some(*id), "{name}: {id} after {:?}", last[lane]);
+                last[lane] = Some(*id);
                 *id
             }
         };
@@ -255,8 +271,7 @@ proptest! {
         for (name, settings) in variants() {
             let label = format!("{name} {:?}", &settings[1..]);
             let events = run(name, &settings, &arrivals);
-            let by_flow = name.contains("fq") || name == "cake";
-            check_order(&label, &arrivals, &events, by_flow);
+            check_order(&label, &arrivals, &events, |arrival| lane(name, &settings, arrival));
             prop_assert_eq!(events, run(name, &settings, &arrivals), "{} differs", label);
         }
     }
@@ -352,7 +367,7 @@ fn run_faulty(fault: Fault) {
         .collect();
     let faulty = Box::new(Faulty { packets: Vec::new(), fault, calls: 0 });
     let events = link("faulty", faulty).run(&arrivals);
-    check_order("faulty", &arrivals, &events, false);
+    check_order("faulty", &arrivals, &events, |_| 0);
 }
 
 #[test]

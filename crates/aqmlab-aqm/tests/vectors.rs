@@ -239,3 +239,24 @@ fn cake_besteffort_linux() {
 fn cake_besteffort_linux_initfix() {
     replay_all("cake_besteffort_linux_initfix", |case| cake(case).set("hasty", false));
 }
+
+#[test]
+fn dualpi2_linux() {
+    replay_all("dualpi2_linux", |case| {
+        // The gains were given in 1/256 Hz.
+        let gain = |name: &str| case.get(name).unwrap() / 256.0;
+        Settings::of("dualpi2")
+            .set("alpha", gain("alpha"))
+            .set("beta", gain("beta"))
+            .take(case, "target", "target_us", "us")
+            .take(case, "tupdate", "tupdate_us", "us")
+            .take(case, "limit", "limit", "p")
+            .take(case, "coupling", "coupling", "")
+            .take(case, "step", "step_thresh_us", "us")
+            .take(case, "step_packets", "step_thresh_packets", "")
+            .take(case, "min_qlen_step", "min_qlen_step", "")
+            .take(case, "c_protection", "c_protection", "")
+            .switch(case, "drop_overload", "drop_overload")
+            .switch(case, "drop_early", "drop_early")
+    });
+}
