@@ -72,11 +72,17 @@ pub enum DropReason {
     Codel,
     /// PIE's random decision.
     Pie,
+    /// SFB's random decision.
+    SfbEarly,
+    /// All bins of the flow were full in SFB.
+    SfbBucket,
+    /// SFB's penalty box: the flow does not react.
+    SfbPenalty,
 }
 
 impl DropReason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [DropReason; 7] = [
+    pub const ALL: [DropReason; 10] = [
         DropReason::Overlimit,
         DropReason::Overmemory,
         DropReason::FlowLimit,
@@ -84,6 +90,9 @@ impl DropReason {
         DropReason::RedForced,
         DropReason::Codel,
         DropReason::Pie,
+        DropReason::SfbEarly,
+        DropReason::SfbBucket,
+        DropReason::SfbPenalty,
     ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
@@ -98,6 +107,9 @@ impl DropReason {
             DropReason::RedForced => "red_forced",
             DropReason::Codel => "codel",
             DropReason::Pie => "pie",
+            DropReason::SfbEarly => "sfb_early",
+            DropReason::SfbBucket => "sfb_bucket",
+            DropReason::SfbPenalty => "sfb_penalty",
         }
     }
     /// Whether it is the discipline's signal to the senders, and not the end

@@ -16,6 +16,7 @@ mod pie_linux;
 pub mod queue;
 pub mod red;
 pub mod registry;
+pub mod sfb;
 pub mod sfq_codel;
 #[cfg(test)]
 mod testing;

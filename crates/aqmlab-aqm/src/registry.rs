@@ -92,6 +92,7 @@ disciplines! {
     Pie2013(crate::pie2013::Pie2013Params),
     FqCodel(crate::fq_codel::FqCodelParams),
     SfqCodel(crate::sfq_codel::SfqCodelParams),
+    Sfb(crate::sfb::SfbParams),
 }
 
 /// All presets.
