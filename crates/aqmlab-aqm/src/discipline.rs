@@ -78,11 +78,13 @@ pub enum DropReason {
     SfbBucket,
     /// SFB's penalty box: the flow does not react.
     SfbPenalty,
+    /// BLUE's random decision.
+    Blue,
 }
 
 impl DropReason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [DropReason; 10] = [
+    pub const ALL: [DropReason; 11] = [
         DropReason::Overlimit,
         DropReason::Overmemory,
         DropReason::FlowLimit,
@@ -93,6 +95,7 @@ impl DropReason {
         DropReason::SfbEarly,
         DropReason::SfbBucket,
         DropReason::SfbPenalty,
+        DropReason::Blue,
     ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
@@ -110,6 +113,7 @@ impl DropReason {
             DropReason::SfbEarly => "sfb_early",
             DropReason::SfbBucket => "sfb_bucket",
             DropReason::SfbPenalty => "sfb_penalty",
+            DropReason::Blue => "blue",
         }
     }
     /// Whether it is the discipline's signal to the senders, and not the end

@@ -4,6 +4,7 @@
 //! ([`discipline`]); [`queue::Queue`] owns one, keeps the counts and checks
 //! that nothing is lost; [`registry`] is the list of all of them.
 
+pub mod blue;
 pub mod codel;
 pub mod discipline;
 pub mod droptail;

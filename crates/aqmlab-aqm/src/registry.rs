@@ -93,6 +93,7 @@ disciplines! {
     FqCodel(crate::fq_codel::FqCodelParams),
     SfqCodel(crate::sfq_codel::SfqCodelParams),
     Sfb(crate::sfb::SfbParams),
+    Blue(crate::blue::BlueParams),
 }
 
 /// All presets.
