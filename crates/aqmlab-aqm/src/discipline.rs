@@ -80,11 +80,13 @@ pub enum DropReason {
     SfbPenalty,
     /// BLUE's random decision.
     Blue,
+    /// CHOKe's comparison: two packets of the same flow.
+    Choke,
 }
 
 impl DropReason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [DropReason; 11] = [
+    pub const ALL: [DropReason; 12] = [
         DropReason::Overlimit,
         DropReason::Overmemory,
         DropReason::FlowLimit,
@@ -96,6 +98,7 @@ impl DropReason {
         DropReason::SfbBucket,
         DropReason::SfbPenalty,
         DropReason::Blue,
+        DropReason::Choke,
     ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
@@ -114,6 +117,7 @@ impl DropReason {
             DropReason::SfbBucket => "sfb_bucket",
             DropReason::SfbPenalty => "sfb_penalty",
             DropReason::Blue => "blue",
+            DropReason::Choke => "choke",
         }
     }
     /// Whether it is the discipline's signal to the senders, and not the end

@@ -5,6 +5,7 @@
 //! that nothing is lost; [`registry`] is the list of all of them.
 
 pub mod blue;
+pub mod choke;
 pub mod codel;
 pub mod discipline;
 pub mod droptail;

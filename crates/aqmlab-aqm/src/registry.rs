@@ -94,6 +94,7 @@ disciplines! {
     SfqCodel(crate::sfq_codel::SfqCodelParams),
     Sfb(crate::sfb::SfbParams),
     Blue(crate::blue::BlueParams),
+    Choke(crate::choke::ChokeParams),
 }
 
 /// All presets.
