@@ -80,11 +80,19 @@ pub enum DropReason {
     Pi2,
     /// The step of the L4S queue.
     Step,
+    /// SFB's random decision.
+    SfbEarly,
+    /// All bins of the flow were full in SFB.
+    SfbBucket,
+    /// SFB's penalty box: the flow does not react.
+    SfbPenalty,
+    /// CHOKe's comparison: two packets of the same flow.
+    Choke,
 }
 
 impl DropReason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [DropReason; 11] = [
+    pub const ALL: [DropReason; 15] = [
         DropReason::Overlimit,
         DropReason::Overmemory,
         DropReason::FlowLimit,
@@ -96,6 +104,10 @@ impl DropReason {
         DropReason::Blue,
         DropReason::Pi2,
         DropReason::Step,
+        DropReason::SfbEarly,
+        DropReason::SfbBucket,
+        DropReason::SfbPenalty,
+        DropReason::Choke,
     ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
@@ -114,6 +126,10 @@ impl DropReason {
             DropReason::Blue => "blue",
             DropReason::Pi2 => "pi2",
             DropReason::Step => "step",
+            DropReason::SfbEarly => "sfb_early",
+            DropReason::SfbBucket => "sfb_bucket",
+            DropReason::SfbPenalty => "sfb_penalty",
+            DropReason::Choke => "choke",
         }
     }
     /// Whether it is the discipline's signal to the senders, and not the end

@@ -45,6 +45,17 @@ impl<P: Packet> Fifo<P> {
     pub fn head(&self) -> Option<&P> {
         self.packets.front()
     }
+    /// The packet at a place, counted from the head.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&P> {
+        self.packets.get(index)
+    }
+    /// Takes the packet at a place out; the others keep their order.
+    pub fn remove(&mut self, index: usize) -> Option<P> {
+        let packet = self.packets.remove(index)?;
+        self.bytes -= u64::from(packet.size());
+        Some(packet)
+    }
     /// Whether it is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {

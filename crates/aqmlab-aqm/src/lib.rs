@@ -4,7 +4,9 @@
 //! ([`discipline`]); [`queue::Queue`] owns one, keeps the counts and checks
 //! that nothing is lost; [`registry`] is the list of all of them.
 
+pub mod blue;
 pub mod cake;
+pub mod choke;
 mod cobalt;
 pub mod codel;
 pub mod discipline;
@@ -21,6 +23,7 @@ pub mod queue;
 pub mod red;
 pub mod red_linux;
 pub mod registry;
+pub mod sfb;
 pub mod sfq;
 pub mod sfq_codel;
 #[cfg(test)]

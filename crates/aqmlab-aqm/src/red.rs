@@ -94,12 +94,7 @@ impl Discipline for RedParams {
     }
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        Box::new(Red {
-            fifo: Fifo::default(),
-            limit: self.limit.resolve(env.rate, env.base_rtt),
-            average: Average::new(self, env),
-            decision: Decision::new(self, env),
-        })
+        Box::new(Red::new(self, env))
     }
 }
 
@@ -320,31 +315,34 @@ impl Decision {
 }
 
 /// The state machine.
-struct Red<P> {
-    fifo: Fifo<P>,
+pub(crate) struct Red<P> {
+    pub(crate) fifo: Fifo<P>,
     limit: Limit,
     average: Average,
     decision: Decision,
 }
 
 impl<P: Packet> Red<P> {
-    /// ns-2 drops when the queue holds its limit, whatever the packet's size.
-    fn is_full(&self) -> bool {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        match self.limit {
-            Limit::Packets(limit) => packets >= limit,
-            Limit::Bytes(limit) => bytes >= limit.get(),
-            Limit::Bdp(_) | Limit::Unlimited => false,
+    pub fn new(params: &RedParams, env: &LinkEnv) -> Self {
+        Red {
+            fifo: Fifo::default(),
+            limit: params.limit.resolve(env.rate, env.base_rtt),
+            average: Average::new(params, env),
+            decision: Decision::new(params, env),
         }
     }
-}
 
-impl<P: Packet + Send> QueueDiscipline<P> for Red<P> {
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
-        let backlog = self.fifo.backlog();
-        self.average.update(cx.now, backlog);
-        self.decision.adapt(cx.now, self.average.value);
-        let length = self.average.length(backlog);
+    /// A packet arrives: updates the average, and says whether it is above
+    /// the lower threshold.
+    pub fn update(&mut self, now: Time) -> bool {
+        self.average.update(now, self.fifo.backlog());
+        self.decision.adapt(now, self.average.value);
+        self.average.value > self.decision.min
+    }
+
+    /// Takes a packet in or not, after [`update`](Self::update).
+    pub fn admit(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+        let length = self.average.length(self.fifo.backlog());
         let fate = self.decision.decide(self.average.value, length, &packet, cx);
         if fate == Fate::Mark {
             cx.mark(&mut packet, DropReason::RedEarly);
@@ -357,6 +355,23 @@ impl<P: Packet + Send> QueueDiscipline<P> for Red<P> {
         } else {
             self.fifo.push(packet);
         }
+    }
+
+    /// ns-2 drops when the queue holds its limit, whatever the packet's size.
+    fn is_full(&self) -> bool {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        match self.limit {
+            Limit::Packets(limit) => packets >= limit,
+            Limit::Bytes(limit) => bytes >= limit.get(),
+            Limit::Bdp(_) | Limit::Unlimited => false,
+        }
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Red<P> {
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+        self.update(cx.now);
+        self.admit(packet, cx);
     }
 
     fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {

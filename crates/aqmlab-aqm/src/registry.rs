@@ -97,6 +97,9 @@ disciplines! {
     Sfq(crate::sfq::SfqParams),
     SfqCodel(crate::sfq_codel::SfqCodelParams),
     DualPi2(crate::dualpi2::DualPi2Params),
+    Sfb(crate::sfb::SfbParams),
+    Blue(crate::blue::BlueParams),
+    Choke(crate::choke::ChokeParams),
 }
 
 /// All presets.

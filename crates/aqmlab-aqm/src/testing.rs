@@ -9,12 +9,17 @@ use crate::queue::Queue;
 #[derive(Clone, Debug)]
 pub(crate) struct TestPacket {
     pub ecn: Ecn,
+    flow: u32,
     arrival: Time,
 }
 
 impl TestPacket {
     pub fn new(ecn: Ecn) -> Self {
-        TestPacket { ecn, arrival: Time::ZERO }
+        TestPacket { ecn, flow: 0, arrival: Time::ZERO }
+    }
+    /// One that is not ECN-capable, of this flow.
+    pub fn of_flow(flow: u32) -> Self {
+        TestPacket { flow, ..TestPacket::new(Ecn::NotEct) }
     }
 }
 
@@ -23,7 +28,7 @@ impl Packet for TestPacket {
         1500
     }
     fn flow_hash(&self) -> u32 {
-        0
+        self.flow
     }
     fn ecn(&self) -> Ecn {
         self.ecn

@@ -260,3 +260,21 @@ fn dualpi2_linux() {
             .switch(case, "drop_early", "drop_early")
     });
 }
+
+#[test]
+fn sfb_linux() {
+    replay_all("sfb_linux", |case| {
+        // Steps were given in units of 1/65535.
+        let step = |name: &str| case.get(name).unwrap() / 65_535.0;
+        Settings::of("sfb")
+            .set("increment", step("increment_q16"))
+            .set("decrement", step("decrement_q16"))
+            .take(case, "limit", "limit", "p")
+            .take(case, "max", "max", "")
+            .take(case, "target", "target", "")
+            .take(case, "penalty_rate", "penalty_rate", "")
+            .take(case, "penalty_burst", "penalty_burst", "")
+            .take(case, "rehash", "rehash_ms", "ms")
+            .take(case, "warmup", "db_ms", "ms")
+    });
+}

@@ -1,0 +1,328 @@
+//! BLUE: one marking probability, moved by losses and by an idle link.
+//!
+//! # Model
+//! Packets are marked or dropped with a probability that knows nothing of the
+//! queue's length. It rises when the buffer overflows and falls when the link
+//! has nothing to send, in each case at most once in a freeze time, so that
+//! senders can answer before it moves again.
+//!
+//! # Sources
+//! - Feng, Kandlur, Saha and Shin, "BLUE: A New Class of Active Queue
+//!   Management Algorithms" (University of Michigan, CSE-TR-387-99, 1999).
+//! - Feng, Shin, Kandlur and Saha, "The BLUE Active Queue Management
+//!   Algorithms" (IEEE/ACM Transactions on Networking, 2002): the variant with
+//!   a threshold below the limit.
+//!
+//! # Differences
+//! 1. A packet that does not fit is dropped for that and not drawn for.
+//! 2. The link is idle when it asks for a packet and there is none: once for
+//!    every idle period, and once for every packet that is dropped in one, so
+//!    that a probability of 1 does not last. The papers leave open whether a
+//!    long idle period counts more than once: with `idle_repeats` it counts
+//!    once in every freeze time, added up when it ends.
+//! 3. A loss is an overflow only; the packets dropped by chance are the signal
+//!    and do not raise the probability.
+
+use aqmlab_core::{Limit, Packet, Span, Time, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::fifo::Fifo;
+
+params! {
+    /// Parameters of BLUE.
+    pub struct BlueParams {
+        /// How much the queue holds.
+        limit: Limit = Limit::Packets(1000), source "tc-pfifo(8), as for droptail";
+        /// What is added to the probability at an overflow, d1.
+        increment: f64 = 0.02, in 0.0 => 1.0, source "Feng et al. 2002, a setting of its experiments";
+        /// What is taken from the probability when the link is idle, d2.
+        decrement: f64 = 0.002, in 0.0 => 1.0, source "Feng et al. 2002, a setting of its experiments";
+        /// The time that has to pass between two changes.
+        freeze_time: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(1000),
+            source "Feng et al. 2002, a setting of its experiments";
+        /// A queue above which an arrival counts as an overflow although it fits; `none`:
+        /// overflows only.
+        threshold: Option<Limit> = None, source "Feng et al. 2002, the event Qlen > L";
+        /// Whether a long idle period lowers the probability once in every freeze time.
+        idle_repeats: bool = false, source "left open by Feng et al. 1999";
+        /// Whether ECN-capable packets are marked instead of dropped at random.
+        ecn: bool = false, source "Feng et al. 1999: marks or drops";
+    }
+}
+
+impl Discipline for BlueParams {
+    const NAME: &'static str = "blue";
+    const SUMMARY: &'static str =
+        "one drop probability, raised by overflows, lowered by idle times";
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let resolve = |limit: Limit| limit.resolve(env.rate, env.base_rtt);
+        Box::new(Blue {
+            fifo: Fifo::default(),
+            limit: resolve(self.limit),
+            threshold: self.threshold.map(resolve),
+            control: Control {
+                probability: 0.0,
+                increment: self.increment,
+                decrement: self.decrement,
+                freeze_time: self.freeze_time,
+                changed_at: None,
+            },
+            idle_repeats: self.idle_repeats,
+            is_idle: false,
+            ecn: self.ecn,
+        })
+    }
+}
+
+/// The probability and when it may change.
+struct Control {
+    probability: f64,
+    increment: f64,
+    decrement: f64,
+    freeze_time: Span,
+    /// The last change; `None` before the first.
+    changed_at: Option<Time>,
+}
+
+impl Control {
+    fn change(&mut self, now: Time, step: f64) {
+        if self.changed_at.is_none_or(|last| now - last > self.freeze_time) {
+            self.probability = (self.probability + step).clamp(0.0, 1.0);
+            self.changed_at = Some(now);
+        }
+    }
+    fn raise(&mut self, now: Time) {
+        self.change(now, self.increment);
+    }
+    fn lower(&mut self, now: Time) {
+        self.change(now, -self.decrement);
+    }
+    /// An idle time ends: all the freeze times in it count.
+    fn catch_up(&mut self, now: Time) {
+        let Some(last) = self.changed_at else { return };
+        let times = (now - last).as_nanos() / self.freeze_time.as_nanos();
+        self.probability = (self.probability - times as f64 * self.decrement).max(0.0);
+        self.changed_at = Some(last + self.freeze_time * times);
+    }
+}
+
+/// The state machine.
+struct Blue<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+    threshold: Option<Limit>,
+    control: Control,
+    idle_repeats: bool,
+    /// The link found the queue empty.
+    is_idle: bool,
+    ecn: bool,
+}
+
+/// Whether a queue is longer than a threshold.
+fn is_above(threshold: Limit, backlog: Backlog) -> bool {
+    match threshold {
+        Limit::Packets(packets) => backlog.packets > packets,
+        Limit::Bytes(bytes) => backlog.bytes > bytes.get(),
+        Limit::Bdp(_) | Limit::Unlimited => false,
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Blue<P> {
+    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+        if std::mem::take(&mut self.is_idle) && self.idle_repeats {
+            self.control.catch_up(cx.now);
+        }
+        let backlog = self.fifo.backlog();
+        if !self.limit.admits(backlog.packets, backlog.bytes, u64::from(packet.size())) {
+            self.control.raise(cx.now);
+            cx.drop(packet, DropReason::Overlimit);
+            return;
+        }
+        if self.threshold.is_some_and(|threshold| is_above(threshold, backlog)) {
+            self.control.raise(cx.now);
+        }
+        if cx.random.uniform() < self.control.probability {
+            if !(self.ecn && packet.ecn().is_capable()) {
+                cx.drop(packet, DropReason::Blue);
+                return;
+            }
+            cx.mark(&mut packet, DropReason::Blue);
+        }
+        self.fifo.push(packet);
+    }
+
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        let packet = self.fifo.pop();
+        if packet.is_none() {
+            self.is_idle = true;
+            self.control.lower(cx.now);
+        }
+        packet
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("drop_probability", self.control.probability);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Ecn, Stream};
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env, run, run_with};
+
+    fn at(micros: u64) -> Time {
+        Time::from_nanos(micros * 1000)
+    }
+    fn queue(params: &BlueParams) -> Queue<TestPacket> {
+        Queue::new(params.build(&env()), Stream::from_state(1))
+    }
+    fn probability(queue: &Queue<TestPacket>) -> f64 {
+        let mut probability = f64::NAN;
+        queue.observe(&mut |_, value| probability = value);
+        probability
+    }
+    fn assert_near(measured: f64, expected: f64) {
+        assert!((measured - expected).abs() < 1e-12, "{measured} instead of {expected}");
+    }
+    fn offer(queue: &mut Queue<TestPacket>, micros: u64) {
+        queue.enqueue(TestPacket::new(Ecn::NotEct), at(micros));
+        queue.take_dropped(|_, _| ());
+    }
+
+    #[test]
+    fn an_overflow_raises_once_in_a_freeze_time() {
+        let mut queue = queue(&BlueParams { limit: Limit::Packets(2), ..BlueParams::default() });
+        offer(&mut queue, 0);
+        offer(&mut queue, 0);
+        assert_near(probability(&queue), 0.0);
+        // The time has to be more than the freeze time of 100 ms.
+        for (micros, expected) in
+            [(0, 0.02), (50_000, 0.02), (100_000, 0.02), (100_001, 0.04), (200_001, 0.04)]
+        {
+            offer(&mut queue, micros);
+            assert_near(probability(&queue), expected);
+        }
+        assert_eq!(queue.counts().dropped[DropReason::Overlimit as usize], 5);
+    }
+
+    #[test]
+    fn an_idle_link_lowers_once_in_the_same_freeze_time() {
+        let params = BlueParams { limit: Limit::Packets(1), ..BlueParams::default() };
+        let mut queue = queue(&params);
+        offer(&mut queue, 0);
+        offer(&mut queue, 0);
+        assert!(queue.dequeue(at(100_001)).is_some());
+        assert_near(probability(&queue), 0.02);
+        for (micros, expected) in
+            [(50_000, 0.02), (100_000, 0.02), (100_001, 0.018), (200_001, 0.018), (200_002, 0.016)]
+        {
+            assert!(queue.dequeue(at(micros)).is_none());
+            assert_near(probability(&queue), expected);
+        }
+    }
+
+    #[test]
+    fn the_probability_stays_within_0_and_1() {
+        let params = BlueParams {
+            limit: Limit::Packets(1),
+            increment: 0.7,
+            decrement: 0.6,
+            ..BlueParams::default()
+        };
+        let mut queue = queue(&params);
+        offer(&mut queue, 0);
+        offer(&mut queue, 0);
+        offer(&mut queue, 200_000);
+        assert_near(probability(&queue), 1.0);
+        queue.dequeue(at(200_000));
+        for (micros, expected) in [(400_000, 0.4), (600_000, 0.0), (800_000, 0.0)] {
+            queue.dequeue(at(micros));
+            assert_near(probability(&queue), expected);
+        }
+    }
+
+    #[test]
+    fn a_probability_of_1_does_not_last() {
+        let params = BlueParams {
+            limit: Limit::Packets(1),
+            increment: 1.0,
+            decrement: 0.1,
+            ..BlueParams::default()
+        };
+        let mut queue = queue(&params);
+        offer(&mut queue, 0);
+        offer(&mut queue, 0);
+        queue.dequeue(at(0));
+        queue.dequeue(at(1200));
+        assert_near(probability(&queue), 1.0);
+        // The link asks after every arrival, as it is idle.
+        for i in 1..=200 {
+            offer(&mut queue, 10_000 * i);
+            queue.dequeue(at(10_000 * i));
+        }
+        assert!(queue.counts().delivered > 20, "{:?}", queue.counts());
+    }
+
+    #[test]
+    fn a_long_idle_time_counts_once_or_in_every_freeze_time() {
+        for (idle_repeats, expected) in [(false, 0.018), (true, 0.008)] {
+            let params =
+                BlueParams { limit: Limit::Packets(1), idle_repeats, ..BlueParams::default() };
+            let mut queue = queue(&params);
+            offer(&mut queue, 0);
+            offer(&mut queue, 0);
+            queue.dequeue(at(0));
+            // Lowers here, and in 550 ms five times more or not at all.
+            queue.dequeue(at(150_000));
+            offer(&mut queue, 700_000);
+            assert_near(probability(&queue), expected);
+            // The queue is not idle any more: nothing to catch up with.
+            queue.dequeue(at(700_000));
+            offer(&mut queue, 2_000_000);
+            assert_near(probability(&queue), expected);
+        }
+    }
+
+    #[test]
+    fn a_threshold_raises_before_anything_is_lost() {
+        let threshold = Some(Limit::Packets(2));
+        let mut queue = queue(&BlueParams { threshold, increment: 0.01, ..BlueParams::default() });
+        for _ in 0..3 {
+            offer(&mut queue, 0);
+        }
+        assert_near(probability(&queue), 0.0);
+        offer(&mut queue, 0);
+        assert_near(probability(&queue), 0.01);
+        assert_eq!(queue.counts().dropped[DropReason::Overlimit as usize], 0);
+    }
+
+    /// Offers 1.2 times what the link can send, from senders that do not
+    /// react: one packet in six is too many.
+    #[test]
+    fn the_probability_finds_the_overload() {
+        let limit = Limit::Packets(50);
+        let mut dropping = queue(&BlueParams { limit, ..BlueParams::default() });
+        run(&mut dropping, Span::from_millis(5), 300);
+        let p = probability(&dropping);
+        assert!((0.12..0.24).contains(&p), "{p}");
+        let counts = dropping.counts();
+        let (blue, overlimit) = (DropReason::Blue as usize, DropReason::Overlimit as usize);
+        assert!(counts.dropped[blue] > 5 * counts.dropped[overlimit], "{counts:?}");
+
+        // With marks instead, which change nothing here, it goes to 1.
+        let mut marking = queue(&BlueParams { limit, ecn: true, ..BlueParams::default() });
+        run_with(&mut marking, Span::from_millis(5), 300, Ecn::Ect0);
+        assert_near(probability(&marking), 1.0);
+        let counts = marking.counts();
+        assert_eq!(counts.dropped[blue], 0);
+        assert!(counts.marked[blue] > counts.delivered / 2, "{counts:?}");
+    }
+}

@@ -1,0 +1,271 @@
+//! CHOKe: RED that first compares an arrival with a random packet.
+//!
+//! # Model
+//! While RED's average queue is above its lower threshold, an arriving packet
+//! is compared with one drawn at random from the queue. If both are of the
+//! same flow both are dropped: a flow is hit in proportion to its arrivals and
+//! to its part of the queue, which no flow need be told of. If not, RED
+//! decides.
+//!
+//! # Sources
+//! - Pan, Prabhakar and Psounis, "CHOKe: A Stateless Active Queue Management
+//!   Scheme for Approximating Fair Bandwidth Allocation" (INFOCOM 2000).
+//! - RED as in [`red`](crate::red), for what follows when nothing matches.
+//!
+//! # Differences
+//! 1. Packets are of one flow if their flow hashes are equal.
+//! 2. The average has to be above the threshold, not at it, for a comparison;
+//!    RED's own decision begins at it.
+//! 3. Arrivals that match do not count in RED's distance between drops.
+//! 4. With several candidates, one that has matched is out of the queue for
+//!    those drawn after it. The paper's number of candidates that adapts
+//!    itself is not there.
+//! 5. Matches are drops also with ECN: what they are for is to make room.
+
+use aqmlab_core::{Bytes, Limit, Packet, Result, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::red::{Red, RedParams};
+
+params! {
+    /// Parameters of CHOKe.
+    pub struct ChokeParams {
+        /// The average queue above which arrivals are compared.
+        min_threshold: Limit = Limit::Packets(5), source "as for red; Pan et al. 2000 has 100";
+        /// The average queue above which all arrivals are dropped.
+        max_threshold: Limit = Limit::Packets(15), source "as for red; Pan et al. 2000 has 200";
+        /// How many packets of the queue an arrival is compared with.
+        candidates: u64 = 1, in 1 => 1000, source "Pan et al. 2000: drop candidates, m";
+        /// The weight of each arrival in the average, w_q.
+        weight: f64 = 0.002, in 1e-9 => 1.0, source "Floyd and Jacobson 1993, section 6";
+        /// RED's drop probability at the upper threshold.
+        max_p: f64 = 0.1, in 0.0 => 1.0, source "as for red; Floyd 1997";
+        /// Whether RED's probability grows on to 1 between the upper threshold and twice it.
+        gentle: bool = false, source "Pan et al. 2000: all are dropped above it";
+        /// The mean packet size, for idle times.
+        mean_packet: Bytes = Bytes::new(500), in Bytes::new(1) => Bytes::new(1_000_000),
+            source "as for red; ns-2, mean_pktsize_";
+        /// How much the queue holds.
+        limit: Limit = Limit::Packets(1000), source "as for red; ns-2, limit_";
+        /// Whether RED marks ECN-capable packets instead of dropping them at random.
+        ecn: bool = false, source "RFC 3168, section 5";
+    }
+}
+
+impl ChokeParams {
+    fn red(&self) -> RedParams {
+        RedParams {
+            min_threshold: self.min_threshold,
+            max_threshold: self.max_threshold,
+            weight: self.weight,
+            max_p: self.max_p,
+            gentle: self.gentle,
+            wait: false,
+            mean_packet: self.mean_packet,
+            limit: self.limit,
+            ecn: self.ecn,
+            ..RedParams::default()
+        }
+    }
+}
+
+impl Discipline for ChokeParams {
+    const NAME: &'static str = "choke";
+    const SUMMARY: &'static str = "RED that drops an arrival and a random packet of the same flow";
+
+    fn check(&self) -> Result<()> {
+        self.red().check()
+    }
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Choke { red: Red::new(&self.red(), env), candidates: self.candidates })
+    }
+}
+
+/// The state machine.
+struct Choke<P> {
+    red: Red<P>,
+    candidates: u64,
+}
+
+impl<P: Packet> Choke<P> {
+    /// Draws the candidates and drops those of the packet's flow.
+    fn matches(&mut self, packet: &P, cx: &mut Context<'_, P>) -> bool {
+        let mut found = false;
+        for _ in 0..self.candidates {
+            let packets = self.red.fifo.backlog().packets;
+            if packets == 0 {
+                break;
+            }
+            // Multiply-shift: uniform but for less than 2^-32 times the queue.
+            let index = ((u64::from(cx.random.next_u32()) * packets) >> 32) as usize;
+            if self.red.fifo.get(index).is_some_and(|it| it.flow_hash() == packet.flow_hash()) {
+                let candidate = self.red.fifo.remove(index).expect("just seen");
+                cx.drop(candidate, DropReason::Choke);
+                found = true;
+            }
+        }
+        found
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Choke<P> {
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+        if self.red.update(cx.now) && self.matches(&packet, cx) {
+            cx.drop(packet, DropReason::Choke);
+        } else {
+            self.red.admit(packet, cx);
+        }
+    }
+
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        self.red.dequeue(cx)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.red.backlog()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        self.red.observe(see);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Span, Stream, Time};
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env};
+
+    const CHOKE: usize = DropReason::Choke as usize;
+
+    /// The average is the queue as it is, and RED drops nothing.
+    fn plain() -> ChokeParams {
+        ChokeParams {
+            min_threshold: Limit::Packets(2),
+            max_threshold: Limit::Packets(1000),
+            weight: 1.0,
+            max_p: 0.0,
+            ..ChokeParams::default()
+        }
+    }
+    fn queue(params: &ChokeParams, seed: u64) -> Queue<TestPacket> {
+        Queue::new(params.build(&env()), Stream::from_state(seed))
+    }
+    fn offer(queue: &mut Queue<TestPacket>, flows: &[u32]) {
+        for flow in flows {
+            queue.enqueue(TestPacket::of_flow(*flow), Time::ZERO);
+            queue.take_dropped(|_, _| ());
+            queue.assert_conservation("choke");
+        }
+    }
+
+    #[test]
+    fn a_match_costs_both_packets() {
+        let mut queue = queue(&plain(), 1);
+        // Up to the threshold nothing is compared: the third finds two.
+        offer(&mut queue, &[7, 7, 7]);
+        assert_eq!(queue.backlog().packets, 3);
+        offer(&mut queue, &[7]);
+        assert_eq!((queue.backlog().packets, queue.counts().dropped[CHOKE]), (2, 2));
+        offer(&mut queue, &[7]);
+        assert_eq!((queue.backlog().packets, queue.counts().dropped[CHOKE]), (3, 2));
+    }
+
+    #[test]
+    fn packets_of_other_flows_are_left_alone() {
+        let mut queue = queue(&plain(), 1);
+        let flows: Vec<u32> = (0..100).collect();
+        offer(&mut queue, &flows);
+        assert_eq!(queue.backlog().packets, 100);
+    }
+
+    #[test]
+    fn every_place_in_the_queue_is_drawn_equally_often() {
+        for flow in 1..=4 {
+            let mut matched = 0;
+            for seed in 0..2000 {
+                let mut queue = queue(&plain(), seed * 7919);
+                offer(&mut queue, &[1, 2, 3, 4, flow]);
+                matched += queue.counts().dropped[CHOKE] / 2;
+            }
+            assert!((430..570).contains(&matched), "flow {flow}: {matched} of 2000");
+        }
+    }
+
+    #[test]
+    fn the_packets_that_stay_keep_their_order() {
+        let mut queue = queue(&plain(), 3);
+        offer(&mut queue, &[1, 2, 9, 3, 4]);
+        while queue.counts().dropped[CHOKE] == 0 {
+            offer(&mut queue, &[9]);
+        }
+        let left = std::iter::from_fn(|| queue.dequeue(Time::ZERO));
+        let left: Vec<u32> = left.map(|it| it.flow_hash()).filter(|flow| *flow != 9).collect();
+        assert_eq!(left, [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn several_candidates_may_all_match() {
+        let mut queue = queue(&ChokeParams { candidates: 3, ..plain() }, 1);
+        offer(&mut queue, &[7, 7, 7, 7]);
+        // The fourth took all three with it.
+        assert_eq!((queue.backlog().packets, queue.counts().dropped[CHOKE]), (0, 4));
+        // No more are drawn than there are.
+        let params = ChokeParams { candidates: 1000, ..plain() };
+        let mut queue = self::queue(&params, 1);
+        offer(&mut queue, &[7, 7, 7, 7]);
+        assert_eq!((queue.backlog().packets, queue.counts().dropped[CHOKE]), (0, 4));
+    }
+
+    #[test]
+    fn without_a_match_red_decides() {
+        let params = ChokeParams { max_threshold: Limit::Packets(4), ..plain() };
+        let mut queue = queue(&params, 1);
+        offer(&mut queue, &[0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(queue.backlog().packets, 4);
+        assert_eq!(queue.counts().dropped[DropReason::RedForced as usize], 3);
+    }
+
+    /// What is delivered of a flow that sends 4 packets while 8 others send
+    /// one each; the link sends 8 in that time.
+    fn share_of_the_greedy(params: Option<&ChokeParams>) -> f64 {
+        let red = RedParams { wait: false, ..ChokeParams::default().red() };
+        let build = params.map_or_else(|| red.build(&env()), |params| params.build(&env()));
+        let mut queue: Queue<TestPacket> = Queue::new(build, Stream::from_state(1));
+        let (mut now, mut greedy, mut all) = (Time::ZERO, 0, 0);
+        let flows = [0, 1, 2, 0, 3, 4, 0, 5, 6, 0, 7, 8];
+        for i in 0..60_000 {
+            now += Span::from_millis(1);
+            queue.enqueue(TestPacket::of_flow(flows[i % 12]), now);
+            queue.take_dropped(|_, _| ());
+            // Two packets for three arrivals.
+            if i % 3 != 0
+                && let Some(packet) = queue.dequeue(now)
+            {
+                all += 1;
+                greedy += u64::from(packet.flow_hash() == 0);
+            }
+        }
+        greedy as f64 / f64::from(all)
+    }
+
+    #[test]
+    fn a_greedy_flow_loses_more_than_under_red() {
+        let red = share_of_the_greedy(None);
+        let choke = share_of_the_greedy(Some(&ChokeParams::default()));
+        let params = ChokeParams { candidates: 4, ..ChokeParams::default() };
+        let more = share_of_the_greedy(Some(&params));
+        assert!((red - 1.0 / 3.0).abs() < 0.03, "red {red}");
+        assert!(choke < red - 0.05, "red {red}, choke {choke}");
+        assert!(more < choke - 0.02, "choke {choke}, four candidates {more}");
+    }
+
+    #[test]
+    fn thresholds_are_checked_as_for_red() {
+        let params = ChokeParams { max_threshold: Limit::Packets(5), ..ChokeParams::default() };
+        assert!(params.check().is_err());
+    }
+}

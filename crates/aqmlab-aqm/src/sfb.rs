@@ -1,0 +1,535 @@
+//! SFB: Stochastic Fair BLUE, as in Linux's qdisc `sfb`.
+//!
+//! # Model
+//! A filter of 8 levels with 16 bins each. A flow has one bin in every level,
+//! chosen by four bits of its hash. A bin has a marking probability that rises
+//! when a packet finds it long and falls when a packet finds it empty. A
+//! packet is marked or dropped with the least probability of its bins, so that
+//! a flow suffers only where all of its bins are shared with one that does not
+//! give way. A flow whose least probability is 1 does not react: it is limited
+//! to a rate of its own, the penalty box.
+//!
+//! # Sources
+//! - Feng, Kandlur, Saha and Shin, "Stochastic Fair BLUE: A Queue Management
+//!   Algorithm for Enforcing Fairness" (INFOCOM 2001).
+//! - Linux's qdisc as recorded in the conformance vectors and their rules:
+//!   integers, order of comparisons and draws, penalty box.
+//!
+//! # Differences
+//! From the paper, and in common with Linux:
+//! 1. A bin's probability changes by what an arriving packet finds there, not
+//!    by losses and an idle link, and without a freeze time.
+//! 2. Above a probability of 1/2 packets are also dropped instead of marked,
+//!    with a probability that rises to 1.
+//! 3. A packet all of whose bins hold `max` packets is dropped.
+//! 4. Without tokens, every packet of a penalised flow starts the count of
+//!    time for the next tokens anew: a flow with less than 1/`penalty_rate`
+//!    between its packets gets none.
+//!
+//! From Linux:
+//! 5. Bins are chosen by the packet's flow hash times a constant, in filters
+//!    after the first mixed with a number drawn from the discipline's stream.
+//! 6. A filter that was replaced begins with probabilities of 0 when its turn
+//!    comes again; Linux keeps the old ones.
+//! 7. `ecn = false` drops where Linux marks; there marking is always on.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::{Error, Limit, Packet, Result, Span, Time, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::fifo::Fifo;
+
+params! {
+    /// Parameters of SFB.
+    pub struct SfbParams {
+        /// How much the queue holds.
+        limit: Limit = Limit::Packets(1000), source "Linux 6.1, sfb: the device's txqueuelen";
+        /// Packets in a bin at which nothing more of its flows comes in.
+        max: u64 = 25, in 1 => 65_535, source "Linux 6.1, sfb";
+        /// Packets in a bin from which on its probability rises.
+        target: u64 = 20, in 1 => 65_535, source "Linux 6.1, sfb: bin_size";
+        /// What is added to the probability of a long bin, in steps of 1/65535.
+        increment: f64 = 0.001, in 0.0 => 1.0, source "Linux 6.1, sfb: 1/1000";
+        /// What is taken from the probability of an empty bin, in steps of 1/65535.
+        decrement: f64 = 0.00017, in 0.0 => 1.0, source "Linux 6.1, sfb: 1/6000";
+        /// Packets per second that flows which do not react share; 0: none.
+        penalty_rate: u64 = 10, in 0 => 1_000_000_000, source "Linux 6.1, sfb";
+        /// How many of these may come at once; 0: none.
+        penalty_burst: u64 = 20, in 0 => 1_000_000_000, source "Linux 6.1, sfb";
+        /// How long a filter is used before flows are hashed anew; 0: for ever.
+        rehash: Span = Span::from_secs(600), in Span::ZERO => Span::from_secs(1_000_000),
+            source "Linux 6.1, sfb";
+        /// How long before that the next filter is filled alongside; 0: not at all.
+        warmup: Span = Span::from_secs(60), in Span::ZERO => Span::from_secs(1_000_000),
+            source "Linux 6.1, sfb: db";
+        /// Whether ECN-capable packets are marked instead of dropped at random.
+        ecn: bool = true, source "Linux 6.1, sfb: always";
+    }
+}
+
+impl Discipline for SfbParams {
+    const NAME: &'static str = "sfb";
+    const SUMMARY: &'static str = "stochastic fair BLUE: a filter finds flows that do not give way";
+
+    fn check(&self) -> Result<()> {
+        if self.rehash == Span::ZERO || self.warmup < self.rehash {
+            return Ok(());
+        }
+        let allowed = format!("less than rehash = {}", self.rehash);
+        Err(Error::not_allowed(self.warmup, allowed).at("warmup"))
+    }
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Sfb::new(self, env))
+    }
+}
+
+const LEVELS: usize = 8;
+const BINS: usize = 16;
+/// Probability 1.
+const ONE: u32 = 65_535;
+
+/// The kernel's clock: whole milliseconds.
+fn clock(time: Time) -> u64 {
+    time.as_nanos() / 1_000_000
+}
+fn millis(span: Span) -> u64 {
+    span.as_nanos() / 1_000_000
+}
+
+#[derive(Clone, Copy, Default)]
+struct Bin {
+    probability: u32,
+    packets: u32,
+}
+
+/// One set of bins with its hash.
+#[derive(Clone, Default)]
+struct Filter {
+    levels: [[Bin; BINS]; LEVELS],
+    /// Zero for the first filter of a run.
+    salt: u32,
+}
+
+/// What a packet found in its bins.
+struct Found {
+    probability: u32,
+    packets: u32,
+}
+
+impl Filter {
+    fn hash(&self, flow: u32) -> u32 {
+        let hash = flow.wrapping_add(1).wrapping_mul(2_654_435_761);
+        if self.salt == 0 {
+            return hash;
+        }
+        // Every bit of the hash has to depend on every bit of the flow.
+        let mut mixed = hash ^ self.salt;
+        mixed = (mixed ^ (mixed >> 16)).wrapping_mul(0x85EB_CA6B);
+        mixed = (mixed ^ (mixed >> 13)).wrapping_mul(0xC2B2_AE35);
+        mixed ^ (mixed >> 16)
+    }
+
+    /// The bins of a flow, one of each level.
+    #[inline]
+    fn bins(&mut self, hash: u32) -> impl Iterator<Item = &mut Bin> {
+        let index = move |level: usize| (hash >> (4 * level)) as usize % BINS;
+        self.levels.iter_mut().enumerate().map(move |(level, bins)| &mut bins[index(level)])
+    }
+
+    /// Moves the probabilities of a packet's bins by how long these are.
+    fn update(&mut self, hash: u32, steps: &Steps) -> Found {
+        let mut least = Found { probability: ONE, packets: u32::MAX };
+        for bin in self.bins(hash) {
+            if bin.packets == 0 {
+                bin.probability = bin.probability.saturating_sub(steps.decrement);
+            } else if bin.packets >= steps.target {
+                bin.probability = (bin.probability + steps.increment).min(ONE);
+            }
+            least.probability = least.probability.min(bin.probability);
+            least.packets = least.packets.min(bin.packets);
+        }
+        least
+    }
+
+    fn count(&mut self, hash: u32) {
+        self.bins(hash).for_each(|bin| bin.packets += 1);
+    }
+    fn uncount(&mut self, hash: u32) {
+        self.bins(hash).for_each(|bin| bin.packets -= 1);
+    }
+
+    /// Makes the filter ready to be filled. Packets in the queue that were
+    /// counted in it stay so until they leave.
+    fn renew(&mut self, salt: u32) {
+        self.levels.as_flattened_mut().iter_mut().for_each(|bin| bin.probability = 0);
+        self.salt = salt | 1;
+    }
+}
+
+/// How a bin's probability moves.
+struct Steps {
+    target: u32,
+    increment: u32,
+    decrement: u32,
+}
+
+/// What flows that do not react may still send.
+struct PenaltyBox {
+    rate: u64,
+    burst: u64,
+    tokens: u64,
+    /// When tokens were counted last.
+    counted_at: u64,
+}
+
+impl PenaltyBox {
+    fn admits(&mut self, now: u64) -> bool {
+        if self.rate == 0 || self.burst == 0 {
+            return false;
+        }
+        if self.tokens == 0 {
+            let age = (now - self.counted_at).min(10_000);
+            self.tokens = (age * self.rate / 1000).min(self.burst);
+            self.counted_at = now;
+            if self.tokens == 0 {
+                return false;
+            }
+        }
+        self.tokens -= 1;
+        true
+    }
+}
+
+/// In which filters a packet is counted, and where.
+type Counted = [Option<u32>; 2];
+
+/// The state machine.
+struct Sfb<P> {
+    fifo: Fifo<P>,
+    /// One for each packet in the queue.
+    counted: VecDeque<Counted>,
+    limit: Limit,
+    max: u32,
+    steps: Steps,
+    penalty: PenaltyBox,
+    ecn: bool,
+    rehash: u64,
+    warmup: u64,
+    filters: Box<[Filter; 2]>,
+    /// The filter that decides.
+    active: usize,
+    active_since: u64,
+    /// The other one is being filled.
+    warming: bool,
+    /// What the last arrival found.
+    last_probability: u32,
+}
+
+impl<P: Packet> Sfb<P> {
+    fn new(params: &SfbParams, env: &LinkEnv) -> Self {
+        let step = |value: f64| (value * f64::from(ONE)).round() as u32;
+        Sfb {
+            fifo: Fifo::default(),
+            counted: VecDeque::new(),
+            limit: params.limit.resolve(env.rate, env.base_rtt),
+            max: params.max as u32,
+            steps: Steps {
+                target: params.target as u32,
+                increment: step(params.increment),
+                decrement: step(params.decrement),
+            },
+            penalty: PenaltyBox {
+                rate: params.penalty_rate,
+                burst: params.penalty_burst,
+                tokens: params.penalty_burst,
+                counted_at: 0,
+            },
+            ecn: params.ecn,
+            rehash: millis(params.rehash),
+            warmup: millis(params.warmup),
+            filters: Box::default(),
+            active: 0,
+            active_since: 0,
+            warming: false,
+            last_probability: 0,
+        }
+    }
+
+    /// Begins to fill the other filter, or changes over to it.
+    fn change_filters(&mut self, cx: &mut Context<'_, P>) {
+        if self.rehash == 0 {
+            return;
+        }
+        let (now, end) = (clock(cx.now), self.active_since + self.rehash);
+        let is_over = now > end;
+        let is_near = self.warmup > 0 && now > end - self.warmup;
+        if (is_over || is_near) && !self.warming {
+            let salt = cx.random.next_u32();
+            self.filters[1 - self.active].renew(salt);
+            self.warming = true;
+        }
+        if is_over {
+            self.active = 1 - self.active;
+            self.active_since = now;
+            self.warming = false;
+        }
+    }
+
+    /// What happens to a packet for which there is room: a reason to drop it,
+    /// or whether it is marked.
+    fn decide(
+        &mut self,
+        packet: &P,
+        counted: &mut Counted,
+        cx: &mut Context<'_, P>,
+    ) -> std::result::Result<bool, DropReason> {
+        let flow = packet.flow_hash();
+        let filter = &mut self.filters[self.active];
+        let hash = filter.hash(flow);
+        counted[self.active] = Some(hash);
+        let Found { probability, packets } = filter.update(hash, &self.steps);
+        self.last_probability = probability;
+        if packets >= self.max {
+            return Err(DropReason::SfbBucket);
+        }
+        if self.warming {
+            let other = &mut self.filters[1 - self.active];
+            let hash = other.hash(flow);
+            counted[1 - self.active] = Some(hash);
+            other.update(hash, &self.steps);
+        }
+        if probability == ONE {
+            let admitted = self.penalty.admits(clock(cx.now));
+            return if admitted { Ok(false) } else { Err(DropReason::SfbPenalty) };
+        }
+        let drawn = cx.random.next_u32() & ONE;
+        if drawn >= probability {
+            return Ok(false);
+        }
+        let half = ONE / 2;
+        let too_much = probability > half && drawn < 2 * (probability - half);
+        if too_much || !(self.ecn && packet.ecn().is_capable()) {
+            return Err(DropReason::SfbEarly);
+        }
+        Ok(true)
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Sfb<P> {
+    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
+            cx.drop(packet, DropReason::Overlimit);
+            return;
+        }
+        self.change_filters(cx);
+        let mut counted = Counted::default();
+        match self.decide(&packet, &mut counted, cx) {
+            Err(reason) => return cx.drop(packet, reason),
+            Ok(true) => cx.mark(&mut packet, DropReason::SfbEarly),
+            Ok(false) => (),
+        }
+        for (filter, hash) in self.filters.iter_mut().zip(counted) {
+            if let Some(hash) = hash {
+                filter.count(hash);
+            }
+        }
+        self.counted.push_back(counted);
+        self.fifo.push(packet);
+    }
+
+    fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
+        let packet = self.fifo.pop()?;
+        let counted = self.counted.pop_front().expect("one for each packet");
+        for (filter, hash) in self.filters.iter_mut().zip(counted) {
+            if let Some(hash) = hash {
+                filter.uncount(hash);
+            }
+        }
+        Some(packet)
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        let bins = self.filters[self.active].levels.as_flattened();
+        let most = |value: fn(&Bin) -> u32| f64::from(bins.iter().map(value).max().unwrap_or(0));
+        see("drop_probability", f64::from(self.last_probability) / f64::from(ONE));
+        see("max_bin_probability", most(|bin| bin.probability) / f64::from(ONE));
+        see("max_bin_packets", most(|bin| bin.packets));
+        see("penalty_tokens", self.penalty.tokens as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Ecn, Stream};
+
+    use super::*;
+    use crate::queue::{Counts, Queue};
+    use crate::testing::{TestPacket, env};
+
+    fn at(millis: u64) -> Time {
+        Time::from_nanos(millis * 1_000_000)
+    }
+
+    /// Bins that do not like a second packet at all.
+    fn strict() -> SfbParams {
+        SfbParams { target: 1, max: 1000, increment: 1.0, ..SfbParams::default() }
+    }
+
+    fn offer(queue: &mut Queue<TestPacket>, flow: u32, millis: u64) -> Counts {
+        queue.enqueue(TestPacket::of_flow(flow), at(millis));
+        queue.take_dropped(|_, _| ());
+        queue.counts()
+    }
+
+    #[test]
+    fn a_flow_that_does_not_react_gets_the_burst_and_then_the_rate() {
+        let mut queue = Queue::new(strict().build(&env()), Stream::from_state(1));
+        let dropped = |counts: Counts| counts.dropped[DropReason::SfbPenalty as usize];
+        // The first packet finds empty bins, the next 20 the burst.
+        for _ in 0..21 {
+            assert_eq!(dropped(offer(&mut queue, 7, 0)), 0);
+        }
+        assert_eq!(dropped(offer(&mut queue, 7, 0)), 1);
+        // 10 packets a second: one token after 100 ms, and not after 99.
+        assert_eq!(dropped(offer(&mut queue, 7, 100)), 1);
+        assert_eq!(dropped(offer(&mut queue, 7, 199)), 2);
+        // That refusal starts the count anew.
+        assert_eq!(dropped(offer(&mut queue, 7, 200)), 3);
+        assert_eq!(dropped(offer(&mut queue, 7, 300)), 3);
+        // A flow that shares no level's bin is not concerned.
+        let counts = offer(&mut queue, 8, 300);
+        assert_eq!(counts.dropped_total(), 3);
+    }
+
+    #[test]
+    fn no_rate_or_no_burst_is_no_penalty_box() {
+        for (rate, burst) in [(0, 20), (10, 0)] {
+            let params = SfbParams { penalty_rate: rate, penalty_burst: burst, ..strict() };
+            let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
+            offer(&mut queue, 7, 0);
+            let counts = offer(&mut queue, 7, 5000);
+            assert_eq!(counts.dropped[DropReason::SfbPenalty as usize], 1);
+        }
+    }
+
+    #[test]
+    fn at_most_ten_seconds_of_tokens_are_counted() {
+        let mut penalty = PenaltyBox { rate: 10, burst: 1000, tokens: 0, counted_at: 0 };
+        assert!(penalty.admits(1_000_000));
+        assert_eq!(penalty.tokens, 99);
+    }
+
+    /// Calls the state machine itself, to look into it.
+    struct Bare {
+        sfb: Sfb<TestPacket>,
+        random: Stream,
+        sink: crate::discipline::Sink<TestPacket>,
+    }
+    impl Bare {
+        fn new(params: &SfbParams) -> Self {
+            let sink =
+                crate::discipline::Sink { dropped: Vec::new(), marked: [0; DropReason::COUNT] };
+            Bare { sfb: Sfb::new(params, &env()), random: Stream::from_state(5), sink }
+        }
+        fn enqueue(&mut self, flow: u32, millis: u64) {
+            let mut cx =
+                Context { now: at(millis), random: &mut self.random, sink: &mut self.sink };
+            self.sfb.enqueue(TestPacket::of_flow(flow), &mut cx);
+        }
+        fn dequeue(&mut self, millis: u64) {
+            let mut cx =
+                Context { now: at(millis), random: &mut self.random, sink: &mut self.sink };
+            self.sfb.dequeue(&mut cx);
+        }
+        /// Packets counted in each filter, in the first level.
+        fn counted(&self) -> [u32; 2] {
+            [0, 1].map(|i| self.sfb.filters[i].levels[0].iter().map(|bin| bin.packets).sum())
+        }
+    }
+
+    #[test]
+    fn filters_take_turns_and_the_next_one_is_warm() {
+        let second = Span::from_secs(1);
+        let warmup = Span::from_millis(100);
+        let params = SfbParams { rehash: second, warmup, ..SfbParams::default() };
+        let mut bare = Bare::new(&params);
+        bare.enqueue(1, 900);
+        assert_eq!((bare.counted(), bare.sfb.active), ([1, 0], 0));
+        bare.enqueue(2, 901);
+        assert_eq!((bare.counted(), bare.sfb.active), ([2, 1], 0));
+        bare.enqueue(3, 1000);
+        assert_eq!((bare.counted(), bare.sfb.active), ([3, 2], 0));
+        bare.enqueue(4, 1001);
+        assert_eq!((bare.counted(), bare.sfb.active), ([3, 3], 1));
+        let (first, second) = (bare.sfb.filters[0].salt, bare.sfb.filters[1].salt);
+        assert_eq!(first, 0);
+        assert_ne!(second, 0);
+        bare.enqueue(5, 2000);
+        assert_eq!((bare.counted(), bare.sfb.warming), ([4, 4], true));
+        assert_ne!(bare.sfb.filters[0].salt, first);
+        // Each packet is taken from the bins in which it was counted.
+        for _ in 0..5 {
+            bare.dequeue(2000);
+        }
+        let bins = bare.sfb.filters.iter().flat_map(|filter| filter.levels.as_flattened());
+        assert!(bins.into_iter().all(|bin| bin.packets == 0));
+    }
+
+    #[test]
+    fn without_a_warmup_the_next_filter_starts_empty() {
+        let params =
+            SfbParams { rehash: Span::from_secs(1), warmup: Span::ZERO, ..SfbParams::default() };
+        let mut bare = Bare::new(&params);
+        bare.enqueue(1, 1000);
+        assert_eq!(bare.counted(), [1, 0]);
+        bare.enqueue(1, 1001);
+        assert_eq!(bare.counted(), [1, 1]);
+    }
+
+    #[test]
+    fn flows_that_share_a_bin_are_separated_by_the_next_hash() {
+        let mut filter = Filter::default();
+        // Equal in the low bits, so in the same bin of the first level.
+        let same = |filter: &Filter| {
+            (0..64).filter(|i| filter.hash(16 * i) % 16 == filter.hash(0) % 16).count()
+        };
+        assert_eq!(same(&filter), 64);
+        filter.renew(12345);
+        assert!(same(&filter) < 16, "{}", same(&filter));
+    }
+
+    #[test]
+    fn above_one_half_even_capable_packets_are_dropped() {
+        // p is 0.75 for every packet after the first: a quarter passes, half
+        // is dropped, a quarter marked.
+        let params = SfbParams { increment: 0.0, target: 1, max: 60_000, ..SfbParams::default() };
+        let params = SfbParams { limit: Limit::Unlimited, ..params };
+        let mut bare = Bare::new(&params);
+        bare.sfb.filters[0].levels.as_flattened_mut().iter_mut().for_each(|bin| {
+            bin.probability = 49_151;
+            bin.packets = 1;
+        });
+        for _ in 0..10_000 {
+            let mut cx = Context { now: at(0), random: &mut bare.random, sink: &mut bare.sink };
+            bare.sfb.enqueue(TestPacket::new(Ecn::Ect0), &mut cx);
+        }
+        let marked = bare.sink.marked[DropReason::SfbEarly as usize];
+        let dropped = bare.sink.dropped.len();
+        assert!((2300..2700).contains(&marked), "{marked}");
+        assert!((4800..5200).contains(&dropped), "{dropped}");
+    }
+
+    #[test]
+    fn a_warmup_is_shorter_than_the_use_of_a_filter() {
+        let params = SfbParams { rehash: Span::from_secs(60), ..SfbParams::default() };
+        assert!(params.check().is_err());
+        assert!(SfbParams { rehash: Span::ZERO, ..params }.check().is_ok());
+    }
+}
