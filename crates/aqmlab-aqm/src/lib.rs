@@ -11,6 +11,7 @@ pub mod dualpi2;
 pub mod fifo;
 mod fq;
 pub mod fq_codel;
+pub mod pi2;
 pub mod pie;
 pub mod pie2013;
 mod pie_linux;

@@ -92,6 +92,7 @@ disciplines! {
     Pie2013(crate::pie2013::Pie2013Params),
     FqCodel(crate::fq_codel::FqCodelParams),
     SfqCodel(crate::sfq_codel::SfqCodelParams),
+    Pi2(crate::pi2::Pi2Params),
     DualPi2(crate::dualpi2::DualPi2Params),
 }
 
