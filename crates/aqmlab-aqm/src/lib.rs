@@ -16,6 +16,7 @@ pub mod fifo;
 mod fq;
 pub mod fq_codel;
 pub mod fq_pie;
+pub mod pi2;
 pub mod pie;
 pub mod pie2013;
 mod pie_linux;

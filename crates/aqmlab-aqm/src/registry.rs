@@ -96,6 +96,7 @@ disciplines! {
     Cake(crate::cake::CakeParams),
     Sfq(crate::sfq::SfqParams),
     SfqCodel(crate::sfq_codel::SfqCodelParams),
+    Pi2(crate::pi2::Pi2Params),
     DualPi2(crate::dualpi2::DualPi2Params),
     Sfb(crate::sfb::SfbParams),
     Blue(crate::blue::BlueParams),

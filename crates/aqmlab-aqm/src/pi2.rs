@@ -1,0 +1,296 @@
+//! PI2: one queue, and a controller whose output is squared.
+//!
+//! # Model
+//! A proportional integral controller moves a base probability p' by the
+//! delay of the queue. Packets are dropped or marked with p'^2, which answers
+//! the square root in the throughput of classic senders, so that the gains
+//! need no table as in PIE. With `coupled`, packets of scalable senders share
+//! the queue and are marked with k p'. On overload, k p' from 1 on, all
+//! packets are dropped with p'^2, and scalable ones that are not are marked.
+//!
+//! # Sources
+//! - De Schepper, Bondarenko, Tsang and Briscoe, "PI2: A Linearized AQM for
+//!   both Classic and Scalable TCP" (CoNEXT 2016): the squared output, and the
+//!   same queue for both kinds of senders.
+//! - RFC 9332, appendix A: update, overload and defaults.
+//!
+//! # Differences
+//! 1. From RFC 9332: one queue, so the L4S queue's own AQM is left out.
+//! 2. Defaults, and the decision when a packet leaves, are those of the RFC.
+//! 3. The probability is drawn, as a comparison of two draws with p';
+//!    `derandomize` takes the recurrence of the RFC instead, which keeps one
+//!    count for each kind of packet.
+//! 4. There is no shortest queue below which nothing is dropped.
+
+use aqmlab_core::{Ecn, Limit, Packet, Span, Time, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::fifo::Fifo;
+
+params! {
+    /// Parameters of PI2.
+    pub struct Pi2Params {
+        /// The delay to keep.
+        target: Span = Span::from_millis(15), in Span::ZERO => Span::from_secs(100),
+            source "RFC 9332, appendix A.1";
+        /// Time between two updates of the base probability, Tupdate.
+        tupdate: Span = Span::from_millis(16), in Span::from_micros(1) => Span::from_secs(100),
+            source "RFC 9332, appendix A.1";
+        /// Integral gain in Hz.
+        alpha: f64 = 0.16, in 0.0 => 1e3, source "RFC 9332, appendix A.1";
+        /// Proportional gain in Hz.
+        beta: f64 = 3.2, in 0.0 => 1e3, source "RFC 9332, appendix A.1";
+        /// How much the queue holds.
+        limit: Limit = Limit::Packets(10_000), source "tc-dualpi2(8)";
+        /// Whether ECN-capable packets are marked instead of dropped.
+        ecn: bool = true, source "RFC 9332, appendix A.1";
+        /// Whether ECT(1) and CE packets are marked with the base probability times `coupling`.
+        coupled: bool = false, source "CoNEXT 2016; RFC 9332, section 2.1";
+        /// The coupling factor k; once k times the base probability is 1 marking gives way to drops.
+        coupling: f64 = 2.0, in 1.0 => 255.0, source "RFC 9332, appendix A";
+        /// Whether drops and marks come at even distances instead of being drawn.
+        derandomize: bool = false, source "RFC 9332, appendix A.1, recur";
+    }
+}
+
+impl Discipline for Pi2Params {
+    const NAME: &'static str = "pi2";
+    const SUMMARY: &'static str = "PI squared: a controller moves the root of the drop probability";
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Pi2 {
+            fifo: Fifo::default(),
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            next_update: Time::ZERO + self.tupdate,
+            base: 0.0,
+            delay: 0.0,
+            counts: [0.0; 2],
+            params: self.clone(),
+        })
+    }
+}
+
+/// The state machine.
+struct Pi2<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+    params: Pi2Params,
+    next_update: Time,
+    /// The base probability p'.
+    base: f64,
+    /// The delay at the last update, in seconds.
+    delay: f64,
+    /// What the recurrences for p'^2 and k p' have added up.
+    counts: [f64; 2],
+}
+
+/// RFC 9332, figure 4, recur: true as often as `likelihood` says.
+fn recur(count: &mut f64, likelihood: f64) -> bool {
+    *count += likelihood;
+    let hit = *count > 1.0;
+    if hit {
+        *count -= 1.0;
+    }
+    hit
+}
+
+impl<P: Packet> Pi2<P> {
+    fn squared(&mut self, cx: &mut Context<'_, P>) -> bool {
+        let base = self.base;
+        if self.params.derandomize {
+            return recur(&mut self.counts[0], base * base);
+        }
+        cx.random.uniform() < base && cx.random.uniform() < base
+    }
+
+    fn linear(&mut self, likelihood: f64, cx: &mut Context<'_, P>) -> bool {
+        if self.params.derandomize {
+            return recur(&mut self.counts[1], likelihood);
+        }
+        cx.random.uniform() < likelihood
+    }
+
+    /// Gives the packet back, marked or not, unless it is dropped.
+    fn signal(&mut self, mut packet: P, cx: &mut Context<'_, P>) -> Option<P> {
+        let ecn = packet.ecn();
+        let likelihood = self.base * self.params.coupling;
+        let overload = likelihood >= 1.0;
+        let scalable = self.params.ecn && self.params.coupled && matches!(ecn, Ecn::Ect1 | Ecn::Ce);
+        if scalable && !overload {
+            if self.linear(likelihood, cx) {
+                cx.mark(&mut packet, DropReason::Pi2);
+            }
+            return Some(packet);
+        }
+        let hit = self.squared(cx);
+        if hit && (overload || !self.params.ecn || !ecn.is_capable()) {
+            cx.drop(packet, DropReason::Pi2);
+            return None;
+        }
+        if hit || scalable {
+            cx.mark(&mut packet, DropReason::Pi2);
+        }
+        Some(packet)
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Pi2<P> {
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        if self.limit.admits(packets, bytes, u64::from(packet.size())) {
+            self.fifo.push(packet);
+        } else {
+            cx.drop(packet, DropReason::Overlimit);
+        }
+    }
+
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        loop {
+            let packet = self.fifo.pop()?;
+            if let Some(packet) = self.signal(packet, cx) {
+                return Some(packet);
+            }
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        Some(self.next_update)
+    }
+
+    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+        self.next_update += self.params.tupdate;
+        let delay = self.fifo.head().map_or(0.0, |head| (cx.now - head.arrival()).as_secs_f64());
+        let error = delay - self.params.target.as_secs_f64();
+        let change = self.params.alpha * error + self.params.beta * (delay - self.delay);
+        self.base = (self.base + change).clamp(0.0, 1.0);
+        self.delay = delay;
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("base_probability", self.base);
+        see("drop_probability", self.base * self.base);
+        see("delay_estimate", self.delay);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Stream;
+
+    use super::*;
+    use crate::queue::{Counts, Queue};
+    use crate::testing::{TestPacket, env, run_with};
+
+    /// 1.5 times what the link sends for a minute.
+    fn overload(params: &Pi2Params, ecn: Ecn) -> (Counts, f64) {
+        let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
+        run_with(&mut queue, Span::from_millis(4), 60, ecn);
+        let mut base = f64::NAN;
+        queue.observe(&mut |name, value| {
+            if name == "base_probability" {
+                base = value;
+            }
+        });
+        (queue.counts(), base)
+    }
+
+    fn pi2(base: f64, params: Pi2Params) -> Pi2<TestPacket> {
+        Pi2 {
+            fifo: Fifo::default(),
+            limit: Limit::Unlimited,
+            params,
+            next_update: Time::MAX,
+            base,
+            delay: 0.0,
+            counts: [0.0; 2],
+        }
+    }
+
+    /// Offers packets one by one at a fixed base probability.
+    fn at(base: f64, params: Pi2Params, ecn: Ecn) -> (u64, u64) {
+        let mut queue = Queue::new(Box::new(pi2(base, params)), Stream::from_state(1));
+        for _ in 0..100_000 {
+            queue.enqueue(TestPacket::new(ecn), Time::ZERO);
+            queue.dequeue(Time::ZERO);
+            queue.take_dropped(|_, _| ());
+        }
+        (queue.counts().dropped_total(), queue.counts().marked_total())
+    }
+
+    #[test]
+    fn the_update_follows_the_equation() {
+        let mut queue = Queue::new(Pi2Params::default().build(&env()), Stream::from_state(1));
+        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+        let mut seen = Vec::new();
+        for millis in [16, 32] {
+            queue.on_wakeup(Time::ZERO + Span::from_millis(millis));
+            queue.observe(&mut |name, value| {
+                if name == "base_probability" {
+                    seen.push(value);
+                }
+            });
+        }
+        // 0.16 * 1 ms + 3.2 * 16 ms, then 0.16 * 17 ms + 3.2 * 16 ms more.
+        let expected = [0.051_36, 0.051_36 + 0.053_92];
+        assert!(seen.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{seen:?}");
+    }
+
+    #[test]
+    fn the_excess_is_dropped_and_the_base_is_its_root() {
+        for derandomize in [false, true] {
+            let params = Pi2Params { derandomize, ..Pi2Params::default() };
+            let (counts, base) = overload(&params, Ecn::NotEct);
+            let share = counts.dropped_total() as f64 / counts.arrived as f64;
+            assert!((share - 1.0 / 3.0).abs() < 0.03, "{share}");
+            assert!((base - 0.577).abs() < 0.15, "{base}");
+        }
+    }
+
+    #[test]
+    fn classic_packets_meet_the_square_and_scalable_ones_the_product() {
+        for derandomize in [false, true] {
+            let params = Pi2Params { coupled: true, derandomize, ..Pi2Params::default() };
+            let near = |count: u64, share: f64| (count as f64 / 1e5 - share).abs() < 0.005;
+            let (dropped, marked) = at(0.3, params.clone(), Ecn::NotEct);
+            assert!(near(dropped, 0.09) && marked == 0, "{dropped} {marked}");
+            let (dropped, marked) = at(0.3, params.clone(), Ecn::Ect0);
+            assert!(near(marked, 0.09) && dropped == 0, "{dropped} {marked}");
+            let (dropped, marked) = at(0.3, params.clone(), Ecn::Ect1);
+            assert!(near(marked, 0.6) && dropped == 0, "{dropped} {marked}");
+            let alone = Pi2Params { coupled: false, ..params.clone() };
+            let (dropped, marked) = at(0.3, alone, Ecn::Ect1);
+            assert!(near(marked, 0.09) && dropped == 0, "{dropped} {marked}");
+            let no_ecn = Pi2Params { ecn: false, ..params };
+            let (dropped, marked) = at(0.3, no_ecn, Ecn::Ect1);
+            assert!(near(dropped, 0.09) && marked == 0, "{dropped} {marked}");
+        }
+    }
+
+    #[test]
+    fn overload_drops_every_kind_of_packet() {
+        let params = Pi2Params { coupled: true, ..Pi2Params::default() };
+        for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1] {
+            let (dropped, marked) = at(0.6, params.clone(), ecn);
+            assert!((dropped as f64 / 1e5 - 0.36).abs() < 0.005, "{ecn:?} {dropped}");
+            let expected = if ecn == Ecn::Ect1 { 100_000 - dropped } else { 0 };
+            assert_eq!(marked, expected, "{ecn:?}");
+        }
+    }
+
+    #[test]
+    fn derandomised_drops_come_at_even_distances() {
+        let params = Pi2Params { derandomize: true, ..Pi2Params::default() };
+        let mut queue = Queue::new(Box::new(pi2(0.5, params)), Stream::from_state(1));
+        let mut drops = Vec::new();
+        for number in 1..=17 {
+            queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+            queue.dequeue(Time::ZERO);
+            queue.take_dropped(|_, _| drops.push(number));
+        }
+        assert_eq!(drops, [5, 9, 13, 17]);
+    }
+}
