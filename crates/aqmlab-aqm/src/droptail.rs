@@ -9,7 +9,7 @@
 
 use aqmlab_core::{Limit, Packet, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::fifo::Fifo;
 
 params! {
@@ -39,12 +39,7 @@ struct DropTail<P> {
 
 impl<P: Packet + Send> QueueDiscipline<P> for DropTail<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        if self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            self.fifo.push(packet);
-        } else {
-            cx.drop(packet, DropReason::Overlimit);
-        }
+        self.fifo.push_within(self.limit, packet, cx);
     }
     fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
         self.fifo.pop()

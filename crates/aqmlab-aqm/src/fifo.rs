@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use aqmlab_core::Packet;
+use aqmlab_core::{Limit, Packet};
 
-use crate::discipline::Backlog;
+use crate::discipline::{Backlog, Context, DropReason};
 
 /// Packets in order of arrival, with their bytes counted.
 #[derive(Debug)]
@@ -25,6 +25,16 @@ impl<P: Packet> Fifo<P> {
     pub fn push(&mut self, packet: P) {
         self.bytes += u64::from(packet.size());
         self.packets.push_back(packet);
+    }
+    /// Adds a packet at the tail, or drops it if `limit` has no room for it.
+    #[inline]
+    pub fn push_within(&mut self, limit: Limit, packet: P, cx: &mut Context<'_, P>) {
+        let Backlog { packets, bytes } = self.backlog();
+        if limit.admits(packets, bytes, u64::from(packet.size())) {
+            self.push(packet);
+        } else {
+            cx.drop(packet, DropReason::Overlimit);
+        }
     }
     /// Takes the packet at the head.
     #[inline]

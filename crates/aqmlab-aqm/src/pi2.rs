@@ -136,12 +136,7 @@ impl<P: Packet> Pi2<P> {
 
 impl<P: Packet + Send> QueueDiscipline<P> for Pi2<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        if self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            self.fifo.push(packet);
-        } else {
-            cx.drop(packet, DropReason::Overlimit);
-        }
+        self.fifo.push_within(self.limit, packet, cx);
     }
 
     fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
