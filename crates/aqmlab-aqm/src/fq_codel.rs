@@ -16,13 +16,12 @@
 //! 2. The memory of a packet is its size on the wire; Linux counts the
 //!    kernel's buffers.
 
-use std::collections::VecDeque;
-
 use aqmlab_core::{Bytes, Limit, Packet, Span, params};
 
 use crate::codel::{CodelParams, CodelState, Recall, Settings};
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
-use crate::fq::{FlowSource, Fq, Inner, Overflow, Scheduler};
+use crate::drr::Drr;
+use crate::fq::{FlowSource, Fq, Inner, Overflow};
 
 params! {
     /// Parameters of FQ-CoDel.
@@ -96,66 +95,5 @@ impl<P: Packet> Inner<P> for CodelState {
     }
     fn overflowed(&mut self, packets: u64) {
         self.dropped_elsewhere(packets);
-    }
-}
-
-/// Deficit round robin with new and old flows (RFC 8290, section 4.2).
-pub(crate) struct Drr {
-    quantum: i64,
-    deficits: Vec<i64>,
-    active: Vec<bool>,
-    new: VecDeque<u32>,
-    old: VecDeque<u32>,
-}
-
-impl Drr {
-    pub fn new(buckets: u64, quantum: Bytes) -> Self {
-        Drr {
-            quantum: quantum.get() as i64,
-            deficits: vec![0; buckets as usize],
-            active: vec![false; buckets as usize],
-            new: VecDeque::new(),
-            old: VecDeque::new(),
-        }
-    }
-}
-
-impl Scheduler for Drr {
-    #[inline]
-    fn is_active(&self, bucket: u32) -> bool {
-        self.active[bucket as usize]
-    }
-    fn activate(&mut self, bucket: u32) {
-        self.active[bucket as usize] = true;
-        self.deficits[bucket as usize] = self.quantum;
-        self.new.push_back(bucket);
-    }
-    fn pick(&mut self, _is_empty: impl Fn(u32) -> bool) -> Option<u32> {
-        loop {
-            let list = if self.new.is_empty() { &mut self.old } else { &mut self.new };
-            let bucket = *list.front()?;
-            let deficit = &mut self.deficits[bucket as usize];
-            if *deficit > 0 {
-                return Some(bucket);
-            }
-            *deficit += self.quantum;
-            list.pop_front();
-            self.old.push_back(bucket);
-        }
-    }
-    #[inline]
-    fn served(&mut self, bucket: u32, size: u32) {
-        self.deficits[bucket as usize] -= i64::from(size);
-    }
-    fn gave_none(&mut self, bucket: u32) {
-        // A new flow that ran empty waits a turn among the old ones, or else
-        // it could always come back as a new one.
-        if self.new.pop_front().is_some() && !self.old.is_empty() {
-            self.old.push_back(bucket);
-            return;
-        } else if self.old.front() == Some(&bucket) {
-            self.old.pop_front();
-        }
-        self.active[bucket as usize] = false;
     }
 }

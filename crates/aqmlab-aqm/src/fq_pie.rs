@@ -21,8 +21,8 @@ use aqmlab_core::{Bytes, Limit, Packet, Span, params};
 
 use crate::codel::Source;
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
+use crate::drr::Drr;
 use crate::fq::{FlowSource, Fq, Inner, Overflow};
-use crate::fq_codel::Drr;
 use crate::pie::{Arithmetic, PieParams};
 use crate::pie_linux::{PieState, Settings};
 

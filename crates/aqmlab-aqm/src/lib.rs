@@ -11,6 +11,7 @@ mod cobalt;
 pub mod codel;
 pub mod discipline;
 pub mod droptail;
+mod drr;
 pub mod dualpi2;
 pub mod fifo;
 mod fq;

@@ -79,10 +79,6 @@ impl Span {
     pub const fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
     }
-    /// `self * factor`, rounded to the nearest nanosecond.
-    pub fn mul_f64(self, factor: f64) -> Span {
-        Span((self.0 as f64 * factor).round() as u64)
-    }
 }
 
 impl Add<Span> for Time {

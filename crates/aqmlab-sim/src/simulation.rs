@@ -1,7 +1,7 @@
 //! One run: links, flows and the events between them.
 
 use aqmlab_aqm::{LinkEnv, Queue};
-use aqmlab_core::{Bytes, Span, Stream, Time};
+use aqmlab_core::{Bytes, Stream, Time};
 
 use crate::events::{Event, EventQueue};
 use crate::flow::{Flow, FlowSetup};
@@ -237,10 +237,4 @@ impl<'a> Simulation<'a> {
             link.finish(self.now);
         }
     }
-}
-
-/// The sum of the delays of some links: the part of a round trip that is
-/// there without any queue.
-pub(crate) fn propagation(scenario: &Scenario, links: &[u32]) -> Span {
-    links.iter().fold(Span::ZERO, |sum, link| sum + scenario.links[*link as usize].delay)
 }

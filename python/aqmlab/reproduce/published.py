@@ -82,6 +82,12 @@ class Published:
         rows = given["values"] if given else []
         return [row["row"] for row in rows if "published" in row and "paper" not in row]
 
+    def printed(self, table: str, row: str) -> list[float]:
+        """The numbers that the paper prints in a row of a table, in the order of its columns."""
+        (given,) = [each for each in self.paper["tables"] if each["id"] == table]
+        (values,) = [each["published"] for each in given["values"] if each["row"] == row]
+        return [float(value) for value in values]
+
     @property
     def subsets(self) -> list[str]:
         """The names of the parts of the study that can be run alone."""

@@ -152,11 +152,13 @@ impl Scenario {
         self.flows
             .iter()
             .filter(|flow| flow.path.contains(&link) || flow.return_path.contains(&link))
-            .map(|flow| {
-                crate::simulation::propagation(self, &flow.path)
-                    + crate::simulation::propagation(self, &flow.return_path)
-            })
+            .map(|flow| self.propagation(&flow.path) + self.propagation(&flow.return_path))
             .max()
             .unwrap_or(Span::ZERO)
+    }
+
+    /// The sum of the propagation delays of some links.
+    fn propagation(&self, links: &[u32]) -> Span {
+        links.iter().fold(Span::ZERO, |sum, link| sum + self.links[*link as usize].delay)
     }
 }

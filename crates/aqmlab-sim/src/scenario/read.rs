@@ -53,10 +53,11 @@ fn apply(table: &mut Table, overrides: &[(String, Value)]) -> Result<()> {
         table.set_path(key, value.clone())?;
     }
     for (key, value) in overrides.iter().filter(|(key, _)| is_queue(key)) {
-        let bottleneck = bottleneck_name(table)?;
+        let links = read_links(table)?;
+        let bottleneck = &links[read_bottleneck(table, &links)?].name;
         let path = format!("links.{bottleneck}.{key}");
         if key != "queue" {
-            spell_out_queue(table, &bottleneck);
+            spell_out_queue(table, bottleneck);
         }
         table.set_path(&path, value.clone())?;
     }
@@ -77,14 +78,19 @@ fn spell_out_queue(table: &mut Table, link: &str) {
     }
 }
 
-/// The bottleneck by name: as stated, or the slowest link.
-fn bottleneck_name(table: &Table) -> Result<String> {
-    if let Some(name) = table.get("bottleneck") {
-        return Ok(name.as_text().map_err(|error| error.at("bottleneck"))?.to_string());
+/// The bottleneck: as stated, or the slowest link.
+fn read_bottleneck(table: &Table, links: &[LinkConfig]) -> Result<usize> {
+    match table.get("bottleneck") {
+        Some(name) => name
+            .as_text()
+            .and_then(|name| link_index(links, name))
+            .map(|index| index as usize)
+            .map_err(|error| error.at("bottleneck")),
+        None => {
+            let slowest = links.iter().enumerate().min_by_key(|(_, link)| link.rate);
+            Ok(slowest.expect("there is a link").0)
+        }
     }
-    let links = read_links(table)?;
-    let slowest = links.iter().min_by_key(|link| link.rate).expect("there is a link");
-    Ok(slowest.name.clone())
 }
 
 /// `T`'s parameters from a table that also holds the keys `beside`.
@@ -103,9 +109,7 @@ fn read_params<T: Params>(table: &Table, beside: &[&str]) -> Result<T> {
 fn read(table: &Table) -> Result<Scenario> {
     let run: RunParams = read_params(table, TOP_KEYS)?;
     let links = read_links(table)?;
-    let bottleneck = bottleneck_name(table)?;
-    let bottleneck =
-        link_index(&links, &bottleneck).map_err(|error| error.at("bottleneck"))? as usize;
+    let bottleneck = read_bottleneck(table, &links)?;
     let flows = read_flows(table, &links)?;
     let record = match table.get("record") {
         Some(record) => record

@@ -3,10 +3,11 @@ ns-2, the causes of differences, and where figures and statements are made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.published import Published
 from aqmlab.statistics import MAXIMUM_METHOD, QUANTILE_METHOD
 from aqmlab.studies.jarvinen2014 import ns2
 from aqmlab.studies.jarvinen2014.claims import claims
@@ -65,7 +66,7 @@ def _p95(measured: Measurements, queue: str) -> str | None:
     if not all(measured.has(queue=queue, flows=flows, rest=REST) for flows in FLOWS):
         return None
     values = (measured.delay_quantile(0.95, queue=queue, flows=f, rest=REST) for f in FLOWS)
-    return ", ".join(f"{1e3 * value:.0f}" for value in values)
+    return _in_ms(values)
 
 
 def _hred(measured: Measurements) -> Iterator[Cause]:
@@ -75,8 +76,8 @@ def _hred(measured: Measurements) -> Iterator[Cause]:
         return
     text = (
         "The parameters printed in Table I do not give the numbers printed in Table II "
-        "(HRED: 120, 126, 132, 132 ms). RED of ns-2 has a switch, `wait_`, that the paper does not "
-        f"mention: with it on, ns-2's default, we measure {told[0]} ms"
+        f"(HRED: {_in_ms(_printed('HRED'))} ms). RED of ns-2 has a switch, `wait_`, that the "
+        f"paper does not mention: with it on, ns-2's default, we measure {told[0]} ms"
     )
     if told[1]:
         text += f"; with it off {told[1]} ms"
@@ -97,10 +98,15 @@ PIE_EXPERIMENTS = {
     "PIEthresh": ("first packet counted", "p zero in bursts", "rate not averaged"),
 }
 """The reconstructions of PIE and what was varied in each."""
-PIE_PRINTED = {
-    "PIEupdate": (0.234, 0.252, 0.294, 0.332),
-    "PIEthresh": (0.198, 0.216, 0.246, 0.270),
-}
+
+
+def _printed(queue: str) -> list[float]:
+    """What the paper's Table II says of a queue, in seconds."""
+    return Published.load("jarvinen2014").printed("table-2", queue)
+
+
+def _in_ms(values: Iterable[float]) -> str:
+    return ", ".join(f"{1e3 * value:.0f}" for value in values)
 
 
 def _pie(measured: Measurements) -> Iterator[Cause]:
@@ -116,7 +122,7 @@ def _pie(measured: Measurements) -> Iterator[Cause]:
         "choices move. 95th percentiles in ms at the four loads."
     ]
     for queue, made in told.items():
-        printed = ", ".join(f"{1e3 * value:.0f}" for value in PIE_PRINTED[queue])
+        printed = _in_ms(_printed(queue))
         varied = "; ".join(f"{what}: {text}" for what, text in made)
         sentences.append(f"{queue}: printed {printed}; ours {ours[queue]}; {varied}.")
     sentences.append(
@@ -139,7 +145,7 @@ def far_from_every_pie(measured: Measurements) -> Iterator[str]:
     """Printed cells of PIE that no reconstruction comes within 10 % of."""
     for queue, experiments in PIE_EXPERIMENTS.items():
         variants = (queue, *(f"{queue}, {varied}" for varied in experiments))
-        for flows, printed in zip(FLOWS, PIE_PRINTED[queue], strict=True):
+        for flows, printed in zip(FLOWS, _printed(queue), strict=True):
             found = (
                 measured.delay_quantile(0.95, queue=variant, flows=flows, rest=REST)
                 for variant in variants
