@@ -7,6 +7,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# rustfmt by name: modules that a macro declares are not found from lib.rs.
+RUSTFMT := rustfmt --edition 2024
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
@@ -28,14 +30,14 @@ test-python: $(VENV)/.installed $(VENV)/.tools
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.installed $(VENV)/.tools
-	cargo fmt --all --check
+	$(RUSTFMT) --check $(filter %.rs,$(RUST))
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check python
 	$(BIN)/ruff check python
 	$(BIN)/mypy --strict python/aqmlab
 
 format: $(VENV)/.tools
-	cargo fmt --all
+	$(RUSTFMT) $(filter %.rs,$(RUST))
 	$(BIN)/ruff format python
 	$(BIN)/ruff check --fix python
 

@@ -1,5 +1,5 @@
 //! COBALT: CoDel and BLUE in one, as it runs in each flow of
-//! [`cake`](crate::cake).
+//! [`cake`](crate::disciplines::cake).
 //!
 //! # Model
 //! CoDel's control law drops or marks while the delay of the packets that

@@ -88,11 +88,19 @@ pub enum DropReason {
     SfbPenalty,
     /// CHOKe's comparison: two packets of the same flow.
     Choke,
+    /// SRED's random decision.
+    Sred,
+    /// The random decision of the PI controller.
+    Pi,
+    /// A later acknowledgement in the queue says all that this one did.
+    AckFilter,
+    /// The decision of a discipline that is not one of this crate's.
+    User,
 }
 
 impl DropReason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [DropReason; 15] = [
+    pub const ALL: [DropReason; 19] = [
         DropReason::Overlimit,
         DropReason::Overmemory,
         DropReason::FlowLimit,
@@ -108,6 +116,10 @@ impl DropReason {
         DropReason::SfbBucket,
         DropReason::SfbPenalty,
         DropReason::Choke,
+        DropReason::Sred,
+        DropReason::Pi,
+        DropReason::AckFilter,
+        DropReason::User,
     ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
@@ -130,12 +142,22 @@ impl DropReason {
             DropReason::SfbBucket => "sfb_bucket",
             DropReason::SfbPenalty => "sfb_penalty",
             DropReason::Choke => "choke",
+            DropReason::Sred => "sred",
+            DropReason::Pi => "pi",
+            DropReason::AckFilter => "ack_filter",
+            DropReason::User => "user",
         }
     }
     /// Whether it is the discipline's signal to the senders, and not the end
     /// of a buffer.
     pub fn is_signal(self) -> bool {
-        !matches!(self, DropReason::Overlimit | DropReason::Overmemory | DropReason::FlowLimit)
+        !matches!(
+            self,
+            DropReason::Overlimit
+                | DropReason::Overmemory
+                | DropReason::FlowLimit
+                | DropReason::AckFilter
+        )
     }
 }
 

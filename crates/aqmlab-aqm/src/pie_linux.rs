@@ -1,4 +1,4 @@
-//! PIE in Linux's integers: `arithmetic = linux` of the discipline `pie`, and
+//! PIE in Linux's integers: `variant = linux` of the discipline `pie`, and
 //! what runs in each flow of `fq_pie`.
 //!
 //! # Sources
@@ -20,8 +20,8 @@
 use aqmlab_core::{Limit, Packet, Rate, Span, Time};
 
 use crate::discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::disciplines::pie::{DelaySource, PieParams, Variant, no_rate_sample};
 use crate::fifo::Fifo;
-use crate::pie::{Arithmetic, DelaySource, PieParams, no_rate_sample};
 
 /// Probability 1.
 const ONE: u64 = u64::MAX >> 8;
@@ -73,8 +73,8 @@ impl Settings {
             by_size: params.by_size,
             ecn: params.ecn,
             max_ecn: ONE / 10,
-            most: match params.arithmetic {
-                Arithmetic::LinuxClamped => ONE,
+            most: match params.variant {
+                Variant::LinuxClamped => ONE,
                 _ => u64::MAX,
             },
             dq_threshold: takes_rate.then_some(params.dq_threshold.get()),

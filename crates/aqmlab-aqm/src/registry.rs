@@ -1,8 +1,8 @@
-//! The list of all queue disciplines, and how a scenario names them.
+//! How a scenario names disciplines and presets.
 
-use aqmlab_core::{Error, Packet, ParamSpec, Params, Result, Table, Value};
+use aqmlab_core::{Error, ParamSpec, Result, Table, Value};
 
-use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
+pub use crate::disciplines::{QueueConfig, entries};
 
 /// A named set of parameters of a discipline: data, not code.
 #[derive(Clone, Copy, Debug)]
@@ -28,79 +28,6 @@ pub struct Entry {
     pub summary: &'static str,
     /// Its parameters.
     pub params: Vec<ParamSpec>,
-}
-
-macro_rules! disciplines {
-    ($($Variant:ident($Params:ty)),+ $(,)?) => {
-        /// A discipline with its parameters, ready to be built.
-        #[derive(Clone, Debug, PartialEq)]
-        pub enum QueueConfig {
-            $(
-                #[allow(missing_docs)]
-                $Variant($Params),
-            )+
-        }
-
-        /// All disciplines.
-        pub fn entries() -> Vec<Entry> {
-            vec![$(Entry {
-                name: <$Params>::NAME,
-                summary: <$Params>::SUMMARY,
-                params: <$Params>::specs(),
-            }),+]
-        }
-
-        impl QueueConfig {
-            /// The discipline of this name with its default parameters.
-            fn default_of(name: &str) -> Option<QueueConfig> {
-                $( if name == <$Params>::NAME {
-                    return Some(QueueConfig::$Variant(<$Params>::default()));
-                } )+
-                None
-            }
-            fn set(&mut self, key: &str, value: &Value) -> Result<()> {
-                match self { $( QueueConfig::$Variant(params) => params.set(key, value), )+ }
-            }
-            fn check(&self) -> Result<()> {
-                match self { $( QueueConfig::$Variant(params) => params.check(), )+ }
-            }
-            /// The discipline's name.
-            pub fn name(&self) -> &'static str {
-                match self { $( QueueConfig::$Variant(_) => <$Params>::NAME, )+ }
-            }
-            /// Its parameters in text form.
-            pub fn settings(&self) -> Vec<(&'static str, String)> {
-                match self { $( QueueConfig::$Variant(params) => params.entries(), )+ }
-            }
-            /// Makes the state machine.
-            pub fn build<P: Packet + Send + 'static>(
-                &self,
-                env: &LinkEnv,
-            ) -> Box<dyn QueueDiscipline<P>> {
-                match self { $( QueueConfig::$Variant(params) => params.build(env), )+ }
-            }
-        }
-    };
-}
-
-// One line a discipline.
-disciplines! {
-    DropTail(crate::droptail::DropTailParams),
-    Red(crate::red::RedParams),
-    RedLinux(crate::red_linux::RedLinuxParams),
-    Codel(crate::codel::CodelParams),
-    Pie(crate::pie::PieParams),
-    Pie2013(crate::pie2013::Pie2013Params),
-    FqCodel(crate::fq_codel::FqCodelParams),
-    FqPie(crate::fq_pie::FqPieParams),
-    Cake(crate::cake::CakeParams),
-    Sfq(crate::sfq::SfqParams),
-    SfqCodel(crate::sfq_codel::SfqCodelParams),
-    Pi2(crate::pi2::Pi2Params),
-    DualPi2(crate::dualpi2::DualPi2Params),
-    Sfb(crate::sfb::SfbParams),
-    Blue(crate::blue::BlueParams),
-    Choke(crate::choke::ChokeParams),
 }
 
 /// All presets.

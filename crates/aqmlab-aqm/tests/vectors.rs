@@ -44,9 +44,9 @@ impl Settings {
     }
 }
 
-fn codel(case: &Case, recall: &str) -> Settings {
+fn codel(case: &Case, variant: &str) -> Settings {
     Settings::of("codel")
-        .set("recall", recall)
+        .set("variant", variant)
         .take(case, "target", "target_us", "us")
         .take(case, "interval", "interval_us", "us")
         .take(case, "limit", "limit", "p")
@@ -141,7 +141,7 @@ fn red_linux_adaptive() {
 fn fq_codel_linux() {
     replay_all("fq_codel_linux", |case| {
         Settings::of("fq_codel")
-            .set("recall", "linux")
+            .set("variant", "linux")
             .take(case, "target", "target_us", "us")
             .take(case, "interval", "interval_us", "us")
             .take(case, "limit", "limit", "p")
@@ -175,12 +175,12 @@ fn sfqcodel_ns2() {
     });
 }
 
-fn pie(case: &Case, arithmetic: &str) -> Settings {
+fn pie(case: &Case, variant: &str) -> Settings {
     // The weights were given in sixteenths.
     let weight = |name: &str| case.get(name).unwrap() / 16.0;
     let delay = if case.get("dq_rate_estimator") == Some(1.0) { "rate" } else { "timestamps" };
     Settings::of("pie")
-        .set("arithmetic", arithmetic)
+        .set("variant", variant)
         .set("delay", delay)
         .set("alpha", weight("alpha"))
         .set("beta", weight("beta"))
@@ -217,11 +217,11 @@ fn fq_pie(case: &Case) -> Settings {
 
 #[test]
 fn fq_pie_linux() {
-    replay_all("fq_pie_linux", fq_pie);
+    replay_all("fq_pie_linux", |case| fq_pie(case).set("variant", "linux"));
 }
 #[test]
 fn fq_pie_linux_clamped() {
-    replay_all("fq_pie_linux_clamped", |case| fq_pie(case).set("clamp", true));
+    replay_all("fq_pie_linux_clamped", |case| fq_pie(case).set("variant", "linux-clamped"));
 }
 
 fn cake(case: &Case) -> Settings {
@@ -233,11 +233,11 @@ fn cake(case: &Case) -> Settings {
 
 #[test]
 fn cake_besteffort_linux() {
-    replay_all("cake_besteffort_linux", cake);
+    replay_all("cake_besteffort_linux", |case| cake(case).set("variant", "linux"));
 }
 #[test]
 fn cake_besteffort_linux_initfix() {
-    replay_all("cake_besteffort_linux_initfix", |case| cake(case).set("hasty", false));
+    replay_all("cake_besteffort_linux_initfix", |case| cake(case).set("variant", "linux-initfix"));
 }
 
 #[test]

@@ -42,6 +42,22 @@ pub trait Packet {
     /// A hash of what makes a flow (RFC 8290, section 4.1.1: the 5-tuple).
     /// Queues choose buckets by it; replayed vectors put the flow number in.
     fn flow_hash(&self) -> u32;
+    /// Numbers, or hashes, of the hosts that it comes from and goes to, for
+    /// queues that share a link between hosts. Where nothing is known of
+    /// hosts, each flow has its own.
+    fn hosts(&self) -> [u32; 2] {
+        [self.flow_hash(); 2]
+    }
+    /// Its DSCP (RFC 2474), for queues with classes of service.
+    fn class(&self) -> u8 {
+        0
+    }
+    /// The acknowledged sequence number, if it is a TCP segment that only
+    /// acknowledges: no data, no SYN, and nothing that a later acknowledgement
+    /// would not say as well (SACK blocks, ECN echoes).
+    fn pure_ack(&self) -> Option<u64> {
+        None
+    }
     /// Its ECN codepoint.
     fn ecn(&self) -> Ecn;
     /// Sets the codepoint to CE.

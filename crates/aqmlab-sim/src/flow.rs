@@ -24,6 +24,9 @@ pub(crate) struct Flow {
     index: u32,
     /// Hashes of the two directions, as queues see them.
     hashes: [u32; 2],
+    /// The sender's and the receiver's host.
+    hosts: [u32; 2],
+    class: u8,
     header: u32,
     /// The window that plain acknowledgements advertise.
     window: u64,
@@ -43,6 +46,8 @@ pub(crate) struct FlowSetup<'a> {
     pub size: Option<u64>,
     pub start: Span,
     pub hashes: [u32; 2],
+    pub hosts: [u32; 2],
+    pub class: u8,
 }
 
 impl Flow {
@@ -60,6 +65,8 @@ impl Flow {
             finish: None,
             index: setup.index,
             hashes: setup.hashes,
+            hosts: setup.hosts,
+            class: setup.class,
             header: setup.transport.header.get() as u32,
             sender_timer: Time::MAX,
             receiver_timer: Time::MAX,
@@ -125,6 +132,7 @@ impl Flow {
     }
 
     fn packet(&self, seq: u64, size: u32, bits: u8) -> SimPacket {
+        let [sender, receiver] = self.hosts;
         SimPacket {
             arrival: Time::ZERO,
             seq,
@@ -134,6 +142,8 @@ impl Flow {
             kind: bits,
             ecn: Ecn::NotEct,
             hop: 0,
+            class: self.class,
+            hosts: if bits & kind::ACK == 0 { [sender, receiver] } else { [receiver, sender] },
         }
     }
 

@@ -97,6 +97,14 @@ impl<'a> Simulation<'a> {
         };
         for i in 0..group.count {
             let mut hash = self.stream(&format!("flows.{}.{i}.hash", group.name));
+            let host = |name: &Option<String>, end: &str| {
+                let path = match name {
+                    Some(name) => format!("hosts.{name}"),
+                    None => format!("flows.{}.{i}.{end}", group.name),
+                };
+                self.stream(&path).next_u32()
+            };
+            let hosts = [host(&group.source, "source"), host(&group.destination, "destination")];
             let index = self.flows.len() as u32;
             self.flows.push(Flow::new(FlowSetup {
                 index,
@@ -107,6 +115,8 @@ impl<'a> Simulation<'a> {
                 size: group.size.map(Bytes::get),
                 start,
                 hashes: [hash.next_u32(), hash.next_u32()],
+                hosts,
+                class: group.class.0,
             }));
             self.events.push(Time::ZERO + start, Event::FlowStart(index));
             match group.size {

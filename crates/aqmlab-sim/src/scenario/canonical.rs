@@ -1,7 +1,7 @@
 //! The canonical form of a scenario: JSON with every default filled in.
 //! Equal scenarios have equal texts, so its digest names a scenario.
 
-use aqmlab_core::{Bytes, ParamType, Params, Table, Value};
+use aqmlab_core::{ParamType, Params, Table, Value};
 
 use super::{FlowGroup, LinkConfig, Scenario, Start};
 
@@ -37,8 +37,10 @@ impl Scenario {
         table.insert("count", flow.count.to_string().into());
         table.insert("path", names(&flow.path));
         table.insert("return_path", names(&flow.return_path));
-        let size = flow.size.as_ref().map_or("none".to_string(), Bytes::to_string);
-        table.insert("size", size.into());
+        table.insert("size", flow.size.to_text().into());
+        table.insert("source", flow.source.to_text().into());
+        table.insert("destination", flow.destination.to_text().into());
+        table.insert("class", flow.class.to_text().into());
         let start = match flow.start {
             Start::At(start) => Value::from(start.to_string()),
             Start::Uniform(low, high) => {

@@ -1,6 +1,7 @@
 //! What is to be simulated: links, flows, and what to record.
 
 mod canonical;
+mod dscp;
 mod read;
 mod toml;
 
@@ -8,6 +9,7 @@ use aqmlab_aqm::QueueConfig;
 use aqmlab_core::{Bytes, Rate, Span, choices, params};
 use aqmlab_tcp::TcpParams;
 
+pub use self::dscp::Dscp;
 pub use self::toml::parse_value;
 
 params! {
@@ -55,6 +57,13 @@ params! {
         count: u64 = 1, in 1 => 1_000_000, source "this program";
         /// Bytes that each transfers; `none` for a bulk flow without end.
         size: Option<Bytes> = None, source "this program";
+        /// The host that sends; `none`: each flow has a host of its own.
+        source: Option<String> = None, source "this program; used by queues that isolate hosts";
+        /// The host that receives.
+        destination: Option<String> = None,
+            source "this program; used by queues that isolate hosts";
+        /// The class of service of all packets of the flow, in both directions.
+        class: Dscp = Dscp(0), source "RFC 2474; used by queues with classes";
     }
 }
 
@@ -129,6 +138,12 @@ pub struct FlowGroup {
     pub return_path: Vec<u32>,
     /// Bytes that each flow transfers.
     pub size: Option<Bytes>,
+    /// The host that sends.
+    pub source: Option<String>,
+    /// The host that receives.
+    pub destination: Option<String>,
+    /// Their class of service.
+    pub class: Dscp,
     /// When they begin.
     pub start: Start,
     /// The endpoints.

@@ -223,6 +223,9 @@ fn read_flow(
         path: read_path(table, "path", links)?,
         return_path: read_path(table, "return_path", links)?,
         size: params.size,
+        source: params.source,
+        destination: params.destination,
+        class: params.class,
         start: read_start(table).map_err(|error| error.at("start"))?,
         transport,
     })

@@ -1,7 +1,7 @@
 //! FQ-PIE: deficit round robin between flows, PIE in each.
 //!
 //! # Model
-//! The scheduler of [`fq_codel`](crate::fq_codel); in place of CoDel each flow
+//! The scheduler of [`fq_codel`](crate::disciplines::fq_codel); in place of CoDel each flow
 //! has a PIE of its own, which decides on arriving packets by the delay of the
 //! flow. One timer moves the drop probabilities of all flows.
 //!
@@ -10,21 +10,31 @@
 //! for its parts; tc-fq_pie(8) for the parameters.
 //!
 //! # Differences
-//! From RFC 8033: those of Linux, see [`pie`](crate::pie). From Linux:
+//! From RFC 8033: those of Linux, see [`pie`](crate::disciplines::pie). From Linux:
 //! 1. The first update is one period after the start, there after 500 ms.
 //! 2. The delay comes from timestamps; there is no `dq_rate_estimator`.
 //! 3. There is no memory limit: Linux counts how often it is exceeded, and
 //!    drops nothing for it.
-//! 4. Hashing as in [`fq_codel`](crate::fq_codel).
+//! 4. Hashing as in [`fq_codel`](crate::disciplines::fq_codel).
 
-use aqmlab_core::{Bytes, Limit, Packet, Span, params};
+use aqmlab_core::{Bytes, Limit, Packet, Span, choices, params};
 
-use crate::codel::Source;
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
-use crate::drr::Drr;
+use crate::disciplines::codel::Source;
+use crate::disciplines::pie::{self, PieParams};
+use crate::fq::drr::Drr;
 use crate::fq::{FlowSource, Fq, Inner, Overflow};
-use crate::pie::{Arithmetic, PieParams};
 use crate::pie_linux::{PieState, Settings};
+
+choices! {
+    /// Whose arithmetic.
+    pub enum Variant {
+        /// Linux's: the probability may go above 1.
+        Linux = "linux",
+        /// The same with the probability limited to 1.
+        LinuxClamped = "linux-clamped",
+    }
+}
 
 params! {
     /// Parameters of FQ-PIE.
@@ -55,8 +65,8 @@ params! {
         ecn_prob: u64 = 10, in 0 => 100, source "tc-fq_pie(8); RFC 8033, section 5.1";
         /// Whether larger packets are dropped with a larger probability.
         by_size: bool = false, source "tc-fq_pie(8), bytemode";
-        /// Whether the probability is limited to 1.
-        clamp: bool = false, source "not so in Linux; conformance vectors";
+        /// Whose PIE: Linux's as it is, or with the probability limited to 1 as it is meant.
+        variant: Variant = Variant::LinuxClamped, source "RFC 8033, section 4.2; conformance vectors";
     }
 }
 
@@ -73,7 +83,10 @@ impl Discipline for FqPieParams {
             beta: self.beta,
             ecn: self.ecn,
             by_size: self.by_size,
-            arithmetic: if self.clamp { Arithmetic::LinuxClamped } else { Arithmetic::Linux },
+            variant: match self.variant {
+                Variant::Linux => pie::Variant::Linux,
+                Variant::LinuxClamped => pie::Variant::LinuxClamped,
+            },
             ..PieParams::default()
         };
         Box::new(Fq::<P, PieState, Drr>::new(

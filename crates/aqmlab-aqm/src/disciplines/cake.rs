@@ -21,11 +21,21 @@
 //! 4. The heap that finds the longest queue, once built, is kept up to date
 //!    until the end; recorded is no run long enough to say whether Linux's is.
 
-use aqmlab_core::{Bytes, Limit, Packet, Span, Stream, Time, params};
+use aqmlab_core::{Bytes, Limit, Packet, Span, Stream, Time, choices, params};
 
 use crate::cobalt::{CobaltState, Law, Verdict};
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::fifo::Fifo;
+
+choices! {
+    /// How long the delay of a new flow may be above the target at first.
+    pub enum Variant {
+        /// Not at all: the next packet is dropped at once, as Linux 6.1 does.
+        Linux = "linux",
+        /// An interval, as the rest of the algorithm means it.
+        LinuxInitfix = "linux-initfix",
+    }
+}
 
 params! {
     /// Parameters of CAKE.
@@ -44,9 +54,8 @@ params! {
         /// How long it may be above the target; about the longest usual round-trip time.
         interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
             source "tc-cake(8), rtt";
-        /// Whether the first delay of a flow above the target has the next packet
-        /// dropped at once and not after an interval.
-        hasty: bool = true, source "Linux 6.1; conformance vectors";
+        /// Linux's COBALT as it is, or with its first interval as it is meant.
+        variant: Variant = Variant::LinuxInitfix, source "conformance vectors";
     }
 }
 
@@ -55,7 +64,11 @@ impl Discipline for CakeParams {
     const SUMMARY: &'static str = "a queue for each flow, COBALT in each: CAKE without its shaper";
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        let law = Law { target: self.target, interval: self.interval, hasty: self.hasty };
+        let law = Law {
+            target: self.target,
+            interval: self.interval,
+            hasty: self.variant == Variant::Linux,
+        };
         let flow =
             || Flow { fifo: Fifo::default(), cobalt: CobaltState::new(&law), deficit: 0, tag: 0 };
         Box::new(Cake::<P> {

@@ -8,10 +8,10 @@
 //!
 //! # Sources
 //! - RFC 8033: sections 4 and 5, appendices A and B.
-//! - `arithmetic = linux`: the qdisc of Linux, see the file `pie_linux.rs`.
+//! - `variant = linux`: the qdisc of Linux, see the file `pie_linux.rs`.
 //!
 //! # Differences
-//! From RFC 8033 with `arithmetic = rfc8033`:
+//! From RFC 8033 with `variant = rfc8033`:
 //! 1. The delay is zero from the moment when the link finds the queue empty;
 //!    the pseudo-code would keep the delay of the last packet, however long
 //!    ago that left.
@@ -39,7 +39,7 @@ choices! {
 
 choices! {
     /// The numbers that PIE computes with.
-    pub enum Arithmetic {
+    pub enum Variant {
         /// Floating point, as the RFC's pseudo-code reads.
         Rfc8033 = "rfc8033",
         /// Linux's integers; the probability may go above 1 there.
@@ -86,7 +86,7 @@ params! {
         /// `none` for the largest packet of the link.
         mean_packet: Option<Bytes> = None, source "RFC 8033, section 4.1; the MTU in Linux";
         /// The numbers that PIE computes with.
-        arithmetic: Arithmetic = Arithmetic::Rfc8033, source "RFC 8033, appendix B; conformance vectors";
+        variant: Variant = Variant::Rfc8033, source "RFC 8033, appendix B; conformance vectors";
     }
 }
 
@@ -95,7 +95,7 @@ impl Discipline for PieParams {
     const SUMMARY: &'static str = "a controller moves the drop probability to keep the delay";
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        if self.arithmetic != Arithmetic::Rfc8033 {
+        if self.variant != Variant::Rfc8033 {
             return Box::new(PieLinux::new(self, env));
         }
         Box::new(Pie {
@@ -366,7 +366,7 @@ mod tests {
             base.clone(),
             PieParams { delay: DelaySource::Rate, ..base.clone() },
             PieParams { derandomize: false, ..base.clone() },
-            PieParams { arithmetic: Arithmetic::LinuxClamped, ..base.clone() },
+            PieParams { variant: Variant::LinuxClamped, ..base.clone() },
         ] {
             let queue = overload(&params, Ecn::NotEct);
             let counts = queue.counts();
@@ -451,8 +451,8 @@ mod tests {
             limit: Limit::Packets(10),
             ..PieParams::default()
         };
-        for arithmetic in [Arithmetic::Rfc8033, Arithmetic::Linux] {
-            let queue = overload(&PieParams { arithmetic, ..params.clone() }, Ecn::NotEct);
+        for variant in [Variant::Rfc8033, Variant::Linux] {
+            let queue = overload(&PieParams { variant, ..params.clone() }, Ecn::NotEct);
             let notes = queue.notes();
             assert_eq!(notes.len(), 1);
             assert_eq!(notes[0].id, "pie-no-rate-sample");

@@ -6,7 +6,7 @@
 //! that flows that build no queue do not wait for those that do.
 //!
 //! # Sources
-//! RFC 8290; with `recall = linux`, the qdisc of Linux as recorded in the
+//! RFC 8290; with `variant = linux`, the qdisc of Linux as recorded in the
 //! conformance vectors.
 //!
 //! # Differences
@@ -18,9 +18,9 @@
 
 use aqmlab_core::{Bytes, Limit, Packet, Span, params};
 
-use crate::codel::{CodelParams, CodelState, Recall, Settings};
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
-use crate::drr::Drr;
+use crate::disciplines::codel::{CodelParams, CodelState, Settings, Variant};
+use crate::fq::drr::Drr;
 use crate::fq::{FlowSource, Fq, Inner, Overflow};
 
 params! {
@@ -45,7 +45,7 @@ params! {
         interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
             source "RFC 8290, section 5.2.1";
         /// CoDel's count recall.
-        recall: Recall = Recall::Rfc8289, source "RFC 8289, section 5.5";
+        variant: Variant = Variant::Rfc8289, source "RFC 8289, section 5.5";
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool = true, source "RFC 8290, section 5.2.6; on in Linux";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
@@ -62,7 +62,7 @@ impl Discipline for FqCodelParams {
             target: self.target,
             interval: self.interval,
             limit: self.limit,
-            recall: self.recall,
+            variant: self.variant,
             ecn: self.ecn,
             ce_threshold: self.ce_threshold,
         };

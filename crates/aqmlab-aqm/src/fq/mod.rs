@@ -2,14 +2,16 @@
 //! discipline inside each. The disciplines built of it are in [`fq_codel`],
 //! [`fq_pie`] and [`sfq_codel`].
 //!
-//! [`fq_codel`]: crate::fq_codel
-//! [`fq_pie`]: crate::fq_pie
-//! [`sfq_codel`]: crate::sfq_codel
+//! [`fq_codel`]: crate::disciplines::fq_codel
+//! [`fq_pie`]: crate::disciplines::fq_pie
+//! [`sfq_codel`]: crate::disciplines::sfq_codel
 
 use aqmlab_core::{Limit, Packet, Span, Time};
 
-use crate::codel::Source;
+pub(crate) mod drr;
+
 use crate::discipline::{Backlog, Context, DropReason, QueueDiscipline};
+use crate::disciplines::codel::Source;
 use crate::fifo::Fifo;
 
 /// What runs inside each flow's queue.

@@ -11,14 +11,14 @@
 //!
 //! # Differences
 //! 1. Times are whole nanoseconds, there seconds in floating point.
-//! 2. Hashing as in [`fq_codel`](crate::fq_codel).
+//! 2. Hashing as in [`fq_codel`](crate::disciplines::fq_codel).
 
 use std::collections::VecDeque;
 
 use aqmlab_core::{Limit, Packet, Span, params};
 
-use crate::codel::{CodelParams, CodelState, Recall, Settings};
 use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
+use crate::disciplines::codel::{CodelParams, CodelState, Settings, Variant};
 use crate::fq::{Fq, Overflow, Scheduler};
 
 params! {
@@ -35,7 +35,7 @@ params! {
         interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
             source "RFC 8289, section 4.3";
         /// CoDel's count recall.
-        recall: Recall = Recall::Ns2Of2013, source "ns-2's sfqCoDel of 2013";
+        variant: Variant = Variant::Ns2Of2013, source "ns-2's sfqCoDel of 2013";
     }
 }
 
@@ -48,7 +48,7 @@ impl Discipline for SfqCodelParams {
             target: self.target,
             interval: self.interval,
             limit: self.limit,
-            recall: self.recall,
+            variant: self.variant,
             ecn: false,
             ce_threshold: None,
         };

@@ -10,7 +10,7 @@
 //! # Sources
 //! - Pan, Prabhakar and Psounis, "CHOKe: A Stateless Active Queue Management
 //!   Scheme for Approximating Fair Bandwidth Allocation" (INFOCOM 2000).
-//! - RED as in [`red`](crate::red), for what follows when nothing matches.
+//! - RED as in [`red`](crate::disciplines::red), for what follows when nothing matches.
 //!
 //! # Differences
 //! 1. Packets are of one flow if their flow hashes are equal.
@@ -25,7 +25,7 @@
 use aqmlab_core::{Bytes, Limit, Packet, Result, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
-use crate::red::{Red, RedParams};
+use crate::disciplines::red::{Red, RedParams};
 
 params! {
     /// Parameters of CHOKe.

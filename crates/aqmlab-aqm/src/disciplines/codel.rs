@@ -7,16 +7,16 @@
 //!
 //! # Sources
 //! - RFC 8289, sections 5.2 to 5.6 (the pseudo-code).
-//! - `recall = linux`: the arithmetic of Linux's qdisc, as recorded in the
+//! - `variant = linux`: the arithmetic of Linux's qdisc, as recorded in the
 //!   conformance vectors.
-//! - `recall = ns2-2012`, `ns2-2013`: the ns-2 implementations of May 2012 and
+//! - `variant = ns2-2012`, `ns2-2013`: the ns-2 implementations of May 2012 and
 //!   of 2013, as recorded in the conformance vectors.
 //! - Järvinen and Kojo (2014), section VI, on the variants of the recall.
 //!
 //! # Differences
 //! 1. Times are whole nanoseconds; the ns-2 variants kept seconds in floating
 //!    point. The control law rounds to the nearest nanosecond.
-//! 2. `recall = none` is nobody's default: it shows what the recall does.
+//! 2. `variant = no-recall` is nobody's default: it shows what the recall does.
 
 use aqmlab_core::{Limit, Packet, Span, Time, choices, params};
 
@@ -27,7 +27,7 @@ choices! {
     /// With which `count` the dropping state begins when it was left not long
     /// ago; and, for other implementations than the RFC's, what else they do
     /// differently.
-    pub enum Recall {
+    pub enum Variant {
         /// RFC 8289: the drops of the last dropping state, within 16 intervals.
         Rfc8289 = "rfc8289",
         /// The same with Linux's arithmetic: a clock of 1024 ns and an inverse
@@ -38,7 +38,7 @@ choices! {
         /// ns-2 of 2013: count - 2, within 8 intervals; a shorter first wait.
         Ns2Of2013 = "ns2-2013",
         /// Always from 1.
-        None = "none",
+        NoRecall = "no-recall",
     }
 }
 
@@ -54,7 +54,7 @@ params! {
         /// How much the queue holds.
         limit: Limit = Limit::Packets(1000), source "tc-codel(8)";
         /// The count with which a dropping state begins soon after another.
-        recall: Recall = Recall::Rfc8289, source "RFC 8289, section 5.5; Järvinen and Kojo, section VI";
+        variant: Variant = Variant::Rfc8289, source "RFC 8289, section 5.5; Järvinen and Kojo, section VI";
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool = false, source "RFC 8289, section 5.5, comment; tc-codel(8)";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
@@ -83,7 +83,7 @@ impl Discipline for CodelParams {
 pub(crate) struct Settings {
     target: Span,
     interval: Span,
-    recall: Recall,
+    variant: Variant,
     ecn: bool,
     ce_threshold: Option<Span>,
     /// A queue that holds no more than this is never too long.
@@ -95,19 +95,19 @@ pub(crate) struct Settings {
 impl Settings {
     pub fn new(params: &CodelParams, env: &LinkEnv) -> Self {
         // Linux's clock runs in units of 1024 ns: so do its parameters.
-        let on_clock = |span: Span| match params.recall {
-            Recall::Linux => Span::from_nanos(span.as_nanos() >> 10),
+        let on_clock = |span: Span| match params.variant {
+            Variant::Linux => Span::from_nanos(span.as_nanos() >> 10),
             _ => span,
         };
         Settings {
             target: on_clock(params.target),
             interval: on_clock(params.interval),
-            recall: params.recall,
+            variant: params.variant,
             ecn: params.ecn,
             ce_threshold: params.ce_threshold.map(on_clock),
-            smallest_backlog: match params.recall {
+            smallest_backlog: match params.variant {
                 // ns-2 learns the largest packet, from 256 bytes.
-                Recall::Ns2Of2012 | Recall::Ns2Of2013 => 256,
+                Variant::Ns2Of2012 | Variant::Ns2Of2013 => 256,
                 _ => env.mtu.get(),
             },
             bucket: false,
@@ -123,8 +123,8 @@ impl Settings {
     /// The clock that the algorithm reads.
     #[inline]
     fn clock(&self, time: Time) -> u64 {
-        match self.recall {
-            Recall::Linux => time.as_nanos() >> 10,
+        match self.variant {
+            Variant::Linux => time.as_nanos() >> 10,
             _ => time.as_nanos(),
         }
     }
@@ -132,7 +132,7 @@ impl Settings {
     /// Whether the largest packet is learned from those that leave.
     #[inline]
     fn learns(&self) -> bool {
-        matches!(self.recall, Recall::Ns2Of2012 | Recall::Ns2Of2013)
+        matches!(self.variant, Variant::Ns2Of2012 | Variant::Ns2Of2013)
     }
 }
 
@@ -204,7 +204,7 @@ impl CodelState {
                 false
             }
             // Linux compares "later than", the others "not before".
-            Some(first_above) if law.recall == Recall::Linux => now > first_above,
+            Some(first_above) if law.variant == Variant::Linux => now > first_above,
             Some(first_above) => now >= first_above,
         };
         (Some(packet), ok_to_drop)
@@ -214,7 +214,7 @@ impl CodelState {
     /// less when it left the dropping state within 8 intervals.
     fn first_wait(&self, law: &Settings, now: u64) -> u64 {
         let recent =
-            law.recall == Recall::Ns2Of2013 && self.count > 1 && self.left_within(law, now, 8);
+            law.variant == Variant::Ns2Of2013 && self.count > 1 && self.left_within(law, now, 8);
         if recent { over_sqrt(law.interval, self.count) } else { law.interval.as_nanos() }
     }
 
@@ -226,8 +226,8 @@ impl CodelState {
 
     /// RFC 8289, section 5.4: when the next drop is due after `time`.
     fn control_law(&self, law: &Settings, time: u64) -> u64 {
-        match law.recall {
-            Recall::Linux => {
+        match law.variant {
+            Variant::Linux => {
                 let inverse = u64::from(self.inverse_sqrt) << 16;
                 time + ((law.interval.as_nanos() * inverse) >> 32)
             }
@@ -245,7 +245,7 @@ impl CodelState {
 
     fn increment(&mut self, law: &Settings) {
         self.count += 1;
-        if law.recall == Recall::Linux {
+        if law.variant == Variant::Linux {
             self.newton_step();
         }
     }
@@ -296,7 +296,7 @@ impl CodelState {
     ) -> Option<P> {
         // The time is set on entering the state, always.
         while let Some(due) = self.drop_next.filter(|due| self.dropping && now >= *due) {
-            if law.recall != Recall::Ns2Of2013 {
+            if law.variant != Variant::Ns2Of2013 {
                 self.increment(law);
             }
             if law.ecn && packet.ecn().is_capable() {
@@ -307,7 +307,7 @@ impl CodelState {
             cx.drop(packet, DropReason::Codel);
             let (next, ok_to_drop) = self.take(law, now, source);
             if ok_to_drop {
-                if law.recall == Recall::Ns2Of2013 {
+                if law.variant == Variant::Ns2Of2013 {
                     self.increment(law);
                 }
                 self.drop_next = Some(self.control_law(law, due));
@@ -323,24 +323,24 @@ impl CodelState {
     fn enter(&mut self, law: &Settings, now: u64) {
         self.dropping = true;
         let count = self.count;
-        let recalled = match law.recall {
-            Recall::Rfc8289 | Recall::Linux => {
+        let recalled = match law.variant {
+            Variant::Rfc8289 | Variant::Linux => {
                 let delta = count.wrapping_sub(self.last_count);
                 (delta > 1 && self.left_within(law, now, 16)).then_some(delta)
             }
-            Recall::Ns2Of2012 => (count > 1 && self.left_within(law, now, 16)).then(|| count - 1),
-            Recall::Ns2Of2013 => {
+            Variant::Ns2Of2012 => (count > 1 && self.left_within(law, now, 16)).then(|| count - 1),
+            Variant::Ns2Of2013 => {
                 (count > 2 && self.left_within(law, now, 8)).then(|| match count - 2 {
                     high if high > 126 && !law.bucket => (0.9844 * f64::from(high + 2)) as u32,
                     low => low,
                 })
             }
-            Recall::None => None,
+            Variant::NoRecall => None,
         };
         match recalled {
             Some(count) => {
                 self.count = count;
-                if law.recall == Recall::Linux {
+                if law.variant == Variant::Linux {
                     self.newton_step();
                 }
             }

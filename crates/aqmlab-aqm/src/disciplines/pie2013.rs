@@ -38,8 +38,8 @@
 use aqmlab_core::{Error, Limit, Packet, Rate, Result, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::disciplines::pie::no_rate_sample;
 use crate::fifo::Fifo;
-use crate::pie::no_rate_sample;
 
 params! {
     /// Parameters of the PIE of 2013.

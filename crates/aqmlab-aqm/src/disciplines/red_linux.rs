@@ -23,7 +23,7 @@
 //! 3. A limit in packets counts packets. Thresholds are in bytes.
 //! 4. No `nodrop`: packets that are not ECN-capable are always dropped.
 //!
-//! From ns-2 (see [`red`](crate::red)):
+//! From ns-2 (see [`red`](crate::disciplines::red)):
 //! 5. After an idle time the arriving packet gives no sample of the queue.
 //! 6. There is no gentle slope above the upper threshold, and no wait after a
 //!    drop: the distance is uniform from 1 to 1/p packets.
