@@ -11,7 +11,10 @@ use aqmlab_core::{Bytes, Packet, Params, Rate, Result, Span, Stream, Time};
 /// - `dequeue` is called once at the end of every transmission, *also when
 ///   the queue is empty* (RED takes the start of an idle period from that,
 ///   CoDel leaves its dropping state), and once after an `enqueue` on an idle
-///   link.
+///   link;
+/// - after `on_wakeup`, if the link is idle while packets are queued,
+///   `dequeue` is called: a discipline that shapes may give none and say in
+///   `next_wakeup` when to ask again.
 ///
 /// In which order simultaneous events come is the caller's to decide.
 pub trait QueueDiscipline<P: Packet>: Send {

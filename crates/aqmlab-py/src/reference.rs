@@ -2,6 +2,7 @@
 
 use aqmlab_aqm::registry;
 use aqmlab_core::{ParamSpec, Params};
+use aqmlab_sim::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::scenario::{FlowParams, LinkParams, RecordParams, RunParams};
 use aqmlab_tcp::TcpParams;
 use pyo3::prelude::*;
@@ -30,10 +31,17 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         dict.set_item("settings", settings)?;
         list.append(dict)?;
     }
-    let sections: [(&str, &str, &str, Vec<ParamSpec>); 5] = [
+    let sections: [(&str, &str, &str, Vec<ParamSpec>); 7] = [
         ("transport", "tcp", "the endpoints of a flow", TcpParams::specs()),
         ("scenario", "scenario", "the keys at the top of a scenario", RunParams::specs()),
         ("link", "link", "one direction of a link", LinkParams::specs()),
+        ("shaper", "shaper", "a token bucket between a queue and its link", ShaperParams::specs()),
+        (
+            "driver",
+            "driver",
+            "a driver with a FIFO of its own behind the queue",
+            DriverParams::specs(),
+        ),
         ("flow", "flow", "a group of flows that are alike", FlowParams::specs()),
         ("record", "record", "what is recorded besides the summary", RecordParams::specs()),
     ];

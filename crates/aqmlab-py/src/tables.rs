@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use aqmlab_aqm::DropReason;
+use aqmlab_sim::egress::DriverSummary;
 use aqmlab_sim::probe::{PacketRecord, QUANTILES};
 use aqmlab_sim::series::Subject;
 use aqmlab_sim::{FlowResult, LinkResult, RunResult, Scenario};
@@ -143,6 +144,12 @@ fn links(all: &[Finished]) -> RecordBatch {
         number(&name, &|link| link.sojourn.quantiles[i]);
     }
     number("sojourn_max_s", &|link| link.sojourn.max.as_secs_f64());
+    let driver = |of: fn(&DriverSummary) -> f64| {
+        move |link: &LinkResult| link.driver.as_ref().map_or(f64::NAN, of)
+    };
+    number("driver_mean_s", &driver(DriverSummary::mean));
+    number("driver_max_s", &driver(|driver| driver.max.as_secs_f64()));
+    number("driver_max_bytes", &driver(|driver| driver.max_bytes as f64));
     columns.finish()
 }
 

@@ -20,8 +20,8 @@ pub(crate) enum Event {
     Delivery(u32),
     /// A link's transmission ends while its queue holds packets.
     TransmissionEnd(u32),
-    /// A queue discipline's timer.
-    QueueWakeup(u32),
+    /// A timer of a queue discipline, a shaper or a driver.
+    Wakeup(u32),
     /// A flow begins.
     FlowStart(u32),
     /// A receiver's timer (delayed acknowledgements).
@@ -45,7 +45,7 @@ fn unpack(key: Key) -> (Time, Event) {
     let event = match (key >> 32) as u32 {
         0 | 3 => Event::Delivery(index),
         1 => Event::TransmissionEnd(index),
-        2 => Event::QueueWakeup(index),
+        2 => Event::Wakeup(index),
         4 => Event::FlowStart(index),
         5 => Event::ReceiverTimer(index),
         6 => Event::SenderTimer(index),
@@ -74,7 +74,7 @@ impl EventQueue {
         let (kind, index) = match event {
             Event::Delivery(index) => (self.delivery, index),
             Event::TransmissionEnd(index) => (1, index),
-            Event::QueueWakeup(index) => (2, index),
+            Event::Wakeup(index) => (2, index),
             Event::FlowStart(index) => (4, index),
             Event::ReceiverTimer(index) => (5, index),
             Event::SenderTimer(index) => (6, index),
@@ -103,7 +103,7 @@ mod tests {
         let now = Time::from_nanos(5);
         events.push(now, Event::SenderTimer(0));
         events.push(now, Event::Delivery(1));
-        events.push(now, Event::QueueWakeup(7));
+        events.push(now, Event::Wakeup(7));
         events.push(now, Event::TransmissionEnd(9));
         events.push(now, Event::Delivery(0));
         std::iter::from_fn(|| events.pop()).map(|(_, event)| event).collect()
@@ -111,14 +111,14 @@ mod tests {
 
     #[test]
     fn at_one_moment_there_is_one_order_and_it_can_be_chosen() {
-        use Event::{Delivery, QueueWakeup, SenderTimer, TransmissionEnd};
+        use Event::{Delivery, SenderTimer, TransmissionEnd, Wakeup};
         assert_eq!(
             order_at_one_moment(Simultaneous::ArrivalsFirst),
-            [Delivery(0), Delivery(1), TransmissionEnd(9), QueueWakeup(7), SenderTimer(0)]
+            [Delivery(0), Delivery(1), TransmissionEnd(9), Wakeup(7), SenderTimer(0)]
         );
         assert_eq!(
             order_at_one_moment(Simultaneous::DeparturesFirst),
-            [TransmissionEnd(9), QueueWakeup(7), Delivery(0), Delivery(1), SenderTimer(0)]
+            [TransmissionEnd(9), Wakeup(7), Delivery(0), Delivery(1), SenderTimer(0)]
         );
     }
 

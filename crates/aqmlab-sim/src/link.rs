@@ -6,10 +6,11 @@ use aqmlab_aqm::Queue;
 use aqmlab_core::time::NANOS_PER_SEC;
 use aqmlab_core::{Rate, Span, Time};
 
+use crate::egress::Egress;
 use crate::events::{Event, EventQueue};
 use crate::packet::{AckStore, SimPacket};
 use crate::probe::LinkProbe;
-use crate::scenario::Simultaneous;
+use crate::scenario::{LinkConfig, Simultaneous};
 
 /// The largest packet there is: keeps the transmitter's arithmetic in 64 bits.
 pub(crate) const MAX_PACKET: u64 = 1 << 30;
@@ -50,7 +51,11 @@ pub(crate) struct Link {
     pub probe: LinkProbe,
     index: u32,
     delay: Span,
+    /// Shaper and driver, if there are such.
+    pub egress: Option<Box<Egress>>,
     transmitter: Transmitter,
+    /// The size of the packet that is on the transmitter.
+    sending: u32,
     /// A packet is on the transmitter, or its end has not been looked at yet.
     busy: bool,
     /// When the transmitter is done with what it has.
@@ -59,7 +64,7 @@ pub(crate) struct Link {
     end_pending: bool,
     /// Packets on their way, with the time at which each arrives.
     pipe: VecDeque<(Time, SimPacket)>,
-    /// When the queue discipline's pending wake-up is due.
+    /// When the pending wake-up of queue or egress is due.
     wakeup_at: Time,
     /// Whether a transmission that ends at the moment of an arrival ends first.
     departures_first: bool,
@@ -67,21 +72,22 @@ pub(crate) struct Link {
 
 impl Link {
     pub fn new(
-        name: String,
+        config: &LinkConfig,
         index: u32,
         queue: Queue<SimPacket>,
-        rate: Rate,
-        delay: Span,
+        egress: Option<Box<Egress>>,
         probe: LinkProbe,
         simultaneous: Simultaneous,
     ) -> Self {
         Link {
-            name,
+            name: config.name.clone(),
             queue,
             probe,
             index,
-            delay,
-            transmitter: Transmitter::new(rate),
+            delay: config.delay,
+            egress,
+            transmitter: Transmitter::new(config.rate),
+            sending: 0,
             busy: false,
             busy_until: Time::ZERO,
             end_pending: false,
@@ -106,23 +112,27 @@ impl Link {
         self.take_dropped(now, acks);
         if self.busy {
             self.probe.backlog(now, self.queue.backlog());
+            self.fill(now, acks);
             self.await_end(events);
         } else {
             self.transmitter.restart();
             self.send_next(now, events, acks);
         }
-        self.await_wakeup(events);
+        self.await_wakeup(now, events);
     }
 
     /// A transmission ended while packets were waiting.
     pub fn transmission_end(&mut self, now: Time, events: &mut EventQueue, acks: &mut AckStore) {
         self.end_pending = false;
         self.busy = false;
+        if let Some(egress) = &mut self.egress {
+            egress.sent(now, self.sending);
+        }
         self.send_next(now, events, acks);
-        self.await_wakeup(events);
+        self.await_wakeup(now, events);
     }
 
-    /// The queue discipline's timer ran out.
+    /// A timer of the queue discipline or of the egress ran out.
     pub fn wakeup(&mut self, now: Time, events: &mut EventQueue, acks: &mut AckStore) {
         if now != self.wakeup_at {
             return; // An earlier one was asked for since.
@@ -131,9 +141,21 @@ impl Link {
         if self.busy_until <= now {
             self.settle();
         }
-        self.queue.on_wakeup(now);
-        self.take_dropped(now, acks);
-        self.await_wakeup(events);
+        if self.queue.next_wakeup() == Some(now) {
+            self.queue.on_wakeup(now);
+            self.take_dropped(now, acks);
+        }
+        if let Some(egress) = &mut self.egress {
+            egress.on_wakeup(now);
+        }
+        if self.busy {
+            self.fill(now, acks);
+        } else if self.waiting() > 0 {
+            // Something was held back until now.
+            self.transmitter.restart();
+            self.send_next(now, events, acks);
+        }
+        self.await_wakeup(now, events);
     }
 
     /// Takes the packet that arrives at the far end now.
@@ -150,7 +172,8 @@ impl Link {
     ///
     /// No event is spent on these. Disciplines get their time as an argument,
     /// so telling them late, but before anything else, is the same. To be
-    /// called when `busy_until` has passed.
+    /// called when `busy_until` has passed. (With an egress every end has its
+    /// event.)
     #[inline]
     fn settle(&mut self) {
         if self.busy && !self.end_pending {
@@ -160,14 +183,47 @@ impl Link {
         }
     }
 
+    /// Packets that are waiting to be sent, here or in the egress.
+    #[inline]
+    fn waiting(&self) -> u64 {
+        self.queue.backlog().packets + self.egress.as_ref().map_or(0, |egress| egress.waiting())
+    }
+
+    /// Takes the next packet from the queue.
+    #[inline(always)]
+    fn fetch(
+        queue: &mut Queue<SimPacket>,
+        probe: &mut LinkProbe,
+        now: Time,
+        acks: &mut AckStore,
+    ) -> Option<SimPacket> {
+        let packet = queue.dequeue(now);
+        take_dropped(queue, probe, now, acks);
+        probe.backlog(now, queue.backlog());
+        let packet = packet?;
+        probe.departure(now, &packet);
+        Some(packet)
+    }
+
+    /// Lets the driver, if there is one, take what it has room for.
+    #[inline]
+    fn fill(&mut self, now: Time, acks: &mut AckStore) {
+        if let Some(egress) = &mut self.egress {
+            let (queue, probe) = (&mut self.queue, &mut self.probe);
+            egress.fill(now, || Self::fetch(queue, probe, now, acks));
+        }
+    }
+
     /// Gives the transmitter, which is free, the next packet.
     fn send_next(&mut self, now: Time, events: &mut EventQueue, acks: &mut AckStore) {
-        let packet = self.queue.dequeue(now);
-        self.take_dropped(now, acks);
-        self.probe.backlog(now, self.queue.backlog());
+        self.fill(now, acks);
+        let packet = match &mut self.egress {
+            None => Self::fetch(&mut self.queue, &mut self.probe, now, acks),
+            Some(egress) => egress.pop(now),
+        };
         let Some(packet) = packet else { return };
-        self.probe.departure(now, &packet);
         self.busy = true;
+        self.sending = packet.size;
         let duration = self.transmitter.transmit(packet.size);
         self.probe.transmission(duration);
         self.busy_until = now + duration;
@@ -179,29 +235,32 @@ impl Link {
         self.await_end(events);
     }
 
-    /// Asks for an event at the end of the transmission if there is a next
-    /// packet to send then.
+    /// Asks for an event at the end of the transmission if there is something
+    /// to do then.
     #[inline]
     fn await_end(&mut self, events: &mut EventQueue) {
-        if !self.end_pending && self.queue.backlog().packets > 0 {
+        let matters = || self.egress.is_some() || self.queue.backlog().packets > 0;
+        if !self.end_pending && matters() {
             self.end_pending = true;
             events.push(self.busy_until, Event::TransmissionEnd(self.index));
         }
     }
 
     #[inline]
-    fn await_wakeup(&mut self, events: &mut EventQueue) {
-        if let Some(at) = self.queue.next_wakeup()
-            && at < self.wakeup_at
-        {
+    fn await_wakeup(&mut self, now: Time, events: &mut EventQueue) {
+        let mut at = self.queue.next_wakeup().unwrap_or(Time::MAX);
+        if let Some(egress) = &mut self.egress {
+            at = at.min(egress.next_wakeup(now));
+        }
+        if at < self.wakeup_at {
             self.wakeup_at = at;
-            events.push(at, Event::QueueWakeup(self.index));
+            events.push(at, Event::Wakeup(self.index));
         }
     }
 
     /// The first wake-up, before any packet.
     pub fn start(&mut self, events: &mut EventQueue) {
-        self.await_wakeup(events);
+        self.await_wakeup(Time::ZERO, events);
     }
 
     /// The run is over: closes the books.
@@ -214,16 +273,29 @@ impl Link {
         }
         self.probe.finish(now);
         self.queue.assert_conservation(&self.name);
+        if let Some(egress) = &self.egress {
+            let passed = egress.summary.count + egress.waiting();
+            assert_eq!(passed, self.queue.counts().delivered, "{}: lost in the driver", self.name);
+        }
     }
 
     #[inline]
     fn take_dropped(&mut self, now: Time, acks: &mut AckStore) {
-        let probe = &mut self.probe;
-        self.queue.take_dropped(|packet, reason| {
-            acks.forget(&packet);
-            probe.dropped(now, &packet, reason);
-        });
+        take_dropped(&mut self.queue, &mut self.probe, now, acks);
     }
+}
+
+#[inline(always)]
+fn take_dropped(
+    queue: &mut Queue<SimPacket>,
+    probe: &mut LinkProbe,
+    now: Time,
+    acks: &mut AckStore,
+) {
+    queue.take_dropped(|packet, reason| {
+        acks.forget(&packet);
+        probe.dropped(now, &packet, reason);
+    });
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use aqmlab_aqm::{Backlog, Counts, Note};
 use aqmlab_core::{Span, Time};
 use aqmlab_tcp::Stats;
 
+use crate::egress::DriverSummary;
 use crate::probe::{Excursions, PacketRecord, SojournSummary};
 use crate::series::Sample;
 use crate::simulation::Simulation;
@@ -36,6 +37,8 @@ pub struct LinkResult {
     pub backlog_mean: f64,
     /// Share of the time since the first packet that the link was busy.
     pub utilisation: f64,
+    /// What passed the driver behind the queue, if the link has one (or a shaper).
+    pub driver: Option<DriverSummary>,
     /// Backlog above thresholds.
     pub excursions: Vec<Excursions>,
     /// What a reader has to know.
@@ -71,6 +74,7 @@ impl RunResult {
             backlog_max: link.probe.backlog_max,
             backlog_mean: link.probe.backlog_mean(end),
             utilisation: link.probe.utilisation(end),
+            driver: link.egress.map(|egress| egress.summary),
             excursions: link.probe.excursions,
             notes: link.queue.notes(),
             packets: link.probe.packets.unwrap_or_default(),

@@ -54,6 +54,9 @@ impl Series {
             see("throughput_bps", rate(counts.delivered_bytes, self.delivered[index], elapsed));
             self.delivered[index] = counts.delivered_bytes;
             link.queue.observe(&mut see);
+            if let Some(egress) = &link.egress {
+                egress.observe(&mut see);
+            }
         }
         for (index, flow) in simulation.flows.iter().enumerate() {
             if time < flow.start {

@@ -3,6 +3,7 @@
 use aqmlab_aqm::{LinkEnv, Queue};
 use aqmlab_core::{Bytes, Stream, Time};
 
+use crate::egress::Egress;
 use crate::events::{Event, EventQueue};
 use crate::flow::{Flow, FlowSetup};
 use crate::link::Link;
@@ -76,15 +77,9 @@ impl<'a> Simulation<'a> {
             let queue = Queue::new(link.queue.build(&env), random);
             let record_packets = self.scenario.record.level == Level::Packets;
             let probe = LinkProbe::new(&link.thresholds, record_packets);
-            self.links.push(Link::new(
-                link.name.clone(),
-                index as u32,
-                queue,
-                link.rate,
-                link.delay,
-                probe,
-                self.scenario.simultaneous,
-            ));
+            let egress = Egress::new(link, &env).map(Box::new);
+            let simultaneous = self.scenario.simultaneous;
+            self.links.push(Link::new(link, index as u32, queue, egress, probe, simultaneous));
         }
     }
 
@@ -160,7 +155,7 @@ impl<'a> Simulation<'a> {
                 self.links[link as usize].transmission_end(now, &mut self.events, &mut self.acks);
             }
             Event::Delivery(link) => self.deliver(link),
-            Event::QueueWakeup(link) => {
+            Event::Wakeup(link) => {
                 self.links[link as usize].wakeup(now, &mut self.events, &mut self.acks);
             }
             Event::FlowStart(flow) => {

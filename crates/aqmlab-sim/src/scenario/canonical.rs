@@ -64,6 +64,12 @@ fn link_table(link: &LinkConfig) -> Value {
         queue.insert(key, text.into());
     }
     table.insert("queue", Value::Table(queue));
+    if let Some(shaper) = &link.shaper {
+        table.insert("shaper", settings(shaper.entries()));
+    }
+    if let Some(driver) = &link.driver {
+        table.insert("driver", settings(driver.entries()));
+    }
     let thresholds = link.thresholds.iter().map(|bytes| bytes.to_string().into()).collect();
     table.insert("thresholds", Value::List(thresholds));
     Value::Table(table)

@@ -9,6 +9,8 @@ use aqmlab_aqm::QueueConfig;
 use aqmlab_core::{Bytes, Rate, Span, choices, params};
 use aqmlab_tcp::TcpParams;
 
+use crate::egress::{DriverParams, ShaperParams};
+
 pub use self::dscp::Dscp;
 pub use self::toml::parse_value;
 
@@ -121,6 +123,10 @@ pub struct LinkConfig {
     pub delay: Span,
     /// Its queue.
     pub queue: QueueConfig,
+    /// A token bucket behind the queue.
+    pub shaper: Option<ShaperParams>,
+    /// A driver with a FIFO of its own behind that.
+    pub driver: Option<DriverParams>,
     /// Backlogs whose excursions are measured.
     pub thresholds: Vec<Bytes>,
 }

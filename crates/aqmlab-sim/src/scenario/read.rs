@@ -6,14 +6,13 @@ use aqmlab_core::{Bytes, Error, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
 
 use super::toml::parse_document;
-use super::{
-    FlowGroup, FlowParams, LinkConfig, LinkParams, RecordParams, RunParams, Scenario, Start,
-};
+use super::{FlowGroup, FlowParams, LinkConfig, LinkParams, RunParams, Scenario, Start};
+use crate::egress::ShaperParams;
 use crate::link::MAX_PACKET;
 
 /// What the tables of a scenario hold besides their declared parameters.
 const TOP_KEYS: &[&str] = &["bottleneck", "links", "flows", "transport", "record"];
-const LINK_KEYS: &[&str] = &["queue", "thresholds"];
+const LINK_KEYS: &[&str] = &["queue", "thresholds", "shaper", "driver"];
 const FLOW_KEYS: &[&str] = &["path", "return_path", "start", "transport"];
 
 /// A link appears at most this often in a path, and a path has at most this
@@ -111,13 +110,7 @@ fn read(table: &Table) -> Result<Scenario> {
     let links = read_links(table)?;
     let bottleneck = read_bottleneck(table, &links)?;
     let flows = read_flows(table, &links)?;
-    let record = match table.get("record") {
-        Some(record) => record
-            .as_table()
-            .and_then(|record| read_params(record, &[]))
-            .map_err(|e| e.at("record"))?,
-        None => RecordParams::default(),
-    };
+    let record = read_group(table, "record")?.unwrap_or_default();
     Ok(Scenario {
         duration: run.duration,
         seed: run.seed,
@@ -172,8 +165,26 @@ fn read_link(name: &str, value: &Value) -> Result<LinkConfig> {
         rate: params.rate,
         delay: params.delay,
         queue,
+        shaper: read_shaper(table)?,
+        driver: read_group(table, "driver")?,
         thresholds,
     })
+}
+
+/// A group of parameters that may be absent.
+fn read_group<T: Params>(table: &Table, key: &str) -> Result<Option<T>> {
+    let read = |value: &Value| value.as_table().and_then(|group| read_params(group, &[]));
+    table.get(key).map(|value| read(value).map_err(|error| error.at(key))).transpose()
+}
+
+fn read_shaper(table: &Table) -> Result<Option<ShaperParams>> {
+    let shaper = read_group::<ShaperParams>(table, "shaper")?;
+    let has_rate = |value: &Value| value.as_table().is_ok_and(|group| group.get("rate").is_some());
+    if table.get("shaper").is_some_and(|value| !has_rate(value)) {
+        let error = Error::new("the key `rate` is missing").hint("shaper = { rate = \"9mbit\" }");
+        return Err(error.at("shaper"));
+    }
+    Ok(shaper)
 }
 
 fn read_flows(table: &Table, links: &[LinkConfig]) -> Result<Vec<FlowGroup>> {

@@ -1,0 +1,130 @@
+//! Shapers and drivers between a queue and its transmitter.
+
+use aqmlab_core::Value;
+use aqmlab_sim::{LinkResult, RunResult, Scenario, run};
+use proptest::prelude::*;
+
+/// Three bulk flows over one link; what the overrides say stands behind its
+/// queue.
+const BULK: &str = r#"
+    duration = "20s"
+    [links.down]
+    rate = "10mbit"
+    delay = "10ms"
+    queue = "codel"
+    [links.up]
+    rate = "100mbit"
+    delay = "10ms"
+    [flows.bulk]
+    count = 3
+    path = ["down"]
+    return_path = ["up"]
+"#;
+
+fn result(overrides: &[(&str, &str)]) -> RunResult {
+    let overrides: Vec<(String, Value)> =
+        overrides.iter().map(|(key, text)| (key.to_string(), Value::from(*text))).collect();
+    run(&Scenario::parse(BULK, "bulk", &overrides).unwrap(), 0)
+}
+
+fn throughput(result: &RunResult) -> f64 {
+    result.links[0].counts.delivered_bytes as f64 * 8.0 / result.end.as_secs_f64()
+}
+
+fn same(a: &LinkResult, b: &LinkResult) -> bool {
+    a.counts == b.counts && a.sojourn == b.sojourn && a.backlog_max == b.backlog_max
+}
+
+#[test]
+fn a_driver_with_room_for_one_packet_is_as_good_as_none() {
+    let plain = result(&[]);
+    let with = result(&[("links.down.driver.limit", "1p")]);
+    assert!(plain.links.iter().zip(&with.links).all(|(a, b)| same(a, b)));
+    assert!(plain.links[0].driver.is_none());
+    let driver = with.links[0].driver.unwrap();
+    assert_eq!((driver.max.as_nanos(), driver.max_bytes), (0, 1500));
+}
+
+#[test]
+fn a_shaper_sets_the_rate() {
+    let rate = "4321kbit";
+    let shaped = result(&[("links.down.shaper.rate", rate), ("links.down.shaper.burst", "3000b")]);
+    let share = throughput(&shaped) / 4.321e6;
+    assert!((0.98..=1.001).contains(&share), "{share}");
+    // The queue builds before the shaper: CoDel sees it and acts.
+    assert!(shaped.links[0].counts.dropped_total() > 0);
+    assert!(shaped.links[0].sojourn.mean > 0.002, "{}", shaped.links[0].sojourn.mean);
+    assert!((shaped.links[0].utilisation - 0.43).abs() < 0.02);
+}
+
+#[test]
+fn a_deep_driver_hides_the_queue_from_the_discipline() {
+    let hidden = result(&[("links.down.driver.limit", "200p")]);
+    let driver = hidden.links[0].driver.unwrap();
+    assert!(driver.mean() > 0.05, "{}", driver.mean());
+    let open = result(&[]);
+    assert!(hidden.links[0].counts.dropped_total() < open.links[0].counts.dropped_total());
+    assert_eq!(hidden.links[0].sojourn.quantiles[0], 0.0, "most of the packets pass CoDel at once");
+}
+
+#[test]
+fn dynamic_limits_bring_it_back() {
+    let ring = |bql: &str| {
+        result(&[
+            ("links.down.driver.limit", "200p"),
+            ("links.down.driver.bql", bql),
+            ("links.down.driver.interrupts", "3ms"),
+        ])
+    };
+    let (hidden, kept) = (ring("false"), ring("true"));
+    let mean = |result: &RunResult| result.links[0].driver.unwrap().mean();
+    // What is sent between two interrupts, and no more than twice that.
+    assert!(mean(&kept) < 0.008, "{}", mean(&kept));
+    assert!(mean(&kept) < mean(&hidden) / 6.0);
+    assert!(throughput(&kept) > 0.95 * throughput(&result(&[])));
+    assert!(kept.links[0].counts.dropped_total() > 0);
+}
+
+#[test]
+fn a_shaper_needs_its_rate() {
+    let overrides = [("links.down.shaper.burst".to_string(), Value::from("3000b"))];
+    let error = Scenario::parse(BULK, "bulk", &overrides).unwrap_err().to_string();
+    assert!(error.contains("links.down.shaper") && error.contains("rate"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// `run` checks that nothing is lost; the shaper is never passed.
+    #[test]
+    fn nothing_is_lost_and_the_rate_is_kept(
+        kbit in 200u64..12_000,
+        burst in 100u64..40_000,
+        peak in prop::option::of(500u64..20_000),
+        limit in prop_oneof![Just("1p"), Just("7p"), Just("20000b"), Just("2bdp"), Just("unlimited")],
+        bql in prop::sample::select(vec!["true", "false"]),
+        interrupts in prop::sample::select(vec!["0ms", "100us", "5ms"]),
+        queue in prop::sample::select(vec!["droptail", "codel", "pie", "fq_codel"]),
+    ) {
+        let rate = format!("{kbit}kbit");
+        let size = format!("{burst}b");
+        let mut settings = vec![
+            ("duration", "5s"),
+            ("queue", queue),
+            ("links.down.shaper.rate", rate.as_str()),
+            ("links.down.shaper.burst", size.as_str()),
+            ("links.down.driver.limit", limit),
+            ("links.down.driver.bql", bql),
+            ("links.down.driver.interrupts", interrupts),
+        ];
+        let peak = peak.map(|kbit| format!("{kbit}kbit"));
+        settings.extend(peak.as_deref().map(|peak| ("links.down.shaper.peak", peak)));
+        let result = result(&settings);
+        // A packet larger than the bucket passes for a bucketful of tokens.
+        let packet = 1500.0 / (burst.min(1500) as f64);
+        let most = (kbit as f64 * 1e3 * 5.0 + 8.0 * burst as f64) * packet + 2.0 * 8.0 * 1500.0;
+        let passed = result.links[0].counts.delivered_bytes as f64 * 8.0;
+        prop_assert!(passed <= most, "{passed} of {most}");
+        prop_assert!(passed > 0.0);
+    }
+}
