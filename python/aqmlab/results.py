@@ -124,7 +124,7 @@ class _TableAttributes:
 
     @property
     def notes(self) -> pl.DataFrame:
-        """What a reader has to know: run, link, id, text."""
+        """What a reader has to know: run, subject, id, text."""
         return self.table("notes")
 
     @property
@@ -246,6 +246,14 @@ class StudyResult(_TableAttributes):
         if self.info.points * self.info.replications != 1:
             raise ValueError("this study has more than one run")
         return RunResult(self._tables, self.scenarios[0])
+
+    @property
+    def pooled_notes(self) -> pl.DataFrame:
+        """The notes that still hold where replications are taken together: one run may
+        have too few packets for its percentiles, many have not."""
+        if self.info.replications == 1:
+            return self.notes
+        return self.notes.filter(pl.col("id") != "few-packets")
 
     @property
     def bottleneck(self) -> pl.DataFrame:

@@ -225,6 +225,15 @@ pub trait Discipline: Params {
     /// One line for `aqmlab list`.
     const SUMMARY: &'static str;
 
+    /// Whether it ever signals congestion, or only drops for want of room.
+    const SIGNALS: bool = true;
+
+    /// What in it is slowest to follow a change, and how long that takes:
+    /// a run has to last longer. `None` if it follows within round trips.
+    fn slowest(&self, _env: &LinkEnv) -> Option<(&'static str, Span)> {
+        None
+    }
+
     /// Checks what single ranges cannot say (th_min < th_max).
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use aqmlab_aqm::DropReason;
+use aqmlab_sim::diagnosis::About;
 use aqmlab_sim::egress::DriverSummary;
 use aqmlab_sim::probe::{PacketRecord, QUANTILES};
 use aqmlab_sim::series::Subject;
@@ -200,13 +201,17 @@ fn sojourn(all: &[Finished]) -> RecordBatch {
 }
 
 fn notes(all: &[Finished]) -> RecordBatch {
-    let rows = each_link(all)
-        .flat_map(|(f, name, link)| link.notes.iter().map(move |note| (f.run, name, note)));
+    let rows = all.iter().flat_map(|f| f.result.findings.iter().map(move |found| (f, found)));
+    let subject = |f: &Finished, about: About| match about {
+        About::Run => "run".to_string(),
+        About::Link(index) => f.link_name(index).to_string(),
+        About::Group(index) => f.scenario.flows[index as usize].name.clone(),
+    };
     let mut columns = Columns::default();
-    columns.u32("run", rows.clone().map(|(run, ..)| run));
-    columns.text("link", rows.clone().map(|(_, name, _)| name));
-    columns.text("id", rows.clone().map(|(.., note)| note.id));
-    columns.text("text", rows.map(|(.., note)| note.text.as_str()));
+    columns.u32("run", rows.clone().map(|(f, _)| f.run));
+    columns.text("subject", rows.clone().map(|(f, found)| subject(f, found.about)));
+    columns.text("id", rows.clone().map(|(_, found)| found.note.id));
+    columns.text("text", rows.map(|(_, found)| found.note.text.as_str()));
     columns.finish()
 }
 

@@ -147,6 +147,17 @@ impl Flow {
         }
     }
 
+    /// Whether the receiver's window, and not the congestion window, holds the
+    /// sender back.
+    pub fn is_held_by_receiver(&self) -> bool {
+        self.sender.cwnd() > self.window
+    }
+
+    /// The window that the receiver advertises.
+    pub fn receive_window(&self) -> u64 {
+        self.window
+    }
+
     /// Sees to it that an event is pending no later than the deadlines.
     #[inline]
     pub fn arm_timers(&mut self, events: &mut EventQueue) {

@@ -5,6 +5,7 @@
 //! a file or the environment: the same scenario, seed and replication give
 //! the same bits anywhere.
 
+pub mod diagnosis;
 pub mod egress;
 mod events;
 mod flow;

@@ -1,7 +1,7 @@
 //! What is measured at a link: streaming statistics in constant memory.
 
 use aqmlab_aqm::{Backlog, DropReason};
-use aqmlab_core::{Bytes, Span, Time};
+use aqmlab_core::{Bytes, Ecn, Span, Time};
 use hdrhistogram::Histogram;
 
 use crate::packet::SimPacket;
@@ -47,8 +47,23 @@ impl Sojourn {
         self.histogram.record(sojourn.as_nanos()).expect("the histogram grows as needed");
     }
 
+    /// Packets recorded.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The mean in seconds; NaN without packets.
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.count() as f64 * 1e-9
+    }
+
+    /// The longest.
+    pub fn max(&self) -> Span {
+        self.max
+    }
+
     pub fn summary(&self) -> SojournSummary {
-        let count = self.histogram.len();
+        let count = self.count();
         let quantile = |quantile: f64| match count {
             0 => f64::NAN,
             // The histogram answers with the upper end of a bucket.
@@ -56,7 +71,7 @@ impl Sojourn {
         };
         SojournSummary {
             count,
-            mean: self.sum as f64 / count as f64 * 1e-9,
+            mean: self.mean(),
             quantiles: QUANTILES.map(quantile),
             max: self.max,
             buckets: self
@@ -132,6 +147,12 @@ pub(crate) struct LinkProbe {
     backlog_now: u64,
     last_change: Time,
     pub first_arrival: Option<Time>,
+    /// When the discipline gave its first signal, and when a packet was first
+    /// dropped for want of room.
+    pub first_signal: Option<Time>,
+    pub first_overflow: Option<Time>,
+    /// ECN-capable packets that were dropped for a signal.
+    pub capable_dropped: u64,
     pub busy: Span,
     pub excursions: Vec<Excursions>,
     pub packets: Option<Vec<PacketRecord>>,
@@ -146,6 +167,9 @@ impl LinkProbe {
             backlog_now: 0,
             last_change: Time::ZERO,
             first_arrival: None,
+            first_signal: None,
+            first_overflow: None,
+            capable_dropped: 0,
             busy: Span::ZERO,
             excursions: thresholds.iter().copied().map(Excursions::new).collect(),
             packets: record_packets.then(Vec::new),
@@ -172,11 +196,20 @@ impl LinkProbe {
     pub fn departure(&mut self, now: Time, packet: &SimPacket) {
         self.first_arrival.get_or_insert(packet.arrival);
         self.sojourn.record(now - packet.arrival);
+        if packet.ecn == Ecn::Ce {
+            self.first_signal.get_or_insert(now);
+        }
         self.record(now, packet, None);
     }
 
     /// A packet was dropped.
     pub fn dropped(&mut self, now: Time, packet: &SimPacket, reason: DropReason) {
+        if reason.is_signal() {
+            self.first_signal.get_or_insert(now);
+            self.capable_dropped += u64::from(packet.ecn.is_capable());
+        } else {
+            self.first_overflow.get_or_insert(now);
+        }
         self.record(now, packet, Some(reason));
     }
 
@@ -195,7 +228,7 @@ impl LinkProbe {
                 arrival: packet.arrival,
                 end: now,
                 dropped,
-                ce: packet.ecn == aqmlab_core::Ecn::Ce,
+                ce: packet.ecn == Ecn::Ce,
             });
         }
     }

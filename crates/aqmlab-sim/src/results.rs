@@ -1,9 +1,10 @@
 //! What is left of a run.
 
-use aqmlab_aqm::{Backlog, Counts, Note};
+use aqmlab_aqm::{Backlog, Counts};
 use aqmlab_core::{Span, Time};
 use aqmlab_tcp::Stats;
 
+use crate::diagnosis::{Finding, diagnose};
 use crate::egress::DriverSummary;
 use crate::probe::{Excursions, PacketRecord, SojournSummary};
 use crate::series::Sample;
@@ -21,6 +22,8 @@ pub struct RunResult {
     pub links: Vec<LinkResult>,
     /// By flow, group after group.
     pub flows: Vec<FlowResult>,
+    /// What a reader has to know.
+    pub findings: Vec<Finding>,
     /// At levels `series` and `packets`.
     pub samples: Vec<Sample>,
 }
@@ -41,8 +44,6 @@ pub struct LinkResult {
     pub driver: Option<DriverSummary>,
     /// Backlog above thresholds.
     pub excursions: Vec<Excursions>,
-    /// What a reader has to know.
-    pub notes: Vec<Note>,
     /// At level `packets`.
     pub packets: Vec<PacketRecord>,
 }
@@ -68,6 +69,7 @@ pub struct FlowResult {
 impl RunResult {
     pub(crate) fn of(simulation: Simulation) -> Self {
         let end = simulation.now;
+        let findings = diagnose(&simulation);
         let links = simulation.links.into_iter().map(|link| LinkResult {
             counts: link.queue.counts(),
             sojourn: link.probe.sojourn.summary(),
@@ -76,7 +78,6 @@ impl RunResult {
             utilisation: link.probe.utilisation(end),
             driver: link.egress.map(|egress| egress.summary),
             excursions: link.probe.excursions,
-            notes: link.queue.notes(),
             packets: link.probe.packets.unwrap_or_default(),
         });
         let mut last_group = (u32::MAX, 0);
@@ -100,6 +101,7 @@ impl RunResult {
             replication: simulation.replication,
             end,
             events: simulation.events_handled,
+            findings,
             links: links.collect(),
             flows: flows.collect(),
             samples: simulation.series.map(|series| series.samples).unwrap_or_default(),

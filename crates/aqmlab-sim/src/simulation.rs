@@ -14,7 +14,7 @@ use crate::scenario::{FlowGroup, Level, Scenario, Start};
 use crate::series::Series;
 
 /// The kernel's `psched_mtu` of an Ethernet link: 1500 bytes and a header.
-const MTU: Bytes = Bytes::new(1514);
+pub(crate) const MTU: Bytes = Bytes::new(1514);
 
 /// A run under way.
 pub(crate) struct Simulation<'a> {

@@ -85,17 +85,7 @@ def show(result: RunResult, screen: Console) -> None:
 
 def notes(result: RunResult) -> list[str]:
     """What a reader of these results has to know, in sentences."""
-    lines = [f"{note['link']}: {note['text']}" for note in result.notes.to_dicts()]
-    finite = result.flows.filter(~result.flows["size_bytes"].is_null())
-    unfinished = finite["finish_s"].null_count()
-    if unfinished:
-        lines.append(
-            f"{unfinished} of {finite.height} transfers were not finished when the run ended; "
-            "a longer `duration` lets them."
-        )
-    if not result.links["arrived"].sum():
-        lines.append("no packet arrived at any link: did the flows start before the end?")
-    return lines
+    return [f"{note['subject']}: {note['text']}" for note in result.notes.to_dicts()]
 
 
 def _show_links(result: RunResult, screen: Console) -> None:

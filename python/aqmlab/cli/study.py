@@ -38,6 +38,7 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab study study.toml --set queue.limit=200p --seed 7 --threads 1"
 )
 SHOWN_POINTS = 60
+SHOWN_PLACES = 4
 
 
 @reported
@@ -136,20 +137,26 @@ def show(result: StudyResult, screen: Console) -> None:
     if len(rows) > SHOWN_POINTS:
         screen.print(f"... and {len(rows) - SHOWN_POINTS} points more in the folder")
     for note in _notes(result):
-        where = "" if len(note["points"]) == len(rows) else f"{'; '.join(note['points'][:4])}: "
-        screen.print(f"[bold yellow]Note[/] {where}{note['text']}")
+        points = note["points"]
+        more = f" and {len(points) - SHOWN_PLACES} more" if len(points) > SHOWN_PLACES else ""
+        where = "" if len(points) == len(rows) else f"{'; '.join(points[:SHOWN_PLACES])}{more}: "
+        example = "" if note["runs"] == 1 else f" (the first of {note['runs']:,} runs)"
+        screen.print(f"[bold yellow]Note[/] {where}{note['subject']}: {note['text']}{example}")
 
 
 def _notes(result: StudyResult) -> list[dict[str, Any]]:
-    """Every different note once, with the points that have it."""
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    """Every kind of note once: the text of the first run that has it, the
+    points, and the number of runs."""
     names = [name for name, _ in result.info.axes]
-    for row in result.notes.sort("point", maintain_order=True).to_dicts():
-        place = " ".join(row[name] for name in names) or result.info.name
-        found.setdefault((row["id"], row["text"]), {})[place] = None
-    return [
-        {"id": id_, "text": text, "points": list(points)} for (id_, text), points in found.items()
-    ]
+    found = []
+    notes = result.pooled_notes.sort("point", "run", maintain_order=True)
+    for (subject, id_), rows in notes.group_by("subject", "id", maintain_order=True):
+        places = rows.select(names).unique(maintain_order=True).rows() if names else [()]
+        points = [" ".join(place) or result.info.name for place in places]
+        runs = rows["run"].n_unique()
+        text = rows["text"][0]
+        found.append({"subject": subject, "id": id_, "text": text, "points": points, "runs": runs})
+    return found
 
 
 def _share(value: float | None) -> str:

@@ -95,9 +95,10 @@ class Measurements:
     @cached_property
     def warnings(self) -> list[Warning]:
         """What the engine noted, once for each note, with the points that it concerns."""
-        notes = self.result.notes.filter(pl.col("link") == self.link)
+        notes = self.result.pooled_notes.filter(pl.col("subject") == self.link)
         found = []
-        for (ident, text), rows in notes.group_by("id", "text", maintain_order=True):
+        for (ident,), rows in notes.group_by("id", maintain_order=True):
+            text = rows["text"][0]
             where = []
             for axis, labels in self.axes.items():
                 seen = rows[axis].cast(pl.String).unique().to_list()

@@ -3,7 +3,7 @@
 //! The line declares the module too. (`cargo fmt` does not find it then:
 //! `make format` gives rustfmt the files by name.)
 
-use aqmlab_core::{Packet, Params, Result, Value};
+use aqmlab_core::{Packet, Params, Result, Span, Value};
 
 use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
 use crate::registry::Entry;
@@ -51,6 +51,14 @@ macro_rules! disciplines {
             /// Its parameters in text form.
             pub fn settings(&self) -> Vec<(&'static str, String)> {
                 match self { $( QueueConfig::$Variant(params) => params.entries(), )+ }
+            }
+            /// See [`Discipline::SIGNALS`].
+            pub fn gives_signals(&self) -> bool {
+                match self { $( QueueConfig::$Variant(_) => <$module::$Params>::SIGNALS, )+ }
+            }
+            /// See [`Discipline::slowest`].
+            pub fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
+                match self { $( QueueConfig::$Variant(params) => params.slowest(env), )+ }
             }
             /// Makes the state machine.
             pub fn build<P: Packet + Send + 'static>(

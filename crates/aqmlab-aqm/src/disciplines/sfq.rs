@@ -58,6 +58,7 @@ params! {
 impl Discipline for SfqParams {
     const NAME: &'static str = "sfq";
     const SUMMARY: &'static str = "a queue for each flow, the longest loses what does not fit";
+    const SIGNALS: bool = false;
 
     fn check(&self) -> Result<()> {
         let quanta = Bytes::new(1)..=Bytes::new(1_000_000);

@@ -165,6 +165,15 @@ pub enum Start {
     Uniform(Span, Span),
 }
 
+impl Start {
+    /// The latest time that it may be.
+    pub fn latest(self) -> Span {
+        match self {
+            Start::At(start) | Start::Uniform(_, start) => start,
+        }
+    }
+}
+
 impl Scenario {
     /// The longest round-trip time without queues of the flows that cross
     /// the link with this index, in either direction.
