@@ -45,11 +45,14 @@ const HIDDEN: Span = Span::from_millis(2);
 /// All that is to be said of a run.
 pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
     let run = Run { simulation, scenario: simulation.scenario };
+    if let Some(note) = run.no_traffic() {
+        return vec![Finding { about: About::Run, note }];
+    }
     let mut findings = Vec::new();
     let mut add = |about, notes: Vec<Note>| {
         findings.extend(notes.into_iter().map(|note| Finding { about, note }));
     };
-    add(About::Run, [run.no_traffic(), run.unfinished()].into_iter().flatten().collect());
+    add(About::Run, run.unfinished().into_iter().collect());
     for (index, (link, config)) in simulation.links.iter().zip(&run.scenario.links).enumerate() {
         let site = Site { link, config, end: simulation.now };
         let mut notes = site.at_any_link();
@@ -321,7 +324,7 @@ fn held_by_receiver<'a>(flows: impl Iterator<Item = &'a Flow> + Clone) -> Option
     (held > 0).then(|| Note {
         id: "receive-window-limited",
         text: format!(
-            "{held} of {} flows ended with a congestion window above the {} that their receivers \
+            "{held} of {} flows ended with a congestion window as large as the {} that their receivers \
              take: that, and no queue, set their rate. Raise `transport.receive_window`.",
             flows.count(),
             Bytes::new(window)

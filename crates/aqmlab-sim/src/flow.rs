@@ -28,6 +28,7 @@ pub(crate) struct Flow {
     hosts: [u32; 2],
     class: u8,
     header: u32,
+    mss: u64,
     /// The window that plain acknowledgements advertise.
     window: u64,
     /// When the pending events of the two timers are due. An event may come
@@ -68,6 +69,7 @@ impl Flow {
             hosts: setup.hosts,
             class: setup.class,
             header: setup.transport.header.get() as u32,
+            mss: setup.transport.mss.get(),
             sender_timer: Time::MAX,
             receiver_timer: Time::MAX,
         }
@@ -148,9 +150,9 @@ impl Flow {
     }
 
     /// Whether the receiver's window, and not the congestion window, holds the
-    /// sender back.
+    /// sender back: less than a segment lies between the two.
     pub fn is_held_by_receiver(&self) -> bool {
-        self.sender.cwnd() > self.window
+        self.sender.cwnd() + self.mss > self.window
     }
 
     /// The window that the receiver advertises.

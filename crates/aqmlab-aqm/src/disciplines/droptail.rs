@@ -24,6 +24,7 @@ params! {
 impl Discipline for DropTailParams {
     const NAME: &'static str = "droptail";
     const SUMMARY: &'static str = "first in, first out; what does not fit is dropped";
+    const SIGNALS: bool = false;
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         let limit = self.limit.resolve(env.rate, env.base_rtt);

@@ -1,0 +1,113 @@
+//! Runs that do not mean what they seem to say so, and others do not.
+
+use aqmlab_core::Value;
+use aqmlab_sim::diagnosis::About;
+use aqmlab_sim::{Scenario, run};
+
+/// Bulk flows that fill a link, for long enough.
+const BULK: &str = r#"
+    duration = "60s"
+    [links.access]
+    rate = "1gbit"
+    delay = "1ms"
+    [links.down]
+    rate = "10mbit"
+    delay = "10ms"
+    queue = "codel"
+    [links.up]
+    rate = "100mbit"
+    delay = "10ms"
+    [flows.bulk]
+    count = 4
+    path = ["access", "down"]
+    return_path = ["up"]
+"#;
+
+/// The ids and subjects of what a run says of itself.
+fn findings(overrides: &[(&str, &str)]) -> Vec<(&'static str, About, String)> {
+    let overrides: Vec<(String, Value)> =
+        overrides.iter().map(|(key, text)| (key.to_string(), Value::from(*text))).collect();
+    let scenario = Scenario::parse(BULK, "bulk", &overrides).unwrap();
+    let findings = run(&scenario, 0).findings.into_iter();
+    findings.map(|found| (found.note.id, found.about, found.note.text)).collect()
+}
+
+/// Asserts that exactly one thing is said, and gives its text.
+fn only(id: &str, about: About, overrides: &[(&str, &str)]) -> String {
+    let findings = findings(overrides);
+    let [(found, of, text)] = &findings[..] else { panic!("{id}: {findings:?}") };
+    assert_eq!((*found, *of), (id, about), "{text}");
+    text.clone()
+}
+
+const DOWN: About = About::Link(1);
+const BULK_FLOWS: About = About::Group(0);
+
+#[test]
+fn a_run_that_means_what_it_seems_says_nothing() {
+    assert_eq!(findings(&[]), []);
+    assert_eq!(findings(&[("queue", "droptail")]), [], "drop-tail is not meant to act");
+}
+
+#[test]
+fn an_aqm_that_never_acted_says_so() {
+    let text =
+        only("aqm-never-acted", DOWN, &[("queue.target", "50s"), ("queue.limit", "unlimited")]);
+    assert!(text.contains("codel never acted: it dropped and marked nothing"), "{text}");
+    let text = only("aqm-never-acted", DOWN, &[("queue.target", "1s"), ("queue.limit", "40p")]);
+    assert!(text.contains("drops came from a full buffer"), "{text}");
+}
+
+#[test]
+fn a_buffer_that_overflowed_first_says_so() {
+    let text = only("overflow-before-aqm", DOWN, &[("queue.limit", "50p")]);
+    assert!(text.contains("before codel first signalled"), "{text}");
+}
+
+#[test]
+fn a_link_without_load_says_so() {
+    let fast = [("links.down.rate", "900mbit"), ("flows.bulk.size", "1mb"), ("bottleneck", "down")];
+    let text = only("no-load", DOWN, &fast);
+    assert!(text.contains("no queue to manage"), "{text}");
+}
+
+#[test]
+fn a_queue_that_stands_elsewhere_is_named() {
+    let found = findings(&[("links.access.rate", "5mbit"), ("bottleneck", "down")]);
+    let (_, about, text) = found.iter().find(|found| found.0 == "bottleneck-elsewhere").unwrap();
+    assert_eq!(*about, DOWN);
+    assert!(text.contains("stood at access") && text.contains("not at down"), "{text}");
+}
+
+#[test]
+fn flows_that_their_receivers_hold_back_say_so() {
+    let found = findings(&[("flows.bulk.transport.receive_window", "6000b")]);
+    let (_, about, text) = found.iter().find(|found| found.0 == "receive-window-limited").unwrap();
+    assert_eq!(*about, BULK_FLOWS);
+    assert!(text.contains("4 of 4 flows"), "{text}");
+}
+
+#[test]
+fn a_run_too_short_for_its_sawtooth_says_how_long() {
+    let long_path = [("links.down.delay", "200ms"), ("links.down.rate", "100mbit")];
+    let found = findings(&long_path);
+    let (_, about, text) = found.iter().find(|found| found.0 == "run-too-short").unwrap();
+    assert_eq!(*about, BULK_FLOWS);
+    // 100 Mbit/s over 211 ms for four flows: 1758 packets, 440 a flow, a half
+    // of them at one in two round trips.
+    assert!(text.contains("Reno's window takes 92.8s"), "{text}");
+    assert!(text.contains("at least 278s"), "{text}");
+}
+
+#[test]
+fn a_deep_driver_and_few_packets_and_unfinished_transfers_are_named() {
+    only("hidden-queue", DOWN, &[("links.down.driver.limit", "100p")]);
+    only("few-packets", DOWN, &[("queue", "droptail"), ("flows.bulk.size", "200kb")]);
+    let text = only("unfinished-transfers", About::Run, &[("flows.bulk.size", "1gb")]);
+    assert!(text.contains("4 of 4 transfers"), "{text}");
+}
+
+#[test]
+fn a_run_without_traffic_says_so() {
+    only("no-traffic", About::Run, &[("flows.bulk.start", "100s")]);
+}
