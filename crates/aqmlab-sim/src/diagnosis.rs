@@ -244,7 +244,7 @@ impl Run<'_> {
             .max_by(|a, b| waited(a).total_cmp(&waited(b)))?;
         let busy = |link: &Link| link.probe.utilisation(self.simulation.now);
         let is_elsewhere = longest.name != site.link.name
-            && !(waited(longest) <= 2.0 * here)
+            && (here.is_nan() || waited(longest) > 2.0 * here)
             && busy(longest) > busy(site.link);
         let of = |link: &Link| {
             let mean = Span::from_nanos((waited(link).max(0.0) * 1e9) as u64);
