@@ -1,0 +1,120 @@
+//! Nanoseconds for a packet through each discipline: one enqueue and one
+//! dequeue on a queue that stands, with the counting that every run has.
+//!
+//! `cargo bench -p aqmlab-aqm`, or `make bench-disciplines` for the table in
+//! the crate's README.
+
+use std::hint::black_box;
+
+use aqmlab_aqm::registry::entries;
+use aqmlab_aqm::{LinkEnv, Queue, QueueConfig};
+use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time};
+use criterion::{Criterion, criterion_group, criterion_main};
+
+/// As large as a packet of the simulator.
+#[derive(Clone, Copy)]
+struct BenchPacket {
+    arrival: Time,
+    _carried: [u64; 3],
+    hash: u32,
+    ecn: Ecn,
+}
+
+impl Packet for BenchPacket {
+    fn size(&self) -> u32 {
+        1500
+    }
+    fn flow_hash(&self) -> u32 {
+        self.hash
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn mark(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
+    fn arrival(&self) -> Time {
+        self.arrival
+    }
+    fn set_arrival(&mut self, now: Time) {
+        self.arrival = now;
+    }
+}
+
+/// 10 Gbit/s: a packet of 1500 bytes takes 1.2 us.
+const GAP: Span = Span::from_nanos(1200);
+
+/// Flows, and packets that stand in the queue.
+#[derive(Clone, Copy)]
+struct Load {
+    flows: u32,
+    standing: u32,
+}
+
+struct Bench {
+    queue: Queue<BenchPacket>,
+    now: Time,
+    load: Load,
+    next_flow: u32,
+}
+
+impl Bench {
+    fn new(name: &str, load: Load) -> Self {
+        let env = LinkEnv {
+            rate: Rate::from_bps(10_000_000_000),
+            base_rtt: Span::from_millis(20),
+            mtu: Bytes::new(1514),
+        };
+        let discipline = QueueConfig::named(name).expect("registered").build(&env);
+        let queue = Queue::new(discipline, Stream::from_state(1));
+        let mut bench = Bench { queue, now: Time::ZERO, load, next_flow: 0 };
+        (0..load.standing).for_each(|_| bench.enqueue());
+        bench
+    }
+
+    fn enqueue(&mut self) {
+        let packet = BenchPacket {
+            arrival: self.now,
+            _carried: [0; 3],
+            hash: self.next_flow,
+            ecn: Ecn::NotEct,
+        };
+        self.next_flow = (self.next_flow + 1) % self.load.flows;
+        self.queue.enqueue(packet, self.now);
+    }
+
+    /// One packet in, one out; timers as they come.
+    fn step(&mut self) {
+        self.now += GAP;
+        while let Some(at) = self.queue.next_wakeup().filter(|at| *at <= self.now) {
+            self.queue.on_wakeup(at);
+        }
+        self.enqueue();
+        black_box(self.queue.dequeue(self.now));
+        self.queue.take_dropped(|packet, _| {
+            black_box(packet.arrival);
+        });
+    }
+}
+
+fn disciplines(c: &mut Criterion) {
+    let one = Load { flows: 1, standing: 20 };
+    let many = Load { flows: 1000, standing: 1000 };
+    for (label, load) in [("1 flow", one), ("1000 flows", many)] {
+        let mut group = c.benchmark_group(label);
+        for entry in entries() {
+            let mut bench = Bench::new(entry.name, load);
+            group.bench_function(entry.name, |b| b.iter(|| bench.step()));
+        }
+        group.finish();
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .warm_up_time(std::time::Duration::from_millis(300))
+        .measurement_time(std::time::Duration::from_secs(1));
+    targets = disciplines
+}
+criterion_main!(benches);
