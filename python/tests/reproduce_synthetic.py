@@ -62,7 +62,9 @@ def _frames(info: StudyInfo) -> dict[str, pl.DataFrame]:
         if queue == "PIE (default)":
             text = "PIE never measured a departure rate: it was inert."
             rows["notes"].append({"run": run, "subject": "down", "id": "pie-inert", "text": text})
-    schemas = {"notes": {"run": pl.UInt32, "subject": pl.String, "id": pl.String, "text": pl.String}}
+    schemas = {
+        "notes": {"run": pl.UInt32, "subject": pl.String, "id": pl.String, "text": pl.String}
+    }
     return {name: pl.DataFrame(each, schema=schemas.get(name)) for name, each in rows.items()}
 
 

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from helpers import Aqmlab, command, environment
 
+from aqmlab.report import pages
+
+DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = ("run", "study", "reproduce", "list", "explain", "bench")
 
 
@@ -119,8 +122,37 @@ def test_explain_finds_a_parameter_wherever_it_is(aqmlab: Aqmlab) -> None:
 
 
 def test_the_reference_page_is_up_to_date(aqmlab: Aqmlab) -> None:
-    page = Path(__file__).parents[2] / "docs" / "reference.md"
-    assert aqmlab("explain", "--markdown").stdout == page.read_text(), "run `make reference`"
+    page = (DOCS / "reference.md").read_text()
+    assert aqmlab("explain", "--markdown").stdout == page, "run `make reference`"
+
+
+def test_the_pages_of_the_disciplines_are_up_to_date() -> None:
+    for entry in pages.disciplines():
+        path = DOCS / "disciplines" / f"{entry['name']}.md"
+        assert path.exists(), f"{entry['name']} has no page"
+        text = path.read_text()
+        assert text == pages.page(text, entry), f"{path.name}: run `make reference`"
+        assert (DOCS / "images" / "disciplines" / f"{entry['name']}.svg").exists()
+
+
+@pytest.mark.parametrize("name", ["codel", "droptail"])
+def test_a_chart_shows_what_the_program_does_now(name: str, tmp_path: Path, aqmlab: Aqmlab) -> None:
+    done = aqmlab("explain", name, "--chart", tmp_path / f"{name}.svg")
+    assert done.returncode == 0, done.stderr
+    drawn = (tmp_path / f"{name}.svg").read_text()
+    assert drawn == (DOCS / "images" / "disciplines" / f"{name}.svg").read_text()
+
+
+def test_a_chart_needs_a_discipline_and_a_picture_file(aqmlab: Aqmlab) -> None:
+    for arguments, words in [
+        (("--chart", "x.svg"), "needs a discipline"),
+        (("codel", "--chart", "x.txt"), ".svg"),
+        (("codl", "--chart", "x.svg"), "did you mean `codel`"),
+        (("codel", "--chart", "missing/x.svg"), "missing"),
+    ]:
+        done = aqmlab("explain", *arguments)
+        assert done.returncode in (1, 2)
+        assert words in done.stderr, done.stderr
 
 
 def test_bench_measures_in_the_documented_form(aqmlab: Aqmlab) -> None:

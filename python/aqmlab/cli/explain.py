@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 EXAMPLE = EXAMPLES.format(
-    "aqmlab explain codel\n\naqmlab explain codel.target\n\naqmlab explain limit"
+    "aqmlab explain codel\n\naqmlab explain codel.target\n\naqmlab explain limit\n\n"
+    "aqmlab explain codel --chart codel.svg"
 )
 
 
@@ -29,8 +31,15 @@ def explain(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="As a page; docs/reference.md is made so.")
     ] = False,
+    chart: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.svg", help="Draw how a queue answers to a step of load."),
+    ] = None,
 ) -> None:
     """Say what a queue discipline or a parameter is: default, range, meaning, source."""
+    if chart is not None:
+        _draw(name, chart)
+        return
     entries = find(name)
     if json:
         print_json(entries)
@@ -41,6 +50,24 @@ def explain(
     screen = console()
     for entry in entries:
         _show(entry, screen)
+
+
+def _draw(name: str | None, path: Path) -> None:
+    """Draws the discipline `name` at work."""
+    from aqmlab.errors import StorageError, input_error
+    from aqmlab.report import FORMATS, save_figure
+    from aqmlab.report.behaviour import figure
+
+    if name is None:
+        raise input_error("a chart needs a discipline", hint=f"aqmlab explain codel --chart {path}")
+    if path.suffix[1:] not in FORMATS:
+        allowed = f"expected a file that ends in .{', .'.join(FORMATS)}"
+        raise input_error(allowed, key="--chart", given=str(path))
+    try:
+        save_figure(figure(name), path)
+    except OSError as error:
+        raise StorageError(error, path, "the chart was not written") from error
+    console().print(f"The chart is in {path}.", soft_wrap=True)
 
 
 def find(name: str | None) -> list[dict[str, Any]]:
@@ -85,9 +112,14 @@ def page(entries: list[dict[str, Any]]) -> str:
             settings = ", ".join(f"`{key} = {text}`" for key, text in entry["settings"].items())
             lines += [f"`{entry['preset_of']}` with {settings}. Source: {entry['source']}.", ""]
         elif entry["params"]:
-            lines += ["| key | default | allowed | meaning | source |", "|---|---|---|---|---|"]
-            lines += [_row(param) for param in entry["params"]] + [""]
+            lines += parameters(entry)
     return "\n".join(lines).rstrip()
+
+
+def parameters(entry: dict[str, Any]) -> list[str]:
+    """The parameters of an entry as the lines of a Markdown table."""
+    head = ["| key | default | allowed | meaning | source |", "|---|---|---|---|---|"]
+    return [*head, *(_row(param) for param in entry["params"]), ""]
 
 
 def _row(param: dict[str, Any]) -> str:

@@ -215,6 +215,39 @@ def series(
     return _spec(chart)
 
 
+def panels(
+    parts: Sequence[tuple[str, Mapping[str, tuple[Floats, Floats]], Colours]],
+    x_title: str,
+    *,
+    x_domain: tuple[float, float],
+    height: int = 130,
+) -> dict[str, Any]:
+    """Curves over the same time, one panel below the other: (y title, name to (times,
+    values), colours) each. A panel with one curve needs no legend."""
+    drawn = []
+    for place, (y_title, curves, colours) in enumerate(parts):
+        names = list(curves)
+        rows = [
+            {"name": name, "x": round(float(x), 4), "y": float(f"{y:.4g}")}
+            for name, (times, values) in curves.items()
+            for x, y in zip(times, values, strict=True)
+        ]
+        colour = _colour(names, colours, symbol="stroke")
+        if len(names) == 1:
+            colour = colour.legend(None)
+        else:
+            colour = colour.legend(orient="top-right", title=None, symbolStrokeWidth=4)
+        title = x_title if place == len(parts) - 1 else None
+        x = alt.X("x:Q").title(title).scale(nice=False, domain=list(x_domain))
+        chart = alt.Chart(alt.InlineData(rows)).mark_line(strokeWidth=1.8)
+        drawn.append(
+            chart.encode(
+                x=x, y=alt.Y("y:Q").title(y_title).scale(zero=True), color=colour
+            ).properties(width=WIDTH - 120, height=height)
+        )
+    return _spec(alt.vconcat(*drawn, spacing=12).resolve_scale(color="independent"))
+
+
 def light(
     spec: Mapping[str, Any], title: str, message: str, *, width: int = WIDTH
 ) -> dict[str, Any]:
@@ -239,10 +272,10 @@ def light(
         },
     }  # fmt: skip
     heading = {"text": title, "subtitle": _wrapped(message, 108)}
+    size = {} if "vconcat" in spec else {"width": width, "height": HEIGHT}
     return {
         **spec,
-        "width": width,
-        "height": HEIGHT,
+        **size,
         "title": heading,
         "config": config,
         "padding": 14,
