@@ -114,8 +114,8 @@ def console() -> Console:
 
 
 @contextmanager
-def progress_bar(what: str, *, shown: bool) -> Iterator[Progress | None]:
-    """A bar on stderr with runs done, rate and time left; none if that is no terminal."""
+def progress_bar(what: str, *, shown: bool, unit: str = "runs") -> Iterator[Progress | None]:
+    """A bar on stderr with what is done, rate and time left; none if that is no terminal."""
     if not shown or not sys.stderr.isatty():
         yield None
         return
@@ -130,7 +130,7 @@ def progress_bar(what: str, *, shown: bool) -> Iterator[Progress | None]:
 
         def update(done: int, total: int) -> None:
             speed = bar.tasks[0].speed
-            rate = f"{speed:.0f} runs/s" if speed else ""
+            rate = f"{speed:.0f} {unit}/s" if speed else ""
             bar.update(task, completed=done, total=total, rate=rate)
 
         yield update

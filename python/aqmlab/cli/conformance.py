@@ -1,0 +1,137 @@
+"""`aqmlab conformance`: what reference implementations did, replayed packet by packet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aqmlab.cli.common import (
+    EXAMPLES,
+    FAILURE,
+    Json,
+    Threads,
+    console,
+    print_json,
+    progress_bar,
+    reported,
+)
+
+if TYPE_CHECKING:
+    from aqmlab.conformance import Report
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab conformance\n\n"
+    "aqmlab conformance codel_linux pie_linux\n\n"
+    "aqmlab conformance --vectors cases/ --json > conformance.json"
+)
+
+
+@reported
+def conformance(
+    algorithms: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ALGORITHM]...", help="Which algorithms; all if none is named."),
+    ] = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option("--vectors", metavar="DIR", help="Your own cases, in DIR/ALGORITHM/CASE/."),
+    ] = None,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Replay recorded runs of reference implementations (Linux, ns-2, RFC pseudo-code).
+
+    Every packet has to meet the same verdict at the same time. The exit status is 1 if a
+    case differs or cannot be replayed. docs/conformance.md describes cases and table.
+    """
+    from aqmlab.conformance import check_all
+
+    with progress_bar("conformance", shown=not json, unit="cases") as progress:
+        reports = check_all(vectors, algorithms or [], threads=threads, progress=progress)
+    if json:
+        print_json([report.to_json() for report in reports])
+    else:
+        _show(reports)
+    if not all(report.passed for report in reports):
+        raise SystemExit(FAILURE)
+
+
+def _show(reports: list[Report]) -> None:
+    from rich.table import Table
+
+    table = Table()
+    table.add_column("algorithm", no_wrap=True)
+    table.add_column("case", no_wrap=True)
+    for name in ("packets", "equal verdicts", "worst offset"):
+        table.add_column(name, justify="right")
+    table.add_column("passed")
+    table.add_column("first difference")
+    for report in reports:
+        table.add_row(*row(report))
+    screen = console()
+    screen.print(table)
+    for report in reports:
+        if not report.passed:
+            name = f"{report.algorithm}/{report.case}"
+            screen.print(f"{name}: {difference(report)}", markup=False, soft_wrap=True)
+    screen.print(summary(reports))
+
+
+def row(report: Report) -> list[str]:
+    """What the table says of a case; the details of a difference stand below it."""
+    names = [report.algorithm, report.case]
+    if report.problem is not None:
+        return [*names, "–", "–", "–", report.status, "see below"]
+    first, offset = report.first_difference, report.worst_offset_ns
+    return [
+        *names,
+        f"{report.packets:,}",
+        f"{report.equal_verdicts:,}  {_percent(report.equal_verdicts, report.packets):>7}",
+        "–" if offset is None else f"{offset:,} ns",
+        "yes" if report.passed else report.status,
+        "" if first is None else f"packet {first['packet']}",
+    ]
+
+
+def _percent(count: int, total: int) -> str:
+    """What part of the total it is; never rounded up to 100 %."""
+    return "100 %" if count == total else f"{min(100 * count / total, 99.99):.2f} %"
+
+
+def difference(report: Report) -> str:
+    """The first decision that differs, or why there was no replay, in words."""
+    if report.problem is not None:
+        return report.problem
+    first = report.first_difference
+    if first is None:
+        return ""
+    packet, got = first["packet"], first["got"]
+    expected = _decision(first["expected"])
+    if got is None:
+        return f"packet {packet}: expected {expected}, got no decision"
+    if got == first["expected"]:
+        instead = first["packet_decided_instead"]
+        return f"packet {packet}: {expected} as expected, but packet {instead} came before it"
+    return f"packet {packet}: expected {expected}, got {_decision(got)}"
+
+
+def _decision(of: dict[str, Any]) -> str:
+    words = f"{of['verdict']} at {of['t_ns']:,} ns"
+    return words if of["t_mark_ns"] is None else f"{words}, mark at {of['t_mark_ns']:,} ns"
+
+
+def summary(reports: list[Report]) -> str:
+    """All cases in one line."""
+    passed = sum(report.passed for report in reports)
+    packets = sum(report.packets for report in reports)
+    equal = sum(report.equal_verdicts for report in reports)
+    drops = sum(report.drops for report in reports)
+    reasons = sum(report.equal_reasons for report in reports)
+    words = [f"{passed} of {len(reports)} cases equal", f"{equal:,} of {packets:,} verdicts equal"]
+    words.append(f"{reasons:,} of {drops:,} drops for the same reason")
+    for status in ("different", "unsupported", "unreadable"):
+        if count := sum(report.status == status for report in reports):
+            words.append(f"{count} {status}")
+    return "; ".join(words)
