@@ -106,11 +106,11 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def console() -> Console:
+def console(columns: int = 110) -> Console:
     """Where tables go: as wide as the terminal, and wide enough for all columns elsewhere."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else columns, highlight=False)
 
 
 @contextmanager

@@ -64,13 +64,13 @@ def _show(reports: list[Report]) -> None:
     table = Table()
     table.add_column("algorithm", no_wrap=True)
     table.add_column("case", no_wrap=True)
-    for name in ("packets", "equal verdicts", "worst offset"):
+    for name in ("packets", "equal verdicts", "share", "worst offset"):
         table.add_column(name, justify="right")
     table.add_column("passed")
     table.add_column("first difference")
     for report in reports:
         table.add_row(*row(report))
-    screen = console()
+    screen = console(130)
     screen.print(table)
     for report in reports:
         if not report.passed:
@@ -83,12 +83,13 @@ def row(report: Report) -> list[str]:
     """What the table says of a case; the details of a difference stand below it."""
     names = [report.algorithm, report.case]
     if report.problem is not None:
-        return [*names, "–", "–", "–", report.status, "see below"]
+        return [*names, "–", "–", "–", "–", report.status, "see below"]
     first, offset = report.first_difference, report.worst_offset_ns
     return [
         *names,
         f"{report.packets:,}",
-        f"{report.equal_verdicts:,}  {_percent(report.equal_verdicts, report.packets):>7}",
+        f"{report.equal_verdicts:,}",
+        _percent(report.equal_verdicts, report.packets),
         "–" if offset is None else f"{offset:,} ns",
         "yes" if report.passed else report.status,
         "" if first is None else f"packet {first['packet']}",

@@ -127,8 +127,12 @@ def _packed_outcomes(case: Case) -> pl.DataFrame:
     number = pl.col("id").cast(pl.Int64)
     step = (number - number.shift(1).over(TAKEN_OUT)).fill_null(number)
     lag = pl.col("t_ns").cast(pl.Int64) - _expected_time(case.ns_per_byte)
-    mark = pl.when(pl.col("t_mark_ns") == pl.col("t_ns")).then(pl.lit("decision", MARKS))
-    mark = mark.when(pl.col("t_mark_ns") == pl.col("arrival_ns")).then(pl.lit("arrival", MARKS))
+    mark = (
+        pl.when(pl.col("t_mark_ns") == pl.col("t_ns"))
+        .then(pl.lit("decision", MARKS))
+        .when(pl.col("t_mark_ns") == pl.col("arrival_ns"))
+        .then(pl.lit("arrival", MARKS))
+    )
     return _with_arrivals(case.outcomes, case.arrivals).select(
         "verdict",
         step.cast(pl.Int32).alias("step"),
@@ -147,9 +151,9 @@ def _unpacked_outcomes(
     time = (_expected_time(ns_per_byte) + pl.col("lag_ns")).alias("t_ns")
     arrival, decision = pl.col("arrival_ns"), pl.col("t_ns")
     mark = pl.when(pl.col("mark") == "decision").then(decision)
-    mark = mark.when(pl.col("mark") == "arrival").then(arrival)
+    marked = mark.when(pl.col("mark") == "arrival").then(arrival)
     frame = _with_arrivals(numbered, arrivals).with_columns(time)
-    frame = frame.with_columns((decision - arrival).alias("sojourn_ns"), mark.alias("t_mark_ns"))
+    frame = frame.with_columns((decision - arrival).alias("sojourn_ns"), marked.alias("t_mark_ns"))
     return frame.select(pl.col(name).cast(kind) for name, kind in OUTCOMES.items())
 
 

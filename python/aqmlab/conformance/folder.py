@@ -18,7 +18,7 @@ from aqmlab.conformance.case import ARRIVALS, MAY_BE_EMPTY, OUTCOMES, Case
 from aqmlab.errors import InputError, input_error
 
 TIMER = ("first_ns", "period_ns")
-BITS = {pl.UInt8(): 8, pl.UInt32(): 32, pl.UInt64(): 64}
+BITS: dict[pl.DataType, int] = {pl.UInt8(): 8, pl.UInt32(): 32, pl.UInt64(): 64}
 
 
 def find_cases(folder: Path) -> list[Path]:

@@ -194,10 +194,9 @@ def dualpi2(given: Parameters) -> Settings:
     settings.take("", coupling="coupling", c_protection="c_protection")
     settings.switch(drop_overload="drop_overload", drop_early="drop_early")
     mask = given.take("ecn_mask")
-    classifiers = {None: "l4s", 1: "l4s", 3: "any-ect"}
-    if mask not in classifiers:
+    if mask not in (None, 1, 3):
         raise Unsupported(f"parameter ecn_mask = {mask}: 1 or 3 is expected")
-    settings["classifier"] = classifiers[mask]
+    settings["classifier"] = "any-ect" if mask == 3 else "l4s"
     limit = given.number("limit")
     settings["limit"] = f"{limit}p"
     room = "DualPI2 has no limit of memory here, and this one could be reached"
