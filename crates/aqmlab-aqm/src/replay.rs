@@ -207,7 +207,7 @@ impl Replay {
         self.busy_until = packet.map(|packet| {
             let sent = packet.marked.map_or(Verdict::Delivered, |_| Verdict::Marked);
             self.outcomes.push(outcome(&packet, sent, now, None));
-            now + Span::from_nanos(u64::from(packet.size) * self.nanos_per_byte)
+            now + Span::from_nanos(self.nanos_per_byte) * u64::from(packet.size)
         });
     }
 

@@ -19,8 +19,11 @@ from aqmlab.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from aqmlab.conformance import Report
 
+COMPARED = ("verdict", "t_ns", "sojourn_ns", "t_mark_ns")
 EXAMPLE = EXAMPLES.format(
     "aqmlab conformance\n\n"
     "aqmlab conformance codel_linux pie_linux\n\n"
@@ -73,9 +76,9 @@ def _show(reports: list[Report]) -> None:
     screen = console(130)
     screen.print(table)
     for report in reports:
-        if not report.passed:
-            name = f"{report.algorithm}/{report.case}"
-            screen.print(f"{name}: {difference(report)}", markup=False, soft_wrap=True)
+        for text in remarks(report):
+            line = f"{report.algorithm}/{report.case}: {text}"
+            screen.print(line, markup=False, soft_wrap=True)
     screen.print(summary(reports))
 
 
@@ -101,25 +104,30 @@ def _percent(count: int, total: int) -> str:
     return "100 %" if count == total else f"{min(100 * count / total, 99.99):.2f} %"
 
 
-def difference(report: Report) -> str:
-    """The first decision that differs, or why there was no replay, in words."""
+def remarks(report: Report) -> Iterator[str]:
+    """What stands below the table: why there was no replay, or what differs."""
     if report.problem is not None:
-        return report.problem
-    first = report.first_difference
-    if first is None:
-        return ""
-    packet, got = first["packet"], first["got"]
-    expected = _decision(first["expected"])
+        yield report.problem
+    if report.first_difference is not None:
+        yield difference(report.first_difference)
+    elif report.equal_reasons < report.drops:
+        other = report.drops - report.equal_reasons
+        yield f"{other:,} of {report.drops:,} drops have another reason (the case passes)"
+
+
+def difference(first: dict[str, Any]) -> str:
+    """The first decision that differs, in words."""
+    packet, expected, got = first["packet"], first["expected"], first["got"]
     if got is None:
-        return f"packet {packet}: expected {expected}, got no decision"
-    if got == first["expected"]:
+        return f"packet {packet}: expected {_decision(expected)}, got no decision"
+    if all(got[key] == expected[key] for key in COMPARED):
         instead = first["packet_decided_instead"]
-        return f"packet {packet}: {expected} as expected, but packet {instead} came before it"
-    return f"packet {packet}: expected {expected}, got {_decision(got)}"
+        return f"packet {packet}: {_decision(got)} as expected, but packet {instead} before it"
+    return f"packet {packet}: expected {_decision(expected)}, got {_decision(got)}"
 
 
 def _decision(of: dict[str, Any]) -> str:
-    words = f"{of['verdict']} at {of['t_ns']:,} ns"
+    words = f"{of['verdict']} at {of['t_ns']:,} ns after {of['sojourn_ns']:,} ns"
     return words if of["t_mark_ns"] is None else f"{words}, mark at {of['t_mark_ns']:,} ns"
 
 

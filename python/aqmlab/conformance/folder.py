@@ -1,4 +1,4 @@
-"""Reads recorded cases from a folder: ALGORITHM/CASE/{case.json,arrivals.csv.gz,outcomes.csv.gz}.
+"""Reads recorded cases from a folder.
 
 docs/conformance.md describes the format for people who bring their own cases.
 """
@@ -17,32 +17,45 @@ import polars as pl
 from aqmlab.conformance.case import ARRIVALS, MAY_BE_EMPTY, OUTCOMES, Case
 from aqmlab.errors import InputError, input_error
 
+CASE = "case.json"
+LAYOUT = f"ALGORITHM/CASE/{{{CASE},arrivals.csv.gz,outcomes.csv.gz}}"
 TIMER = ("first_ns", "period_ns")
+LATEST = 2**53
+"""About 104 days: whole nanoseconds up to here are exact in floating point, too."""
 BITS: dict[pl.DataType, int] = {pl.UInt8(): 8, pl.UInt32(): 32, pl.UInt64(): 64}
 
 
-def find_cases(folder: Path) -> list[Path]:
-    """The folders of the cases in `folder`, by algorithm and name.
+def find_cases(folder: Path) -> list[tuple[str, str, Path]]:
+    """Algorithm, name and folder of the cases in `folder`, sorted.
 
-    A folder counts as a case even if all of its files are missing, so that
-    nothing goes unseen.
+    A folder counts as a case even if all of its files are missing, and an algorithm without
+    cases as one without a name: nothing goes unseen.
     """
     if not folder.is_dir():
-        raise input_error("this is not a folder; cases are in ALGORITHM/CASE/", file=str(folder))
-    algorithms = sorted(each for each in folder.iterdir() if _is_shown_folder(each))
-    cases = [each for one in algorithms for each in sorted(one.iterdir()) if _is_shown_folder(each)]
-    if not cases:
-        raise input_error("no cases in here; they are in ALGORITHM/CASE/", file=str(folder))
-    return cases
+        raise input_error(f"this is no folder; cases are in {LAYOUT}", file=str(folder))
+    algorithms = _folders(folder)
+    for each in [folder, *algorithms]:
+        if (each / CASE).exists():
+            root = each.absolute().parent.parent
+            hint = f"--vectors {root}"
+            raise input_error(f"cases are expected in {LAYOUT}", file=str(each), hint=hint)
+    if not algorithms:
+        raise input_error(f"there are no cases here; they are in {LAYOUT}", file=str(folder))
+    return [
+        (algorithm.name, case.name if case != algorithm else "", case)
+        for algorithm in algorithms
+        for case in _folders(algorithm) or [algorithm]
+    ]
 
 
-def _is_shown_folder(path: Path) -> bool:
-    return path.is_dir() and not path.name.startswith(".")
+def _folders(folder: Path) -> list[Path]:
+    within = (each for each in folder.iterdir() if each.is_dir())
+    return sorted(each for each in within if not each.name.startswith((".", "__")))
 
 
 def read_case(folder: Path) -> Case:
     """The case in `folder`. Raises `InputError` that names the file and what is wrong in it."""
-    facts = Facts(folder / "case.json")
+    facts = Facts(folder / CASE)
     arrivals = _read_table(folder / "arrivals.csv.gz", ARRIVALS)
     _check_arrivals(folder / "arrivals.csv.gz", arrivals)
     outcomes = _read_table(folder / "outcomes.csv.gz", OUTCOMES)
@@ -192,6 +205,7 @@ def _check_arrivals(file: Path, arrivals: pl.DataFrame) -> None:
     counted = pl.int_range(arrivals.height, dtype=pl.UInt32, eager=True)
     _refuse(file, arrivals["id"], arrivals["id"] != counted, "ids count from 0, line by line")
     times = arrivals["t_ns"]
+    _refuse(file, times, times >= LATEST, "a time below 2^53 ns is expected")
     _refuse(file, times, times < times.shift(1), "arrivals are in the order of their times")
     _refuse(file, arrivals["ecn"], arrivals["ecn"] > 3, "an ECN codepoint (0 to 3) is expected")
     _refuse(file, arrivals["size_bytes"], arrivals["size_bytes"] == 0, "a size is expected")

@@ -18,7 +18,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, nargs="?", default=SHIPPED, help="default: %(default)s")
     arguments = parser.parse_args()
     try:
-        pack([read_case(each) for each in find_cases(arguments.cases)], arguments.out)
+        pack([read_case(folder) for _, _, folder in find_cases(arguments.cases)], arguments.out)
     except InputError as error:
         sys.exit(f"error: {error}")
 

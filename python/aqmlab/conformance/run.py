@@ -67,8 +67,8 @@ def check_all(
 
 def _jobs(vectors: Path | None) -> Iterator[Job]:
     if vectors is not None:
-        for folder in find_cases(vectors):
-            yield Job(folder.parent.name, folder.name, partial(read_case, folder))
+        for algorithm, name, folder in find_cases(vectors):
+            yield Job(algorithm, name, partial(read_case, folder))
         return
     archive = Archive()
     for index, entry in enumerate(archive.entries):

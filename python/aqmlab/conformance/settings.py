@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aqmlab.conformance.case import Case, Unsupported
+from aqmlab.errors import unknown
 
 Number = int | float
 MTU = 1514
@@ -242,7 +243,7 @@ def queue_of(case: Case) -> tuple[dict[str, Any], int]:
     """
     algorithm = ALGORITHMS.get(case.algorithm)
     if algorithm is None:
-        raise Unsupported(f"unknown algorithm; known: {', '.join(ALGORITHMS)}")
+        raise Unsupported(str(unknown("algorithm", case.algorithm, ALGORITHMS)))
     given = Parameters(case.parameters)
     # Only the RFC's CoDel is told its largest packet; elsewhere it is the device's.
     mtu = given.take("maxpacket") if case.algorithm == "codel_rfc8289" else None
