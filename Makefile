@@ -1,7 +1,7 @@
 # make demo   sets everything up and reproduces a published study
 # make test   sets everything up and runs every test
 # make lint   format, clippy, ruff, mypy
-# make reference  makes docs/reference.md again
+# make reference  makes docs/reference.md and docs/conformance-results.md again
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
@@ -46,6 +46,7 @@ bench: $(VENV)/.installed
 
 reference: $(VENV)/.installed
 	$(BIN)/aqmlab explain --markdown > docs/reference.md
+	$(BIN)/aqmlab conformance --markdown > docs/conformance-results.md
 
 setup: $(VENV)/.installed $(VENV)/.tools
 

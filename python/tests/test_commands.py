@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from helpers import Aqmlab, command, environment
 
-COMMANDS = ("run", "study", "reproduce", "list", "explain", "bench")
+COMMANDS = ("run", "study", "reproduce", "list", "explain", "bench", "conformance")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -92,6 +92,12 @@ def test_the_table_says_what_passed(aqmlab: Aqmlab) -> None:
     assert "codel_linux" not in done.stdout
 
 
+def test_the_results_in_the_guide_are_those_of_the_program(aqmlab: Aqmlab) -> None:
+    done = aqmlab("conformance", "--markdown")
+    guide = Path(__file__).parents[2] / "docs" / "conformance-results.md"
+    assert done.stdout == guide.read_text()
+
+
 def test_a_folder_is_replayed_like_what_comes_with_aqmlab(vectors: Path, aqmlab: Aqmlab) -> None:
     done = aqmlab("conformance", "--vectors", vectors, "--json")
     assert done.returncode == 0, done.stdout

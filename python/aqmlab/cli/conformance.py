@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from aqmlab.conformance import Report
 
 COMPARED = ("verdict", "t_ns", "sojourn_ns", "t_mark_ns")
+NAMES = ("algorithm", "case")
+NUMBERS = ("packets", "equal verdicts", "share", "worst offset")
+COLUMNS = (*NAMES, *NUMBERS, "passed", "first difference")
 EXAMPLE = EXAMPLES.format(
     "aqmlab conformance\n\n"
     "aqmlab conformance codel_linux pie_linux\n\n"
@@ -43,6 +46,10 @@ def conformance(
     ] = None,
     threads: Threads = None,
     json: Json = False,
+    markdown: Annotated[
+        bool,
+        typer.Option("--markdown", help="As a page; docs/conformance-results.md is made so."),
+    ] = False,
 ) -> None:
     """Replay recorded runs of reference implementations (Linux, ns-2, RFC pseudo-code).
 
@@ -51,10 +58,12 @@ def conformance(
     """
     from aqmlab.conformance import check_all
 
-    with progress_bar("conformance", shown=not json, unit="cases") as progress:
+    with progress_bar("conformance", shown=not (json or markdown), unit="cases") as progress:
         reports = check_all(vectors, algorithms or [], threads=threads, progress=progress)
     if json:
         print_json([report.to_json() for report in reports])
+    elif markdown:
+        print(page(reports))
     else:
         _show(reports)
     if not all(report.passed for report in reports):
@@ -65,21 +74,34 @@ def _show(reports: list[Report]) -> None:
     from rich.table import Table
 
     table = Table()
-    table.add_column("algorithm", no_wrap=True)
-    table.add_column("case", no_wrap=True)
-    for name in ("packets", "equal verdicts", "share", "worst offset"):
-        table.add_column(name, justify="right")
-    table.add_column("passed")
-    table.add_column("first difference")
+    for title in COLUMNS:
+        table.add_column(
+            title, justify="right" if title in NUMBERS else "left", no_wrap=title in NAMES
+        )
     for report in reports:
         table.add_row(*row(report))
     screen = console(130)
     screen.print(table)
     for report in reports:
         for text in remarks(report):
-            line = f"{report.algorithm}/{report.case}: {text}"
-            screen.print(line, markup=False, soft_wrap=True)
+            screen.print(f"{name(report)}: {text}", markup=False, soft_wrap=True)
     screen.print(summary(reports))
+
+
+def page(reports: list[Report]) -> str:
+    """The table as a page of Markdown, with what differs below it."""
+    head = "# Results of the conformance replay\n\nMade by `aqmlab conformance --markdown`; "
+    about = f"{head}[what it means](conformance.md).\n\n{summary(reports)}.\n"
+    rule = ["---:" if title in NUMBERS else "---" for title in COLUMNS]
+    rows = [COLUMNS, rule, *(row(report) for report in reports)]
+    lines = [f"| {' | '.join(cells)} |" for cells in rows]
+    notes = [f"- {name(report)}: {text}" for report in reports for text in remarks(report)]
+    return "\n".join([about, *lines, *([""] if notes else []), *notes])
+
+
+def name(report: Report) -> str:
+    """What a case is called in one word."""
+    return f"{report.algorithm}/{report.case}"
 
 
 def row(report: Report) -> list[str]:
