@@ -1,7 +1,7 @@
 # make demo   sets everything up and reproduces a published study
 # make test   sets everything up and runs every test
 # make lint   format, clippy, ruff, mypy
-# make reference  makes docs/reference.md and what is made in docs/disciplines again
+# make reference  makes what is made in docs again: reference, disciplines, conformance
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
@@ -47,6 +47,7 @@ bench: $(VENV)/.installed
 reference: $(VENV)/.installed
 	$(BIN)/aqmlab explain --markdown > docs/reference.md
 	$(BIN)/python -m aqmlab.report.pages docs
+	$(BIN)/aqmlab conformance --markdown > docs/conformance-results.md
 
 setup: $(VENV)/.installed $(VENV)/.tools
 

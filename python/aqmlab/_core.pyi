@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 __version__: str
 
 class InputError(ValueError):
@@ -69,6 +72,25 @@ class Runner:
     total: int
     def stop(self) -> None:
         """Starts no further job; those under way finish."""
+
+def replay(
+    queue: Mapping[str, Any],
+    times: NDArray[np.uint64],
+    flows: NDArray[np.uint32],
+    sizes: NDArray[np.uint32],
+    ecn: NDArray[np.uint8],
+    *,
+    rate_bps: int,
+    ns_per_byte: int,
+    random_seed: int,
+    mtu: int,
+) -> Table:
+    """What `queue` does with arrivals at a link that answers to nothing.
+
+    `queue` is what stands under `queue` in a scenario; a packet's number is its place in the
+    columns; times are nanoseconds here. Columns, in the order of the decisions: `id`, `verdict`,
+    `t_ns`, `sojourn_ns`, `t_mark_ns` (null if not marked), `reason` (null if not dropped).
+    The GIL is released meanwhile."""
 
 def parse_value(text: str) -> Any:
     """What stands after `--set key=`: a TOML value, or else the text itself."""

@@ -12,6 +12,7 @@ mod fq;
 mod pie_linux;
 pub mod queue;
 pub mod registry;
+pub mod replay;
 #[cfg(test)]
 mod testing;
 

@@ -51,6 +51,17 @@ impl Columns {
         self.push(name, Arc::new(builder.finish()), false);
     }
 
+    /// The same where some have none.
+    pub fn maybe_text<S: AsRef<str>>(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = Option<S>>,
+    ) {
+        let mut builder = StringDictionaryBuilder::<Int32Type>::new();
+        values.for_each(|value| builder.append_option(value));
+        self.push(name, Arc::new(builder.finish()), true);
+    }
+
     pub fn finish(self) -> RecordBatch {
         RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)
             .expect("columns are of one length")

@@ -5,6 +5,7 @@
 mod columns;
 mod convert;
 mod reference;
+mod replay;
 mod runner;
 mod scenario;
 mod tables;
@@ -20,5 +21,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tables::Results>()?;
     module.add_class::<columns::ArrowTable>()?;
     module.add_function(wrap_pyfunction!(reference::reference, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::parse_value, module)?)
 }

@@ -1,6 +1,7 @@
 //! Runs jobs on all cores in the background while Python looks after
 //! progress bars, files and signals.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -128,12 +129,16 @@ fn labour(work: &Work, sender: &SyncSender<Outcome>) {
         let outcome = catch_unwind(AssertUnwindSafe(run))
             .map(|result| Finished { run: job.run, scenario: Arc::clone(&job.scenario), result })
             .map_err(|panic| {
-                let text = panic.downcast_ref::<String>().map(String::as_str);
-                let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-                format!("a bug in the engine, run {}: {}", job.run, text.unwrap_or("panic"))
+                format!("a bug in the engine, run {}: {}", job.run, panic_text(&*panic))
             });
         if sender.send(outcome).is_err() {
             return; // Nobody waits for results any more.
         }
     }
+}
+
+/// What a panic said.
+pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic")
 }

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aqmlab.cli import bench, explain, listing, reproduce, run, study
+from aqmlab.cli import bench, conformance, explain, listing, reproduce, run, study
 from aqmlab.cli.common import EXAMPLES
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ app.command("study", epilog=study.EXAMPLE)(study.study)
 app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.reproduce)
 app.command("list", epilog=listing.EXAMPLE)(listing.listing)
 app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
+app.command("conformance", epilog=conformance.EXAMPLE)(conformance.conformance)
 app.command("bench", epilog=bench.EXAMPLE)(bench.bench)
 
 

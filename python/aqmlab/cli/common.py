@@ -106,16 +106,16 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def console() -> Console:
+def console(columns: int = 110) -> Console:
     """Where tables go: as wide as the terminal, and wide enough for all columns elsewhere."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else columns, highlight=False)
 
 
 @contextmanager
-def progress_bar(what: str, *, shown: bool) -> Iterator[Progress | None]:
-    """A bar on stderr with runs done, rate and time left; none if that is no terminal."""
+def progress_bar(what: str, *, shown: bool, unit: str = "runs") -> Iterator[Progress | None]:
+    """A bar on stderr with what is done, rate and time left; none if that is no terminal."""
     if not shown or not sys.stderr.isatty():
         yield None
         return
@@ -130,7 +130,7 @@ def progress_bar(what: str, *, shown: bool) -> Iterator[Progress | None]:
 
         def update(done: int, total: int) -> None:
             speed = bar.tasks[0].speed
-            rate = f"{speed:.0f} runs/s" if speed else ""
+            rate = f"{speed:.0f} {unit}/s" if speed else ""
             bar.update(task, completed=done, total=total, rate=rate)
 
         yield update

@@ -1,0 +1,308 @@
+//! Replays arrivals through a discipline in front of a link of constant rate
+//! and says what became of each packet: what `aqmlab conformance` compares
+//! with the record of a reference implementation.
+//!
+//! # Model
+//!
+//! An open loop: nothing answers to drops or marks. The link sends one packet
+//! at a time; the queue does not see the packet under way. At one moment the
+//! end of a transmission comes first (and asks the queue for a packet, also
+//! if it is empty), then the discipline's timer, then the arrivals; an
+//! arrival at an idle link asks for a packet at once. The timer runs as long
+//! as arrivals are to come or the link is busy.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time};
+
+use crate::discipline::{DropReason, LinkEnv};
+use crate::disciplines::QueueConfig;
+use crate::queue::Queue;
+
+/// The longest round-trip time that disciplines are told of; none that is
+/// replayed takes a setting from it.
+const BASE_RTT: Span = Span::from_millis(100);
+
+/// A packet that arrives. Its place in the list of arrivals is its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// When; never before the arrival ahead of it.
+    pub time: Time,
+    /// Its flow, which flow queues use in the place of a hash.
+    pub flow: u32,
+    /// Its size on the wire.
+    pub size: u32,
+    /// Its ECN codepoint.
+    pub ecn: Ecn,
+}
+
+/// The link behind the queue, and what the queue draws from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Surroundings {
+    /// The rate that disciplines are told of.
+    pub rate: Rate,
+    /// How long a byte occupies the link.
+    pub nanos_per_byte: u64,
+    /// The largest packet that disciplines are told of.
+    pub mtu: Bytes,
+    /// Where the random numbers start, see [`Stream::from_state`].
+    pub random_seed: u64,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The packet: its place in the list of arrivals.
+    pub id: u32,
+    /// What was decided.
+    pub verdict: Verdict,
+    /// When: at the start of its transmission, or of its drop.
+    pub time: Time,
+    /// How long it was in the queue then.
+    pub sojourn: Span,
+    /// When it was marked last, if it was, whatever came of it later.
+    pub marked: Option<Time>,
+    /// Why it was dropped.
+    pub reason: Option<DropReason>,
+}
+
+/// What was decided about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Sent without a mark.
+    Delivered,
+    /// Sent with a mark of this queue.
+    Marked,
+    /// A signal to the senders, given when a packet arrived.
+    DroppedEnqueue,
+    /// A signal to the senders, given when a packet was to be sent.
+    DroppedDequeue,
+    /// A limit was exceeded.
+    DroppedOverlimit,
+}
+
+impl Verdict {
+    /// The name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Delivered => "delivered",
+            Verdict::Marked => "marked",
+            Verdict::DroppedEnqueue => "dropped_enqueue",
+            Verdict::DroppedDequeue => "dropped_dequeue",
+            Verdict::DroppedOverlimit => "dropped_overlimit",
+        }
+    }
+}
+
+/// Replays `arrivals` and says what became of them, in the order of the
+/// decisions. What is still queued when nothing more happens has no outcome.
+///
+/// # Panics
+/// If the discipline loses packets, or there are more than 2^32.
+pub fn replay(
+    config: &QueueConfig,
+    surroundings: &Surroundings,
+    arrivals: &[Arrival],
+) -> Vec<Outcome> {
+    let env = LinkEnv { rate: surroundings.rate, base_rtt: BASE_RTT, mtu: surroundings.mtu };
+    let random = Stream::from_state(surroundings.random_seed);
+    let run = Replay {
+        queue: Queue::new(config.build(&env), random),
+        nanos_per_byte: surroundings.nanos_per_byte,
+        busy_until: None,
+        clock: Clock::default(),
+        outcomes: Vec::with_capacity(arrivals.len()),
+    };
+    run.run(config.name(), arrivals)
+}
+
+/// The time of the replay, for packets: [`Packet::mark`] is not told it.
+type Clock = Arc<AtomicU64>;
+
+/// A packet in the queue.
+struct Replayed {
+    id: u32,
+    size: u32,
+    flow: u32,
+    ecn: Ecn,
+    arrival: Time,
+    marked: Option<Time>,
+    clock: Clock,
+}
+
+impl Packet for Replayed {
+    fn size(&self) -> u32 {
+        self.size
+    }
+    fn flow_hash(&self) -> u32 {
+        self.flow
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn mark(&mut self) {
+        self.ecn = Ecn::Ce;
+        let now = Time::from_nanos(self.clock.load(Ordering::Relaxed));
+        self.marked = Some(now);
+    }
+    fn arrival(&self) -> Time {
+        self.arrival
+    }
+    fn set_arrival(&mut self, now: Time) {
+        self.arrival = now;
+    }
+}
+
+struct Replay {
+    queue: Queue<Replayed>,
+    nanos_per_byte: u64,
+    busy_until: Option<Time>,
+    clock: Clock,
+    outcomes: Vec<Outcome>,
+}
+
+impl Replay {
+    fn run(mut self, name: &str, arrivals: &[Arrival]) -> Vec<Outcome> {
+        let mut next = 0;
+        loop {
+            let arrival = arrivals.get(next);
+            let ahead = [self.busy_until, arrival.map(|arrival| arrival.time)];
+            let Some(work) = ahead.into_iter().flatten().min() else { break };
+            let wakeup = self.queue.next_wakeup().filter(|wakeup| *wakeup <= work);
+            // At one moment: end of a transmission, timer, arrival.
+            if self.busy_until == Some(work) && wakeup.is_none_or(|wakeup| work <= wakeup) {
+                self.send(work);
+            } else if let Some(now) = wakeup {
+                self.set_clock(now);
+                self.queue.on_wakeup(now);
+                self.collect(now, Verdict::DroppedDequeue);
+            } else if let Some(arrival) = arrival {
+                let id = u32::try_from(next).expect("fewer than 2^32 packets");
+                next += 1;
+                self.arrive(id, arrival);
+            }
+        }
+        self.queue.assert_conservation(name);
+        self.outcomes
+    }
+
+    fn arrive(&mut self, id: u32, arrival: &Arrival) {
+        let Arrival { time, flow, size, ecn } = *arrival;
+        self.set_clock(time);
+        let clock = Arc::clone(&self.clock);
+        let packet = Replayed { id, size, flow, ecn, arrival: time, marked: None, clock };
+        self.queue.enqueue(packet, time);
+        self.collect(time, Verdict::DroppedEnqueue);
+        if self.busy_until.is_none() {
+            self.send(time);
+        }
+    }
+
+    /// The link is free: the next packet, if there is one.
+    fn send(&mut self, now: Time) {
+        self.set_clock(now);
+        let packet = self.queue.dequeue(now);
+        self.collect(now, Verdict::DroppedDequeue);
+        self.busy_until = packet.map(|packet| {
+            let sent = packet.marked.map_or(Verdict::Delivered, |_| Verdict::Marked);
+            self.outcomes.push(outcome(&packet, sent, now, None));
+            now + Span::from_nanos(self.nanos_per_byte) * u64::from(packet.size)
+        });
+    }
+
+    /// Takes the dropped packets back; `signal` is what a signal is called in
+    /// the call that they were dropped in.
+    fn collect(&mut self, now: Time, signal: Verdict) {
+        let outcomes = &mut self.outcomes;
+        self.queue.take_dropped(|packet, reason| {
+            let verdict = if reason.is_signal() { signal } else { Verdict::DroppedOverlimit };
+            outcomes.push(outcome(&packet, verdict, now, Some(reason)));
+        });
+    }
+
+    fn set_clock(&self, now: Time) {
+        self.clock.store(now.as_nanos(), Ordering::Relaxed);
+    }
+}
+
+fn outcome(packet: &Replayed, verdict: Verdict, time: Time, reason: Option<DropReason>) -> Outcome {
+    let sojourn = time - packet.arrival;
+    Outcome { id: packet.id, verdict, time, sojourn, marked: packet.marked, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Table, Value};
+
+    use super::*;
+
+    /// 800 ns a byte: a packet of 1500 bytes takes 1.2 ms.
+    const LINK: Surroundings = Surroundings {
+        rate: Rate::from_bps(10_000_000),
+        nanos_per_byte: 800,
+        mtu: Bytes::new(1514),
+        random_seed: 1,
+    };
+
+    fn config(settings: &[(&str, &str)]) -> QueueConfig {
+        let pairs = settings.iter().map(|(key, text)| ((*key).to_string(), Value::from(*text)));
+        QueueConfig::read(&Value::Table(pairs.collect::<Table>())).unwrap()
+    }
+
+    fn arrivals(micros: &[u64]) -> Vec<Arrival> {
+        let arrival = |us: &u64| Arrival {
+            time: Time::from_nanos(us * 1000),
+            flow: 0,
+            size: 1500,
+            ecn: Ecn::Ect0,
+        };
+        micros.iter().map(arrival).collect()
+    }
+
+    /// Packet, verdict, time in microseconds.
+    fn decisions(config: &QueueConfig, micros: &[u64]) -> Vec<(u32, Verdict, u64)> {
+        let outcomes = replay(config, &LINK, &arrivals(micros));
+        outcomes.iter().map(|o| (o.id, o.verdict, o.time.as_nanos() / 1000)).collect()
+    }
+
+    #[test]
+    fn a_transmission_ends_before_a_packet_arrives_at_the_same_time() {
+        let one = config(&[("discipline", "droptail"), ("limit", "1p")]);
+        use Verdict::{Delivered, DroppedOverlimit};
+        // 1 waits; 2 comes when 0 has just ended and 1 has left the queue.
+        let expected = [
+            (0, Delivered, 0),
+            (1, Delivered, 1200),
+            (3, DroppedOverlimit, 1300),
+            (2, Delivered, 2400),
+            (4, Delivered, 9000),
+        ];
+        assert_eq!(decisions(&one, &[0, 0, 1200, 1300, 9000]), expected);
+    }
+
+    #[test]
+    fn marks_have_the_time_at_which_they_were_given() {
+        let all = [("discipline", "codel"), ("ce_threshold", "1ms"), ("ecn", "true")];
+        let outcomes = replay(&config(&all), &LINK, &arrivals(&[0, 0, 0]));
+        let marked: Vec<_> = outcomes.iter().map(|o| o.marked.map(Time::as_nanos)).collect();
+        assert_eq!(marked, [None, Some(1_200_000), Some(2_400_000)]);
+        assert_eq!(outcomes[2].verdict, Verdict::Marked);
+        assert_eq!(outcomes[2].sojourn, Span::from_micros(2400));
+    }
+
+    #[test]
+    fn a_signal_on_arrival_and_one_on_departure_have_different_names() {
+        let early = [("discipline", "red"), ("min_threshold", "1p"), ("max_threshold", "2p")];
+        let early = [&early[..], &[("weight", "1"), ("gentle", "false")]].concat();
+        let outcomes = replay(&config(&early), &LINK, &arrivals(&[0; 8]));
+        let dropped: Vec<_> = outcomes.iter().filter(|o| o.reason.is_some()).collect();
+        assert!(!dropped.is_empty());
+        assert!(
+            dropped.iter().all(|o| o.verdict == Verdict::DroppedEnqueue && o.sojourn == Span::ZERO)
+        );
+        let late = [("discipline", "codel"), ("interval", "1ms"), ("target", "1ms")];
+        let outcomes = replay(&config(&late), &LINK, &arrivals(&[0; 8]));
+        assert!(outcomes.iter().any(|o| o.verdict == Verdict::DroppedDequeue));
+    }
+}

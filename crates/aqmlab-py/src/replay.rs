@@ -1,0 +1,80 @@
+//! Replays of recorded arrivals; see [`aqmlab_aqm::replay`].
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use aqmlab_aqm::replay::{Arrival, Outcome, Surroundings, Verdict};
+use aqmlab_aqm::{DropReason, QueueConfig};
+use aqmlab_core::{Bytes, Ecn, Rate, Time, Value};
+use arrow_array::RecordBatch;
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyMapping;
+
+use crate::columns::{ArrowTable, Columns};
+use crate::convert::{to_py_error, to_table};
+use crate::runner::panic_text;
+
+/// Replays arrivals through a queue; see the type stub.
+#[pyfunction]
+#[pyo3(signature = (queue, times, flows, sizes, ecn, *, rate_bps, ns_per_byte, random_seed, mtu))]
+#[expect(clippy::too_many_arguments, reason = "Python gives all but the columns by name")]
+pub fn replay(
+    py: Python<'_>,
+    queue: &Bound<'_, PyMapping>,
+    times: PyBuffer<u64>,
+    flows: PyBuffer<u32>,
+    sizes: PyBuffer<u32>,
+    ecn: PyBuffer<u8>,
+    rate_bps: u64,
+    ns_per_byte: u64,
+    random_seed: u64,
+    mtu: u64,
+) -> PyResult<ArrowTable> {
+    let config = QueueConfig::read(&Value::Table(to_table(queue)?));
+    let config = config.map_err(|error| to_py_error(py, error))?;
+    let arrivals =
+        arrivals(&times.to_vec(py)?, &flows.to_vec(py)?, &sizes.to_vec(py)?, &ecn.to_vec(py)?)?;
+    let surroundings = Surroundings {
+        rate: Rate::from_bps(rate_bps),
+        nanos_per_byte: ns_per_byte,
+        mtu: Bytes::new(mtu),
+        random_seed,
+    };
+    let run = || table(&aqmlab_aqm::replay::replay(&config, &surroundings, &arrivals));
+    let table = py.detach(|| catch_unwind(AssertUnwindSafe(run)));
+    table.map(ArrowTable).map_err(|panic| {
+        let text = panic_text(&*panic);
+        PyRuntimeError::new_err(format!("a bug in the engine, replay of {}: {text}", config.name()))
+    })
+}
+
+fn arrivals(times: &[u64], flows: &[u32], sizes: &[u32], ecn: &[u8]) -> PyResult<Vec<Arrival>> {
+    if [flows.len(), sizes.len(), ecn.len()].iter().any(|length| *length != times.len()) {
+        return Err(PyValueError::new_err("the columns differ in length"));
+    }
+    if !times.is_sorted() {
+        return Err(PyValueError::new_err("times: never before the one ahead"));
+    }
+    let rows = times.iter().zip(flows).zip(sizes).zip(ecn);
+    Ok(rows
+        .map(|(((time, flow), size), ecn)| Arrival {
+            time: Time::from_nanos(*time),
+            flow: *flow,
+            size: *size,
+            ecn: Ecn::from_bits(*ecn),
+        })
+        .collect())
+}
+
+fn table(outcomes: &[Outcome]) -> RecordBatch {
+    let rows = outcomes.iter();
+    let mut columns = Columns::default();
+    columns.u32("id", rows.clone().map(|o| o.id));
+    columns.text("verdict", rows.clone().map(|o| Verdict::name(o.verdict)));
+    columns.u64("t_ns", rows.clone().map(|o| o.time.as_nanos()));
+    columns.u64("sojourn_ns", rows.clone().map(|o| o.sojourn.as_nanos()));
+    columns.maybe_u64("t_mark_ns", rows.clone().map(|o| o.marked.map(Time::as_nanos)));
+    columns.maybe_text("reason", rows.map(|o| o.reason.map(DropReason::name)));
+    columns.finish()
+}

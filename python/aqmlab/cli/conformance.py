@@ -1,0 +1,168 @@
+"""`aqmlab conformance`: what reference implementations did, replayed packet by packet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aqmlab.cli.common import (
+    EXAMPLES,
+    FAILURE,
+    Json,
+    Threads,
+    console,
+    print_json,
+    progress_bar,
+    reported,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from aqmlab.conformance import Report
+
+COMPARED = ("verdict", "t_ns", "sojourn_ns", "t_mark_ns")
+NAMES = ("algorithm", "case")
+NUMBERS = ("packets", "equal verdicts", "share", "worst offset")
+COLUMNS = (*NAMES, *NUMBERS, "passed", "first difference")
+EXAMPLE = EXAMPLES.format(
+    "aqmlab conformance\n\n"
+    "aqmlab conformance codel_linux pie_linux\n\n"
+    "aqmlab conformance --vectors cases/ --json > conformance.json"
+)
+
+
+@reported
+def conformance(
+    algorithms: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ALGORITHM]...", help="Which algorithms; all if none is named."),
+    ] = None,
+    vectors: Annotated[
+        Path | None,
+        typer.Option("--vectors", metavar="DIR", help="Your own cases, in DIR/ALGORITHM/CASE/."),
+    ] = None,
+    threads: Threads = None,
+    json: Json = False,
+    markdown: Annotated[
+        bool,
+        typer.Option("--markdown", help="As a page; docs/conformance-results.md is made so."),
+    ] = False,
+) -> None:
+    """Replay recorded runs of reference implementations (Linux, ns-2, RFC pseudo-code).
+
+    Every packet has to meet the same verdict at the same time. The exit status is 1 if a
+    case differs or cannot be replayed. docs/conformance.md describes cases and table.
+    """
+    from aqmlab.conformance import check_all
+
+    with progress_bar("conformance", shown=not (json or markdown), unit="cases") as progress:
+        reports = check_all(vectors, algorithms or [], threads=threads, progress=progress)
+    if json:
+        print_json([report.to_json() for report in reports])
+    elif markdown:
+        print(page(reports))
+    else:
+        _show(reports)
+    if not all(report.passed for report in reports):
+        raise SystemExit(FAILURE)
+
+
+def _show(reports: list[Report]) -> None:
+    from rich.table import Table
+
+    table = Table()
+    for title in COLUMNS:
+        table.add_column(
+            title, justify="right" if title in NUMBERS else "left", no_wrap=title in NAMES
+        )
+    for report in reports:
+        table.add_row(*row(report))
+    screen = console(130)
+    screen.print(table)
+    for report in reports:
+        for text in remarks(report):
+            screen.print(f"{name(report)}: {text}", markup=False, soft_wrap=True)
+    screen.print(summary(reports))
+
+
+def page(reports: list[Report]) -> str:
+    """The table as a page of Markdown, with what differs below it."""
+    head = "# Results of the conformance replay\n\nMade by `aqmlab conformance --markdown`; "
+    about = f"{head}[what it means](conformance.md).\n\n{summary(reports)}.\n"
+    rule = ["---:" if title in NUMBERS else "---" for title in COLUMNS]
+    rows = [COLUMNS, rule, *(row(report) for report in reports)]
+    lines = [f"| {' | '.join(cells)} |" for cells in rows]
+    notes = [f"- {name(report)}: {text}" for report in reports for text in remarks(report)]
+    return "\n".join([about, *lines, *([""] if notes else []), *notes])
+
+
+def name(report: Report) -> str:
+    """What a case is called in one word."""
+    return f"{report.algorithm}/{report.case}"
+
+
+def row(report: Report) -> list[str]:
+    """What the table says of a case; the details of a difference stand below it."""
+    names = [report.algorithm, report.case]
+    if report.problem is not None:
+        return [*names, "–", "–", "–", "–", report.status, "see below"]
+    first, offset = report.first_difference, report.worst_offset_ns
+    return [
+        *names,
+        f"{report.packets:,}",
+        f"{report.equal_verdicts:,}",
+        _percent(report.equal_verdicts, report.packets),
+        "–" if offset is None else f"{offset:,} ns",
+        "yes" if report.passed else report.status,
+        "" if first is None else f"packet {first['packet']}",
+    ]
+
+
+def _percent(count: int, total: int) -> str:
+    """What part of the total it is; never rounded up to 100 %."""
+    return "100 %" if count == total else f"{min(100 * count / total, 99.99):.2f} %"
+
+
+def remarks(report: Report) -> Iterator[str]:
+    """What stands below the table: why there was no replay, or what differs."""
+    if report.problem is not None:
+        yield report.problem
+    if report.first_difference is not None:
+        yield difference(report.first_difference)
+    elif report.equal_reasons < report.drops:
+        other = report.drops - report.equal_reasons
+        yield f"{other:,} of {report.drops:,} drops have another reason (the case passes)"
+
+
+def difference(first: dict[str, Any]) -> str:
+    """The first decision that differs, in words."""
+    packet, expected, got = first["packet"], first["expected"], first["got"]
+    if got is None:
+        return f"packet {packet}: expected {_decision(expected)}, got no decision"
+    if all(got[key] == expected[key] for key in COMPARED):
+        instead = first["packet_decided_instead"]
+        return f"packet {packet}: {_decision(got)} as expected, but packet {instead} before it"
+    return f"packet {packet}: expected {_decision(expected)}, got {_decision(got)}"
+
+
+def _decision(of: dict[str, Any]) -> str:
+    words = f"{of['verdict']} at {of['t_ns']:,} ns after {of['sojourn_ns']:,} ns"
+    return words if of["t_mark_ns"] is None else f"{words}, mark at {of['t_mark_ns']:,} ns"
+
+
+def summary(reports: list[Report]) -> str:
+    """All cases in one line."""
+    passed = sum(report.passed for report in reports)
+    packets = sum(report.packets for report in reports)
+    equal = sum(report.equal_verdicts for report in reports)
+    drops = sum(report.drops for report in reports)
+    reasons = sum(report.equal_reasons for report in reports)
+    words = [f"{passed} of {len(reports)} cases equal", f"{equal:,} of {packets:,} verdicts equal"]
+    words.append(f"{reasons:,} of {drops:,} drops for the same reason")
+    for status in ("different", "unsupported", "unreadable"):
+        if count := sum(report.status == status for report in reports):
+            words.append(f"{count} {status}")
+    return "; ".join(words)

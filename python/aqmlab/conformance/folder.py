@@ -1,0 +1,224 @@
+"""Reads recorded cases from a folder.
+
+docs/conformance.md describes the format for people who bring their own cases.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from aqmlab.conformance.case import ARRIVALS, MAY_BE_EMPTY, OUTCOMES, Case
+from aqmlab.errors import InputError, input_error
+
+CASE = "case.json"
+LAYOUT = f"ALGORITHM/CASE/{{{CASE},arrivals.csv.gz,outcomes.csv.gz}}"
+TIMER = ("first_ns", "period_ns")
+LATEST = 2**53
+"""About 104 days: whole nanoseconds up to here are exact in floating point, too."""
+BITS: dict[pl.DataType, int] = {pl.UInt8(): 8, pl.UInt32(): 32, pl.UInt64(): 64}
+
+
+def find_cases(folder: Path) -> list[tuple[str, str, Path]]:
+    """Algorithm, name and folder of the cases in `folder`, sorted.
+
+    A folder counts as a case even if all of its files are missing, and an algorithm without
+    cases as one without a name: nothing goes unseen.
+    """
+    if not folder.is_dir():
+        raise input_error(f"this is no folder; cases are in {LAYOUT}", file=str(folder))
+    algorithms = _folders(folder)
+    for each in [folder, *algorithms]:
+        if (each / CASE).exists():
+            root = each.absolute().parent.parent
+            hint = f"--vectors {root}"
+            raise input_error(f"cases are expected in {LAYOUT}", file=str(each), hint=hint)
+    if not algorithms:
+        raise input_error(f"there are no cases here; they are in {LAYOUT}", file=str(folder))
+    return [
+        (algorithm.name, case.name if case != algorithm else "", case)
+        for algorithm in algorithms
+        for case in _folders(algorithm) or [algorithm]
+    ]
+
+
+def _folders(folder: Path) -> list[Path]:
+    within = (each for each in folder.iterdir() if each.is_dir())
+    return sorted(each for each in within if not each.name.startswith((".", "__")))
+
+
+def read_case(folder: Path) -> Case:
+    """The case in `folder`. Raises `InputError` that names the file and what is wrong in it."""
+    facts = Facts(folder / CASE)
+    arrivals = _read_table(folder / "arrivals.csv.gz", ARRIVALS)
+    _check_arrivals(folder / "arrivals.csv.gz", arrivals)
+    outcomes = _read_table(folder / "outcomes.csv.gz", OUTCOMES)
+    _check_outcomes(folder / "outcomes.csv.gz", outcomes, arrivals.height)
+    return Case(
+        algorithm=facts.text("algorithm"),
+        name=facts.text("case"),
+        description=facts.text("description", missing=""),
+        reference=facts.text("reference", missing=""),
+        rate_bps=facts.whole("link", "rate_bps", least=1),
+        ns_per_byte=facts.whole("link", "ns_per_byte", least=1),
+        parameters=facts.mapping("parameters"),
+        timer=facts.timer(),
+        random_seed=facts.seed(),
+        arrivals=arrivals,
+        outcomes=outcomes,
+    )
+
+
+class Facts:
+    """What stands in a `case.json`."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        try:
+            content = json.loads(_read(file))
+        except ValueError as error:
+            raise self._error("", f"this is not JSON: {error}") from None
+        if not isinstance(content, dict):
+            raise self._error("", f"a JSON object is expected, not {_kind(content)}")
+        self.content: dict[str, Any] = content
+
+    def text(self, key: str, *, missing: str | None = None) -> str:
+        """A text; `missing` is what a case without the key has, if it may be without."""
+        if missing is not None and key not in self.content:
+            return missing
+        value = self._value(self.content, key)
+        if not isinstance(value, str):
+            raise self._error(key, "a text is expected", value)
+        return value
+
+    def mapping(self, key: str) -> Mapping[str, Any]:
+        """A JSON object."""
+        value = self._value(self.content, key)
+        if not isinstance(value, dict):
+            raise self._error(key, "a JSON object is expected", value)
+        return value
+
+    def whole(self, section: str, key: str, *, least: int) -> int:
+        """A whole number in a section."""
+        value = self._value(self.mapping(section), key, f"{section}.{key}")
+        return self._whole(value, f"{section}.{key}", least)
+
+    def timer(self) -> Mapping[str, int] | None:
+        """When the timer runs, of algorithms that have one."""
+        if self.content.get("timer") is None:
+            return None
+        return {key: self.whole("timer", key, least=1) for key in TIMER}
+
+    def seed(self) -> int | None:
+        """Where the random numbers start; null if none were drawn."""
+        value = self._value(self.content, "random_seed")
+        return None if value is None else self._whole(value, "random_seed", 0)
+
+    def _whole(self, value: Any, key: str, least: int) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**64:
+            raise self._error(key, f"a whole number from {least} to 2^64 - 1 is expected", value)
+        return value
+
+    def _value(self, content: Mapping[str, Any], key: str, name: str | None = None) -> Any:
+        if key not in content:
+            found = ", ".join(content) or "nothing"
+            raise self._error(name or key, f"this key is missing; found: {found}")
+        return content[key]
+
+    def _error(self, key: str, problem: str, given: object = None) -> InputError:
+        shown = None if given is None else json.dumps(given)
+        return input_error(problem, file=str(self.file), key=key, given=shown)
+
+
+def _kind(value: Any) -> str:
+    return {list: "a list", str: "a text", type(None): "null"}.get(type(value), "a number")
+
+
+def _read(file: Path) -> bytes:
+    """The bytes of a file, unpacked if it is a `.gz`."""
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        names = sorted(each.name for each in file.parent.iterdir())
+        found = f"found: {', '.join(names)}" if names else "the folder is empty"
+        raise input_error(f"this file is missing; {found}", file=str(file)) from None
+    except OSError as error:
+        raise input_error(f"cannot be read: {error.strerror}", file=str(file)) from None
+    if file.suffix != ".gz":
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise input_error(f"gzip data is expected: {error}", file=str(file)) from None
+
+
+def _read_table(file: Path, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """A table with these columns, everything in it of the right kind."""
+    content = _read(file)
+    header = content.partition(b"\n")[0].decode(errors="replace").strip().split(",")
+    if missing := [name for name in schema if name not in header]:
+        problem = f"column {missing[0]} is missing; expected: {','.join(schema)}"
+        raise input_error(problem, file=str(file), given=",".join(header))
+    try:
+        text = pl.read_csv(content, infer_schema=False, columns=list(schema))
+    except pl.exceptions.PolarsError as error:
+        problem = str(error).strip().splitlines()[0]
+        raise input_error(f"CSV is expected: {problem}", file=str(file)) from None
+    return pl.DataFrame([_converted(text[name], schema[name], file) for name in schema])
+
+
+def _converted(text: pl.Series, kind: pl.DataType, file: Path) -> pl.Series:
+    """The column as what it should be; an error names the first line that is not."""
+    values = text.cast(kind, strict=False)
+    wrong = values.is_null()
+    if text.name in MAY_BE_EMPTY:
+        wrong &= text.is_not_null()
+    expected = "a whole number"
+    if isinstance(kind, pl.Enum):
+        expected = f"one of {', '.join(kind.categories)}"
+    elif kind.is_integer():
+        expected = f"a whole number below 2^{BITS[kind]}"
+    _refuse(file, text, wrong, f"{expected} is expected")
+    return values
+
+
+def _refuse(file: Path, column: pl.Series, wrong: pl.Series, problem: str) -> None:
+    """Raises an error about the first value of `column` that is `wrong`, if any is."""
+    row = wrong.fill_null(False).arg_max()
+    if row is None or not wrong[row]:
+        return
+    place = f"line {row + 2}, column {column.name}"
+    given = "nothing" if column[row] is None else column[row]
+    raise input_error(problem, file=str(file), key=place, given=given)
+
+
+def _check_arrivals(file: Path, arrivals: pl.DataFrame) -> None:
+    """Ids count from 0, time does not go backwards, codepoints are those of ECN."""
+    if arrivals.is_empty():
+        raise input_error("there are no arrivals", file=str(file))
+    counted = pl.int_range(arrivals.height, dtype=pl.UInt32, eager=True)
+    _refuse(file, arrivals["id"], arrivals["id"] != counted, "ids count from 0, line by line")
+    times = arrivals["t_ns"]
+    _refuse(file, times, times >= LATEST, "a time below 2^53 ns is expected")
+    _refuse(file, times, times < times.shift(1), "arrivals are in the order of their times")
+    _refuse(file, arrivals["ecn"], arrivals["ecn"] > 3, "an ECN codepoint (0 to 3) is expected")
+    _refuse(file, arrivals["size_bytes"], arrivals["size_bytes"] == 0, "a size is expected")
+
+
+def _check_outcomes(file: Path, outcomes: pl.DataFrame, arrivals: int) -> None:
+    """Every arrival has one outcome."""
+    ids = outcomes["id"]
+    _refuse(file, ids, ids >= arrivals, f"there are only {arrivals} arrivals, counted from 0")
+    _refuse(file, ids, ~ids.is_first_distinct(), "this packet has an outcome already")
+    if outcomes.height < arrivals:
+        missing = pl.int_range(arrivals, dtype=pl.UInt32, eager=True).is_in(ids.implode()).arg_min()
+        raise input_error(
+            f"{outcomes.height} outcomes for {arrivals} arrivals; packet {missing} has none",
+            file=str(file),
+        )

@@ -1,0 +1,75 @@
+"""Checks many cases at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from aqmlab.conformance.archive import Archive
+from aqmlab.conformance.case import Case
+from aqmlab.conformance.folder import find_cases, read_case
+from aqmlab.conformance.replay import Report, check
+from aqmlab.errors import InputError, unknown
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A case that is still to be read."""
+
+    algorithm: str
+    name: str
+    read: Callable[[], Case]
+
+    def run(self) -> Report:
+        """Reads the case and replays it. The names are those of its folder."""
+        try:
+            case = self.read()
+        except InputError as error:
+            return Report(self.algorithm, self.name, False, "unreadable", str(error))
+        return replace(check(case), algorithm=self.algorithm, case=self.name)
+
+
+def check_all(
+    vectors: Path | None = None,
+    algorithms: Sequence[str] = (),
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[Report]:
+    """Replays the cases of `algorithms` (all if none is named), in the order of their names.
+
+    `vectors` is a folder of cases; without it those that come with aqmlab are replayed. A case
+    that cannot be read, or that there is no counterpart of here, is reported like the others.
+    """
+    jobs = list(_jobs(vectors))
+    known = list(dict.fromkeys(job.algorithm for job in jobs))
+    for name in algorithms:
+        if name not in known:
+            raise unknown("algorithm", name, known)
+    jobs = [job for job in jobs if not algorithms or job.algorithm in algorithms]
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        waiting = [pool.submit(job.run) for job in jobs]
+        try:
+            for done, _ in enumerate(as_completed(waiting), 1):
+                if progress:
+                    progress(done, len(jobs))
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return [future.result() for future in waiting]
+
+
+def _jobs(vectors: Path | None) -> Iterator[Job]:
+    if vectors is not None:
+        for algorithm, name, folder in find_cases(vectors):
+            yield Job(algorithm, name, partial(read_case, folder))
+        return
+    archive = Archive()
+    for index, entry in enumerate(archive.entries):
+        yield Job(entry["algorithm"], entry["name"], partial(archive.case, index))

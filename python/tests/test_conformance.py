@@ -1,0 +1,440 @@
+"""What reference implementations did is what our queues do; what is not so is found and named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from helpers import Aqmlab
+from polars.testing import assert_frame_equal
+
+from aqmlab.conformance import Case, check, check_all, find_cases, read_case
+from aqmlab.conformance.archive import Archive, pack
+from aqmlab.conformance.case import Unsupported
+from aqmlab.conformance.settings import ALGORITHMS, Parameters, queue_of
+from aqmlab.errors import InputError
+
+COPIED = ("codel_linux/f_ecn", "dualpi2_linux/k_drop_early", "sfq_linux/k_depth10_headdrop")
+
+
+def recorded(path: str) -> Case:
+    """A case that comes with aqmlab."""
+    archive = Archive()
+    names = [f"{entry['algorithm']}/{entry['name']}" for entry in archive.entries]
+    return archive.case(names.index(path))
+
+
+def write_case(case: Case, root: Path) -> Path:
+    """Puts a case into a folder of cases."""
+    folder = root / case.algorithm / case.name
+    folder.mkdir(parents=True)
+    content = {
+        "algorithm": case.algorithm,
+        "case": case.name,
+        "description": case.description,
+        "reference": case.reference,
+        "link": {"rate_bps": case.rate_bps, "ns_per_byte": case.ns_per_byte},
+        "parameters": case.parameters,
+        "timer": case.timer,
+        "random_seed": case.random_seed,
+    }
+    (folder / "case.json").write_text(json.dumps(content))
+    write_table(folder / "arrivals.csv.gz", case.arrivals)
+    write_table(folder / "outcomes.csv.gz", case.outcomes)
+    return folder
+
+
+def write_table(file: Path, table: pl.DataFrame) -> None:
+    file.write_bytes(gzip.compress(table.write_csv().encode(), 1))
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    """A folder of three cases."""
+    root = tmp_path / "vectors"
+    for path in COPIED:
+        write_case(recorded(path), root)
+    return root
+
+
+def change_json(vectors: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    file = vectors / "codel_linux/f_ecn/case.json"
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content))
+
+
+def test_every_recorded_case_is_equal_packet_by_packet(aqmlab: Aqmlab) -> None:
+    done = aqmlab("conformance", "--json")
+    assert done.returncode == 0, done.stderr
+    reports = json.loads(done.stdout)
+    assert {report["algorithm"] for report in reports} == set(ALGORITHMS)
+    assert len(reports) == 130
+    for report in reports:
+        assert report["passed"] is True and report["status"] == "equal", report
+        assert report["equal_verdicts"] == report["equal_packets"] == report["packets"] > 1000
+        assert report["worst_offset_ns"] == 0
+        assert report["equal_reasons"] == report["drops"], report
+    assert sum(report["packets"] for report in reports) == 760_786
+    assert sum(report["drops"] for report in reports) == 139_831
+
+
+def test_the_table_says_what_passed(aqmlab: Aqmlab) -> None:
+    done = aqmlab("conformance", "sfq_linux", "codel_rfc8289")
+    assert done.returncode == 0, done.stderr
+    assert "16 of 16 cases equal" in done.stdout
+    assert done.stderr == "", "no progress bar where there is no terminal"
+    assert "codel_linux" not in done.stdout
+
+
+def test_the_results_in_the_guide_are_those_of_the_program(aqmlab: Aqmlab) -> None:
+    done = aqmlab("conformance", "--markdown")
+    guide = Path(__file__).parents[2] / "docs" / "conformance-results.md"
+    assert done.stdout == guide.read_text()
+
+
+def test_a_folder_is_replayed_like_what_comes_with_aqmlab(vectors: Path, aqmlab: Aqmlab) -> None:
+    done = aqmlab("conformance", "--vectors", vectors, "--json")
+    assert done.returncode == 0, done.stdout
+    reports = json.loads(done.stdout)
+    assert [f"{report['algorithm']}/{report['case']}" for report in reports] == list(COPIED)
+    assert reports == json.loads(aqmlab("conformance", "--vectors", vectors, "--json").stdout)
+
+
+def changed(case: Case, row: int, **values: Any) -> Case:
+    """The case with other values in one line of its outcomes."""
+    kinds = case.outcomes.schema
+    here = pl.int_range(case.outcomes.height) == row
+    columns = [
+        pl.when(here).then(pl.lit(value, kinds[name])).otherwise(pl.col(name)).alias(name)
+        for name, value in values.items()
+    ]
+    return Case(**vars(case) | {"outcomes": case.outcomes.with_columns(columns)})
+
+
+def a_line(case: Case, verdict: str) -> tuple[int, dict[str, Any]]:
+    """The number and the content of a line in the middle with this verdict."""
+    lines = case.outcomes.with_row_index("line").filter(pl.col("verdict") == verdict)
+    row = lines.row(lines.height // 2, named=True)
+    return row.pop("line"), row
+
+
+@pytest.mark.parametrize(
+    ("verdict", "column", "change"),
+    [
+        ("delivered", "verdict", lambda _: "dropped_dequeue"),
+        ("dropped_dequeue", "verdict", lambda _: "dropped_enqueue"),
+        ("delivered", "t_ns", lambda time: time + 1),
+        ("delivered", "sojourn_ns", lambda time: time + 1),
+        ("marked", "t_mark_ns", lambda time: time - 1),
+        ("marked", "t_mark_ns", lambda _: None),
+        ("delivered", "t_mark_ns", lambda _: 5),
+    ],
+)
+def test_one_changed_outcome_is_found_and_named(
+    verdict: str, column: str, change: Callable[[Any], Any]
+) -> None:
+    case = recorded("codel_linux/f_ecn")
+    line, row = a_line(case, verdict)
+    report = check(changed(case, line, **{column: change(row[column])}))
+    assert not report.passed
+    assert report.status == "different"
+    assert report.equal_packets == report.packets - 1
+    assert report.equal_verdicts == report.packets - (column == "verdict")
+    assert report.worst_offset_ns == (column == "t_ns")
+    first = report.first_difference
+    assert first is not None
+    assert (first["decision"], first["packet"]) == (line, row["id"])
+    assert first["expected"][column] == change(row[column])
+    assert first["got"][column] == row[column]
+
+
+def test_another_order_of_the_decisions_is_found() -> None:
+    case = recorded("codel_linux/f_ecn")
+    place, _ = a_line(case, "dropped_dequeue")
+    order = [*range(place), place + 1, place, *range(place + 2, case.outcomes.height)]
+    report = check(Case(**vars(case) | {"outcomes": case.outcomes[order]}))
+    assert report.status == "different"
+    assert report.equal_verdicts == report.packets
+    assert report.first_difference is not None
+    assert report.first_difference["decision"] == place
+
+
+def test_another_reason_is_counted_and_passes() -> None:
+    case = recorded("codel_linux/f_ecn")
+    line, _ = a_line(case, "dropped_dequeue")
+    report = check(changed(case, line, reason="pie"))
+    assert report.passed
+    assert report.equal_reasons == report.drops - 1
+
+
+def test_a_difference_is_in_the_table_and_in_the_exit_status(vectors: Path, aqmlab: Aqmlab) -> None:
+    file = vectors / "codel_linux/f_ecn/outcomes.csv.gz"
+    case = recorded("codel_linux/f_ecn")
+    line, row = a_line(case, "marked")
+    spoilt = changed(case, line, verdict="delivered", t_mark_ns=None)
+    write_table(file, spoilt.outcomes)
+    done = aqmlab("conformance", "--vectors", vectors)
+    assert done.returncode == 1
+    assert "2 of 3 cases equal" in done.stdout
+    assert "1 different" in done.stdout
+    expected = f"packet {row['id']}: expected delivered at {row['t_ns']:,} ns"
+    assert expected in done.stdout
+    assert f"got marked at {row['t_ns']:,} ns" in done.stdout
+    assert "99.98 %" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "parameter", "value"),
+    [
+        ("codel_linux/f_ecn", "target_us", 5500),
+        ("codel_linux/f_ecn", "ecn", 0),
+        ("codel_linux/f_ecn", "ce_threshold_us", 1000),
+        ("dualpi2_linux/k_drop_early", "drop_early", 0),
+        ("sfq_linux/k_depth10_headdrop", "depth", 11),
+        ("sfq_linux/k_depth10_headdrop", "perturb_s", 1),
+        ("red_ns2/b_onoff", "queue_in_bytes", 1),
+        ("red_ns2/f_ecn", "use_mark_p", 1),
+        ("pie_linux/f_ecn", "dq_rate_estimator", 1),
+        ("sfb_linux/i_fast_increment", "decrement_q16", 12),
+    ],
+)
+def test_a_changed_parameter_makes_a_difference(path: str, parameter: str, value: int) -> None:
+    case = recorded(path)
+    changed = Case(**vars(case) | {"parameters": {**case.parameters, parameter: value}})
+    assert check(changed).status == "different"
+
+
+def settings(path: str, **parameters: Any) -> dict[str, Any]:
+    case = recorded(path)
+    changed = Case(**vars(case) | {"parameters": {**case.parameters, **parameters}})
+    return queue_of(changed)[0]
+
+
+def test_what_parameters_are_called_here() -> None:
+    red = settings("red_ns2/a_cbr110", queue_in_bytes=1, use_mark_p=1, mark_p=0.2, bytes=1)
+    assert red["limit"] == "100000b"
+    assert red["min_threshold"] == "10000b"
+    assert red["mark_p"] == 0.2
+    assert red["by_size"] is True
+    assert "mark_p" not in settings("red_ns2/a_cbr110")
+    assert settings("pie_linux/a_cbr110", dq_rate_estimator=1)["delay"] == "rate"
+    assert settings("pie_linux/a_cbr110", alpha=4, beta=8)["beta"] == 0.5
+    assert settings("fq_pie_linux/a_cbr110", memory_limit=1) == settings("fq_pie_linux/a_cbr110")
+    assert settings("dualpi2_linux/a_cbr110", ecn_mask=3)["classifier"] == "any-ect"
+    assert settings("sfq_linux/a_cbr110", perturb_s=2)["perturb"] == "2s"
+    assert settings("fq_codel_linux/f_ecn", ce_threshold_us=1000)["ce_threshold"] == "1000us"
+
+
+@pytest.mark.parametrize(
+    ("path", "parameters", "words"),
+    [
+        ("codel_linux/f_ecn", {"colour": 1}, "colour = 1"),
+        ("codel_linux/f_ecn", {"target_us": "5ms"}, "target_us = '5ms'"),
+        ("codel_linux/f_ecn", {"target_us": -5}, "-5us"),
+        ("codel_linux/f_ecn", {"ecn": 2}, "ecn = 2"),
+        ("fq_pie_linux/f_ecn", {"dq_rate_estimator": 1}, "dq_rate_estimator = 1"),
+        ("red_ns2/a_cbr110", {"q_weight": 0}, "q_weight = 0"),
+        ("dualpi2_linux/a_cbr110", {"ecn_mask": 2}, "ecn_mask = 2"),
+        ("dualpi2_linux/a_cbr110", {"memory_limit": 20_000}, "memory_limit = 20000"),
+        ("pie_linux/a_cbr110", {"tupdate_us": 30_000}, "timer.first_ns = 15000000"),
+    ],
+)
+def test_what_there_is_no_counterpart_of_is_named(
+    path: str, parameters: dict[str, Any], words: str
+) -> None:
+    case = recorded(path)
+    changed = Case(**vars(case) | {"parameters": {**case.parameters, **parameters}})
+    report = check(changed)
+    assert (report.passed, report.status) == (False, "unsupported")
+    assert report.problem is not None
+    assert words in report.problem
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_parameter_is_taken_or_refused(algorithm: str) -> None:
+    entries = (entry for entry in Archive().entries if entry["algorithm"] == algorithm)
+    given = Parameters(next(entries)["parameters"] | {"unheard_of": 1})
+    ALGORITHMS[algorithm](given)
+    if algorithm == "codel_rfc8289":
+        given.take("maxpacket")
+    with pytest.raises(Unsupported, match="unheard_of"):
+        given.finish()
+
+
+def test_an_unknown_algorithm_is_reported_and_the_others_run(vectors: Path) -> None:
+    change_json(vectors, lambda content: content.update(algorithm="codel_bsd"))
+    first, *others = check_all(vectors)
+    assert (first.passed, first.status) == (False, "unsupported")
+    assert "`codel_bsd`: unknown algorithm" in (first.problem or "")
+    assert [report.status for report in others] == ["equal", "equal"]
+
+
+def break_gzip(folder: Path) -> None:
+    file = folder / "outcomes.csv.gz"
+    file.write_bytes(file.read_bytes()[:5000])
+
+
+def break_line(file: str, old: str, new: str) -> Callable[[Path], object]:
+    def spoil(folder: Path) -> None:
+        text = gzip.decompress((folder / file).read_bytes()).decode()
+        assert old in text
+        (folder / file).write_bytes(gzip.compress(text.replace(old, new, 1).encode(), 1))
+
+    return spoil
+
+
+def break_json(old: str, new: str) -> Callable[[Path], object]:
+    def spoil(folder: Path) -> None:
+        text = (folder / "case.json").read_text()
+        assert old in text
+        (folder / "case.json").write_text(text.replace(old, new, 1))
+
+    return spoil
+
+
+BROKEN: dict[str, tuple[Callable[[Path], object], list[str]]] = {
+    "no case.json": (
+        lambda folder: (folder / "case.json").unlink(),
+        ["case.json", "missing", "found: arrivals.csv.gz, outcomes.csv.gz"],
+    ),
+    "no outcomes": (
+        lambda folder: (folder / "outcomes.csv.gz").unlink(),
+        ["outcomes.csv.gz", "missing"],
+    ),
+    "half a file": (break_gzip, ["outcomes.csv.gz", "gzip"]),
+    "not gzip": (
+        lambda folder: (folder / "arrivals.csv.gz").write_text("id,t_ns\n"),
+        ["arrivals.csv.gz", "gzip"],
+    ),
+    "bad number": (
+        break_line("arrivals.csv.gz", "\n1,", "\none,"),
+        ["arrivals.csv.gz", "line 3, column id", "`one`", "whole number"],
+    ),
+    "negative time": (
+        break_line("outcomes.csv.gz", "\n0,delivered,1", "\n0,delivered,-1"),
+        ["outcomes.csv.gz", "line 2, column t_ns", "`-1764000`", "whole number below 2^64"],
+    ),
+    "empty cell": (
+        break_line("arrivals.csv.gz", "\n1,", "\n,"),
+        ["arrivals.csv.gz", "line 3, column id", "nothing"],
+    ),
+    "bad verdict": (
+        break_line("outcomes.csv.gz", "0,delivered", "0,lost"),
+        ["outcomes.csv.gz", "line 2, column verdict", "`lost`", "dropped_overlimit"],
+    ),
+    "no column": (
+        break_line("outcomes.csv.gz", "t_mark_ns", "t_marked"),
+        ["outcomes.csv.gz", "t_mark_ns is missing", "id,verdict,t_ns,sojourn_ns,t_marked,reason"],
+    ),
+    "two outcomes": (
+        break_line("outcomes.csv.gz", "\n1,delivered", "\n0,delivered"),
+        ["outcomes.csv.gz", "column id", "`0`", "has an outcome already"],
+    ),
+    "too few outcomes": (
+        break_line("outcomes.csv.gz", "\n0,delivered", "\n5168,delivered"),
+        ["outcomes.csv.gz", "`5168`"],
+    ),
+    "unsorted arrivals": (
+        break_line("arrivals.csv.gz", "\n0,1", "\n0,999991"),
+        ["arrivals.csv.gz", "line 3, column t_ns", "order of their times"],
+    ),
+    "no codepoint": (
+        lambda folder: write_table(
+            folder / "arrivals.csv.gz",
+            recorded(COPIED[0]).arrivals.with_columns(ecn=pl.lit(4, pl.UInt8)),
+        ),
+        ["arrivals.csv.gz", "line 2, column ecn", "`4`"],
+    ),
+    "not JSON": (
+        lambda folder: (folder / "case.json").write_text("{"),
+        ["case.json", "not JSON"],
+    ),
+    "no link": (break_json('"link"', '"lnik"'), ["case.json", "link", "missing"]),
+    "fraction": (
+        break_json('"ns_per_byte": 800', '"ns_per_byte": 0.5'),
+        ["case.json", "link.ns_per_byte", "`0.5`", "whole number"],
+    ),
+    "no parameters": (
+        break_json('"parameters": {', '"parameters": 3, "x": {'),
+        ["case.json", "parameters", "`3`", "object"],
+    ),
+    "empty folder": (
+        lambda folder: [each.unlink() for each in folder.iterdir()],
+        ["case.json", "the folder is empty"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_case_is_one_clear_error_and_the_others_run(name: str, vectors: Path) -> None:
+    spoil, words = BROKEN[name]
+    spoil(vectors / COPIED[0])
+    first, *others = check_all(vectors)
+    assert (first.case, first.passed, first.status) == ("f_ecn", False, "unreadable")
+    assert first.problem is not None
+    assert "\n" not in first.problem
+    for word in [str(vectors / COPIED[0]), *words]:
+        assert word in first.problem
+    assert [report.status for report in others] == ["equal", "equal"]
+
+
+def test_broken_cases_are_in_the_table_and_in_the_exit_status(
+    vectors: Path, aqmlab: Aqmlab
+) -> None:
+    break_gzip(vectors / COPIED[0])
+    done = aqmlab("conformance", "--vectors", vectors)
+    assert done.returncode == 1
+    assert "1 unreadable" in done.stdout
+    assert f"{COPIED[0]}: {vectors / COPIED[0]}/outcomes.csv.gz: gzip data" in done.stdout
+    reports = json.loads(aqmlab("conformance", "--vectors", vectors, "--json").stdout)
+    assert [report["passed"] for report in reports] == [False, True, True]
+    assert reports[0]["status"] == "unreadable"
+
+
+def test_an_algorithm_without_cases_does_not_go_unseen(vectors: Path) -> None:
+    (vectors / "red_linux").mkdir()
+    reports = check_all(vectors)
+    assert [report.status for report in reports] == ["equal", "equal", "unreadable", "equal"]
+
+
+def test_folders_that_are_none_of_cases_are_refused(vectors: Path, aqmlab: Aqmlab) -> None:
+    (vectors / "empty").mkdir()
+    for folder, words in (
+        (vectors / "absent", "this is no folder"),
+        (vectors / "empty", "there are no cases here"),
+        (vectors / "codel_linux", f"--vectors {vectors}"),
+        (vectors / "codel_linux/f_ecn", f"--vectors {vectors}"),
+    ):
+        done = aqmlab("conformance", "--vectors", folder)
+        assert done.returncode == 2
+        assert str(folder) in done.stderr
+        assert words in done.stderr
+    done = aqmlab("conformance", "codel_linx", "--vectors", vectors)
+    assert done.returncode == 2
+    assert "did you mean `codel_linux`?" in done.stderr
+
+
+def facts(case: Case) -> dict[str, Any]:
+    tables = ("arrivals", "outcomes")
+    return {key: value for key, value in vars(case).items() if key not in tables}
+
+
+def test_packing_loses_nothing(vectors: Path, tmp_path: Path) -> None:
+    cases = [read_case(folder) for _, _, folder in find_cases(vectors)]
+    pack(cases, tmp_path / "packed")
+    archive = Archive(tmp_path / "packed")
+    assert len(archive.entries) == len(cases) == 3
+    for index, case in enumerate(cases):
+        again = archive.case(index)
+        assert_frame_equal(again.arrivals, case.arrivals)
+        assert_frame_equal(again.outcomes, case.outcomes)
+        assert facts(again) == facts(case) == facts(recorded(case.path))
+    spoilt = changed(cases[0], 100, sojourn_ns=1)
+    with pytest.raises(InputError, match="codel_linux/f_ecn: does not come back"):
+        pack([spoilt], tmp_path / "again")
