@@ -249,7 +249,9 @@ fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
         }
     }
     // What a plain setting of one switch does not reach.
-    let together: [(&str, &[(&str, &str)]); 4] = [
+    let together: [(&str, &[(&str, &str)]); 6] = [
+        ("red", &[("adaptive", "feng"), ("min_threshold", "auto"), ("ecn", "true")]),
+        ("red", &[("mark_p", "0.3"), ("ecn", "true"), ("weight", "auto")]),
         ("red_linux", &[("ecn", "true"), ("harddrop", "true"), ("adaptive", "true")]),
         ("sfq", &[("depth", "7"), ("headdrop", "true")]),
         ("sfq", &[("divisor", "3"), ("flows", "2"), ("depth", "9")]),

@@ -94,7 +94,7 @@ fn red(case: &Case) -> Settings {
         .switch(case, "wait", "wait")
         .switch(case, "by_size", "bytes")
         .switch(case, "ecn", "setbit")
-        .switch(case, "adaptive", "adaptive");
+        .set("adaptive", if case.get("adaptive") == Some(1.0) { "floyd" } else { "none" });
     if case.get("use_mark_p") == Some(1.0) {
         settings = settings.take(case, "mark_p", "mark_p", "");
     }

@@ -22,7 +22,7 @@
 //!    itself is not there.
 //! 5. Matches are drops also with ECN: what they are for is to make room.
 
-use aqmlab_core::{Bytes, Limit, Packet, Result, params};
+use aqmlab_core::{Auto, Bytes, Limit, Packet, Result, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::disciplines::red::{Red, RedParams};
@@ -55,9 +55,9 @@ params! {
 impl ChokeParams {
     fn red(&self) -> RedParams {
         RedParams {
-            min_threshold: self.min_threshold,
-            max_threshold: self.max_threshold,
-            weight: self.weight,
+            min_threshold: Auto::Set(self.min_threshold),
+            max_threshold: Auto::Set(self.max_threshold),
+            weight: Auto::Set(self.weight),
             max_p: self.max_p,
             gentle: self.gentle,
             wait: false,
