@@ -24,7 +24,10 @@ impl TestPacket {
     }
     /// One that is not ECN-capable, of this size.
     pub fn of_size(size: u32) -> Self {
-        TestPacket { size, ..TestPacket::new(Ecn::NotEct) }
+        TestPacket::new(Ecn::NotEct).with_size(size)
+    }
+    pub fn with_size(self, size: u32) -> Self {
+        TestPacket { size, ..self }
     }
 }
 

@@ -119,15 +119,6 @@ struct Blue<P> {
     ecn: bool,
 }
 
-/// Whether a queue is longer than a threshold.
-fn is_above(threshold: Limit, backlog: Backlog) -> bool {
-    match threshold {
-        Limit::Packets(packets) => backlog.packets > packets,
-        Limit::Bytes(bytes) => backlog.bytes > bytes.get(),
-        Limit::Bdp(_) | Limit::Unlimited => false,
-    }
-}
-
 impl<P: Packet + Send> QueueDiscipline<P> for Blue<P> {
     fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
         if std::mem::take(&mut self.is_idle) && self.idle_repeats {
@@ -139,7 +130,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Blue<P> {
             cx.drop(packet, DropReason::Overlimit);
             return;
         }
-        if self.threshold.is_some_and(|threshold| is_above(threshold, backlog)) {
+        if self.threshold.is_some_and(|threshold| backlog.exceeds(threshold)) {
             self.control.raise(cx.now);
         }
         if cx.random.uniform() < self.control.probability {
