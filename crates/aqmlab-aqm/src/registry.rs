@@ -94,6 +94,18 @@ pub const PRESETS: &[Preset] = &[
         summary: "Nonlinear RED: the drop probability grows with the square",
         source: "Zhou, Yeung and Li 2006, section 3.1",
     },
+    Preset {
+        name: "pi2-2016",
+        discipline: "pi2",
+        settings: &[
+            ("target", "20ms"),
+            ("tupdate", "32ms"),
+            ("alpha", "0.3125"),
+            ("beta", "3.125"),
+        ],
+        summary: "PI2 with the numbers of its first years: 20 ms, gains 5/16 and 50/16",
+        source: "the authors' Linux qdisc before RFC 9332: 80/256, 800/256, 32 ms, 20 ms",
+    },
 ];
 
 impl QueueConfig {

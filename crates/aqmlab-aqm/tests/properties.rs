@@ -249,7 +249,8 @@ fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
         }
     }
     // What a plain setting of one switch does not reach.
-    let together: [(&str, &[(&str, &str)]); 6] = [
+    let together: [(&str, &[(&str, &str)]); 7] = [
+        ("choke", &[("candidates", "auto")]),
         ("red", &[("adaptive", "feng"), ("min_threshold", "auto"), ("ecn", "true")]),
         ("red", &[("mark_p", "0.3"), ("ecn", "true"), ("weight", "auto")]),
         ("red_linux", &[("ecn", "true"), ("harddrop", "true"), ("adaptive", "true")]),

@@ -122,10 +122,15 @@ impl Decision {
         p.min(1.0)
     }
 
+    /// 0 at the lower threshold, 1 at the upper one.
+    pub fn place(&self, average: f64) -> f64 {
+        let width = self.max - self.min;
+        (1.0 / width) * average + (-self.min / width)
+    }
+
     /// p_b between the thresholds.
     fn between(&self, average: f64) -> f64 {
-        let width = self.max - self.min;
-        let part = (1.0 / width) * average + (-self.min / width);
+        let part = self.place(average);
         match self.shape {
             Shape::Linear => part * self.max_p,
             Shape::Quadratic if part < 0.0 => 0.0,

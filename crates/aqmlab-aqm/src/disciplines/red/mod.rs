@@ -222,6 +222,12 @@ impl<P: Packet> Red<P> {
         self.average.value > self.decision.min
     }
 
+    /// Where the average is between the thresholds: 0 at the lower one, 1 at
+    /// the upper one, and beyond.
+    pub fn place(&self) -> f64 {
+        self.decision.place(self.average.value)
+    }
+
     /// Takes a packet in or not, after [`update`](Self::update).
     pub fn admit(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
         let length = self.average.length(self.fifo.backlog());
