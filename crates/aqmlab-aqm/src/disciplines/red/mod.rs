@@ -38,9 +38,8 @@
 //!    here does not know the link's delay: `auto_rtt` says it.
 //! 6. An automatic lower threshold is at most a third of an upper one that is
 //!    given.
-//! 7. ns-2's `cautious_` (experiments, off there) and its choice of another
-//!    victim than the arriving packet (`drop_front_`, `drop_rand_`, off) are
-//!    left out.
+//! 7. ns-2's `cautious_`, for experiments and off there, is left out, and
+//!    with it `idle_pktsize_`.
 
 mod adapt;
 mod automatic;
@@ -74,6 +73,18 @@ choices! {
         Linear = "linear",
         /// To 1.5 max_p, with the square: Nonlinear RED.
         Quadratic = "quadratic",
+    }
+}
+
+choices! {
+    /// Which packet goes when one has to, by the limit or by the average.
+    pub enum Victim {
+        /// The arriving one.
+        Arriving = "arriving",
+        /// The one behind the head.
+        Front = "front",
+        /// Any one in the queue, or the arriving one.
+        Random = "random",
     }
 }
 
@@ -125,6 +136,8 @@ params! {
         by_size: bool = false, source "ns-2, bytes_";
         /// How much the queue holds.
         limit: Limit = Limit::Packets(1000), source "ns-2, limit_";
+        /// Which packet is dropped at the limit and above the thresholds.
+        victim: Victim = Victim::Arriving, source "ns-2, drop_tail_, drop_front_, drop_rand_";
         /// Whether ECN-capable packets are marked instead of dropped at random.
         ecn: bool = false, source "RFC 3168, section 5; ns-2, setbit_";
         /// Probability up to which packets are marked rather than dropped; `none`: any, and
@@ -199,6 +212,7 @@ fn seconds(time: Time) -> f64 {
 pub(crate) struct Red<P> {
     pub(crate) fifo: Fifo<P>,
     limit: Limit,
+    victim: Victim,
     average: Average,
     decision: Decision,
 }
@@ -209,6 +223,7 @@ impl<P: Packet> Red<P> {
         Red {
             fifo: Fifo::default(),
             limit: params.limit.resolve(env.rate, env.base_rtt),
+            victim: params.victim,
             average: Average::new(&settings),
             decision: Decision::new(params, &settings),
         }
@@ -235,14 +250,31 @@ impl<P: Packet> Red<P> {
         if fate == Fate::Mark {
             cx.mark(&mut packet, DropReason::RedEarly);
         }
-        if self.is_full() {
-            self.decision.restart_count();
-            cx.drop(packet, DropReason::Overlimit);
-        } else if let Fate::Drop(reason) = fate {
-            cx.drop(packet, reason);
-        } else {
-            self.fifo.push(packet);
+        match fate {
+            _ if self.is_full() => {
+                self.decision.restart_count();
+                self.drop_one_of(packet, DropReason::Overlimit, cx);
+            }
+            Fate::Drop(DropReason::RedForced) => {
+                self.drop_one_of(packet, DropReason::RedForced, cx);
+            }
+            Fate::Drop(reason) => cx.drop(packet, reason),
+            Fate::Pass | Fate::Mark => self.fifo.push(packet),
         }
+    }
+
+    /// A packet has to go: the arriving one, or one in the queue for it.
+    fn drop_one_of(&mut self, packet: P, reason: DropReason, cx: &mut Context<'_, P>) {
+        self.fifo.push(packet);
+        let packets = self.fifo.backlog().packets;
+        let index = match self.victim {
+            Victim::Arriving => packets - 1,
+            Victim::Front => (packets - 1).min(1),
+            // Multiply-shift: uniform but for less than 2^-32 times the queue.
+            Victim::Random => (u64::from(cx.random.next_u32()) * packets) >> 32,
+        };
+        let victim = self.fifo.remove(index as usize).expect("the queue holds that many");
+        cx.drop(victim, reason);
     }
 
     /// ns-2 drops when the queue holds its limit, whatever the packet's size.
@@ -401,6 +433,30 @@ mod tests {
         offer(&mut dropping, &vec![TestPacket::new(Ecn::NotEct); 200]);
         assert_eq!((dropping.counts().marked[EARLY], dropping.counts().dropped[FORCED]), (0, 0));
         assert!(dropping.backlog().packets <= 13, "{:?}", dropping.backlog());
+    }
+
+    #[test]
+    fn forced_drops_take_their_victim() {
+        let packets: Vec<TestPacket> = (0..5).map(TestPacket::of_flow).collect();
+        let limit = |packets| Auto::Set(Limit::Packets(packets));
+        // Room for four, or an average of four above the upper threshold.
+        let full = RedParams { limit: Limit::Packets(4), ..RedParams::default() };
+        let above = RedParams { min_threshold: limit(3), max_threshold: limit(4), ..plain() };
+        for (params, reason) in [(full, DropReason::Overlimit), (above, DropReason::RedForced)] {
+            let dropped = |victim, seed| {
+                let mut queue = queue(&RedParams { victim, ..params.clone() }, seed);
+                packets.iter().for_each(|it| queue.enqueue(it.clone(), Time::ZERO));
+                let mut dropped = None;
+                queue.take_dropped(|it, why| dropped = Some((it.flow_hash(), why)));
+                queue.assert_conservation("red");
+                dropped.unwrap()
+            };
+            assert_eq!(dropped(Victim::Arriving, 1), (4, reason));
+            assert_eq!(dropped(Victim::Front, 1), (1, reason));
+            let mut times = [0; 5];
+            (0..1000).for_each(|seed| times[dropped(Victim::Random, seed).0 as usize] += 1);
+            assert!(times.iter().all(|count| (150..250).contains(count)), "{times:?}");
+        }
     }
 
     #[test]
