@@ -435,6 +435,31 @@ mod tests {
         assert!(dropping.backlog().packets <= 13, "{:?}", dropping.backlog());
     }
 
+    /// Thresholds 5 and 15, a weight of 1: max_p as arrivals leave it.
+    #[test]
+    fn max_p_adapts_at_arrivals() {
+        let max_p = |adaptive, arrivals: usize| {
+            let mut queue = queue(&RedParams { adaptive, max_p: 0.12, gentle: true, ..plain() }, 1);
+            let mut max_p = f64::NAN;
+            for _ in 0..arrivals {
+                queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO + Span::from_secs(1));
+                queue.take_dropped(|_, _| ());
+            }
+            queue.observe(&mut |name, value| {
+                if name == "max_p" {
+                    max_p = value;
+                }
+            });
+            max_p
+        };
+        assert_eq!(max_p(Adaptive::None, 100), 0.12);
+        // Below 5 + 4 packets, once in half a second.
+        assert_eq!(max_p(Adaptive::Floyd, 5), 0.12 * 0.9);
+        // Below at once, and later above: 40 arrivals are enough.
+        assert!((max_p(Adaptive::Feng, 1) - 0.04).abs() < 1e-15);
+        assert!((max_p(Adaptive::Feng, 40) - 0.08).abs() < 1e-15);
+    }
+
     #[test]
     fn forced_drops_take_their_victim() {
         let packets: Vec<TestPacket> = (0..5).map(TestPacket::of_flow).collect();
