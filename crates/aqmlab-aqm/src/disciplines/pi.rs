@@ -11,8 +11,8 @@
 //! - Hollot, Misra, Towsley and Gong, "On Designing Improved Controllers for
 //!   AQM Routers Supporting TCP Flows" (INFOCOM 2001): the controller and its
 //!   gains.
-//! - ns-2's PI queue, for its defaults, which are the paper's, and for lengths
-//!   in bytes.
+//! - ns-2's PI queue, for its defaults (the paper's gains at 170 Hz), and for
+//!   lengths in bytes. The paper was not at hand.
 //!
 //! # Differences
 //! 1. The paper designs the gains for a network: these are for 3750 packets a
@@ -37,7 +37,7 @@ params! {
         /// The gain of the queue one period before, per packet; less than `a`.
         b: f64 = 1.816e-5, in 0.0 => 1.0, source "Hollot et al. 2001; ns-2, b_";
         /// How often the probability is updated, in Hz.
-        frequency: f64 = 170.0, in 0.01 => 1e6, source "Hollot et al. 2001; ns-2, w_";
+        frequency: f64 = 170.0, in 0.01 => 1e6, source "ns-2, w_";
         /// The mean packet size: for lengths in bytes, and for probabilities by size.
         mean_packet: Bytes = Bytes::new(500), in Bytes::new(1) => Bytes::new(1_000_000),
             source "ns-2, mean_pktsize_";

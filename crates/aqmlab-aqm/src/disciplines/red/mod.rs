@@ -26,7 +26,8 @@
 //! 1. None from ns-2 where the vectors reach: the floating-point operations
 //!    are in the same order.
 //! 2. The queue may be measured in packets or bytes, by the unit of the
-//!    thresholds; a limit in another unit is measured in its own.
+//!    thresholds; a limit in another unit is measured in its own. A limit in
+//!    bytes is ns-2's: the last packet admitted may go beyond it.
 //! 3. Feng's paper does not say on which side of the thresholds the average
 //!    starts: it is above, as in ns-3 (and in ns-2 if the memory is zero), so
 //!    the first packet divides `max_p` by `feng_alpha`.
