@@ -1,7 +1,7 @@
 //! The interface that every queue discipline implements, and what it is
 //! given to work with.
 
-use aqmlab_core::{Bytes, Packet, Params, Rate, Result, Span, Stream, Time};
+use aqmlab_core::{Bytes, Limit, Packet, Params, Rate, Result, Span, Stream, Time};
 
 /// A queue discipline: packets in, packets out, and every packet accounted
 /// for. Time is an argument, randomness a stream; nothing else gets in.
@@ -57,6 +57,18 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
+impl Backlog {
+    /// Whether it is more than a threshold, which has to be resolved.
+    #[inline]
+    pub fn exceeds(self, threshold: Limit) -> bool {
+        match threshold {
+            Limit::Packets(packets) => self.packets > packets,
+            Limit::Bytes(bytes) => self.bytes > bytes.get(),
+            Limit::Bdp(_) | Limit::Unlimited => false,
+        }
+    }
+}
+
 /// Why a packet was dropped, or marked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -81,7 +93,7 @@ pub enum DropReason {
     Blue,
     /// The random decision of PI squared, also as coupled to L4S packets.
     Pi2,
-    /// The step of the L4S queue.
+    /// A step: the queue was above a threshold.
     Step,
     /// SFB's random decision.
     SfbEarly,

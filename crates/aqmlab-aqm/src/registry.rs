@@ -60,6 +60,52 @@ pub const PRESETS: &[Preset] = &[
         summary: "Harsh RED with twice the weight: shorter queues, less throughput",
         source: "Järvinen and Kojo 2014, table I",
     },
+    Preset {
+        name: "red-ns2",
+        discipline: "red",
+        settings: &[
+            ("min_threshold", "auto"),
+            ("max_threshold", "auto"),
+            ("weight", "auto"),
+            ("bottom", "auto"),
+            ("by_size", "true"),
+            ("mark_p", "0.1"),
+            ("limit", "25000b"),
+        ],
+        summary: "RED as ns-2.35 runs it if nothing is set: in bytes, configured by the link's rate",
+        source: "ns-2.35, ns-default.tcl; limit_ 50 times mean_pktsize_ 500",
+    },
+    Preset {
+        name: "ared",
+        discipline: "red",
+        settings: &[
+            ("adaptive", "floyd"),
+            ("min_threshold", "auto"),
+            ("max_threshold", "auto"),
+            ("weight", "auto"),
+        ],
+        summary: "Adaptive RED: max_p keeps the average in the middle, the link's rate sets the rest",
+        source: "Floyd, Gummadi and Shenker 2001, sections 4 to 6",
+    },
+    Preset {
+        name: "nlred",
+        discipline: "red",
+        settings: &[("shape", "quadratic"), ("gentle", "false"), ("wait", "false")],
+        summary: "Nonlinear RED: the drop probability grows with the square",
+        source: "Zhou, Yeung and Li 2006, section 3.1",
+    },
+    Preset {
+        name: "pi2-2016",
+        discipline: "pi2",
+        settings: &[
+            ("target", "20ms"),
+            ("tupdate", "32ms"),
+            ("alpha", "0.3125"),
+            ("beta", "3.125"),
+        ],
+        summary: "PI2 with the numbers of its first years: 20 ms, gains 5/16 and 50/16",
+        source: "the authors' Linux qdisc before RFC 9332: 80/256, 800/256, 32 ms, 20 ms",
+    },
 ];
 
 impl QueueConfig {

@@ -5,27 +5,35 @@ use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Time};
 use crate::discipline::LinkEnv;
 use crate::queue::Queue;
 
-/// A packet of 1500 bytes.
+/// A packet, of 1500 bytes unless said otherwise.
 #[derive(Clone, Debug)]
 pub(crate) struct TestPacket {
     pub ecn: Ecn,
+    size: u32,
     flow: u32,
     arrival: Time,
 }
 
 impl TestPacket {
     pub fn new(ecn: Ecn) -> Self {
-        TestPacket { ecn, flow: 0, arrival: Time::ZERO }
+        TestPacket { ecn, size: 1500, flow: 0, arrival: Time::ZERO }
     }
     /// One that is not ECN-capable, of this flow.
     pub fn of_flow(flow: u32) -> Self {
         TestPacket { flow, ..TestPacket::new(Ecn::NotEct) }
     }
+    /// One that is not ECN-capable, of this size.
+    pub fn of_size(size: u32) -> Self {
+        TestPacket::new(Ecn::NotEct).with_size(size)
+    }
+    pub fn with_size(self, size: u32) -> Self {
+        TestPacket { size, ..self }
+    }
 }
 
 impl Packet for TestPacket {
     fn size(&self) -> u32 {
-        1500
+        self.size
     }
     fn flow_hash(&self) -> u32 {
         self.flow

@@ -91,6 +91,10 @@ pub trait ParamType: Sized + Clone {
     fn choices() -> &'static [&'static str] {
         &[]
     }
+    /// Whether a word stands in the place of a value, so that no range applies.
+    fn is_word(&self) -> bool {
+        false
+    }
 }
 
 /// Reads a value of a parameter's type.
@@ -114,7 +118,7 @@ pub fn read_value<T: ParamType>(value: &Value) -> Result<T> {
 /// # Errors
 /// If `value` is not in `[low, high]`; NaN never is.
 pub fn check_range<T: ParamType + PartialOrd>(value: &T, low: &T, high: &T) -> Result<()> {
-    if low <= value && value <= high {
+    if value.is_word() || (low <= value && value <= high) {
         return Ok(());
     }
     let allowed = format!("{} from {} to {}", T::KIND, low.to_text(), high.to_text());
@@ -325,6 +329,54 @@ impl<T: ParamType> ParamType for Option<T> {
     fn choices() -> &'static [&'static str] {
         T::choices()
     }
+    fn is_word(&self) -> bool {
+        self.is_none()
+    }
+}
+
+/// A parameter that can be left to the program, which computes it from the
+/// link: its text form is then `auto`.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
+pub enum Auto<T> {
+    /// Computed.
+    Auto,
+    /// Given.
+    Set(T),
+}
+
+impl<T> Auto<T> {
+    /// The value given, or the one that `compute` makes.
+    pub fn or_else(self, compute: impl FnOnce() -> T) -> T {
+        match self {
+            Auto::Auto => compute(),
+            Auto::Set(value) => value,
+        }
+    }
+}
+
+impl<T: ParamType> ParamType for Auto<T> {
+    const KIND: &'static str = T::KIND;
+    fn allowed() -> String {
+        format!("{}, or `auto`", T::allowed())
+    }
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Text(text) if text == "auto" => Some(Auto::Auto),
+            other => T::read(other).map(Auto::Set),
+        }
+    }
+    fn to_text(&self) -> String {
+        match self {
+            Auto::Auto => "auto".into(),
+            Auto::Set(value) => value.to_text(),
+        }
+    }
+    fn choices() -> &'static [&'static str] {
+        T::choices()
+    }
+    fn is_word(&self) -> bool {
+        matches!(self, Auto::Auto)
+    }
 }
 
 /// The text form of a default, for [`ParamSpec`].
@@ -503,6 +555,8 @@ mod tests {
             mode: Mode = Mode::First, source "nowhere";
             /// Perhaps a time.
             maybe: Option<Span> = None, source "nowhere";
+            /// A number that may be computed.
+            computed: Auto<f64> = Auto::Auto, in Auto::Set(0.0) => Auto::Set(1.0), source "nowhere";
         }
     }
 
@@ -522,6 +576,8 @@ mod tests {
         assert_eq!(set("share", Value::Integer(1)).unwrap().share, 1.0);
         assert_eq!(set("maybe", "none").unwrap().maybe, None);
         assert_eq!(set("maybe", "1s").unwrap().maybe, Some(Span::from_secs(1)));
+        assert_eq!(set("computed", "auto").unwrap().computed, Auto::Auto);
+        assert_eq!(set("computed", Value::Float(0.5)).unwrap().computed, Auto::Set(0.5));
     }
 
     #[test]
@@ -536,6 +592,8 @@ mod tests {
             ("limit", "1.5p".into(), "a limit in packets"),
             ("share", Value::Float(f64::NAN), "a number"),
             ("share", Value::Float(1.5), "expected number from 0 to 1"),
+            ("computed", Value::Float(1.5), "expected number from 0 to 1"),
+            ("computed", "atuo".into(), "or `auto`"),
             ("mode", "secnd".into(), "did you mean `second`?"),
             ("tmie", "5ms".into(), "did you mean `time`?"),
         ] {

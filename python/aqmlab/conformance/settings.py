@@ -156,9 +156,8 @@ def red(given: Parameters) -> Settings:
         settings["mark_p"] = mark_p
     settings.take("", alpha="alpha", beta="beta", top="top", bottom="bottom")
     settings.take("s", adapt_interval="interval_s")
-    return settings.switch(
-        gentle="gentle", wait="wait", by_size="bytes", ecn="setbit", adaptive="adaptive"
-    )
+    settings["adaptive"] = "floyd" if given.switch("adaptive") else "none"
+    return settings.switch(gentle="gentle", wait="wait", by_size="bytes", ecn="setbit")
 
 
 def red_linux(given: Parameters) -> Settings:

@@ -12,14 +12,22 @@
 //! - Feng, Shin, Kandlur and Saha, "The BLUE Active Queue Management
 //!   Algorithms" (IEEE/ACM Transactions on Networking, 2002): the variant with
 //!   a threshold below the limit.
+//! - Feng, "Parameters for Blue" (unpublished note): a freeze time of a
+//!   typical round-trip time, an increment that takes the probability from 0 to
+//!   1 in the seconds or minutes in which loads change, and a decrement much
+//!   smaller than that.
+//! - The ns-3 port of Feng's ns-1.1 code: `idle_repeats`.
+//!
+//! The papers were not at hand: the defaults keep the rules of the note (0 to 1
+//! in 50 freeze times, a tenth of that down), and are believed to be one of
+//! the settings of the paper's experiments. ns-3 has 0.0025 and 0.00025.
 //!
 //! # Differences
 //! 1. A packet that does not fit is dropped for that and not drawn for.
 //! 2. The link is idle when it asks for a packet and there is none: once for
 //!    every idle period, and once for every packet that is dropped in one, so
-//!    that a probability of 1 does not last. The papers leave open whether a
-//!    long idle period counts more than once: with `idle_repeats` it counts
-//!    once in every freeze time, added up when it ends.
+//!    that a probability of 1 does not last. With `idle_repeats` a long idle
+//!    period counts once in every freeze time, added up when it ends.
 //! 3. A loss is an overflow only; the packets dropped by chance are the signal
 //!    and do not raise the probability.
 
@@ -34,17 +42,17 @@ params! {
         /// How much the queue holds.
         limit: Limit = Limit::Packets(1000), source "tc-pfifo(8), as for droptail";
         /// What is added to the probability at an overflow, d1.
-        increment: f64 = 0.02, in 0.0 => 1.0, source "Feng et al. 2002, a setting of its experiments";
+        increment: f64 = 0.02, in 0.0 => 1.0, source "by the rule of Feng, Parameters for Blue";
         /// What is taken from the probability when the link is idle, d2.
-        decrement: f64 = 0.002, in 0.0 => 1.0, source "Feng et al. 2002, a setting of its experiments";
+        decrement: f64 = 0.002, in 0.0 => 1.0, source "by the rule of Feng, Parameters for Blue";
         /// The time that has to pass between two changes.
         freeze_time: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(1000),
-            source "Feng et al. 2002, a setting of its experiments";
+            source "Feng, Parameters for Blue: about 100 ms";
         /// A queue above which an arrival counts as an overflow although it fits; `none`:
         /// overflows only.
         threshold: Option<Limit> = None, source "Feng et al. 2002, the event Qlen > L";
         /// Whether a long idle period lowers the probability once in every freeze time.
-        idle_repeats: bool = false, source "left open by Feng et al. 1999";
+        idle_repeats: bool = false, source "the ns-3 port of Feng's code";
         /// Whether ECN-capable packets are marked instead of dropped at random.
         ecn: bool = false, source "Feng et al. 1999: marks or drops";
     }
@@ -119,15 +127,6 @@ struct Blue<P> {
     ecn: bool,
 }
 
-/// Whether a queue is longer than a threshold.
-fn is_above(threshold: Limit, backlog: Backlog) -> bool {
-    match threshold {
-        Limit::Packets(packets) => backlog.packets > packets,
-        Limit::Bytes(bytes) => backlog.bytes > bytes.get(),
-        Limit::Bdp(_) | Limit::Unlimited => false,
-    }
-}
-
 impl<P: Packet + Send> QueueDiscipline<P> for Blue<P> {
     fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
         if std::mem::take(&mut self.is_idle) && self.idle_repeats {
@@ -139,7 +138,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Blue<P> {
             cx.drop(packet, DropReason::Overlimit);
             return;
         }
-        if self.threshold.is_some_and(|threshold| is_above(threshold, backlog)) {
+        if self.threshold.is_some_and(|threshold| backlog.exceeds(threshold)) {
             self.control.raise(cx.now);
         }
         if cx.random.uniform() < self.control.probability {

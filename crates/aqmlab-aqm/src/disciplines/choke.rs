@@ -14,15 +14,19 @@
 //!
 //! # Differences
 //! 1. Packets are of one flow if their flow hashes are equal.
-//! 2. The average has to be above the threshold, not at it, for a comparison;
-//!    RED's own decision begins at it.
-//! 3. Arrivals that match do not count in RED's distance between drops.
+//! 2. The average has to be above the threshold, not at it, for a comparison,
+//!    as in Linux; RED's own decision begins at it.
+//! 3. Arrivals that match do not count in RED's distance between drops, as in
+//!    Linux.
 //! 4. With several candidates, one that has matched is out of the queue for
-//!    those drawn after it. The paper's number of candidates that adapts
-//!    itself is not there.
+//!    those drawn after it.
 //! 5. Matches are drops also with ECN: what they are for is to make room.
+//!
+//! The paper was not at hand: its thresholds and its number of candidates that
+//! adapts itself (`candidates = auto`: 8 regions between the thresholds, two
+//! candidates more in each) are as remembered.
 
-use aqmlab_core::{Bytes, Limit, Packet, Result, params};
+use aqmlab_core::{Auto, Bytes, Limit, Packet, Result, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::disciplines::red::{Red, RedParams};
@@ -34,8 +38,12 @@ params! {
         min_threshold: Limit = Limit::Packets(5), source "as for red; Pan et al. 2000 has 100";
         /// The average queue above which all arrivals are dropped.
         max_threshold: Limit = Limit::Packets(15), source "as for red; Pan et al. 2000 has 200";
-        /// How many packets of the queue an arrival is compared with.
-        candidates: u64 = 1, in 1 => 1000, source "Pan et al. 2000: drop candidates, m";
+        /// How many packets of the queue an arrival is compared with; `auto`: twice the number
+        /// of the region, from 1 up, that the average queue is in.
+        candidates: Auto<u64> = Auto::Set(1), in Auto::Set(1) => Auto::Set(1000),
+            source "Pan et al. 2000: drop candidates, m; auto: self-adjusting CHOKe";
+        /// The regions of equal width between the thresholds, for automatic candidates.
+        regions: u64 = 8, in 1 => 1000, source "Pan et al. 2000: self-adjusting CHOKe, k";
         /// The weight of each arrival in the average, w_q.
         weight: f64 = 0.002, in 1e-9 => 1.0, source "Floyd and Jacobson 1993, section 6";
         /// RED's drop probability at the upper threshold.
@@ -55,9 +63,9 @@ params! {
 impl ChokeParams {
     fn red(&self) -> RedParams {
         RedParams {
-            min_threshold: self.min_threshold,
-            max_threshold: self.max_threshold,
-            weight: self.weight,
+            min_threshold: Auto::Set(self.min_threshold),
+            max_threshold: Auto::Set(self.max_threshold),
+            weight: Auto::Set(self.weight),
             max_p: self.max_p,
             gentle: self.gentle,
             wait: false,
@@ -78,21 +86,34 @@ impl Discipline for ChokeParams {
     }
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        Box::new(Choke { red: Red::new(&self.red(), env), candidates: self.candidates })
+        Box::new(Choke {
+            red: Red::new(&self.red(), env),
+            candidates: self.candidates,
+            regions: self.regions,
+        })
     }
 }
 
 /// The state machine.
 struct Choke<P> {
     red: Red<P>,
-    candidates: u64,
+    candidates: Auto<u64>,
+    regions: u64,
 }
 
 impl<P: Packet> Choke<P> {
+    /// How many candidates are drawn now.
+    fn candidates(&self) -> u64 {
+        self.candidates.or_else(|| {
+            let region = (self.red.place() * self.regions as f64) as u64;
+            2 * (region.min(self.regions - 1) + 1)
+        })
+    }
+
     /// Draws the candidates and drops those of the packet's flow.
     fn matches(&mut self, packet: &P, cx: &mut Context<'_, P>) -> bool {
         let mut found = false;
-        for _ in 0..self.candidates {
+        for _ in 0..self.candidates() {
             let packets = self.red.fifo.backlog().packets;
             if packets == 0 {
                 break;
@@ -209,15 +230,34 @@ mod tests {
 
     #[test]
     fn several_candidates_may_all_match() {
-        let mut queue = queue(&ChokeParams { candidates: 3, ..plain() }, 1);
+        let mut queue = queue(&ChokeParams { candidates: Auto::Set(3), ..plain() }, 1);
         offer(&mut queue, &[7, 7, 7, 7]);
         // The fourth took all three with it.
         assert_eq!((queue.backlog().packets, queue.counts().dropped[CHOKE]), (0, 4));
         // No more are drawn than there are.
-        let params = ChokeParams { candidates: 1000, ..plain() };
+        let params = ChokeParams { candidates: Auto::Set(1000), ..plain() };
         let mut queue = self::queue(&params, 1);
         offer(&mut queue, &[7, 7, 7, 7]);
         assert_eq!((queue.backlog().packets, queue.counts().dropped[CHOKE]), (0, 4));
+    }
+
+    /// From 2 to 18 packets there are four regions of 4; the average is the
+    /// queue.
+    #[test]
+    fn automatic_candidates_go_by_the_region_of_the_average() {
+        let params = ChokeParams {
+            max_threshold: Limit::Packets(18),
+            candidates: Auto::Auto,
+            regions: 4,
+            ..plain()
+        };
+        for (length, candidates) in [(3, 2), (5, 2), (6, 4), (9, 4), (10, 6), (14, 8), (17, 8)] {
+            let mut red = Red::<TestPacket>::new(&params.red(), &env());
+            (0..length).for_each(|flow| red.fifo.push(TestPacket::of_flow(flow)));
+            red.update(Time::ZERO);
+            let choke = Choke { red, candidates: params.candidates, regions: params.regions };
+            assert_eq!(choke.candidates(), candidates, "{length} packets");
+        }
     }
 
     #[test]
@@ -256,7 +296,7 @@ mod tests {
     fn a_greedy_flow_loses_more_than_under_red() {
         let red = share_of_the_greedy(None);
         let choke = share_of_the_greedy(Some(&ChokeParams::default()));
-        let params = ChokeParams { candidates: 4, ..ChokeParams::default() };
+        let params = ChokeParams { candidates: Auto::Set(4), ..ChokeParams::default() };
         let more = share_of_the_greedy(Some(&params));
         assert!((red - 1.0 / 3.0).abs() < 0.03, "red {red}");
         assert!(choke < red - 0.05, "red {red}, choke {choke}");

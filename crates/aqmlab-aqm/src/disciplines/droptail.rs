@@ -1,23 +1,45 @@
 //! Drop-tail: first in, first out, and what does not fit is dropped.
 //!
+//! # Model
+//! A packet that finds no room is dropped; with `drop = head` the packets at
+//! the head of the queue make room for it instead, so that the sender is told
+//! of the loss a queueing delay earlier.
+//!
 //! # Sources
-//! RFC 7567, section 2 ("tail drop"); the limit forms are those of `tc`'s
-//! pfifo (packets) and bfifo (bytes).
+//! RFC 7567, section 2 ("tail drop") and section 4.1 (head drop); the limit
+//! forms are those of `tc`'s pfifo (packets) and bfifo (bytes), `drop = head`
+//! is its pfifo_head_drop.
 //!
 //! # Differences
-//! None known. As in both qdiscs, the packet in transmission does not count.
+//! 1. `tc` has no head drop for a limit in bytes. Here as many packets go as
+//!    the arriving one needs room; one that is larger than the limit goes
+//!    itself.
+//!
+//! As in all three qdiscs, the packet in transmission does not count.
 
-use aqmlab_core::{Limit, Packet, params};
+use aqmlab_core::{Limit, Packet, choices, params};
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::fifo::Fifo;
+
+choices! {
+    /// Which packet is dropped from a full queue.
+    pub enum DropFrom {
+        /// The arriving one.
+        Tail = "tail",
+        /// The one that has waited longest.
+        Head = "head",
+    }
+}
 
 params! {
     /// Parameters of the drop-tail queue.
     pub struct DropTailParams {
-        /// How much the queue holds.
+        /// How much the queue holds; `unlimited`: everything.
         limit: Limit = Limit::Packets(1000),
             source "tc-pfifo(8); 1000 packets is Linux's default txqueuelen";
+        /// Which packet is dropped when the queue is full.
+        drop: DropFrom = DropFrom::Tail, source "tc-pfifo(8); head: Linux's pfifo_head_drop";
     }
 }
 
@@ -28,7 +50,7 @@ impl Discipline for DropTailParams {
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         let limit = self.limit.resolve(env.rate, env.base_rtt);
-        Box::new(DropTail { fifo: Fifo::default(), limit })
+        Box::new(DropTail { fifo: Fifo::default(), limit, drop: self.drop })
     }
 }
 
@@ -36,10 +58,31 @@ impl Discipline for DropTailParams {
 struct DropTail<P> {
     fifo: Fifo<P>,
     limit: Limit,
+    drop: DropFrom,
+}
+
+impl<P: Packet> DropTail<P> {
+    /// Drops at the head until a packet fits, unless it never will.
+    fn make_room(&mut self, size: u64, cx: &mut Context<'_, P>) {
+        if !self.limit.admits(0, 0, size) {
+            return;
+        }
+        loop {
+            let Backlog { packets, bytes } = self.fifo.backlog();
+            if self.limit.admits(packets, bytes, size) {
+                return;
+            }
+            let head = self.fifo.pop().expect("an empty queue admits it");
+            cx.drop(head, DropReason::Overlimit);
+        }
+    }
 }
 
 impl<P: Packet + Send> QueueDiscipline<P> for DropTail<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+        if self.drop == DropFrom::Head {
+            self.make_room(u64::from(packet.size()), cx);
+        }
         self.fifo.push_within(self.limit, packet, cx);
     }
     fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
@@ -47,5 +90,65 @@ impl<P: Packet + Send> QueueDiscipline<P> for DropTail<P> {
     }
     fn backlog(&self) -> Backlog {
         self.fifo.backlog()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Bytes, Stream, Time};
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env};
+
+    /// What is dropped, in order, of these packets, and what stays.
+    fn offer(params: &DropTailParams, packets: &[TestPacket]) -> (Vec<u32>, Vec<u32>) {
+        let mut queue: Queue<TestPacket> = Queue::new(params.build(&env()), Stream::from_state(1));
+        let mut dropped = Vec::new();
+        for packet in packets {
+            queue.enqueue(packet.clone(), Time::ZERO);
+            queue.take_dropped(|packet, reason| {
+                assert_eq!(reason, DropReason::Overlimit);
+                dropped.push(packet.flow_hash());
+            });
+            queue.assert_conservation("droptail");
+        }
+        let left = std::iter::from_fn(|| queue.dequeue(Time::ZERO));
+        (dropped, left.map(|packet| packet.flow_hash()).collect())
+    }
+
+    #[test]
+    fn a_full_queue_loses_its_tail_or_its_head() {
+        let packets: Vec<TestPacket> = (1..=5).map(TestPacket::of_flow).collect();
+        let limit = Limit::Packets(3);
+        for (drop, dropped, left) in
+            [(DropFrom::Tail, [4, 5], [1, 2, 3]), (DropFrom::Head, [1, 2], [3, 4, 5])]
+        {
+            let (measured, stays) = offer(&DropTailParams { limit, drop }, &packets);
+            assert_eq!((measured, stays), (dropped.to_vec(), left.to_vec()));
+        }
+    }
+
+    #[test]
+    fn as_many_go_at_the_head_as_the_arriving_packet_needs() {
+        let packets: Vec<TestPacket> =
+            [(1, 500), (2, 500), (3, 500), (4, 900), (5, 1501), (6, 600)]
+                .map(|(flow, size)| TestPacket::of_flow(flow).with_size(size))
+                .to_vec();
+        let limit = Limit::Bytes(Bytes::new(1500));
+        let params = DropTailParams { limit, drop: DropFrom::Head };
+        // The fourth needs 900 bytes: two go. The fifth never fits: it goes
+        // alone. The sixth needs 500 of the third.
+        assert_eq!(offer(&params, &packets), (vec![1, 2, 5, 3], vec![4, 6]));
+    }
+
+    #[test]
+    fn an_unlimited_queue_drops_nothing() {
+        let packets: Vec<TestPacket> = (0..20_000).map(TestPacket::of_flow).collect();
+        for drop in [DropFrom::Tail, DropFrom::Head] {
+            let (dropped, left) =
+                offer(&DropTailParams { limit: Limit::Unlimited, drop }, &packets);
+            assert_eq!((dropped.len(), left.len()), (0, 20_000));
+        }
     }
 }

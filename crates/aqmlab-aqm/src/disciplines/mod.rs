@@ -89,4 +89,7 @@ disciplines! {
     Sfb(sfb::SfbParams),
     Blue(blue::BlueParams),
     Choke(choke::ChokeParams),
+    Sred(sred::SredParams),
+    Pi(pi::PiParams),
+    Step(step::StepParams),
 }

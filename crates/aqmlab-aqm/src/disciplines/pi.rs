@@ -1,0 +1,294 @@
+//! PI: a proportional integral controller keeps the queue at a reference.
+//!
+//! # Model
+//! At a fixed rate the drop probability moves by the distance of the queue
+//! from its reference and by how that has changed:
+//! p(k) = p(k-1) + a (q(k) - reference) - b (q(k-1) - reference), between 0
+//! and 1. Arriving packets are dropped or marked with it. Unlike RED's, the
+//! probability does not depend on the queue's length once that is steady.
+//!
+//! # Sources
+//! - Hollot, Misra, Towsley and Gong, "On Designing Improved Controllers for
+//!   AQM Routers Supporting TCP Flows" (INFOCOM 2001): the controller and its
+//!   gains.
+//! - ns-2's PI queue, for its defaults (the paper's gains at 170 Hz), and for
+//!   lengths in bytes. The paper was not at hand.
+//!
+//! # Differences
+//! 1. The paper designs the gains for a network: these are for 3750 packets a
+//!    second, at least 60 flows and round-trip times up to 246 ms. Elsewhere
+//!    they are as slow or as nervous as they happen to be.
+//! 2. A packet that does not fit is dropped for that and not drawn for.
+//! 3. The first update is one period after the start; ns-2's at the start
+//!    itself leaves the probability at 0 as well.
+
+use aqmlab_core::{Bytes, Error, Limit, Packet, Result, Span, Time, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::fifo::Fifo;
+
+params! {
+    /// Parameters of PI.
+    pub struct PiParams {
+        /// The queue to keep; bytes are counted in mean packets.
+        reference: Limit = Limit::Packets(50), source "ns-2, qref_ and queue_in_bytes_";
+        /// The gain of the queue now, per packet.
+        a: f64 = 1.822e-5, in 0.0 => 1.0, source "Hollot et al. 2001; ns-2, a_";
+        /// The gain of the queue one period before, per packet; less than `a`.
+        b: f64 = 1.816e-5, in 0.0 => 1.0, source "Hollot et al. 2001; ns-2, b_";
+        /// How often the probability is updated, in Hz.
+        frequency: f64 = 170.0, in 0.01 => 1e6, source "ns-2, w_";
+        /// The mean packet size: for lengths in bytes, and for probabilities by size.
+        mean_packet: Bytes = Bytes::new(500), in Bytes::new(1) => Bytes::new(1_000_000),
+            source "ns-2, mean_pktsize_";
+        /// Whether larger packets are dropped with a larger probability.
+        by_size: bool = false, source "ns-2, bytes_";
+        /// How much the queue holds.
+        limit: Limit = Limit::Packets(1000), source "as for red";
+        /// Whether ECN-capable packets are marked instead of dropped.
+        ecn: bool = false, source "Hollot et al. 2001: marks; ns-2, setbit_";
+    }
+}
+
+impl Discipline for PiParams {
+    const NAME: &'static str = "pi";
+    const SUMMARY: &'static str = "a proportional integral controller keeps a queue length";
+
+    fn check(&self) -> Result<()> {
+        if self.reference == Limit::Unlimited {
+            return Err(Error::not_allowed("unlimited", "a queue of some length").at("reference"));
+        }
+        if self.b >= self.a {
+            let allowed = format!("less than a = {}: else nothing brings the queue back", self.a);
+            return Err(Error::not_allowed(self.b, allowed).at("b"));
+        }
+        Ok(())
+    }
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let mean_packet = self.mean_packet.get() as f64;
+        let (reference, in_bytes) = match self.reference.resolve(env.rate, env.base_rtt) {
+            Limit::Packets(packets) => (packets as f64, false),
+            Limit::Bytes(bytes) => (bytes.get() as f64 / mean_packet, true),
+            Limit::Bdp(_) | Limit::Unlimited => unreachable!("`check` refuses these"),
+        };
+        let period = Span::from_secs_f64(1.0 / self.frequency);
+        Box::new(Pi {
+            fifo: Fifo::default(),
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            reference,
+            in_bytes,
+            mean_packet,
+            gains: (self.a, self.b),
+            by_size: self.by_size,
+            ecn: self.ecn,
+            period,
+            next_update: Time::ZERO + period,
+            length: 0.0,
+            probability: 0.0,
+        })
+    }
+}
+
+/// The state machine.
+struct Pi<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+    /// In packets, or in bytes by mean packets.
+    reference: f64,
+    in_bytes: bool,
+    mean_packet: f64,
+    gains: (f64, f64),
+    by_size: bool,
+    ecn: bool,
+    period: Span,
+    next_update: Time,
+    /// The queue at the last update.
+    length: f64,
+    probability: f64,
+}
+
+impl<P: Packet> Pi<P> {
+    fn update(&mut self) {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        let length = if self.in_bytes { bytes as f64 / self.mean_packet } else { packets as f64 };
+        let (a, b) = self.gains;
+        let step = a * (length - self.reference) - b * (self.length - self.reference);
+        self.probability = (self.probability + step).clamp(0.0, 1.0);
+        self.length = length;
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Pi<P> {
+    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
+            cx.drop(packet, DropReason::Overlimit);
+            return;
+        }
+        let mut probability = self.probability;
+        if self.by_size {
+            probability *= f64::from(packet.size()) / self.mean_packet;
+        }
+        if cx.random.uniform() < probability {
+            if !(self.ecn && packet.ecn().is_capable()) {
+                cx.drop(packet, DropReason::Pi);
+                return;
+            }
+            cx.mark(&mut packet, DropReason::Pi);
+        }
+        self.fifo.push(packet);
+    }
+
+    fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
+        self.fifo.pop()
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        Some(self.next_update)
+    }
+
+    fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
+        self.update();
+        self.next_update += self.period;
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("drop_probability", self.probability);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Ecn, Stream};
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env, run, run_with};
+
+    const PI: usize = DropReason::Pi as usize;
+
+    fn queue(params: &PiParams) -> Queue<TestPacket> {
+        params.check().unwrap();
+        Queue::new(params.build(&env()), Stream::from_state(1))
+    }
+    fn probability(queue: &Queue<TestPacket>) -> f64 {
+        let mut probability = f64::NAN;
+        queue.observe(&mut |_, value| probability = value);
+        probability
+    }
+    /// Brings the queue to this many packets and lets the timer run out.
+    fn update_at(queue: &mut Queue<TestPacket>, packets: u64) -> f64 {
+        let now = queue.next_wakeup().unwrap();
+        while queue.backlog().packets < packets {
+            queue.enqueue(TestPacket::new(Ecn::NotEct), now);
+            queue.take_dropped(|_, _| ());
+        }
+        while queue.backlog().packets > packets {
+            queue.dequeue(now);
+        }
+        queue.on_wakeup(now);
+        probability(queue)
+    }
+
+    /// a = 1.822e-5, b = 1.816e-5, in units of 1e-5.
+    #[test]
+    fn the_probability_follows_the_law() {
+        let in_bytes = PiParams {
+            reference: Limit::Bytes(Bytes::new(75_000)),
+            mean_packet: Bytes::new(1500),
+            ..PiParams::default()
+        };
+        for params in [PiParams::default(), in_bytes] {
+            let mut queue = queue(&params);
+            for (packets, expected) in [
+                // -50 a + 50 b, which is below 0.
+                (0, 0.0),
+                // -30 a + 50 b.
+                (20, 36.14),
+                // 10 a + 30 b.
+                (60, 108.84),
+                // 10 (a - b).
+                (60, 108.9),
+                // -10 a - 10 b.
+                (40, 72.52),
+                (50, 90.68),
+                // Steady at the reference.
+                (50, 90.68),
+                (0, 0.0),
+            ] {
+                let measured = update_at(&mut queue, packets);
+                assert!((measured * 1e5 - expected).abs() < 1e-9, "{measured}, not {expected}e-5");
+            }
+        }
+    }
+
+    #[test]
+    fn updates_come_170_times_a_second() {
+        let mut queue = queue(&PiParams::default());
+        for _ in 0..170 {
+            let now = queue.next_wakeup().unwrap();
+            queue.on_wakeup(now);
+        }
+        let after = queue.next_wakeup().unwrap() - Time::ZERO;
+        assert!((after.as_secs_f64() - 171.0 / 170.0).abs() < 1e-6, "{after:?}");
+    }
+
+    /// Offers 1.2 times what the link can send, from senders that do not
+    /// react, with gains for so few packets: one packet in six is too many,
+    /// and the queue is the reference whatever that takes.
+    #[test]
+    fn the_queue_comes_to_the_reference() {
+        for reference in [20, 80] {
+            let gains = PiParams { a: 1.83e-3, b: 1.81e-3, ..PiParams::default() };
+            let mut queue = queue(&PiParams { reference: Limit::Packets(reference), ..gains });
+            run(&mut queue, Span::from_millis(5), 300);
+            let p = probability(&queue);
+            assert!((0.13..0.2).contains(&p), "{p}");
+            let packets = queue.backlog().packets;
+            assert!(packets.abs_diff(reference) < 15, "{packets} instead of {reference}");
+        }
+    }
+
+    #[test]
+    fn capable_packets_are_marked() {
+        let params = PiParams { ecn: true, limit: Limit::Packets(200), ..PiParams::default() };
+        let mut marking = queue(&params);
+        run_with(&mut marking, Span::from_millis(5), 60, Ecn::Ect0);
+        let counts = marking.counts();
+        assert!(counts.dropped[PI] == 0 && counts.marked[PI] > 100, "{counts:?}");
+        let mut dropping = queue(&params);
+        run(&mut dropping, Span::from_millis(5), 60);
+        let counts = dropping.counts();
+        assert!(counts.dropped[PI] > 100 && counts.marked[PI] == 0, "{counts:?}");
+    }
+
+    #[test]
+    fn by_size_the_probability_is_that_of_a_mean_packet() {
+        let mut counts = [0; 2];
+        for (count, size) in counts.iter_mut().zip([250, 1000]) {
+            // A probability of 0.3 that stays.
+            let gains = PiParams { a: 0.006, b: 0.0, by_size: true, ..PiParams::default() };
+            let limit = Limit::Packets(100_000);
+            let mut queue = queue(&PiParams { limit, ..gains });
+            let p = update_at(&mut queue, 100);
+            assert!((p - 0.3).abs() < 1e-12, "{p}");
+            for _ in 0..10_000 {
+                queue.enqueue(TestPacket::of_size(size), Time::ZERO);
+                queue.take_dropped(|_, _| ());
+            }
+            *count = queue.counts().dropped[PI];
+        }
+        assert!(counts[0].abs_diff(1500) < 150 && counts[1].abs_diff(6000) < 200, "{counts:?}");
+    }
+
+    #[test]
+    fn gains_that_do_not_bring_the_queue_back_are_refused() {
+        assert!(PiParams { b: 1.822e-5, ..PiParams::default() }.check().is_err());
+        assert!(PiParams { reference: Limit::Unlimited, ..PiParams::default() }.check().is_err());
+    }
+}

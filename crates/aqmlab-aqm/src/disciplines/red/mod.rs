@@ -1,0 +1,500 @@
+//! RED: random early detection, with the choices that ns-2 made.
+//!
+//! # Model
+//! A moving average of the queue length decides: below the lower threshold
+//! packets pass, above it they are dropped (or marked) at random with a
+//! probability that grows with the average, above the upper one (or, gentle,
+//! above twice the upper one) all are dropped.
+//!
+//! # Sources
+//! - Floyd and Jacobson, "Random Early Detection Gateways for Congestion
+//!   Avoidance" (1993): the average with its correction for idle times
+//!   (section 4), the count that spreads drops evenly (section 7).
+//! - Floyd, Gummadi and Shenker, "Adaptive RED: An Algorithm for Increasing
+//!   the Robustness of RED's Active Queue Management" (2001):
+//!   `adaptive = floyd`, and what `auto` computes.
+//! - Feng, Kandlur, Saha and Shin, "A Self-Configuring RED Gateway" (INFOCOM
+//!   1999): `adaptive = feng`.
+//! - Zhou, Yeung and Li, "Nonlinear RED: A simple yet efficient active queue
+//!   management scheme" (Computer Networks, 2006): `shape = quadratic`.
+//! - ns-2's RED as recorded in the conformance vectors: `gentle`, `wait`, the
+//!   order of comparisons and draws. ns-2.35's defaults: the preset `red-ns2`.
+//! - Järvinen et al., "Harsh RED" (2012), with the parameters of Järvinen and
+//!   Kojo (2014), table I: the presets `hred` and `hred-aggressive`.
+//!
+//! # Differences
+//! 1. None from ns-2 where the vectors reach: the floating-point operations
+//!    are in the same order.
+//! 2. The queue may be measured in packets or bytes, by the unit of the
+//!    thresholds; a limit in another unit is measured in its own. A limit in
+//!    bytes is ns-2's: the last packet admitted may go beyond it.
+//! 3. Feng's paper does not say on which side of the thresholds the average
+//!    starts: it is above, as in ns-3 (and in ns-2 if the memory is zero), so
+//!    the first packet divides `max_p` by `feng_alpha`.
+//! 4. Nonlinear RED has no gentle mode in its paper. Here the line above the
+//!    upper threshold begins where the curve ends, at 1.5 `max_p`; in ns-3 it
+//!    begins at `max_p`.
+//! 5. ns-2's weight -1 takes a round-trip time of three times the link's
+//!    delay (with one transmission) where that is more than 100 ms. A queue
+//!    here does not know the link's delay: `auto_rtt` says it.
+//! 6. An automatic lower threshold is at most a third of an upper one that is
+//!    given.
+//! 7. ns-2's `cautious_`, for experiments and off there, is left out, and
+//!    with it `idle_pktsize_`.
+
+mod adapt;
+mod automatic;
+mod average;
+mod decision;
+
+use aqmlab_core::{Auto, Bytes, Error, Limit, Packet, Result, Span, Time, choices, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::fifo::Fifo;
+use automatic::Settings;
+use average::Average;
+use decision::{Decision, Fate};
+
+choices! {
+    /// Who moves max_p.
+    pub enum Adaptive {
+        /// It stays as it is.
+        None = "none",
+        /// Adaptive RED: by a little every interval, to keep the average in the middle.
+        Floyd = "floyd",
+        /// Self-configuring RED: by a factor when the average passes a threshold.
+        Feng = "feng",
+    }
+}
+
+choices! {
+    /// How the probability grows between the thresholds.
+    pub enum Shape {
+        /// To max_p, in proportion.
+        Linear = "linear",
+        /// To 1.5 max_p, with the square: Nonlinear RED.
+        Quadratic = "quadratic",
+    }
+}
+
+choices! {
+    /// Which packet goes when one has to, by the limit or by the average.
+    pub enum Victim {
+        /// The arriving one.
+        Arriving = "arriving",
+        /// The one behind the head.
+        Front = "front",
+        /// Any one in the queue, or the arriving one.
+        Random = "random",
+    }
+}
+
+choices! {
+    /// The unit of thresholds that are both automatic.
+    pub enum Unit {
+        /// Packets.
+        Packets = "packets",
+        /// Bytes: mean packets times their size.
+        Bytes = "bytes",
+    }
+}
+
+params! {
+    /// Parameters of RED.
+    pub struct RedParams {
+        /// The average queue above which packets are dropped at random; `auto`: half of what
+        /// the link sends in `target_delay`, at least 5 mean packets.
+        min_threshold: Auto<Limit> = Auto::Set(Limit::Packets(5)),
+            source "ns-2, thresh_; Floyd 1997; auto: Floyd et al. 2001, section 6";
+        /// The average queue at which the drop probability is max_p; `auto`: three times
+        /// min_threshold.
+        max_threshold: Auto<Limit> = Auto::Set(Limit::Packets(15)),
+            source "ns-2, maxthresh_; Floyd 1997; auto: Floyd et al. 2001, section 6";
+        /// The weight of each arrival in the average, w_q; `auto`: an average over ten times
+        /// `auto_rtt`.
+        weight: Auto<f64> = Auto::Set(0.002), in Auto::Set(1e-9) => Auto::Set(1.0),
+            source "Floyd and Jacobson 1993, section 6; auto: Floyd et al. 2001, section 5";
+        /// The queueing delay that automatic thresholds aim at.
+        target_delay: Span = Span::from_millis(5), in Span::from_micros(1) => Span::from_secs(100),
+            source "Floyd et al. 2001, section 6; ns-2, targetdelay_";
+        /// The round-trip time that an automatic weight assumes; 10ms is ns-2's weight -2.
+        auto_rtt: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
+            source "Floyd et al. 2001, section 5; ns-2, q_weight_";
+        /// The unit of the thresholds if both are automatic.
+        auto_unit: Unit = Unit::Bytes, source "ns-2, queue_in_bytes_";
+        /// How the drop probability grows between the thresholds.
+        shape: Shape = Shape::Linear, source "Zhou, Yeung and Li 2006";
+        /// The drop probability at the upper threshold.
+        max_p: f64 = 0.1, in 0.0 => 1.0, source "ns-2, 1/linterm_; Floyd 1997";
+        /// Whether the probability grows from max_p to 1 between the upper threshold and twice it.
+        gentle: bool = true, source "Floyd 2000, gentle_ in ns-2";
+        /// Whether a drop is followed by a wait of 1/p packets before the next.
+        wait: bool = true, source "ns-2, wait_; false is Floyd and Jacobson 1993, section 7";
+        /// The mean packet size: for idle times, and for probabilities by size.
+        mean_packet: Bytes = Bytes::new(500), in Bytes::new(1) => Bytes::new(1_000_000),
+            source "ns-2, mean_pktsize_";
+        /// Whether larger packets are dropped with a larger probability.
+        by_size: bool = false, source "ns-2, bytes_";
+        /// How much the queue holds.
+        limit: Limit = Limit::Packets(1000), source "ns-2, limit_";
+        /// Which packet is dropped at the limit and above the thresholds.
+        victim: Victim = Victim::Arriving, source "ns-2, drop_tail_, drop_front_, drop_rand_";
+        /// Whether ECN-capable packets are marked instead of dropped at random.
+        ecn: bool = false, source "RFC 3168, section 5; ns-2, setbit_";
+        /// Probability up to which packets are marked rather than dropped; `none`: any, and
+        /// no mark above the thresholds.
+        mark_p: Option<f64> = None, source "ns-2, use_mark_p_ and mark_p_";
+        /// Whether max_p adapts itself, and how.
+        adaptive: Adaptive = Adaptive::None,
+            source "Floyd, Gummadi and Shenker 2001; Feng et al. 1999; ns-2, feng_adaptive_";
+        /// What floyd adds to max_p when the average is high.
+        alpha: f64 = 0.01, in 0.0 => 1.0, source "Floyd, Gummadi and Shenker 2001, section 4";
+        /// What floyd multiplies max_p with when the average is low.
+        beta: f64 = 0.9, in 0.0 => 1.0, source "Floyd, Gummadi and Shenker 2001, section 4";
+        /// The least time between two changes of max_p by floyd.
+        adapt_interval: Span = Span::from_millis(500), in Span::from_micros(1) => Span::from_secs(1000),
+            source "Floyd, Gummadi and Shenker 2001, section 4";
+        /// The largest max_p of floyd.
+        top: f64 = 0.5, in 0.0 => 1.0, source "Floyd, Gummadi and Shenker 2001, section 4";
+        /// The least max_p of floyd; `auto`: 0.01, on fast links one packet in the window of a flow
+        /// with a round-trip time of 100 ms.
+        bottom: Auto<f64> = Auto::Set(0.01), in Auto::Set(0.0) => Auto::Set(1.0),
+            source "Floyd, Gummadi and Shenker 2001, section 4; auto: ns-2, bottom_ 0";
+        /// What feng divides max_p by when the average falls below min_threshold.
+        feng_alpha: f64 = 3.0, in 1.0 => 1000.0, source "Feng et al. 1999; ns-2, alpha_";
+        /// What feng multiplies max_p with when the average rises above max_threshold.
+        feng_beta: f64 = 2.0, in 1.0 => 1000.0, source "Feng et al. 1999; ns-2, beta_";
+    }
+}
+
+impl Discipline for RedParams {
+    const NAME: &'static str = "red";
+    const SUMMARY: &'static str = "random early detection by the average queue, as in ns-2";
+
+    fn check(&self) -> Result<()> {
+        for (key, threshold) in
+            [("min_threshold", self.min_threshold), ("max_threshold", self.max_threshold)]
+        {
+            if threshold == Auto::Set(Limit::Unlimited) {
+                return Err(Error::not_allowed("unlimited", "a threshold of some length").at(key));
+            }
+        }
+        let (Auto::Set(low), Auto::Set(high)) = (self.min_threshold, self.max_threshold) else {
+            return Ok(());
+        };
+        let in_order = match (low, high) {
+            (Limit::Packets(low), Limit::Packets(high)) => low < high,
+            (Limit::Bytes(low), Limit::Bytes(high)) => low < high,
+            (Limit::Bdp(low), Limit::Bdp(high)) => low < high,
+            _ => {
+                let allowed = format!("the same unit as max_threshold = {high}");
+                return Err(Error::not_allowed(low, allowed).at("min_threshold"));
+            }
+        };
+        if in_order {
+            Ok(())
+        } else {
+            let allowed = format!("less than max_threshold = {high}");
+            Err(Error::not_allowed(low, allowed).at("min_threshold"))
+        }
+    }
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Red::new(self, env))
+    }
+}
+
+/// Seconds as ns-2 has them.
+fn seconds(time: Time) -> f64 {
+    time.as_nanos() as f64 * 1e-9
+}
+
+/// The state machine.
+pub(crate) struct Red<P> {
+    pub(crate) fifo: Fifo<P>,
+    limit: Limit,
+    victim: Victim,
+    average: Average,
+    decision: Decision,
+}
+
+impl<P: Packet> Red<P> {
+    pub fn new(params: &RedParams, env: &LinkEnv) -> Self {
+        let settings = Settings::new(params, env);
+        Red {
+            fifo: Fifo::default(),
+            limit: params.limit.resolve(env.rate, env.base_rtt),
+            victim: params.victim,
+            average: Average::new(&settings),
+            decision: Decision::new(params, &settings),
+        }
+    }
+
+    /// A packet arrives: updates the average, and says whether it is above
+    /// the lower threshold.
+    pub fn update(&mut self, now: Time) -> bool {
+        self.average.update(now, self.fifo.backlog());
+        self.decision.adapt(now, self.average.value);
+        self.average.value > self.decision.min
+    }
+
+    /// Where the average is between the thresholds: 0 at the lower one, 1 at
+    /// the upper one, and beyond.
+    pub fn place(&self) -> f64 {
+        self.decision.place(self.average.value)
+    }
+
+    /// Takes a packet in or not, after [`update`](Self::update).
+    pub fn admit(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+        let length = self.average.length(self.fifo.backlog());
+        let fate = self.decision.decide(self.average.value, length, &packet, cx);
+        if fate == Fate::Mark {
+            cx.mark(&mut packet, DropReason::RedEarly);
+        }
+        match fate {
+            _ if self.is_full() => {
+                self.decision.restart_count();
+                self.drop_one_of(packet, DropReason::Overlimit, cx);
+            }
+            Fate::Drop(DropReason::RedForced) => {
+                self.drop_one_of(packet, DropReason::RedForced, cx);
+            }
+            Fate::Drop(reason) => cx.drop(packet, reason),
+            Fate::Pass | Fate::Mark => self.fifo.push(packet),
+        }
+    }
+
+    /// A packet has to go: the arriving one, or one in the queue for it.
+    fn drop_one_of(&mut self, packet: P, reason: DropReason, cx: &mut Context<'_, P>) {
+        self.fifo.push(packet);
+        let packets = self.fifo.backlog().packets;
+        let index = match self.victim {
+            Victim::Arriving => packets - 1,
+            Victim::Front => (packets - 1).min(1),
+            // Multiply-shift: uniform but for less than 2^-32 times the queue.
+            Victim::Random => (u64::from(cx.random.next_u32()) * packets) >> 32,
+        };
+        let victim = self.fifo.remove(index as usize).expect("the queue holds that many");
+        cx.drop(victim, reason);
+    }
+
+    /// ns-2 drops when the queue holds its limit, whatever the packet's size.
+    fn is_full(&self) -> bool {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        match self.limit {
+            Limit::Packets(limit) => packets >= limit,
+            Limit::Bytes(limit) => bytes >= limit.get(),
+            Limit::Bdp(_) | Limit::Unlimited => false,
+        }
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Red<P> {
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+        self.update(cx.now);
+        self.admit(packet, cx);
+    }
+
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        let packet = self.fifo.pop();
+        if packet.is_none() {
+            self.average.idle_since = Some(cx.now);
+        }
+        packet
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("average_queue", self.average.value);
+        see("drop_probability", self.decision.base_probability(self.average.value).max(0.0));
+        see("max_p", self.decision.max_p);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Ecn, Stream};
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env};
+
+    const EARLY: usize = DropReason::RedEarly as usize;
+    const FORCED: usize = DropReason::RedForced as usize;
+
+    /// The average is the queue as it is; drops come as soon as they may.
+    fn plain() -> RedParams {
+        RedParams {
+            weight: Auto::Set(1.0),
+            wait: false,
+            gentle: false,
+            mean_packet: Bytes::new(1000),
+            max_p: 0.5,
+            ..RedParams::default()
+        }
+    }
+    fn bytes(bytes: u64) -> Auto<Limit> {
+        Auto::Set(Limit::Bytes(Bytes::new(bytes)))
+    }
+    fn queue(params: &RedParams, seed: u64) -> Queue<TestPacket> {
+        params.check().unwrap();
+        Queue::new(params.build(&env()), Stream::from_state(seed * 7919))
+    }
+    /// Offers packets one after another and sends none.
+    fn offer(queue: &mut Queue<TestPacket>, packets: &[TestPacket]) {
+        for packet in packets {
+            queue.enqueue(packet.clone(), Time::ZERO);
+            queue.take_dropped(|_, _| ());
+            queue.assert_conservation("red");
+        }
+    }
+    /// In how many of 4000 runs the last packet is dropped at random.
+    fn share_of_drops(params: &RedParams, packets: &[TestPacket]) -> f64 {
+        let (last, first) = packets.split_last().unwrap();
+        let mut dropped = 0;
+        for seed in 0..4000 {
+            let mut queue = queue(params, seed);
+            offer(&mut queue, first);
+            assert_eq!(queue.counts().dropped_total(), 0);
+            offer(&mut queue, std::slice::from_ref(last));
+            dropped += queue.counts().dropped[EARLY];
+        }
+        dropped as f64 / 4000.0
+    }
+
+    /// The fourth packet finds 4500 bytes between 3000 and 9000: p_b = 1/8. The
+    /// third was the first above, so that the count is 2 packets.
+    #[test]
+    fn the_queue_is_measured_in_bytes() {
+        let mut params =
+            RedParams { min_threshold: bytes(3000), max_threshold: bytes(9000), ..plain() };
+        let full = TestPacket::of_size(1500);
+        let mut packets = vec![full; 4];
+        let p = share_of_drops(&params, &packets);
+        assert!((p - 1.0 / 6.0).abs() < 0.02, "{p}");
+        // 3000 bytes are 3 mean packets, and the packet is 1.5 of them.
+        params.by_size = true;
+        let p = share_of_drops(&params, &packets);
+        assert!((p - 0.3).abs() < 0.025, "{p}");
+        packets[3] = TestPacket::of_size(400);
+        // 1900 bytes are 1 mean packet: 1/7, for 0.4 of one.
+        let p = share_of_drops(&params, &packets);
+        assert!((p - 0.4 / 7.0).abs() < 0.012, "{p}");
+    }
+
+    #[test]
+    fn one_packet_is_no_queue_but_its_bytes_are() {
+        // From the second packet above a threshold on RED may drop, and
+        // with max_p = 1 and an average above the upper one it does.
+        let packets = vec![TestPacket::of_size(1500); 3];
+        let by = |min_threshold, max_threshold| {
+            let mut queue = queue(&RedParams { min_threshold, max_threshold, ..plain() }, 1);
+            offer(&mut queue, &packets);
+            queue.counts().dropped[FORCED]
+        };
+        let one = |packets| Auto::Set(Limit::Packets(packets));
+        assert_eq!(by(bytes(100), bytes(1500)), 2);
+        assert_eq!(by(one(1), one(2)), 1);
+    }
+
+    #[test]
+    fn up_to_mark_p_packets_are_marked_and_nothing_is_forced() {
+        let limit = |packets| Auto::Set(Limit::Packets(packets));
+        let params = RedParams {
+            min_threshold: limit(2),
+            max_threshold: limit(12),
+            max_p: 1.0,
+            ecn: true,
+            ..plain()
+        };
+        let capable = vec![TestPacket::new(Ecn::Ect0); 200];
+        // p_b is 0.1 for each packet above two; the queue cannot pass twelve.
+        for (mark_p, least) in [(Some(0.25), 5), (Some(0.75), 10), (Some(1.1), 200)] {
+            let mut marking = queue(&RedParams { mark_p, ..params.clone() }, 3);
+            offer(&mut marking, &capable);
+            let counts = marking.counts();
+            assert_eq!(counts.dropped[FORCED], 0);
+            assert!(counts.marked[EARLY] > 0, "{mark_p:?}: {counts:?}");
+            let dropped = counts.dropped[EARLY] > 0;
+            assert_eq!(dropped, least < 200, "{mark_p:?}: {counts:?}");
+            // Below mark_p all arrivals stay.
+            assert!(marking.backlog().packets >= least, "{mark_p:?}");
+        }
+        // Without it marks end where the average passes the upper threshold.
+        let mut forced = queue(&params, 3);
+        offer(&mut forced, &capable);
+        let counts = forced.counts();
+        assert_eq!((forced.backlog().packets, counts.dropped[EARLY]), (12, 0));
+        assert_eq!(counts.dropped[FORCED], 188);
+        // Packets that are not capable are dropped in either case.
+        let mut dropping = queue(&RedParams { mark_p: Some(1.1), ..params }, 3);
+        offer(&mut dropping, &vec![TestPacket::new(Ecn::NotEct); 200]);
+        assert_eq!((dropping.counts().marked[EARLY], dropping.counts().dropped[FORCED]), (0, 0));
+        assert!(dropping.backlog().packets <= 13, "{:?}", dropping.backlog());
+    }
+
+    /// Thresholds 5 and 15, a weight of 1: max_p as arrivals leave it.
+    #[test]
+    fn max_p_adapts_at_arrivals() {
+        let max_p = |adaptive, arrivals: usize| {
+            let mut queue = queue(&RedParams { adaptive, max_p: 0.12, gentle: true, ..plain() }, 1);
+            let mut max_p = f64::NAN;
+            for _ in 0..arrivals {
+                queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO + Span::from_secs(1));
+                queue.take_dropped(|_, _| ());
+            }
+            queue.observe(&mut |name, value| {
+                if name == "max_p" {
+                    max_p = value;
+                }
+            });
+            max_p
+        };
+        assert_eq!(max_p(Adaptive::None, 100), 0.12);
+        // Below 5 + 4 packets, once in half a second.
+        assert_eq!(max_p(Adaptive::Floyd, 5), 0.12 * 0.9);
+        // Below at once, and later above: 40 arrivals are enough.
+        assert!((max_p(Adaptive::Feng, 1) - 0.04).abs() < 1e-15);
+        assert!((max_p(Adaptive::Feng, 40) - 0.08).abs() < 1e-15);
+    }
+
+    #[test]
+    fn forced_drops_take_their_victim() {
+        let packets: Vec<TestPacket> = (0..5).map(TestPacket::of_flow).collect();
+        let limit = |packets| Auto::Set(Limit::Packets(packets));
+        // Room for four, or an average of four above the upper threshold.
+        let full = RedParams { limit: Limit::Packets(4), ..RedParams::default() };
+        let above = RedParams { min_threshold: limit(3), max_threshold: limit(4), ..plain() };
+        for (params, reason) in [(full, DropReason::Overlimit), (above, DropReason::RedForced)] {
+            let dropped = |victim, seed| {
+                let mut queue = queue(&RedParams { victim, ..params.clone() }, seed);
+                packets.iter().for_each(|it| queue.enqueue(it.clone(), Time::ZERO));
+                let mut dropped = None;
+                queue.take_dropped(|it, why| dropped = Some((it.flow_hash(), why)));
+                queue.assert_conservation("red");
+                dropped.unwrap()
+            };
+            assert_eq!(dropped(Victim::Arriving, 1), (4, reason));
+            assert_eq!(dropped(Victim::Front, 1), (1, reason));
+            let mut times = [0; 5];
+            (0..1000).for_each(|seed| times[dropped(Victim::Random, seed).0 as usize] += 1);
+            assert!(times.iter().all(|count| (150..250).contains(count)), "{times:?}");
+        }
+    }
+
+    #[test]
+    fn a_threshold_has_a_length_and_an_order() {
+        let refused = |min_threshold, max_threshold| {
+            let params = RedParams { min_threshold, max_threshold, ..RedParams::default() };
+            params.check().unwrap_err().to_string()
+        };
+        let packets = |packets| Auto::Set(Limit::Packets(packets));
+        let error = refused(Auto::Auto, Auto::Set(Limit::Unlimited));
+        assert!(error.contains("max_threshold"), "{error}");
+        assert!(refused(packets(5), packets(5)).contains("less than"));
+        assert!(refused(packets(5), bytes(9000)).contains("same unit"));
+    }
+}

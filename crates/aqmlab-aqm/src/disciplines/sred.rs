@@ -1,0 +1,382 @@
+//! SRED: stabilized RED, which estimates how many flows there are.
+//!
+//! # Model
+//! A list of flows seen recently (zombies) stands beside the queue. An
+//! arriving packet is compared with one zombie drawn at random: if it is of
+//! the same flow that is a hit, if not it takes the zombie's place with some
+//! probability. One over the frequency of hits estimates the number of active
+//! flows; the drop probability grows with the square of it, so that the queue
+//! stays where it is under any number of them. The queue's length counts in
+//! three coarse steps only.
+//!
+//! # Sources
+//! - Ott, Lakshman and Wong, "SRED: Stabilized RED" (INFOCOM 1999). The paper
+//!   was not at hand: rules and numbers are those of the public ns-3 port of
+//!   ns-2's SRED, and of lecture slides on the paper.
+//!
+//! # Differences
+//! 1. Packets are of one flow if their flow hashes are equal.
+//! 2. The count and the time stamp of a zombie, which point out candidates
+//!    for flows that misbehave, decide nothing and are not kept.
+//! 3. A packet that does not fit is dropped for that, not drawn for, and goes
+//!    into the list as any other.
+//! 4. The paper has no ECN: with `ecn` capable packets are marked where others
+//!    are dropped.
+
+use aqmlab_core::{Auto, Error, Limit, Packet, Result, choices, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::fifo::Fifo;
+
+choices! {
+    /// What decides beside the queue and the number of flows.
+    pub enum Variant {
+        /// Nothing.
+        Simple = "simple",
+        /// A hit: its packet is dropped with a larger probability.
+        Full = "full",
+    }
+}
+
+params! {
+    /// Parameters of SRED.
+    pub struct SredParams {
+        /// How much the queue holds, B; its thirds and sixths are the steps of the probability.
+        limit: Limit = Limit::Packets(1000), source "as for red";
+        /// Whether a hit raises the probability for its packet.
+        variant: Variant = Variant::Simple, source "Ott et al. 1999: simple SRED, full SRED";
+        /// How many flows the list remembers, M.
+        zombies: u64 = 1000, in 1 => 1_000_000, source "Ott et al. 1999";
+        /// The probability with which a packet replaces a zombie of another flow, p.
+        replacement: f64 = 0.25, in 0.0 => 1.0, source "Ott et al. 1999";
+        /// The weight of each arrival in the frequency of hits; `auto`: replacement / zombies,
+        /// the rate at which the list forgets.
+        alpha: Auto<f64> = Auto::Auto, in Auto::Set(1e-9) => Auto::Set(1.0),
+            source "Ott et al. 1999; as in ns-2 and ns-3";
+        /// The drop probability of a queue from a third of the limit on, with many flows.
+        max_p: f64 = 0.15, in 0.0 => 1.0, source "Ott et al. 1999";
+        /// The number of flows from which on the probability does not grow further.
+        many_flows: f64 = 256.0, in 1.0 => 1e9, source "Ott et al. 1999";
+        /// Whether ECN-capable packets are marked instead of dropped at random.
+        ecn: bool = false, source "RFC 3168, section 5; not in the paper";
+    }
+}
+
+impl Discipline for SredParams {
+    const NAME: &'static str = "sred";
+    const SUMMARY: &'static str = "RED stabilized by an estimate of the number of flows";
+
+    fn check(&self) -> Result<()> {
+        if self.limit == Limit::Unlimited {
+            let allowed = "a limit of some length: the probability goes by its thirds";
+            return Err(Error::not_allowed("unlimited", allowed).at("limit"));
+        }
+        if self.alpha == Auto::Auto && self.replacement == 0.0 {
+            let allowed = "more than 0, or a number for `alpha`";
+            return Err(Error::not_allowed(self.replacement, allowed).at("replacement"));
+        }
+        Ok(())
+    }
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Sred {
+            fifo: Fifo::default(),
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            estimate: Estimate::new(self),
+            variant: self.variant,
+            max_p: self.max_p,
+            many_flows: self.many_flows,
+            ecn: self.ecn,
+        })
+    }
+}
+
+/// The frequency of hits.
+struct Estimate {
+    zombies: Vec<u32>,
+    /// How many zombies there may be.
+    places: usize,
+    replacement: f64,
+    alpha: f64,
+    /// P(t); 0 until there is a hit.
+    frequency: f64,
+}
+
+impl Estimate {
+    fn new(params: &SredParams) -> Self {
+        Estimate {
+            zombies: Vec::with_capacity(params.zombies as usize),
+            places: params.zombies as usize,
+            replacement: params.replacement,
+            alpha: params.alpha.or_else(|| params.replacement / params.zombies as f64),
+            frequency: 0.0,
+        }
+    }
+
+    /// A packet arrives: whether it hit; `None` while the list fills up.
+    fn update<P: Packet>(&mut self, packet: &P, cx: &mut Context<'_, P>) -> Option<bool> {
+        let flow = packet.flow_hash();
+        if self.zombies.len() < self.places {
+            self.zombies.push(flow);
+            return None;
+        }
+        // Multiply-shift: uniform but for less than 2^-32 times the list.
+        let index = ((u64::from(cx.random.next_u32()) * self.places as u64) >> 32) as usize;
+        let hit = self.zombies[index] == flow;
+        if !hit && cx.random.uniform() < self.replacement {
+            self.zombies[index] = flow;
+        }
+        self.frequency =
+            (1.0 - self.alpha) * self.frequency + self.alpha * f64::from(u8::from(hit));
+        Some(hit)
+    }
+}
+
+/// The state machine.
+struct Sred<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+    estimate: Estimate,
+    variant: Variant,
+    max_p: f64,
+    many_flows: f64,
+    ecn: bool,
+}
+
+impl<P: Packet> Sred<P> {
+    /// By the queue alone, p_sred: nothing below a sixth of the limit, all
+    /// from a third on, a quarter between.
+    fn by_length(&self) -> f64 {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        let (length, limit) = match self.limit {
+            Limit::Packets(limit) => (packets, limit),
+            Limit::Bytes(limit) => (bytes, limit.get()),
+            Limit::Bdp(_) | Limit::Unlimited => unreachable!("resolved, and refused by `check`"),
+        };
+        match length {
+            length if 3 * length >= limit => self.max_p,
+            length if 6 * length >= limit => self.max_p / 4.0,
+            _ => 0.0,
+        }
+    }
+
+    /// The drop probability, p_zap.
+    fn probability(&self, hit: bool) -> f64 {
+        let flows = 1.0 / self.estimate.frequency;
+        let load = (flows / self.many_flows).min(1.0);
+        let simple = self.by_length() * load * load;
+        match self.variant {
+            Variant::Full if hit => simple * (1.0 + flows),
+            _ => simple,
+        }
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Sred<P> {
+    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+        let hit = self.estimate.update(&packet, cx);
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
+            cx.drop(packet, DropReason::Overlimit);
+            return;
+        }
+        if hit.is_some_and(|hit| cx.random.uniform() < self.probability(hit)) {
+            if !(self.ecn && packet.ecn().is_capable()) {
+                cx.drop(packet, DropReason::Sred);
+                return;
+            }
+            cx.mark(&mut packet, DropReason::Sred);
+        }
+        self.fifo.push(packet);
+    }
+
+    fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
+        self.fifo.pop()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("hit_frequency", self.estimate.frequency);
+        see("drop_probability", self.probability(false));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Bytes, Ecn, Stream, Time};
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env};
+
+    const SRED: usize = DropReason::Sred as usize;
+
+    fn queue(params: &SredParams) -> Queue<TestPacket> {
+        params.check().unwrap();
+        Queue::new(params.build(&env()), Stream::from_state(1))
+    }
+    fn offer(queue: &mut Queue<TestPacket>, packet: TestPacket) {
+        queue.enqueue(packet, Time::ZERO);
+        queue.take_dropped(|_, _| ());
+        queue.assert_conservation("sred");
+    }
+    fn frequency(queue: &Queue<TestPacket>) -> f64 {
+        let mut frequency = f64::NAN;
+        queue.observe(&mut |name, value| {
+            if name == "hit_frequency" {
+                frequency = value;
+            }
+        });
+        frequency
+    }
+
+    #[test]
+    fn one_zombie_remembers_the_last_flow_or_the_first() {
+        let alpha = Auto::Set(0.5);
+        for (replacement, expected) in
+            [(1.0, [0.0, 0.5, 0.25, 0.625, 0.3125]), (0.0, [0.0, 0.5, 0.25, 0.125, 0.5625])]
+        {
+            let params = SredParams { zombies: 1, replacement, alpha, ..SredParams::default() };
+            let mut queue = queue(&params);
+            for (flow, expected) in [7, 7, 8, 8, 7].into_iter().zip(expected) {
+                offer(&mut queue, TestPacket::of_flow(flow));
+                assert_eq!(frequency(&queue), expected, "{replacement}, flow {flow}");
+            }
+        }
+    }
+
+    /// Packets at random of n flows hit once in n times, and of one that
+    /// sends half and 20 that send the rest: 1/4 + 20/40^2.
+    #[test]
+    fn one_over_the_frequency_is_the_number_of_flows() {
+        let measured = |flow: &mut dyn FnMut(&mut Stream) -> u32| {
+            let mut queue = queue(&SredParams::default());
+            let mut random = Stream::from_state(5);
+            let (mut sum, mut count) = (0.0, 0);
+            for i in 0..120_000 {
+                offer(&mut queue, TestPacket::of_flow(flow(&mut random)));
+                queue.dequeue(Time::ZERO);
+                if i >= 40_000 {
+                    sum += frequency(&queue);
+                    count += 1;
+                }
+            }
+            sum / f64::from(count)
+        };
+        for flows in [5, 20, 100] {
+            let frequency = measured(&mut |random| random.next_u32() % flows);
+            let estimated = 1.0 / frequency / f64::from(flows);
+            assert!((estimated - 1.0).abs() < 0.1, "{flows} flows: {estimated}");
+        }
+        let greedy = |random: &mut Stream| match random.next_u32() % 40 {
+            it @ 0..20 => it,
+            _ => 20,
+        };
+        let frequency = measured(&mut { greedy });
+        assert!((frequency - 0.2625).abs() < 0.02, "{frequency}");
+    }
+
+    /// The state machine with a queue of packets and a frequency of hits.
+    fn sred(packets: u32, frequency: f64, params: &SredParams) -> Sred<TestPacket> {
+        let mut fifo = Fifo::default();
+        (0..packets).for_each(|flow| fifo.push(TestPacket::of_flow(flow)));
+        let mut estimate = Estimate::new(params);
+        estimate.frequency = frequency;
+        let SredParams { limit, variant, max_p, many_flows, ecn, .. } = *params;
+        Sred { fifo, limit, estimate, variant, max_p, many_flows, ecn }
+    }
+
+    #[test]
+    fn the_probability_goes_by_sixths_and_thirds_of_the_limit() {
+        let packets = SredParams { limit: Limit::Packets(60), ..SredParams::default() };
+        let limit = Limit::Bytes(Bytes::new(90_000));
+        let bytes = SredParams { limit, ..SredParams::default() };
+        for params in [packets, bytes] {
+            for (length, expected) in
+                [(0, 0.0), (9, 0.0), (10, 0.0375), (19, 0.0375), (20, 0.15), (59, 0.15)]
+            {
+                assert_eq!(sred(length, 0.0, &params).probability(false), expected, "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_probability_goes_by_the_square_of_the_flows_up_to_256() {
+        let simple = SredParams { limit: Limit::Packets(60), ..SredParams::default() };
+        let full = SredParams { variant: Variant::Full, ..simple.clone() };
+        for (flows, factor) in [(1.0, 1.0 / 65_536.0), (64.0, 1.0 / 16.0), (256.0, 1.0)] {
+            for (hit, variant, more) in
+                [(true, &simple, 1.0), (false, &full, 1.0), (true, &full, 1.0 + flows)]
+            {
+                let p = sred(30, 1.0 / flows, variant).probability(hit);
+                assert!((p / (0.15 * factor * more) - 1.0).abs() < 1e-12, "{flows}, {hit}: {p}");
+            }
+        }
+        assert_eq!(sred(30, 1.0 / 1000.0, &simple).probability(true), 0.15);
+    }
+
+    /// Without any hits, as every packet is a flow of its own, max_p applies:
+    /// of 1, at a third of the limit.
+    #[test]
+    fn many_flows_are_kept_below_a_third() {
+        let params = SredParams {
+            limit: Limit::Packets(60),
+            max_p: 1.0,
+            zombies: 10,
+            ..SredParams::default()
+        };
+        let mut dropping = queue(&params);
+        let mut marking = queue(&SredParams { ecn: true, ..params });
+        for flow in 0..200 {
+            offer(&mut dropping, TestPacket::of_flow(flow));
+            let mut capable = TestPacket::of_flow(flow);
+            capable.ecn = Ecn::Ect0;
+            offer(&mut marking, capable);
+        }
+        assert_eq!(dropping.backlog().packets, 20);
+        assert_eq!(dropping.counts().dropped[SRED], 180);
+        let counts = marking.counts();
+        assert_eq!((marking.backlog().packets, counts.dropped[SRED]), (60, 0));
+        // From 20 to 59 packets all, before that a quarter.
+        assert!((40..50).contains(&counts.marked[SRED]), "{counts:?}");
+    }
+
+    /// What is delivered of a flow that sends as much as 60 others, where the
+    /// link takes two packets of three.
+    fn share_of_the_greedy(variant: Variant) -> f64 {
+        let limit = Limit::Packets(90);
+        let mut queue =
+            queue(&SredParams { variant, limit, many_flows: 4.0, ..SredParams::default() });
+        let mut random = Stream::from_state(3);
+        let (mut greedy, mut all) = (0, 0);
+        for i in 0..90_000 {
+            let flow = (random.next_u32() % 120).min(60);
+            offer(&mut queue, TestPacket::of_flow(flow));
+            if i % 3 != 0
+                && let Some(packet) = queue.dequeue(Time::ZERO)
+            {
+                all += 1;
+                greedy += u32::from(packet.flow_hash() == 60);
+            }
+        }
+        f64::from(greedy) / f64::from(all)
+    }
+
+    #[test]
+    fn full_sred_takes_more_from_a_greedy_flow() {
+        let (simple, full) =
+            (share_of_the_greedy(Variant::Simple), share_of_the_greedy(Variant::Full));
+        assert!((simple - 0.5).abs() < 0.03, "simple {simple}");
+        assert!(full < simple - 0.05, "simple {simple}, full {full}");
+    }
+
+    #[test]
+    fn parameters_without_a_meaning_are_refused() {
+        let unlimited = SredParams { limit: Limit::Unlimited, ..SredParams::default() };
+        assert!(unlimited.check().is_err());
+        assert!(SredParams { replacement: 0.0, ..SredParams::default() }.check().is_err());
+    }
+}

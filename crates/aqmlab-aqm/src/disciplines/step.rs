@@ -1,0 +1,306 @@
+//! A step: packets are marked whenever the queue is above a threshold.
+//!
+//! # Model
+//! The queue as it is, not an average, is compared with a threshold K, and
+//! above it every ECN-capable packet is marked: what switches do for DCTCP,
+//! whose senders take the share of marks as the measure of congestion. It is
+//! RED (WRED) with both thresholds at K and a weight of 1.
+//!
+//! # Sources
+//! - RFC 8257, section 3.1: the comparison on arrival.
+//! - Alizadeh et al., "Data Center TCP (DCTCP)" (SIGCOMM 2010): K is more than
+//!   a seventh of the bandwidth-delay product (section 3.4); 20 packets at
+//!   1 Gbit/s and 65 at 10 Gbit/s.
+//!
+//! # Differences
+//! 1. What happens to packets that are not ECN-capable RFC 8257 leaves to the
+//!    switch: `not_ect` drops them above the threshold as RED does, or leaves
+//!    them to the limit.
+//! 2. A threshold in time is, on arrival, the backlog that the link sends in
+//!    that time at its first rate; when the packet leaves it is its own time
+//!    in the queue. A length is, when a packet leaves, what it leaves behind.
+
+use aqmlab_core::{Error, Limit, Packet, ParamType, Result, Span, Value, choices, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::fifo::Fifo;
+
+/// A queue length or a time in the queue.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Threshold {
+    /// Packets, bytes or bandwidth-delay products.
+    Length(Limit),
+    /// A time.
+    Delay(Span),
+}
+
+impl ParamType for Threshold {
+    const KIND: &'static str = "threshold";
+    fn allowed() -> String {
+        "a queue in packets (20p), bytes (30000b), bandwidth-delay products (0.2bdp) or time (1ms)"
+            .into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        Limit::read(value)
+            .map(Threshold::Length)
+            .or_else(|| Span::read(value).map(Threshold::Delay))
+    }
+    fn to_text(&self) -> String {
+        match self {
+            Threshold::Length(limit) => limit.to_text(),
+            Threshold::Delay(span) => span.to_text(),
+        }
+    }
+}
+
+choices! {
+    /// When the queue is compared with the threshold.
+    pub enum Moment {
+        /// When a packet arrives.
+        Enqueue = "enqueue",
+        /// When a packet leaves.
+        Dequeue = "dequeue",
+    }
+}
+
+choices! {
+    /// What happens above the threshold to packets that are not ECN-capable.
+    pub enum NotEct {
+        /// They are dropped.
+        Drop = "drop",
+        /// Nothing.
+        Pass = "pass",
+    }
+}
+
+params! {
+    /// Parameters of step marking.
+    pub struct StepParams {
+        /// The queue above which packets are marked, K: a length or a time.
+        threshold: Threshold = Threshold::Length(Limit::Packets(20)),
+            source "RFC 8257, section 3.1; 20 packets: Alizadeh et al. 2010, for 1 Gbit/s";
+        /// When the queue is compared with the threshold.
+        mark_at: Moment = Moment::Enqueue, source "RFC 8257, section 3.1: on arrival";
+        /// What happens above the threshold to packets that are not ECN-capable.
+        not_ect: NotEct = NotEct::Drop, source "RFC 3168, section 5: as RED; left open by RFC 8257";
+        /// How much the queue holds.
+        limit: Limit = Limit::Packets(1000), source "tc-pfifo(8), as for droptail";
+    }
+}
+
+impl Discipline for StepParams {
+    const NAME: &'static str = "step";
+    const SUMMARY: &'static str = "marks while the queue is above a threshold, for DCTCP";
+
+    fn check(&self) -> Result<()> {
+        if self.threshold == Threshold::Length(Limit::Unlimited) {
+            return Err(Error::not_allowed("unlimited", Threshold::allowed()).at("threshold"));
+        }
+        Ok(())
+    }
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let threshold = match (self.threshold, self.mark_at) {
+            (Threshold::Delay(delay), Moment::Enqueue) => {
+                Threshold::Length(Limit::Bytes(env.rate.bytes_in(delay)))
+            }
+            (Threshold::Length(length), _) => {
+                Threshold::Length(length.resolve(env.rate, env.base_rtt))
+            }
+            (delay, Moment::Dequeue) => delay,
+        };
+        Box::new(Step {
+            fifo: Fifo::default(),
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            threshold,
+            mark_at: self.mark_at,
+            not_ect: self.not_ect,
+        })
+    }
+}
+
+/// The state machine.
+struct Step<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+    threshold: Threshold,
+    mark_at: Moment,
+    not_ect: NotEct,
+}
+
+impl<P: Packet> Step<P> {
+    fn is_above(&self, packet: &P, cx: &Context<'_, P>) -> bool {
+        match self.threshold {
+            Threshold::Length(length) => self.fifo.backlog().exceeds(length),
+            Threshold::Delay(delay) => cx.now - packet.arrival() > delay,
+        }
+    }
+
+    /// Gives the packet back, marked or not, unless it is dropped.
+    fn signal(&self, mut packet: P, cx: &mut Context<'_, P>) -> Option<P> {
+        if self.is_above(&packet, cx) {
+            if packet.ecn().is_capable() {
+                cx.mark(&mut packet, DropReason::Step);
+            } else if self.not_ect == NotEct::Drop {
+                cx.drop(packet, DropReason::Step);
+                return None;
+            }
+        }
+        Some(packet)
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Step<P> {
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
+            cx.drop(packet, DropReason::Overlimit);
+            return;
+        }
+        let packet = match self.mark_at {
+            Moment::Enqueue => self.signal(packet, cx),
+            Moment::Dequeue => Some(packet),
+        };
+        if let Some(packet) = packet {
+            self.fifo.push(packet);
+        }
+    }
+
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        loop {
+            let packet = self.fifo.pop()?;
+            let packet = match self.mark_at {
+                Moment::Enqueue => Some(packet),
+                Moment::Dequeue => self.signal(packet, cx),
+            };
+            if packet.is_some() {
+                return packet;
+            }
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Bytes, Ecn, Params, Stream, Time};
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env};
+
+    const STEP: usize = DropReason::Step as usize;
+
+    fn queue(params: &StepParams) -> Queue<TestPacket> {
+        Queue::new(params.build(&env()), Stream::from_state(1))
+    }
+    fn with(threshold: Threshold, mark_at: Moment) -> StepParams {
+        StepParams { threshold, mark_at, ..StepParams::default() }
+    }
+    /// Offers packets at one moment; none is sent.
+    fn offer(queue: &mut Queue<TestPacket>, ecn: Ecn, count: usize) {
+        for _ in 0..count {
+            queue.enqueue(TestPacket::new(ecn), Time::ZERO);
+            queue.take_dropped(|_, _| ());
+            queue.assert_conservation("step");
+        }
+    }
+    /// Sends everything, a packet every 1.2 ms as at 10 Mbit/s; says which of
+    /// them, by place, carry a mark.
+    fn marked(queue: &mut Queue<TestPacket>) -> Vec<usize> {
+        let sent = (0..).map_while(|i| queue.dequeue(Time::from_nanos(i * 1_200_000)));
+        let places = sent.enumerate().filter(|(_, packet)| packet.ecn == Ecn::Ce);
+        places.map(|(place, _)| place).collect()
+    }
+
+    /// Ten packets at once: number i finds i of 1500 bytes, and leaves 9 - i.
+    #[test]
+    fn the_threshold_is_one_of_packets_bytes_or_time() {
+        let packets = Threshold::Length(Limit::Packets(3));
+        let bytes = |bytes| Threshold::Length(Limit::Bytes(Bytes::new(bytes)));
+        let delay = |micros| Threshold::Delay(Span::from_micros(micros));
+        for (threshold, mark_at, expected) in [
+            // More than the threshold, not as much as it.
+            (packets, Moment::Enqueue, 4..10),
+            (packets, Moment::Dequeue, 0..6),
+            (bytes(4499), Moment::Enqueue, 3..10),
+            (bytes(4500), Moment::Enqueue, 4..10),
+            (bytes(4500), Moment::Dequeue, 0..6),
+            // 3.6 ms are 4500 bytes; the fourth packet waits as long.
+            (delay(3600), Moment::Enqueue, 4..10),
+            (delay(3599), Moment::Enqueue, 3..10),
+            (delay(3600), Moment::Dequeue, 4..10),
+            (delay(3599), Moment::Dequeue, 3..10),
+        ] {
+            let mut queue = queue(&with(threshold, mark_at));
+            offer(&mut queue, Ecn::Ect0, 10);
+            let marked = marked(&mut queue);
+            assert_eq!(marked, expected.collect::<Vec<_>>(), "{threshold:?} {mark_at:?}");
+            assert_eq!(queue.counts().marked[STEP] as usize, marked.len());
+        }
+    }
+
+    /// Nothing is averaged: one packet below the threshold ends the marks.
+    #[test]
+    fn the_mark_depends_on_this_moment_only() {
+        let mut queue = queue(&with(Threshold::Length(Limit::Packets(3)), Moment::Enqueue));
+        offer(&mut queue, Ecn::Ect1, 100);
+        while queue.backlog().packets > 3 {
+            queue.dequeue(Time::ZERO);
+        }
+        let before = queue.counts().marked[STEP];
+        offer(&mut queue, Ecn::Ect1, 1);
+        assert_eq!(queue.counts().marked[STEP], before);
+        offer(&mut queue, Ecn::Ect1, 1);
+        assert_eq!(queue.counts().marked[STEP], before + 1);
+    }
+
+    #[test]
+    fn packets_that_cannot_be_marked_are_dropped_or_left_alone() {
+        let threshold = Threshold::Length(Limit::Packets(3));
+        for mark_at in [Moment::Enqueue, Moment::Dequeue] {
+            let mut dropping = queue(&with(threshold, mark_at));
+            offer(&mut dropping, Ecn::NotEct, 10);
+            marked(&mut dropping);
+            dropping.take_dropped(|_, _| ());
+            let counts = dropping.counts();
+            assert_eq!((counts.delivered, counts.dropped[STEP]), (4, 6), "{mark_at:?}");
+
+            let params = StepParams { not_ect: NotEct::Pass, ..with(threshold, mark_at) };
+            let mut passing = queue(&params);
+            offer(&mut passing, Ecn::NotEct, 10);
+            assert_eq!(marked(&mut passing), []);
+            assert_eq!(passing.counts().delivered, 10);
+        }
+    }
+
+    #[test]
+    fn the_limit_holds_for_all() {
+        let limit = Limit::Packets(5);
+        let mut queue = queue(&StepParams { limit, ..StepParams::default() });
+        offer(&mut queue, Ecn::Ect0, 9);
+        let counts = queue.counts();
+        assert_eq!(counts.dropped[DropReason::Overlimit as usize], 4);
+        assert_eq!(counts.marked_total(), 0);
+    }
+
+    #[test]
+    fn a_threshold_reads_as_a_length_or_a_time() {
+        let read = |text: &str| {
+            let mut params = StepParams::default();
+            params.set("threshold", &text.into()).map(|()| params.threshold)
+        };
+        assert_eq!(read("65p").unwrap(), Threshold::Length(Limit::Packets(65)));
+        assert_eq!(read("0.2bdp").unwrap(), Threshold::Length(Limit::Bdp(0.2)));
+        assert_eq!(read("500us").unwrap(), Threshold::Delay(Span::from_micros(500)));
+        assert!(read("65").unwrap_err().to_string().contains("1ms"));
+        for threshold in [read("65p"), read("500us")].map(Result::unwrap) {
+            assert_eq!(Threshold::read(&threshold.to_text().as_str().into()), Some(threshold));
+        }
+        let unlimited = with(Threshold::Length(Limit::Unlimited), Moment::Enqueue);
+        assert!(unlimited.check().is_err());
+    }
+}
