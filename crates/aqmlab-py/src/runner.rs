@@ -12,6 +12,8 @@ use aqmlab_sim::Scenario;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::convert::QueueError;
+use crate::queue::Failure;
 use crate::scenario::PyScenario;
 use crate::tables::{Finished, Results};
 
@@ -26,7 +28,15 @@ struct Job {
     replication: u64,
 }
 
-type Outcome = Result<Finished, String>;
+/// Why a run did not finish.
+enum Broken {
+    /// A queue in Python: its user's doing.
+    Queue { run: u32, failure: Failure },
+    /// A bug.
+    Engine(String),
+}
+
+type Outcome = Result<Finished, Broken>;
 
 struct Work {
     jobs: Vec<Job>,
@@ -39,6 +49,8 @@ struct Work {
 pub struct Runner {
     work: Arc<Work>,
     outcomes: Mutex<Receiver<Outcome>>,
+    /// The fault of the run of the lowest number, until all workers are done.
+    failed: Mutex<Option<(u32, Failure)>>,
     finished: AtomicUsize,
 }
 
@@ -60,7 +72,7 @@ impl Runner {
                 let scenario = scenarios
                     .get(index)
                     .ok_or_else(|| PyIndexError::new_err(format!("no scenario {index}")))?;
-                Ok(Job { run, scenario: Arc::clone(&scenario.0), replication })
+                Ok(Job { run, scenario: Arc::clone(&scenario.scenario), replication })
             })
             .collect::<PyResult<Vec<_>>>()?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -72,18 +84,30 @@ impl Runner {
             let (work, sender) = (Arc::clone(&work), sender.clone());
             thread::spawn(move || labour(&work, &sender));
         }
-        Ok(Runner { work, outcomes: Mutex::new(outcomes), finished: AtomicUsize::new(0) })
+        let (outcomes, failed) = (Mutex::new(outcomes), Mutex::default());
+        Ok(Runner { work, outcomes, failed, finished: AtomicUsize::new(0) })
     }
 
     /// Waits up to `timeout` seconds for finished runs and takes all there
-    /// are; `None` if there are none.
+    /// are; `None` if there are none. After a fault of a queue in Python no
+    /// further run is started; it is raised when the others are in.
     fn poll(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<Results>> {
         let timeout = Duration::try_from_secs_f64(timeout)
             .map_err(|error| PyValueError::new_err(format!("timeout: {error}")))?;
-        let outcomes = py.detach(|| self.take(timeout));
-        let runs = outcomes.into_iter().collect::<Result<Vec<_>, _>>();
-        let runs = runs.map_err(PyRuntimeError::new_err)?;
+        let (outcomes, all_done) = py.detach(|| self.take(timeout));
+        let mut runs = Vec::new();
+        for outcome in outcomes {
+            match outcome {
+                Ok(finished) => runs.push(finished),
+                Err(Broken::Engine(problem)) => return Err(PyRuntimeError::new_err(problem)),
+                Err(Broken::Queue { run, failure }) => self.keep_failure(run, failure),
+            }
+        }
         if runs.is_empty() {
+            let failed = self.failed.lock().expect("no holder of this lock panics");
+            if let Some((run, failure)) = failed.as_ref().filter(|_| all_done) {
+                return Err(to_queue_error(py, *run, failure));
+            }
             return Ok(None);
         }
         self.finished.fetch_add(runs.len(), Ordering::Relaxed);
@@ -105,12 +129,31 @@ impl Runner {
 }
 
 impl Runner {
-    fn take(&self, timeout: Duration) -> Vec<Outcome> {
+    /// What has come, and whether nothing more will.
+    fn take(&self, timeout: Duration) -> (Vec<Outcome>, bool) {
         let outcomes = self.outcomes.lock().expect("no holder of this lock panics");
         match outcomes.recv_timeout(timeout) {
-            Ok(first) => std::iter::once(first).chain(outcomes.try_iter()).collect(),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Vec::new(),
+            Ok(first) => (std::iter::once(first).chain(outcomes.try_iter()).collect(), false),
+            Err(RecvTimeoutError::Timeout) => (Vec::new(), false),
+            Err(RecvTimeoutError::Disconnected) => (Vec::new(), true),
         }
+    }
+
+    fn keep_failure(&self, run: u32, failure: Failure) {
+        self.stop();
+        let mut failed = self.failed.lock().expect("no holder of this lock panics");
+        if failed.as_ref().is_none_or(|(other, _)| run < *other) {
+            *failed = Some((run, failure));
+        }
+    }
+}
+
+fn to_queue_error(py: Python<'_>, run: u32, failure: &Failure) -> PyErr {
+    let error = QueueError::new_err(failure.message.clone());
+    error.set_cause(py, failure.cause.as_ref().map(|cause| cause.clone_ref(py)));
+    match error.value(py).setattr("run", run) {
+        Ok(()) => error,
+        Err(failed) => failed,
     }
 }
 
@@ -128,9 +171,14 @@ fn labour(work: &Work, sender: &SyncSender<Outcome>) {
         let outcome = catch_unwind(AssertUnwindSafe(run))
             .map(|result| Finished { run: job.run, scenario: Arc::clone(&job.scenario), result })
             .map_err(|panic| {
+                let panic = match panic.downcast::<Failure>() {
+                    Ok(failure) => return Broken::Queue { run: job.run, failure: *failure },
+                    Err(panic) => panic,
+                };
                 let text = panic.downcast_ref::<String>().map(String::as_str);
                 let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-                format!("a bug in the engine, run {}: {}", job.run, text.unwrap_or("panic"))
+                let text = text.unwrap_or("panic");
+                Broken::Engine(format!("a bug in the engine, run {}: {text}", job.run))
             });
         if sender.send(outcome).is_err() {
             return; // Nobody waits for results any more.
