@@ -18,7 +18,15 @@ from pathlib import Path
 
 from aqmlab._core import InputError, QueueError
 
-__all__ = ["FolderError", "InputError", "QueueError", "StorageError", "input_error", "nearest", "unknown"]
+__all__ = [
+    "FolderError",
+    "InputError",
+    "QueueError",
+    "StorageError",
+    "input_error",
+    "nearest",
+    "unknown",
+]
 
 NO_ROOM = {
     errno.ENOSPC: "no space left on the disk",

@@ -45,6 +45,7 @@ class Queue(ABC):
 
     def __init__(self, link: Link) -> None:
         """Called once for each run, with the link behind the queue."""
+        self.link = link
 
     @abstractmethod
     def enqueue(self, packet: Packet, cx: Context) -> None:
@@ -60,6 +61,7 @@ class Queue(ABC):
 
     def on_wakeup(self, cx: Context) -> None:
         """The time given by `next_wakeup` has come."""
+        raise NotImplementedError
 
     def observe(self) -> Mapping[str, float]:
         """What recordings of level `series` show, by name."""

@@ -224,9 +224,7 @@ class Study:
             place = self._base_file
             if labels:
                 place += " at " + ", ".join(f"{name}={label}" for name, label in labels.items())
-            scenario = Scenario(
-                self._base, file=place, overrides=overrides, folders=self._folders
-            )
+            scenario = Scenario(self._base, file=place, overrides=overrides, folders=self._folders)
             yield Point(index, labels, scenario)
 
 

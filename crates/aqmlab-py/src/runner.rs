@@ -4,22 +4,28 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use aqmlab_sim::Scenario;
+use aqmlab_aqm::QueueConfig;
+use aqmlab_sim::scenario::LinkConfig;
+use aqmlab_sim::{RunResult, Scenario};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::convert::QueueError;
-use crate::queue::Failure;
+use crate::queue::{Abandoned, Failure, abandon_with};
 use crate::scenario::PyScenario;
 use crate::tables::{Finished, Results};
 
 /// Results that may wait to be fetched; then the workers wait. It bounds the
 /// memory when every packet is recorded.
 const WAITING: usize = 64;
+
+/// How long the end of the program waits for methods of queues in Python that
+/// are under way: threads must not need the interpreter when it is gone.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A run number, a scenario and a replication.
 struct Job {
@@ -42,6 +48,11 @@ struct Work {
     jobs: Vec<Job>,
     next: AtomicUsize,
     stopped: AtomicBool,
+    /// Nobody waits for results: runs with queues in Python end at once.
+    abandoned: Arc<AtomicBool>,
+    /// How many of those are under way.
+    in_python: Mutex<usize>,
+    out_of_python: Condvar,
 }
 
 /// Runs jobs in the background.
@@ -77,8 +88,14 @@ impl Runner {
             .collect::<PyResult<Vec<_>>>()?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = threads.unwrap_or(cores).min(jobs.len());
-        let work =
-            Arc::new(Work { jobs, next: AtomicUsize::new(0), stopped: AtomicBool::new(false) });
+        let work = Arc::new(Work {
+            jobs,
+            next: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
+            abandoned: Arc::default(),
+            in_python: Mutex::new(0),
+            out_of_python: Condvar::new(),
+        });
         let (sender, outcomes) = sync_channel(WAITING);
         for _ in 0..threads {
             let (work, sender) = (Arc::clone(&work), sender.clone());
@@ -122,9 +139,15 @@ impl Runner {
     fn total(&self) -> usize {
         self.work.jobs.len()
     }
-    /// Starts no further job; those under way finish.
-    fn stop(&self) {
+    /// Starts no further job, and waits for none.
+    fn stop(&self, py: Python<'_>) {
         self.work.stopped.store(true, Ordering::Relaxed);
+        self.work.abandoned.store(true, Ordering::Relaxed);
+        py.detach(|| {
+            let running = self.work.in_python.lock().expect("no holder of this lock panics");
+            let waited = self.work.out_of_python.wait_timeout_while(running, PATIENCE, |n| *n > 0);
+            drop(waited.expect("no holder of this lock panics"));
+        });
     }
 }
 
@@ -140,7 +163,7 @@ impl Runner {
     }
 
     fn keep_failure(&self, run: u32, failure: Failure) {
-        self.stop();
+        self.work.stopped.store(true, Ordering::Relaxed);
         let mut failed = self.failed.lock().expect("no holder of this lock panics");
         if failed.as_ref().is_none_or(|(other, _)| run < *other) {
             *failed = Some((run, failure));
@@ -159,16 +182,38 @@ fn to_queue_error(py: Python<'_>, run: u32, failure: &Failure) -> PyErr {
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        self.stop();
+        self.work.stopped.store(true, Ordering::Relaxed);
+        self.work.abandoned.store(true, Ordering::Relaxed);
     }
+}
+
+/// One run, if nobody gives it up.
+fn run(work: &Work, job: &Job) -> thread::Result<RunResult> {
+    let simulate =
+        || catch_unwind(AssertUnwindSafe(|| aqmlab_sim::run(&job.scenario, job.replication)));
+    let has_custom = |link: &LinkConfig| matches!(link.queue, QueueConfig::Custom(_));
+    if !job.scenario.links.iter().any(has_custom) {
+        return simulate();
+    }
+    *work.in_python.lock().expect("no holder of this lock panics") += 1;
+    abandon_with(&work.abandoned);
+    // The thread has its state in the interpreter for the whole run: to make
+    // one for each call takes longer than the call.
+    let result = Python::attach(|py| py.detach(simulate));
+    *work.in_python.lock().expect("no holder of this lock panics") -= 1;
+    work.out_of_python.notify_all();
+    result
 }
 
 /// What each thread does: the next job, until there is none.
 fn labour(work: &Work, sender: &SyncSender<Outcome>) {
     while !work.stopped.load(Ordering::Relaxed) {
         let Some(job) = work.jobs.get(work.next.fetch_add(1, Ordering::Relaxed)) else { return };
-        let run = || aqmlab_sim::run(&job.scenario, job.replication);
-        let outcome = catch_unwind(AssertUnwindSafe(run))
+        let result = run(work, job);
+        if matches!(&result, Err(panic) if panic.is::<Abandoned>()) {
+            return;
+        }
+        let outcome = result
             .map(|result| Finished { run: job.run, scenario: Arc::clone(&job.scenario), result })
             .map_err(|panic| {
                 let panic = match panic.downcast::<Failure>() {

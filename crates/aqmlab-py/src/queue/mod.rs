@@ -15,7 +15,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
 use crate::convert::from_py_error;
 pub use objects::{Context, Link, PyLimit, PyPacket};
-pub use run::Failure;
+pub use run::{Abandoned, Failure, abandon_with};
 
 /// The key under which the canonical form of a scenario has the digest of the
 /// class's source: a study does not take results of other code for its own.

@@ -4,8 +4,10 @@
 //! randomness and packets come in as arguments: which thread runs it, and what
 //! runs beside it, makes no difference.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use aqmlab_aqm::{Backlog, Context, Handle, LinkEnv, Note, QueueDiscipline};
@@ -22,6 +24,18 @@ pub struct Failure {
     pub message: String,
     /// The exception that the class raised, if it raised one.
     pub cause: Option<PyErr>,
+}
+
+/// The end of a run that nobody waits for: unwinds to the runner.
+pub struct Abandoned;
+
+thread_local! {
+    static ABANDONED: RefCell<Arc<AtomicBool>> = RefCell::default();
+}
+
+/// Runs on this thread end when `flag` is set.
+pub fn abandon_with(flag: &Arc<AtomicBool>) {
+    ABANDONED.set(Arc::clone(flag));
 }
 
 /// What goes wrong in a call.
@@ -53,6 +67,7 @@ pub struct PyQueue {
     backlog: Backlog,
     wakeup: Option<Time>,
     now: Time,
+    abandoned: Arc<AtomicBool>,
 }
 
 impl PyQueue {
@@ -97,6 +112,7 @@ impl PyQueue {
             backlog: Backlog::default(),
             wakeup: None,
             now: Time::ZERO,
+            abandoned: ABANDONED.with_borrow(Arc::clone),
         };
         queue.ask_wakeup(py)?;
         Ok(queue)
@@ -109,6 +125,9 @@ impl PyQueue {
         name: &'static str,
         call: impl FnOnce(&mut Self, Python<'_>) -> Result<Option<u32>, Fault>,
     ) -> Option<Handle> {
+        if self.abandoned.load(Relaxed) {
+            resume_unwind(Box::new(Abandoned));
+        }
         self.now = cx.now;
         Python::attach(|py| {
             self.around(py, cx, call).map_err(|fault| fault.report(py, &self.class, name, cx.now))
