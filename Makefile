@@ -35,7 +35,7 @@ lint: $(VENV)/.installed $(VENV)/.tools
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check python examples
 	$(BIN)/ruff check python examples
-	$(BIN)/mypy --strict python/aqmlab
+	$(BIN)/mypy --strict python/aqmlab examples/codel.py
 
 format: $(VENV)/.tools
 	$(RUSTFMT) $(RUST_FILES)

@@ -135,15 +135,15 @@ class Runner:
         were under way have been taken."""
     finished: int
     total: int
-    def stop(self) -> None:
-        """Starts no further job; those under way finish."""
+    def stop(self) -> set[int]:
+        """Starts no further job and gives up those under way. Returns the threads on which a
+        method of a queue in Python is still running some seconds later."""
 
 def parse_value(text: str) -> Any:
     """What stands after `--set key=`: a TOML value, or else the text itself."""
 
-def describe_queue(name: str, folders: Sequence[str]) -> list[dict[str, str]] | None:
-    """The parameters of a queue in Python: [{"name", "kind", "default"}]; None if `name` is not
-    the name of a class."""
+def describe_queue(name: str, folders: Sequence[str]) -> tuple[str, list[dict[str, str]]]:
+    """One line about a queue in Python, and its parameters: [{"name", "kind", "default"}]."""
 
 def reference() -> list[dict[str, Any]]:
     """Everything that has parameters, from the declarations: a list of

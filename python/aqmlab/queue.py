@@ -77,6 +77,8 @@ class Loaded:
     """A class that a scenario named."""
 
     class_: type
+    summary: str
+    """The first line of its docstring."""
     code: str
     """The first 16 digits of the SHA-256 of its source file, or of its code."""
     parameters: dict[str, Any]
@@ -213,7 +215,8 @@ def _loaded(given: type, name: str) -> Loaded:
     methods = [each for each in OPTIONAL if getattr(given, each, None) not in _of_base(each)]
     if "next_wakeup" in methods and "on_wakeup" not in methods:
         raise input_error("this class has `next_wakeup`, but no `on_wakeup`", given=name)
-    return Loaded(given, _code(given), _parameters(given, name), methods)
+    about = inspect.cleandoc(given.__doc__ or "a queue discipline in Python").splitlines()[0]
+    return Loaded(given, about, _code(given), _parameters(given, name), methods)
 
 
 def _of_base(method: str) -> tuple[object, ...]:

@@ -29,8 +29,9 @@ def run(
     `source` is the path of a scenario file, the same as a mapping, or a
     `Scenario`. `set` maps dotted keys to values (`{"queue.target": "2ms"}`;
     `queue` means the bottleneck's; its discipline may be a class, see `aqmlab.Queue`);
-    `seed` takes the place of the scenario's; `record` is a level (`"summary"`, `"series"`, `"packets"`) or a table with
-    `level` and `interval`; `replication` chooses another draw of the same seed.
+    `seed` takes the place of the scenario's; `record` is a level (`"summary"`, `"series"`,
+    `"packets"`) or a table with `level` and `interval`; `replication` chooses another
+    draw of the same seed.
 
     Raises `InputError` for whatever is wrong in them, and `QueueError` if a queue written
     in Python does something wrong in the run.

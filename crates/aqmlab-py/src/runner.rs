@@ -1,6 +1,8 @@
 //! Runs jobs on all cores in the background while Python looks after
 //! progress bars, files and signals.
 
+use std::any::Any;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -50,8 +52,8 @@ struct Work {
     stopped: AtomicBool,
     /// Nobody waits for results: runs with queues in Python end at once.
     abandoned: Arc<AtomicBool>,
-    /// How many of those are under way.
-    in_python: Mutex<usize>,
+    /// The threads, by Python's names, on which those are under way.
+    in_python: Mutex<BTreeSet<u64>>,
     out_of_python: Condvar,
 }
 
@@ -93,7 +95,7 @@ impl Runner {
             next: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
             abandoned: Arc::default(),
-            in_python: Mutex::new(0),
+            in_python: Mutex::default(),
             out_of_python: Condvar::new(),
         });
         let (sender, outcomes) = sync_channel(WAITING);
@@ -139,15 +141,17 @@ impl Runner {
     fn total(&self) -> usize {
         self.work.jobs.len()
     }
-    /// Starts no further job, and waits for none.
-    fn stop(&self, py: Python<'_>) {
+    /// Starts no further job, and waits for none but a moment for those with
+    /// queues in Python: the threads on which a method of one still runs.
+    fn stop(&self, py: Python<'_>) -> BTreeSet<u64> {
         self.work.stopped.store(true, Ordering::Relaxed);
         self.work.abandoned.store(true, Ordering::Relaxed);
         py.detach(|| {
             let running = self.work.in_python.lock().expect("no holder of this lock panics");
-            let waited = self.work.out_of_python.wait_timeout_while(running, PATIENCE, |n| *n > 0);
-            drop(waited.expect("no holder of this lock panics"));
-        });
+            let left = &self.work.out_of_python;
+            let waited = left.wait_timeout_while(running, PATIENCE, |each| !each.is_empty());
+            waited.expect("no holder of this lock panics").0.clone()
+        })
     }
 }
 
@@ -195,14 +199,22 @@ fn run(work: &Work, job: &Job) -> thread::Result<RunResult> {
     if !job.scenario.links.iter().any(has_custom) {
         return simulate();
     }
-    *work.in_python.lock().expect("no holder of this lock panics") += 1;
     abandon_with(&work.abandoned);
+    let in_python = || work.in_python.lock().expect("no holder of this lock panics");
     // The thread has its state in the interpreter for the whole run: to make
     // one for each call takes longer than the call.
-    let result = Python::attach(|py| py.detach(simulate));
-    *work.in_python.lock().expect("no holder of this lock panics") -= 1;
-    work.out_of_python.notify_all();
-    result
+    Python::attach(|py| {
+        let thread = py.import("threading").and_then(|it| it.call_method0("get_ident")?.extract());
+        let thread: u64 =
+            thread.map_err(|error| Box::new(error.to_string()) as Box<dyn Any + Send>)?;
+        let result = py.detach(|| {
+            in_python().insert(thread);
+            simulate()
+        });
+        in_python().remove(&thread);
+        work.out_of_python.notify_all();
+        result
+    })
 }
 
 /// What each thread does: the next job, until there is none.

@@ -13,7 +13,7 @@ use aqmlab_core::{Bytes, Error, Limit, ParamType, Rate, Result, Span, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
-use crate::convert::from_py_error;
+use crate::convert::{from_py_error, to_py_error};
 pub use objects::{Context, Link, PyLimit, PyPacket};
 pub use run::{Abandoned, Failure, abandon_with};
 
@@ -44,6 +44,7 @@ impl Lookup for PyLookup<'_> {
 pub struct Class {
     pub name: String,
     pub class: Py<PyAny>,
+    pub summary: String,
     pub code: String,
     /// The optional methods that it has.
     pub methods: Vec<String>,
@@ -85,6 +86,7 @@ impl PyConfig {
         let class = Class {
             name: name.to_string(),
             class: loaded.getattr("class_")?.unbind(),
+            summary: loaded.getattr("summary")?.extract()?,
             code: loaded.getattr("code")?.extract()?,
             methods: loaded.getattr("methods")?.extract()?,
         };
@@ -228,13 +230,17 @@ impl CustomConfig for PyConfig {
 }
 
 /// What `aqmlab explain` shows of a class; see the type stub.
+///
+/// # Errors
+/// If there is no such class.
 #[pyfunction]
 pub fn describe_queue<'py>(
     py: Python<'py>,
     name: &str,
     folders: Vec<String>,
-) -> PyResult<Option<Vec<Bound<'py, PyDict>>>> {
-    let Some(config) = PyConfig::load(py, name, &folders)? else { return Ok(None) };
+) -> PyResult<(String, Vec<Bound<'py, PyDict>>)> {
+    let config = PyConfig::load(py, name, &folders)?;
+    let config = config.ok_or_else(|| to_py_error(py, Error::not_allowed(name, "a class")))?;
     let describe = |(name, param): &(String, Param)| {
         let dict = PyDict::new(py);
         dict.set_item("name", name)?;
@@ -242,5 +248,6 @@ pub fn describe_queue<'py>(
         dict.set_item("default", param.to_text())?;
         Ok(dict)
     };
-    config.params.iter().map(describe).collect::<PyResult<_>>().map(Some)
+    let params = config.params.iter().map(describe).collect::<PyResult<_>>()?;
+    Ok((config.class.summary.clone(), params))
 }

@@ -315,7 +315,8 @@ impl Fault {
             Fault::Raised(error) => (None, Some(error)),
             Fault::Broken(problem) => (Some(problem), None),
         };
-        let exception = cause.as_ref().map(|error| error.value(py).clone());
+        // With its traceback, which names the line.
+        let exception = cause.as_ref().map(|error| error.clone_ref(py).into_value(py));
         let arguments =
             (&class.name, class.class.bind(py), method, now.as_secs_f64(), &problem, exception);
         let message = py
