@@ -153,7 +153,7 @@ def test_units_are_converted_and_all_is_shown(mapping: dict[str, Any]) -> None:
     del given["self"], given["link"], given["d"]
     assert given == {"a": 1500, "b": 8000, "c": 1500, "e": -4, "f": 0.5, "g": True, "h": "slow"}
     assert result.links["drop_user"][0] > 0
-    assert result.series.filter(quantity="queued")["value"].max() == 6
+    assert 1 < result.series.filter(quantity="queued")["value"].max() <= 6
     assert result.notes["text"].to_list() == ["all kinds were seen"]
     queue = result.scenario["links"]["down"]["queue"]
     assert queue["discipline"] == f"{__name__}:Kinds"

@@ -24,7 +24,7 @@
 //! A handle can be neither made nor copied outside, so no packet leaves twice.
 //! After every call the discipline's backlog has to be what is in the adapter,
 //! a timer must not be set to the past, and `dequeue` has to give a packet if
-//! there is one.
+//! there is one, or set a timer.
 //!
 //! # Panics
 //! A fault of the discipline is a panic that names it.
@@ -329,8 +329,8 @@ impl<P: Packet + Send> QueueDiscipline<P> for Adapter<P> {
             |adapter, given| given.map(|handle| adapter.give_out(handle)),
         );
         assert!(
-            packet.is_some() || self.held == Backlog::default(),
-            "{}: dequeue gave no packet, but {:?} are in the queue",
+            packet.is_some() || self.held == Backlog::default() || self.wakeup.is_some(),
+            "{}: dequeue gave no packet and set no timer, but {:?} are in the queue",
             self.name,
             self.held,
         );
@@ -431,7 +431,7 @@ mod tests {
         pass("loses");
     }
     #[test]
-    #[should_panic(expected = "faulty: dequeue gave no packet, but")]
+    #[should_panic(expected = "faulty: dequeue gave no packet and set no timer, but")]
     fn a_packet_held_back_is_found() {
         pass("idles");
     }

@@ -130,7 +130,8 @@ impl PyQueue {
         }
         self.now = cx.now;
         Python::attach(|py| {
-            self.around(py, cx, call).map_err(|fault| fault.report(py, &self.class, name, cx.now))
+            self.around(py, cx, name, call)
+                .map_err(|fault| fault.report(py, &self.class, name, cx.now))
         })
         .unwrap_or_else(|failure| resume_unwind(failure))
     }
@@ -139,6 +140,7 @@ impl PyQueue {
         &mut self,
         py: Python<'_>,
         cx: &mut Context<'_, Handle>,
+        name: &str,
         call: impl FnOnce(&mut Self, Python<'_>) -> Result<Option<u32>, Fault>,
     ) -> Result<Option<Handle>, Fault> {
         {
@@ -170,6 +172,11 @@ impl PyQueue {
             return Err(Fault::Broken(problem.to_string()));
         }
         self.ask_wakeup(py)?;
+        let held = self.backlog.packets;
+        if name == "dequeue" && leaves.is_none() && held > 0 && self.wakeup.is_none() {
+            let problem = format!("returned None, but the queue holds {held} packets");
+            return Err(Fault::Broken(problem));
+        }
         Ok(leaves)
     }
 
@@ -221,13 +228,7 @@ impl QueueDiscipline<Handle> for PyQueue {
         self.call(cx, "dequeue", |queue, py| {
             let given = queue.dequeue.bind(py).call1((&queue.cx,))?;
             if given.is_none() {
-                let held = queue.cx.borrow(py).backlog.packets;
-                return match held {
-                    0 => Ok(None),
-                    held => Err(Fault::Broken(format!(
-                        "returned None, but the queue holds {held} packets"
-                    ))),
-                };
+                return Ok(None);
             }
             let Ok(packet) = given.cast::<PyPacket>() else {
                 let problem = format!("returned {}, not a packet or None", given.repr()?);
