@@ -24,7 +24,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from aqmlab._core import Context, Limit, Link, Packet
-from aqmlab.errors import InputError, input_error, nearest, unknown
+from aqmlab.errors import input_error, nearest
 
 __all__ = ["Context", "Limit", "Link", "Packet", "Queue"]
 
@@ -143,52 +143,49 @@ def _place(given: type, method: str, error: BaseException | None) -> tuple[str |
 
 
 def _module(place: str, folders: Sequence[str], name: str) -> ModuleType:
-    if place.endswith(".py"):
-        tried = [Path(folder) / place for folder in [*folders, "."]]
-        for path in tried:
-            if path.is_file():
-                return _executed(path.resolve(), _digest(path.read_bytes()), name)
-        near = [each.name for path in tried for each in path.parent.glob("*.py")]
-        guess = nearest(Path(place).name, near)
-        hint = f"did you mean `{guess}`?" if guess else None
-        raise input_error(f"there is no file {tried[0]}", given=name, hint=hint)
+    """The module called `place`, which is a file or can be imported."""
+    file = _file(place, folders, name) if place.endswith(".py") else None
     try:
+        if file is not None:
+            return _executed(file, _digest(file.read_bytes()))
         return importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        hint = f"a file is named with its ending: {EXAMPLE}"
-        raise input_error(f"cannot be imported: {error}", given=name, hint=hint) from error
     except Exception as error:
-        raise _not_imported(name, place, error) from error
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(file)]
+        if isinstance(error, SyntaxError):
+            lines = [error.lineno]
+        where = f"{file}, line {lines[-1]}: " if lines else ""
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+        problem = f"cannot be imported: {where}{type(error).__name__}: {text}"
+        hint = None if file else f"a file is named with its ending: {EXAMPLE}"
+        raise input_error(problem, given=name, hint=hint) from error
+
+
+def _file(place: str, folders: Sequence[str], name: str) -> Path:
+    tried = [Path(folder) / place for folder in [*folders, "."]]
+    for path in tried:
+        if path.is_file():
+            return path.resolve()
+    guess = nearest(Path(place).name, [each.name for each in tried[0].parent.glob("*.py")])
+    hint = f"did you mean `{guess}`?" if guess else None
+    raise input_error(f"there is no file {tried[0]}", given=name, hint=hint)
 
 
 @cache
-def _executed(path: Path, digest: str, name: str) -> ModuleType:
+def _executed(path: Path, digest: str) -> ModuleType:
     """The module of a file; anew if the file was changed since."""
     module_name = f"aqmlab_queue_{path.stem}_{digest}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
-        raise input_error("cannot be imported", given=name)
+        raise ImportError("this is not a file of Python")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except BaseException:
         del sys.modules[module_name]
-        raise _not_imported(name, str(path), error) from error
+        raise
     return module
-
-
-def _not_imported(name: str, place: str, error: Exception) -> InputError:
-    """What an exception on import becomes: one line, with the line in the user's file."""
-    line = error.lineno if isinstance(error, SyntaxError) else None
-    if line is None:
-        frames = traceback.extract_tb(error.__traceback__)
-        line = next((frame.lineno for frame in reversed(frames) if frame.filename == place), None)
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
-    where = f", line {line}" if line else ""
-    return input_error(
-        f"cannot be imported: {place}{where}: {type(error).__name__}: {text}", given=name
-    )
 
 
 def _member(module: ModuleType, qualname: str, name: str) -> type:
@@ -204,7 +201,9 @@ def _member(module: ModuleType, qualname: str, name: str) -> type:
     ]
     if not classes:
         raise input_error("there is no class in it", given=name)
-    raise unknown("class", qualname, classes, key=name.rpartition(":")[0])
+    guess = nearest(qualname, classes)
+    hint = f"did you mean `{guess}`?" if guess else None
+    raise input_error(f"unknown class; known: {', '.join(classes)}", given=name, hint=hint)
 
 
 def _loaded(given: type, name: str) -> Loaded:

@@ -95,7 +95,7 @@ impl QueueConfig {
         };
         let mut config = match Self::of_catalogue(name) {
             Some(config) => config,
-            None => match more.find(name).map_err(|error| error.at("discipline"))? {
+            None => match more.find(name)? {
                 Some(config) => QueueConfig::Custom(Custom::new(config)),
                 None => return Err(Self::unknown(name, more)),
             },
