@@ -10,6 +10,7 @@ BIN := $(VENV)/bin
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
 RUSTFMT := rustfmt --edition 2024
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+RUST_FILES := $(filter %.rs,$(RUST)) $(shell find examples -name '*.rs')
 
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -30,16 +31,16 @@ test-python: $(VENV)/.installed $(VENV)/.tools
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.installed $(VENV)/.tools
-	$(RUSTFMT) --check $(filter %.rs,$(RUST))
+	$(RUSTFMT) --check $(RUST_FILES)
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff format --check python
-	$(BIN)/ruff check python
-	$(BIN)/mypy --strict python/aqmlab
+	$(BIN)/ruff format --check python examples
+	$(BIN)/ruff check python examples
+	$(BIN)/mypy --strict python/aqmlab examples/codel.py
 
 format: $(VENV)/.tools
-	$(RUSTFMT) $(filter %.rs,$(RUST))
-	$(BIN)/ruff format python
-	$(BIN)/ruff check --fix python
+	$(RUSTFMT) $(RUST_FILES)
+	$(BIN)/ruff format python examples
+	$(BIN)/ruff check --fix python examples
 
 bench: $(VENV)/.installed
 	$(BIN)/aqmlab bench --study

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aqmlab._core import InputError, Scenario, __version__, reference
+from aqmlab._core import InputError, QueueError, Scenario, __version__, reference
 
 if TYPE_CHECKING:
     from aqmlab.errors import FolderError, StorageError
+    from aqmlab.queue import Queue
     from aqmlab.results import RunResult, StudyResult
     from aqmlab.single import run
     from aqmlab.study import Study
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = [
     "FolderError",
     "InputError",
+    "Queue",
+    "QueueError",
     "RunResult",
     "Scenario",
     "StorageError",
@@ -38,6 +41,7 @@ __all__ = [
 
 _LAZY = {
     "FolderError": "errors",
+    "Queue": "queue",
     "RunResult": "results",
     "StorageError": "errors",
     "Study": "study",

@@ -20,6 +20,69 @@ class InputError(ValueError):
     problem: str
     hint: str | None
 
+class QueueError(RuntimeError):
+    """A queue discipline written in Python did something wrong.
+
+    `str(error)` names file, line, class and method; `__cause__` is the exception that
+    the class raised, if it raised one.
+    """
+
+    run: int
+    """The number of the run."""
+
+class Packet:
+    """A packet in a queue. It cannot be made or copied; keep the object itself."""
+
+    size: int
+    """Bytes on the wire."""
+    flow: int
+    """A hash of what makes a flow, of 32 bits."""
+    arrival: int
+    """When it came to this queue, in nanoseconds."""
+    hosts: tuple[int, int]
+    """Numbers of the hosts that it comes from and goes to."""
+    class_: int
+    """Its DSCP."""
+    pure_ack: int | None
+    """The acknowledged sequence number, if it only acknowledges."""
+    ecn: int
+    """The ECN codepoint: 0 not ECN-capable, 1 ECT(1), 2 ECT(0), 3 CE."""
+    ecn_capable: bool
+    """Whether it may be marked."""
+
+class Context:
+    """What a queue may use during a call."""
+
+    now: int
+    """The time in nanoseconds."""
+    packets: int
+    """How many packets the queue holds, without one that is just arriving."""
+    bytes: int
+    """Their bytes on the wire."""
+    def drop(self, packet: Packet, reason: str = "user") -> None:
+        """Gives up a packet, be it the arriving one or one from the queue. `reason` is one of
+        the results' columns `drop_...`."""
+    def mark(self, packet: Packet, reason: str = "user") -> None:
+        """Sets CE on an ECN-capable packet, which stays or is returned."""
+    def random(self) -> float:
+        """Uniform in [0, 1), from the queue's own random stream."""
+
+class Link:
+    """The link behind a queue."""
+
+    rate: int
+    """Bits per second."""
+    base_rtt: int
+    """The longest round-trip time without queues of the flows over it, in nanoseconds."""
+    mtu: int
+    """The largest packet on the link layer, in bytes."""
+
+class Limit:
+    """How much a queue holds: the value of a parameter such as `"100p"` or `"2bdp"`."""
+
+    def admits(self, packets: int, bytes: int, size: int) -> bool:
+        """Whether a queue of `packets` packets and `bytes` bytes has room for `size` more."""
+
 class Scenario:
     """A checked scenario with every default filled in."""
 
@@ -29,9 +92,12 @@ class Scenario:
         *,
         file: str = "<scenario>",
         overrides: Mapping[str, Any] | None = None,
+        folders: Sequence[str] = (),
     ) -> None:
         """`source` is TOML text or the same as a mapping; `overrides` maps dotted keys
-        (`links.bottleneck.rate`, or `queue...` for the bottleneck's queue) to values."""
+        (`links.bottleneck.rate`, or `queue...` for the bottleneck's queue) to values; files with
+        queues are looked for in `folders` and then in the working directory."""
+    folders: list[str]
     @property
     def resolved(self) -> str:
         """Canonical JSON, every default filled in: the same for equal scenarios."""
@@ -67,11 +133,14 @@ class Runner:
         """A job is (run number, index into `scenarios`, replication), under the scenario's seed."""
     def poll(self, timeout: float) -> Results | None:
         """Waits up to `timeout` seconds for finished runs and takes all there are; None if none.
-        The GIL is released meanwhile. A panic in the engine is raised here as RuntimeError."""
+        The GIL is released meanwhile. A panic in the engine is raised here as RuntimeError. A fault
+        of a queue in Python starts no further run and is raised, as `QueueError`, when all that
+        were under way have been taken."""
     finished: int
     total: int
-    def stop(self) -> None:
-        """Starts no further job; those under way finish."""
+    def stop(self) -> set[int]:
+        """Starts no further job and gives up those under way. Returns the threads on which a
+        method of a queue in Python is still running some seconds later."""
 
 def replay(
     queue: Mapping[str, Any],
@@ -94,6 +163,9 @@ def replay(
 
 def parse_value(text: str) -> Any:
     """What stands after `--set key=`: a TOML value, or else the text itself."""
+
+def describe_queue(name: str, folders: Sequence[str]) -> tuple[str, list[dict[str, str]]]:
+    """One line about a queue in Python, and its parameters: [{"name", "kind", "default"}]."""
 
 def reference() -> list[dict[str, Any]]:
     """Everything that has parameters, from the declarations: a list of

@@ -2,6 +2,8 @@
 
 * `InputError` (a `ValueError`): something given is not right. It names the file,
   the key, what was given and what is allowed.
+* `QueueError` (a `RuntimeError`): a queue written in Python did something wrong. It
+  names the file, the line, the class and the method.
 * `FolderError`: a results folder cannot be used; nothing in it was changed.
 * `StorageError` (an `OSError`): results could not be written; what had been
   computed before is still there.
@@ -14,9 +16,17 @@ import errno
 from collections.abc import Iterable
 from pathlib import Path
 
-from aqmlab._core import InputError
+from aqmlab._core import InputError, QueueError
 
-__all__ = ["FolderError", "InputError", "StorageError", "input_error", "nearest", "unknown"]
+__all__ = [
+    "FolderError",
+    "InputError",
+    "QueueError",
+    "StorageError",
+    "input_error",
+    "nearest",
+    "unknown",
+]
 
 NO_ROOM = {
     errno.ENOSPC: "no space left on the disk",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aqmlab import _core
+from aqmlab.errors import QueueError
 from aqmlab.folder import ResultsFolder
 from aqmlab.results import MemoryTables, RunResult, StudyInfo, StudyResult, gather, resolved
 
@@ -37,6 +38,10 @@ def execute(
                 _into_folder(study, folder, missing, threads, progress)
             if not folder.complete:
                 folder.finish()
+        except QueueError as error:
+            kept = f"{len(folder.done):,} of {study.total:,} runs are kept in {out}"
+            error.args = (f"{error}; {kept}",)
+            raise
         except KeyboardInterrupt:
             kept = f"{len(folder.done):,} of {study.total:,} runs are kept in {out}"
             raise KeyboardInterrupt(f"{kept}; the same command goes on from there") from None
@@ -119,10 +124,29 @@ def finished(
             if left:
                 time.sleep(PAUSE_SECONDS)
     finally:
-        runner.stop()
+        endless = runner.stop()
+        if endless:
+            interrupt(endless)
+            runner.stop()
+
+
+def interrupt(threads: Iterable[int]) -> None:
+    """Raises KeyboardInterrupt in methods of queues that do not come to an end."""
+    import ctypes
+
+    for thread in threads:
+        exception = ctypes.py_object(KeyboardInterrupt)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), exception)
 
 
 def _of_study(study: Study, runs: Iterable[int], threads: int | None) -> Iterator[_core.Results]:
     """The results of the runs of a study with these numbers."""
     jobs = [(run, run // study.replications, run % study.replications) for run in runs]
-    return finished([point.scenario for point in study.points], jobs, threads)
+    try:
+        yield from finished([point.scenario for point in study.points], jobs, threads)
+    except QueueError as error:
+        point, replication = divmod(error.run, study.replications)
+        labels = [f"{name}={label}" for name, label in study.points[point].labels.items()]
+        where = ", ".join([*labels, f"replication {replication}"])
+        error.args = (f"{error} (in {where})",)
+        raise

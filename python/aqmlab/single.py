@@ -28,11 +28,13 @@ def run(
 
     `source` is the path of a scenario file, the same as a mapping, or a
     `Scenario`. `set` maps dotted keys to values (`{"queue.target": "2ms"}`;
-    `queue` means the bottleneck's); `seed` takes the place of the scenario's;
-    `record` is a level (`"summary"`, `"series"`, `"packets"`) or a table with
-    `level` and `interval`; `replication` chooses another draw of the same seed.
+    `queue` means the bottleneck's; its discipline may be a class, see `aqmlab.Queue`);
+    `seed` takes the place of the scenario's; `record` is a level (`"summary"`, `"series"`,
+    `"packets"`) or a table with `level` and `interval`; `replication` chooses another
+    draw of the same seed.
 
-    Raises `InputError` for whatever is wrong in them.
+    Raises `InputError` for whatever is wrong in them, and `QueueError` if a queue written
+    in Python does something wrong in the run.
     """
     overrides = dict(set or {})
     if seed is not None:
@@ -53,7 +55,10 @@ def load(
 ) -> Scenario:
     """The checked scenario in a file, a mapping, or another scenario, with overrides."""
     if isinstance(source, Scenario):
-        return Scenario(json.loads(source.resolved), overrides=overrides) if overrides else source
+        if not overrides:
+            return source
+        table = json.loads(source.resolved)
+        return Scenario(table, overrides=overrides, folders=source.folders)
     if isinstance(source, Mapping):
         return Scenario(source, overrides=overrides)
     path = Path(source)
@@ -63,4 +68,4 @@ def load(
         if "scenario" in table or "axes" in table:
             hint = f"run it by `aqmlab study {path}`"
             raise input_error("this is a study, not a scenario", file=str(path), hint=hint)
-    return Scenario(text, file=str(path), overrides=overrides)
+    return Scenario(text, file=str(path), overrides=overrides, folders=[str(path.parent)])

@@ -115,6 +115,9 @@ class Study:
             own if replications is None else _whole(replications, "replications", None, low=1)
         )
         self._base, self._base_file = _base(table["scenario"], folder, self.file)
+        self._folders = [str(folder)]
+        if isinstance(table["scenario"], str):
+            self._folders.insert(0, str((folder / table["scenario"]).parent))
         chosen = seed if seed is not None else table.get("seed")
         self._settings = self._checked_settings(set or {})
         if chosen is not None:
@@ -221,7 +224,8 @@ class Study:
             place = self._base_file
             if labels:
                 place += " at " + ", ".join(f"{name}={label}" for name, label in labels.items())
-            yield Point(index, labels, Scenario(self._base, file=place, overrides=overrides))
+            scenario = Scenario(self._base, file=place, overrides=overrides, folders=self._folders)
+            yield Point(index, labels, scenario)
 
 
 def _base(given: Any, folder: Path, file: str) -> tuple[str | Mapping[str, Any], str]:
@@ -313,8 +317,10 @@ def _value(given: Any, key: str | None, file: str, place: str) -> AxisValue:
 
 def _label(value: Any) -> str:
     """How a value given in short form is called in tables."""
-    if isinstance(value, Mapping) and isinstance(value.get("discipline"), str):
-        return str(value["discipline"])
+    if isinstance(value, Mapping) and isinstance(value.get("discipline"), (str, type)):
+        return _label(value["discipline"])
+    if isinstance(value, type):
+        return value.__name__
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 

@@ -70,3 +70,23 @@ def test_every_link_of_the_guide_leads_somewhere() -> None:
     for page in pages:
         for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
             assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_queues_in_the_guide_are_the_examples() -> None:
+    page, examples = "your-own-queue.md", DOCS.parent / "examples"
+    (python,) = blocks(page, "python")
+    assert python == (examples / "my_queue.py").read_text()
+    discipline, program = blocks(page, "rust")
+    assert discipline == (examples / "rust-queue/src/my_queue.rs").read_text()
+    assert program in (examples / "rust-queue/src/main.rs").read_text()
+    (dependencies,) = blocks(page, "toml")
+    assert dependencies in (examples / "rust-queue/Cargo.toml").read_text()
+
+
+def test_the_commands_with_a_queue_of_your_own_run(aqmlab: Aqmlab) -> None:
+    page = (DOCS / "your-own-queue.md").read_text()
+    lines = re.findall(r"^aqmlab (.*)$", page, re.MULTILINE)
+    assert len(lines) == 4
+    for line in lines:
+        done = aqmlab(*line.split(), cwd=DOCS.parent)
+        assert done.returncode == 0, done.stderr

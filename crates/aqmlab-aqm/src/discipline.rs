@@ -202,6 +202,12 @@ pub(crate) struct Sink<P> {
     pub(crate) marked: [u64; DropReason::COUNT],
 }
 
+impl<P> Default for Sink<P> {
+    fn default() -> Self {
+        Sink { dropped: Vec::new(), marked: [0; DropReason::COUNT] }
+    }
+}
+
 impl<P: Packet> Context<'_, P> {
     /// Gives up a packet, be it the arriving one or one from the queue.
     #[inline]

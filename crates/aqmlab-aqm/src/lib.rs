@@ -5,6 +5,7 @@
 //! that nothing is lost; [`registry`] is the list of all of them.
 
 mod cobalt;
+pub mod custom;
 pub mod discipline;
 pub mod disciplines;
 pub mod fifo;
@@ -16,6 +17,7 @@ pub mod replay;
 #[cfg(test)]
 mod testing;
 
-pub use discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
+pub use custom::{CustomConfig, Disciplines, Handle, Lookup};
+pub use discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
 pub use disciplines::QueueConfig;
 pub use queue::{Counts, Queue};

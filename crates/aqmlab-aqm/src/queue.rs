@@ -57,7 +57,7 @@ impl<P: Packet> Queue<P> {
         Queue {
             discipline,
             random,
-            sink: Sink { dropped: Vec::new(), marked: [0; DropReason::COUNT] },
+            sink: Sink::default(),
             arrived: 0,
             arrived_bytes: 0,
             delivered: 0,

@@ -2,6 +2,7 @@
 
 use aqmlab_core::{Error, ParamSpec, Result, Table, Value};
 
+use crate::custom::{Custom, Disciplines, Lookup};
 pub use crate::disciplines::{QueueConfig, entries};
 
 /// A named set of parameters of a discipline: data, not code.
@@ -115,6 +116,14 @@ impl QueueConfig {
     /// # Errors
     /// For unknown names and keys, and values that are not allowed.
     pub fn read(value: &Value) -> Result<QueueConfig> {
+        Self::read_with(value, &Disciplines::default())
+    }
+
+    /// The same; the name may also be one that `more` knows.
+    ///
+    /// # Errors
+    /// As [`QueueConfig::read`].
+    pub fn read_with(value: &Value, more: &dyn Lookup) -> Result<QueueConfig> {
         let empty = Table::new();
         let (name, table) = match value {
             Value::Text(name) => (name.as_str(), &empty),
@@ -130,7 +139,13 @@ impl QueueConfig {
                 return Err(Error::not_allowed(other, allowed));
             }
         };
-        let mut config = Self::named(name)?;
+        let mut config = match Self::of_catalogue(name) {
+            Some(config) => config,
+            None => match more.find(name)? {
+                Some(config) => QueueConfig::Custom(Custom::new(config)),
+                None => return Err(Self::unknown(name, more)),
+            },
+        };
         for (key, value) in table.iter().filter(|(key, _)| *key != "discipline") {
             config.set(key, value)?;
         }
@@ -143,24 +158,28 @@ impl QueueConfig {
     /// # Errors
     /// If there is none.
     pub fn named(name: &str) -> Result<QueueConfig> {
+        Self::of_catalogue(name).ok_or_else(|| Self::unknown(name, &Disciplines::default()))
+    }
+
+    fn of_catalogue(name: &str) -> Option<QueueConfig> {
         if let Some(config) = Self::default_of(name) {
-            return Ok(config);
+            return Some(config);
         }
-        let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) else {
-            let entries = entries();
-            let names: Vec<&str> = entries
-                .iter()
-                .map(|entry| entry.name)
-                .chain(PRESETS.iter().map(|preset| preset.name))
-                .collect();
-            return Err(Error::unknown("queue discipline", name, names));
-        };
+        let preset = PRESETS.iter().find(|preset| preset.name == name)?;
         let mut config =
             Self::default_of(preset.discipline).expect("a preset names a registered discipline");
         for (key, text) in preset.settings {
             config.set(key, &Value::from(*text)).expect("a preset's settings are valid");
         }
-        Ok(config)
+        Some(config)
+    }
+
+    fn unknown(name: &str, more: &dyn Lookup) -> Error {
+        let entries = entries();
+        let disciplines = entries.iter().map(|entry| entry.name);
+        let presets = PRESETS.iter().map(|preset| preset.name);
+        let names: Vec<&str> = disciplines.chain(presets).chain(more.names()).collect();
+        Error::unknown("queue discipline", name, names)
     }
 }
 

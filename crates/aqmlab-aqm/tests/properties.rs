@@ -4,8 +4,10 @@
 //! run again.
 
 use aqmlab_aqm::registry::{PRESETS, entries};
-use aqmlab_aqm::{Backlog, Context, LinkEnv, Queue, QueueConfig, QueueDiscipline};
-use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Table, Time, Value};
+use aqmlab_aqm::{
+    Backlog, Context, CustomConfig, Handle, LinkEnv, Lookup, Queue, QueueConfig, QueueDiscipline,
+};
+use aqmlab_core::{Bytes, Ecn, Packet, Rate, Result, Span, Stream, Table, Time, Value};
 use proptest::prelude::*;
 
 const LIMIT: u64 = 60;
@@ -224,14 +226,59 @@ fn link<'a>(name: &'a str, discipline: Box<dyn QueueDiscipline<Numbered>>) -> Li
     }
 }
 
-fn run(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
+fn config(name: &str, settings: &[(String, String)]) -> QueueConfig {
     let mut table = Table::new();
     table.insert("discipline", name.into());
     for (key, text) in settings {
         table.insert(key.clone(), text.as_str().into());
     }
-    let config = QueueConfig::read(&Value::Table(table)).unwrap();
-    link(name, config.build(&env())).run(arrivals)
+    QueueConfig::read(&Value::Table(table)).unwrap()
+}
+
+fn run(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
+    link(name, config(name, settings).build(&env())).run(arrivals)
+}
+
+/// A discipline of the catalogue as if it were not in it.
+#[derive(Clone, Debug)]
+struct AsCustom(QueueConfig);
+
+impl CustomConfig for AsCustom {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+    fn set(&mut self, _key: &str, _value: &Value) -> Result<()> {
+        Ok(())
+    }
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+    fn entries(&self) -> Vec<(&str, String)> {
+        self.0.settings()
+    }
+    fn boxed_clone(&self) -> Box<dyn CustomConfig> {
+        Box::new(self.clone())
+    }
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<Handle>> {
+        self.0.build(env)
+    }
+}
+
+impl Lookup for AsCustom {
+    fn find(&self, _name: &str) -> Result<Option<Box<dyn CustomConfig>>> {
+        Ok(Some(self.boxed_clone()))
+    }
+    fn names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+}
+
+/// The same through the adapter that custom disciplines run behind.
+fn run_adapted(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
+    let adapted = AsCustom(config(name, settings));
+    let adapted = QueueConfig::read_with(&"adapted".into(), &adapted).unwrap();
+    assert!(matches!(adapted, QueueConfig::Custom(_)));
+    link(name, adapted.build(&env())).run(arrivals)
 }
 
 /// All disciplines and presets, each with its plain settings and with every
@@ -275,7 +322,9 @@ proptest! {
             let label = format!("{name} {:?}", &settings[1..]);
             let events = run(name, &settings, &arrivals);
             check_order(&label, &arrivals, &events, |arrival| lane(name, &settings, arrival));
-            prop_assert_eq!(events, run(name, &settings, &arrivals), "{} differs", label);
+            prop_assert_eq!(&events, &run(name, &settings, &arrivals), "{} differs", label);
+            let adapted = run_adapted(name, &settings, &arrivals);
+            prop_assert_eq!(events, adapted, "{} differs through the adapter", label);
         }
     }
 }
@@ -289,12 +338,7 @@ fn the_traffic_makes_disciplines_act() {
         .collect();
     for (name, mut settings) in variants() {
         settings[0].1 = "200p".to_string();
-        let mut table = Table::new();
-        table.insert("discipline", name.into());
-        for (key, text) in &settings {
-            table.insert(key.clone(), text.as_str().into());
-        }
-        let config = QueueConfig::read(&Value::Table(table)).unwrap();
+        let config = config(name, &settings);
         let mut queue = Queue::new(config.build(&env()), Stream::from_state(1));
         let (mut now, mut free) = (Time::ZERO, Time::ZERO);
         for (id, arrival) in arrivals.iter().enumerate() {

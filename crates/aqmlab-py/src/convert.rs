@@ -2,15 +2,22 @@
 
 use aqmlab_core::{Error, Table, Value};
 use pyo3::create_exception;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple, PyType};
 
 create_exception!(
     aqmlab._core,
     InputError,
     PyValueError,
     "What a user can cause: file, key, what was given, what is allowed."
+);
+
+create_exception!(
+    aqmlab._core,
+    QueueError,
+    PyRuntimeError,
+    "A queue discipline written in Python did something wrong: class, method, line, what."
 );
 
 /// The one place where the engine's errors become Python's.
@@ -27,6 +34,22 @@ pub fn to_py_error(py: Python<'_>, error: Error) -> PyErr {
     match set() {
         Ok(()) => exception,
         Err(failed) => failed,
+    }
+}
+
+/// The way back: an error raised in Python about what a user gave.
+pub fn from_py_error(py: Python<'_>, error: &PyErr) -> Error {
+    let value = error.value(py);
+    if !error.is_instance_of::<InputError>(py) {
+        return Error::new(error.to_string());
+    }
+    let text = |name: &str| -> Option<String> { value.getattr(name).ok()?.extract().ok()? };
+    Error {
+        file: text("file"),
+        key: text("key").unwrap_or_default(),
+        given: text("given"),
+        problem: text("problem").unwrap_or_default(),
+        hint: text("hint"),
     }
 }
 
@@ -47,6 +70,10 @@ pub fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
         Ok(Value::List(items.collect::<PyResult<_>>()?))
     } else if let Ok(mapping) = object.cast::<PyMapping>() {
         Ok(Value::Table(to_table(mapping)?))
+    } else if object.cast::<PyType>().is_ok() {
+        // A queue discipline, given as the class itself.
+        let name = object.py().import("aqmlab.queue")?.call_method1("name_of", (object,))?;
+        Ok(Value::Text(name.extract()?))
     } else {
         let text = object.str()?.to_string();
         let error = Error::not_allowed(text, "text, a number, true or false, a list or a mapping");

@@ -4,6 +4,7 @@
 
 mod columns;
 mod convert;
+mod queue;
 mod reference;
 mod replay;
 mod runner;
@@ -16,7 +17,13 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("InputError", module.py().get_type::<convert::InputError>())?;
+    module.add("QueueError", module.py().get_type::<convert::QueueError>())?;
     module.add_class::<scenario::PyScenario>()?;
+    module.add_class::<queue::PyPacket>()?;
+    module.add_class::<queue::Context>()?;
+    module.add_class::<queue::Link>()?;
+    module.add_class::<queue::PyLimit>()?;
+    module.add_function(wrap_pyfunction!(queue::describe_queue, module)?)?;
     module.add_class::<runner::Runner>()?;
     module.add_class::<tables::Results>()?;
     module.add_class::<columns::ArrowTable>()?;

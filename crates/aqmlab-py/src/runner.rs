@@ -2,23 +2,32 @@
 //! progress bars, files and signals.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use aqmlab_sim::Scenario;
+use aqmlab_aqm::QueueConfig;
+use aqmlab_sim::scenario::LinkConfig;
+use aqmlab_sim::{RunResult, Scenario};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::convert::QueueError;
+use crate::queue::{Abandoned, Failure, abandon_with};
 use crate::scenario::PyScenario;
 use crate::tables::{Finished, Results};
 
 /// Results that may wait to be fetched; then the workers wait. It bounds the
 /// memory when every packet is recorded.
 const WAITING: usize = 64;
+
+/// How long the end of the program waits for methods of queues in Python that
+/// are under way: threads must not need the interpreter when it is gone.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A run number, a scenario and a replication.
 struct Job {
@@ -27,12 +36,25 @@ struct Job {
     replication: u64,
 }
 
-type Outcome = Result<Finished, String>;
+/// Why a run did not finish.
+enum Broken {
+    /// A queue in Python: its user's doing.
+    Queue { run: u32, failure: Failure },
+    /// A bug.
+    Engine(String),
+}
+
+type Outcome = Result<Finished, Broken>;
 
 struct Work {
     jobs: Vec<Job>,
     next: AtomicUsize,
     stopped: AtomicBool,
+    /// Nobody waits for results: runs with queues in Python end at once.
+    abandoned: Arc<AtomicBool>,
+    /// The threads, by Python's names, on which those are under way.
+    in_python: Mutex<BTreeSet<u64>>,
+    out_of_python: Condvar,
 }
 
 /// Runs jobs in the background.
@@ -40,6 +62,8 @@ struct Work {
 pub struct Runner {
     work: Arc<Work>,
     outcomes: Mutex<Receiver<Outcome>>,
+    /// The fault of the run of the lowest number, until all workers are done.
+    failed: Mutex<Option<(u32, Failure)>>,
     finished: AtomicUsize,
 }
 
@@ -61,30 +85,48 @@ impl Runner {
                 let scenario = scenarios
                     .get(index)
                     .ok_or_else(|| PyIndexError::new_err(format!("no scenario {index}")))?;
-                Ok(Job { run, scenario: Arc::clone(&scenario.0), replication })
+                Ok(Job { run, scenario: Arc::clone(&scenario.scenario), replication })
             })
             .collect::<PyResult<Vec<_>>>()?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = threads.unwrap_or(cores).min(jobs.len());
-        let work =
-            Arc::new(Work { jobs, next: AtomicUsize::new(0), stopped: AtomicBool::new(false) });
+        let work = Arc::new(Work {
+            jobs,
+            next: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
+            abandoned: Arc::default(),
+            in_python: Mutex::default(),
+            out_of_python: Condvar::new(),
+        });
         let (sender, outcomes) = sync_channel(WAITING);
         for _ in 0..threads {
             let (work, sender) = (Arc::clone(&work), sender.clone());
             thread::spawn(move || labour(&work, &sender));
         }
-        Ok(Runner { work, outcomes: Mutex::new(outcomes), finished: AtomicUsize::new(0) })
+        let (outcomes, failed) = (Mutex::new(outcomes), Mutex::default());
+        Ok(Runner { work, outcomes, failed, finished: AtomicUsize::new(0) })
     }
 
     /// Waits up to `timeout` seconds for finished runs and takes all there
-    /// are; `None` if there are none.
+    /// are; `None` if there are none. After a fault of a queue in Python no
+    /// further run is started; it is raised when the others are in.
     fn poll(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<Results>> {
         let timeout = Duration::try_from_secs_f64(timeout)
             .map_err(|error| PyValueError::new_err(format!("timeout: {error}")))?;
-        let outcomes = py.detach(|| self.take(timeout));
-        let runs = outcomes.into_iter().collect::<Result<Vec<_>, _>>();
-        let runs = runs.map_err(PyRuntimeError::new_err)?;
+        let (outcomes, all_done) = py.detach(|| self.take(timeout));
+        let mut runs = Vec::new();
+        for outcome in outcomes {
+            match outcome {
+                Ok(finished) => runs.push(finished),
+                Err(Broken::Engine(problem)) => return Err(PyRuntimeError::new_err(problem)),
+                Err(Broken::Queue { run, failure }) => self.keep_failure(run, failure),
+            }
+        }
         if runs.is_empty() {
+            let failed = self.failed.lock().expect("no holder of this lock panics");
+            if let Some((run, failure)) = failed.as_ref().filter(|_| all_done) {
+                return Err(to_queue_error(py, *run, failure));
+            }
             return Ok(None);
         }
         self.finished.fetch_add(runs.len(), Ordering::Relaxed);
@@ -99,37 +141,99 @@ impl Runner {
     fn total(&self) -> usize {
         self.work.jobs.len()
     }
-    /// Starts no further job; those under way finish.
-    fn stop(&self) {
+    /// Starts no further job, and waits for none but a moment for those with
+    /// queues in Python: the threads on which a method of one still runs.
+    fn stop(&self, py: Python<'_>) -> BTreeSet<u64> {
         self.work.stopped.store(true, Ordering::Relaxed);
+        self.work.abandoned.store(true, Ordering::Relaxed);
+        py.detach(|| {
+            let running = self.work.in_python.lock().expect("no holder of this lock panics");
+            let left = &self.work.out_of_python;
+            let waited = left.wait_timeout_while(running, PATIENCE, |each| !each.is_empty());
+            waited.expect("no holder of this lock panics").0.clone()
+        })
     }
 }
 
 impl Runner {
-    fn take(&self, timeout: Duration) -> Vec<Outcome> {
+    /// What has come, and whether nothing more will.
+    fn take(&self, timeout: Duration) -> (Vec<Outcome>, bool) {
         let outcomes = self.outcomes.lock().expect("no holder of this lock panics");
         match outcomes.recv_timeout(timeout) {
-            Ok(first) => std::iter::once(first).chain(outcomes.try_iter()).collect(),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Vec::new(),
+            Ok(first) => (std::iter::once(first).chain(outcomes.try_iter()).collect(), false),
+            Err(RecvTimeoutError::Timeout) => (Vec::new(), false),
+            Err(RecvTimeoutError::Disconnected) => (Vec::new(), true),
         }
+    }
+
+    fn keep_failure(&self, run: u32, failure: Failure) {
+        self.work.stopped.store(true, Ordering::Relaxed);
+        let mut failed = self.failed.lock().expect("no holder of this lock panics");
+        if failed.as_ref().is_none_or(|(other, _)| run < *other) {
+            *failed = Some((run, failure));
+        }
+    }
+}
+
+fn to_queue_error(py: Python<'_>, run: u32, failure: &Failure) -> PyErr {
+    let error = QueueError::new_err(failure.message.clone());
+    error.set_cause(py, failure.cause.as_ref().map(|cause| cause.clone_ref(py)));
+    match error.value(py).setattr("run", run) {
+        Ok(()) => error,
+        Err(failed) => failed,
     }
 }
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        self.stop();
+        self.work.stopped.store(true, Ordering::Relaxed);
+        self.work.abandoned.store(true, Ordering::Relaxed);
     }
+}
+
+/// One run, if nobody gives it up.
+fn run(work: &Work, job: &Job) -> thread::Result<RunResult> {
+    let simulate =
+        || catch_unwind(AssertUnwindSafe(|| aqmlab_sim::run(&job.scenario, job.replication)));
+    let has_custom = |link: &LinkConfig| matches!(link.queue, QueueConfig::Custom(_));
+    if !job.scenario.links.iter().any(has_custom) {
+        return simulate();
+    }
+    abandon_with(&work.abandoned);
+    let in_python = || work.in_python.lock().expect("no holder of this lock panics");
+    // The thread has its state in the interpreter for the whole run: to make
+    // one for each call takes longer than the call.
+    Python::attach(|py| {
+        let thread = py.import("threading").and_then(|it| it.call_method0("get_ident")?.extract());
+        let thread: u64 =
+            thread.map_err(|error| Box::new(error.to_string()) as Box<dyn Any + Send>)?;
+        let result = py.detach(|| {
+            in_python().insert(thread);
+            simulate()
+        });
+        in_python().remove(&thread);
+        work.out_of_python.notify_all();
+        result
+    })
 }
 
 /// What each thread does: the next job, until there is none.
 fn labour(work: &Work, sender: &SyncSender<Outcome>) {
     while !work.stopped.load(Ordering::Relaxed) {
         let Some(job) = work.jobs.get(work.next.fetch_add(1, Ordering::Relaxed)) else { return };
-        let run = || aqmlab_sim::run(&job.scenario, job.replication);
-        let outcome = catch_unwind(AssertUnwindSafe(run))
+        let result = run(work, job);
+        if matches!(&result, Err(panic) if panic.is::<Abandoned>()) {
+            return;
+        }
+        let outcome = result
             .map(|result| Finished { run: job.run, scenario: Arc::clone(&job.scenario), result })
             .map_err(|panic| {
-                format!("a bug in the engine, run {}: {}", job.run, panic_text(&*panic))
+                let panic = match panic.downcast::<Failure>() {
+                    Ok(failure) => return Broken::Queue { run: job.run, failure: *failure },
+                    Err(panic) => panic,
+                };
+                let text = panic_text(&*panic);
+                Broken::Engine(format!("a bug in the engine, run {}: {text}", job.run))
             });
         if sender.send(outcome).is_err() {
             return; // Nobody waits for results any more.

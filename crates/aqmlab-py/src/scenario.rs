@@ -8,19 +8,26 @@ use pyo3::prelude::*;
 use pyo3::types::{PyMapping, PyString};
 
 use crate::convert::{from_value, to_py_error, to_table, to_value};
+use crate::queue::PyLookup;
 
 /// A checked scenario with every default filled in.
 #[pyclass(name = "Scenario", module = "aqmlab._core", frozen)]
-pub struct PyScenario(pub Arc<Scenario>);
+pub struct PyScenario {
+    pub scenario: Arc<Scenario>,
+    /// Where files with queues are looked for.
+    #[pyo3(get)]
+    folders: Vec<String>,
+}
 
 #[pymethods]
 impl PyScenario {
     #[new]
-    #[pyo3(signature = (source, *, file = "<scenario>", overrides = None))]
+    #[pyo3(signature = (source, *, file = "<scenario>", overrides = None, folders = vec![]))]
     fn new(
         source: &Bound<'_, PyAny>,
         file: &str,
         overrides: Option<&Bound<'_, PyMapping>>,
+        folders: Vec<String>,
     ) -> PyResult<Self> {
         let py = source.py();
         let overrides: Vec<(String, Value)> = match overrides {
@@ -34,18 +41,21 @@ impl PyScenario {
                 })
                 .collect::<PyResult<_>>()?,
         };
+        let lookup = PyLookup { folders: &folders };
         let scenario = if let Ok(text) = source.cast::<PyString>() {
-            Scenario::parse(text.to_str()?, file, &overrides)
+            Scenario::parse_with(text.to_str()?, file, &overrides, &lookup)
         } else {
-            Scenario::from_table(to_table(source.cast::<PyMapping>()?)?, file, &overrides)
+            let table = to_table(source.cast::<PyMapping>()?)?;
+            Scenario::from_table_with(table, file, &overrides, &lookup)
         };
-        scenario.map(|scenario| PyScenario(Arc::new(scenario))).map_err(|e| to_py_error(py, e))
+        let scenario = Arc::new(scenario.map_err(|error| to_py_error(py, error))?);
+        Ok(PyScenario { scenario, folders })
     }
 
     /// The scenario as canonical JSON.
     #[getter]
     fn resolved(&self) -> String {
-        self.0.to_json()
+        self.scenario.to_json()
     }
 }
 

@@ -24,7 +24,8 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="A discipline, preset, section or parameter: codel, pie.target. If absent: all.",
+            help="A discipline, preset, section or parameter: codel, pie.target, "
+            "my_queue.py:MyQueue. If absent: all.",
         ),
     ] = None,
     json: Json = False,
@@ -74,13 +75,16 @@ def find(name: str | None) -> list[dict[str, Any]]:
     """The entries of the reference that `name` speaks of, with the parameters it names.
 
     `name` is `codel`, `codel.target`, or the name of a parameter alone (`target`:
-    then every discipline that has one). Raises `InputError` if there is no such thing.
+    then every discipline that has one), or of a class (`my_queue.py:MyQueue`).
+    Raises `InputError` if there is no such thing.
     """
     from aqmlab._core import reference
     from aqmlab.errors import unknown
 
     if name is None:
         return list(reference())
+    if ":" in name:
+        return [_own(name)]
     head, dot, parameter = name.partition(".")
     entries = [entry for entry in reference() if head in (entry["name"], entry["section"])]
     if not entries and not dot:
@@ -100,6 +104,23 @@ def find(name: str | None) -> list[dict[str, Any]]:
         raise unknown("name", name, _names())
     known = dict.fromkeys(each["name"] for entry in entries for each in entry["params"])
     raise unknown(f"parameter of {head}", parameter, known)
+
+
+def _own(name: str) -> dict[str, Any]:
+    """The entry of a queue discipline written in Python."""
+    from aqmlab._core import describe_queue
+
+    summary, params = describe_queue(name, [])
+    more: dict[str, Any] = {"range": None, "choices": [], "meaning": "", "source": "the class"}
+    return {
+        "section": "queue",
+        "name": name,
+        "summary": summary,
+        "preset_of": None,
+        "settings": {},
+        "source": None,
+        "params": [param | more for param in params],
+    }
 
 
 def page(entries: list[dict[str, Any]]) -> str:
@@ -158,6 +179,6 @@ def _show(entry: dict[str, Any], screen: Console) -> None:
         elif param["range"]:
             facts.append(f"{param['range'][0]} to {param['range'][1]}")
         facts.append(f"({param['kind']}; source: {param['source']})")
-        table.add_row(param["name"], f"{param['meaning']}\n[dim]{' · '.join(facts)}[/]")
+        table.add_row(param["name"], f"{param['meaning']}\n[dim]{' · '.join(facts)}[/]".lstrip())
     screen.print(table)
     screen.print()

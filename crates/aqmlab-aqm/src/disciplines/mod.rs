@@ -5,6 +5,7 @@
 
 use aqmlab_core::{Packet, Params, Result, Span, Value};
 
+use crate::custom::Custom;
 use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
 use crate::registry::Entry;
 
@@ -19,6 +20,8 @@ macro_rules! disciplines {
                 #[allow(missing_docs)]
                 $Variant($module::$Params),
             )+
+            /// One that is not in the catalogue.
+            Custom(Custom),
         }
 
         /// All disciplines.
@@ -39,33 +42,54 @@ macro_rules! disciplines {
                 None
             }
             pub(crate) fn set(&mut self, key: &str, value: &Value) -> Result<()> {
-                match self { $( QueueConfig::$Variant(params) => params.set(key, value), )+ }
+                match self {
+                    $( QueueConfig::$Variant(params) => params.set(key, value), )+
+                    QueueConfig::Custom(custom) => custom.config_mut().set(key, value),
+                }
             }
             pub(crate) fn check(&self) -> Result<()> {
-                match self { $( QueueConfig::$Variant(params) => params.check(), )+ }
+                match self {
+                    $( QueueConfig::$Variant(params) => params.check(), )+
+                    QueueConfig::Custom(custom) => custom.config().check(),
+                }
             }
             /// The discipline's name.
-            pub fn name(&self) -> &'static str {
-                match self { $( QueueConfig::$Variant(_) => <$module::$Params>::NAME, )+ }
+            pub fn name(&self) -> &str {
+                match self {
+                    $( QueueConfig::$Variant(_) => <$module::$Params>::NAME, )+
+                    QueueConfig::Custom(custom) => custom.config().name(),
+                }
             }
             /// Its parameters in text form.
-            pub fn settings(&self) -> Vec<(&'static str, String)> {
-                match self { $( QueueConfig::$Variant(params) => params.entries(), )+ }
+            pub fn settings(&self) -> Vec<(&str, String)> {
+                match self {
+                    $( QueueConfig::$Variant(params) => params.entries(), )+
+                    QueueConfig::Custom(custom) => custom.config().entries(),
+                }
             }
             /// See [`Discipline::SIGNALS`].
             pub fn gives_signals(&self) -> bool {
-                match self { $( QueueConfig::$Variant(_) => <$module::$Params>::SIGNALS, )+ }
+                match self {
+                    $( QueueConfig::$Variant(_) => <$module::$Params>::SIGNALS, )+
+                    QueueConfig::Custom(custom) => custom.config().gives_signals(),
+                }
             }
             /// See [`Discipline::slowest`].
             pub fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
-                match self { $( QueueConfig::$Variant(params) => params.slowest(env), )+ }
+                match self {
+                    $( QueueConfig::$Variant(params) => params.slowest(env), )+
+                    QueueConfig::Custom(custom) => custom.config().slowest(env),
+                }
             }
             /// Makes the state machine.
             pub fn build<P: Packet + Send + 'static>(
                 &self,
                 env: &LinkEnv,
             ) -> Box<dyn QueueDiscipline<P>> {
-                match self { $( QueueConfig::$Variant(params) => params.build(env), )+ }
+                match self {
+                    $( QueueConfig::$Variant(params) => params.build(env), )+
+                    QueueConfig::Custom(custom) => custom.build(env),
+                }
             }
         }
     };

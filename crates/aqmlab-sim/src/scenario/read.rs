@@ -1,6 +1,6 @@
 //! Values to a checked scenario.
 
-use aqmlab_aqm::QueueConfig;
+use aqmlab_aqm::{Disciplines, Lookup, QueueConfig};
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, Error, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
@@ -25,34 +25,56 @@ impl Scenario {
     /// # Errors
     /// For whatever is not right; the error names `file` and the key.
     pub fn parse(text: &str, file: &str, overrides: &[(String, Value)]) -> Result<Scenario> {
+        Self::parse_with(text, file, overrides, &Disciplines::default())
+    }
+
+    /// The same; queues may also be disciplines that `more` knows.
+    ///
+    /// # Errors
+    /// As [`Scenario::parse`].
+    pub fn parse_with(
+        text: &str,
+        file: &str,
+        overrides: &[(String, Value)],
+        more: &dyn Lookup,
+    ) -> Result<Scenario> {
         let table = parse_document(text).map_err(|error| error.in_file(file))?;
-        Self::from_table(table, file, overrides)
+        Self::from_table_with(table, file, overrides, more)
     }
 
     /// Reads a scenario from values, with `overrides` on top.
     ///
     /// # Errors
     /// As [`Scenario::parse`].
-    pub fn from_table(
+    pub fn from_table(table: Table, file: &str, overrides: &[(String, Value)]) -> Result<Scenario> {
+        Self::from_table_with(table, file, overrides, &Disciplines::default())
+    }
+
+    /// The same; queues may also be disciplines that `more` knows.
+    ///
+    /// # Errors
+    /// As [`Scenario::parse`].
+    pub fn from_table_with(
         mut table: Table,
         file: &str,
         overrides: &[(String, Value)],
+        more: &dyn Lookup,
     ) -> Result<Scenario> {
-        apply(&mut table, overrides)
-            .and_then(|()| read(&table))
+        apply(&mut table, overrides, more)
+            .and_then(|()| read(&table, more))
             .map_err(|error| error.in_file(file))
     }
 }
 
 /// Sets the overrides. `queue` and `queue.x` mean the bottleneck's queue and
 /// are set last, when it is known which link that is.
-fn apply(table: &mut Table, overrides: &[(String, Value)]) -> Result<()> {
+fn apply(table: &mut Table, overrides: &[(String, Value)], more: &dyn Lookup) -> Result<()> {
     let is_queue = |key: &str| key == "queue" || key.starts_with("queue.");
     for (key, value) in overrides.iter().filter(|(key, _)| !is_queue(key)) {
         table.set_path(key, value.clone())?;
     }
     for (key, value) in overrides.iter().filter(|(key, _)| is_queue(key)) {
-        let links = read_links(table)?;
+        let links = read_links(table, more)?;
         let bottleneck = &links[read_bottleneck(table, &links)?].name;
         let path = format!("links.{bottleneck}.{key}");
         if key != "queue" {
@@ -105,9 +127,9 @@ fn read_params<T: Params>(table: &Table, beside: &[&str]) -> Result<T> {
     Ok(params)
 }
 
-fn read(table: &Table) -> Result<Scenario> {
+fn read(table: &Table, more: &dyn Lookup) -> Result<Scenario> {
     let run: RunParams = read_params(table, TOP_KEYS)?;
-    let links = read_links(table)?;
+    let links = read_links(table, more)?;
     let bottleneck = read_bottleneck(table, &links)?;
     let flows = read_flows(table, &links)?;
     let record = read_group(table, "record")?.unwrap_or_default();
@@ -130,22 +152,24 @@ fn named_tables<'a>(table: &'a Table, key: &str, example: &str) -> Result<&'a Ta
     if tables.is_empty() { Err(missing().at(key)) } else { Ok(tables) }
 }
 
-fn read_links(table: &Table) -> Result<Vec<LinkConfig>> {
+fn read_links(table: &Table, more: &dyn Lookup) -> Result<Vec<LinkConfig>> {
     let tables = named_tables(table, "links", "[links.bottleneck]")?;
     tables
         .iter()
-        .map(|(name, value)| read_link(name, value).map_err(|error| error.at(name).at("links")))
+        .map(|(name, value)| {
+            read_link(name, value, more).map_err(|error| error.at(name).at("links"))
+        })
         .collect()
 }
 
-fn read_link(name: &str, value: &Value) -> Result<LinkConfig> {
+fn read_link(name: &str, value: &Value, more: &dyn Lookup) -> Result<LinkConfig> {
     let table = value.as_table()?;
     let params: LinkParams = read_params(table, LINK_KEYS)?;
     if table.get("rate").is_none() {
         return Err(Error::new("the key `rate` is missing").hint("rate = \"10mbit\""));
     }
     let queue = match table.get("queue") {
-        Some(queue) => QueueConfig::read(queue).map_err(|error| error.at("queue"))?,
+        Some(queue) => QueueConfig::read_with(queue, more).map_err(|error| error.at("queue"))?,
         None => QueueConfig::named("droptail").expect("registered"),
     };
     let thresholds = match table.get("thresholds") {

@@ -1,0 +1,43 @@
+//! A queue of its own, in a crate of its own, in a scenario:
+//! `cargo run -- ../scenario.toml`.
+
+mod my_queue;
+
+use aqmlab_aqm::Disciplines;
+use aqmlab_sim::Scenario;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let file = std::env::args().nth(1).ok_or("which scenario?")?;
+    let mine = Disciplines::default().with::<my_queue::MyQueueParams>()?;
+    let set = [("queue".to_string(), "my_queue".into())];
+    let scenario = Scenario::parse_with(&std::fs::read_to_string(&file)?, &file, &set, &mine)?;
+    let result = aqmlab_sim::run(&scenario, 0);
+    let link = &result.links[scenario.bottleneck];
+    println!("{} sent, {} dropped", link.counts.delivered, link.counts.dropped_total());
+    println!("mean sojourn time {:.3} ms", link.sojourn.mean * 1e3);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_waited_too_long_is_dropped_unless_it_is_the_last() {
+        let mine = Disciplines::default().with::<my_queue::MyQueueParams>().unwrap();
+        let text = include_str!("../../scenario.toml");
+        let set = [("queue", "my_queue"), ("queue.patience", "7ms"), ("record.level", "packets")];
+        let set = set.map(|(key, text)| (key.to_string(), text.into()));
+        let scenario = Scenario::parse_with(text, "scenario.toml", &set, &mine).unwrap();
+        let result = aqmlab_sim::run(&scenario, 0);
+        let link = &result.links[scenario.bottleneck];
+        assert!(link.counts.dropped_total() > 100, "{:?}", link.counts);
+        let patience = aqmlab_core::Span::from_millis(7);
+        for pair in link.packets.windows(2) {
+            let (packet, next) = (&pair[0], &pair[1]);
+            let late = packet.end - packet.arrival > patience;
+            let alone = next.arrival >= packet.end;
+            assert_eq!(packet.dropped.is_some(), late && !alone, "{packet:?}, {next:?}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Drops from the front what has waited too long.
+
+use aqmlab_aqm::fifo::Fifo;
+use aqmlab_aqm::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use aqmlab_core::{Packet, Span, params};
+
+params! {
+    /// The parameters of my queue.
+    pub struct MyQueueParams {
+        /// How long a packet may wait.
+        patience: Span = Span::from_millis(20), source "my own";
+    }
+}
+
+impl Discipline for MyQueueParams {
+    const NAME: &'static str = "my_queue";
+    const SUMMARY: &'static str = "drops from the front what has waited too long";
+
+    fn build<P: Packet + Send + 'static>(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(MyQueue { patience: self.patience, fifo: Fifo::default() })
+    }
+}
+
+struct MyQueue<P> {
+    patience: Span,
+    fifo: Fifo<P>,
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for MyQueue<P> {
+    fn enqueue(&mut self, packet: P, _: &mut Context<'_, P>) {
+        self.fifo.push(packet);
+    }
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        let mut packet = self.fifo.pop()?;
+        while cx.now.saturating_since(packet.arrival()) > self.patience {
+            let Some(next) = self.fifo.pop() else { break };
+            cx.drop(std::mem::replace(&mut packet, next), DropReason::User);
+        }
+        Some(packet)
+    }
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+}

@@ -1,0 +1,187 @@
+"""Queue disciplines written in Python that are wrong: one clear message each."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import Aqmlab, assert_refused, command, environment
+
+import aqmlab as package
+
+GOOD = """
+from collections import deque
+
+class Mine:
+    def __init__(self, link, target="5ms"):
+        self.fifo = deque()
+        self.first = None
+
+    def enqueue(self, packet, cx):
+        self.first = self.first or packet
+        self.fifo.append(packet)
+
+    def dequeue(self, cx):
+        return self.fifo.popleft() if self.fifo else None
+
+def helper(packet):
+    raise RuntimeError("helpless")
+"""
+
+WRONG_CLASSES = {
+    "no dequeue": ("def dequeue", "def deque", ["mine.py:Mine", "has no method `dequeue`"]),
+    "no link": ('(self, link, target="5ms")', "(self)", ["has to take `link`"]),
+    "no default": ('target="5ms"', "target", ["`target`", "needs a default"]),
+    "a list": ('target="5ms"', "target=()", ["`target`", "text, a number or a bool"]),
+    "any keyword": ('target="5ms"', "**target", ["`**target`", "names and defaults"]),
+    "reserved": ('target="5ms"', "code=3", ["may not be called `code`"]),
+    "no class": ("class Mine", "class Main", ["mine.py", "known: Main", "did you mean `Main`?"]),
+    "not Python": ("def enqueue(", "def enqueue(:", ["mine.py, line 9: SyntaxError"]),
+    "wrong import": ("import deque", "import dequeue", ["mine.py, line 2: ImportError", "dequeue"]),
+    "no on_wakeup": ("def enqueue", "def next_wakeup(self): return 1\n    def enqueue",
+                     ["`next_wakeup`, but no `on_wakeup`"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG_CLASSES)
+def test_a_wrong_class_is_refused(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
+    good, bad, words = WRONG_CLASSES[case]
+    assert good in GOOD
+    (scenario.parent / "mine.py").write_text(GOOD.replace(good, bad, 1))
+    done = aqmlab("run", scenario, "--set", "queue=mine.py:Mine")
+    assert_refused(done, str(scenario), "links.down.queue", *words)
+
+
+NAMES = {
+    "file": ("mina.py:Mine", ["there is no file", "did you mean `mine.py`?"]),
+    "module": ("no_such.module:Mine", ["no_such", "a file is named with its ending"]),
+    "no class named": ("mine.py", ["expected the name of the class too"]),
+    "not a class": ("mine.py:helper", ["unknown class", "known: Mine"]),
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_a_wrong_name_is_refused(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
+    name, words = NAMES[case]
+    (scenario.parent / "mine.py").write_text(GOOD)
+    assert_refused(aqmlab("run", scenario, "--set", f"queue={name}"), "links.down.queue", *words)
+
+
+SETTINGS = {
+    "unknown key": ("queue.targt=2ms", ["queue.targt", "did you mean `target`?"]),
+    "no unit": ("queue.target=2", ["queue.target", "`2`", "a time with its unit"]),
+    "other code": ("queue.code=abc", ["queue.code", "the code has changed"]),
+}
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+def test_a_wrong_parameter_is_refused(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
+    setting, words = SETTINGS[case]
+    (scenario.parent / "mine.py").write_text(GOOD)
+    done = aqmlab("run", scenario, "--set", "queue=mine.py:Mine", "--set", setting)
+    assert_refused(done, *words)
+
+
+FAULTS = {
+    "exception": ("self.fifo.append(packet)", "self.fifo.append(1 / 0)",
+                  ["line 11", "Mine.enqueue at 0 s", "ZeroDivisionError: division by zero"]),
+    "exception below": ("self.fifo.append(packet)", "helper(packet)",
+                        ["line 17", "Mine.enqueue", "RuntimeError: helpless"]),
+    "constructor": ("self.first = None", "self.first = link.speed",
+                    ["line 7", "Mine.__init__", "AttributeError", "speed"]),
+    "wrong arguments": ("enqueue(self, packet, cx)", "enqueue(self, packet)",
+                        ["line 9", "Mine.enqueue", "TypeError"]),
+    "lost at once": ("self.first = self.first or packet\n        self.fifo.append(packet)", "pass",
+                     ["line 9", "Mine.enqueue", "a packet was lost"]),
+    "lost later": ("self.first = self.first or packet", "self.fifo.clear()",
+                   ["line 9", "Mine.enqueue", "a packet was lost"]),
+    "held back": ("if self.fifo else None", "if False else None",
+                  ["line 13", "Mine.dequeue", "returned None, but the queue holds 1 packets"]),
+    "twice": ("self.fifo.popleft() if self.fifo else None", "self.first",
+              ["line 13", "Mine.dequeue", "this packet was sent before"]),
+    "dropped before": ("self.fifo.append(packet)", "cx.drop(packet); self.fifo.append(packet)",
+                       ["line 13", "Mine.dequeue", "this packet was dropped before"]),
+    "foreign": ("self.fifo.popleft() if", "'a packet' if",
+                ["line 13", "Mine.dequeue", "returned 'a packet', not a packet or None"]),
+    "dropped twice": ("self.fifo.append(packet)", "cx.drop(packet); cx.drop(packet)",
+                      ["line 11", "Mine.enqueue", "this packet was dropped before"]),
+    "marked": ("self.fifo.append(packet)", "cx.mark(packet)",
+               ["line 11", "Mine.enqueue", "not ECN-capable"]),
+    "no such reason": ("self.fifo.append(packet)", "cx.drop(packet, 'tired')",
+                       ["line 11", "Mine.enqueue", "unknown reason `tired`", "overlimit"]),
+    "not nanoseconds": ("def enqueue", "def next_wakeup(self): return 0.5\n    def on_wakeup"
+                        "(self, cx): pass\n    def enqueue", ["returned 0.5, not whole nanose"]),
+    "a timer that stays": ("def enqueue", "def next_wakeup(self): return 7\n    def on_wakeup"
+                           "(self, cx): pass\n    def enqueue", ["Mine.on_wakeup", "stand still"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_fault_ends_the_run_with_one_message(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
+    good, bad, words = FAULTS[case]
+    assert good in GOOD
+    (scenario.parent / "mine.py").write_text(GOOD.replace(good, bad, 1))
+    settings = ["--set", "queue=mine.py:Mine", "--set", "record.level=series"]
+    assert_refused(aqmlab("run", scenario, *settings), "mine.py", *words)
+
+
+def test_the_cause_is_kept(mapping: dict[str, Any]) -> None:
+    class Broken(package.Queue):
+        def enqueue(self, packet: Any, cx: Any) -> None:
+            raise KeyError("mine")
+
+        def dequeue(self, cx: Any) -> None:
+            return None
+
+    with pytest.raises(package.QueueError, match=r"Broken.enqueue at 0 s: KeyError") as caught:
+        package.run(mapping, set={"queue": Broken})
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert caught.value.run == 0
+
+
+TIRED = """
+    def enqueue(self, packet, cx):
+        if cx.now > 2_000_000_000:
+            raise RuntimeError("tired")
+"""
+
+
+def test_the_other_runs_are_kept(study: Path, aqmlab: Aqmlab) -> None:
+    tired = GOOD.replace("\n    def enqueue(self, packet, cx):", TIRED)
+    (study.parent / "mine.py").write_text(tired)
+    text = study.read_text().replace('queue = { discipline = "droptail", limit = "60p" }',
+                                     'queue = "mine.py:Mine"')  # fmt: skip
+    study.write_text(text)
+    done = aqmlab("study", study, "--out", study.parent / "out", "--threads", "1", cwd="/")
+    assert_refused(done, "mine.py, line 11", "RuntimeError: tired", "queue=DropTail, flows=1",
+                   "replication 0", "6 of 12 runs are kept in")  # fmt: skip
+    (study.parent / "mine.py").write_text(GOOD)
+    assert_refused(aqmlab("study", study, "--out", "out"), "another scenario")
+
+
+SLOW = "time.sleep(0.002); self.fifo.append(packet)"
+ENDLESS = "exec('while True: pass')"
+
+
+@pytest.mark.parametrize("body", [SLOW, ENDLESS])
+def test_ctrl_c_ends_a_run_in_python(body: str, scenario: Path) -> None:
+    text = GOOD.replace("self.fifo.append(packet)", body)
+    (scenario.parent / "mine.py").write_text(f"import time\n{text}")
+    process = subprocess.Popen(
+        command("run", scenario, "--set", "queue=mine.py:Mine"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    time.sleep(1.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130, stderr
+    assert stderr.strip() == "interrupted"
+    assert stdout == ""
