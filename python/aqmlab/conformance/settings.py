@@ -142,8 +142,8 @@ def red(given: Parameters) -> Settings:
         "limit": "limit",
     }
     for key, name in lengths.items():
-        packets = given.number(name)
-        settings[key] = f"{packets * mean}b" if in_bytes else f"{packets}p"
+        length = given.number(name) * (mean if in_bytes else 1)
+        settings[key] = f"{length:.15g}{'b' if in_bytes else 'p'}"
     settings["max_p"] = 1 / given.number("linterm")
     weight = given.number("q_weight")
     if weight <= 0:
