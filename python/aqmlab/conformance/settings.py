@@ -30,6 +30,8 @@ class Parameters:
     def take(self, name: str) -> Number | None:
         """The value of `name`, or `None` if the case does not set it."""
         value = self._left.pop(name, None)
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
         if value is None or isinstance(value, int | float):
             return value
         raise Unsupported(f"parameter {name} = {value!r}: a number is expected")
