@@ -227,6 +227,7 @@ def test_what_parameters_are_called_here() -> None:
     assert settings("pie_linux/a_cbr110", alpha=4, beta=8)["beta"] == 0.5
     assert settings("fq_pie_linux/a_cbr110", memory_limit=1) == settings("fq_pie_linux/a_cbr110")
     assert settings("dualpi2_linux/a_cbr110", ecn_mask=3)["classifier"] == "any-ect"
+    assert settings("sfq_linux/a_cbr110", limit=50.0)["limit"] == "50p"
     assert settings("sfq_linux/a_cbr110", perturb_s=2)["perturb"] == "2s"
     assert settings("fq_codel_linux/f_ecn", ce_threshold_us=1000)["ce_threshold"] == "1000us"
 
@@ -311,6 +312,14 @@ BROKEN: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "not gzip": (
         lambda folder: (folder / "arrivals.csv.gz").write_text("id,t_ns\n"),
         ["arrivals.csv.gz", "gzip"],
+    ),
+    "empty file": (
+        lambda folder: (folder / "outcomes.csv.gz").write_bytes(gzip.compress(b"")),
+        ["outcomes.csv.gz", "empty"],
+    ),
+    "no CSV": (
+        lambda folder: (folder / "outcomes.csv.gz").write_bytes(gzip.compress(bytes(range(256)))),
+        ["outcomes.csv.gz", "column id is missing"],
     ),
     "bad number": (
         break_line("arrivals.csv.gz", "\n1,", "\none,"),

@@ -7,6 +7,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from helpers import table_bytes
 
@@ -47,7 +48,10 @@ def assert_equal(mine: object, ours: object, **settings: Any) -> aqmlab.RunResul
     left, right = run(mine), run(ours)
     assert left.packets.height > 5000
     for name in right.table_names:
-        assert left.table(name).equals(right.table(name)), name
+        # The sentences of the notes have the names of the disciplines in them.
+        columns = pl.exclude("text") if name == "notes" else pl.all()
+        mine_, ours_ = left.table(name).select(columns), right.table(name).select(columns)
+        assert mine_.equals(ours_), name
     return right
 
 

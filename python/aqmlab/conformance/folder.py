@@ -5,6 +5,7 @@ docs/conformance.md describes the format for people who bring their own cases.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import zlib
@@ -160,11 +161,14 @@ def _read(file: Path) -> bytes:
 
 def _read_table(file: Path, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """A table with these columns, everything in it of the right kind."""
-    content = _read(file)
+    content = _read(file).removeprefix(codecs.BOM_UTF8)
+    if not content:
+        raise input_error("this file is empty", file=str(file))
     header = content.partition(b"\n")[0].decode(errors="replace").strip().split(",")
     if missing := [name for name in schema if name not in header]:
         problem = f"column {missing[0]} is missing; expected: {','.join(schema)}"
-        raise input_error(problem, file=str(file), given=",".join(header))
+        shown = "".join(each if each.isprintable() else "?" for each in ",".join(header)[:200])
+        raise input_error(problem, file=str(file), given=shown)
     try:
         text = pl.read_csv(content, infer_schema=False, columns=list(schema))
     except pl.exceptions.PolarsError as error:

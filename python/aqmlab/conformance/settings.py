@@ -30,6 +30,8 @@ class Parameters:
     def take(self, name: str) -> Number | None:
         """The value of `name`, or `None` if the case does not set it."""
         value = self._left.pop(name, None)
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
         if value is None or isinstance(value, int | float):
             return value
         raise Unsupported(f"parameter {name} = {value!r}: a number is expected")
@@ -142,8 +144,8 @@ def red(given: Parameters) -> Settings:
         "limit": "limit",
     }
     for key, name in lengths.items():
-        packets = given.number(name)
-        settings[key] = f"{packets * mean}b" if in_bytes else f"{packets}p"
+        length = given.number(name) * (mean if in_bytes else 1)
+        settings[key] = f"{length:.15g}{'b' if in_bytes else 'p'}"
     settings["max_p"] = 1 / given.number("linterm")
     weight = given.number("q_weight")
     if weight <= 0:
