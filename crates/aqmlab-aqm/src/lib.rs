@@ -7,6 +7,7 @@
 mod cobalt;
 pub mod discipline;
 pub mod disciplines;
+mod docsis;
 pub mod fifo;
 mod fq;
 mod pie_linux;

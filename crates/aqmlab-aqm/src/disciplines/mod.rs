@@ -71,6 +71,7 @@ disciplines! {
     Codel(codel::CodelParams),
     Pie(pie::PieParams),
     Pie2013(pie2013::Pie2013Params),
+    DocsisPie(docsis_pie::DocsisPieParams),
     FqCodel(fq_codel::FqCodelParams),
     FqPie(fq_pie::FqPieParams),
     Cake(cake::CakeParams),
