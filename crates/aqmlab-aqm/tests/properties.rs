@@ -244,7 +244,12 @@ fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
         for spec in &entry.params {
             for choice in spec.choices.iter().filter(|choice| **choice != spec.default) {
                 let setting = (spec.name.to_string(), choice.to_string());
-                all.push((entry.name, vec![limit.clone(), setting]));
+                let mut settings = vec![limit.clone(), setting];
+                if (entry.name, spec.name) == ("dualpi2", "drop_early") {
+                    // Only Linux has it.
+                    settings.push(("variant".to_string(), "linux".to_string()));
+                }
+                all.push((entry.name, settings));
             }
         }
     }

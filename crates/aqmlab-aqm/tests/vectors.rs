@@ -246,6 +246,7 @@ fn dualpi2_linux() {
         // The gains were given in 1/256 Hz.
         let gain = |name: &str| case.get(name).unwrap() / 256.0;
         Settings::of("dualpi2")
+            .set("variant", "linux")
             .set("alpha", gain("alpha"))
             .set("beta", gain("beta"))
             .take(case, "target", "target_us", "us")
