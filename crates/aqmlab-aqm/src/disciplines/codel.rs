@@ -194,11 +194,18 @@ impl CodelState {
             *largest = (*largest).max(u64::from(packet.size()));
         }
         let smallest = if law.learns() { *source.largest() } else { law.smallest_backlog };
-        if sojourn < law.target.as_nanos() || source.backlog_bytes() <= smallest {
+        let ok_to_drop = self.is_long_above(law, now, sojourn, source.backlog_bytes() <= smallest);
+        (Some(packet), ok_to_drop)
+    }
+
+    /// Whether the delay has been above target for long enough.
+    #[inline]
+    fn is_long_above(&mut self, law: &Settings, now: u64, delay: u64, is_small: bool) -> bool {
+        if delay < law.target.as_nanos() || is_small {
             self.first_above = None;
-            return (Some(packet), false);
+            return false;
         }
-        let ok_to_drop = match self.first_above {
+        match self.first_above {
             None => {
                 self.first_above = Some(now + self.first_wait(law, now));
                 false
@@ -206,8 +213,34 @@ impl CodelState {
             // Linux compares "later than", the others "not before".
             Some(first_above) if law.variant == Variant::Linux => now > first_above,
             Some(first_above) => now >= first_above,
-        };
-        (Some(packet), ok_to_drop)
+        }
+    }
+
+    /// The decision at the other end of the queue, for `codel_dt`: whether a
+    /// packet that arrives is dropped, by the delay that is predicted for it.
+    pub fn drops_arrival(
+        &mut self,
+        law: &Settings,
+        now: Time,
+        delay: Span,
+        is_small: bool,
+    ) -> bool {
+        let now = law.clock(now);
+        if !self.is_long_above(law, now, delay.as_nanos(), is_small) {
+            self.dropping = false;
+            return false;
+        }
+        if !self.dropping {
+            self.enter(law, now);
+            return true;
+        }
+        // The time is set on entering the state, always.
+        let due = self.drop_next.filter(|due| now >= *due);
+        if let Some(due) = due {
+            self.increment(law);
+            self.drop_next = Some(self.control_law(law, due));
+        }
+        due.is_some()
     }
 
     /// How long the delay may be above target. ns-2's later version waits

@@ -69,6 +69,8 @@ disciplines! {
     Red(red::RedParams),
     RedLinux(red_linux::RedLinuxParams),
     Codel(codel::CodelParams),
+    CodelDt(codel_dt::CodelDtParams),
+    Cobalt(cobalt::CobaltParams),
     Pie(pie::PieParams),
     Pie2013(pie2013::Pie2013Params),
     DocsisPie(docsis_pie::DocsisPieParams),

@@ -15,6 +15,8 @@
 //! 4. A mark counts as `step` if the ramp asks for more than the coupling.
 //! 5. A queue in bytes is full if it has no room for a full packet, as in the
 //!    RFC; one in packets if it has the number.
+//! 6. The time-shifted FIFO never waits for an empty queue; the pseudo-code
+//!    leaves that out.
 
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
 
@@ -314,8 +316,7 @@ mod tests {
         assert_eq!(capped.signals.base, 0.5);
     }
 
-    /// Offers packets one by one at a fixed base probability, each of which
-    /// waits for `wait` behind `behind` others of its kind.
+    /// Offers packets one by one at a fixed base probability.
     fn at(base: f64, mut dualpi2: DualPi2<TestPacket>, ecn: Ecn) -> (u64, u64) {
         dualpi2.signals.base = base;
         let mut queue = Queue::new(Box::new(dualpi2), Stream::from_state(1));
