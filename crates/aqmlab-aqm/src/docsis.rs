@@ -97,12 +97,11 @@ impl Shaper {
             id: "docsis-rate-mismatch",
             text: format!(
                 "The delay was predicted for a sustained rate of {} and a peak rate of {}, but \
-                 while there was a queue the link sent {}. The predictions were wrong by that \
-                 factor: set `sustained_rate` and `peak_rate` to what the link does, or measure \
+                 while there was a queue the link sent at another rate, so the predictions were \
+                 wrong. Set `sustained_rate` and `peak_rate` to what the link does, or measure \
                  the rate.",
                 rate(self.sustained),
                 rate(self.peak),
-                rate(real),
             ),
         }]
     }

@@ -376,12 +376,11 @@ impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
         if self.above_one * 100 > self.updates {
             notes.push(Note {
                 id: "pie-probability-above-one",
-                text: format!(
-                    "The drop probability was above 1 after {} of {} updates, as it may be in \
-                     Linux: all packets were dropped, and still when there was no more reason \
-                     to. `variant = linux-clamped` limits it to 1.",
-                    self.above_one, self.updates
-                ),
+                text:
+                    "PIE's drop probability was above 1 for more than a hundredth of the time, as \
+                       it may be in Linux: every packet was dropped, and still when there was no \
+                       more reason to. `variant = linux-clamped` limits it to 1."
+                        .into(),
             });
         }
         let takes_rate = self.settings.dq_threshold.is_some();

@@ -142,9 +142,9 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cobalt<P> {
         vec![Note {
             id: "cobalt-mostly-blue",
             text: format!(
-                "BLUE dropped more packets than the control law ({by_blue} and {by_law}): the \
-                 buffer of {} overflowed before the law could answer, so the result says more \
-                 about the limit than about `target` and `interval`.",
+                "BLUE dropped more packets than the control law: the buffer of {} overflowed \
+                 before the law could answer, so the result says more about the limit than about \
+                 `target` and `interval`.",
                 self.limit
             ),
         }]

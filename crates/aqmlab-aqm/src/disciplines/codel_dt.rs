@@ -199,18 +199,24 @@ impl<P: Packet + Send> QueueDiscipline<P> for CodelDt<P> {
         self.state.observe(see);
         see("delay_estimate", self.predicted.as_secs_f64());
         if self.params.delay == Prediction::Rate {
-            see("departure_rate_bps", 8.0 * self.meter.rate.unwrap_or(0.0));
+            see("departure_rate", self.meter.rate.unwrap_or(0.0));
         }
     }
 
     fn notes(&self) -> Vec<Note> {
-        if self.params.delay == Prediction::Shaper {
-            return self.shaper.notes();
+        let mut notes = match self.params.delay {
+            Prediction::Shaper => self.shaper.notes(),
+            Prediction::Rate => Vec::new(),
+        };
+        let target = self.params.target.saturating_sub(self.params.access_delay);
+        if self.longest <= self.params.target {
+            return notes;
         }
-        if self.meter.rate.is_some() || self.longest <= self.params.target {
-            return Vec::new();
+        notes.extend(codel::target_below_packet(target, self.largest, self.link_rate));
+        if self.params.delay == Prediction::Shaper || self.meter.rate.is_some() {
+            return notes;
         }
-        vec![Note {
+        notes.push(Note {
             id: "codel-dt-no-rate-sample",
             text: format!(
                 "CoDel-DT never measured a departure rate: a measurement needs {} to be queued, \
@@ -219,7 +225,8 @@ impl<P: Packet + Send> QueueDiscipline<P> for CodelDt<P> {
                  `delay = shaper`.",
                 self.params.dq_threshold, self.link_rate
             ),
-        }]
+        });
+        notes
     }
 }
 
@@ -333,7 +340,9 @@ mod tests {
             assert!((share - 0.0909).abs() < 0.005, "{share}");
             assert_eq!(counts.dropped[DropReason::Overlimit as usize], 0);
             assert!(queue.backlog().packets < 20, "{:?}", queue.backlog());
-            assert!(queue.notes().is_empty(), "{:?}", queue.notes());
+            // A packet takes 6 ms, the target is 5.
+            let ids: Vec<_> = queue.notes().iter().map(|note| note.id).collect();
+            assert_eq!(ids, ["codel-target-below-packet"]);
         }
     }
 
@@ -342,7 +351,7 @@ mod tests {
         let params = CodelDtParams { limit: Limit::Packets(10), ..CodelDtParams::default() };
         let mut queue = Queue::new(params.build(&slow()), Stream::from_state(1));
         run(&mut queue, Span::from_millis(5), 10);
-        assert_eq!(queue.notes()[0].id, "codel-dt-no-rate-sample");
+        assert_eq!(queue.notes()[1].id, "codel-dt-no-rate-sample");
         assert_eq!(queue.counts().dropped[DropReason::Codel as usize], 0);
     }
 

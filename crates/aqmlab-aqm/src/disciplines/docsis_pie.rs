@@ -300,9 +300,9 @@ impl<P: Packet + Send> QueueDiscipline<P> for DocsisPie<P> {
                 id: "docsis-pie-inactive",
                 text: format!(
                     "DOCSIS-PIE was never active: the queue never reached a third of its limit \
-                     of {}, so it worked as a drop-tail queue although packets waited up to {}. \
-                     Set `limit` to what the modem buffers.",
-                    self.limit, self.longest
+                     of {}, so it worked as a drop-tail queue, although packets waited longer \
+                     than its target of {}. Set `limit` to what the modem buffers.",
+                    self.limit, self.params.target
                 ),
             });
         }

@@ -162,11 +162,10 @@ impl Memory {
         if self.ecn_drops > self.marks {
             notes.push(Note {
                 id: "pie-ecn-drops",
-                text: format!(
-                    "PIE dropped {} ECN-capable packets and marked {}: above `max_ecn` it drops \
-                     them too.",
-                    self.ecn_drops, self.marks
-                ),
+                text:
+                    "PIE dropped more ECN-capable packets than it marked: its drop probability was \
+                       above `max_ecn`, where it drops them too."
+                        .into(),
             });
         }
         notes

@@ -283,11 +283,11 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
                 id: "pie-inactive",
                 text: format!(
                     "PIE was never active: the queue never reached {} of its limit of {}, so it \
-                     worked as a drop-tail queue although packets waited up to {}. Set `limit` \
-                     to a buffer that fits the link, or `activation = none`.",
+                     worked as a drop-tail queue, although packets waited longer than its target \
+                     of {}. Set `limit` to a buffer that fits the link, or `activation = none`.",
                     params.activation.unwrap_or_default(),
                     self.limit,
-                    self.memory.longest
+                    params.target
                 ),
             });
         } else if params.delay == DelaySource::Rate && !self.ever_measured {
