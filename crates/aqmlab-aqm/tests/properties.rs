@@ -254,11 +254,17 @@ fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
         }
     }
     // What a plain setting of one switch does not reach.
-    let together: [(&str, &[(&str, &str)]); 4] = [
+    let together: [(&str, &[(&str, &str)]); 10] = [
         ("red_linux", &[("ecn", "true"), ("harddrop", "true"), ("adaptive", "true")]),
         ("sfq", &[("depth", "7"), ("headdrop", "true")]),
         ("sfq", &[("divisor", "3"), ("flows", "2"), ("depth", "9")]),
         ("sfq", &[("perturb", "5ms"), ("divisor", "4"), ("depth", "20")]),
+        ("pie", &[("activation", "0.3"), ("delay", "rate"), ("dq_threshold", "3kb")]),
+        ("docsis_pie", &[("peak_rate", "30mbit"), ("sustained_rate", "8mbit")]),
+        ("codel_dt", &[("delay", "shaper"), ("peak_rate", "30mbit"), ("access_delay", "6ms")]),
+        ("dualpi2", &[("step", "1ms"), ("th_len", "0"), ("scheduler", "ts-fifo")]),
+        ("dualpi2", &[("variant", "linux"), ("step_packets", "5"), ("min_qlen_step", "2")]),
+        ("cobalt", &[("variant", "linux"), ("ecn", "false")]),
     ];
     for (name, settings) in together {
         let settings = settings.iter().map(|(key, text)| (key.to_string(), text.to_string()));

@@ -179,27 +179,48 @@ impl CodelState {
 
     /// RFC 8289, section 5.6: takes a packet and sees whether the delay has
     /// been above target for long enough.
-    #[inline]
     fn take<P: Packet>(
         &mut self,
         law: &Settings,
         now: u64,
         source: &mut impl Source<P>,
     ) -> (Option<P>, bool) {
-        let Some(packet) = source.pop() else {
-            if !law.bucket {
-                self.first_above = None;
+        match source.pop() {
+            Some(packet) => {
+                let ok_to_drop = self.is_ok_to_drop(law, now, &packet, source);
+                (Some(packet), ok_to_drop)
             }
-            return (None, false);
-        };
+            None => {
+                self.ran_empty(law);
+                (None, false)
+            }
+        }
+    }
+
+    #[inline]
+    fn ran_empty(&mut self, law: &Settings) {
+        if !law.bucket {
+            self.first_above = None;
+        }
+    }
+
+    /// Whether the delay, of which `packet` is the sample, has been above
+    /// target for long enough.
+    #[inline]
+    fn is_ok_to_drop<P: Packet>(
+        &mut self,
+        law: &Settings,
+        now: u64,
+        packet: &P,
+        source: &mut impl Source<P>,
+    ) -> bool {
         let sojourn = now - law.clock(packet.arrival());
         if law.learns() {
             let largest = source.largest();
             *largest = (*largest).max(u64::from(packet.size()));
         }
         let smallest = if law.learns() { *source.largest() } else { law.smallest_backlog };
-        let ok_to_drop = self.is_long_above(law, now, sojourn, source.backlog_bytes() <= smallest);
-        (Some(packet), ok_to_drop)
+        self.is_long_above(law, now, sojourn, source.backlog_bytes() <= smallest)
     }
 
     /// Whether the delay has been above target for long enough.
@@ -288,6 +309,7 @@ impl CodelState {
     }
 
     /// RFC 8289, section 5.5: the packet that leaves now.
+    #[inline]
     pub fn dequeue<P: Packet>(
         &mut self,
         law: &Settings,
@@ -295,31 +317,41 @@ impl CodelState {
         cx: &mut Context<'_, P>,
     ) -> Option<P> {
         let now = law.clock(cx.now);
-        let (packet, ok_to_drop) = self.take(law, now, source);
-        let Some(mut packet) = packet else {
+        let Some(mut packet) = source.pop() else {
+            self.ran_empty(law);
             self.dropping = false;
             return None;
         };
-        let packet = if self.dropping {
-            if !ok_to_drop {
-                self.dropping = false;
-                Some(packet)
-            } else {
-                self.drop_while_due(law, now, packet, source, cx)
-            }
-        } else if ok_to_drop {
-            self.enter(law, now);
-            if law.ecn && packet.ecn().is_capable() {
-                cx.mark(&mut packet, DropReason::Codel);
-                Some(packet)
-            } else {
-                cx.drop(packet, DropReason::Codel);
-                self.take(law, now, source).0
-            }
+        if self.is_ok_to_drop(law, now, &packet, source) {
+            packet = self.signal(law, now, packet, source, cx)?;
         } else {
+            self.dropping = false;
+        }
+        self.ce_threshold(law, now, &mut packet, cx);
+        Some(packet)
+    }
+
+    /// The delay has been above target for long enough: what leaves now.
+    #[inline(never)]
+    fn signal<P: Packet>(
+        &mut self,
+        law: &Settings,
+        now: u64,
+        mut packet: P,
+        source: &mut impl Source<P>,
+        cx: &mut Context<'_, P>,
+    ) -> Option<P> {
+        if self.dropping {
+            return self.drop_while_due(law, now, packet, source, cx);
+        }
+        self.enter(law, now);
+        if law.ecn && packet.ecn().is_capable() {
+            cx.mark(&mut packet, DropReason::Codel);
             Some(packet)
-        };
-        packet.map(|packet| self.ce_threshold(law, now, packet, cx))
+        } else {
+            cx.drop(packet, DropReason::Codel);
+            self.take(law, now, source).0
+        }
     }
 
     /// In the dropping state: drops whatever is due.
@@ -390,20 +422,20 @@ impl CodelState {
         self.drop_next = Some(self.control_law(law, now));
     }
 
+    #[inline]
     fn ce_threshold<P: Packet>(
         &self,
         law: &Settings,
         now: u64,
-        mut packet: P,
+        packet: &mut P,
         cx: &mut Context<'_, P>,
-    ) -> P {
+    ) {
         if let Some(threshold) = law.ce_threshold
             && now - law.clock(packet.arrival()) > threshold.as_nanos()
             && packet.ecn().is_capable()
         {
-            cx.mark(&mut packet, DropReason::Codel);
+            cx.mark(packet, DropReason::Codel);
         }
-        packet
     }
 
     /// What the state shows in recordings.
