@@ -266,4 +266,15 @@ mod tests {
         run(&mut queue, Span::from_millis(1), 10);
         assert_eq!(queue.notes()[0].id, "cobalt-mostly-blue");
     }
+
+    #[test]
+    fn the_last_packet_is_never_dropped() {
+        // One at a time, each 10 ms late, for 3 s.
+        let mut queue = queue(&CobaltParams::default());
+        for i in 0..300 {
+            queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO + Span::from_millis(10) * i);
+            let packet = queue.dequeue(Time::ZERO + Span::from_millis(10) * (i + 1));
+            assert!(packet.is_some(), "{i}");
+        }
+    }
 }

@@ -442,4 +442,49 @@ mod tests {
         let unlimited = DocsisPieParams { limit: Some(Limit::Unlimited), ..Default::default() };
         assert!(unlimited.check().is_err());
     }
+
+    #[test]
+    fn the_scaled_probability_ends_at_its_bound() {
+        // Behind two packets, a probability of 13.6 times 1500 / 1024: 0.85
+        // of the packets go, and never one behind a single packet.
+        for (behind, share) in [(2, 0.85), (1, 0.0)] {
+            let mut pie = pie();
+            (pie.state, pie.probability, pie.old_delay) = (State::Active, 13.6, 1.0);
+            for _ in 0..behind {
+                pie.fifo.push(TestPacket::new(Ecn::NotEct));
+            }
+            let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
+            let mut dropped = 0;
+            for _ in 0..2000 {
+                if is_dropped(&mut queue) {
+                    dropped += 1;
+                } else {
+                    queue.dequeue(Time::ZERO).unwrap();
+                }
+            }
+            assert!((f64::from(dropped) / 2000.0 - share).abs() < 0.03, "{behind}: {dropped}");
+        }
+    }
+
+    #[test]
+    fn the_quiet_time_has_to_be_exceeded() {
+        let mut pie = pie();
+        (pie.state, pie.params.burst_reset) = (State::Quiescent, Span::from_millis(32));
+        for state in [State::Quiescent, State::Quiescent, State::Inactive] {
+            pie.calm_down(0.0);
+            assert_eq!(pie.state, state);
+        }
+    }
+
+    #[test]
+    fn a_full_buffer_clears_the_sum() {
+        let mut pie = pie();
+        (pie.accumulated, pie.limit) = (0.5, Limit::Packets(1));
+        pie.fifo.push(TestPacket::new(Ecn::NotEct));
+        let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
+        is_dropped(&mut queue);
+        let mut seen = Vec::new();
+        queue.observe(&mut |name, value| seen.push((name, value)));
+        assert!(seen.contains(&("accumulated_probability", 0.0)), "{seen:?}");
+    }
 }

@@ -408,4 +408,34 @@ mod tests {
             assert_eq!(noted, ["dualpi2-one-queue", "dualpi2-overload"], "{variant:?}");
         }
     }
+
+    #[test]
+    fn an_idle_link_puts_the_l4s_queue_ahead_again() {
+        let mut queue = queue(&DualPi2Params::default());
+        let credit = |queue: &Queue<TestPacket>| {
+            let mut credit = f64::NAN;
+            queue.observe(&mut |name, value| {
+                if name == "credit" {
+                    credit = value;
+                }
+            });
+            credit
+        };
+        // 1/16 against 15/16 of a full packet.
+        let initial = -14.0 / 16.0 * 1514.0;
+        assert_eq!(credit(&queue), initial);
+        for ecn in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect1] {
+            queue.enqueue(TestPacket::new(ecn), Time::ZERO);
+        }
+        // An L4S packet beside a classic one earns it a sixteenth; alone
+        // neither changes anything.
+        queue.dequeue(Time::ZERO).unwrap();
+        assert_eq!(credit(&queue), initial + 1500.0 / 16.0);
+        queue.dequeue(Time::ZERO).unwrap();
+        assert_eq!(credit(&queue), initial + 3000.0 / 16.0);
+        queue.dequeue(Time::ZERO).unwrap();
+        assert_eq!(credit(&queue), initial + 3000.0 / 16.0);
+        assert!(queue.dequeue(Time::ZERO).is_none());
+        assert_eq!(credit(&queue), initial);
+    }
 }
