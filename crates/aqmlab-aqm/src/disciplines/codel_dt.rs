@@ -269,8 +269,9 @@ mod tests {
     fn arrivals_are_dropped_by_the_control_law() {
         // The third packet, at 2 ms, is the first behind more than one: 18 ms
         // are predicted. An interval later one is dropped, then after
-        // 100 / sqrt n ms each: at 202, 272.7, 330.4 and 380.4 ms.
-        assert_eq!(drops(&shaped(), 0..400), [102, 202, 273, 331, 381]);
+        // 100 / sqrt n ms each, from when the last was due: at 202, 272.7,
+        // 330.4, 380.4, 425.2 and 466.0 ms.
+        assert_eq!(drops(&shaped(), 0..500), [102, 202, 273, 331, 381, 426, 466]);
         // A target of 1 s is reached by 167 packets, at 166 ms.
         let late = CodelDtParams { target: Span::from_secs(1), ..shaped() };
         assert_eq!(drops(&late, 0..300), [266]);

@@ -423,6 +423,15 @@ mod tests {
             queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
         }
         assert_eq!(queue.backlog().packets, 208);
+        for (bytes, packets) in [(3013, 1), (3014, 2)] {
+            let limit = Some(Limit::Bytes(Bytes::new(bytes)));
+            let mut queue =
+                Queue::new(Box::new(with(|params| params.limit = limit)), Stream::from_state(1));
+            for _ in 0..5 {
+                queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+            }
+            assert_eq!(queue.backlog().packets, packets, "{bytes}");
+        }
     }
 
     #[test]
