@@ -1,5 +1,6 @@
 //! COBALT: CoDel and BLUE in one, as it runs in each flow of
-//! [`cake`](crate::disciplines::cake).
+//! [`cake`](crate::disciplines::cake) and in the one queue of
+//! [`cobalt`](crate::disciplines::cobalt).
 //!
 //! # Model
 //! CoDel's control law drops or marks while the delay of the packets that
@@ -190,6 +191,11 @@ impl CobaltState {
     /// Whether there is nothing left to forget.
     pub fn is_at_rest(&self, now: Time) -> bool {
         self.probability == 0 && self.count == 0 && clock(now) >= self.drop_next
+    }
+
+    /// CoDel's count.
+    pub fn count(&self) -> f64 {
+        self.count.into()
     }
 
     /// Whether CoDel's part drops.

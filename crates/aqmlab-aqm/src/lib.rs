@@ -8,6 +8,7 @@ mod cobalt;
 pub mod custom;
 pub mod discipline;
 pub mod disciplines;
+mod docsis;
 pub mod fifo;
 mod fq;
 mod pie_linux;

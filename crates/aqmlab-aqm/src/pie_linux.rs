@@ -17,10 +17,10 @@
 //! 6. The first update is one period after the start, there after 500 ms.
 //! 7. With `delay = rate`, `dq_threshold` is a parameter; there it is fixed.
 
-use aqmlab_core::{Limit, Packet, Rate, Span, Time};
+use aqmlab_core::{Limit, Packet, Span, Time};
 
 use crate::discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
-use crate::disciplines::pie::{DelaySource, PieParams, Variant, no_rate_sample};
+use crate::disciplines::pie::{DelaySource, Memory, PieParams, Variant, no_rate_sample};
 use crate::fifo::Fifo;
 
 /// Probability 1.
@@ -290,9 +290,12 @@ pub(crate) struct PieLinux<P> {
     settings: Settings,
     state: PieState,
     next_update: Time,
-    longest: Span,
     params: PieParams,
-    link_rate: Rate,
+    env: LinkEnv,
+    memory: Memory,
+    /// Updates after which the probability was above 1, and all.
+    above_one: u64,
+    updates: u64,
 }
 
 impl<P: Packet> PieLinux<P> {
@@ -304,9 +307,11 @@ impl<P: Packet> PieLinux<P> {
             state: PieState::new(&settings),
             settings,
             next_update: Time::ZERO + params.tupdate,
-            longest: Span::ZERO,
             params: params.clone(),
-            link_rate: env.rate,
+            env: *env,
+            memory: Memory::default(),
+            above_one: 0,
+            updates: 0,
         }
     }
 }
@@ -317,14 +322,24 @@ impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
             self.state.refused();
             cx.drop(packet, DropReason::Overlimit);
-        } else if let Some(packet) = self.state.admit(&self.settings, packet, bytes, cx) {
-            self.fifo.push(packet);
+            return;
+        }
+        let before = packet.ecn();
+        match self.state.admit(&self.settings, packet, bytes, cx) {
+            Some(packet) => {
+                self.memory.marks += u64::from(packet.ecn() != before);
+                self.fifo.push(packet);
+            }
+            None => {
+                let is_capable = self.settings.ecn && before.is_capable();
+                self.memory.ecn_drops += u64::from(is_capable);
+            }
         }
     }
 
     fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
         let packet = self.fifo.pop()?;
-        self.longest = self.longest.max(cx.now - packet.arrival());
+        self.memory.longest = self.memory.longest.max(cx.now - packet.arrival());
         self.state.departed(&self.settings, &packet, self.fifo.backlog().bytes, cx.now);
         Some(packet)
     }
@@ -336,6 +351,8 @@ impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
     fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
         self.next_update += self.settings.update_period;
         self.state.update(&self.settings, self.fifo.backlog().bytes);
+        self.updates += 1;
+        self.above_one += u64::from(self.state.probability > ONE);
     }
 
     fn backlog(&self) -> Backlog {
@@ -347,13 +364,180 @@ impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
         see("drop_probability", self.state.probability as f64 / ONE as f64);
         see("delay_estimate", seconds(self.state.delay));
         see("burst_allowance", seconds(self.state.burst_allowance));
+        see("accumulated_probability", self.state.accumulated as f64 / ONE as f64);
+        if self.settings.dq_threshold.is_some() {
+            let per_tick = self.state.rate as f64 / f64::from(1 << RATE_SHIFT);
+            see("departure_rate", per_tick * TICKS_PER_SEC as f64);
+        }
     }
 
     fn notes(&self) -> Vec<Note> {
-        let takes_rate = self.settings.dq_threshold.is_some();
-        if !takes_rate || self.state.ever_measured || self.longest <= self.params.target {
-            return Vec::new();
+        let mut notes = self.memory.notes(&self.params, &self.env);
+        if self.above_one * 100 > self.updates {
+            notes.push(Note {
+                id: "pie-probability-above-one",
+                text:
+                    "PIE's drop probability was above 1 for more than a hundredth of the time, as \
+                       it may be in Linux: every packet was dropped, and still when there was no \
+                       more reason to. `variant = linux-clamped` limits it to 1."
+                        .into(),
+            });
         }
-        vec![no_rate_sample(Limit::Bytes(self.params.dq_threshold), None, self.link_rate)]
+        let takes_rate = self.settings.dq_threshold.is_some();
+        if takes_rate && !self.state.ever_measured && self.memory.longest > self.params.target {
+            let threshold = Limit::Bytes(self.params.dq_threshold);
+            notes.push(no_rate_sample(threshold, None, self.env.rate));
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Bytes, Ecn, Stream};
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env};
+
+    fn settings(change: impl FnOnce(&mut PieParams)) -> Settings {
+        let mut params = PieParams { variant: Variant::Linux, ..PieParams::default() };
+        change(&mut params);
+        Settings::new(&params, &env())
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    #[test]
+    fn the_rate_is_averaged_by_eighths_in_units_of_bytes_per_tick() {
+        let settings = settings(|params| {
+            params.delay = DelaySource::Rate;
+            params.dq_threshold = Bytes::new(3000);
+        });
+        let mut state = PieState::new(&settings);
+        let packet = TestPacket::new(Ecn::NotEct);
+        // A short queue measures nothing, and takes nothing off the allowance.
+        state.departed(&settings, &packet, 1500, at(0));
+        assert_eq!((state.rate, state.measured, state.ever_measured), (0, None, false));
+        // The packet that starts a measurement counts in it: 3000 bytes in
+        // 6 ms, which are 93750 ticks; 3000 * 256 / 93750 = 8.192.
+        state.departed(&settings, &packet, 4500, at(10));
+        assert_eq!(state.measured, Some(1500));
+        state.departed(&settings, &packet, 3000, at(16));
+        assert_eq!((state.rate, state.measured), (8, Some(0)));
+        assert_eq!(state.burst_allowance, ticks(Span::from_millis(144)));
+        // 4500 bytes at 8/256 per tick are 144000 ticks.
+        state.update(&settings, 4500);
+        assert_eq!(state.delay, 144_000);
+        // The next one goes on: 3000 bytes in 12 ms, 4.096; 8 - 1 + 0 is 7.
+        state.departed(&settings, &packet, 3000, at(22));
+        state.departed(&settings, &packet, 2999, at(28));
+        assert_eq!((state.rate, state.measured), (7, None));
+        assert_eq!(state.burst_allowance, ticks(Span::from_millis(132)));
+        // And one of no time at all waits for time to pass.
+        state.departed(&settings, &packet, 9000, at(30));
+        state.departed(&settings, &packet, 9000, at(30));
+        assert_eq!((state.rate, state.measured), (7, Some(3000)));
+    }
+
+    #[test]
+    fn timestamps_take_departures_off_the_allowance() {
+        let settings = settings(|_| ());
+        let mut state = PieState::new(&settings);
+        let packet = TestPacket::new(Ecn::NotEct);
+        for (millis, left) in [(40, 150), (100, 90), (189, 1), (300, 0)] {
+            state.departed(&settings, &packet, 1500, at(millis));
+            assert_eq!(state.burst_allowance, ticks(Span::from_millis(left)), "{millis}");
+            assert_eq!(state.delay, ticks(Span::from_millis(millis)));
+        }
+        // The last packet leaves no delay behind.
+        state.departed(&settings, &packet, 0, at(310));
+        assert_eq!(state.delay, 0);
+    }
+
+    /// The probability, as a part of 1, after an update at a steady delay.
+    fn after(probability: f64, millis: u64) -> f64 {
+        let settings = settings(|_| ());
+        let mut state = PieState::new(&settings);
+        state.probability = (probability * ONE as f64) as u64;
+        state.delay = ticks(Span::from_millis(millis));
+        state.old_delay = state.delay;
+        state.update(&settings, 15_000);
+        state.probability as f64 / ONE as f64
+    }
+
+    #[test]
+    fn steps_are_capped_and_long_delays_add_two_percent() {
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-7, "{a} instead of {b}");
+        close(after(0.5, 115), 0.5 + 0.125 * 0.1);
+        // 1/8 * 235 ms is more than 0.02, and 250 ms are not yet too long.
+        close(after(0.5, 250), 0.5 + 0.02);
+        close(after(0.5, 251), 0.5 + 0.02 + 0.02);
+        // No cap below 0.1, but an eighth of the step below 0.01.
+        close(after(0.005, 215), 0.005 + 0.125 * 0.2 / 8.0);
+        close(after(0.005, 315), 0.005 + 0.125 * 0.3 / 8.0 + 0.02);
+    }
+
+    #[test]
+    fn an_idle_queue_decays_by_a_64th() {
+        let settings = settings(|_| ());
+        let mut state = PieState::new(&settings);
+        state.probability = ONE / 2;
+        state.update(&settings, 0);
+        let step = 0.125 * 0.015;
+        let expected = (0.5 - step) * 63.0 / 64.0;
+        assert!((state.probability as f64 / ONE as f64 - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn drops_are_kept_apart_and_marks_do_not_reset_the_sum() {
+        let settings = settings(|params| params.ecn = true);
+        let chosen = |ecn, probability: u64, count: u64| {
+            let mut state = PieState::new(&settings);
+            (state.probability, state.delay) = (probability, u64::MAX);
+            state.burst_allowance = 0;
+            let pie = PieLinux {
+                state,
+                settings: settings.clone(),
+                ..PieLinux::new(&PieParams::default(), &env())
+            };
+            let mut queue = Queue::new(Box::new(pie), Stream::from_state(3));
+            let mut chosen = Vec::new();
+            for number in 1..=count {
+                let before = queue.counts().marked_total();
+                queue.enqueue(TestPacket::new(ecn), Time::ZERO);
+                let mut dropped = false;
+                queue.take_dropped(|_, _| dropped = true);
+                if dropped || queue.counts().marked_total() > before {
+                    chosen.push((number, dropped));
+                }
+            }
+            chosen
+        };
+        let drops = chosen(Ecn::NotEct, ONE / 20, 900);
+        let gaps: Vec<u64> = drops.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+        assert!(gaps.len() > 20 && gaps.iter().all(|gap| (17..=171).contains(gap)), "{gaps:?}");
+        // Up to 10 % ECN-capable packets are marked, above it dropped.
+        assert!(chosen(Ecn::Ect0, ONE / 10, 900).iter().all(|(_, dropped)| !dropped));
+        assert!(chosen(Ecn::Ect0, ONE / 10 + 1, 900).iter().all(|(_, dropped)| *dropped));
+    }
+
+    #[test]
+    fn a_probability_above_one_is_noted_unless_clamped() {
+        for (variant, noted) in [(Variant::Linux, true), (Variant::LinuxClamped, false)] {
+            let params = PieParams { variant, ..PieParams::default() };
+            let mut pie = PieLinux::<TestPacket>::new(&params, &env());
+            pie.state.probability = ONE - 1;
+            for _ in 0..10 {
+                pie.fifo.push(TestPacket::new(Ecn::NotEct));
+            }
+            let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
+            queue.dequeue(at(400)).unwrap();
+            queue.on_wakeup(at(400));
+            let ids: Vec<_> = queue.notes().iter().map(|note| note.id).collect();
+            assert_eq!(ids.contains(&"pie-probability-above-one"), noted, "{ids:?}");
+        }
     }
 }

@@ -291,12 +291,17 @@ fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
         for spec in &entry.params {
             for choice in spec.choices.iter().filter(|choice| **choice != spec.default) {
                 let setting = (spec.name.to_string(), choice.to_string());
-                all.push((entry.name, vec![limit.clone(), setting]));
+                let mut settings = vec![limit.clone(), setting];
+                if (entry.name, spec.name) == ("dualpi2", "drop_early") {
+                    // Only Linux has it.
+                    settings.push(("variant".to_string(), "linux".to_string()));
+                }
+                all.push((entry.name, settings));
             }
         }
     }
     // What a plain setting of one switch does not reach.
-    let together: [(&str, &[(&str, &str)]); 7] = [
+    let together: [(&str, &[(&str, &str)]); 13] = [
         ("choke", &[("candidates", "auto")]),
         ("red", &[("adaptive", "feng"), ("min_threshold", "auto"), ("ecn", "true")]),
         ("red", &[("mark_p", "0.3"), ("ecn", "true"), ("weight", "auto")]),
@@ -304,6 +309,12 @@ fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
         ("sfq", &[("depth", "7"), ("headdrop", "true")]),
         ("sfq", &[("divisor", "3"), ("flows", "2"), ("depth", "9")]),
         ("sfq", &[("perturb", "5ms"), ("divisor", "4"), ("depth", "20")]),
+        ("pie", &[("activation", "0.3"), ("delay", "rate"), ("dq_threshold", "3kb")]),
+        ("docsis_pie", &[("peak_rate", "30mbit"), ("sustained_rate", "8mbit")]),
+        ("codel_dt", &[("delay", "shaper"), ("peak_rate", "30mbit"), ("access_delay", "6ms")]),
+        ("dualpi2", &[("step", "1ms"), ("th_len", "0"), ("scheduler", "ts-fifo")]),
+        ("dualpi2", &[("variant", "linux"), ("step_packets", "5"), ("min_qlen_step", "2")]),
+        ("cobalt", &[("variant", "linux"), ("ecn", "false")]),
     ];
     for (name, settings) in together {
         let settings = settings.iter().map(|(key, text)| (key.to_string(), text.to_string()));

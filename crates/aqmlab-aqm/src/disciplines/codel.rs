@@ -18,9 +18,9 @@
 //!    point. The control law rounds to the nearest nanosecond.
 //! 2. `variant = no-recall` is nobody's default: it shows what the recall does.
 
-use aqmlab_core::{Limit, Packet, Span, Time, choices, params};
+use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time, choices, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
 use crate::fifo::Fifo;
 
 choices! {
@@ -74,6 +74,10 @@ impl Discipline for CodelParams {
             state: CodelState::new(&law),
             largest: law.smallest_backlog,
             law,
+            sojourn: Span::ZERO,
+            longest: Span::ZERO,
+            target: self.target,
+            link_rate: env.rate,
         })
     }
 }
@@ -216,7 +220,13 @@ impl CodelState {
             *largest = (*largest).max(u64::from(packet.size()));
         }
         let smallest = if law.learns() { *source.largest() } else { law.smallest_backlog };
-        if sojourn < law.target.as_nanos() || source.backlog_bytes() <= smallest {
+        self.is_long_above(law, now, sojourn, source.backlog_bytes() <= smallest)
+    }
+
+    /// Whether the delay has been above target for long enough.
+    #[inline]
+    fn is_long_above(&mut self, law: &Settings, now: u64, delay: u64, is_small: bool) -> bool {
+        if delay < law.target.as_nanos() || is_small {
             self.first_above = None;
             return false;
         }
@@ -229,6 +239,33 @@ impl CodelState {
             Some(first_above) if law.variant == Variant::Linux => now > first_above,
             Some(first_above) => now >= first_above,
         }
+    }
+
+    /// The decision at the other end of the queue, for `codel_dt`: whether a
+    /// packet that arrives is dropped, by the delay that is predicted for it.
+    pub fn drops_arrival(
+        &mut self,
+        law: &Settings,
+        now: Time,
+        delay: Span,
+        is_small: bool,
+    ) -> bool {
+        let now = law.clock(now);
+        if !self.is_long_above(law, now, delay.as_nanos(), is_small) {
+            self.dropping = false;
+            return false;
+        }
+        if !self.dropping {
+            self.enter(law, now);
+            return true;
+        }
+        // The time is set on entering the state, always.
+        let due = self.drop_next.filter(|due| now >= *due);
+        if let Some(due) = due {
+            self.increment(law);
+            self.drop_next = Some(self.control_law(law, due));
+        }
+        due.is_some()
     }
 
     /// How long the delay may be above target. ns-2's later version waits
@@ -413,6 +450,21 @@ fn over_sqrt(interval: Span, count: u32) -> u64 {
     (interval.as_nanos() as f64 / f64::from(count).sqrt()).round() as u64
 }
 
+/// What a reader has to know where a full packet takes longer than the target
+/// (RFC 8289, section 5.6, comment).
+pub(crate) fn target_below_packet(target: Span, largest: u64, rate: Rate) -> Option<Note> {
+    let packet = rate.transmission_time(Bytes::new(largest));
+    (packet >= target).then(|| Note {
+        id: "codel-target-below-packet",
+        text: format!(
+            "A packet of {largest} bytes takes {packet} on a link of {rate}, no less than CoDel's \
+             target of {target}. There it is not the target that counts but the backlog: a queue \
+             of one full packet is never too long, and a longer one always is. Delays stay above \
+             the target."
+        ),
+    })
+}
+
 /// CoDel over one queue.
 struct Codel<P> {
     fifo: Fifo<P>,
@@ -420,6 +472,11 @@ struct Codel<P> {
     law: Settings,
     state: CodelState,
     largest: u64,
+    /// The sojourn time of the last packet, and the longest.
+    sojourn: Span,
+    longest: Span,
+    target: Span,
+    link_rate: Rate,
 }
 
 /// The queue as a source, with what the variants learn of it.
@@ -449,12 +506,61 @@ impl<P: Packet + Send> QueueDiscipline<P> for Codel<P> {
     }
     fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
         let mut source = Single { fifo: &mut self.fifo, largest: &mut self.largest };
-        self.state.dequeue(&self.law, &mut source, cx)
+        let packet = self.state.dequeue(&self.law, &mut source, cx);
+        self.sojourn = packet.as_ref().map_or(Span::ZERO, |packet| cx.now - packet.arrival());
+        self.longest = self.longest.max(self.sojourn);
+        packet
     }
     fn backlog(&self) -> Backlog {
         self.fifo.backlog()
     }
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         self.state.observe(see);
+        see("sojourn", self.sojourn.as_secs_f64());
+    }
+    fn notes(&self) -> Vec<Note> {
+        let note = target_below_packet(self.target, self.largest, self.link_rate);
+        note.filter(|_| self.longest > self.target).into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Stream;
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env, run};
+
+    /// The RFC's pseudo-code with delays of 10 ms, a packet a millisecond: the
+    /// times, in ms, at which one is dropped.
+    #[test]
+    fn drops_come_closer_with_the_root_of_their_number() {
+        let mut queue = Queue::new(CodelParams::default().build(&env()), Stream::from_state(1));
+        let mut drops = Vec::new();
+        for ms in 0..350 {
+            let now = Time::ZERO + Span::from_millis(ms);
+            queue.enqueue(TestPacket::of_flow(0), now);
+            if ms >= 10 {
+                queue.dequeue(now).unwrap();
+                queue.take_dropped(|_, _| drops.push(ms));
+            }
+        }
+        // Above the target at 10 ms, dropped an interval later, and then
+        // after 100 / sqrt n ms: 210, 280.7, 338.4.
+        assert_eq!(drops, [110, 210, 281, 339]);
+    }
+
+    #[test]
+    fn a_target_below_a_packet_is_noted_if_it_was_exceeded() {
+        // 1514 bytes take 6.056 ms at 2 Mbit/s.
+        let env = LinkEnv { rate: Rate::from_bps(2_000_000), ..env() };
+        for (micros, gap, noted) in [(6056, 5, true), (6057, 5, false), (6056, 12, false)] {
+            let params = CodelParams { target: Span::from_micros(micros), ..Default::default() };
+            let mut queue = Queue::new(params.build(&env), Stream::from_state(1));
+            run(&mut queue, Span::from_millis(gap), 5);
+            let has = queue.notes().iter().any(|note| note.id == "codel-target-below-packet");
+            assert_eq!(has, noted, "{micros} us, {gap} ms");
+        }
     }
 }

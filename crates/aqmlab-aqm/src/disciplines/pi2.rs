@@ -24,7 +24,7 @@
 
 use aqmlab_core::{Ecn, Limit, Packet, Span, Time, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
 use crate::fifo::Fifo;
 
 params! {
@@ -65,6 +65,8 @@ impl Discipline for Pi2Params {
             base: 0.0,
             delay: 0.0,
             counts: [0.0; 2],
+            overloads: 0,
+            updates: 0,
             params: self.clone(),
         })
     }
@@ -82,6 +84,9 @@ struct Pi2<P> {
     delay: f64,
     /// What the recurrences for p'^2 and k p' have added up.
     counts: [f64; 2],
+    /// Updates that left it in overload, and all.
+    overloads: u64,
+    updates: u64,
 }
 
 /// RFC 9332, figure 4, recur: true as often as `likelihood` says.
@@ -159,6 +164,8 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pi2<P> {
         let change = self.params.alpha * error + self.params.beta * (delay - self.delay);
         self.base = (self.base + change).clamp(0.0, 1.0);
         self.delay = delay;
+        self.updates += 1;
+        self.overloads += u64::from(self.base * self.params.coupling >= 1.0);
     }
 
     fn backlog(&self) -> Backlog {
@@ -169,6 +176,18 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pi2<P> {
         see("base_probability", self.base);
         see("drop_probability", self.base * self.base);
         see("delay_estimate", self.delay);
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        if self.overloads * 10 <= self.updates {
+            return Vec::new();
+        }
+        vec![Note {
+            id: "pi2-overload",
+            text: "PI2 was overloaded for more than a tenth of the time: packets were dropped \
+                   whatever their ECN field."
+                .into(),
+        }]
     }
 }
 
@@ -202,6 +221,8 @@ mod tests {
             base,
             delay: 0.0,
             counts: [0.0; 2],
+            overloads: 0,
+            updates: 0,
         }
     }
 
@@ -242,6 +263,17 @@ mod tests {
             let share = counts.dropped_total() as f64 / counts.arrived as f64;
             assert!((share - 1.0 / 3.0).abs() < 0.03, "{share}");
             assert!((base - 0.577).abs() < 0.15, "{base}");
+        }
+    }
+
+    #[test]
+    fn overload_is_noted() {
+        // p' settles at 0.577: with k = 2 that is overload.
+        for (coupling, noted) in [(2.0, true), (1.0, false)] {
+            let params = Pi2Params { coupling, ..Pi2Params::default() };
+            let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
+            run_with(&mut queue, Span::from_millis(4), 60, Ecn::NotEct);
+            assert_eq!(queue.notes().iter().any(|note| note.id == "pi2-overload"), noted);
         }
     }
 

@@ -98,6 +98,8 @@ impl Discipline for Pie2013Params {
             old_delay: 0.0,
             longest: Span::ZERO,
             link_rate: env.rate,
+            measured: 0,
+            lost: 0,
             params: self.clone(),
         })
     }
@@ -173,6 +175,9 @@ struct Pie2013<P> {
     old_delay: f64,
     longest: Span,
     link_rate: Rate,
+    /// Cycles that ended with a rate, and those that the timer ended.
+    measured: u64,
+    lost: u64,
 }
 
 impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
@@ -204,6 +209,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
             // Järvinen and Kojo, section III: a successful measurement
             // reduces the allowance; HPSR 2013: by the time that it took.
             self.burst_allowance = self.burst_allowance.saturating_sub(lasted);
+            self.measured += 1;
         }
         Some(packet)
     }
@@ -215,7 +221,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
     fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
         self.next_update += self.params.tupdate;
         // Section V: the timer ends a cycle that is still running.
-        self.meter.cycle = None;
+        self.lost += u64::from(self.meter.cycle.take().is_some());
         let target = self.params.target.as_secs_f64();
         let delay = self.meter.delay(self.fifo.backlog());
         if self.params.p_during_burst || self.burst_allowance == Span::ZERO {
@@ -249,10 +255,26 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
     }
 
     fn notes(&self) -> Vec<Note> {
-        if self.meter.rate.is_some() || self.longest <= self.params.target {
+        let Pie2013Params { dq_threshold, tupdate, target, .. } = self.params;
+        if self.longest <= target {
             return Vec::new();
         }
-        vec![no_rate_sample(self.params.dq_threshold, Some(self.params.tupdate), self.link_rate)]
+        if self.measured == 0 {
+            return vec![no_rate_sample(dq_threshold, Some(tupdate), self.link_rate)];
+        }
+        if self.lost <= 9 * self.measured {
+            return Vec::new();
+        }
+        vec![Note {
+            id: "pie-few-rate-samples",
+            text: format!(
+                "PIE lost more than nine in ten of its measurements of the departure rate: \
+                 {dq_threshold} seldom leave before the next update, {tupdate} away, on a link \
+                 of {}. Between them its delay estimate follows the queue, but not the rate. \
+                 Raise `tupdate` or lower `dq_threshold`.",
+                self.link_rate
+            ),
+        }]
     }
 }
 
@@ -330,6 +352,16 @@ mod tests {
             assert!(queue.counts().dropped[DropReason::Pie as usize] > 50, "{setting:?}");
             assert_eq!(note_ids(&queue), [""; 0], "{setting:?}");
         }
+    }
+
+    #[test]
+    fn a_rate_that_is_seldom_measured_is_noted() {
+        // Ten packets leave in 54 ms: a cycle has to begin within 0.1 ms of
+        // an update, one of 6 ms apart.
+        let queue = overload(&[("tupdate", "54.1ms")], 60);
+        assert_eq!(note_ids(&queue), ["pie-few-rate-samples"]);
+        let queue = overload(&[("tupdate", "57ms")], 60);
+        assert_eq!(note_ids(&queue), [""; 0]);
     }
 
     #[test]

@@ -1,0 +1,280 @@
+//! COBALT: CoDel and BLUE over one queue.
+//!
+//! # Model
+//! What runs in each flow of [`cake`](crate::disciplines::cake), for a queue
+//! without flows: CoDel's control law, whose count decays by the same law
+//! while the delay is below the target, and BLUE, a probability that rises
+//! when the buffer overflows and falls when the queue runs empty, against
+//! traffic that does not answer.
+//!
+//! # Sources
+//! Linux's COBALT in the qdisc CAKE, as recorded in the conformance vectors of
+//! that and their rules. The law is in the file `src/cobalt.rs`.
+//!
+//! # Differences
+//! 1. Linux has it in CAKE only. As there, a full queue loses its first packet,
+//!    and the last packet of the queue is never dropped.
+//! 2. The queue runs empty when the link finds it so; in CAKE when the scheduler
+//!    does, which does not look while there is no packet of any flow.
+//! 3. `ecn = false` is not in Linux.
+
+use aqmlab_core::{Limit, Packet, Span, choices, params};
+
+use crate::cobalt::{CobaltState, Law, Verdict};
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::fifo::Fifo;
+
+choices! {
+    /// How long the delay may be above the target at first.
+    pub enum Variant {
+        /// Not at all: the next packet is dropped at once, as Linux 6.1 does.
+        Linux = "linux",
+        /// An interval, as the rest of the algorithm means it.
+        LinuxInitfix = "linux-initfix",
+    }
+}
+
+params! {
+    /// Parameters of COBALT.
+    pub struct CobaltParams {
+        /// The sojourn time that the queue may keep standing.
+        target: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(100),
+            source "tc-cake(8)";
+        /// How long it may be above the target; about the longest usual round-trip time.
+        interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
+            source "tc-cake(8), rtt";
+        /// How much the queue holds.
+        limit: Limit = Limit::Packets(1000), source "tc-codel(8)";
+        /// Whether ECN-capable packets are marked where the control law would drop.
+        ecn: bool = true, source "tc-cake(8): always";
+        /// Linux's COBALT as it is, or with its first interval as it is meant.
+        variant: Variant = Variant::LinuxInitfix, source "conformance vectors";
+    }
+}
+
+impl Discipline for CobaltParams {
+    const NAME: &'static str = "cobalt";
+    const SUMMARY: &'static str = "CoDel and BLUE in one queue, as in each flow of CAKE";
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let law = Law {
+            target: self.target,
+            interval: self.interval,
+            hasty: self.variant == Variant::Linux,
+        };
+        Box::new(Cobalt::<P> {
+            fifo: Fifo::default(),
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            ecn: self.ecn,
+            state: CobaltState::new(&law),
+            law,
+            drops: [0; 2],
+        })
+    }
+}
+
+/// The state machine.
+struct Cobalt<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+    ecn: bool,
+    law: Law,
+    state: CobaltState,
+    /// By the control law and by BLUE.
+    drops: [u64; 2],
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Cobalt<P> {
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+        let size = u64::from(packet.size());
+        loop {
+            let Backlog { packets, bytes } = self.fifo.backlog();
+            if self.limit.admits(packets, bytes, size) {
+                self.fifo.push(packet);
+                return;
+            }
+            self.state.overflowed(&self.law, cx.now);
+            let Some(head) = self.fifo.pop() else {
+                // Larger than the whole buffer.
+                cx.drop(packet, DropReason::Overlimit);
+                return;
+            };
+            cx.drop(head, DropReason::Overlimit);
+        }
+    }
+
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        loop {
+            let Some(mut packet) = self.fifo.pop() else {
+                self.state.ran_empty(&self.law, cx.now);
+                return None;
+            };
+            let may_mark = self.ecn && packet.ecn().is_capable();
+            match self.state.judge(&self.law, cx.now, packet.arrival(), may_mark, cx.random) {
+                // The last packet stays.
+                Verdict::Drop(reason) if !self.fifo.is_empty() => {
+                    self.drops[usize::from(reason == DropReason::Blue)] += 1;
+                    cx.drop(packet, reason);
+                    continue;
+                }
+                Verdict::Mark => cx.mark(&mut packet, DropReason::Cobalt),
+                Verdict::Drop(_) | Verdict::Pass => (),
+            }
+            return Some(packet);
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("count", self.state.count());
+        see("dropping", f64::from(u8::from(self.state.is_dropping())));
+        see("blue_probability", self.state.probability());
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        let [by_law, by_blue] = self.drops;
+        if by_blue <= by_law {
+            return Vec::new();
+        }
+        vec![Note {
+            id: "cobalt-mostly-blue",
+            text: format!(
+                "BLUE dropped more packets than the control law: the buffer of {} overflowed \
+                 before the law could answer, so the result says more about the limit than about \
+                 `target` and `interval`.",
+                self.limit
+            ),
+        }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Ecn, Stream, Time};
+
+    use super::*;
+    use crate::disciplines::cake;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env, run, run_with};
+
+    fn queue(params: &CobaltParams) -> Queue<TestPacket> {
+        Queue::new(params.build(&env()), Stream::from_state(1))
+    }
+
+    /// After a packet that does not wait, packets leave one every millisecond
+    /// that have waited for 10 ms: the times at which one is dropped.
+    fn drops(variant: Variant, until: u64) -> Vec<u64> {
+        let mut queue = queue(&CobaltParams { variant, ..CobaltParams::default() });
+        let mut drops = Vec::new();
+        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+        queue.dequeue(Time::ZERO).unwrap();
+        for ms in 0..until {
+            let now = Time::ZERO + Span::from_millis(ms);
+            queue.enqueue(TestPacket::new(Ecn::NotEct), now);
+            if ms >= 10 {
+                queue.dequeue(now).unwrap();
+                queue.take_dropped(|_, _| drops.push(ms));
+            }
+        }
+        drops
+    }
+
+    #[test]
+    fn the_first_drop_comes_after_an_interval_or_at_once() {
+        assert_eq!(drops(Variant::LinuxInitfix, 200)[0], 110);
+        assert_eq!(drops(Variant::Linux, 200)[0], 11);
+    }
+
+    #[test]
+    fn the_excess_is_dropped_by_the_law_and_marks_replace_drops() {
+        // 110 % of the link.
+        let mut plain = queue(&CobaltParams::default());
+        run(&mut plain, Span::from_micros(5455), 120);
+        let counts = plain.counts();
+        let share = counts.dropped[DropReason::Cobalt as usize] as f64 / counts.arrived as f64;
+        assert!((share - 0.0909).abs() < 0.01, "{share}");
+        assert!(plain.notes().is_empty());
+        let mut marked = queue(&CobaltParams::default());
+        run_with(&mut marked, Span::from_micros(5455), 20, Ecn::Ect0);
+        assert!(marked.counts().marked[DropReason::Cobalt as usize] > 0);
+        assert_eq!(marked.counts().dropped[DropReason::Cobalt as usize], 0);
+        let mut without = queue(&CobaltParams { ecn: false, ..CobaltParams::default() });
+        run_with(&mut without, Span::from_micros(5455), 20, Ecn::Ect0);
+        assert_eq!(without.counts().marked_total(), 0);
+    }
+
+    #[test]
+    fn a_queue_that_never_runs_empty_is_that_of_a_flow_alone_in_cake() {
+        let cake = cake::CakeParams::default().build(&env());
+        let cobalt = CobaltParams::default().build(&env());
+        let [cake, cobalt] = [cake, cobalt].map(|discipline| {
+            let mut queue = Queue::new(discipline, Stream::from_state(1));
+            run(&mut queue, Span::from_micros(5455), 60);
+            queue.counts()
+        });
+        assert!(cake.dropped_total() > 300, "{cake:?}");
+        assert_eq!(cake, cobalt);
+    }
+
+    #[test]
+    fn blue_rises_by_a_256th_with_overflows_a_target_apart() {
+        let mut queue =
+            queue(&CobaltParams { limit: Limit::Packets(5), ..CobaltParams::default() });
+        let blue = |queue: &Queue<TestPacket>| {
+            let mut probability = f64::NAN;
+            queue.observe(&mut |name, value| {
+                if name == "blue_probability" {
+                    probability = value;
+                }
+            });
+            probability
+        };
+        for _ in 0..7 {
+            queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+        }
+        let mut lost = 0;
+        queue.take_dropped(|_, _| lost += 1);
+        assert_eq!((lost, blue(&queue)), (2, 1.0 / 256.0));
+        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO + Span::from_millis(5));
+        assert_eq!(blue(&queue), 1.0 / 256.0, "not yet");
+        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::from_nanos(5_000_001));
+        assert_eq!(blue(&queue), 2.0 / 256.0);
+        // An empty queue takes 1/4096 off.
+        while queue.dequeue(Time::ZERO + Span::from_millis(11)).is_some() {}
+        assert_eq!(blue(&queue), 2.0 / 256.0 - 1.0 / 4096.0);
+    }
+
+    #[test]
+    fn a_full_queue_loses_its_first_packet() {
+        let mut queue =
+            queue(&CobaltParams { limit: Limit::Packets(2), ..CobaltParams::default() });
+        for flow in 0..3 {
+            queue.enqueue(TestPacket::of_flow(flow), Time::ZERO);
+        }
+        let mut lost = Vec::new();
+        queue.take_dropped(|packet, _| lost.push(aqmlab_core::Packet::flow_hash(&packet)));
+        assert_eq!(lost, [0]);
+    }
+
+    #[test]
+    fn a_small_buffer_under_overload_is_noted() {
+        let params = CobaltParams { limit: Limit::Packets(20), ..CobaltParams::default() };
+        let mut queue = queue(&params);
+        run(&mut queue, Span::from_millis(1), 10);
+        assert_eq!(queue.notes()[0].id, "cobalt-mostly-blue");
+    }
+
+    #[test]
+    fn the_last_packet_is_never_dropped() {
+        // One at a time, each 10 ms late, for 3 s.
+        let mut queue = queue(&CobaltParams::default());
+        for i in 0..300 {
+            queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO + Span::from_millis(10) * i);
+            let packet = queue.dequeue(Time::ZERO + Span::from_millis(10) * (i + 1));
+            assert!(packet.is_some(), "{i}");
+        }
+    }
+}

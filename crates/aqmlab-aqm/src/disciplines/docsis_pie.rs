@@ -1,0 +1,490 @@
+//! DOCSIS-PIE: PIE as cable modems run it.
+//!
+//! # Model
+//! PIE over the delay that the modem's rate shaper predicts. Small packets
+//! are dropped with a smaller probability, so the probability may exceed 1.
+//! A state machine of three states protects bursts: below a third of the
+//! buffer nothing is dropped (inactive); above it a first packet may be
+//! dropped at once (quiescent), after which nothing is for `max_burst`
+//! (active).
+//!
+//! # Sources
+//! RFC 8034, section 4 and appendix A.
+//!
+//! # Differences
+//! 1. The shaper is the link: nothing delays packets here, the tokens are
+//!    counted as if. Request and grant of the medium are not modelled.
+//! 2. The sustained rate, the peak rate and the buffer are the operator's in
+//!    the RFC; the defaults here are the link's rate, and 100 ms of it.
+//! 3. Packet sizes are not rounded to steps (appendix A.3, an option).
+//! 4. The decay follows appendix A.2 (two delays below 5 ms); section 4.5
+//!    speaks of a queue below 5 ms at the peak rate.
+
+use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::docsis::Shaper;
+use crate::fifo::Fifo;
+
+params! {
+    /// Parameters of DOCSIS-PIE.
+    pub struct DocsisPieParams {
+        /// The delay to keep, LATENCY_TARGET.
+        target: Span = Span::from_millis(10), in Span::from_nanos(128) => Span::from_secs(100),
+            source "RFC 8034, section 4.1";
+        /// Time between two updates of the drop probability, INTERVAL.
+        tupdate: Span = Span::from_millis(16), in Span::from_micros(1) => Span::from_secs(100),
+            source "RFC 8034, appendix A.1.2";
+        /// Weight of the deviation from the target, A, per second.
+        alpha: f64 = 0.25, in 0.0 => 1e3, source "RFC 8034, appendix A.1.2";
+        /// Weight of the trend, B, per second.
+        beta: f64 = 2.5, in 0.0 => 1e3, source "RFC 8034, appendix A.1.2";
+        /// How long nothing is dropped after the first drop, MAX_BURST.
+        max_burst: Span = Span::from_millis(142), in Span::ZERO => Span::from_secs(100),
+            source "RFC 8034, section 4.3 and appendix A.1.2";
+        /// How long all has to be quiet for the inactive state, BURST_RESET_TIMEOUT.
+        burst_reset: Span = Span::from_secs(1), in Span::ZERO => Span::from_secs(1000),
+            source "RFC 8034, section 4.3 and appendix A.1.2";
+        /// How much the queue holds, BUFFER_SIZE; `none` for 100 ms at the sustained rate.
+        limit: Option<Limit> = None, source "RFC 8034, appendix A.1.1; CableLabs' ns-3 model";
+        /// Maximum Sustained Traffic Rate; `none` for the rate of the link.
+        sustained_rate: Option<Rate> = None, source "RFC 8034, section 3";
+        /// Peak Traffic Rate; `none` for the sustained rate.
+        peak_rate: Option<Rate> = None, source "RFC 8034, section 3";
+        /// Maximum Traffic Burst: what may go at the peak rate.
+        traffic_burst: Bytes = Bytes::new(3044), in Bytes::new(0) => Bytes::new(1_000_000_000),
+            source "RFC 8034, section 3; CableLabs' ns-3 model";
+        /// The packet size whose drop probability is not scaled, MEAN_PKTSIZE.
+        mean_packet: Bytes = Bytes::new(1024), in Bytes::new(1) => Bytes::new(65_536),
+            source "RFC 8034, section 4.6";
+        /// The smallest packet: it sets the highest drop probability, MIN_PKTSIZE.
+        min_packet: Bytes = Bytes::new(64), in Bytes::new(1) => Bytes::new(65_536),
+            source "RFC 8034, appendix A.1.2";
+        /// The accumulated probability below which nothing is dropped, and the highest scaled
+        /// probability, PROB_LOW.
+        prob_low: f64 = 0.85, in 0.0 => 1.0, source "RFC 8034, section 4.6 and appendix A.1.2";
+        /// The accumulated probability from which a packet is dropped for certain, PROB_HIGH.
+        prob_high: f64 = 8.5, in 0.0 => 1e6, source "RFC 8034, appendix A.1.2";
+        /// Two delays below this let the probability decay, LATENCY_LOW.
+        latency_low: Span = Span::from_millis(5), in Span::ZERO => Span::from_secs(100),
+            source "RFC 8034, section 4.5 and appendix A.1.2";
+        /// A delay above this adds 0.02 to the probability, LATENCY_HIGH.
+        latency_high: Span = Span::from_millis(200), in Span::ZERO => Span::from_secs(100),
+            source "RFC 8034, appendix A.1.2";
+    }
+}
+
+impl Discipline for DocsisPieParams {
+    const NAME: &'static str = "docsis_pie";
+    const SUMMARY: &'static str = "PIE of cable modems: predicted delay, scaled by packet size";
+
+    fn check(&self) -> Result<()> {
+        if self.limit == Some(Limit::Unlimited) {
+            let allowed = "a limit: DOCSIS-PIE acts from a third of it";
+            return Err(Error::not_allowed("unlimited", allowed).at("limit"));
+        }
+        Ok(())
+    }
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(DocsisPie::new(self, env))
+    }
+}
+
+/// Section 4.3.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Inactive,
+    Quiescent,
+    Active,
+}
+
+/// The state machine.
+struct DocsisPie<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+    params: DocsisPieParams,
+    shaper: Shaper,
+    next_update: Time,
+    probability: f64,
+    accumulated: f64,
+    old_delay: f64,
+    burst_allowance: Span,
+    burst_reset: Span,
+    state: State,
+    longest: Span,
+    was_active: bool,
+}
+
+impl<P: Packet> DocsisPie<P> {
+    fn new(params: &DocsisPieParams, env: &LinkEnv) -> Self {
+        let shaper =
+            Shaper::new(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
+        let buffer = (shaper.sustained() * 0.1).round() as u64;
+        let default = Limit::Bytes(Bytes::new(buffer.max(env.mtu.get())));
+        DocsisPie {
+            fifo: Fifo::default(),
+            limit: params.limit.unwrap_or(default).resolve(env.rate, env.base_rtt),
+            shaper,
+            next_update: Time::ZERO + params.tupdate,
+            probability: 0.0,
+            accumulated: 0.0,
+            old_delay: 0.0,
+            burst_allowance: Span::ZERO,
+            burst_reset: Span::ZERO,
+            state: State::Inactive,
+            longest: Span::ZERO,
+            was_active: false,
+            params: params.clone(),
+        }
+    }
+
+    /// Whether a third of the buffer is in use (appendix A.3).
+    fn is_third_full(&self) -> bool {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        match self.limit {
+            Limit::Packets(limit) => 3 * packets >= limit,
+            Limit::Bytes(limit) => 3 * bytes >= limit.get(),
+            Limit::Bdp(_) | Limit::Unlimited => unreachable!("resolved, and checked"),
+        }
+    }
+
+    /// Appendix A.3: whether an arriving packet is dropped.
+    fn drop_early(&mut self, size: u32, cx: &mut Context<'_, P>) -> bool {
+        let p = &self.params;
+        if self.burst_allowance > Span::ZERO {
+            return false;
+        }
+        if self.probability == 0.0 {
+            self.accumulated = 0.0;
+        }
+        if self.state == State::Inactive {
+            if !self.is_third_full() {
+                return false;
+            }
+            self.state = State::Quiescent;
+            self.was_active = true;
+        }
+        let scaled = self.probability * f64::from(size) / p.mean_packet.get() as f64;
+        let scaled = scaled.min(p.prob_low);
+        self.accumulated += scaled;
+        let short_delay = self.old_delay < 0.5 * p.target.as_secs_f64() && self.probability < 0.2;
+        if short_delay
+            || self.fifo.backlog().bytes <= 2 * p.mean_packet.get()
+            || self.accumulated < p.prob_low
+            || (self.accumulated < p.prob_high && cx.random.uniform() > scaled)
+        {
+            return false;
+        }
+        self.accumulated = 0.0;
+        if self.state == State::Quiescent {
+            self.state = State::Active;
+            self.burst_allowance = p.max_burst;
+        }
+        true
+    }
+
+    /// Appendix A.2: the drop probability after an update with this delay.
+    fn next_probability(&self, delay: f64) -> f64 {
+        let p = &self.params;
+        let change = p.alpha * (delay - p.target.as_secs_f64()) + p.beta * (delay - self.old_delay);
+        let mut change = change * tuning(self.probability);
+        if self.probability >= 0.1 {
+            change = change.min(0.02);
+        }
+        let mut probability = self.probability + change;
+        let low = p.latency_low.as_secs_f64();
+        if delay < low && self.old_delay < low {
+            probability *= 0.98;
+        } else if delay > p.latency_high.as_secs_f64() {
+            probability += 0.02;
+        }
+        let most = p.prob_low * p.mean_packet.get() as f64 / p.min_packet.get() as f64;
+        probability.clamp(0.0, most)
+    }
+
+    /// Appendix A.2, its second half: the state after an update.
+    fn calm_down(&mut self, delay: f64) {
+        let half = 0.5 * self.params.target.as_secs_f64();
+        let quiet = delay < half
+            && self.old_delay < half
+            && self.probability == 0.0
+            && self.burst_allowance == Span::ZERO;
+        match self.state {
+            State::Active if quiet => {
+                self.state = State::Quiescent;
+                self.burst_reset = Span::ZERO;
+            }
+            State::Quiescent if quiet => {
+                self.burst_reset += self.params.tupdate;
+                if self.burst_reset > self.params.burst_reset {
+                    self.burst_reset = Span::ZERO;
+                    self.state = State::Inactive;
+                }
+            }
+            State::Quiescent => self.burst_reset = Span::ZERO,
+            State::Active | State::Inactive => (),
+        }
+    }
+}
+
+/// By what the steps are scaled (section 4.4).
+fn tuning(probability: f64) -> f64 {
+    match probability {
+        p if p < 0.000_001 => 1.0 / 2048.0,
+        p if p < 0.000_01 => 1.0 / 512.0,
+        p if p < 0.000_1 => 1.0 / 128.0,
+        p if p < 0.001 => 1.0 / 32.0,
+        p if p < 0.01 => 1.0 / 8.0,
+        p if p < 0.1 => 0.5,
+        p if p < 1.0 => 2.0,
+        p if p < 10.0 => 8.0,
+        _ => 32.0,
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for DocsisPie<P> {
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
+            self.accumulated = 0.0;
+            cx.drop(packet, DropReason::Overlimit);
+        } else if self.drop_early(packet.size(), cx) {
+            cx.drop(packet, DropReason::Pie);
+        } else {
+            self.fifo.push(packet);
+        }
+    }
+
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        let packet = self.fifo.pop()?;
+        self.longest = self.longest.max(cx.now - packet.arrival());
+        self.shaper.departed(cx.now, packet.size(), self.fifo.backlog().bytes);
+        Some(packet)
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        Some(self.next_update)
+    }
+
+    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+        self.next_update += self.params.tupdate;
+        let delay = self.shaper.expected_delay(cx.now, self.fifo.backlog().bytes);
+        if self.burst_allowance > Span::ZERO {
+            self.probability = 0.0;
+            self.burst_allowance = self.burst_allowance.saturating_sub(self.params.tupdate);
+        } else {
+            self.probability = self.next_probability(delay);
+        }
+        self.calm_down(delay);
+        self.old_delay = delay;
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("drop_probability", self.probability);
+        see("delay_estimate", self.old_delay);
+        see("burst_allowance", self.burst_allowance.as_secs_f64());
+        see("accumulated_probability", self.accumulated);
+        // 0 inactive, 1 quiescent, 2 active.
+        see("state", f64::from(self.state as u8));
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        let mut notes = self.shaper.notes();
+        if !self.was_active && self.longest > self.params.target {
+            notes.push(Note {
+                id: "docsis-pie-inactive",
+                text: format!(
+                    "DOCSIS-PIE was never active: the queue never reached a third of its limit \
+                     of {}, so it worked as a drop-tail queue, although packets waited longer \
+                     than its target of {}. Set `limit` to what the modem buffers.",
+                    self.limit, self.params.target
+                ),
+            });
+        }
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Ecn, Stream};
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env, run};
+
+    fn slow() -> LinkEnv {
+        LinkEnv { rate: Rate::from_bps(2_000_000), ..env() }
+    }
+
+    fn pie() -> DocsisPie<TestPacket> {
+        DocsisPie::new(&DocsisPieParams::default(), &slow())
+    }
+
+    /// Offers a packet to a queue and says whether it was dropped early.
+    fn is_dropped(queue: &mut Queue<TestPacket>) -> bool {
+        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+        let mut dropped = false;
+        queue.take_dropped(|_, reason| dropped = reason == DropReason::Pie);
+        dropped
+    }
+
+    #[test]
+    fn updates_follow_the_pseudo_code() {
+        // 25 kB at 250 kB/s without tokens are 100 ms: 0.25 * 0.09 + 2.5 * 0.1.
+        let mut pie = pie();
+        let cases = [
+            (0.0, 0.0, 0.1, 0.2725 / 2048.0),
+            // Level: only the deviation counts; from 0.1 on steps end at 0.02 and count double.
+            (0.05, 0.1, 0.1, 0.05 + 0.0225 / 2.0),
+            (0.5, 0.1, 0.1, 0.5 + 0.02),
+            (0.5, 0.01, 0.005, 0.5 - 2.0 * (0.25 * 0.005 + 2.5 * 0.005)),
+            (2.0, 0.01, 0.008, 2.0 - 8.0 * (0.25 * 0.002 + 2.5 * 0.002)),
+            // Above 200 ms 0.02 more, after the cap.
+            (0.5, 0.3, 0.3, 0.5 + 0.02 + 0.02),
+            // Below 5 ms twice: decay.
+            (0.5, 0.004, 0.004, (0.5 - 2.0 * 0.25 * 0.006) * 0.98),
+            // The bound is 0.85 * 1024 / 64 = 13.6.
+            (13.59, 0.3, 0.3, 13.6),
+            (1e-7, 0.0, 0.0, 0.0),
+        ];
+        for (probability, old, delay, expected) in cases {
+            (pie.probability, pie.old_delay) = (probability, old);
+            let next = pie.next_probability(delay);
+            assert!((next - expected).abs() < 1e-12, "{probability} {old} {delay}: {next}");
+        }
+    }
+
+    #[test]
+    fn the_steps_grow_with_the_probability_beyond_one() {
+        let table = [(0.5, 2.0), (1.0, 8.0), (9.9, 8.0), (10.0, 32.0), (0.09, 0.5)];
+        for (probability, factor) in table {
+            assert_eq!(tuning(probability), factor, "{probability}");
+        }
+    }
+
+    #[test]
+    fn the_first_drop_comes_when_a_third_is_full_and_then_a_burst_is_let_through() {
+        let mut pie = pie();
+        // The buffer is 25 kB: a third is six packets. Nothing is dropped
+        // before, whatever the probability.
+        (pie.probability, pie.old_delay) = (13.6, 1.0);
+        let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
+        let dropped: Vec<bool> = (0..16).map(|_| is_dropped(&mut queue)).collect();
+        // The scaled probability is 0.85: its sum reaches that at once, and a
+        // draw decides. From state 1 the first is 0.57.
+        assert_eq!(dropped.iter().position(|dropped| *dropped), Some(6));
+        assert_eq!(dropped.iter().filter(|dropped| **dropped).count(), 1, "then the burst");
+        let mut seen = Vec::new();
+        queue.observe(&mut |name, value| seen.push((name, value)));
+        assert!(seen.contains(&("state", 2.0)) && seen.contains(&("burst_allowance", 0.142)));
+        // 142 ms are nine updates of 16 ms; meanwhile the probability is zero.
+        for i in 1..=9 {
+            let now = Time::ZERO + Span::from_millis(16) * i;
+            assert!(queue.dequeue(now).is_some());
+            assert!(!is_dropped(&mut queue));
+            queue.on_wakeup(now);
+        }
+        queue.observe(&mut |name, value| {
+            if name == "burst_allowance" || name == "drop_probability" {
+                assert_eq!(value, 0.0, "{name}");
+            }
+        });
+    }
+
+    #[test]
+    fn quiet_for_a_second_is_inactive_again() {
+        let mut pie = pie();
+        (pie.state, pie.old_delay) = (State::Active, 0.0);
+        pie.calm_down(0.0);
+        assert_eq!(pie.state, State::Quiescent);
+        // 62 intervals are 992 ms, 63 are 1008 ms.
+        for _ in 0..62 {
+            pie.calm_down(0.0);
+        }
+        assert_eq!(pie.state, State::Quiescent);
+        pie.calm_down(0.006);
+        for _ in 0..62 {
+            pie.calm_down(0.0);
+        }
+        assert_eq!(pie.state, State::Quiescent, "it starts anew after a delay");
+        pie.calm_down(0.0);
+        assert_eq!(pie.state, State::Inactive);
+    }
+
+    #[test]
+    fn the_excess_is_dropped_in_the_long_run() {
+        // 1.5 times what the link sends for a minute: a third goes, most of
+        // it early. A packet of 1500 bytes meets 1.46 times the probability.
+        let params = DocsisPieParams { target: Span::from_millis(30), ..Default::default() };
+        let mut queue = Queue::new(params.build(&slow()), Stream::from_state(1));
+        run(&mut queue, Span::from_millis(4), 60);
+        let counts = queue.counts();
+        let share = counts.dropped_total() as f64 / counts.arrived as f64;
+        assert!((share - 1.0 / 3.0).abs() < 0.01, "{share}");
+        let early = counts.dropped[DropReason::Pie as usize];
+        assert!(early * 10 > counts.dropped_total() * 9, "{counts:?}");
+        assert!(queue.notes().is_empty(), "{:?}", queue.notes());
+    }
+
+    #[test]
+    fn a_buffer_that_is_never_a_third_full_is_noted() {
+        let params = DocsisPieParams { limit: Some(Limit::Packets(100_000)), ..Default::default() };
+        let mut queue = Queue::new(params.build(&slow()), Stream::from_state(1));
+        run(&mut queue, Span::from_millis(5), 20);
+        assert_eq!(queue.counts().dropped_total(), 0);
+        assert_eq!(queue.notes()[0].id, "docsis-pie-inactive");
+        let unlimited = DocsisPieParams { limit: Some(Limit::Unlimited), ..Default::default() };
+        assert!(unlimited.check().is_err());
+    }
+
+    #[test]
+    fn the_scaled_probability_ends_at_its_bound() {
+        // Behind two packets, a probability of 13.6 times 1500 / 1024: 0.85
+        // of the packets go, and never one behind a single packet.
+        for (behind, share) in [(2, 0.85), (1, 0.0)] {
+            let mut pie = pie();
+            (pie.state, pie.probability, pie.old_delay) = (State::Active, 13.6, 1.0);
+            for _ in 0..behind {
+                pie.fifo.push(TestPacket::new(Ecn::NotEct));
+            }
+            let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
+            let mut dropped = 0;
+            for _ in 0..2000 {
+                if is_dropped(&mut queue) {
+                    dropped += 1;
+                } else {
+                    queue.dequeue(Time::ZERO).unwrap();
+                }
+            }
+            assert!((f64::from(dropped) / 2000.0 - share).abs() < 0.03, "{behind}: {dropped}");
+        }
+    }
+
+    #[test]
+    fn the_quiet_time_has_to_be_exceeded() {
+        let mut pie = pie();
+        (pie.state, pie.params.burst_reset) = (State::Quiescent, Span::from_millis(32));
+        for state in [State::Quiescent, State::Quiescent, State::Inactive] {
+            pie.calm_down(0.0);
+            assert_eq!(pie.state, state);
+        }
+    }
+
+    #[test]
+    fn a_full_buffer_clears_the_sum() {
+        let mut pie = pie();
+        (pie.accumulated, pie.limit) = (0.5, Limit::Packets(1));
+        pie.fifo.push(TestPacket::new(Ecn::NotEct));
+        let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
+        is_dropped(&mut queue);
+        let mut seen = Vec::new();
+        queue.observe(&mut |name, value| seen.push((name, value)));
+        assert!(seen.contains(&("accumulated_probability", 0.0)), "{seen:?}");
+    }
+}

@@ -1,0 +1,337 @@
+//! DualPI2 in Linux's integers: `variant = linux` of the discipline `dualpi2`.
+//!
+//! # Sources
+//! Linux's qdisc as recorded in the conformance vectors and their rules.
+//!
+//! # Differences
+//! From RFC 9332, and in common with Linux:
+//! 1. The native L4S AQM is a step, not a ramp (appendix A.1, note c), and
+//!    applies to a queue of one packet too unless `min_qlen_step` is set.
+//! 2. Drops and marks are drawn; the RFC prefers the recurrence `recur`.
+//! 3. The probabilities do not apply below two full packets of backlog.
+//! 4. Overload begins above k p' = 1; the RFC includes 1.
+//!
+//! From Linux:
+//! 5. There is no limit on memory; a limit in bytes is possible.
+//! 6. A packet that meets the probability and the step on its way out is
+//!    counted as one mark, by the probability.
+//! 7. The base probability stops at its bounds however large a step is.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::{Ecn, Limit, Packet, Span, Stream, Time};
+
+use super::{DualPi2Params, Queues, Taken};
+use crate::discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
+
+/// Probability 1.
+const ONE: u64 = u32::MAX as u64;
+/// The binary places by which the gains are scaled up.
+const GAIN_SHIFT: u32 = 6;
+
+/// A gain in Hz in steps of probability for each 64 ns.
+fn gain(hertz: f64) -> i128 {
+    let in_256ths = (hertz * 256.0).round() as u64;
+    i128::from(((in_256ths * ONE) >> (8 - GAIN_SHIFT)) / 1_000_000_000)
+}
+
+/// The proportional integral controller of the base probability p'.
+struct Controller {
+    alpha: i128,
+    beta: i128,
+    target: i128,
+    most: u64,
+    delay: u64,
+    probability: u64,
+}
+
+impl Controller {
+    fn new(params: &DualPi2Params) -> Self {
+        Controller {
+            alpha: gain(params.alpha.unwrap_or(0.16)),
+            beta: gain(params.beta.unwrap_or(3.2)),
+            target: params.target.as_nanos().into(),
+            most: if params.drop_overload { ONE } else { ONE / params.coupling },
+            delay: 0,
+            probability: 0,
+        }
+    }
+
+    fn update(&mut self, delay: u64) {
+        let now = i128::from(delay);
+        let before = i128::from(self.delay);
+        let change = self.alpha * (now - self.target) + self.beta * (now - before);
+        // Rounded towards zero, unlike a shift.
+        let probability = i128::from(self.probability) + change / (1 << GAIN_SHIFT);
+        self.probability = probability.clamp(0, self.most.into()) as u64;
+        self.delay = delay;
+    }
+}
+
+/// Draws once; a draw is made also if the probability is zero.
+#[inline]
+fn roll(random: &mut Stream, probability: u64) -> bool {
+    u64::from(random.next_u32()) <= probability
+}
+
+/// What is done with a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Action {
+    Pass,
+    Mark,
+    Drop,
+}
+
+/// The state machine.
+pub(super) struct DualPi2<P> {
+    queues: Queues<P>,
+    /// Whether the step applies to each L4S packet; empty if it always does.
+    may_step: VecDeque<bool>,
+    limit: Limit,
+    params: DualPi2Params,
+    step: Span,
+    controller: Controller,
+    next_update: Time,
+    least_backlog: u64,
+    l4s_arrived: u64,
+    arrived: u64,
+    overloads: u64,
+    updates: u64,
+}
+
+impl<P: Packet> DualPi2<P> {
+    pub fn new(params: &DualPi2Params, env: &LinkEnv) -> Self {
+        let limit = params.limit.unwrap_or(Limit::Packets(10_000));
+        DualPi2 {
+            queues: Queues::new(params, env.mtu.get()),
+            may_step: VecDeque::new(),
+            limit: limit.resolve(env.rate, env.base_rtt),
+            step: params.step.unwrap_or(Span::from_millis(1)),
+            controller: Controller::new(params),
+            next_update: Time::ZERO + params.tupdate(),
+            least_backlog: 2 * env.mtu.get(),
+            params: params.clone(),
+            l4s_arrived: 0,
+            arrived: 0,
+            overloads: 0,
+            updates: 0,
+        }
+    }
+
+    fn coupled(&self) -> u64 {
+        self.controller.probability * self.params.coupling
+    }
+
+    /// What the probability does to a packet of a queue.
+    fn decide(&self, is_l4s: bool, ecn: Ecn, random: &mut Stream) -> Action {
+        if self.queues.total().bytes < self.least_backlog {
+            return Action::Pass;
+        }
+        let base = self.controller.probability;
+        let coupled = self.coupled();
+        let overload = coupled > ONE;
+        let mut squared = || roll(random, base) && roll(random, base);
+        if !is_l4s {
+            return match squared() {
+                true if overload || !ecn.is_capable() => Action::Drop,
+                true => Action::Mark,
+                false => Action::Pass,
+            };
+        }
+        if overload {
+            return if squared() { Action::Drop } else { Action::Mark };
+        }
+        if roll(random, coupled) { Action::Mark } else { Action::Pass }
+    }
+
+    /// Whether an L4S packet that was taken out has met the step.
+    fn is_over_step(&self, packet: &P, now: Time) -> bool {
+        match self.params.step_packets {
+            Some(packets) => self.queues.l4s.backlog().packets > packets,
+            None => now - packet.arrival() > self.step,
+        }
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for DualPi2<P> {
+    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+        let Backlog { packets, bytes } = self.queues.total();
+        self.arrived += 1;
+        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
+            cx.drop(packet, DropReason::Overlimit);
+            return;
+        }
+        let is_l4s = self.queues.is_l4s(packet.ecn());
+        self.l4s_arrived += u64::from(is_l4s);
+        if self.params.drop_early {
+            match self.decide(is_l4s, packet.ecn(), cx.random) {
+                Action::Pass => {}
+                Action::Mark => cx.mark(&mut packet, DropReason::Pi2),
+                Action::Drop => {
+                    cx.drop(packet, DropReason::Pi2);
+                    return;
+                }
+            }
+        }
+        if !is_l4s {
+            self.queues.classic.push(packet);
+            return;
+        }
+        if self.params.min_qlen_step > 0 {
+            let queued = self.queues.l4s.backlog().packets;
+            self.may_step.push_back(queued >= self.params.min_qlen_step);
+        }
+        self.queues.l4s.push(packet);
+    }
+
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        loop {
+            let Taken { mut packet, is_l4s, credit } = self.queues.take(cx.now)?;
+            let may_step = is_l4s && self.may_step.pop_front().unwrap_or(true);
+            let mut marked = false;
+            if !self.params.drop_early {
+                match self.decide(is_l4s, packet.ecn(), cx.random) {
+                    Action::Pass => {}
+                    Action::Mark => {
+                        cx.mark(&mut packet, DropReason::Pi2);
+                        marked = true;
+                    }
+                    Action::Drop => {
+                        cx.drop(packet, DropReason::Pi2);
+                        continue;
+                    }
+                }
+            }
+            if may_step && !marked && self.is_over_step(&packet, cx.now) {
+                cx.mark(&mut packet, DropReason::Step);
+            }
+            self.queues.credit += credit;
+            return Some(packet);
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        Some(self.next_update)
+    }
+
+    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+        self.next_update += self.params.tupdate();
+        let (classic, l4s) = self.queues.ages(cx.now);
+        self.controller.update(classic.max(l4s).as_nanos());
+        self.updates += 1;
+        self.overloads += u64::from(self.coupled() > ONE);
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queues.total()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        let base = self.controller.probability as f64 / ONE as f64;
+        see("base_probability", base);
+        see("classic_probability", base * base);
+        see("l4s_probability", (base * self.params.coupling as f64).min(1.0));
+        see("delay_estimate", Span::from_nanos(self.controller.delay).as_secs_f64());
+        self.queues.observe(see);
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        super::notes(self.arrived, self.l4s_arrived, self.updates, self.overloads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discipline::Discipline;
+    use crate::disciplines::dualpi2::Variant;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env, run_with};
+
+    fn overload(params: &DualPi2Params, ecn: Ecn) -> Queue<TestPacket> {
+        let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
+        run_with(&mut queue, Span::from_millis(4), 60, ecn);
+        queue
+    }
+    fn linux() -> DualPi2Params {
+        DualPi2Params { variant: Variant::Linux, ..DualPi2Params::default() }
+    }
+    fn base(queue: &Queue<TestPacket>) -> f64 {
+        let mut base = f64::NAN;
+        queue.observe(&mut |name, value| {
+            if name == "base_probability" {
+                base = value;
+            }
+        });
+        base
+    }
+
+    #[test]
+    fn the_gains_are_those_of_the_reference() {
+        assert_eq!((gain(0.16), gain(3.2)), (44, 879));
+    }
+
+    #[test]
+    fn unresponsive_classic_packets_are_dropped_at_the_excess() {
+        // 1.5 times what the link sends: a third is dropped, p' = 1 / sqrt 3.
+        let queue = overload(&linux(), Ecn::NotEct);
+        let counts = queue.counts();
+        let share = counts.dropped_total() as f64 / counts.arrived as f64;
+        assert!((share - 1.0 / 3.0).abs() < 0.03, "{share}");
+        assert!((base(&queue) - 0.577).abs() < 0.15, "{}", base(&queue));
+        assert_eq!(counts.marked_total(), 0);
+    }
+
+    #[test]
+    fn ecn_capable_packets_are_dropped_only_on_overload() {
+        for ecn in [Ecn::Ect0, Ecn::Ect1] {
+            let counts = overload(&linux(), ecn).counts();
+            assert!(counts.marked_total() > 0, "{counts:?}");
+            assert!(counts.dropped[DropReason::Pi2 as usize] > 0, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn without_overload_drops_the_coupled_probability_stops_at_one() {
+        let params =
+            DualPi2Params { drop_overload: false, limit: Some(Limit::Packets(100)), ..linux() };
+        let queue = overload(&params, Ecn::Ect1);
+        let counts = queue.counts();
+        assert_eq!(counts.dropped[DropReason::Pi2 as usize], 0);
+        assert!(counts.dropped[DropReason::Overlimit as usize] > 0);
+        assert!((base(&queue) - 0.5).abs() < 1e-6, "{}", base(&queue));
+    }
+
+    /// Marks by the step among ten L4S packets that come at once and leave
+    /// one after another without waiting.
+    fn step_marks(params: &DualPi2Params) -> u64 {
+        let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
+        for _ in 0..10 {
+            queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO);
+        }
+        while queue.dequeue(Time::ZERO).is_some() {}
+        queue.counts().marked[DropReason::Step as usize]
+    }
+
+    #[test]
+    fn the_step_counts_what_a_packet_leaves_behind() {
+        let in_time = linux();
+        assert_eq!(step_marks(&in_time), 0);
+        // The first five leave 9, 8, 7, 6 and 5 behind; 5 is not more than 5.
+        let in_packets = DualPi2Params { step_packets: Some(5), ..in_time };
+        assert_eq!(step_marks(&in_packets), 4);
+        // The first two found fewer than two queued.
+        let not_alone = DualPi2Params { min_qlen_step: 2, ..in_packets };
+        assert_eq!(step_marks(&not_alone), 2);
+    }
+
+    #[test]
+    fn the_step_in_time_is_strict() {
+        for (wait, marks) in [(1_000_000, 0), (1_000_001, 1)] {
+            let mut queue = Queue::new(linux().build(&env()), Stream::from_state(1));
+            queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO);
+            queue.dequeue(Time::from_nanos(wait)).unwrap();
+            assert_eq!(queue.counts().marked[DropReason::Step as usize], marks);
+        }
+    }
+}

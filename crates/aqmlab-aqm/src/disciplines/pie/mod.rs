@@ -1,0 +1,314 @@
+//! PIE: proportional integral controller, enhanced.
+//!
+//! # Model
+//! A timer compares the delay of the queue with the target and with its last
+//! value, and moves the drop probability by both; arriving packets meet it.
+//! The steps are smaller while the probability is small, short bursts are let
+//! through, and drops are kept apart from each other.
+//!
+//! # Sources
+//! - `variant = rfc8033`: RFC 8033, sections 4 and 5, appendices A and B.
+//! - `variant = linux`: the qdisc of Linux.
+//!
+//! # Differences
+//! Each form's file, `rfc8033.rs` and `pie_linux.rs`, lists its own.
+
+mod rfc8033;
+
+use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, choices, params};
+
+use crate::discipline::{Discipline, LinkEnv, Note, QueueDiscipline};
+use crate::pie_linux::PieLinux;
+
+choices! {
+    /// Where the delay of the queue is taken from.
+    pub enum DelaySource {
+        /// The time that the last packet sent has spent in the queue.
+        Timestamps = "timestamps",
+        /// The backlog and the average time that a threshold of bytes takes to leave.
+        Rate = "rate",
+    }
+}
+
+choices! {
+    /// When the drop probability decays by 2 % at an update.
+    pub enum Decay {
+        /// After two delays of zero: section 4.2 and appendix A.
+        Zero = "zero",
+        /// After two delays below half the target: appendix B.
+        HalfTarget = "half-target",
+    }
+}
+
+choices! {
+    /// The numbers that PIE computes with.
+    pub enum Variant {
+        /// Floating point, as the RFC's pseudo-code reads.
+        Rfc8033 = "rfc8033",
+        /// Linux's integers; the probability may go above 1 there.
+        Linux = "linux",
+        /// The same with the probability limited to 1.
+        LinuxClamped = "linux-clamped",
+    }
+}
+
+params! {
+    /// Parameters of PIE.
+    pub struct PieParams {
+        /// The delay to keep, QDELAY_REF.
+        target: Span = Span::from_millis(15), in Span::from_nanos(128) => Span::from_secs(100),
+            source "RFC 8033, section 4.2";
+        /// Time between two updates of the drop probability, T_UPDATE.
+        tupdate: Span = Span::from_millis(15), in Span::from_micros(1) => Span::from_secs(100),
+            source "RFC 8033, section 4.2";
+        /// How long a burst may last before anything is dropped early.
+        max_burst: Span = Span::from_millis(150), in Span::ZERO => Span::from_secs(100),
+            source "RFC 8033, section 4.4";
+        /// Weight of the deviation from the target, per second; Linux rounds it to 1/16.
+        alpha: f64 = 0.125, in 0.0 => 1e3, source "RFC 8033, appendix A";
+        /// Weight of the trend, per second; Linux rounds it to 1/16.
+        beta: f64 = 1.25, in 0.0 => 1e3, source "RFC 8033, appendix A";
+        /// How much the queue holds.
+        limit: Limit = Limit::Packets(1000), source "tc-pie(8)";
+        /// Where the delay is taken from.
+        delay: DelaySource = DelaySource::Timestamps, source "RFC 8033, sections 4.3 and 5.2";
+        /// What has to be queued, and then to leave, for a sample of the departure rate.
+        dq_threshold: Bytes = Bytes::new(16_384), in Bytes::new(1) => Bytes::new(65_536),
+            source "RFC 8033, section 5.2";
+        /// Whether drops are kept apart from each other.
+        derandomize: bool = true, source "RFC 8033, section 5.4; always in Linux";
+        /// The accumulated probability below which no packet is dropped; fixed in Linux.
+        prob_low: f64 = 0.85, in 0.0 => 1e6, source "RFC 8033, section 5.4";
+        /// The accumulated probability from which a packet is dropped for certain; fixed in Linux.
+        prob_high: f64 = 8.5, in 0.0 => 1e6, source "RFC 8033, section 5.4";
+        /// Whether the probability rises by at most 0.02 at a time once it is 0.1.
+        cap: bool = true, source "RFC 8033, section 5.5; always in Linux";
+        /// When the probability decays; Linux has a condition of its own.
+        decay: Decay = Decay::Zero, source "RFC 8033, section 4.2, appendices A and B";
+        /// The part of the limit from which a queue makes PIE active (the RFC suggests 1/3);
+        /// `none`, and Linux, for always active.
+        activation: Option<f64> = None, source "RFC 8033, section 5.3";
+        /// Whether ECN-capable packets are marked instead of dropped early.
+        ecn: bool = false, source "RFC 8033, section 5.1; tc-pie(8)";
+        /// The drop probability from which ECN-capable packets are dropped as well.
+        max_ecn: f64 = 0.1, in 0.0 => 1.0, source "RFC 8033, section 5.1; fixed in Linux";
+        /// Whether larger packets are dropped with a larger probability.
+        by_size: bool = false, source "tc-pie(8), bytemode";
+        /// The mean packet size: nothing is dropped early from a queue of two packets;
+        /// `none` for the largest packet of the link.
+        mean_packet: Option<Bytes> = None, source "RFC 8033, section 4.1; the MTU in Linux";
+        /// The numbers that PIE computes with.
+        variant: Variant = Variant::Rfc8033, source "RFC 8033, appendix B; conformance vectors";
+    }
+}
+
+impl Discipline for PieParams {
+    const NAME: &'static str = "pie";
+    const SUMMARY: &'static str = "a controller moves the drop probability to keep the delay";
+
+    fn check(&self) -> Result<()> {
+        if let Some(part) = self.activation {
+            let refuse = |given: String, allowed: &str| {
+                Err(Error::not_allowed(given, allowed.to_string()).at("activation"))
+            };
+            if !(0.0..=1.0).contains(&part) {
+                return refuse(part.to_string(), "a number from 0 to 1, or `none`");
+            }
+            if self.variant != Variant::Rfc8033 {
+                return refuse(part.to_string(), "`none` unless `variant = rfc8033`");
+            }
+            if self.limit == Limit::Unlimited {
+                return refuse(part.to_string(), "`none` with `limit = unlimited`");
+            }
+        }
+        Ok(())
+    }
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        match self.variant {
+            Variant::Rfc8033 => Box::new(rfc8033::Pie::new(self, env)),
+            Variant::Linux | Variant::LinuxClamped => Box::new(PieLinux::new(self, env)),
+        }
+    }
+}
+
+/// What a run has to remember for the notes at its end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    /// The longest sojourn time.
+    pub longest: Span,
+    /// ECN-capable packets that were dropped because the probability was high.
+    pub ecn_drops: u64,
+    pub marks: u64,
+}
+
+impl Memory {
+    /// The notes that do not depend on the arithmetic.
+    pub fn notes(&self, params: &PieParams, env: &LinkEnv) -> Vec<Note> {
+        let mut notes = Vec::new();
+        let packet = params.mean_packet.unwrap_or(env.mtu);
+        let two = env.rate.transmission_time(Bytes::new(2 * packet.get()));
+        if two > params.target && self.longest > params.target {
+            notes.push(Note {
+                id: "pie-target-below-two-packets",
+                text: format!(
+                    "PIE drops nothing from a queue of two packets of {packet}, which take {two} \
+                     on a link of {}: longer than its target of {}, which it cannot keep then. \
+                     The drop probability rises all the same. Raise `target`.",
+                    env.rate, params.target
+                ),
+            });
+        }
+        if self.ecn_drops > self.marks {
+            notes.push(Note {
+                id: "pie-ecn-drops",
+                text:
+                    "PIE dropped more ECN-capable packets than it marked: its drop probability was \
+                       above `max_ecn`, where it drops them too."
+                        .into(),
+            });
+        }
+        notes
+    }
+}
+
+/// What a reader has to know of a PIE that never had a departure rate.
+pub(crate) fn no_rate_sample(threshold: Limit, update: Option<Span>, rate: Rate) -> Note {
+    let why = match update {
+        Some(update) => format!(
+            "a measurement needs {threshold} to leave the queue before the next update, {update} \
+             away, and on a link of {rate} that never happened"
+        ),
+        None => format!(
+            "a measurement needs {threshold} to be queued, and on a link of {rate} that never \
+             lasted long enough"
+        ),
+    };
+    let remedy = match update {
+        Some(_) => "raise `tupdate` or lower `dq_threshold`",
+        None => "lower `dq_threshold`, or take the delay from timestamps",
+    };
+    Note {
+        id: "pie-no-rate-sample",
+        text: format!(
+            "PIE never measured a departure rate: {why}. Without a rate its delay estimate is \
+             zero, so it dropped nothing early and worked as a drop-tail queue. To make it work, \
+             {remedy}."
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Ecn, Stream};
+
+    use super::*;
+    use crate::discipline::DropReason;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env, run_with};
+
+    /// 110 % of what a link of 2 Mbit/s can send, for 30 s.
+    fn overload(params: &PieParams, ecn: Ecn) -> Queue<TestPacket> {
+        let env = LinkEnv { rate: Rate::from_bps(2_000_000), ..env() };
+        let mut queue = Queue::new(params.build(&env), Stream::from_state(1));
+        run_with(&mut queue, Span::from_micros(5455), 30, ecn);
+        queue
+    }
+
+    fn ids(queue: &Queue<TestPacket>) -> Vec<&'static str> {
+        queue.notes().iter().map(|note| note.id).collect()
+    }
+
+    #[test]
+    fn the_drop_probability_settles_at_the_overload() {
+        // A tenth too much: 1 - 1/1.1 has to go. The target is well above two
+        // packets, from which nothing is dropped early.
+        let base = PieParams { target: Span::from_millis(60), ..PieParams::default() };
+        for params in [
+            base.clone(),
+            PieParams { delay: DelaySource::Rate, ..base.clone() },
+            PieParams { derandomize: false, ..base.clone() },
+            PieParams { decay: Decay::HalfTarget, ..base.clone() },
+            PieParams { activation: Some(0.01), ..base.clone() },
+            PieParams { variant: Variant::LinuxClamped, ..base.clone() },
+        ] {
+            let queue = overload(&params, Ecn::NotEct);
+            let counts = queue.counts();
+            let share = counts.dropped_total() as f64 / counts.arrived as f64;
+            assert!((share - 0.091).abs() < 0.02, "{params:?}: {share}");
+            // Derandomised, p comes to nearly twice the share of drops.
+            let mut p = f64::NAN;
+            queue.observe(&mut |name, value| {
+                if name == "drop_probability" {
+                    p = value;
+                }
+            });
+            assert!((0.02..0.3).contains(&p), "{params:?}: {p}");
+            assert!(queue.notes().is_empty(), "{:?}", queue.notes());
+        }
+    }
+
+    #[test]
+    fn ecn_marks_up_to_its_limit_and_drops_above() {
+        for variant in [Variant::Rfc8033, Variant::LinuxClamped] {
+            let params = PieParams { ecn: true, variant, ..PieParams::default() };
+            let counts = overload(&params, Ecn::Ect0).counts();
+            assert!(counts.marked_total() > 0, "{counts:?}");
+            // No packet reacts to the marks: the probability rises above 0.1.
+            assert!(counts.dropped[DropReason::Pie as usize] > 0, "{counts:?}");
+            assert_eq!(overload(&params, Ecn::NotEct).counts().marked_total(), 0);
+        }
+        let never = PieParams { ecn: true, max_ecn: 0.0, ..PieParams::default() };
+        let queue = overload(&never, Ecn::Ect0);
+        assert_eq!(queue.counts().marked_total(), 0);
+        assert!(ids(&queue).contains(&"pie-ecn-drops"));
+    }
+
+    #[test]
+    fn without_a_rate_sample_there_is_a_note() {
+        // Ten packets are below the threshold of 16 kb and 60 ms at this rate.
+        let params = PieParams {
+            delay: DelaySource::Rate,
+            limit: Limit::Packets(10),
+            target: Span::from_millis(30),
+            ..PieParams::default()
+        };
+        for variant in [Variant::Rfc8033, Variant::Linux] {
+            let queue = overload(&PieParams { variant, ..params.clone() }, Ecn::NotEct);
+            assert_eq!(ids(&queue), ["pie-no-rate-sample"]);
+            assert!(queue.notes()[0].text.contains("16384b"), "{:?}", queue.notes());
+            assert_eq!(queue.counts().dropped[DropReason::Pie as usize], 0);
+        }
+    }
+
+    #[test]
+    fn a_target_that_cannot_be_kept_and_a_queue_that_is_never_long_are_noted() {
+        // Two packets of 1514 bytes take 12.112 ms at 2 Mbit/s.
+        for variant in [Variant::Rfc8033, Variant::LinuxClamped] {
+            for (micros, noted) in [(12_000, true), (12_200, false)] {
+                let target = Span::from_micros(micros);
+                let params = PieParams { target, variant, ..PieParams::default() };
+                let queue = overload(&params, Ecn::NotEct);
+                let has = ids(&queue).contains(&"pie-target-below-two-packets");
+                assert_eq!(has, noted, "{variant:?} {micros}");
+            }
+        }
+        let params = PieParams { activation: Some(0.9), ..PieParams::default() };
+        let queue = overload(&params, Ecn::NotEct);
+        assert_eq!(ids(&queue), ["pie-inactive"]);
+        assert_eq!(queue.counts().dropped[DropReason::Pie as usize], 0);
+    }
+
+    #[test]
+    fn activation_needs_a_limit_and_the_rfc() {
+        let params = PieParams { activation: Some(1.0 / 3.0), ..PieParams::default() };
+        params.check().unwrap();
+        for wrong in [
+            PieParams { limit: Limit::Unlimited, ..params.clone() },
+            PieParams { variant: Variant::Linux, ..params.clone() },
+            PieParams { activation: Some(1.5), ..params },
+        ] {
+            assert!(wrong.check().is_err(), "{wrong:?}");
+        }
+    }
+}
