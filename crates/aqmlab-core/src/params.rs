@@ -87,6 +87,10 @@ pub trait ParamType: Sized + Clone {
     fn read(value: &Value) -> Option<Self>;
     /// The text form that reads back as the same value.
     fn to_text(&self) -> String;
+    /// Whether it says that there is no value: ranges do not apply to it.
+    fn is_absent(&self) -> bool {
+        false
+    }
     /// The names, for types that take names.
     fn choices() -> &'static [&'static str] {
         &[]
@@ -109,12 +113,12 @@ pub fn read_value<T: ParamType>(value: &Value) -> Result<T> {
     })
 }
 
-/// Refuses a value outside of its range.
+/// Refuses a value outside of its range; `none` is in every range.
 ///
 /// # Errors
 /// If `value` is not in `[low, high]`; NaN never is.
 pub fn check_range<T: ParamType + PartialOrd>(value: &T, low: &T, high: &T) -> Result<()> {
-    if low <= value && value <= high {
+    if value.is_absent() || (low <= value && value <= high) {
         return Ok(());
     }
     let allowed = format!("{} from {} to {}", T::KIND, low.to_text(), high.to_text());
@@ -322,9 +326,31 @@ impl<T: ParamType> ParamType for Option<T> {
     fn to_text(&self) -> String {
         self.as_ref().map_or_else(|| "none".into(), T::to_text)
     }
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
     fn choices() -> &'static [&'static str] {
         T::choices()
     }
+}
+
+/// The declarations of a group as a struct has it: with that struct's
+/// defaults in place of the group's own.
+pub fn specs_of_group<T: Params>(group: &T) -> Vec<ParamSpec> {
+    let defaults = group.entries().into_iter().map(|(_, text)| text);
+    T::specs().into_iter().zip(defaults).map(|(spec, default)| ParamSpec { default, ..spec }).collect()
+}
+
+/// Sets the parameter if the group has it; says whether it has.
+///
+/// # Errors
+/// As [`Params::set`].
+pub fn set_in_group<T: Params>(group: &mut T, key: &str, value: &Value) -> Result<bool> {
+    let has = T::specs().iter().any(|spec| spec.name == key);
+    if has {
+        group.set(key, value)?;
+    }
+    Ok(has)
 }
 
 /// The text form of a default, for [`ParamSpec`].
@@ -348,6 +374,11 @@ pub fn join_doc(lines: &[&'static str]) -> &'static str {
 /// Every field: documentation, name, type, default, an optional range
 /// (`in low => high`), the source. A field without documentation or source
 /// does not compile.
+///
+/// Parameters that several structs share stand in a struct of their own. Those
+/// that have them name it after their own, with the defaults that hold there:
+/// `with { hashing: Hashing = Hashing::default(); }`. In scenario files they
+/// look like the others.
 #[macro_export]
 macro_rules! params {
     (
@@ -360,22 +391,30 @@ macro_rules! params {
                     source $source:literal;
             )*
         }
+        $(with {
+            $(
+                $(#[doc = $group_doc:literal])+
+                $group:ident : $Group:ty = $group_default:expr;
+            )*
+        })?
     ) => {
         $(#[$struct_attr])*
         #[derive(Clone, Debug, PartialEq)]
         pub struct $Name {
             $( $(#[doc = $doc])+ pub $field: $Type, )*
+            $($( $(#[doc = $group_doc])+ pub $group: $Group, )*)?
         }
 
         impl Default for $Name {
             fn default() -> Self {
-                $Name { $( $field: $default, )* }
+                $Name { $( $field: $default, )* $($( $group: $group_default, )*)? }
             }
         }
 
         impl $crate::params::Params for $Name {
             fn specs() -> Vec<$crate::params::ParamSpec> {
-                vec![$(
+                #[allow(unused_mut)]
+                let mut specs = vec![$(
                     $crate::params::ParamSpec {
                         name: stringify!($field),
                         kind: <$Type as $crate::params::ParamType>::KIND,
@@ -399,7 +438,9 @@ macro_rules! params {
                         meaning: $crate::params::join_doc(&[$($doc),+]),
                         source: $source,
                     },
-                )*]
+                )*];
+                $($( specs.extend($crate::params::specs_of_group::<$Group>(&$group_default)); )*)?
+                specs
             }
 
             fn set(&mut self, key: &str, value: &$crate::Value) -> $crate::Result<()> {
@@ -417,9 +458,14 @@ macro_rules! params {
                         }
                     )*
                     _ => {
-                        let mut error = $crate::Error::unknown(
-                            "key", key, [$(stringify!($field)),*],
-                        );
+                        $($(
+                            if $crate::params::set_in_group(&mut self.$group, key, value)? {
+                                return Ok(());
+                            }
+                        )*)?
+                        let known: Vec<&str> =
+                            Self::specs().into_iter().map(|spec| spec.name).collect();
+                        let mut error = $crate::Error::unknown("key", key, known);
                         error.given = None;
                         Err(error.at(key))
                     }
@@ -427,7 +473,11 @@ macro_rules! params {
             }
 
             fn entries(&self) -> Vec<(&'static str, String)> {
-                vec![$( (stringify!($field), $crate::params::text_of(&self.$field)), )*]
+                #[allow(unused_mut)]
+                let mut entries =
+                    vec![$( (stringify!($field), $crate::params::text_of(&self.$field)), )*];
+                $($( entries.extend(self.$group.entries()); )*)?
+                entries
             }
         }
     };
@@ -502,7 +552,21 @@ mod tests {
             /// on two lines.
             mode: Mode = Mode::First, source "nowhere";
             /// Perhaps a time.
-            maybe: Option<Span> = None, source "nowhere";
+            maybe: Option<Span> = None,
+                in Some(Span::from_millis(1)) => Some(Span::from_secs(9)), source "nowhere";
+        } with {
+            /// What others have as well.
+            shared: Shared = Shared { depth: 7, ..Shared::default() };
+        }
+    }
+
+    params! {
+        /// Parameters that several structs have.
+        pub struct Shared {
+            /// A whole number.
+            depth: u64 = 3, in 1 => 9, source "nowhere";
+            /// A switch.
+            fast: bool = false, source "nowhere";
         }
     }
 
@@ -538,6 +602,9 @@ mod tests {
             ("share", Value::Float(1.5), "expected number from 0 to 1"),
             ("mode", "secnd".into(), "did you mean `second`?"),
             ("tmie", "5ms".into(), "did you mean `time`?"),
+            ("maybe", "1us".into(), "expected time from 1ms to 9s"),
+            ("depth", Value::Integer(10), "expected whole number from 1 to 9"),
+            ("dpeth", Value::Integer(4), "did you mean `depth`?"),
         ] {
             let error = set(key, value).unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
@@ -551,6 +618,17 @@ mod tests {
         assert_eq!(specs[0].range, Some(("1ns".into(), "10s".into())));
         assert_eq!(specs[4].meaning, "A name, on two lines.");
         assert_eq!(specs[4].choices, ["first", "second"]);
+    }
+
+    #[test]
+    fn a_group_is_part_of_what_has_it() {
+        assert_eq!(set("depth", Value::Integer(4)).unwrap().shared.depth, 4);
+        let specs = Everything::specs();
+        let depth = specs.iter().find(|spec| spec.name == "depth").unwrap();
+        assert_eq!(depth.default, "7", "the default is that of the whole");
+        assert_eq!(Shared::specs()[0].default, "3");
+        let entries = Everything::default().entries();
+        assert_eq!(entries[6..], [("depth", "7".into()), ("fast", "false".into())]);
     }
 
     proptest! {
