@@ -338,7 +338,11 @@ impl<T: ParamType> ParamType for Option<T> {
 /// defaults in place of the group's own.
 pub fn specs_of_group<T: Params>(group: &T) -> Vec<ParamSpec> {
     let defaults = group.entries().into_iter().map(|(_, text)| text);
-    T::specs().into_iter().zip(defaults).map(|(spec, default)| ParamSpec { default, ..spec }).collect()
+    T::specs()
+        .into_iter()
+        .zip(defaults)
+        .map(|(spec, default)| ParamSpec { default, ..spec })
+        .collect()
 }
 
 /// Sets the parameter if the group has it; says whether it has.

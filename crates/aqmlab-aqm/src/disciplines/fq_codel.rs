@@ -16,11 +16,12 @@
 //! 2. The memory of a packet is its size on the wire; Linux counts the
 //!    kernel's buffers.
 
-use aqmlab_core::{Bytes, Limit, Packet, Span, params};
+use aqmlab_core::{Bytes, Limit, Packet, Span, Time, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::{CodelParams, CodelState, Settings, Variant};
 use crate::fq::drr::Drr;
+use crate::fq::hash::Sharing;
 use crate::fq::{FlowSource, Fq, Inner, Overflow};
 
 params! {
@@ -50,6 +51,9 @@ params! {
         ecn: bool = true, source "RFC 8290, section 5.2.6; on in Linux";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
         ce_threshold: Option<Span> = None, source "RFC 8290, section 5.2.7";
+    } with {
+        /// What shares a bucket.
+        sharing: Sharing = Sharing::default();
     }
 }
 
@@ -69,6 +73,7 @@ impl Discipline for FqCodelParams {
         let settings = Settings::new(&codel, env);
         let largest = settings.smallest_backlog;
         Box::new(Fq::<P, CodelState, Drr>::new(
+            &self.sharing,
             self.flows,
             Drr::new(self.flows, self.quantum),
             settings,
@@ -93,7 +98,7 @@ impl<P: Packet> Inner<P> for CodelState {
     ) -> Option<P> {
         CodelState::dequeue(self, settings, source, cx)
     }
-    fn overflowed(&mut self, packets: u64) {
+    fn overflowed(&mut self, _settings: &Settings, packets: u64, _now: Time) {
         self.dropped_elsewhere(packets);
     }
 }

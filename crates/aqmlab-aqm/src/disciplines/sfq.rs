@@ -30,10 +30,11 @@
 
 use std::collections::VecDeque;
 
-use aqmlab_core::{Bytes, Error, Limit, Packet, Result, Span, Time, params};
+use aqmlab_core::{Bytes, Limit, Packet, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::fifo::Fifo;
+use crate::fq::hash::{Classifier, Sharing};
 
 params! {
     /// Parameters of SFQ.
@@ -49,27 +50,17 @@ params! {
         /// The number of buckets that flows are hashed into.
         divisor: u64 = 1024, in 1 => 65_536, source "tc-sfq(8), divisor";
         /// Bytes that a bucket may send in a turn; `none`: the link's largest packet.
-        quantum: Option<Bytes> = None, source "tc-sfq(8), quantum";
-        /// How often the hash changes; `none` for never.
-        perturb: Option<Span> = None, source "tc-sfq(8), perturb; McKenney 1990";
+        quantum: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1_000_000)),
+            source "tc-sfq(8), quantum";
+    } with {
+        /// What shares a bucket.
+        sharing: Sharing = Sharing::default();
     }
 }
 
 impl Discipline for SfqParams {
     const NAME: &'static str = "sfq";
     const SUMMARY: &'static str = "a queue for each flow, the longest loses what does not fit";
-
-    fn check(&self) -> Result<()> {
-        let quanta = Bytes::new(1)..=Bytes::new(1_000_000);
-        if let Some(quantum) = self.quantum.filter(|quantum| !quanta.contains(quantum)) {
-            return Err(Error::not_allowed(quantum, "1b to 1000000b, or none").at("quantum"));
-        }
-        let periods = Span::from_millis(1)..=Span::from_secs(1_000_000);
-        if let Some(perturb) = self.perturb.filter(|period| !periods.contains(period)) {
-            return Err(Error::not_allowed(perturb, "1ms to 1000000s, or none").at("perturb"));
-        }
-        Ok(())
-    }
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         let limit = self.limit.resolve(env.rate, env.base_rtt);
@@ -88,9 +79,7 @@ impl Discipline for SfqParams {
             headdrop: self.headdrop,
             most_active: most_active as usize,
             quantum: self.quantum.unwrap_or(env.mtu).get() as i64,
-            salt: None,
-            perturb: self.perturb,
-            next_change: self.perturb.map(|period| Time::ZERO + period),
+            classifier: Classifier::of(&self.sharing, self.divisor),
             moving: Fifo::default(),
         })
     }
@@ -174,21 +163,16 @@ struct Sfq<P> {
     headdrop: bool,
     most_active: usize,
     quantum: i64,
-    /// What the hash is mixed with since its first change.
-    salt: Option<u32>,
-    perturb: Option<Span>,
-    next_change: Option<Time>,
+    classifier: Classifier,
     /// Packets between their old and new buckets.
     moving: Fifo<P>,
 }
 
 impl<P: Packet> Sfq<P> {
-    fn bucket_of(&self, packet: &P) -> u32 {
-        let hash = match self.salt {
-            Some(salt) => mix(packet.flow_hash(), salt),
-            None => packet.flow_hash(),
-        };
-        hash % self.buckets.len() as u32
+    fn bucket_of(&mut self, packet: &P) -> u32 {
+        let buckets = &self.buckets;
+        let is_free = |bucket: u32| buckets[bucket as usize].fifo.is_empty();
+        self.classifier.place(packet, is_free).bucket
     }
 
     fn depth_of(&self, bucket: u32) -> u64 {
@@ -263,14 +247,6 @@ impl<P: Packet> Sfq<P> {
     }
 }
 
-/// Spreads the hash anew for every salt (a multiply and shift mixer).
-fn mix(hash: u32, salt: u32) -> u32 {
-    let mut value = (u64::from(salt) << 32 | u64::from(hash)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    value ^= value >> 32;
-    value = value.wrapping_mul(0xD6E8_FEB8_6659_FD93);
-    (value >> 32) as u32
-}
-
 impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
         let bucket = self.bucket_of(&packet);
@@ -319,14 +295,11 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        self.next_change
+        self.classifier.next_change()
     }
 
     fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
-        let Some(period) = self.perturb else { return };
-        self.next_change = Some(cx.now + period);
-        self.salt = Some(cx.random.next_u32());
-        if !self.round.is_empty() {
+        if self.classifier.change_if_due(cx.now, cx.random) && !self.round.is_empty() {
             self.rehash(cx);
         }
     }
@@ -343,9 +316,10 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Ecn, Stream};
+    use aqmlab_core::{Ecn, Params, Span, Stream};
 
     use super::*;
+    use crate::fq::hash::Hashing;
     use crate::queue::Queue;
     use crate::testing::env;
 
@@ -373,8 +347,12 @@ mod tests {
     }
 
     fn queue(params: &SfqParams) -> Queue<Flow> {
-        params.check().unwrap();
         Queue::new(params.build(&env()), Stream::from_state(1))
+    }
+
+    fn perturbed(period: Span) -> Sharing {
+        let hashing = Hashing { perturb: Some(period), ..Hashing::default() };
+        Sharing { hashing, ..Sharing::default() }
     }
 
     /// Offers packets and gives the flows of those dropped.
@@ -423,9 +401,9 @@ mod tests {
 
     #[test]
     fn a_change_of_the_hash_parts_flows_that_collided() {
-        let perturb = Some(Span::from_secs(10));
+        let sharing = perturbed(Span::from_secs(10));
         let quantum = Some(Bytes::new(1500));
-        let params = SfqParams { divisor: 64, perturb, quantum, ..SfqParams::default() };
+        let params = SfqParams { divisor: 64, sharing, quantum, ..SfqParams::default() };
         let mut queue = queue(&params);
         let arrivals = || [0, 0, 0, 64, 64, 64].map(|flow| Flow(flow, 1500));
         offer(&mut queue, arrivals());
@@ -442,8 +420,8 @@ mod tests {
 
     #[test]
     fn what_a_new_bucket_cannot_hold_is_dropped_with_the_change() {
-        let perturb = Some(Span::from_secs(1));
-        let params = SfqParams { divisor: 2, depth: 4, perturb, ..SfqParams::default() };
+        let sharing = perturbed(Span::from_secs(1));
+        let params = SfqParams { divisor: 2, depth: 4, sharing, ..SfqParams::default() };
         let mut queue = queue(&params);
         offer(&mut queue, (0..8).map(|i| Flow(i, 1500)));
         let mut dropped = 0;
@@ -461,11 +439,11 @@ mod tests {
 
     #[test]
     fn nothing_that_would_never_end_is_allowed() {
-        for quantum in [0, u64::MAX].map(|bytes| Some(Bytes::new(bytes))) {
-            assert!(SfqParams { quantum, ..SfqParams::default() }.check().is_err());
+        for (key, text) in
+            [("quantum", "0b"), ("quantum", "2000000b"), ("perturb", "0s"), ("perturb", "1us")]
+        {
+            assert!(SfqParams::default().set(key, &text.into()).is_err(), "{key} = {text}");
         }
-        for perturb in [Some(Span::ZERO), Some(Span::MAX)] {
-            assert!(SfqParams { perturb, ..SfqParams::default() }.check().is_err());
-        }
+        assert!(SfqParams::default().set("perturb", &"none".into()).is_ok());
     }
 }
