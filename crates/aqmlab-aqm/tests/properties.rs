@@ -175,7 +175,7 @@ fn lane(name: &str, settings: &[(String, String)], arrival: &Arrival) -> usize {
     match name {
         "dualpi2" if is_any_ect() => usize::from(arrival.ecn != 0),
         "dualpi2" => usize::from(arrival.ecn & 1),
-        name if name.contains("fq") || name == "cake" => arrival.flow as usize,
+        name if name.contains("fq") || ["cake", "drr"].contains(&name) => arrival.flow as usize,
         _ => 0,
     }
 }
@@ -249,12 +249,15 @@ fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
         }
     }
     // What a plain setting of one switch does not reach.
-    let together: [(&str, &[(&str, &str)]); 4] = [
+    let mut together: Vec<(&str, &[(&str, &str)])> = vec![
         ("red_linux", &[("ecn", "true"), ("harddrop", "true"), ("adaptive", "true")]),
         ("sfq", &[("depth", "7"), ("headdrop", "true")]),
         ("sfq", &[("divisor", "3"), ("flows", "2"), ("depth", "9")]),
         ("sfq", &[("perturb", "5ms"), ("divisor", "4"), ("depth", "20")]),
     ];
+    for name in ["fq_codel", "fq_pie", "fq_cobalt", "sfq_codel", "sfq_pie", "drr"] {
+        together.push((name, &[("perturb", "5ms"), ("flows", "3")]));
+    }
     for (name, settings) in together {
         let settings = settings.iter().map(|(key, text)| (key.to_string(), text.to_string()));
         all.push((name, std::iter::once(limit.clone()).chain(settings).collect()));
@@ -314,7 +317,7 @@ fn the_traffic_makes_disciplines_act() {
             .filter(|reason| reason.is_signal())
             .map(|reason| counts.dropped[*reason as usize])
             .sum();
-        let gives_signals = !["droptail", "sfq"].contains(&name);
+        let gives_signals = !["droptail", "sfq", "drr"].contains(&name);
         assert_eq!(signals > 0, gives_signals, "{name} {settings:?}: {counts:?}");
     }
 }

@@ -21,21 +21,11 @@
 //! 4. The heap that finds the longest queue, once built, is kept up to date
 //!    until the end; recorded is no run long enough to say whether Linux's is.
 
-use aqmlab_core::{Bytes, Limit, Packet, Span, Stream, Time, choices, params};
+use aqmlab_core::{Bytes, Limit, Packet, Span, Stream, Time, params};
 
-use crate::cobalt::{CobaltState, Law, Verdict};
+use crate::cobalt::{CobaltState, Law, Variant};
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::fifo::Fifo;
-
-choices! {
-    /// How long the delay of a new flow may be above the target at first.
-    pub enum Variant {
-        /// Not at all: the next packet is dropped at once, as Linux 6.1 does.
-        Linux = "linux",
-        /// An interval, as the rest of the algorithm means it.
-        LinuxInitfix = "linux-initfix",
-    }
-}
 
 params! {
     /// Parameters of CAKE.
@@ -64,11 +54,7 @@ impl Discipline for CakeParams {
     const SUMMARY: &'static str = "a queue for each flow, COBALT in each: CAKE without its shaper";
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        let law = Law {
-            target: self.target,
-            interval: self.interval,
-            hasty: self.variant == Variant::Linux,
-        };
+        let law = Law::new(self.target, self.interval, self.variant);
         let flow =
             || Flow { fifo: Fifo::default(), cobalt: CobaltState::new(&law), deficit: 0, tag: 0 };
         Box::new(Cake::<P> {
@@ -159,18 +145,17 @@ impl<P: Packet> Cake<P> {
     /// The next packet of a queue that passes COBALT, if there is any.
     fn take(&mut self, index: u32, cx: &mut Context<'_, P>) -> Option<P> {
         loop {
-            let mut packet = self.pop(index)?;
+            let packet = self.pop(index)?;
             let flow = &mut self.flows[index as usize];
-            let may_mark = packet.ecn().is_capable();
-            match flow.cobalt.judge(&self.law, cx.now, packet.arrival(), may_mark, cx.random) {
-                // The last packet stays.
-                Verdict::Drop(reason) if !flow.fifo.is_empty() => {
+            let is_last = flow.fifo.is_empty();
+            let released = flow.cobalt.release(&self.law, Span::ZERO, packet, is_last, true, cx);
+            let packet = match released {
+                Ok(packet) => packet,
+                Err((packet, reason)) => {
                     cx.drop(packet, reason);
                     continue;
                 }
-                Verdict::Mark => cx.mark(&mut packet, DropReason::Cobalt),
-                Verdict::Drop(_) | Verdict::Pass => (),
-            }
+            };
             flow.deficit -= i64::from(packet.size());
             return Some(packet);
         }
@@ -404,8 +389,7 @@ mod tests {
     #[test]
     fn a_set_gives_eight_flows_their_own_queues() {
         let mut lists = Lists::new(16);
-        let law =
-            Law { target: Span::from_millis(5), interval: Span::from_millis(100), hasty: true };
+        let law = Law::new(Span::from_millis(5), Span::from_millis(100), Variant::Linux);
         let flow =
             |_| Flow { fifo: Fifo::default(), cobalt: CobaltState::new(&law), deficit: 0, tag: 0 };
         lists.push(12, List::Old);

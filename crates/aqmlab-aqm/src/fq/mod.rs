@@ -58,6 +58,26 @@ pub(crate) trait Inner<P>: Send {
     }
 }
 
+/// Nothing: a flow's queue is first in, first out.
+pub(crate) struct Plain;
+
+impl<P: Packet> Inner<P> for Plain {
+    type Settings = ();
+
+    fn new(_settings: &()) -> Self {
+        Plain
+    }
+    #[inline]
+    fn dequeue(
+        &mut self,
+        _settings: &(),
+        source: &mut FlowSource<'_, P>,
+        _cx: &mut Context<'_, P>,
+    ) -> Option<P> {
+        source.pop()
+    }
+}
+
 /// Which flow is served next.
 pub(crate) trait Scheduler: Send {
     /// Whether the scheduler has the bucket on its lists.
@@ -174,6 +194,17 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
         self.scheduler.active().max_by_key(|index| (bytes(*index), std::cmp::Reverse(*index)))
     }
 
+    /// Whether there is room for an arriving packet of this size.
+    pub fn has_room(&self, size: u32) -> bool {
+        self.limit.admits(self.total.packets, self.total.bytes, u64::from(size))
+    }
+
+    /// The bytes of a bucket, and of the one that has the most.
+    pub fn bytes_and_most(&self, bucket: u32) -> (u64, u64) {
+        let bytes = |index: u32| self.buckets[index as usize].fifo.backlog().bytes;
+        (bytes(bucket), self.fattest().map_or(0, bytes))
+    }
+
     /// Whether an arriving packet of this size fits, perhaps after another
     /// had to give way.
     fn makes_room(&mut self, size: u64, cx: &mut Context<'_, P>) -> bool {
@@ -183,7 +214,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
             }
             let from_head = match self.overflow {
                 Overflow::FromFattest { .. } => return true,
-                Overflow::Steal { from_head } if self.total.packets > 0 => from_head,
+                Overflow::Steal { from_head } if self.limit.admits(0, 0, size) => from_head,
                 Overflow::Steal { .. } | Overflow::Tail => return false,
             };
             let fattest = self.fattest().expect("packets are in active buckets");
@@ -226,8 +257,9 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
         }
     }
 
+    /// The bucket of a packet.
     #[inline]
-    fn bucket_of(&mut self, packet: &P) -> u32 {
+    pub fn bucket_of(&mut self, packet: &P) -> u32 {
         let scheduler = &self.scheduler;
         self.classifier.place(packet, |bucket| !scheduler.is_active(bucket)).bucket
     }
