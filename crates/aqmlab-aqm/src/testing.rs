@@ -63,6 +63,9 @@ impl Packet for TestPacket {
     fn class(&self) -> u8 {
         self.class
     }
+    fn clear_class(&mut self) {
+        self.class = 0;
+    }
     fn pure_ack(&self) -> Option<u64> {
         self.ack
     }

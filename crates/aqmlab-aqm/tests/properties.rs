@@ -1,7 +1,7 @@
 //! What every registered discipline and preset has to do under any traffic:
 //! packets conserved, order kept within a flow, the limit respected, the link
-//! never idle beside a queue, timers that go forward, and the same again when
-//! run again.
+//! never idle beside a queue (unless a shaper holds packets back, and then it
+//! says until when), timers that go forward, and the same again when run again.
 
 use aqmlab_aqm::registry::{PRESETS, entries};
 use aqmlab_aqm::{Backlog, Context, LinkEnv, Queue, QueueConfig, QueueDiscipline};
@@ -26,6 +26,13 @@ impl Packet for Numbered {
     }
     fn flow_hash(&self) -> u32 {
         self.flow
+    }
+    /// Flows of five hosts, and of six classes.
+    fn hosts(&self) -> [u32; 2] {
+        [self.flow / 2, self.flow % 2]
+    }
+    fn class(&self) -> u8 {
+        (self.flow * 9) as u8
     }
     fn ecn(&self) -> Ecn {
         self.ecn
@@ -79,6 +86,8 @@ enum Event {
 /// The link behind the queue, with checks after every call.
 struct Link<'a> {
     name: &'a str,
+    /// Whether the queue has a shaper.
+    shapes: bool,
     queue: Queue<Numbered>,
     free_at: Option<Time>,
     last_wakeup: Time,
@@ -118,7 +127,9 @@ impl Link<'_> {
         loop {
             let wakeup = self.queue.next_wakeup().unwrap_or(Time::MAX);
             let end = self.free_at.unwrap_or(Time::MAX);
-            if end.min(wakeup) > until.unwrap_or(Time::MAX) || until.or(self.free_at).is_none() {
+            let held = self.free_at.is_none() && self.queue.backlog().packets > 0;
+            let is_done = until.or(self.free_at).is_none() && !held;
+            if end.min(wakeup) > until.unwrap_or(Time::MAX) || is_done {
                 return;
             }
             if end == Time::MAX && wakeup == Time::MAX {
@@ -132,6 +143,9 @@ impl Link<'_> {
                 self.last_wakeup = wakeup;
                 self.queue.on_wakeup(wakeup);
                 self.check(wakeup);
+                if self.free_at.is_none() && self.queue.backlog().packets > 0 {
+                    self.send(wakeup);
+                }
             }
         }
     }
@@ -149,6 +163,10 @@ impl Link<'_> {
             }
             None => {
                 let backlog = self.queue.backlog();
+                let held_until = self.queue.next_wakeup().filter(|_| self.shapes);
+                if held_until.is_some_and(|until| until > now) {
+                    return;
+                }
                 assert_eq!(backlog, Backlog::default(), "{}: idle beside a queue", self.name);
             }
         }
@@ -213,9 +231,14 @@ fn env() -> LinkEnv {
     }
 }
 
-fn link<'a>(name: &'a str, discipline: Box<dyn QueueDiscipline<Numbered>>) -> Link<'a> {
+fn link<'a>(
+    name: &'a str,
+    shapes: bool,
+    discipline: Box<dyn QueueDiscipline<Numbered>>,
+) -> Link<'a> {
     Link {
         name,
+        shapes,
         queue: Queue::new(discipline, Stream::for_component(1, 0, "property")),
         free_at: None,
         last_wakeup: Time::ZERO,
@@ -231,7 +254,8 @@ fn run(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<E
         table.insert(key.clone(), text.as_str().into());
     }
     let config = QueueConfig::read(&Value::Table(table)).unwrap();
-    link(name, config.build(&env())).run(arrivals)
+    let shapes = settings.iter().any(|(key, _)| key == "bandwidth");
+    link(name, shapes, config.build(&env())).run(arrivals)
 }
 
 /// All disciplines and presets, each with its plain settings and with every
@@ -254,6 +278,13 @@ fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
         ("sfq", &[("depth", "7"), ("headdrop", "true")]),
         ("sfq", &[("divisor", "3"), ("flows", "2"), ("depth", "9")]),
         ("sfq", &[("perturb", "5ms"), ("divisor", "4"), ("depth", "20")]),
+        ("cake", &[("bandwidth", "7mbit"), ("perturb", "5ms")]),
+        ("cake", &[("bandwidth", "7mbit"), ("diffserv", "diffserv4"), ("ingress", "true")]),
+        (
+            "cake",
+            &[("bandwidth", "30mbit"), ("diffserv", "diffserv8"), ("link_layer", "pppoe-ptm")],
+        ),
+        ("cake", &[("bandwidth", "1mbit"), ("diffserv", "precedence"), ("overhead", "-64b")]),
     ];
     for name in ["fq_codel", "fq_pie", "fq_cobalt", "sfq_codel", "sfq_pie", "drr"] {
         together.push((name, &[("perturb", "5ms"), ("flows", "3")]));
@@ -369,7 +400,7 @@ fn run_faulty(fault: Fault) {
         .map(|i| Arrival { gap: Span::from_micros(600), flow: i % 6, size: 1500, ecn: 0 })
         .collect();
     let faulty = Box::new(Faulty { packets: Vec::new(), fault, calls: 0 });
-    let events = link("faulty", faulty).run(&arrivals);
+    let events = link("faulty", false, faulty).run(&arrivals);
     check_order("faulty", &arrivals, &events, |_| 0);
 }
 
