@@ -12,7 +12,8 @@
 //! # Differences
 //! 1. The bucket is the packet's flow hash modulo the number of buckets; the
 //!    simulator hashes flows anew in every replication (RFC 8290, section
-//!    4.1.1, perturbation).
+//!    4.1.1, perturbation). Sets of buckets, queues for hosts and changes of the
+//!    hash (see the file `fq/hash.rs`) are options that Linux does not have.
 //! 2. The memory of a packet is its size on the wire; Linux counts the
 //!    kernel's buffers.
 

@@ -14,42 +14,61 @@
 //! - Linux's qdisc as recorded in the conformance vectors; tc-sfq(8).
 //!
 //! # Differences
-//! From McKenney, and in common with Linux:
+//! From McKenney, with `variant = linux` and in common with Linux:
 //! 1. Turns are by bytes, not by packets; a queue has no more than `flows`
-//!    buckets in use, and an arriving packet that needs one more is dropped.
+//!    buckets in use, and an arriving packet that needs one more is dropped; a
+//!    bucket holds no more than `depth` packets.
+//!
+//! From McKenney with `variant = mckenney`:
+//! 2. At which end the longest bucket loses its packet is a parameter, and the
+//!    tail by default; the paper was not at hand to look it up.
 //!
 //! From Linux:
-//! 2. Without `perturb` the bucket is the packet's flow hash modulo `divisor`,
-//!    which the simulator draws anew in every replication. With it the hash is
-//!    mixed with a number drawn from the queue's stream at every change.
-//! 3. A limit in bytes is possible: packets are dropped from the longest
+//! 3. The bucket is the packet's flow hash modulo `divisor`, which the simulator
+//!    draws anew in every replication; with `perturb` the hash is mixed, from its
+//!    first change on, with a number drawn from the queue's stream.
+//! 4. A limit in bytes is possible: packets are dropped from the longest
 //!    bucket (in packets) until the rest fits.
-//! 4. When the hash changes, packets are put into their new buckets in the
+//! 5. When the hash changes, packets are put into their new buckets in the
 //!    order of the old buckets' numbers, not of Linux's slots.
-//! 5. No RED inside the buckets.
+//! 6. No RED inside the buckets.
+//! 7. Linux has no sets of buckets and no isolation of hosts.
 
 use std::collections::VecDeque;
 
-use aqmlab_core::{Bytes, Limit, Packet, Time, params};
+use aqmlab_core::{Bytes, Limit, Packet, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::fifo::Fifo;
 use crate::fq::hash::{Classifier, Sharing};
+
+choices! {
+    /// Whose fairness.
+    pub enum Variant {
+        /// Turns by bytes, with bounds on buckets in use and on their packets.
+        Linux = "linux",
+        /// Turns by packets, without these bounds.
+        McKenney = "mckenney",
+    }
+}
 
 params! {
     /// Parameters of SFQ.
     pub struct SfqParams {
         /// How much all buckets hold together.
         limit: Limit = Limit::Packets(127), source "tc-sfq(8), limit";
-        /// The most packets in one bucket.
+        /// Whether turns are by bytes, as in Linux, or by packets.
+        variant: Variant = Variant::Linux, source "conformance vectors; McKenney 1990";
+        /// The most packets in one bucket (Linux's variant).
         depth: u64 = 127, in 1 => 1_000_000, source "tc-sfq(8), depth";
         /// Whether packets are dropped from the head of a bucket and not from its tail.
         headdrop: bool = false, source "tc-sfq(8), headdrop";
-        /// The most buckets that hold packets at a time.
+        /// The most buckets that hold packets at a time (Linux's variant).
         flows: u64 = 128, in 1 => 65_536, source "tc-sfq(8), flows";
         /// The number of buckets that flows are hashed into.
         divisor: u64 = 1024, in 1 => 65_536, source "tc-sfq(8), divisor";
-        /// Bytes that a bucket may send in a turn; `none`: the link's largest packet.
+        /// Bytes that a bucket may send in a turn; `none`: the link's largest packet (Linux's
+        /// variant).
         quantum: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1_000_000)),
             source "tc-sfq(8), quantum";
     } with {
@@ -64,8 +83,10 @@ impl Discipline for SfqParams {
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         let limit = self.limit.resolve(env.rate, env.base_rtt);
-        // Linux has no more buckets in use than packets in the queue.
+        let by_packets = self.variant == Variant::McKenney;
         let most_active = match limit {
+            _ if by_packets => self.divisor,
+            // Linux has no more buckets in use than packets in the queue.
             Limit::Packets(packets) => self.flows.min(packets),
             Limit::Bytes(_) | Limit::Bdp(_) | Limit::Unlimited => self.flows,
         };
@@ -75,7 +96,8 @@ impl Discipline for SfqParams {
             by_depth: ByDepth::new(self.divisor),
             total: Backlog::default(),
             limit,
-            depth: self.depth,
+            depth: if by_packets { u64::MAX } else { self.depth },
+            by_packets,
             headdrop: self.headdrop,
             most_active: most_active as usize,
             quantum: self.quantum.unwrap_or(env.mtu).get() as i64,
@@ -160,6 +182,7 @@ struct Sfq<P> {
     total: Backlog,
     limit: Limit,
     depth: u64,
+    by_packets: bool,
     headdrop: bool,
     most_active: usize,
     quantum: i64,
@@ -278,7 +301,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
         loop {
             let &bucket = self.round.front()?;
             let allot = &mut self.buckets[bucket as usize].allot;
-            if *allot <= 0 {
+            if *allot <= 0 && !self.by_packets {
                 *allot += self.quantum;
                 self.round.rotate_left(1);
                 continue;
@@ -287,6 +310,8 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
             let served = &mut self.buckets[bucket as usize];
             if served.fifo.is_empty() {
                 self.round.pop_front();
+            } else if self.by_packets {
+                self.round.rotate_left(1);
             } else {
                 served.allot -= i64::from(packet.size());
             }
@@ -378,6 +403,17 @@ mod tests {
         let dropped = offer(&mut queue, (0..3).map(|_| Flow(1, 1500)).chain(small));
         assert!(dropped.is_empty());
         assert_eq!(drain(&mut queue), [1, 2, 2, 2, 1, 2, 2, 2, 1]);
+    }
+
+    #[test]
+    fn mckenneys_turns_are_by_packets_and_without_bounds() {
+        let variant = Variant::McKenney;
+        let params = SfqParams { variant, flows: 1, depth: 1, ..SfqParams::default() };
+        let mut queue = queue(&params);
+        let small = (0..3).map(|_| Flow(2, 40));
+        let dropped = offer(&mut queue, (0..3).map(|_| Flow(1, 1500)).chain(small));
+        assert!(dropped.is_empty());
+        assert_eq!(drain(&mut queue), [1, 2, 1, 2, 1, 2]);
     }
 
     #[test]

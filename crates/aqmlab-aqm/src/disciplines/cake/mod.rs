@@ -351,3 +351,6 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
         see("blue_probability", flows().map(|flow| flow.cobalt.probability()).fold(0.0, f64::max));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -99,14 +99,12 @@ impl Diffserv {
             Diffserv::Diffserv3 => [0, 4, 2].map(shifted).to_vec(),
             Diffserv::Diffserv4 => [0, 4, 1, 2].map(shifted).to_vec(),
             Diffserv::Precedence | Diffserv::Diffserv8 => {
+                let less = |rate| Rate::from_bps(((bytes_per_second(rate) * 7) >> 3) * 8);
                 let mut share = Share { rate, weight: 256 };
                 let mut shares = Vec::new();
                 for _ in 0..8 {
                     shares.push(share);
-                    share.rate = share
-                        .rate
-                        .map(|rate| Rate::from_bps((bytes_per_second(rate) * 7 >> 3) * 8));
-                    share.weight = (share.weight * 7) >> 3;
+                    share = Share { rate: share.rate.map(less), weight: (share.weight * 7) >> 3 };
                 }
                 shares
             }
