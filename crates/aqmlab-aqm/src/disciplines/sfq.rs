@@ -195,7 +195,7 @@ impl<P: Packet> Sfq<P> {
     fn bucket_of(&mut self, packet: &P) -> u32 {
         let buckets = &self.buckets;
         let is_free = |bucket: u32| buckets[bucket as usize].fifo.is_empty();
-        self.classifier.place(packet, is_free).bucket
+        self.classifier.bucket(packet, is_free)
     }
 
     fn depth_of(&self, bucket: u32) -> u64 {
@@ -320,7 +320,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        self.classifier.next_change()
+        self.classifier.next_change_or(None)
     }
 
     fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {

@@ -127,10 +127,9 @@ impl Classifier {
         Classifier::new(sharing.isolation.into(), &sharing.hashing, buckets)
     }
 
-    /// The packet's bucket, which becomes that of its flow. `is_free` says
-    /// whether nobody uses a bucket.
+    /// What the packet is known by.
     #[inline]
-    pub fn place<P: Packet>(&mut self, packet: &P, is_free: impl Fn(u32) -> bool) -> Place {
+    fn number<P: Packet>(&self, packet: &P) -> u32 {
         let number = match self.key {
             Key::Flow => packet.flow_hash(),
             Key::SrcHost => packet.hosts()[0],
@@ -141,13 +140,32 @@ impl Classifier {
             }
             Key::Nothing => 0,
         };
-        self.table.place(self.salt.map_or(number, |salt| mix(number, salt)), is_free)
+        self.salt.map_or(number, |salt| mix(number, salt))
     }
 
-    /// When the hash changes next.
+    /// The packet's place, which becomes that of its flow. `is_free` says
+    /// whether nobody uses a bucket.
     #[inline]
-    pub fn next_change(&self) -> Option<Time> {
-        self.next_change
+    pub fn place<P: Packet>(&mut self, packet: &P, is_free: impl Fn(u32) -> bool) -> Place {
+        self.table.place(self.number(packet), is_free)
+    }
+
+    /// The same for those who need not know whose bucket it was.
+    #[inline]
+    pub fn bucket<P: Packet>(&mut self, packet: &P, is_free: impl Fn(u32) -> bool) -> u32 {
+        match self.table.ways {
+            1 => self.number(packet) % self.table.tags.len() as u32,
+            _ => self.place(packet, is_free).bucket,
+        }
+    }
+
+    /// When the hash changes next, or the other time if that is earlier.
+    #[inline]
+    pub fn next_change_or(&self, other: Option<Time>) -> Option<Time> {
+        match (self.next_change, other) {
+            (Some(change), Some(other)) => Some(change.min(other)),
+            (change, other) => change.or(other),
+        }
     }
 
     /// Changes the hash if it is time to; says whether it did.

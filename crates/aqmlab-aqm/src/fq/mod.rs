@@ -261,7 +261,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
     #[inline]
     pub fn bucket_of(&mut self, packet: &P) -> u32 {
         let scheduler = &self.scheduler;
-        self.classifier.place(packet, |bucket| !scheduler.is_active(bucket)).bucket
+        self.classifier.bucket(packet, |bucket| !scheduler.is_active(bucket))
     }
 
     /// Drops a batch from the head of the flow with the most bytes.
@@ -370,8 +370,7 @@ where
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        let tick = self.timer.as_ref().map(|timer| timer.next);
-        tick.into_iter().chain(self.classifier.next_change()).min()
+        self.classifier.next_change_or(self.timer.as_ref().map(|timer| timer.next))
     }
 
     fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {

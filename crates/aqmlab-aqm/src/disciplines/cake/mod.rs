@@ -212,16 +212,15 @@ impl<P: Packet> Cake<P> {
         tin.flows[index as usize].cobalt.overflowed(&tin.law, cx.now);
     }
 
-    /// The tin to serve, if any is busy.
-    fn choose_tin(&mut self, now: Time) -> Option<usize> {
-        if !self.tins.iter().any(Tin::is_busy) {
-            return None;
-        }
+    /// The tin to serve; there are packets, so one is busy.
+    #[inline]
+    fn choose_tin(&mut self, now: Time) -> usize {
+        debug_assert!(self.tins.iter().any(Tin::is_busy), "packets are in flows on lists");
         if self.shaper.is_none() {
             loop {
                 let tin = &mut self.tins[self.current];
                 if tin.deficit >= 0 && tin.is_busy() {
-                    return Some(self.current);
+                    return self.current;
                 }
                 if tin.deficit <= 0 {
                     tin.deficit += tin.weight;
@@ -229,14 +228,14 @@ impl<P: Packet> Cake<P> {
                 self.current = (self.current + 1) % self.tins.len();
             }
         }
-        let mut best: Option<(Time, usize)> = None;
+        let (mut best, mut earliest) = (0, Time::MAX);
         for (index, tin) in self.tins.iter().enumerate().filter(|(_, tin)| tin.is_busy()) {
             let due = tin.schedule.as_ref().map_or(Time::ZERO, Schedule::next);
-            if due <= now || best.is_none_or(|(earliest, _)| due <= earliest) {
-                best = Some((due, index));
+            if due <= now || due <= earliest {
+                (best, earliest) = (index, due);
             }
         }
-        best.map(|(_, index)| index)
+        best
     }
 
     /// The next packet of a tin; `None` if a flow was found empty first.
@@ -300,7 +299,9 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
             }
         }
         let index = self.push(tin, packet);
-        self.filter(tin, index, cx);
+        if self.ack_filter != AckFilter::None {
+            self.filter(tin, index, cx);
+        }
         self.line_up(tin, index, cx);
         while self.is_over_limit() {
             self.drop_from_longest(cx);
@@ -315,7 +316,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
             if self.wakeup.is_some() {
                 return None;
             }
-            let tin = self.choose_tin(cx.now).expect("packets are in flows on lists");
+            let tin = self.choose_tin(cx.now);
             if let Some(packet) = self.serve(tin, &mut is_first, cx) {
                 return Some(packet);
             }
@@ -324,7 +325,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        self.tins[0].next_change().into_iter().chain(self.wakeup).min()
+        self.tins[0].next_change_or(self.wakeup)
     }
 
     fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {

@@ -139,8 +139,7 @@ impl<P: Packet> Tin<P> {
         let flows = &self.flows;
         let is_free = |bucket: u32| flows[bucket as usize].set == Set::None;
         let place = self.classifier.place(packet, is_free);
-        let shares = self.hosts.iter().any(Option::is_some);
-        if place.is_new && shares {
+        if place.is_new && self.hosts.iter().any(Option::is_some) {
             // A collision: the queue may be in line for the hosts it had.
             let is_bulk = self.flows[place.bucket as usize].set == Set::Bulk;
             if is_bulk {
@@ -248,9 +247,10 @@ impl<P: Packet> Tin<P> {
         }
     }
 
-    /// When the hash changes next.
-    pub fn next_change(&self) -> Option<Time> {
-        self.classifier.next_change()
+    /// When the hash changes next, or the other time if that is earlier.
+    #[inline]
+    pub fn next_change_or(&self, other: Option<Time>) -> Option<Time> {
+        self.classifier.next_change_or(other)
     }
 
     /// Changes the hash if it is time to, and gives back all packets to be put
