@@ -254,7 +254,8 @@ fn run(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<E
         table.insert(key.clone(), text.as_str().into());
     }
     let config = QueueConfig::read(&Value::Table(table)).unwrap();
-    let shapes = settings.iter().any(|(key, _)| key == "bandwidth");
+    let shapes =
+        settings.iter().any(|(key, _)| ["bandwidth", "autorate_ingress"].contains(&key.as_str()));
     link(name, shapes, config.build(&env())).run(arrivals)
 }
 

@@ -10,7 +10,7 @@
 //! there is no room, what the heap holds for the longest queue loses its first
 //! packet ([`heap`]). What a packet takes of the link includes what the link
 //! layer adds ([`overhead`]); superfluous acknowledgements can be dropped
-//! ([`ack_filter`]).
+//! ([`ack_filter`]), and the rate can follow what arrives ([`autorate`]).
 //!
 //! # Sources
 //! - Linux's sch_cake, as recorded in the conformance vectors (one tin, no
@@ -22,8 +22,8 @@
 //! # Differences
 //! 1. The memory of a packet is its size on the wire; Linux counts the
 //!    kernel's buffers.
-//! 2. No `autorate-ingress`, `nat`, `split-gso`, `fwmark` and filters: there is
-//!    nothing that they could look at. Overhead is added to a packet's size.
+//! 2. No `nat`, `split-gso`, `fwmark` and filters: there is nothing that they
+//!    could look at. Overhead is added to a packet's size.
 //! 3. The acknowledgement filter knows only segments that do nothing but
 //!    acknowledge, without SACK blocks and ECN echoes; another segment of the
 //!    flow between two of them protects the first. In Linux data segments do
@@ -37,6 +37,7 @@
 use aqmlab_core::{Limit, Packet, Time};
 
 mod ack_filter;
+mod autorate;
 mod heap;
 mod lists;
 mod overhead;
@@ -50,12 +51,11 @@ pub use overhead::{Extra, Framing, LinkLayer};
 pub use settings::{Bandwidth, CakeParams, Isolation, Rtt};
 pub use tins::Diffserv;
 
+use self::autorate::Autorate;
 use self::heap::Heap;
 use self::overhead::Overhead;
 use self::shaper::{Schedule, Shaper};
 use self::tin::{Plan, Tin, bytes_in};
-use self::tins::Tuning;
-use crate::cobalt::Law;
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::fq::hash::Classifier;
 
@@ -65,25 +65,17 @@ impl Discipline for CakeParams {
         "a shaper, tins by DSCP, hosts and flows that share, COBALT in each flow: CAKE";
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        let shares = self.diffserv.shares(self.bandwidth.0);
-        let tin = |share: &tins::Share| {
-            let tuning = Tuning::new(share.rate, self.target(), self.interval.0, env.mtu);
-            let plan = Plan {
-                law: Law::new(tuning.target, tuning.interval, self.variant),
-                quantum: self.quantum.map_or(tuning.quantum, |quantum| quantum.get()),
-                mtu_time: tuning.mtu_time,
-                weight: share.weight,
-                schedule: share.rate.map(Schedule::new),
-                flows: self.flows,
-                counts_hosts: self.isolation.counts_hosts(),
-            };
-            Tin::new(plan, Classifier::new(self.isolation.key(), &self.hashing, self.flows))
+        let tin = |plan: Plan| {
+            let classifier = Classifier::new(self.isolation.key(), &self.hashing, self.flows);
+            Tin::new(plan, classifier, self.flows, self.isolation.counts_hosts())
         };
+        let autorate = || Box::new((Autorate::new(self.bandwidth.0), self.clone(), *env));
         Box::new(Cake::<P> {
-            tins: shares.iter().map(tin).collect(),
+            tins: self.plans(env).into_iter().map(tin).collect(),
             tin_of: self.diffserv.map(),
             current: 0,
             shaper: self.bandwidth.0.map(Shaper::new),
+            autorate: self.autorate_ingress.then(autorate),
             wakeup: None,
             overhead: Overhead::new(self.link_layer, self.overhead, self.mpu, self.framing),
             heap: Heap::default(),
@@ -104,6 +96,8 @@ struct Cake<P> {
     /// The tin served last.
     current: usize,
     shaper: Option<Shaper>,
+    /// What finds the bandwidth, and what depends on that.
+    autorate: Option<Box<(Autorate, CakeParams, LinkEnv)>>,
     /// When packets that were held back may go.
     wakeup: Option<Time>,
     overhead: Overhead,
@@ -201,6 +195,27 @@ impl<P: Packet> Cake<P> {
         tin.deficit -= bytes as i64;
     }
 
+    /// So many bytes more are in the queue than before a packet came: perhaps
+    /// the bandwidth is another.
+    fn measure(&mut self, bytes: i64, now: Time) {
+        let Some(autorate) = &mut self.autorate else { return };
+        let (autorate, params, env) = &mut **autorate;
+        let Some(rate) = autorate.arrived(bytes, now) else { return };
+        params.bandwidth = Bandwidth(rate);
+        for (tin, plan) in self.tins.iter_mut().zip(params.plans(env)) {
+            tin.change(plan, now);
+        }
+        self.limit = params.limit(env);
+        self.shaper = rate.map(|rate| match self.shaper.take() {
+            Some(shaper) => shaper.at(rate),
+            None => {
+                let mut shaper = Shaper::new(rate);
+                shaper.wake(now);
+                shaper
+            }
+        });
+    }
+
     /// Drops the first packet of what the heap holds for the longest queue.
     fn drop_from_longest(&mut self, cx: &mut Context<'_, P>) {
         let flows = self.tins[0].flows.len();
@@ -209,7 +224,7 @@ impl<P: Packet> Cake<P> {
         self.charge_drop(tin as usize, &packet, cx.now);
         cx.drop(packet, DropReason::Overlimit);
         let tin = &mut self.tins[tin as usize];
-        tin.flows[index as usize].cobalt.overflowed(&tin.law, cx.now);
+        tin.flows[index as usize].cobalt.overflowed(&tin.plan.law, cx.now);
     }
 
     /// The tin to serve; there are packets, so one is busy.
@@ -223,7 +238,7 @@ impl<P: Packet> Cake<P> {
                     return self.current;
                 }
                 if tin.deficit <= 0 {
-                    tin.deficit += tin.weight;
+                    tin.deficit += tin.plan.weight;
                 }
                 self.current = (self.current + 1) % self.tins.len();
             }
@@ -265,7 +280,7 @@ impl<P: Packet> Cake<P> {
             let harmless = within.harmless(self.ingress);
             let flow = &mut within.flows[index as usize];
             let is_last = flow.fifo.is_empty();
-            match flow.cobalt.release(&within.law, harmless, packet, is_last, true, cx) {
+            match flow.cobalt.release(&within.plan.law, harmless, packet, is_last, true, cx) {
                 Ok(packet) => {
                     self.charge_flow(tin, index, bytes, false, cx.now);
                     self.heap.departed();
@@ -298,9 +313,13 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
                 shaper.wake(cx.now);
             }
         }
+        let before = self.total.bytes;
         let index = self.push(tin, packet);
         if self.ack_filter != AckFilter::None {
             self.filter(tin, index, cx);
+        }
+        if self.autorate.is_some() {
+            self.measure(self.total.bytes as i64 - before as i64, cx.now);
         }
         self.line_up(tin, index, cx);
         while self.is_over_limit() {

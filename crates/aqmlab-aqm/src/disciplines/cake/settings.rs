@@ -6,8 +6,9 @@ use aqmlab_core::{Bytes, Limit, Rate, Span, Value, choices, params};
 use super::ack_filter::AckFilter;
 use super::overhead::{Extra, Framing, LinkLayer};
 use super::shaper::bytes_per_second;
-use super::tins::Diffserv;
-use crate::cobalt::Variant;
+use super::tin::Plan;
+use super::tins::{Diffserv, Share, Tuning};
+use crate::cobalt::{Law, Variant};
 use crate::discipline::LinkEnv;
 use crate::fq::hash::{Hashing, Key, Method};
 
@@ -118,6 +119,9 @@ params! {
         bandwidth: Bandwidth = Bandwidth(None),
             in Bandwidth(Some(Rate::from_bps(512))) => Bandwidth(Some(Rate::from_bps(1 << 50))),
             source "tc-cake(8), bandwidth";
+        /// Whether the bandwidth follows what arrives, from the one given: for a shaper behind
+        /// the bottleneck.
+        autorate_ingress: bool = false, source "tc-cake(8), autorate-ingress";
         /// How the DSCP divides packets into tins.
         diffserv: Diffserv = Diffserv::Diffserv3, source "tc-cake(8), priority queue parameters";
         /// What has a queue, and among whom the link is shared.
@@ -166,6 +170,21 @@ impl CakeParams {
     pub(super) fn target(&self) -> Span {
         let usual = Span::from_nanos((self.interval.0.as_nanos() / 20).max(1));
         self.target.unwrap_or(usual)
+    }
+
+    /// The tins at this bandwidth.
+    pub(super) fn plans(&self, env: &LinkEnv) -> Vec<Plan> {
+        let plan = |share: Share| {
+            let tuning = Tuning::new(share.rate, self.target(), self.interval.0, env.mtu);
+            Plan {
+                law: Law::new(tuning.target, tuning.interval, self.variant),
+                quantum: self.quantum.map_or(tuning.quantum, Bytes::get),
+                mtu_time: tuning.mtu_time,
+                weight: share.weight,
+                rate: share.rate,
+            }
+        };
+        self.diffserv.shares(self.bandwidth.0).into_iter().map(plan).collect()
     }
 
     pub(super) fn limit(&self, env: &LinkEnv) -> Limit {

@@ -62,6 +62,11 @@ impl Shaper {
         Shaper { pace: Pace::new(rate), next: Time::ZERO, failsafe: Time::ZERO }
     }
 
+    /// The same schedule at another rate.
+    pub fn at(self, rate: Rate) -> Self {
+        Shaper { pace: Pace::new(rate), ..self }
+    }
+
     /// The time until which nothing may be sent, if it is not now.
     #[inline]
     pub fn held_until(&self, now: Time) -> Option<Time> {
@@ -98,6 +103,11 @@ pub(super) struct Schedule {
 impl Schedule {
     pub fn new(rate: Rate) -> Self {
         Schedule { pace: Pace::new(rate), next: Time::ZERO }
+    }
+
+    /// The same schedule at another rate.
+    pub fn at(self, rate: Rate) -> Self {
+        Schedule { pace: Pace::new(rate), ..self }
     }
 
     /// When the tin's next packet is due.

@@ -179,6 +179,29 @@ fn in_ingress_mode_drops_have_used_the_link() {
 }
 
 #[test]
+fn the_bandwidth_can_follow_what_arrives() {
+    for bandwidth in [None, Some(Rate::from_bps(1_000_000))] {
+        let params =
+            CakeParams { bandwidth: Bandwidth(bandwidth), autorate_ingress: true, ..calm() };
+        let mut queue = queue(&params);
+        let mut sent = 0.0;
+        for tick in 0..300_000 {
+            let now = Time::ZERO + Span::from_micros(100 * tick);
+            // 1500 bytes in 1.5 ms: 8 Mbit/s.
+            if tick % 15 == 0 {
+                queue.enqueue(TestPacket::of_flow(0), now);
+            }
+            if let Some(packet) = queue.dequeue(now).filter(|_| tick >= 200_000) {
+                sent += f64::from(packet.size());
+            }
+            queue.take_dropped(|_, _| ());
+        }
+        // 15/16 of it, in the last 10 s.
+        assert!((sent * 8.0 / 75e6 - 1.0).abs() < 0.001, "{bandwidth:?}: {sent}");
+    }
+}
+
+#[test]
 fn superfluous_acknowledgements_give_way() {
     for (ack_filter, left) in [
         (AckFilter::None, &[1, 2, 3, 4, 5, 6, 6, 7][..]),

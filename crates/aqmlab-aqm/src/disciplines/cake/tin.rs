@@ -6,7 +6,7 @@
 //! them; with isolation of hosts, a flow's quantum is divided by the number of
 //! flows that its host has in line, so that hosts get the same.
 
-use aqmlab_core::{Packet, Span, Stream, Time};
+use aqmlab_core::{Packet, Rate, Span, Stream, Time};
 
 use super::heap::Heap;
 use super::lists::{List, Lists};
@@ -59,17 +59,14 @@ impl Hosts {
     }
 }
 
-/// What a tin is made of.
+/// What a tin is at a bandwidth.
 pub(super) struct Plan {
     pub law: Law,
     pub quantum: u64,
     pub mtu_time: Span,
     /// Its weight where there is no shaper.
     pub weight: i64,
-    pub schedule: Option<Schedule>,
-    pub flows: u64,
-    /// Whether hosts share, on each side.
-    pub counts_hosts: [bool; 2],
+    pub rate: Option<Rate>,
 }
 
 pub(super) struct Tin<P> {
@@ -78,10 +75,7 @@ pub(super) struct Tin<P> {
     classifier: Classifier,
     /// The hosts on each side, if they share.
     hosts: [Option<Hosts>; 2],
-    pub law: Law,
-    quantum: u64,
-    mtu_time: Span,
-    pub weight: i64,
+    pub plan: Plan,
     pub deficit: i64,
     pub schedule: Option<Schedule>,
     pub backlog: Backlog,
@@ -90,7 +84,8 @@ pub(super) struct Tin<P> {
 }
 
 impl<P: Packet> Tin<P> {
-    pub fn new(plan: Plan, classifier: Classifier) -> Self {
+    /// A tin with so many flow queues; hosts share, on each side, or do not.
+    pub fn new(plan: Plan, classifier: Classifier, flows: u64, counts_hosts: [bool; 2]) -> Self {
         let flow = || Flow {
             fifo: Fifo::default(),
             cobalt: CobaltState::new(&plan.law),
@@ -99,20 +94,30 @@ impl<P: Packet> Tin<P> {
             hosts: [0; 2],
         };
         Tin {
-            flows: (0..plan.flows).map(|_| flow()).collect(),
-            lists: Lists::new(plan.flows as usize),
+            flows: (0..flows).map(|_| flow()).collect(),
+            lists: Lists::new(flows as usize),
             classifier,
-            hosts: plan.counts_hosts.map(|counts| counts.then(|| Hosts::new(plan.flows))),
-            law: plan.law,
-            quantum: plan.quantum,
-            mtu_time: plan.mtu_time,
-            weight: plan.weight,
+            hosts: counts_hosts.map(|counts| counts.then(|| Hosts::new(flows))),
             deficit: 0,
-            schedule: plan.schedule,
+            schedule: plan.rate.map(Schedule::new),
+            plan,
             backlog: Backlog::default(),
             sparse_flows: 0,
             bulk_flows: 0,
         }
+    }
+
+    /// The bandwidth is another now.
+    pub fn change(&mut self, plan: Plan, now: Time) {
+        self.schedule = plan.rate.map(|rate| match self.schedule.take() {
+            Some(schedule) => schedule.at(rate),
+            None => {
+                let mut schedule = Schedule::new(rate);
+                schedule.wake(now);
+                schedule
+            }
+        });
+        self.plan = plan;
     }
 
     /// Whether flows are in line.
@@ -131,7 +136,7 @@ impl<P: Packet> Tin<P> {
     #[inline]
     pub fn harmless(&self, ingress: bool) -> Span {
         let packets = if ingress { (2 * self.bulk_flows).max(4) } else { 4 };
-        self.mtu_time * packets
+        self.plan.mtu_time * packets
     }
 
     /// The queue of a packet.
@@ -197,7 +202,7 @@ impl<P: Packet> Tin<P> {
         });
         let load = u64::from(counts.max().unwrap_or(0).max(1));
         let dither = u64::from(random.next_u32() & 0xFFFF);
-        ((self.quantum * (0xFFFF / load) + dither) >> 16) as i64
+        ((self.plan.quantum * (0xFFFF / load) + dither) >> 16) as i64
     }
 
     /// A packet was put into a queue: its flow gets in line.
@@ -237,7 +242,7 @@ impl<P: Packet> Tin<P> {
     /// An empty flow goes, at once or when its state is forgotten.
     pub fn ran_empty(&mut self, index: u32, now: Time) {
         let cobalt = &mut self.flows[index as usize].cobalt;
-        cobalt.ran_empty(&self.law, now);
+        cobalt.ran_empty(&self.plan.law, now);
         if cobalt.is_at_rest(now) {
             self.turn(index, Set::None);
             self.lists.remove(index);
