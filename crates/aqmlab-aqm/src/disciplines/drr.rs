@@ -67,7 +67,7 @@ mod tests {
     use aqmlab_core::{Span, Time};
 
     use super::*;
-    use crate::fq::hash::{Hashing, Isolation};
+    use crate::fq::hash::{Hashing, Isolation, Method};
     use crate::queue::Queue;
     use crate::testing::{TestPacket, drain, offer, queue};
 
@@ -143,6 +143,19 @@ mod tests {
         assert_eq!(turns(Isolation::Flow), [1, 2, 3]);
         assert_eq!(turns(Isolation::SrcHost), [1, 3, 2]);
         assert_eq!(turns(Isolation::DstHost), [1, 2, 3]);
+    }
+
+    #[test]
+    fn flows_of_one_bucket_have_their_own_in_a_set() {
+        let order = |hashing| {
+            let hashing = Hashing { hashing, ..Hashing::default() };
+            let sharing = Sharing { hashing, ..Sharing::default() };
+            let mut queue = queue(&DrrParams { flows: 16, sharing, ..Default::default() });
+            offer(&mut queue, [5, 5, 21, 21, 37, 37].map(|flow| packet(flow, 1500)));
+            flows(&mut queue)
+        };
+        assert_eq!(order(Method::Direct), [5, 5, 21, 21, 37, 37]);
+        assert_eq!(order(Method::SetAssociative), [5, 21, 37, 5, 21, 37]);
     }
 
     #[test]

@@ -2,15 +2,15 @@
 //! COBALT in each flow.
 //!
 //! # Model
-//! Linux's sch_cake. A packet's DSCP gives its tin ([`tins`]), its flow a queue
-//! in it ([`tin`]). The shaper ([`shaper`]) says when the next packet may go:
+//! Linux's sch_cake. A packet's DSCP gives its tin (`tins.rs`), its flow a queue
+//! in it (`tin.rs`). The shaper (`shaper.rs`) says when the next packet may go:
 //! that of the highest tin below its share, or else of the one that is due
 //! first; without a shaper the tins take turns by weight. Within a tin deficit
 //! round robin serves the flows, and COBALT marks and drops what leaves. When
 //! there is no room, what the heap holds for the longest queue loses its first
-//! packet ([`heap`]). What a packet takes of the link includes what the link
-//! layer adds ([`overhead`]); superfluous acknowledgements can be dropped
-//! ([`ack_filter`]), and the rate can follow what arrives ([`autorate`]).
+//! packet (`heap.rs`). What a packet takes of the link includes what the link
+//! layer adds (`overhead.rs`); superfluous acknowledgements can be dropped
+//! (`ack_filter.rs`), and the rate can follow what arrives (`autorate.rs`).
 //!
 //! # Sources
 //! - Linux's sch_cake, as recorded in the conformance vectors (one tin, no
