@@ -1,6 +1,6 @@
 //! COBALT: CoDel and BLUE in one, as it runs in each flow of
-//! [`cake`](crate::disciplines::cake) and in the one queue of
-//! [`cobalt`](crate::disciplines::cobalt).
+//! [`cake`](crate::disciplines::cake) and [`fq_cobalt`](crate::disciplines::fq_cobalt), and in the
+//! one queue of [`cobalt`](crate::disciplines::cobalt).
 //!
 //! # Model
 //! CoDel's control law drops or marks while the delay of the packets that
@@ -10,16 +10,32 @@
 //!
 //! # Sources
 //! Linux's qdisc as recorded in the conformance vectors and their rules.
+//!
+//! # Differences
+//! 1. Linux takes 32 bits of an interval in nanoseconds, so that one of more
+//!    than 4.29 s becomes another; here it is what it is.
 
-use aqmlab_core::{Span, Stream, Time};
+use aqmlab_core::{Packet, Span, Stream, Time, choices};
 
-use crate::discipline::DropReason;
+use crate::discipline::{Context, DropReason};
+
+choices! {
+    /// How long the delay of a new flow may be above the target at first.
+    pub enum Variant {
+        /// Not at all: the next packet is dropped at once, as Linux 6.1 does.
+        Linux = "linux",
+        /// An interval, as the rest of the algorithm means it.
+        LinuxInitfix = "linux-initfix",
+    }
+}
 
 /// A time before any other, on the clock of [`clock`].
 const LONG_AGO: i64 = -1_000_000_000_000;
-/// BLUE's steps, in units of 2^-32.
-const UP: u32 = 1 << 24;
-const DOWN: u32 = 1 << 20;
+/// BLUE's steps in Linux: 1/256 and 1/4096.
+pub(crate) const UP: f64 = 1.0 / 256.0;
+pub(crate) const DOWN: f64 = 1.0 / 4096.0;
+/// Probability 1 in units of 2^-32.
+const ONE: f64 = 4_294_967_296.0;
 /// Counts below this have their inverse square root in a table.
 const IN_TABLE: usize = 16;
 
@@ -58,12 +74,28 @@ pub(crate) struct Law {
     pub target: Span,
     pub interval: Span,
     /// Whether the first wait of a flow is nothing instead of an interval.
-    pub hasty: bool,
+    hasty: bool,
+    /// BLUE's steps in units of 2^-32.
+    up: u32,
+    down: u32,
+}
+
+impl Law {
+    pub fn new(target: Span, interval: Span, variant: Variant) -> Self {
+        let hasty = variant == Variant::Linux;
+        Law { target, interval, hasty, up: 0, down: 0 }.with_blue(UP, DOWN)
+    }
+
+    /// Other steps of BLUE's probability.
+    pub fn with_blue(self, up: f64, down: f64) -> Self {
+        // `as` saturates: a step of 1 is the largest there is.
+        Law { up: (up * ONE) as u32, down: (down * ONE) as u32, ..self }
+    }
 }
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+enum Verdict {
     Pass,
     Mark,
     Drop(DropReason),
@@ -96,7 +128,8 @@ impl CobaltState {
     }
 
     fn control_law(&self, law: &Law, time: i64) -> i64 {
-        time + ((law.interval.as_nanos() * u64::from(self.inverse_sqrt)) >> 32) as i64
+        let wait = (u128::from(law.interval.as_nanos()) * u128::from(self.inverse_sqrt)) >> 32;
+        time + wait as i64
     }
 
     /// The count has changed: the next drop is due so much later.
@@ -108,17 +141,37 @@ impl CobaltState {
         self.drop_next = self.control_law(law, self.drop_next);
     }
 
-    /// A packet that arrived at `arrival` leaves now, unless it is dropped.
-    /// `may_mark`: whether it is ECN-capable.
-    pub fn judge(
+    /// A packet leaves now, marked or not, unless it is dropped: then it comes
+    /// back with the reason. The last packet of a queue is not dropped. No
+    /// delay up to `harmless` is too long.
+    pub fn release<P: Packet>(
+        &mut self,
+        law: &Law,
+        harmless: Span,
+        mut packet: P,
+        is_last: bool,
+        may_mark: bool,
+        cx: &mut Context<'_, P>,
+    ) -> Result<P, (P, DropReason)> {
+        let sojourn = cx.now - packet.arrival();
+        let is_late = sojourn > law.target && sojourn > harmless;
+        match self.judge(law, cx.now, is_late, may_mark && packet.ecn().is_capable(), cx.random) {
+            Verdict::Drop(reason) if !is_last => return Err((packet, reason)),
+            Verdict::Mark => cx.mark(&mut packet, DropReason::Cobalt),
+            Verdict::Drop(_) | Verdict::Pass => (),
+        }
+        Ok(packet)
+    }
+
+    /// What becomes of a packet that leaves now.
+    fn judge(
         &mut self,
         law: &Law,
         now: Time,
-        arrival: Time,
+        is_late: bool,
         may_mark: bool,
         random: &mut Stream,
     ) -> Verdict {
-        let is_late = now - arrival > law.target;
         let now = clock(now);
         let mut due = self.count > 0 && now >= self.drop_next;
         let mut is_past = now > self.drop_next;
@@ -161,7 +214,7 @@ impl CobaltState {
     pub fn overflowed(&mut self, law: &Law, now: Time) {
         let now = clock(now);
         if self.may_turn_blue(law, now) {
-            self.probability = self.probability.saturating_add(UP);
+            self.probability = self.probability.saturating_add(law.up);
             self.blue_timer = now;
         }
         self.dropping = true;
@@ -173,7 +226,7 @@ impl CobaltState {
     pub fn ran_empty(&mut self, law: &Law, now: Time) {
         let now = clock(now);
         if self.probability > 0 && self.may_turn_blue(law, now) {
-            self.probability = self.probability.saturating_sub(DOWN);
+            self.probability = self.probability.saturating_sub(law.down);
             self.blue_timer = now;
         }
         self.dropping = false;
@@ -205,6 +258,6 @@ impl CobaltState {
 
     /// BLUE's probability.
     pub fn probability(&self) -> f64 {
-        f64::from(self.probability) / (u64::from(u32::MAX) + 1) as f64
+        f64::from(self.probability) / ONE
     }
 }

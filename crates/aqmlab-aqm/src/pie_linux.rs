@@ -125,11 +125,24 @@ impl PieState {
     pub fn admit<P: Packet>(
         &mut self,
         settings: &Settings,
-        mut packet: P,
+        packet: P,
         backlog: u64,
         cx: &mut Context<'_, P>,
     ) -> Option<P> {
-        if self.is_chosen(settings, packet.size(), backlog, cx) {
+        self.admit_scaled(settings, packet, backlog, |p| p, cx)
+    }
+
+    /// The same for a packet whose drop probability is made of that of all.
+    #[inline]
+    pub fn admit_scaled<P: Packet>(
+        &mut self,
+        settings: &Settings,
+        mut packet: P,
+        backlog: u64,
+        scale: impl FnOnce(u64) -> u64,
+        cx: &mut Context<'_, P>,
+    ) -> Option<P> {
+        if self.is_chosen(settings, packet.size(), backlog, scale, cx) {
             let may_mark = settings.ecn && self.probability <= settings.max_ecn;
             if !(may_mark && packet.ecn().is_capable()) {
                 self.accumulated = 0;
@@ -151,6 +164,7 @@ impl PieState {
         settings: &Settings,
         size: u32,
         backlog: u64,
+        scale: impl FnOnce(u64) -> u64,
         cx: &mut Context<'_, P>,
     ) -> bool {
         if self.burst_allowance > 0
@@ -164,6 +178,7 @@ impl PieState {
             true => size * (self.probability / settings.mtu),
             false => self.probability,
         };
+        let p = scale(p);
         self.accumulated = if p == 0 { 0 } else { self.accumulated + p };
         if self.accumulated < ONE / 100 * 85 {
             return false;
@@ -229,6 +244,11 @@ impl PieState {
         self.measured = (backlog >= threshold).then_some(0);
         self.stamp = Some(now);
         lasted
+    }
+
+    /// The drop probability.
+    pub fn probability(&self) -> f64 {
+        self.probability as f64 / ONE as f64
     }
 
     /// The weights' right shift while the probability is small.
@@ -361,7 +381,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
 
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         let seconds = |ticks: u64| ticks as f64 / TICKS_PER_SEC as f64;
-        see("drop_probability", self.state.probability as f64 / ONE as f64);
+        see("drop_probability", self.state.probability());
         see("delay_estimate", seconds(self.state.delay));
         see("burst_allowance", seconds(self.state.burst_allowance));
         see("accumulated_probability", self.state.accumulated as f64 / ONE as f64);

@@ -1,22 +1,33 @@
 //! A packet and a link for the unit tests.
 
-use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Time};
+use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time};
 
-use crate::discipline::LinkEnv;
+use crate::discipline::{Discipline, LinkEnv};
 use crate::queue::Queue;
 
 /// A packet, of 1500 bytes unless said otherwise.
 #[derive(Clone, Debug)]
 pub(crate) struct TestPacket {
     pub ecn: Ecn,
-    size: u32,
     flow: u32,
+    size: u32,
+    hosts: Option<[u32; 2]>,
+    class: u8,
+    ack: Option<u64>,
     arrival: Time,
 }
 
 impl TestPacket {
     pub fn new(ecn: Ecn) -> Self {
-        TestPacket { ecn, size: 1500, flow: 0, arrival: Time::ZERO }
+        TestPacket {
+            ecn,
+            flow: 0,
+            size: 1500,
+            hosts: None,
+            class: 0,
+            ack: None,
+            arrival: Time::ZERO,
+        }
     }
     /// One that is not ECN-capable, of this flow.
     pub fn of_flow(flow: u32) -> Self {
@@ -29,6 +40,18 @@ impl TestPacket {
     pub fn with_size(self, size: u32) -> Self {
         TestPacket { size, ..self }
     }
+    /// From one host to another.
+    pub fn between(self, source: u32, destination: u32) -> Self {
+        TestPacket { hosts: Some([source, destination]), ..self }
+    }
+    /// With a DSCP.
+    pub fn classed(self, class: u8) -> Self {
+        TestPacket { class, ..self }
+    }
+    /// A segment of 40 bytes that only acknowledges.
+    pub fn acking(self, number: u64) -> Self {
+        TestPacket { ack: Some(number), size: 40, ..self }
+    }
 }
 
 impl Packet for TestPacket {
@@ -37,6 +60,18 @@ impl Packet for TestPacket {
     }
     fn flow_hash(&self) -> u32 {
         self.flow
+    }
+    fn hosts(&self) -> [u32; 2] {
+        self.hosts.unwrap_or([self.flow; 2])
+    }
+    fn class(&self) -> u8 {
+        self.class
+    }
+    fn clear_class(&mut self) {
+        self.class = 0;
+    }
+    fn pure_ack(&self) -> Option<u64> {
+        self.ack
     }
     fn ecn(&self) -> Ecn {
         self.ecn
@@ -59,6 +94,31 @@ pub(crate) fn env() -> LinkEnv {
         base_rtt: Span::from_millis(100),
         mtu: Bytes::new(1514),
     }
+}
+
+/// A queue of the discipline behind that link.
+pub(crate) fn queue(params: &impl Discipline) -> Queue<TestPacket> {
+    params.check().unwrap();
+    Queue::new(params.build(&env()), Stream::from_state(1))
+}
+
+/// Offers packets at the start and gives those dropped.
+pub(crate) fn offer(
+    queue: &mut Queue<TestPacket>,
+    packets: impl IntoIterator<Item = TestPacket>,
+) -> Vec<TestPacket> {
+    let mut dropped = Vec::new();
+    for packet in packets {
+        queue.enqueue(packet, Time::ZERO);
+        queue.take_dropped(|packet, _| dropped.push(packet));
+        queue.assert_conservation("test");
+    }
+    dropped
+}
+
+/// Takes all packets out at the start.
+pub(crate) fn drain(queue: &mut Queue<TestPacket>) -> Vec<TestPacket> {
+    std::iter::from_fn(|| queue.dequeue(Time::ZERO)).collect()
 }
 
 /// Offers a packet every `gap` to a link that takes 6 ms for each (2 Mbit/s).

@@ -1,7 +1,7 @@
 //! What every registered discipline and preset has to do under any traffic:
 //! packets conserved, order kept within a flow, the limit respected, the link
-//! never idle beside a queue, timers that go forward, and the same again when
-//! run again.
+//! never idle beside a queue (unless a shaper holds packets back, and then it
+//! says until when), timers that go forward, and the same again when run again.
 
 use aqmlab_aqm::registry::{PRESETS, entries};
 use aqmlab_aqm::{
@@ -28,6 +28,13 @@ impl Packet for Numbered {
     }
     fn flow_hash(&self) -> u32 {
         self.flow
+    }
+    /// Flows of five hosts, and of six classes.
+    fn hosts(&self) -> [u32; 2] {
+        [self.flow / 2, self.flow % 2]
+    }
+    fn class(&self) -> u8 {
+        (self.flow * 9) as u8
     }
     fn ecn(&self) -> Ecn {
         self.ecn
@@ -81,6 +88,8 @@ enum Event {
 /// The link behind the queue, with checks after every call.
 struct Link<'a> {
     name: &'a str,
+    /// Whether the queue has a shaper.
+    shapes: bool,
     queue: Queue<Numbered>,
     free_at: Option<Time>,
     last_wakeup: Time,
@@ -120,7 +129,9 @@ impl Link<'_> {
         loop {
             let wakeup = self.queue.next_wakeup().unwrap_or(Time::MAX);
             let end = self.free_at.unwrap_or(Time::MAX);
-            if end.min(wakeup) > until.unwrap_or(Time::MAX) || until.or(self.free_at).is_none() {
+            let held = self.free_at.is_none() && self.queue.backlog().packets > 0;
+            let is_done = until.or(self.free_at).is_none() && !held;
+            if end.min(wakeup) > until.unwrap_or(Time::MAX) || is_done {
                 return;
             }
             if end == Time::MAX && wakeup == Time::MAX {
@@ -134,6 +145,9 @@ impl Link<'_> {
                 self.last_wakeup = wakeup;
                 self.queue.on_wakeup(wakeup);
                 self.check(wakeup);
+                if self.free_at.is_none() && self.queue.backlog().packets > 0 {
+                    self.send(wakeup);
+                }
             }
         }
     }
@@ -151,6 +165,10 @@ impl Link<'_> {
             }
             None => {
                 let backlog = self.queue.backlog();
+                let held_until = self.queue.next_wakeup().filter(|_| self.shapes);
+                if held_until.is_some_and(|until| until > now) {
+                    return;
+                }
                 assert_eq!(backlog, Backlog::default(), "{}: idle beside a queue", self.name);
             }
         }
@@ -177,7 +195,7 @@ fn lane(name: &str, settings: &[(String, String)], arrival: &Arrival) -> usize {
     match name {
         "dualpi2" if is_any_ect() => usize::from(arrival.ecn != 0),
         "dualpi2" => usize::from(arrival.ecn & 1),
-        name if name.contains("fq") || name == "cake" => arrival.flow as usize,
+        name if name.contains("fq") || ["cake", "drr"].contains(&name) => arrival.flow as usize,
         _ => 0,
     }
 }
@@ -215,9 +233,14 @@ fn env() -> LinkEnv {
     }
 }
 
-fn link<'a>(name: &'a str, discipline: Box<dyn QueueDiscipline<Numbered>>) -> Link<'a> {
+fn link<'a>(
+    name: &'a str,
+    shapes: bool,
+    discipline: Box<dyn QueueDiscipline<Numbered>>,
+) -> Link<'a> {
     Link {
         name,
+        shapes,
         queue: Queue::new(discipline, Stream::for_component(1, 0, "property")),
         free_at: None,
         last_wakeup: Time::ZERO,
@@ -235,8 +258,13 @@ fn config(name: &str, settings: &[(String, String)]) -> QueueConfig {
     QueueConfig::read(&Value::Table(table)).unwrap()
 }
 
+/// Whether a discipline with these settings holds packets back.
+fn shapes(settings: &[(String, String)]) -> bool {
+    settings.iter().any(|(key, _)| ["bandwidth", "autorate_ingress"].contains(&key.as_str()))
+}
+
 fn run(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
-    link(name, config(name, settings).build(&env())).run(arrivals)
+    link(name, shapes(settings), config(name, settings).build(&env())).run(arrivals)
 }
 
 /// A discipline of the catalogue as if it were not in it.
@@ -278,7 +306,7 @@ fn run_adapted(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) 
     let adapted = AsCustom(config(name, settings));
     let adapted = QueueConfig::read_with(&"adapted".into(), &adapted).unwrap();
     assert!(matches!(adapted, QueueConfig::Custom(_)));
-    link(name, adapted.build(&env())).run(arrivals)
+    link(name, shapes(settings), adapted.build(&env())).run(arrivals)
 }
 
 /// All disciplines and presets, each with its plain settings and with every
@@ -301,7 +329,7 @@ fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
         }
     }
     // What a plain setting of one switch does not reach.
-    let together: [(&str, &[(&str, &str)]); 13] = [
+    let mut together: Vec<(&str, &[(&str, &str)])> = vec![
         ("choke", &[("candidates", "auto")]),
         ("red", &[("adaptive", "feng"), ("min_threshold", "auto"), ("ecn", "true")]),
         ("red", &[("mark_p", "0.3"), ("ecn", "true"), ("weight", "auto")]),
@@ -315,7 +343,17 @@ fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
         ("dualpi2", &[("step", "1ms"), ("th_len", "0"), ("scheduler", "ts-fifo")]),
         ("dualpi2", &[("variant", "linux"), ("step_packets", "5"), ("min_qlen_step", "2")]),
         ("cobalt", &[("variant", "linux"), ("ecn", "false")]),
+        ("cake", &[("bandwidth", "7mbit"), ("perturb", "5ms")]),
+        ("cake", &[("bandwidth", "7mbit"), ("diffserv", "diffserv4"), ("ingress", "true")]),
+        (
+            "cake",
+            &[("bandwidth", "30mbit"), ("diffserv", "diffserv8"), ("link_layer", "pppoe-ptm")],
+        ),
+        ("cake", &[("bandwidth", "1mbit"), ("diffserv", "precedence"), ("overhead", "-64b")]),
     ];
+    for name in ["fq_codel", "fq_pie", "fq_cobalt", "sfq_codel", "sfq_pie", "drr"] {
+        together.push((name, &[("perturb", "5ms"), ("flows", "3")]));
+    }
     for (name, settings) in together {
         let settings = settings.iter().map(|(key, text)| (key.to_string(), text.to_string()));
         all.push((name, std::iter::once(limit.clone()).chain(settings).collect()));
@@ -373,7 +411,7 @@ fn the_traffic_makes_disciplines_act() {
             .map(|reason| counts.dropped[*reason as usize])
             .sum();
         let only_marks = settings.contains(&("not_ect".to_string(), "pass".to_string()));
-        let gives_signals = !["droptail", "sfq"].contains(&name) && !only_marks;
+        let gives_signals = !["droptail", "sfq", "drr"].contains(&name) && !only_marks;
         assert_eq!(signals > 0, gives_signals, "{name} {settings:?}: {counts:?}");
     }
 }
@@ -425,7 +463,7 @@ fn run_faulty(fault: Fault) {
         .map(|i| Arrival { gap: Span::from_micros(600), flow: i % 6, size: 1500, ecn: 0 })
         .collect();
     let faulty = Box::new(Faulty { packets: Vec::new(), fault, calls: 0 });
-    let events = link("faulty", faulty).run(&arrivals);
+    let events = link("faulty", false, faulty).run(&arrivals);
     check_order("faulty", &arrivals, &events, |_| 0);
 }
 

@@ -52,6 +52,8 @@ pub trait Packet {
     fn class(&self) -> u8 {
         0
     }
+    /// Sets the DSCP to 0, where there is one.
+    fn clear_class(&mut self) {}
     /// The acknowledged sequence number, if it is a TCP segment that only
     /// acknowledges: no data, no SYN, and nothing that a later acknowledgement
     /// would not say as well (SACK blocks, ECN echoes).

@@ -113,7 +113,7 @@ pub fn read_value<T: ParamType>(value: &Value) -> Result<T> {
     })
 }
 
-/// Refuses a value outside of its range.
+/// Refuses a value outside of its range; `none` is in every range.
 ///
 /// # Errors
 /// If `value` is not in `[low, high]`; NaN never is.
@@ -379,6 +379,29 @@ impl<T: ParamType> ParamType for Auto<T> {
     }
 }
 
+/// The declarations of a group as a struct has it: with that struct's
+/// defaults in place of the group's own.
+pub fn specs_of_group<T: Params>(group: &T) -> Vec<ParamSpec> {
+    let defaults = group.entries().into_iter().map(|(_, text)| text);
+    T::specs()
+        .into_iter()
+        .zip(defaults)
+        .map(|(spec, default)| ParamSpec { default, ..spec })
+        .collect()
+}
+
+/// Sets the parameter if the group has it; says whether it has.
+///
+/// # Errors
+/// As [`Params::set`].
+pub fn set_in_group<T: Params>(group: &mut T, key: &str, value: &Value) -> Result<bool> {
+    let has = T::specs().iter().any(|spec| spec.name == key);
+    if has {
+        group.set(key, value)?;
+    }
+    Ok(has)
+}
+
 /// The text form of a default, for [`ParamSpec`].
 pub fn text_of<T: ParamType>(value: &T) -> String {
     value.to_text()
@@ -400,6 +423,11 @@ pub fn join_doc(lines: &[&'static str]) -> &'static str {
 /// Every field: documentation, name, type, default, an optional range
 /// (`in low => high`), the source. A field without documentation or source
 /// does not compile.
+///
+/// Parameters that several structs share stand in a struct of their own. Those
+/// that have them name it after their own, with the defaults that hold there:
+/// `with { hashing: Hashing = Hashing::default(); }`. In scenario files they
+/// look like the others.
 #[macro_export]
 macro_rules! params {
     (
@@ -412,22 +440,30 @@ macro_rules! params {
                     source $source:literal;
             )*
         }
+        $(with {
+            $(
+                $(#[doc = $group_doc:literal])+
+                $group:ident : $Group:ty = $group_default:expr;
+            )*
+        })?
     ) => {
         $(#[$struct_attr])*
         #[derive(Clone, Debug, PartialEq)]
         pub struct $Name {
             $( $(#[doc = $doc])+ pub $field: $Type, )*
+            $($( $(#[doc = $group_doc])+ pub $group: $Group, )*)?
         }
 
         impl Default for $Name {
             fn default() -> Self {
-                $Name { $( $field: $default, )* }
+                $Name { $( $field: $default, )* $($( $group: $group_default, )*)? }
             }
         }
 
         impl $crate::params::Params for $Name {
             fn specs() -> Vec<$crate::params::ParamSpec> {
-                vec![$(
+                #[allow(unused_mut)]
+                let mut specs = vec![$(
                     $crate::params::ParamSpec {
                         name: stringify!($field),
                         kind: <$Type as $crate::params::ParamType>::KIND,
@@ -451,7 +487,9 @@ macro_rules! params {
                         meaning: $crate::params::join_doc(&[$($doc),+]),
                         source: $source,
                     },
-                )*]
+                )*];
+                $($( specs.extend($crate::params::specs_of_group::<$Group>(&$group_default)); )*)?
+                specs
             }
 
             fn set(&mut self, key: &str, value: &$crate::Value) -> $crate::Result<()> {
@@ -469,9 +507,14 @@ macro_rules! params {
                         }
                     )*
                     _ => {
-                        let mut error = $crate::Error::unknown(
-                            "key", key, [$(stringify!($field)),*],
-                        );
+                        $($(
+                            if $crate::params::set_in_group(&mut self.$group, key, value)? {
+                                return Ok(());
+                            }
+                        )*)?
+                        let known: Vec<&str> =
+                            Self::specs().into_iter().map(|spec| spec.name).collect();
+                        let mut error = $crate::Error::unknown("key", key, known);
                         error.given = None;
                         Err(error.at(key))
                     }
@@ -479,7 +522,11 @@ macro_rules! params {
             }
 
             fn entries(&self) -> Vec<(&'static str, String)> {
-                vec![$( (stringify!($field), $crate::params::text_of(&self.$field)), )*]
+                #[allow(unused_mut)]
+                let mut entries =
+                    vec![$( (stringify!($field), $crate::params::text_of(&self.$field)), )*];
+                $($( entries.extend(self.$group.entries()); )*)?
+                entries
             }
         }
     };
@@ -524,111 +571,4 @@ macro_rules! choices {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    choices! {
-        /// A choice.
-        pub enum Mode {
-            /// One.
-            First = "first",
-            /// Two.
-            Second = "second",
-        }
-    }
-
-    params! {
-        /// All the types there are.
-        pub struct Everything {
-            /// A time.
-            time: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(10),
-                source "nowhere";
-            /// A rate.
-            rate: Rate = Rate::from_bps(1000), source "nowhere";
-            /// A limit.
-            limit: Limit = Limit::Packets(100), source "nowhere";
-            /// A number.
-            share: f64 = 0.5, in 0.0 => 1.0, source "nowhere";
-            /// A name,
-            /// on two lines.
-            mode: Mode = Mode::First, source "nowhere";
-            /// Perhaps a time.
-            maybe: Option<Span> = None, source "nowhere";
-            /// A number that may be computed.
-            computed: Auto<f64> = Auto::Auto, in Auto::Set(0.0) => Auto::Set(1.0), source "nowhere";
-        }
-    }
-
-    fn set(key: &str, value: impl Into<Value>) -> Result<Everything> {
-        let mut params = Everything::default();
-        params.set(key, &value.into()).map(|()| params)
-    }
-
-    #[test]
-    fn text_forms_are_those_of_tc() {
-        assert_eq!(set("time", "1.5ms").unwrap().time, Span::from_micros(1500));
-        assert_eq!(set("rate", "10mbit").unwrap().rate, Rate::from_bps(10_000_000));
-        assert_eq!(set("rate", "399.9gbit").unwrap().rate, Rate::from_bps(399_900_000_000));
-        assert_eq!(set("limit", "64kb").unwrap().limit, Limit::Bytes(Bytes::new(65_536)));
-        assert_eq!(set("limit", "2bdp").unwrap().limit, Limit::Bdp(2.0));
-        assert_eq!(set("limit", "unlimited").unwrap().limit, Limit::Unlimited);
-        assert_eq!(set("share", Value::Integer(1)).unwrap().share, 1.0);
-        assert_eq!(set("maybe", "none").unwrap().maybe, None);
-        assert_eq!(set("maybe", "1s").unwrap().maybe, Some(Span::from_secs(1)));
-        assert_eq!(set("computed", "auto").unwrap().computed, Auto::Auto);
-        assert_eq!(set("computed", Value::Float(0.5)).unwrap().computed, Auto::Set(0.5));
-    }
-
-    #[test]
-    fn wrong_values_say_what_is_allowed() {
-        for (key, value, expected) in [
-            ("time", Value::Integer(5), "units: ns, us, ms, s"),
-            ("time", "5".into(), "units: ns, us, ms, s"),
-            ("time", "-5ms".into(), "a time with its unit"),
-            ("time", "0.2min".into(), "`0.2min`: expected time from 1ns to 10s"),
-            ("time", "99999999999999999999s".into(), "a time with its unit"),
-            ("limit", "0p".into(), "a limit in packets"),
-            ("limit", "1.5p".into(), "a limit in packets"),
-            ("share", Value::Float(f64::NAN), "a number"),
-            ("share", Value::Float(1.5), "expected number from 0 to 1"),
-            ("computed", Value::Float(1.5), "expected number from 0 to 1"),
-            ("computed", "atuo".into(), "or `auto`"),
-            ("mode", "secnd".into(), "did you mean `second`?"),
-            ("tmie", "5ms".into(), "did you mean `time`?"),
-        ] {
-            let error = set(key, value).unwrap_err();
-            assert!(error.to_string().contains(expected), "{error}");
-            assert_eq!(error.key, key);
-        }
-    }
-
-    #[test]
-    fn a_declaration_documents_itself() {
-        let specs = Everything::specs();
-        assert_eq!(specs[0].range, Some(("1ns".into(), "10s".into())));
-        assert_eq!(specs[4].meaning, "A name, on two lines.");
-        assert_eq!(specs[4].choices, ["first", "second"]);
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_printed_reads_back(nanos in 1u64..10_000_000_000, share in 0.0..=1.0f64) {
-            let params = Everything {
-                time: Span::from_nanos(nanos), share, ..Everything::default()
-            };
-            let table: Table = params
-                .entries()
-                .into_iter()
-                .map(|(key, text)| (key.to_string(), Value::Text(text)))
-                .collect();
-            prop_assert_eq!(Everything::from_table(&table).unwrap(), params);
-        }
-
-        #[test]
-        fn no_text_makes_the_parser_panic(text in ".*") {
-            let _ = set("time", text.as_str());
-            let _ = set("limit", text.as_str());
-        }
-    }
-}
+mod tests;

@@ -69,6 +69,10 @@ impl Packet for SimPacket {
         self.class
     }
     #[inline]
+    fn clear_class(&mut self) {
+        self.class = 0;
+    }
+    #[inline]
     fn pure_ack(&self) -> Option<u64> {
         (self.kind == kind::ACK).then_some(self.seq)
     }

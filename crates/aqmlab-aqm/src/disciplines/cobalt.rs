@@ -18,21 +18,11 @@
 //!    does, which does not look while there is no packet of any flow.
 //! 3. `ecn = false` is not in Linux.
 
-use aqmlab_core::{Limit, Packet, Span, choices, params};
+use aqmlab_core::{Limit, Packet, Span, params};
 
-use crate::cobalt::{CobaltState, Law, Verdict};
+use crate::cobalt::{CobaltState, Law, Variant};
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
 use crate::fifo::Fifo;
-
-choices! {
-    /// How long the delay may be above the target at first.
-    pub enum Variant {
-        /// Not at all: the next packet is dropped at once, as Linux 6.1 does.
-        Linux = "linux",
-        /// An interval, as the rest of the algorithm means it.
-        LinuxInitfix = "linux-initfix",
-    }
-}
 
 params! {
     /// Parameters of COBALT.
@@ -57,11 +47,7 @@ impl Discipline for CobaltParams {
     const SUMMARY: &'static str = "CoDel and BLUE in one queue, as in each flow of CAKE";
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        let law = Law {
-            target: self.target,
-            interval: self.interval,
-            hasty: self.variant == Variant::Linux,
-        };
+        let law = Law::new(self.target, self.interval, self.variant);
         Box::new(Cobalt::<P> {
             fifo: Fifo::default(),
             limit: self.limit.resolve(env.rate, env.base_rtt),
@@ -105,22 +91,18 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cobalt<P> {
 
     fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
         loop {
-            let Some(mut packet) = self.fifo.pop() else {
+            let Some(packet) = self.fifo.pop() else {
                 self.state.ran_empty(&self.law, cx.now);
                 return None;
             };
-            let may_mark = self.ecn && packet.ecn().is_capable();
-            match self.state.judge(&self.law, cx.now, packet.arrival(), may_mark, cx.random) {
-                // The last packet stays.
-                Verdict::Drop(reason) if !self.fifo.is_empty() => {
+            let is_last = self.fifo.is_empty();
+            match self.state.release(&self.law, Span::ZERO, packet, is_last, self.ecn, cx) {
+                Ok(packet) => return Some(packet),
+                Err((packet, reason)) => {
                     self.drops[usize::from(reason == DropReason::Blue)] += 1;
                     cx.drop(packet, reason);
-                    continue;
                 }
-                Verdict::Mark => cx.mark(&mut packet, DropReason::Cobalt),
-                Verdict::Drop(_) | Verdict::Pass => (),
             }
-            return Some(packet);
         }
     }
 

@@ -12,15 +12,17 @@
 //! # Differences
 //! 1. The bucket is the packet's flow hash modulo the number of buckets; the
 //!    simulator hashes flows anew in every replication (RFC 8290, section
-//!    4.1.1, perturbation).
+//!    4.1.1, perturbation). Sets of buckets, queues for hosts and changes of the
+//!    hash (see the file `fq/hash.rs`) are options that Linux does not have.
 //! 2. The memory of a packet is its size on the wire; Linux counts the
 //!    kernel's buffers.
 
-use aqmlab_core::{Bytes, Limit, Packet, Span, params};
+use aqmlab_core::{Bytes, Limit, Packet, Span, Time, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::{CodelParams, CodelState, Settings, Variant};
 use crate::fq::drr::Drr;
+use crate::fq::hash::Sharing;
 use crate::fq::{FlowSource, Fq, Inner, Overflow};
 
 params! {
@@ -50,6 +52,9 @@ params! {
         ecn: bool = true, source "RFC 8290, section 5.2.6; on in Linux";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
         ce_threshold: Option<Span> = None, source "RFC 8290, section 5.2.7";
+    } with {
+        /// What shares a bucket.
+        sharing: Sharing = Sharing::default();
     }
 }
 
@@ -69,6 +74,7 @@ impl Discipline for FqCodelParams {
         let settings = Settings::new(&codel, env);
         let largest = settings.smallest_backlog;
         Box::new(Fq::<P, CodelState, Drr>::new(
+            &self.sharing,
             self.flows,
             Drr::new(self.flows, self.quantum),
             settings,
@@ -93,7 +99,7 @@ impl<P: Packet> Inner<P> for CodelState {
     ) -> Option<P> {
         CodelState::dequeue(self, settings, source, cx)
     }
-    fn overflowed(&mut self, packets: u64) {
+    fn overflowed(&mut self, _settings: &Settings, packets: u64, _now: Time) {
         self.dropped_elsewhere(packets);
     }
 }

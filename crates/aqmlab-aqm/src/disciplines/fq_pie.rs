@@ -23,6 +23,7 @@ use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::Source;
 use crate::disciplines::pie::{self, PieParams};
 use crate::fq::drr::Drr;
+use crate::fq::hash::Sharing;
 use crate::fq::{FlowSource, Fq, Inner, Overflow};
 use crate::pie_linux::{PieState, Settings};
 
@@ -67,6 +68,9 @@ params! {
         by_size: bool = false, source "tc-fq_pie(8), bytemode";
         /// Whose PIE: Linux's as it is, or with the probability limited to 1 as it is meant.
         variant: Variant = Variant::LinuxClamped, source "RFC 8033, section 4.2; conformance vectors";
+    } with {
+        /// What shares a bucket.
+        sharing: Sharing = Sharing::default();
     }
 }
 
@@ -90,6 +94,7 @@ impl Discipline for FqPieParams {
             ..PieParams::default()
         };
         Box::new(Fq::<P, PieState, Drr>::new(
+            &self.sharing,
             self.flows,
             Drr::new(self.flows, self.quantum),
             Settings::new(&pie, env).marking_up_to(self.ecn_prob),

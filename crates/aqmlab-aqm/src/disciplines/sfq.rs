@@ -14,44 +14,66 @@
 //! - Linux's qdisc as recorded in the conformance vectors; tc-sfq(8).
 //!
 //! # Differences
-//! From McKenney, and in common with Linux:
+//! From McKenney, with `variant = linux` and in common with Linux:
 //! 1. Turns are by bytes, not by packets; a queue has no more than `flows`
-//!    buckets in use, and an arriving packet that needs one more is dropped.
+//!    buckets in use, and an arriving packet that needs one more is dropped; a
+//!    bucket holds no more than `depth` packets.
+//!
+//! From McKenney with `variant = mckenney`:
+//! 2. At which end the longest bucket loses its packet is a parameter, and the
+//!    tail by default; the paper was not at hand to look it up.
 //!
 //! From Linux:
-//! 2. Without `perturb` the bucket is the packet's flow hash modulo `divisor`,
-//!    which the simulator draws anew in every replication. With it the hash is
-//!    mixed with a number drawn from the queue's stream at every change.
-//! 3. A limit in bytes is possible: packets are dropped from the longest
+//! 3. The bucket is the packet's flow hash modulo `divisor`, which the simulator
+//!    draws anew in every replication; with `perturb` the hash is mixed, from its
+//!    first change on, with a number drawn from the queue's stream.
+//! 4. A limit in bytes is possible: packets are dropped from the longest
 //!    bucket (in packets) until the rest fits.
-//! 4. When the hash changes, packets are put into their new buckets in the
+//! 5. When the hash changes, packets are put into their new buckets in the
 //!    order of the old buckets' numbers, not of Linux's slots.
-//! 5. No RED inside the buckets.
+//! 6. No RED inside the buckets.
+//! 7. Linux has no sets of buckets and no isolation of hosts.
 
 use std::collections::VecDeque;
 
-use aqmlab_core::{Bytes, Error, Limit, Packet, Result, Span, Time, params};
+use aqmlab_core::{Bytes, Limit, Packet, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::fifo::Fifo;
+use crate::fq::hash::{Classifier, Sharing};
+
+choices! {
+    /// Whose fairness.
+    pub enum Variant {
+        /// Turns by bytes, with bounds on buckets in use and on their packets.
+        Linux = "linux",
+        /// Turns by packets, without these bounds.
+        McKenney = "mckenney",
+    }
+}
 
 params! {
     /// Parameters of SFQ.
     pub struct SfqParams {
         /// How much all buckets hold together.
         limit: Limit = Limit::Packets(127), source "tc-sfq(8), limit";
-        /// The most packets in one bucket.
+        /// Whether turns are by bytes, as in Linux, or by packets.
+        variant: Variant = Variant::Linux, source "conformance vectors; McKenney 1990";
+        /// The most packets in one bucket (Linux's variant).
         depth: u64 = 127, in 1 => 1_000_000, source "tc-sfq(8), depth";
         /// Whether packets are dropped from the head of a bucket and not from its tail.
         headdrop: bool = false, source "tc-sfq(8), headdrop";
-        /// The most buckets that hold packets at a time.
+        /// The most buckets that hold packets at a time (Linux's variant).
         flows: u64 = 128, in 1 => 65_536, source "tc-sfq(8), flows";
         /// The number of buckets that flows are hashed into.
         divisor: u64 = 1024, in 1 => 65_536, source "tc-sfq(8), divisor";
-        /// Bytes that a bucket may send in a turn; `none`: the link's largest packet.
-        quantum: Option<Bytes> = None, source "tc-sfq(8), quantum";
-        /// How often the hash changes; `none` for never.
-        perturb: Option<Span> = None, source "tc-sfq(8), perturb; McKenney 1990";
+        /// Bytes that a bucket may send in a turn; `none`: the link's largest packet (Linux's
+        /// variant).
+        quantum: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1_000_000)),
+            source "tc-sfq(8), quantum";
+    } with {
+        /// What shares a bucket.
+        sharing: Sharing = Sharing::default();
     }
 }
 
@@ -60,22 +82,12 @@ impl Discipline for SfqParams {
     const SUMMARY: &'static str = "a queue for each flow, the longest loses what does not fit";
     const SIGNALS: bool = false;
 
-    fn check(&self) -> Result<()> {
-        let quanta = Bytes::new(1)..=Bytes::new(1_000_000);
-        if let Some(quantum) = self.quantum.filter(|quantum| !quanta.contains(quantum)) {
-            return Err(Error::not_allowed(quantum, "1b to 1000000b, or none").at("quantum"));
-        }
-        let periods = Span::from_millis(1)..=Span::from_secs(1_000_000);
-        if let Some(perturb) = self.perturb.filter(|period| !periods.contains(period)) {
-            return Err(Error::not_allowed(perturb, "1ms to 1000000s, or none").at("perturb"));
-        }
-        Ok(())
-    }
-
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         let limit = self.limit.resolve(env.rate, env.base_rtt);
-        // Linux has no more buckets in use than packets in the queue.
+        let by_packets = self.variant == Variant::McKenney;
         let most_active = match limit {
+            _ if by_packets => self.divisor,
+            // Linux has no more buckets in use than packets in the queue.
             Limit::Packets(packets) => self.flows.min(packets),
             Limit::Bytes(_) | Limit::Bdp(_) | Limit::Unlimited => self.flows,
         };
@@ -85,13 +97,12 @@ impl Discipline for SfqParams {
             by_depth: ByDepth::new(self.divisor),
             total: Backlog::default(),
             limit,
-            depth: self.depth,
+            depth: if by_packets { u64::MAX } else { self.depth },
+            by_packets,
             headdrop: self.headdrop,
             most_active: most_active as usize,
             quantum: self.quantum.unwrap_or(env.mtu).get() as i64,
-            salt: None,
-            perturb: self.perturb,
-            next_change: self.perturb.map(|period| Time::ZERO + period),
+            classifier: Classifier::of(&self.sharing, self.divisor),
             moving: Fifo::default(),
         })
     }
@@ -172,24 +183,20 @@ struct Sfq<P> {
     total: Backlog,
     limit: Limit,
     depth: u64,
+    by_packets: bool,
     headdrop: bool,
     most_active: usize,
     quantum: i64,
-    /// What the hash is mixed with since its first change.
-    salt: Option<u32>,
-    perturb: Option<Span>,
-    next_change: Option<Time>,
+    classifier: Classifier,
     /// Packets between their old and new buckets.
     moving: Fifo<P>,
 }
 
 impl<P: Packet> Sfq<P> {
-    fn bucket_of(&self, packet: &P) -> u32 {
-        let hash = match self.salt {
-            Some(salt) => mix(packet.flow_hash(), salt),
-            None => packet.flow_hash(),
-        };
-        hash % self.buckets.len() as u32
+    fn bucket_of(&mut self, packet: &P) -> u32 {
+        let buckets = &self.buckets;
+        let is_free = |bucket: u32| buckets[bucket as usize].fifo.is_empty();
+        self.classifier.bucket(packet, is_free)
     }
 
     fn depth_of(&self, bucket: u32) -> u64 {
@@ -264,14 +271,6 @@ impl<P: Packet> Sfq<P> {
     }
 }
 
-/// Spreads the hash anew for every salt (a multiply and shift mixer).
-fn mix(hash: u32, salt: u32) -> u32 {
-    let mut value = (u64::from(salt) << 32 | u64::from(hash)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    value ^= value >> 32;
-    value = value.wrapping_mul(0xD6E8_FEB8_6659_FD93);
-    (value >> 32) as u32
-}
-
 impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
         let bucket = self.bucket_of(&packet);
@@ -303,7 +302,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
         loop {
             let &bucket = self.round.front()?;
             let allot = &mut self.buckets[bucket as usize].allot;
-            if *allot <= 0 {
+            if *allot <= 0 && !self.by_packets {
                 *allot += self.quantum;
                 self.round.rotate_left(1);
                 continue;
@@ -312,6 +311,8 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
             let served = &mut self.buckets[bucket as usize];
             if served.fifo.is_empty() {
                 self.round.pop_front();
+            } else if self.by_packets {
+                self.round.rotate_left(1);
             } else {
                 served.allot -= i64::from(packet.size());
             }
@@ -320,14 +321,11 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        self.next_change
+        self.classifier.next_change_or(None)
     }
 
     fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
-        let Some(period) = self.perturb else { return };
-        self.next_change = Some(cx.now + period);
-        self.salt = Some(cx.random.next_u32());
-        if !self.round.is_empty() {
+        if self.classifier.change_if_due(cx.now, cx.random) && !self.round.is_empty() {
             self.rehash(cx);
         }
     }
@@ -344,9 +342,10 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Ecn, Stream};
+    use aqmlab_core::{Ecn, Params, Span, Stream};
 
     use super::*;
+    use crate::fq::hash::Hashing;
     use crate::queue::Queue;
     use crate::testing::env;
 
@@ -374,8 +373,12 @@ mod tests {
     }
 
     fn queue(params: &SfqParams) -> Queue<Flow> {
-        params.check().unwrap();
         Queue::new(params.build(&env()), Stream::from_state(1))
+    }
+
+    fn perturbed(period: Span) -> Sharing {
+        let hashing = Hashing { perturb: Some(period), ..Hashing::default() };
+        Sharing { hashing, ..Sharing::default() }
     }
 
     /// Offers packets and gives the flows of those dropped.
@@ -404,6 +407,17 @@ mod tests {
     }
 
     #[test]
+    fn mckenneys_turns_are_by_packets_and_without_bounds() {
+        let variant = Variant::McKenney;
+        let params = SfqParams { variant, flows: 1, depth: 1, ..SfqParams::default() };
+        let mut queue = queue(&params);
+        let small = (0..3).map(|_| Flow(2, 40));
+        let dropped = offer(&mut queue, (0..3).map(|_| Flow(1, 1500)).chain(small));
+        assert!(dropped.is_empty());
+        assert_eq!(drain(&mut queue), [1, 2, 1, 2, 1, 2]);
+    }
+
+    #[test]
     fn the_longest_makes_room_as_often_as_it_must() {
         let limit = Limit::Bytes(Bytes::new(3000));
         let mut queue = queue(&SfqParams { limit, ..SfqParams::default() });
@@ -424,9 +438,9 @@ mod tests {
 
     #[test]
     fn a_change_of_the_hash_parts_flows_that_collided() {
-        let perturb = Some(Span::from_secs(10));
+        let sharing = perturbed(Span::from_secs(10));
         let quantum = Some(Bytes::new(1500));
-        let params = SfqParams { divisor: 64, perturb, quantum, ..SfqParams::default() };
+        let params = SfqParams { divisor: 64, sharing, quantum, ..SfqParams::default() };
         let mut queue = queue(&params);
         let arrivals = || [0, 0, 0, 64, 64, 64].map(|flow| Flow(flow, 1500));
         offer(&mut queue, arrivals());
@@ -443,8 +457,8 @@ mod tests {
 
     #[test]
     fn what_a_new_bucket_cannot_hold_is_dropped_with_the_change() {
-        let perturb = Some(Span::from_secs(1));
-        let params = SfqParams { divisor: 2, depth: 4, perturb, ..SfqParams::default() };
+        let sharing = perturbed(Span::from_secs(1));
+        let params = SfqParams { divisor: 2, depth: 4, sharing, ..SfqParams::default() };
         let mut queue = queue(&params);
         offer(&mut queue, (0..8).map(|i| Flow(i, 1500)));
         let mut dropped = 0;
@@ -462,11 +476,11 @@ mod tests {
 
     #[test]
     fn nothing_that_would_never_end_is_allowed() {
-        for quantum in [0, u64::MAX].map(|bytes| Some(Bytes::new(bytes))) {
-            assert!(SfqParams { quantum, ..SfqParams::default() }.check().is_err());
+        for (key, text) in
+            [("quantum", "0b"), ("quantum", "2000000b"), ("perturb", "0s"), ("perturb", "1us")]
+        {
+            assert!(SfqParams::default().set(key, &text.into()).is_err(), "{key} = {text}");
         }
-        for perturb in [Some(Span::ZERO), Some(Span::MAX)] {
-            assert!(SfqParams { perturb, ..SfqParams::default() }.check().is_err());
-        }
+        assert!(SfqParams::default().set("perturb", &"none".into()).is_ok());
     }
 }

@@ -11,15 +11,16 @@
 //!
 //! # Differences
 //! 1. Times are whole nanoseconds, there seconds in floating point.
-//! 2. Hashing as in [`fq_codel`](crate::disciplines::fq_codel).
-
-use std::collections::VecDeque;
+//! 2. Hashing as in [`fq_codel`](crate::disciplines::fq_codel), with all its
+//!    options; ns-2 has none of them.
 
 use aqmlab_core::{Limit, Packet, Span, params};
 
 use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::{CodelParams, CodelState, Settings, Variant};
-use crate::fq::{Fq, Overflow, Scheduler};
+use crate::fq::hash::Sharing;
+use crate::fq::ring::Ring;
+use crate::fq::{Fq, Overflow};
 
 params! {
     /// Parameters of SFQ CoDel.
@@ -36,6 +37,9 @@ params! {
             source "RFC 8289, section 4.3";
         /// CoDel's count recall.
         variant: Variant = Variant::Ns2Of2013, source "ns-2's sfqCoDel of 2013";
+    } with {
+        /// What shares a bucket.
+        sharing: Sharing = Sharing::default();
     }
 }
 
@@ -55,6 +59,7 @@ impl Discipline for SfqCodelParams {
         let settings = Settings::new(&codel, env).in_a_bucket();
         let largest = settings.smallest_backlog;
         Box::new(Fq::<P, CodelState, Ring>::new(
+            &self.sharing,
             self.flows,
             Ring::new(self.flows),
             settings,
@@ -62,59 +67,5 @@ impl Discipline for SfqCodelParams {
             Overflow::Tail,
             largest,
         ))
-    }
-}
-
-/// The ring of active buckets, turned so that the next one is in front.
-struct Ring {
-    ring: VecDeque<u32>,
-    active: Vec<bool>,
-    /// Not served since it became active.
-    new: Vec<bool>,
-}
-
-impl Ring {
-    fn new(buckets: u64) -> Self {
-        let none = || vec![false; buckets as usize];
-        Ring { ring: VecDeque::new(), active: none(), new: none() }
-    }
-}
-
-impl Scheduler for Ring {
-    #[inline]
-    fn is_active(&self, bucket: u32) -> bool {
-        self.active[bucket as usize]
-    }
-    fn activate(&mut self, bucket: u32) {
-        self.active[bucket as usize] = true;
-        self.new[bucket as usize] = true;
-        let last = self.ring.len().saturating_sub(1);
-        let new = &self.new;
-        let place = self.ring.iter().take_while(|other| new[**other as usize]).count().min(last);
-        if place == last {
-            self.ring.push_back(bucket);
-        } else {
-            self.ring.insert(place, bucket);
-        }
-    }
-    fn pick(&mut self, is_empty: impl Fn(u32) -> bool) -> Option<u32> {
-        // An empty bucket stays until its turn comes.
-        while let Some(&bucket) = self.ring.front() {
-            if !is_empty(bucket) {
-                self.new[bucket as usize] = false;
-                return Some(bucket);
-            }
-            self.ring.pop_front();
-            self.active[bucket as usize] = false;
-            self.new[bucket as usize] = false;
-        }
-        None
-    }
-    #[inline]
-    fn served(&mut self, _bucket: u32, _size: u32) {
-        self.ring.rotate_left(1);
-    }
-    fn gave_none(&mut self, _bucket: u32) {
-        // CoDel emptied it: `pick` takes it off.
     }
 }

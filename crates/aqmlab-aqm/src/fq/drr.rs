@@ -41,7 +41,7 @@ impl Scheduler for Drr {
         self.deficits[bucket as usize] = self.quantum;
         self.new.push_back(bucket);
     }
-    fn pick(&mut self, _is_empty: impl Fn(u32) -> bool) -> Option<u32> {
+    fn pick(&mut self, _head: impl Fn(u32) -> Option<u32>) -> Option<u32> {
         loop {
             let list = if self.new.is_empty() { &mut self.old } else { &mut self.new };
             let bucket = *list.front()?;
@@ -55,7 +55,7 @@ impl Scheduler for Drr {
         }
     }
     #[inline]
-    fn served(&mut self, bucket: u32, size: u32) {
+    fn served(&mut self, bucket: u32, size: u32, _is_empty: bool) {
         self.deficits[bucket as usize] -= i64::from(size);
     }
     fn gave_none(&mut self, bucket: u32) {
@@ -68,5 +68,13 @@ impl Scheduler for Drr {
             self.old.pop_front();
         }
         self.active[bucket as usize] = false;
+    }
+    fn active(&self) -> impl Iterator<Item = u32> {
+        self.new.iter().chain(&self.old).copied()
+    }
+    fn clear(&mut self) {
+        for bucket in self.new.drain(..).chain(self.old.drain(..)) {
+            self.active[bucket as usize] = false;
+        }
     }
 }

@@ -1,18 +1,22 @@
 //! Flow queueing: one queue for each flow, a scheduler between them, and a
-//! discipline inside each. The disciplines built of it are in [`fq_codel`],
-//! [`fq_pie`] and [`sfq_codel`].
+//! discipline inside each.
 //!
-//! [`fq_codel`]: crate::disciplines::fq_codel
-//! [`fq_pie`]: crate::disciplines::fq_pie
-//! [`sfq_codel`]: crate::disciplines::sfq_codel
+//! [`hash`] finds the queue of a packet, [`drr`], [`rounds`] and [`ring`] say
+//! which is served next. When the hash changes, the packets move to their new
+//! queues in the order of the old queues' numbers; the state of the discipline
+//! inside belongs to the queue and stays.
 
 use aqmlab_core::{Limit, Packet, Span, Time};
 
 pub(crate) mod drr;
+pub(crate) mod hash;
+pub(crate) mod ring;
+pub(crate) mod rounds;
 
 use crate::discipline::{Backlog, Context, DropReason, QueueDiscipline};
 use crate::disciplines::codel::Source;
 use crate::fifo::Fifo;
+use crate::fq::hash::{Classifier, Sharing};
 
 /// What runs inside each flow's queue.
 pub(crate) trait Inner<P>: Send {
@@ -40,7 +44,7 @@ pub(crate) trait Inner<P>: Send {
         cx: &mut Context<'_, P>,
     ) -> Option<P>;
     /// So many packets of the flow were dropped from the full buffer.
-    fn overflowed(&mut self, _packets: u64) {}
+    fn overflowed(&mut self, _settings: &Self::Settings, _packets: u64, _now: Time) {}
     /// An arriving packet of the flow did not fit into the buffer.
     fn refused(&mut self) {}
     /// After which times [`tick`](Self::tick) wants to be called.
@@ -54,18 +58,43 @@ pub(crate) trait Inner<P>: Send {
     }
 }
 
+/// Nothing: a flow's queue is first in, first out.
+pub(crate) struct Plain;
+
+impl<P: Packet> Inner<P> for Plain {
+    type Settings = ();
+
+    fn new(_settings: &()) -> Self {
+        Plain
+    }
+    #[inline]
+    fn dequeue(
+        &mut self,
+        _settings: &(),
+        source: &mut FlowSource<'_, P>,
+        _cx: &mut Context<'_, P>,
+    ) -> Option<P> {
+        source.pop()
+    }
+}
+
 /// Which flow is served next.
 pub(crate) trait Scheduler: Send {
     /// Whether the scheduler has the bucket on its lists.
     fn is_active(&self, bucket: u32) -> bool;
     /// A packet came to a bucket that is not active.
     fn activate(&mut self, bucket: u32);
-    /// The bucket to be served next.
-    fn pick(&mut self, is_empty: impl Fn(u32) -> bool) -> Option<u32>;
-    /// The bucket picked gave a packet of this size.
-    fn served(&mut self, bucket: u32, size: u32);
+    /// The bucket to be served next; `head` gives the size of a bucket's first
+    /// packet, if it has one.
+    fn pick(&mut self, head: impl Fn(u32) -> Option<u32>) -> Option<u32>;
+    /// The bucket picked gave a packet of this size, and perhaps its last.
+    fn served(&mut self, bucket: u32, size: u32, is_empty: bool);
     /// The bucket picked gave none.
     fn gave_none(&mut self, bucket: u32);
+    /// The buckets on its lists.
+    fn active(&self) -> impl Iterator<Item = u32>;
+    /// Takes all buckets off its lists.
+    fn clear(&mut self);
 }
 
 /// What happens when there is no room.
@@ -76,6 +105,9 @@ pub(crate) enum Overflow {
     /// The flow with the most bytes loses packets from its head: up to
     /// `batch`, or half of its bytes (RFC 8290, section 4.1.3).
     FromFattest { batch: u64, memory_limit: u64 },
+    /// The flow with the most bytes loses packets, from its head or its tail,
+    /// until the arriving one fits (McKenney 1990: its buffer is stolen).
+    Steal { from_head: bool },
 }
 
 /// One flow's queue.
@@ -89,6 +121,7 @@ struct Bucket<P, I> {
 /// The generic discipline.
 pub(crate) struct Fq<P, I: Inner<P>, S> {
     buckets: Vec<Bucket<P, I>>,
+    classifier: Classifier,
     scheduler: S,
     settings: I::Settings,
     limit: Limit,
@@ -97,6 +130,8 @@ pub(crate) struct Fq<P, I: Inner<P>, S> {
     /// The largest packet seen, for inner disciplines that learn it.
     largest: u64,
     timer: Option<Timer>,
+    /// Packets between their old and new buckets.
+    moving: Fifo<P>,
 }
 
 /// The timer of the inner disciplines.
@@ -109,6 +144,7 @@ struct Timer {
 
 impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
     pub fn new(
+        sharing: &Sharing,
         buckets: u64,
         scheduler: S,
         settings: I::Settings,
@@ -124,6 +160,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
         });
         Fq {
             buckets: (0..buckets).map(|_| bucket()).collect(),
+            classifier: Classifier::of(sharing, buckets),
             scheduler,
             settings,
             limit,
@@ -131,6 +168,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
             total: Backlog::default(),
             largest,
             timer,
+            moving: Fifo::default(),
         }
     }
 
@@ -146,18 +184,92 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
     fn is_over_memory(&self) -> bool {
         match self.overflow {
             Overflow::FromFattest { memory_limit, .. } => self.total.bytes > memory_limit,
-            Overflow::Tail => false,
+            Overflow::Tail | Overflow::Steal { .. } => false,
         }
+    }
+
+    /// The bucket with the most bytes; of equals the one with the lowest number.
+    fn fattest(&self) -> Option<u32> {
+        let bytes = |index: u32| self.buckets[index as usize].fifo.backlog().bytes;
+        self.scheduler.active().max_by_key(|index| (bytes(*index), std::cmp::Reverse(*index)))
+    }
+
+    /// Whether there is room for an arriving packet of this size.
+    pub fn has_room(&self, size: u32) -> bool {
+        self.limit.admits(self.total.packets, self.total.bytes, u64::from(size))
+    }
+
+    /// The bytes of a bucket, and of the one that has the most.
+    pub fn bytes_and_most(&self, bucket: u32) -> (u64, u64) {
+        let bytes = |index: u32| self.buckets[index as usize].fifo.backlog().bytes;
+        (bytes(bucket), self.fattest().map_or(0, bytes))
+    }
+
+    /// Whether an arriving packet of this size fits, perhaps after another
+    /// had to give way.
+    fn makes_room(&mut self, size: u64, cx: &mut Context<'_, P>) -> bool {
+        loop {
+            if self.limit.admits(self.total.packets, self.total.bytes, size) {
+                return true;
+            }
+            let from_head = match self.overflow {
+                Overflow::FromFattest { .. } => return true,
+                Overflow::Steal { from_head } if self.limit.admits(0, 0, size) => from_head,
+                Overflow::Steal { .. } | Overflow::Tail => return false,
+            };
+            let fattest = self.fattest().expect("packets are in active buckets");
+            let bucket = &mut self.buckets[fattest as usize];
+            let packet = if from_head { bucket.fifo.pop() } else { bucket.fifo.pop_tail() };
+            let packet = packet.expect("it has the most bytes");
+            self.total.packets -= 1;
+            self.total.bytes -= u64::from(packet.size());
+            bucket.inner.overflowed(&self.settings, 1, cx.now);
+            cx.drop(packet, DropReason::Overlimit);
+        }
+    }
+
+    /// Adds a packet, which is counted already, to its bucket.
+    fn put(&mut self, index: u32, packet: P) {
+        let bucket = &mut self.buckets[index as usize];
+        bucket.fifo.push(packet);
+        if let Some(timer) = &mut self.timer
+            && !bucket.is_awake
+        {
+            bucket.is_awake = true;
+            timer.awake.push(index);
+        }
+        if !self.scheduler.is_active(index) {
+            self.scheduler.activate(index);
+        }
+    }
+
+    /// Puts all packets where the new hash wants them.
+    fn rehash(&mut self) {
+        self.scheduler.clear();
+        for bucket in &mut self.buckets {
+            while let Some(packet) = bucket.fifo.pop() {
+                self.moving.push(packet);
+            }
+        }
+        while let Some(packet) = self.moving.pop() {
+            let index = self.bucket_of(&packet);
+            self.put(index, packet);
+        }
+    }
+
+    /// The bucket of a packet.
+    #[inline]
+    pub fn bucket_of(&mut self, packet: &P) -> u32 {
+        let scheduler = &self.scheduler;
+        self.classifier.bucket(packet, |bucket| !scheduler.is_active(bucket))
     }
 
     /// Drops a batch from the head of the flow with the most bytes.
     fn drop_from_fattest(&mut self, batch: u64, cx: &mut Context<'_, P>) {
         let reason =
             if self.is_over_memory() { DropReason::Overmemory } else { DropReason::Overlimit };
-        let bytes = |bucket: &Bucket<P, I>| bucket.fifo.backlog().bytes;
-        // The first of equals, as `max_by_key` gives the last.
-        let fattest = self.buckets.iter_mut().rev().max_by_key(|bucket| bytes(bucket));
-        let fattest = fattest.expect("there is at least one bucket");
+        let fattest = self.fattest().expect("packets are in active buckets");
+        let fattest = &mut self.buckets[fattest as usize];
         let enough = fattest.fifo.backlog().bytes / 2;
         let (mut packets, mut dropped) = (0, 0);
         while packets < batch
@@ -168,7 +280,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
             dropped += u64::from(packet.size());
             cx.drop(packet, reason);
         }
-        fattest.inner.overflowed(packets);
+        fattest.inner.overflowed(&self.settings, packets, cx.now);
         self.total.packets -= packets;
         self.total.bytes -= dropped;
     }
@@ -215,30 +327,20 @@ where
 {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
         let size = u64::from(packet.size());
-        let index = packet.flow_hash() % self.buckets.len() as u32;
-        let bucket = &mut self.buckets[index as usize];
-        let tail_drops = matches!(self.overflow, Overflow::Tail);
-        if tail_drops && !self.limit.admits(self.total.packets, self.total.bytes, size) {
-            bucket.inner.refused();
+        let index = self.bucket_of(&packet);
+        if !self.makes_room(size, cx) {
+            self.buckets[index as usize].inner.refused();
             cx.drop(packet, DropReason::Overlimit);
             return;
         }
+        let bucket = &mut self.buckets[index as usize];
         let backlog = bucket.fifo.backlog().bytes;
         let Some(packet) = bucket.inner.enqueue(&self.settings, packet, backlog, cx) else {
             return;
         };
-        bucket.fifo.push(packet);
-        if let Some(timer) = &mut self.timer
-            && !bucket.is_awake
-        {
-            bucket.is_awake = true;
-            timer.awake.push(index);
-        }
         self.total.packets += 1;
         self.total.bytes += size;
-        if !self.scheduler.is_active(index) {
-            self.scheduler.activate(index);
-        }
+        self.put(index, packet);
         if let Overflow::FromFattest { batch, .. } = self.overflow
             && self.is_over_limit()
         {
@@ -249,7 +351,8 @@ where
     fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
         loop {
             let buckets = &self.buckets;
-            let picked = self.scheduler.pick(|i| buckets[i as usize].fifo.is_empty())?;
+            let head = |i: u32| buckets[i as usize].fifo.head().map(Packet::size);
+            let picked = self.scheduler.pick(head)?;
             let bucket = &mut self.buckets[picked as usize];
             let mut source = FlowSource {
                 fifo: &mut bucket.fifo,
@@ -258,7 +361,7 @@ where
             };
             match bucket.inner.dequeue(&self.settings, &mut source, cx) {
                 Some(packet) => {
-                    self.scheduler.served(picked, packet.size());
+                    self.scheduler.served(picked, packet.size(), bucket.fifo.is_empty());
                     return Some(packet);
                 }
                 None => self.scheduler.gave_none(picked),
@@ -267,11 +370,14 @@ where
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        self.timer.as_ref().map(|timer| timer.next)
+        self.classifier.next_change_or(self.timer.as_ref().map(|timer| timer.next))
     }
 
-    fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
-        let Some(timer) = &mut self.timer else { return };
+    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+        if self.classifier.change_if_due(cx.now, cx.random) {
+            self.rehash();
+        }
+        let Some(timer) = self.timer.as_mut().filter(|timer| timer.next <= cx.now) else { return };
         timer.next += timer.period;
         timer.awake.retain(|index| {
             let bucket = &mut self.buckets[*index as usize];

@@ -1,0 +1,105 @@
+//! `autorate-ingress`: the bandwidth from what arrives.
+//!
+//! # Model
+//! For a shaper behind the bottleneck. A window ends with a packet that comes
+//! later than packets usually do, so that bursts do not count for more than
+//! they are; the rate of its bytes moves the estimate, up faster than down, and
+//! the shaper is set to 15/16 of that.
+//!
+//! # Sources
+//! tc-cake(8); Linux's sch_cake. (It means to wait 250 ms between two
+//! changes, but never notes when it made one, and so makes them at once.)
+
+use aqmlab_core::time::NANOS_PER_SEC;
+use aqmlab_core::{Rate, Time};
+
+use super::shaper::bytes_per_second;
+
+/// The estimate and what it is made of.
+#[derive(Clone, Debug)]
+pub(super) struct Autorate {
+    /// Nanoseconds between two packets, on average.
+    usual_gap: u64,
+    last_packet: Time,
+    window_begin: Time,
+    window_bytes: u64,
+    /// Bytes per second.
+    peak: u64,
+}
+
+/// Gaps and rates that go up count for more than those that go down.
+fn average(old: u64, sample: u64) -> u64 {
+    let shift = if sample > old { 2 } else { 8 };
+    old - (old >> shift) + (sample >> shift)
+}
+
+impl Autorate {
+    pub fn new(start: Option<Rate>) -> Self {
+        Autorate {
+            usual_gap: 0,
+            last_packet: Time::ZERO,
+            window_begin: Time::ZERO,
+            window_bytes: 0,
+            peak: start.map_or(0, bytes_per_second),
+        }
+    }
+
+    /// A packet came, and the queue has so many bytes more. Gives the rate to
+    /// set the shaper to, if there is a new one; no rate is unlimited.
+    pub fn arrived(&mut self, bytes: i64, now: Time) -> Option<Option<Rate>> {
+        self.window_bytes = self.window_bytes.saturating_add_signed(bytes);
+        let gap = (now - self.last_packet).as_nanos().min(NANOS_PER_SEC);
+        self.usual_gap = average(self.usual_gap, gap);
+        self.last_packet = now;
+        if gap <= self.usual_gap {
+            return None;
+        }
+        let lasted = u128::from((now - self.window_begin).as_nanos());
+        let rate = u128::from(self.window_bytes) * u128::from(NANOS_PER_SEC) / lasted;
+        self.peak = average(self.peak, rate as u64);
+        self.window_bytes = 0;
+        self.window_begin = now;
+        let bytes_per_second = (self.peak * 15) >> 4;
+        Some((bytes_per_second > 0).then(|| Rate::from_bps(bytes_per_second * 8)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last rate set, in bit/s, by packets of 1000 bytes at these times.
+    fn rate(micros: impl IntoIterator<Item = u64>) -> f64 {
+        let mut autorate = Autorate::new(None);
+        let mut rate = None;
+        for at in micros {
+            let set = autorate.arrived(1000, Time::from_nanos(1000 * at));
+            rate = set.flatten().or(rate);
+        }
+        rate.unwrap().as_bps() as f64
+    }
+
+    #[test]
+    fn a_steady_arrival_gives_15_16_of_its_rate() {
+        // 8 Mbit/s.
+        assert!((rate((1..2000).map(|i| 1000 * i)) / 7.5e6 - 1.0).abs() < 1e-4);
+    }
+
+    #[test]
+    fn bursts_count_for_what_they_are_on_average() {
+        // Ten packets in 100 us, every 10 ms: 8 Mbit/s too.
+        let bursts = (1..2000).flat_map(|i| (0..10).map(move |k| 10_000 * i + 10 * k));
+        assert!((rate(bursts) / 7.5e6 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_lull_or_a_burst_of_20_packets_moves_the_estimate_little() {
+        let fast = |from: u64, count: u64| (1..=count).map(move |i| from + 1000 * i);
+        let slow = |from: u64, count: u64| (1..=count).map(move |i| from + 2000 * i);
+        let up = rate(slow(0, 1000).chain(fast(2_000_000, 20)));
+        let down = rate(fast(0, 1000).chain(slow(1_000_000, 20)));
+        assert!(down > 6.8e6, "{down}");
+        // Packets that come sooner than usual end no window.
+        assert!((up / 3.75e6 - 1.0).abs() < 1e-3, "{up}");
+    }
+}

@@ -1,0 +1,376 @@
+//! CAKE: a shaper, classes of service, hosts and flows that share the link, and
+//! COBALT in each flow.
+//!
+//! # Model
+//! Linux's sch_cake. A packet's DSCP gives its tin (`tins.rs`), its flow a queue
+//! in it (`tin.rs`). The shaper (`shaper.rs`) says when the next packet may go:
+//! that of the highest tin below its share, or else of the one that is due
+//! first; without a shaper the tins take turns by weight. Within a tin deficit
+//! round robin serves the flows, and COBALT marks and drops what leaves. When
+//! there is no room, what the heap holds for the longest queue loses its first
+//! packet (`heap.rs`). What a packet takes of the link includes what the link
+//! layer adds (`overhead.rs`); superfluous acknowledgements can be dropped
+//! (`ack_filter.rs`), and the rate can follow what arrives (`autorate.rs`).
+//!
+//! # Sources
+//! - Linux's sch_cake, as recorded in the conformance vectors (one tin, no
+//!   shaper); for all else its arithmetic as in its source.
+//! - tc-cake(8) for the parameters; Høiland-Jørgensen, Täht and Morton, "Piece
+//!   of CAKE: A Comprehensive Queue Management Solution for Home Gateways", IEEE
+//!   LANMAN 2018.
+//!
+//! # Differences
+//! 1. The memory of a packet is its size on the wire; Linux counts the
+//!    kernel's buffers.
+//! 2. No `nat`, `split-gso`, `fwmark` and filters: there is nothing that they
+//!    could look at. Overhead is added to a packet's size.
+//! 3. The acknowledgement filter knows only segments that do nothing but
+//!    acknowledge, without SACK blocks and ECN echoes; another segment of the
+//!    flow between two of them protects the first. In Linux data segments do
+//!    not, and can themselves make acknowledgements superfluous.
+//! 4. A pair of hosts (`isolation = hosts`) is hashed from both; Linux takes the
+//!    exclusive or of their hashes.
+//! 5. An interval of more than 4.29 s is what it is: see `cobalt.rs`.
+//! 6. `perturb`, which Linux does not have: packets move to their new queues tin
+//!    by tin in the order of the old queues' numbers, and their flows are new.
+
+use aqmlab_core::{Limit, Packet, Time};
+
+mod ack_filter;
+mod autorate;
+mod heap;
+mod lists;
+mod overhead;
+mod settings;
+mod shaper;
+mod tin;
+mod tins;
+
+pub use ack_filter::AckFilter;
+pub use overhead::{Extra, Framing, LinkLayer};
+pub use settings::{Bandwidth, CakeParams, Isolation, Rtt};
+pub use tins::Diffserv;
+
+use self::autorate::Autorate;
+use self::heap::Heap;
+use self::overhead::Overhead;
+use self::shaper::{Schedule, Shaper};
+use self::tin::{Plan, Tin, bytes_in};
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::fq::hash::Classifier;
+
+impl Discipline for CakeParams {
+    const NAME: &'static str = "cake";
+    const SUMMARY: &'static str =
+        "a shaper, tins by DSCP, hosts and flows that share, COBALT in each flow: CAKE";
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let tin = |plan: Plan| {
+            let classifier = Classifier::new(self.isolation.key(), &self.hashing, self.flows);
+            Tin::new(plan, classifier, self.flows, self.isolation.counts_hosts())
+        };
+        let autorate = || Box::new((Autorate::new(self.bandwidth.0), self.clone(), *env));
+        Box::new(Cake::<P> {
+            tins: self.plans(env).into_iter().map(tin).collect(),
+            tin_of: self.diffserv.map(),
+            current: 0,
+            shaper: self.bandwidth.0.map(Shaper::new),
+            autorate: self.autorate_ingress.then(autorate),
+            wakeup: None,
+            overhead: Overhead::new(self.link_layer, self.overhead, self.mpu, self.framing),
+            heap: Heap::default(),
+            limit: self.limit(env),
+            total: Backlog::default(),
+            ack_filter: self.ack_filter,
+            wash: self.wash,
+            ingress: self.ingress,
+        })
+    }
+}
+
+/// The state machine.
+struct Cake<P> {
+    tins: Vec<Tin<P>>,
+    /// The tin of each codepoint.
+    tin_of: [u8; 64],
+    /// The tin served last.
+    current: usize,
+    shaper: Option<Shaper>,
+    /// What finds the bandwidth, and what depends on that.
+    autorate: Option<Box<(Autorate, CakeParams, LinkEnv)>>,
+    /// When packets that were held back may go.
+    wakeup: Option<Time>,
+    overhead: Overhead,
+    heap: Heap,
+    limit: Limit,
+    total: Backlog,
+    ack_filter: AckFilter,
+    wash: bool,
+    ingress: bool,
+}
+
+/// What came of looking at a flow.
+enum Taken<P> {
+    Packet(P),
+    /// A packet was dropped, and its time counts.
+    Dropped,
+    Nothing,
+}
+
+impl<P: Packet> Cake<P> {
+    fn is_over_limit(&self) -> bool {
+        match self.limit {
+            Limit::Packets(limit) => self.total.packets > limit,
+            Limit::Bytes(limit) => self.total.bytes > limit.get(),
+            Limit::Bdp(_) | Limit::Unlimited => false,
+        }
+    }
+
+    /// A packet has left the queues.
+    fn uncount(&mut self, tin: usize, packet: &P) {
+        for backlog in [&mut self.total, &mut self.tins[tin].backlog] {
+            backlog.packets -= 1;
+            backlog.bytes -= u64::from(packet.size());
+        }
+    }
+
+    /// Puts a packet into its queue.
+    fn push(&mut self, tin: usize, packet: P) -> u32 {
+        for backlog in [&mut self.total, &mut self.tins[tin].backlog] {
+            backlog.packets += 1;
+            backlog.bytes += u64::from(packet.size());
+        }
+        let tin = &mut self.tins[tin];
+        let index = tin.queue_of(&packet);
+        tin.flows[index as usize].fifo.push(packet);
+        index
+    }
+
+    /// Drops the acknowledgement that the last packet of a queue makes
+    /// superfluous, if there is one.
+    fn filter(&mut self, tin: usize, index: u32, cx: &mut Context<'_, P>) {
+        let fifo = &mut self.tins[tin].flows[index as usize].fifo;
+        let Some(ack) = self.ack_filter.find(fifo).and_then(|place| fifo.remove(place)) else {
+            return;
+        };
+        self.uncount(tin, &ack);
+        self.charge_drop(tin, &ack, cx.now);
+        cx.drop(ack, DropReason::AckFilter);
+    }
+
+    /// The queue has got a packet: its flow gets in line.
+    fn line_up(&mut self, tin: usize, index: u32, cx: &mut Context<'_, P>) {
+        self.heap.grown(tin as u32, index, bytes_in(&self.tins));
+        self.tins[tin].arrived(index, cx.random);
+    }
+
+    /// Takes the first packet of a queue.
+    fn pop(&mut self, tin: usize, index: u32) -> Option<P> {
+        let packet = self.tins[tin].flows[index as usize].fifo.pop()?;
+        self.uncount(tin, &packet);
+        self.heap.shrunk(tin as u32, index, bytes_in(&self.tins));
+        Some(packet)
+    }
+
+    /// So many bytes of a tin were sent, or dropped.
+    fn charge(&mut self, tin: usize, bytes: u64, dropped: bool, now: Time) {
+        if let (Some(shaper), Some(schedule)) = (&mut self.shaper, &mut self.tins[tin].schedule) {
+            schedule.charge(bytes, now);
+            shaper.charge(bytes, dropped);
+        }
+    }
+
+    /// A packet was dropped that did not have its turn.
+    fn charge_drop(&mut self, tin: usize, packet: &P, now: Time) {
+        if self.ingress {
+            self.charge(tin, self.overhead.on_the_link(packet.size()), true, now);
+        }
+    }
+
+    /// A flow had its turn: so many bytes of it were sent, or dropped.
+    fn charge_flow(&mut self, tin: usize, index: u32, bytes: u64, dropped: bool, now: Time) {
+        self.charge(tin, bytes, dropped, now);
+        let tin = &mut self.tins[tin];
+        tin.flows[index as usize].deficit -= bytes as i64;
+        tin.deficit -= bytes as i64;
+    }
+
+    /// So many bytes more are in the queue than before a packet came: perhaps
+    /// the bandwidth is another.
+    fn measure(&mut self, bytes: i64, now: Time) {
+        let Some(autorate) = &mut self.autorate else { return };
+        let (autorate, params, env) = &mut **autorate;
+        let Some(rate) = autorate.arrived(bytes, now) else { return };
+        params.bandwidth = Bandwidth(rate);
+        for (tin, plan) in self.tins.iter_mut().zip(params.plans(env)) {
+            tin.change(plan, now);
+        }
+        self.limit = params.limit(env);
+        self.shaper = rate.map(|rate| match self.shaper.take() {
+            Some(shaper) => shaper.at(rate),
+            None => {
+                let mut shaper = Shaper::new(rate);
+                shaper.wake(now);
+                shaper
+            }
+        });
+    }
+
+    /// Drops the first packet of what the heap holds for the longest queue.
+    fn drop_from_longest(&mut self, cx: &mut Context<'_, P>) {
+        let flows = self.tins[0].flows.len();
+        let (tin, index) = self.heap.top(flows, bytes_in(&self.tins));
+        let packet = self.pop(tin as usize, index).expect("something is over the limit");
+        self.charge_drop(tin as usize, &packet, cx.now);
+        cx.drop(packet, DropReason::Overlimit);
+        let tin = &mut self.tins[tin as usize];
+        tin.flows[index as usize].cobalt.overflowed(&tin.plan.law, cx.now);
+    }
+
+    /// The tin to serve; there are packets, so one is busy.
+    #[inline]
+    fn choose_tin(&mut self, now: Time) -> usize {
+        debug_assert!(self.tins.iter().any(Tin::is_busy), "packets are in flows on lists");
+        if self.shaper.is_none() {
+            loop {
+                let tin = &mut self.tins[self.current];
+                if tin.deficit >= 0 && tin.is_busy() {
+                    return self.current;
+                }
+                if tin.deficit <= 0 {
+                    tin.deficit += tin.plan.weight;
+                }
+                self.current = (self.current + 1) % self.tins.len();
+            }
+        }
+        let (mut best, mut earliest) = (0, Time::MAX);
+        for (index, tin) in self.tins.iter().enumerate().filter(|(_, tin)| tin.is_busy()) {
+            let due = tin.schedule.as_ref().map_or(Time::ZERO, Schedule::next);
+            if due <= now || due <= earliest {
+                (best, earliest) = (index, due);
+            }
+        }
+        best
+    }
+
+    /// The next packet of a tin; `None` if a flow was found empty first.
+    fn serve(&mut self, tin: usize, is_first: &mut bool, cx: &mut Context<'_, P>) -> Option<P> {
+        loop {
+            let index = self.tins[tin].next(std::mem::take(is_first));
+            if self.tins[tin].flows[index as usize].deficit <= 0 {
+                self.tins[tin].used_up(index, cx.random);
+                continue;
+            }
+            match self.take(tin, index, cx) {
+                Taken::Packet(packet) => return Some(packet),
+                Taken::Dropped => (),
+                Taken::Nothing => {
+                    self.tins[tin].ran_empty(index, cx.now);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// The next packet of a flow that passes COBALT.
+    fn take(&mut self, tin: usize, index: u32, cx: &mut Context<'_, P>) -> Taken<P> {
+        while let Some(packet) = self.pop(tin, index) {
+            let bytes = self.overhead.on_the_link(packet.size());
+            let within = &mut self.tins[tin];
+            let harmless = within.harmless(self.ingress);
+            let flow = &mut within.flows[index as usize];
+            let is_last = flow.fifo.is_empty();
+            match flow.cobalt.release(&within.plan.law, harmless, packet, is_last, true, cx) {
+                Ok(packet) => {
+                    self.charge_flow(tin, index, bytes, false, cx.now);
+                    self.heap.departed();
+                    return Taken::Packet(packet);
+                }
+                Err((packet, reason)) => {
+                    cx.drop(packet, reason);
+                    if self.ingress {
+                        self.charge_flow(tin, index, bytes, true, cx.now);
+                        return Taken::Dropped;
+                    }
+                }
+            }
+        }
+        Taken::Nothing
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
+    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+        let tin = usize::from(self.tin_of[usize::from(packet.class() & 63)]);
+        if self.wash {
+            packet.clear_class();
+        }
+        if self.tins[tin].backlog.packets == 0 {
+            if let Some(schedule) = &mut self.tins[tin].schedule {
+                schedule.wake(cx.now);
+            }
+            if let Some(shaper) = self.shaper.as_mut().filter(|_| self.total.packets == 0) {
+                shaper.wake(cx.now);
+            }
+        }
+        let before = self.total.bytes;
+        let index = self.push(tin, packet);
+        if self.ack_filter != AckFilter::None {
+            self.filter(tin, index, cx);
+        }
+        if self.autorate.is_some() {
+            self.measure(self.total.bytes as i64 - before as i64, cx.now);
+        }
+        self.line_up(tin, index, cx);
+        while self.is_over_limit() {
+            self.drop_from_longest(cx);
+        }
+    }
+
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        self.wakeup = None;
+        let mut is_first = true;
+        while self.total.packets > 0 {
+            self.wakeup = self.shaper.as_ref().and_then(|shaper| shaper.held_until(cx.now));
+            if self.wakeup.is_some() {
+                return None;
+            }
+            let tin = self.choose_tin(cx.now);
+            if let Some(packet) = self.serve(tin, &mut is_first, cx) {
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.tins[0].next_change_or(self.wakeup)
+    }
+
+    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+        self.wakeup = self.wakeup.filter(|wakeup| *wakeup > cx.now);
+        for tin in 0..self.tins.len() {
+            for packet in self.tins[tin].rehash_if_due(cx.now, cx.random) {
+                self.uncount(tin, &packet);
+                let index = self.push(tin, packet);
+                self.line_up(tin, index, cx);
+                self.heap.disordered();
+            }
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.total
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        let flows = || self.tins.iter().flat_map(|tin| &tin.flows);
+        let active = || flows().filter(|flow| !flow.fifo.is_empty());
+        see("active_flows", active().count() as f64);
+        see("dropping_flows", active().filter(|flow| flow.cobalt.is_dropping()).count() as f64);
+        see("blue_probability", flows().map(|flow| flow.cobalt.probability()).fold(0.0, f64::max));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+//! The parameters of CAKE.
+
+use aqmlab_core::params::ParamType;
+use aqmlab_core::{Bytes, Limit, Rate, Span, Value, choices, params};
+
+use super::ack_filter::AckFilter;
+use super::overhead::{Extra, Framing, LinkLayer};
+use super::shaper::bytes_per_second;
+use super::tin::Plan;
+use super::tins::{Diffserv, Share, Tuning};
+use crate::cobalt::{Law, Variant};
+use crate::discipline::LinkEnv;
+use crate::fq::hash::{Hashing, Key, Method};
+
+choices! {
+    /// What has a queue, and among whom the link is shared.
+    pub enum Isolation {
+        /// One queue for all.
+        FlowBlind = "flow-blind",
+        /// A queue for each host that sends.
+        SrcHost = "src-host",
+        /// A queue for each host that receives.
+        DstHost = "dst-host",
+        /// A queue for each pair of hosts.
+        Hosts = "hosts",
+        /// A queue for each flow.
+        Flow = "flow",
+        /// The same, and hosts that send share first.
+        DualSrcHost = "dual-src-host",
+        /// The same, and hosts that receive share first.
+        DualDstHost = "dual-dst-host",
+        /// The same, and hosts on both sides share first.
+        Triple = "triple",
+    }
+}
+
+impl Isolation {
+    pub(super) fn key(self) -> Key {
+        match self {
+            Isolation::FlowBlind => Key::Nothing,
+            Isolation::SrcHost => Key::SrcHost,
+            Isolation::DstHost => Key::DstHost,
+            Isolation::Hosts => Key::Hosts,
+            _ => Key::Flow,
+        }
+    }
+    /// Whether the hosts that send, and those that receive, share first.
+    pub(super) fn counts_hosts(self) -> [bool; 2] {
+        match self {
+            Isolation::DualSrcHost => [true, false],
+            Isolation::DualDstHost => [false, true],
+            Isolation::Triple => [true, true],
+            _ => [false, false],
+        }
+    }
+}
+
+/// A rate, or `unlimited`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+pub struct Bandwidth(pub Option<Rate>);
+
+impl ParamType for Bandwidth {
+    const KIND: &'static str = "rate";
+    fn allowed() -> String {
+        format!("{}, or `unlimited`", Rate::allowed())
+    }
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Text(text) if text == "unlimited" => Some(Bandwidth(None)),
+            other => Rate::read(other).map(|rate| Bandwidth(Some(rate))),
+        }
+    }
+    fn to_text(&self) -> String {
+        self.0.map_or_else(|| "unlimited".into(), |rate| rate.to_string())
+    }
+    fn is_word(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+/// A round-trip time: a time, or the name of the distance it is usual for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+pub struct Rtt(pub Span);
+
+/// The names that tc-cake(8) has, and what tc makes of them.
+const DISTANCES: [(&str, Span); 8] = [
+    ("datacentre", Span::from_micros(100)),
+    ("lan", Span::from_millis(1)),
+    ("metro", Span::from_millis(10)),
+    ("regional", Span::from_millis(30)),
+    ("internet", Span::from_millis(100)),
+    ("oceanic", Span::from_millis(300)),
+    ("satellite", Span::from_secs(1)),
+    ("interplanetary", Span::from_secs(1000)),
+];
+
+impl ParamType for Rtt {
+    const KIND: &'static str = "time";
+    fn allowed() -> String {
+        let names = DISTANCES.map(|(name, _)| name).join(", ");
+        format!("{}, or one of {names}", Span::allowed())
+    }
+    fn read(value: &Value) -> Option<Self> {
+        let named = |text: &str| DISTANCES.into_iter().find(|(name, _)| *name == text);
+        match value {
+            Value::Text(text) if named(text).is_some() => named(text).map(|(_, rtt)| Rtt(rtt)),
+            other => Span::read(other).map(Rtt),
+        }
+    }
+    fn to_text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+params! {
+    /// Parameters of CAKE.
+    pub struct CakeParams {
+        /// The rate that packets leave with at most; `unlimited`: the link's.
+        bandwidth: Bandwidth = Bandwidth(None),
+            in Bandwidth(Some(Rate::from_bps(512))) => Bandwidth(Some(Rate::from_bps(1 << 50))),
+            source "tc-cake(8), bandwidth";
+        /// Whether the bandwidth follows what arrives, from the one given: for a shaper behind
+        /// the bottleneck.
+        autorate_ingress: bool = false, source "tc-cake(8), autorate-ingress";
+        /// How the DSCP divides packets into tins.
+        diffserv: Diffserv = Diffserv::Diffserv3, source "tc-cake(8), priority queue parameters";
+        /// What has a queue, and among whom the link is shared.
+        isolation: Isolation = Isolation::Triple, source "tc-cake(8), flow isolation parameters";
+        /// How long a flow's delay may be above the target; about the longest usual round-trip time.
+        interval: Rtt = Rtt(Span::from_millis(100)),
+            in Rtt(Span::from_micros(1)) => Rtt(Span::from_secs(3600)),
+            source "tc-cake(8), rtt and its keywords";
+        /// The sojourn time that a flow's queue may keep standing; `none`: an interval's 20th.
+        target: Option<Span> = None, in Some(Span::from_nanos(1)) => Some(Span::from_secs(100)),
+            source "tc-cake(8); set with rtt by tc";
+        /// How much all queues hold together; `none`: four intervals at the bandwidth, but at
+        /// least 4 MB and at most 10240 of the largest packets.
+        limit: Option<Limit> = None, source "tc-cake(8), memlimit; Linux for the default";
+        /// The flow queues of a tin.
+        flows: u64 = 1024, in 1 => 65_536, source "fixed in Linux";
+        /// Bytes that a flow may send before the next is served; now and then one less. `none`:
+        /// 1514, or with a shaper the tin's bytes in 1/4096 s, from 300 to 1514.
+        quantum: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1_000_000)),
+            source "fixed in Linux";
+        /// Which acknowledgements are dropped for later ones.
+        ack_filter: AckFilter = AckFilter::None, source "tc-cake(8), ack-filter";
+        /// Whether packets lose their DSCP.
+        wash: bool = false, source "tc-cake(8), wash";
+        /// Whether dropped packets count as sent: for a link before the queue.
+        ingress: bool = false, source "tc-cake(8), ingress";
+        /// The overhead, least packet and framing of a link layer.
+        link_layer: LinkLayer = LinkLayer::Raw, source "tc-cake(8), overhead keywords";
+        /// Bytes that packets take besides those of the link layer.
+        overhead: Extra = Extra(0), in Extra(-64) => Extra(256), source "tc-cake(8), overhead";
+        /// The least size of a packet; `none`: the link layer's.
+        mpu: Option<Bytes> = None, in Some(Bytes::new(0)) => Some(Bytes::new(256)),
+            source "tc-cake(8), mpu";
+        /// How packets are cut; `none`: as the link layer does.
+        framing: Option<Framing> = None, source "tc-cake(8), atm, ptm, noatm";
+        /// Linux's COBALT as it is, or with its first interval as it is meant.
+        variant: Variant = Variant::LinuxInitfix, source "conformance vectors";
+    } with {
+        /// How flows are hashed into queues.
+        hashing: Hashing = Hashing { hashing: Method::SetAssociative, ..Hashing::default() };
+    }
+}
+
+impl CakeParams {
+    /// The target that is kept where a tin's rate allows it.
+    pub(super) fn target(&self) -> Span {
+        let usual = Span::from_nanos((self.interval.0.as_nanos() / 20).max(1));
+        self.target.unwrap_or(usual)
+    }
+
+    /// The tins at this bandwidth.
+    pub(super) fn plans(&self, env: &LinkEnv) -> Vec<Plan> {
+        let plan = |share: Share| {
+            let tuning = Tuning::new(share.rate, self.target(), self.interval.0, env.mtu);
+            Plan {
+                law: Law::new(tuning.target, tuning.interval, self.variant),
+                quantum: self.quantum.map_or(tuning.quantum, Bytes::get),
+                mtu_time: tuning.mtu_time,
+                weight: share.weight,
+                rate: share.rate,
+            }
+        };
+        self.diffserv.shares(self.bandwidth.0).into_iter().map(plan).collect()
+    }
+
+    pub(super) fn limit(&self, env: &LinkEnv) -> Limit {
+        let Some(limit) = self.limit else {
+            let most = 10_240 * env.mtu.get();
+            let usual = self.bandwidth.0.map_or(u64::MAX, |rate| {
+                let interval = u128::from(self.interval.0.as_nanos() / 1000);
+                let bytes = u128::from(bytes_per_second(rate)) * interval / 250_000;
+                u64::try_from(bytes).unwrap_or(u64::MAX).max(4 << 20)
+            });
+            return Limit::Bytes(Bytes::new(usual.min(most)));
+        };
+        limit.resolve(self.bandwidth.0.unwrap_or(env.rate), env.base_rtt)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Params;
+
+    use super::*;
+    use crate::testing::env;
+
+    fn set(key: &str, text: &str) -> CakeParams {
+        let mut params = CakeParams::default();
+        params.set(key, &text.into()).unwrap();
+        params
+    }
+
+    #[test]
+    fn distances_set_interval_and_target() {
+        for (name, interval, target) in [
+            ("datacentre", Span::from_micros(100), Span::from_micros(5)),
+            ("metro", Span::from_millis(10), Span::from_micros(500)),
+            ("internet", Span::from_millis(100), Span::from_millis(5)),
+            ("interplanetary", Span::from_secs(1000), Span::from_secs(50)),
+            ("40ms", Span::from_millis(40), Span::from_millis(2)),
+        ] {
+            let params = set("interval", name);
+            assert_eq!((params.interval.0, params.target()), (interval, target), "{name}");
+        }
+        let error = CakeParams::default().set("interval", &"lunar".into()).unwrap_err();
+        assert!(error.to_string().contains("regional"), "{error}");
+    }
+
+    #[test]
+    fn the_bandwidth_is_a_rate_or_unlimited() {
+        assert_eq!(set("bandwidth", "20mbit").bandwidth.0, Some(Rate::from_bps(20_000_000)));
+        assert_eq!(set("bandwidth", "unlimited").bandwidth.0, None);
+        assert!(CakeParams::default().set("bandwidth", &"100bit".into()).is_err());
+        assert!(CakeParams::default().set("bandwidth", &"none".into()).is_err());
+    }
+
+    #[test]
+    fn memory_is_four_intervals_within_bounds() {
+        let bytes = |params: CakeParams| match params.limit(&env()) {
+            Limit::Bytes(bytes) => bytes.get(),
+            limit => panic!("{limit}"),
+        };
+        assert_eq!(bytes(CakeParams::default()), 10_240 * 1514);
+        assert_eq!(bytes(set("bandwidth", "10mbit")), 4 << 20);
+        // 200 Mbit/s for 400 ms.
+        assert_eq!(bytes(set("bandwidth", "200mbit")), 10_000_000);
+        assert_eq!(bytes(set("bandwidth", "1gbit")), 10_240 * 1514);
+        assert_eq!(bytes(set("limit", "64kb")), 65_536);
+    }
+}

@@ -1,0 +1,296 @@
+//! CAKE as a whole: who gets what of the link.
+
+use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time};
+
+use super::*;
+use crate::fq::hash::{Hashing, Method};
+use crate::queue::Queue;
+use crate::testing::{TestPacket, drain, offer, queue, run};
+
+/// No AQM, to speak of: what is shared is the same.
+fn calm() -> CakeParams {
+    CakeParams { interval: Rtt(Span::from_secs(3600)), ..CakeParams::default() }
+}
+
+fn shaped(bits: u64) -> CakeParams {
+    CakeParams { bandwidth: Bandwidth(Some(Rate::from_bps(bits))), ..calm() }
+}
+
+/// What was sent of each of some kinds of packets.
+struct Sent {
+    bytes: Vec<u64>,
+    /// What they took of the link with a check sequence and the rest of Ethernet.
+    ethernet: u64,
+}
+
+impl Sent {
+    fn shares(&self) -> Vec<f64> {
+        let total: u64 = self.bytes.iter().sum();
+        self.bytes.iter().map(|bytes| *bytes as f64 / total as f64).collect()
+    }
+}
+
+/// A link of 100 Mbit/s behind a queue in which 20 packets of each kind always
+/// wait. The flow hash is the kind's number.
+fn saturate(params: &CakeParams, kinds: &[TestPacket], seconds: u64) -> Sent {
+    let mut queue = queue(params);
+    for packet in kinds.iter().flat_map(|kind| std::iter::repeat_n(kind, 20)) {
+        queue.enqueue(packet.clone(), Time::ZERO);
+    }
+    let mut sent = Sent { bytes: vec![0; kinds.len()], ethernet: 0 };
+    let (mut now, end) = (Time::ZERO, Time::ZERO + Span::from_secs(seconds));
+    while now < end {
+        let Some(packet) = queue.dequeue(now) else {
+            now = queue.next_wakeup().expect("it says until when it holds packets back");
+            queue.on_wakeup(now);
+            continue;
+        };
+        let kind = packet.flow_hash() as usize;
+        sent.bytes[kind] += u64::from(packet.size());
+        sent.ethernet += u64::from((packet.size() + 38).max(84));
+        now += Span::from_nanos(u64::from(packet.size()) * 80);
+        queue.enqueue(kinds[kind].clone(), now);
+        queue.take_dropped(|packet, reason| panic!("{packet:?}: {reason:?}"));
+    }
+    queue.assert_conservation("cake");
+    sent
+}
+
+fn assert_shares(sent: &Sent, expected: &[f64]) {
+    for (share, expected) in sent.shares().iter().zip(expected) {
+        assert!((share - expected).abs() < 0.01, "{:?}, not {expected:?}", sent.shares());
+    }
+}
+
+/// One flow of a host and ten of another; to ten hosts or to the same.
+fn one_against_ten(isolation: Isolation, same_destination: bool) -> f64 {
+    let kinds: Vec<TestPacket> = (0..11)
+        .map(|flow| {
+            let destination = if same_destination { 50 } else { 50 + flow };
+            TestPacket::of_flow(flow).between(u32::from(flow > 0), destination)
+        })
+        .collect();
+    saturate(&CakeParams { isolation, ..shaped(50_000_000) }, &kinds, 20).shares()[0]
+}
+
+#[test]
+fn hosts_share_whatever_flows_they_have() {
+    for (isolation, same_destination, share) in [
+        (Isolation::Flow, false, 1.0 / 11.0),
+        (Isolation::DualSrcHost, false, 0.5),
+        (Isolation::DualSrcHost, true, 0.5),
+        (Isolation::DualDstHost, false, 1.0 / 11.0),
+        (Isolation::Triple, false, 0.5),
+        // The host that all send to has eleven flows: so each counts a 11th.
+        (Isolation::Triple, true, 1.0 / 11.0),
+        (Isolation::SrcHost, true, 0.5),
+        (Isolation::DstHost, false, 1.0 / 11.0),
+        (Isolation::Hosts, true, 0.5),
+        (Isolation::FlowBlind, true, 1.0 / 11.0),
+    ] {
+        let got = one_against_ten(isolation, same_destination);
+        assert!((got - share).abs() < 0.01, "{isolation:?}: {got}, not {share}");
+    }
+}
+
+/// DF, CS1, CS3, EF: best effort, bulk, video and voice.
+fn classes(points: &[u8]) -> Vec<TestPacket> {
+    let packet = |(i, point): (usize, &u8)| TestPacket::of_flow(i as u32).classed(*point);
+    points.iter().enumerate().map(packet).collect()
+}
+
+#[test]
+fn tins_have_priority_up_to_their_rates() {
+    let with = |diffserv| CakeParams { diffserv, ..shaped(16_000_000) };
+    let sent = saturate(&with(Diffserv::Diffserv3), &classes(&[0, 8, 46]), 20);
+    assert_shares(&sent, &[0.6875, 0.0625, 0.25]);
+    let sent = saturate(&with(Diffserv::Diffserv4), &classes(&[0, 8, 24, 46]), 20);
+    assert_shares(&sent, &[0.1875, 0.0625, 0.5, 0.25]);
+    // What the others do not want is there for bulk.
+    let sent = saturate(&with(Diffserv::Diffserv4), &classes(&[8]), 5);
+    assert!((sent.bytes[0] as f64 / 10e6 - 1.0).abs() < 0.001, "{}", sent.bytes[0]);
+    let sent = saturate(&with(Diffserv::Besteffort), &classes(&[0, 8, 24, 46]), 20);
+    assert_shares(&sent, &[0.25; 4]);
+}
+
+#[test]
+fn tins_share_by_weight_without_a_shaper() {
+    let sent = saturate(&calm(), &classes(&[0, 8, 46]), 20);
+    assert_shares(&sent, &[1024.0 / 1344.0, 64.0 / 1344.0, 256.0 / 1344.0]);
+}
+
+#[test]
+fn the_rate_is_kept_to_a_ten_thousandth() {
+    let sizes = [1500, 40, 577, 9000].map(|size| TestPacket::of_flow(0).with_size(size));
+    for (bits, kind) in [1_000_000, 16_000_000, 50_000_000, 79_000_000].into_iter().zip(sizes) {
+        let mut params = shaped(bits);
+        params.link_layer = LinkLayer::Ethernet;
+        let sent = saturate(&params, &[kind], 200);
+        let expected = bits as f64 / 8.0 * 200.0;
+        let error = sent.ethernet as f64 / expected - 1.0;
+        assert!(error.abs() < 1e-4, "{bits}: {error}");
+    }
+}
+
+#[test]
+fn a_shaper_holds_back_and_says_until_when() {
+    // 1500 bytes in 1.5 ms.
+    let mut queue = queue(&shaped(8_000_000));
+    let at = |micros| Time::ZERO + Span::from_micros(micros);
+    offer(&mut queue, (0..2).map(|_| TestPacket::of_flow(0)));
+    assert!(queue.dequeue(at(0)).is_some());
+    assert_eq!(queue.next_wakeup(), None, "nobody asked in vain");
+    assert!(queue.dequeue(at(120)).is_none());
+    assert_eq!((queue.backlog().packets, queue.next_wakeup()), (1, Some(at(1500))));
+    queue.on_wakeup(at(1500));
+    assert_eq!(queue.next_wakeup(), None);
+    assert!(queue.dequeue(at(1500)).is_some());
+    assert!(queue.dequeue(at(1620)).is_none());
+    assert_eq!(queue.next_wakeup(), None, "it is empty");
+}
+
+/// Offers 12 Mbit/s to a shaper of 8: the share of its rate that it sends in
+/// the last 10 of 40 s.
+fn overload(ingress: bool) -> f64 {
+    let bandwidth = Bandwidth(Some(Rate::from_bps(8_000_000)));
+    let mut queue = queue(&CakeParams { bandwidth, ingress, ..CakeParams::default() });
+    let mut sent = 0.0;
+    for tick in 0..400_000 {
+        let now = Time::ZERO + Span::from_micros(100 * tick);
+        if tick % 10 == 0 {
+            queue.enqueue(TestPacket::of_flow(0), now);
+        }
+        let packet = queue.dequeue(now);
+        queue.take_dropped(|_, _| ());
+        if let Some(packet) = packet.filter(|_| tick >= 300_000) {
+            sent += f64::from(packet.size());
+        }
+    }
+    sent / 10e6
+}
+
+#[test]
+fn in_ingress_mode_drops_have_used_the_link() {
+    assert!((overload(false) - 1.0).abs() < 0.001);
+    // A source that does not answer: what is dropped would fill the link, and
+    // the failsafe still lets two thirds of the rate through.
+    let sent = overload(true);
+    assert!((sent - 2.0 / 3.0).abs() < 0.01, "{sent}");
+}
+
+#[test]
+fn the_bandwidth_can_follow_what_arrives() {
+    for bandwidth in [None, Some(Rate::from_bps(1_000_000))] {
+        let params =
+            CakeParams { bandwidth: Bandwidth(bandwidth), autorate_ingress: true, ..calm() };
+        let mut queue = queue(&params);
+        let mut sent = 0.0;
+        for tick in 0..300_000 {
+            let now = Time::ZERO + Span::from_micros(100 * tick);
+            // 1500 bytes in 1.5 ms: 8 Mbit/s.
+            if tick % 15 == 0 {
+                queue.enqueue(TestPacket::of_flow(0), now);
+            }
+            if let Some(packet) = queue.dequeue(now).filter(|_| tick >= 200_000) {
+                sent += f64::from(packet.size());
+            }
+            queue.take_dropped(|_, _| ());
+        }
+        // 15/16 of it, in the last 10 s.
+        assert!((sent * 8.0 / 75e6 - 1.0).abs() < 0.001, "{bandwidth:?}: {sent}");
+    }
+}
+
+#[test]
+fn superfluous_acknowledgements_give_way() {
+    for (ack_filter, left) in [
+        (AckFilter::None, &[1, 2, 3, 4, 5, 6, 6, 7][..]),
+        // The second 6 does not cover the first, and 7 covers both.
+        (AckFilter::Conservative, &[6, 6, 7]),
+        (AckFilter::Aggressive, &[6, 7]),
+    ] {
+        let mut queue = queue(&CakeParams { ack_filter, ..calm() });
+        let acks = [1, 2, 3, 4, 5, 6, 6, 7].map(|number| TestPacket::of_flow(1).acking(number));
+        let others = [1, 2].map(|number| TestPacket::of_flow(2 + number as u32).acking(number));
+        let dropped = offer(&mut queue, acks.into_iter().chain(others));
+        let counts = queue.counts();
+        assert_eq!(counts.dropped[DropReason::AckFilter as usize], dropped.len() as u64);
+        assert_eq!(dropped.len(), 8 - left.len());
+        let rest = drain(&mut queue);
+        let own = rest.iter().filter(|packet| packet.flow_hash() == 1);
+        let numbers: Vec<u64> = own.map(|packet| packet.pure_ack().unwrap()).collect();
+        assert_eq!(numbers, left);
+        assert_eq!(rest.len(), left.len() + 2, "other flows lose nothing");
+    }
+}
+
+#[test]
+fn washed_packets_have_had_their_tin() {
+    for wash in [false, true] {
+        let mut queue = queue(&CakeParams { wash, ..shaped(1_000_000) });
+        offer(
+            &mut queue,
+            [(0, 0), (1, 46)].map(|(flow, class)| TestPacket::of_flow(flow).classed(class)),
+        );
+        let first = queue.dequeue(Time::ZERO).unwrap();
+        assert_eq!((first.flow_hash(), first.class()), (1, if wash { 0 } else { 46 }));
+    }
+}
+
+#[test]
+fn blue_comes_with_overflow() {
+    let limit = Some(Limit::Packets(20));
+    let mut queue = queue(&CakeParams { limit, ..CakeParams::default() });
+    let blue = |queue: &Queue<TestPacket>| {
+        let mut probability = 0.0;
+        queue.observe(&mut |name, value| {
+            if name == "blue_probability" {
+                probability = value;
+            }
+        });
+        probability
+    };
+    run(&mut queue, Span::from_millis(1), 10);
+    assert!(blue(&queue) > 0.05, "{}", blue(&queue));
+    let counts = queue.counts();
+    assert!(counts.dropped[DropReason::Blue as usize] > 0, "{counts:?}");
+    assert!(counts.dropped[DropReason::Overlimit as usize] > 0, "{counts:?}");
+}
+
+#[test]
+fn the_longest_queue_of_all_tins_makes_room() {
+    let limit = Some(Limit::Bytes(Bytes::new(20_000)));
+    let mut queue = queue(&CakeParams { limit, ..calm() });
+    let voice = |_| TestPacket::of_flow(1).classed(46);
+    assert!(offer(&mut queue, (0..9).map(voice)).is_empty());
+    let bulk = |_| TestPacket::of_flow(2).classed(8);
+    let dropped = offer(&mut queue, (0..6).map(bulk));
+    assert_eq!(dropped.iter().map(Packet::class).collect::<Vec<_>>(), [46, 46]);
+}
+
+#[test]
+fn a_change_of_the_hash_keeps_packets_and_their_order() {
+    for hashing in [Method::Direct, Method::SetAssociative] {
+        let perturb = Some(Span::from_secs(1));
+        let hashing = Hashing { hashing, perturb, ..Hashing::default() };
+        let mut queue = queue(&CakeParams { hashing, flows: 64, ..calm() });
+        let packet =
+            |i: u32| TestPacket::of_flow(i % 10).with_size(100 + i).classed((i % 10 * 6) as u8);
+        offer(&mut queue, (0..100).map(packet));
+        for second in 1..10 {
+            let change = queue.next_wakeup().unwrap();
+            assert_eq!(change, Time::ZERO + Span::from_secs(second));
+            queue.on_wakeup(change);
+            queue.assert_conservation("cake");
+        }
+        let mut last = [0; 10];
+        let rest: Vec<TestPacket> =
+            std::iter::from_fn(|| queue.dequeue(Time::ZERO + Span::from_secs(9))).collect();
+        assert_eq!(rest.len(), 100);
+        for packet in rest {
+            let last = &mut last[packet.flow_hash() as usize];
+            assert!(packet.size() > *last);
+            *last = packet.size();
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! FQ-COBALT: deficit round robin between flows, COBALT in each.
+//!
+//! # Model
+//! The scheduler of [`fq_codel`](crate::disciplines::fq_codel); in place of CoDel each flow has the COBALT
+//! of [`cake`](crate::disciplines::cake): CoDel's control law whose count decays, and BLUE against
+//! flows that do not answer.
+//!
+//! # Sources
+//! - Palmei et al., "Design and Evaluation of COBALT Queue Discipline", IEEE
+//!   LANMAN 2019, and ns-3's FqCobalt, whose parameters these are.
+//! - The arithmetic of COBALT is Linux's sch_cake's, see the file `cobalt.rs`; that
+//!   of the flow queues is RFC 8290's.
+//!
+//! # Differences
+//! 1. COBALT is Linux's and not ns-3's: the last packet of a flow is never
+//!    dropped, and times are nanoseconds.
+//! 2. The state of an empty flow stays as it is until its next packet comes;
+//!    cake has its list of decaying flows for that.
+//! 3. BLUE always runs; ns-3 can bind it to a sojourn time.
+//! 4. No recorded run stands behind it: it is tested by unit and property tests.
+
+use aqmlab_core::{Bytes, Limit, Packet, Span, Time, params};
+
+use crate::cobalt::{CobaltState, DOWN, Law, UP, Variant};
+use crate::discipline::{Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::disciplines::codel::Source;
+use crate::fq::drr::Drr;
+use crate::fq::hash::Sharing;
+use crate::fq::{FlowSource, Fq, Inner, Overflow};
+
+params! {
+    /// Parameters of FQ-COBALT.
+    pub struct FqCobaltParams {
+        /// The number of buckets that flows are hashed into.
+        flows: u64 = 1024, in 1 => 65_536, source "ns-3 FqCobalt, Flows; RFC 8290, section 5.2.4";
+        /// Bytes that a flow may send before the next is served.
+        quantum: Bytes = Bytes::new(1514), in Bytes::new(1) => Bytes::new(1_000_000),
+            source "RFC 8290, section 5.2.3";
+        /// How much all queues hold together.
+        limit: Limit = Limit::Packets(10_240), source "ns-3 FqCobalt, MaxSize; RFC 8290, section 5.2.5";
+        /// Memory of all queues together.
+        memory_limit: Bytes = Bytes::new(32 << 20), in Bytes::new(1) => Bytes::new(1 << 40),
+            source "tc-fq_codel(8)";
+        /// The most packets dropped at once when there is no room.
+        drop_batch: u64 = 64, in 1 => 1_000_000, source "ns-3 FqCobalt, DropBatchSize; RFC 8290, section 4.1.3";
+        /// The sojourn time that a flow's queue may keep standing.
+        target: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(100),
+            source "ns-3 FqCobalt, Target; tc-cake(8)";
+        /// How long it may be above the target.
+        interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(3600),
+            source "ns-3 FqCobalt, Interval; tc-cake(8)";
+        /// What BLUE adds to its probability when a flow's packets do not fit.
+        increment: f64 = UP, in 0.0 => 1.0, source "ns-3 FqCobalt, Increment; fixed in Linux";
+        /// What BLUE takes from it when a flow is found empty.
+        decrement: f64 = DOWN, in 0.0 => 1.0, source "ns-3 FqCobalt, Decrement; fixed in Linux";
+        /// Linux's COBALT as it is, or with its first interval as it is meant.
+        variant: Variant = Variant::LinuxInitfix, source "conformance vectors of cake";
+        /// Whether ECN-capable packets are marked where the control law would drop.
+        ecn: bool = true, source "ns-3 FqCobalt, UseEcn; always in cake";
+        /// Mark ECN-capable packets that waited longer than this; `none` for never.
+        ce_threshold: Option<Span> = None, source "ns-3 FqCobalt, CeThreshold";
+    } with {
+        /// What shares a bucket.
+        sharing: Sharing = Sharing::default();
+    }
+}
+
+impl Discipline for FqCobaltParams {
+    const NAME: &'static str = "fq_cobalt";
+    const SUMMARY: &'static str = "a queue for each flow, new flows first, COBALT in each";
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let law = Law::new(self.target, self.interval, self.variant)
+            .with_blue(self.increment, self.decrement);
+        let settings = Settings { law, ecn: self.ecn, ce_threshold: self.ce_threshold };
+        Box::new(Fq::<P, CobaltState, Drr>::new(
+            &self.sharing,
+            self.flows,
+            Drr::new(self.flows, self.quantum),
+            settings,
+            self.limit.resolve(env.rate, env.base_rtt),
+            Overflow::FromFattest { batch: self.drop_batch, memory_limit: self.memory_limit.get() },
+            0,
+        ))
+    }
+}
+
+/// What does not change during a run.
+pub(crate) struct Settings {
+    law: Law,
+    ecn: bool,
+    ce_threshold: Option<Span>,
+}
+
+impl<P: Packet> Inner<P> for CobaltState {
+    type Settings = Settings;
+
+    fn new(settings: &Settings) -> Self {
+        CobaltState::new(&settings.law)
+    }
+    fn dequeue(
+        &mut self,
+        settings: &Settings,
+        source: &mut FlowSource<'_, P>,
+        cx: &mut Context<'_, P>,
+    ) -> Option<P> {
+        while let Some(packet) = source.pop() {
+            let is_last = source.flow_bytes() == 0;
+            match self.release(&settings.law, Span::ZERO, packet, is_last, settings.ecn, cx) {
+                Ok(mut packet) => {
+                    let sojourn = cx.now - packet.arrival();
+                    let is_late = settings.ce_threshold.is_some_and(|most| sojourn > most);
+                    if is_late && packet.ecn().is_capable() {
+                        cx.mark(&mut packet, DropReason::Cobalt);
+                    }
+                    return Some(packet);
+                }
+                Err((packet, reason)) => cx.drop(packet, reason),
+            }
+        }
+        self.ran_empty(&settings.law, cx.now);
+        None
+    }
+    fn overflowed(&mut self, settings: &Settings, _packets: u64, now: Time) {
+        CobaltState::overflowed(self, &settings.law, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Ecn;
+
+    use super::*;
+    use crate::queue::Counts;
+    use crate::testing::{TestPacket, queue, run_with};
+
+    /// Three times the link's rate for ten seconds.
+    fn counts(params: &FqCobaltParams, ecn: Ecn) -> Counts {
+        let mut queue = queue(params);
+        run_with(&mut queue, Span::from_millis(2), 10, ecn);
+        queue.counts()
+    }
+
+    #[test]
+    fn the_first_drop_comes_an_interval_after_the_target() {
+        // A packet every 2 ms, 6 ms to send one: packet k leaves at 6k ms and
+        // arrived at 2k ms. The one that leaves at 12 ms is the first above 5 ms,
+        // and an interval later, at 112 ms, a drop is due: at 114 ms.
+        let drops_until = |milliseconds: u64| {
+            let mut queue = queue(&FqCobaltParams::default());
+            let mut drops = 0;
+            for now in (0..=milliseconds).map(|ms| Time::ZERO + Span::from_millis(ms)) {
+                let ms = now.as_nanos() / 1_000_000;
+                if ms % 2 == 0 {
+                    queue.enqueue(TestPacket::new(Ecn::NotEct), now);
+                }
+                if ms % 6 == 0 {
+                    queue.dequeue(now);
+                }
+                queue.take_dropped(|_, _| drops += 1);
+            }
+            drops
+        };
+        assert_eq!((drops_until(113), drops_until(114)), (0, 1));
+    }
+
+    #[test]
+    fn ecn_takes_marks_for_drops_of_the_control_law() {
+        let (cobalt, blue) = (DropReason::Cobalt as usize, DropReason::Blue as usize);
+        let plain = counts(&FqCobaltParams::default(), Ecn::NotEct);
+        assert!(plain.dropped[cobalt] > 0 && plain.marked_total() == 0);
+        let capable = counts(&FqCobaltParams::default(), Ecn::Ect0);
+        assert!(capable.marked[cobalt] > 0 && capable.dropped_total() == 0);
+        let off = counts(&FqCobaltParams { ecn: false, ..Default::default() }, Ecn::Ect0);
+        assert_eq!(off.dropped, plain.dropped);
+        let early = FqCobaltParams { ce_threshold: Some(Span::ZERO), ..Default::default() };
+        // All but the first, which leaves at once.
+        let early = counts(&early, Ecn::Ect0);
+        assert!(early.marked[cobalt] >= early.delivered - 1);
+        assert_eq!(plain.dropped[blue], 0, "nothing overflowed");
+    }
+
+    #[test]
+    fn blue_answers_to_overflow_with_its_own_steps() {
+        let blue = |increment| {
+            let limit = Limit::Packets(20);
+            let params = FqCobaltParams { limit, increment, ..Default::default() };
+            counts(&params, Ecn::NotEct).dropped[DropReason::Blue as usize]
+        };
+        assert_eq!(blue(0.0), 0);
+        assert!(blue(UP) > 0);
+        assert!(blue(0.05) > blue(UP));
+    }
+}
