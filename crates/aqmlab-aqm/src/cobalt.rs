@@ -60,12 +60,12 @@ pub(crate) struct Law {
     pub hasty: bool,
 }
 
-/// What becomes of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Pass,
-    Mark,
-    Drop(DropReason),
+/// What becomes of a packet. CoDel's part may mark one that BLUE drops: where
+/// the queue may not drop it, the mark stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub mark: bool,
+    pub drop: Option<DropReason>,
 }
 
 /// The state of one queue, over any storage.
@@ -121,7 +121,7 @@ impl CobaltState {
         let now = clock(now);
         let mut due = self.count > 0 && now >= self.drop_next;
         let mut is_past = now > self.drop_next;
-        let mut verdict = Verdict::Pass;
+        let mut verdict = Verdict::default();
         if is_late && !self.dropping {
             self.drop_next = self.control_law(law, now);
         }
@@ -130,7 +130,8 @@ impl CobaltState {
             self.count = 1;
         }
         if due && self.dropping {
-            verdict = if may_mark { Verdict::Mark } else { Verdict::Drop(DropReason::Cobalt) };
+            verdict.mark = may_mark;
+            verdict.drop = (!may_mark).then_some(DropReason::Cobalt);
             self.count = self.count.saturating_add(1);
             self.schedule_next(law);
             is_past = now > self.drop_next;
@@ -142,15 +143,12 @@ impl CobaltState {
                 due = self.count > 0 && now >= self.drop_next;
             }
         }
-        if self.probability > 0
-            && random.next_u32() < self.probability
-            && verdict != Verdict::Drop(DropReason::Cobalt)
-        {
-            verdict = Verdict::Drop(DropReason::Blue);
+        if self.probability > 0 && random.next_u32() < self.probability {
+            verdict.drop = verdict.drop.or(Some(DropReason::Blue));
         }
         if self.count == 0 {
             self.drop_next = now + law.interval.as_nanos() as i64;
-        } else if is_past && !matches!(verdict, Verdict::Drop(_)) {
+        } else if is_past && verdict.drop.is_none() {
             self.drop_next = now;
         }
         verdict
@@ -200,5 +198,29 @@ impl CobaltState {
     /// BLUE's probability.
     pub fn probability(&self) -> f64 {
         f64::from(self.probability) / (u64::from(u32::MAX) + 1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_that_blue_drops_may_carry_a_mark() {
+        let law =
+            Law { target: Span::from_millis(5), interval: Span::from_millis(100), hasty: true };
+        let overflow = Time::ZERO + Span::from_millis(10);
+        let late = overflow + Span::from_millis(1);
+        let judge = |seed| {
+            let mut state = CobaltState::new(&law);
+            state.overflowed(&law, overflow);
+            state.judge(&law, late, Time::ZERO, true, &mut Stream::from_state(seed))
+        };
+        // BLUE drops one packet of 256.
+        let dropped: Vec<_> =
+            (0..10_000).map(judge).filter(|verdict| verdict.drop.is_some()).collect();
+        assert!((20..60).contains(&dropped.len()), "{}", dropped.len());
+        let both = Verdict { mark: true, drop: Some(DropReason::Blue) };
+        assert!(dropped.iter().all(|verdict| *verdict == both), "{dropped:?}");
     }
 }

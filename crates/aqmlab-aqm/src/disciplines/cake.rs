@@ -23,7 +23,7 @@
 
 use aqmlab_core::{Bytes, Limit, Packet, Span, Stream, Time, choices, params};
 
-use crate::cobalt::{CobaltState, Law, Verdict};
+use crate::cobalt::{CobaltState, Law};
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::fifo::Fifo;
 
@@ -162,14 +162,15 @@ impl<P: Packet> Cake<P> {
             let mut packet = self.pop(index)?;
             let flow = &mut self.flows[index as usize];
             let may_mark = packet.ecn().is_capable();
-            match flow.cobalt.judge(&self.law, cx.now, packet.arrival(), may_mark, cx.random) {
-                // The last packet stays.
-                Verdict::Drop(reason) if !flow.fifo.is_empty() => {
-                    cx.drop(packet, reason);
-                    continue;
-                }
-                Verdict::Mark => cx.mark(&mut packet, DropReason::Cobalt),
-                Verdict::Drop(_) | Verdict::Pass => (),
+            let verdict =
+                flow.cobalt.judge(&self.law, cx.now, packet.arrival(), may_mark, cx.random);
+            if verdict.mark {
+                cx.mark(&mut packet, DropReason::Cobalt);
+            }
+            // The last packet stays.
+            if let Some(reason) = verdict.drop.filter(|_| !flow.fifo.is_empty()) {
+                cx.drop(packet, reason);
+                continue;
             }
             flow.deficit -= i64::from(packet.size());
             return Some(packet);
