@@ -112,10 +112,7 @@ impl<P: Packet> Cake<P> {
     fn queue_of(&self, hash: u32) -> u32 {
         let count = self.flows.len() as u32;
         let own = hash % count;
-        let has = |i: u32| self.lists.of(i).is_some() && self.flows[i as usize].tag == hash;
-        if has(own) {
-            return own;
-        }
+        let has = |i: u32| self.flows[i as usize].tag == hash;
         let first = own - own % Self::WAYS;
         let ways = Self::WAYS.min(count - first);
         let set = || (0..ways).map(|i| first + (own - first + i) % ways);
@@ -192,6 +189,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
         let hash = packet.flow_hash();
         let index = self.queue_of(hash);
+        self.flows[index as usize].tag = hash;
         self.total.packets += 1;
         self.total.bytes += u64::from(packet.size());
         self.flows[index as usize].fifo.push(packet);
@@ -199,11 +197,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
         self.heap.grown(index, |i| flows[i as usize].fifo.backlog().bytes);
         let list = self.lists.of(index);
         if matches!(list, None | Some(List::Decaying)) {
-            if list.is_some() {
-                self.lists.remove(index);
-            } else {
-                self.flows[index as usize].tag = hash;
-            }
+            self.lists.remove(index);
             self.flows[index as usize].deficit = self.draw_quantum(cx.random);
             self.lists.push(index, List::New);
         }
