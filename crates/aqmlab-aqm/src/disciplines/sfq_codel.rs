@@ -10,8 +10,7 @@
 //! vectors; Järvinen and Kojo (2014) for its use.
 //!
 //! # Differences
-//! 1. Times are whole nanoseconds, there seconds in floating point.
-//! 2. Hashing as in [`fq_codel`](crate::disciplines::fq_codel).
+//! 1. Hashing as in [`fq_codel`](crate::disciplines::fq_codel).
 
 use std::collections::VecDeque;
 
