@@ -1,4 +1,5 @@
 """CoDel as in the pseudo-code of RFC 8289, section 5: equal to `codel`, packet by packet.
+The pseudo-code counts in seconds, times here are whole nanoseconds.
 
 aqmlab run examples/scenario.toml --set queue=codel.py:CoDel --set queue.target=2ms
 """
@@ -6,7 +7,7 @@ aqmlab run examples/scenario.toml --set queue=codel.py:CoDel --set queue.target=
 from __future__ import annotations
 
 from collections import deque
-from math import floor, sqrt
+from math import sqrt
 from typing import Any
 
 import aqmlab
@@ -23,13 +24,13 @@ class CoDel(aqmlab.Queue):
         ecn: bool = False,
     ) -> None:
         self.mtu = link.mtu
-        self.target: int = target
-        self.interval: int = interval
+        self.target: float = target / 1e9
+        self.interval: float = interval / 1e9
         self.limit: Limit = limit
         self.ecn = ecn
         self.fifo: deque[Packet] = deque()
-        self.first_above: int | None = None
-        self.drop_next = 0
+        self.first_above: float | None = None
+        self.drop_next = 0.0
         self.count = self.last_count = 0
         self.dropping = False
 
@@ -45,17 +46,18 @@ class CoDel(aqmlab.Queue):
             self.first_above = None
             return None, False
         packet = self.fifo.popleft()
-        if cx.now - packet.arrival < self.target or cx.bytes - packet.size <= self.mtu:
+        now = cx.now * 1e-9
+        if now - packet.arrival * 1e-9 < self.target or cx.bytes - packet.size <= self.mtu:
             self.first_above = None
         elif self.first_above is None:
-            self.first_above = cx.now + self.interval
+            self.first_above = now + self.interval
         else:
-            return packet, cx.now >= self.first_above
+            return packet, now >= self.first_above
         return packet, False
 
-    def after(self, time: int) -> int:
+    def after(self, time: float) -> float:
         """Section 5.4: when the next drop is due."""
-        return time + floor(self.interval / sqrt(self.count) + 0.5)
+        return time + self.interval / sqrt(self.count)
 
     def signal(self, packet: Packet, cx: Context) -> bool:
         """Marks the packet, if it can be marked, or drops it; whether it is still there."""
@@ -67,11 +69,12 @@ class CoDel(aqmlab.Queue):
 
     def dequeue(self, cx: Context) -> Packet | None:
         """Section 5.5."""
+        now = cx.now * 1e-9
         packet, ok_to_drop = self.take(cx)
         if packet is None or not ok_to_drop:
             self.dropping = False
         elif self.dropping:
-            while packet and self.dropping and cx.now >= self.drop_next:
+            while packet and self.dropping and now >= self.drop_next:
                 self.count += 1
                 if self.signal(packet, cx):
                     self.drop_next = self.after(self.drop_next)
@@ -86,10 +89,10 @@ class CoDel(aqmlab.Queue):
                 packet, _ = self.take(cx)
             self.dropping = True
             delta = self.count - self.last_count
-            recent = cx.now - self.drop_next < 16 * self.interval
+            recent = now - self.drop_next < 16 * self.interval
             self.count = delta if delta > 1 and recent else 1
             self.last_count = self.count
-            self.drop_next = self.after(cx.now)
+            self.drop_next = self.after(now)
         return packet
 
     def observe(self) -> dict[str, float]:

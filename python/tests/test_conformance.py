@@ -201,6 +201,7 @@ def test_a_difference_is_in_the_table_and_in_the_exit_status(vectors: Path, aqml
         ("red_ns2/b_onoff", "queue_in_bytes", 1),
         ("red_ns2/f_ecn", "use_mark_p", 1),
         ("pie_linux/f_ecn", "dq_rate_estimator", 1),
+        ("fq_pie_linux/f_ecn", "dq_rate_estimator", 1),
         ("sfb_linux/i_fast_increment", "decrement_q16", 12),
     ],
 )
@@ -239,7 +240,6 @@ def test_what_parameters_are_called_here() -> None:
         ("codel_linux/f_ecn", {"target_us": "5ms"}, "target_us = '5ms'"),
         ("codel_linux/f_ecn", {"target_us": -5}, "-5us"),
         ("codel_linux/f_ecn", {"ecn": 2}, "ecn = 2"),
-        ("fq_pie_linux/f_ecn", {"dq_rate_estimator": 1}, "dq_rate_estimator = 1"),
         ("red_ns2/a_cbr110", {"q_weight": 0}, "q_weight = 0"),
         ("dualpi2_linux/a_cbr110", {"ecn_mask": 2}, "ecn_mask = 2"),
         ("dualpi2_linux/a_cbr110", {"memory_limit": 20_000}, "memory_limit = 20000"),

@@ -93,12 +93,12 @@ impl Law {
     }
 }
 
-/// What becomes of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Pass,
-    Mark,
-    Drop(DropReason),
+/// What becomes of a packet. CoDel's part may mark one that BLUE drops: where
+/// the queue may not drop it, the mark stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Verdict {
+    mark: bool,
+    drop: Option<DropReason>,
 }
 
 /// The state of one queue, over any storage.
@@ -155,12 +155,15 @@ impl CobaltState {
     ) -> Result<P, (P, DropReason)> {
         let sojourn = cx.now - packet.arrival();
         let is_late = sojourn > law.target && sojourn > harmless;
-        match self.judge(law, cx.now, is_late, may_mark && packet.ecn().is_capable(), cx.random) {
-            Verdict::Drop(reason) if !is_last => return Err((packet, reason)),
-            Verdict::Mark => cx.mark(&mut packet, DropReason::Cobalt),
-            Verdict::Drop(_) | Verdict::Pass => (),
+        let may_mark = may_mark && packet.ecn().is_capable();
+        let verdict = self.judge(law, cx.now, is_late, may_mark, cx.random);
+        if verdict.mark {
+            cx.mark(&mut packet, DropReason::Cobalt);
         }
-        Ok(packet)
+        match verdict.drop.filter(|_| !is_last) {
+            Some(reason) => Err((packet, reason)),
+            None => Ok(packet),
+        }
     }
 
     /// What becomes of a packet that leaves now.
@@ -175,7 +178,7 @@ impl CobaltState {
         let now = clock(now);
         let mut due = self.count > 0 && now >= self.drop_next;
         let mut is_past = now > self.drop_next;
-        let mut verdict = Verdict::Pass;
+        let mut verdict = Verdict::default();
         if is_late && !self.dropping {
             self.drop_next = self.control_law(law, now);
         }
@@ -184,7 +187,8 @@ impl CobaltState {
             self.count = 1;
         }
         if due && self.dropping {
-            verdict = if may_mark { Verdict::Mark } else { Verdict::Drop(DropReason::Cobalt) };
+            verdict.mark = may_mark;
+            verdict.drop = (!may_mark).then_some(DropReason::Cobalt);
             self.count = self.count.saturating_add(1);
             self.schedule_next(law);
             is_past = now > self.drop_next;
@@ -196,15 +200,12 @@ impl CobaltState {
                 due = self.count > 0 && now >= self.drop_next;
             }
         }
-        if self.probability > 0
-            && random.next_u32() < self.probability
-            && verdict != Verdict::Drop(DropReason::Cobalt)
-        {
-            verdict = Verdict::Drop(DropReason::Blue);
+        if self.probability > 0 && random.next_u32() < self.probability {
+            verdict.drop = verdict.drop.or(Some(DropReason::Blue));
         }
         if self.count == 0 {
             self.drop_next = now + law.interval.as_nanos() as i64;
-        } else if is_past && !matches!(verdict, Verdict::Drop(_)) {
+        } else if is_past && verdict.drop.is_none() {
             self.drop_next = now;
         }
         verdict
@@ -259,5 +260,28 @@ impl CobaltState {
     /// BLUE's probability.
     pub fn probability(&self) -> f64 {
         f64::from(self.probability) / ONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_that_blue_drops_may_carry_a_mark() {
+        let law = Law::new(Span::from_millis(5), Span::from_millis(100), Variant::Linux);
+        let overflow = Time::ZERO + Span::from_millis(10);
+        let late = overflow + Span::from_millis(1);
+        let judge = |seed| {
+            let mut state = CobaltState::new(&law);
+            state.overflowed(&law, overflow);
+            state.judge(&law, late, true, true, &mut Stream::from_state(seed))
+        };
+        // BLUE drops one packet of 256.
+        let dropped: Vec<_> =
+            (0..10_000).map(judge).filter(|verdict| verdict.drop.is_some()).collect();
+        assert!((20..60).contains(&dropped.len()), "{}", dropped.len());
+        let both = Verdict { mark: true, drop: Some(DropReason::Blue) };
+        assert!(dropped.iter().all(|verdict| *verdict == both), "{dropped:?}");
     }
 }

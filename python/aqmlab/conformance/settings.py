@@ -124,10 +124,10 @@ def pie(given: Parameters, variant: str) -> Settings:
 def fq_pie(given: Parameters, variant: str) -> Settings:
     """Linux's FQ-PIE."""
     settings = Settings(given, "fq_pie", variant=variant)
+    settings["delay"] = "rate" if given.switch("dq_rate_estimator") else "timestamps"
     settings.take("us", target="target_us", tupdate="tupdate_us").take("p", limit="limit")
     settings.take("", flows="flows", ecn_prob="ecn_prob").take("b", quantum="quantum")
     settings.scaled(1 / 16, alpha="alpha", beta="beta")
-    given.only("dq_rate_estimator", lambda value: value == 0, "FQ-PIE only has timestamps here")
     # The kernel counts what exceeds it and drops nothing for it.
     given.take("memory_limit")
     return settings.switch(ecn="ecn", by_size="bytemode")

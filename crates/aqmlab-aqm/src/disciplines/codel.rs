@@ -14,9 +14,7 @@
 //! - Järvinen and Kojo (2014), section VI, on the variants of the recall.
 //!
 //! # Differences
-//! 1. Times are whole nanoseconds; the ns-2 variants kept seconds in floating
-//!    point. The control law rounds to the nearest nanosecond.
-//! 2. `variant = no-recall` is nobody's default: it shows what the recall does.
+//! 1. `variant = no-recall` is nobody's default: it shows what the recall does.
 
 use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time, choices, params};
 
@@ -82,14 +80,15 @@ impl Discipline for CodelParams {
     }
 }
 
-/// What the algorithm needs to know of the parameters, computed once.
+/// What the algorithm needs to know of the parameters, computed once; times
+/// are those of [`Settings::clock`].
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    target: Span,
-    interval: Span,
+    target: f64,
+    interval: f64,
     variant: Variant,
     ecn: bool,
-    ce_threshold: Option<Span>,
+    ce_threshold: Option<f64>,
     /// A queue that holds no more than this is never too long.
     pub smallest_backlog: u64,
     /// The queue is one of many, as ns-2's sfqCoDel has them.
@@ -100,8 +99,8 @@ impl Settings {
     pub fn new(params: &CodelParams, env: &LinkEnv) -> Self {
         // Linux's clock runs in units of 1024 ns: so do its parameters.
         let on_clock = |span: Span| match params.variant {
-            Variant::Linux => Span::from_nanos(span.as_nanos() >> 10),
-            _ => span,
+            Variant::Linux => (span.as_nanos() >> 10) as f64,
+            _ => span.as_nanos() as f64 / 1e9,
         };
         Settings {
             target: on_clock(params.target),
@@ -124,12 +123,13 @@ impl Settings {
         Settings { bucket: true, ..self }
     }
 
-    /// The clock that the algorithm reads.
+    /// The clock that the algorithm reads: Linux's units, which are whole
+    /// numbers, or the seconds in floating point of ns-2 and the pseudo-code.
     #[inline]
-    fn clock(&self, time: Time) -> u64 {
+    fn clock(&self, time: Time) -> f64 {
         match self.variant {
-            Variant::Linux => time.as_nanos() >> 10,
-            _ => time.as_nanos(),
+            Variant::Linux => (time.as_nanos() >> 10) as f64,
+            _ => time.as_nanos() as f64 * 1e-9,
         }
     }
 
@@ -154,9 +154,9 @@ pub(crate) trait Source<P> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CodelState {
     /// When the delay will have been above target for an interval.
-    first_above: Option<u64>,
+    first_above: Option<f64>,
     /// When the next packet is dropped.
-    drop_next: Option<u64>,
+    drop_next: Option<f64>,
     count: u32,
     last_count: u32,
     dropping: bool,
@@ -168,7 +168,7 @@ impl CodelState {
     pub fn new(law: &Settings) -> Self {
         // ns-2 begins as if the delay had been too long for ever: a first
         // packet that has waited (in a bucket, for others) is dropped.
-        CodelState { first_above: law.learns().then_some(0), ..CodelState::default() }
+        CodelState { first_above: law.learns().then_some(0.0), ..CodelState::default() }
     }
 
     /// So many packets were dropped because a buffer was full (RFC 8290,
@@ -182,7 +182,7 @@ impl CodelState {
     fn take<P: Packet>(
         &mut self,
         law: &Settings,
-        now: u64,
+        now: f64,
         source: &mut impl Source<P>,
     ) -> (Option<P>, bool) {
         match source.pop() {
@@ -210,7 +210,7 @@ impl CodelState {
     fn is_ok_to_drop<P: Packet>(
         &mut self,
         law: &Settings,
-        now: u64,
+        now: f64,
         packet: &P,
         source: &mut impl Source<P>,
     ) -> bool {
@@ -225,8 +225,8 @@ impl CodelState {
 
     /// Whether the delay has been above target for long enough.
     #[inline]
-    fn is_long_above(&mut self, law: &Settings, now: u64, delay: u64, is_small: bool) -> bool {
-        if delay < law.target.as_nanos() || is_small {
+    fn is_long_above(&mut self, law: &Settings, now: f64, delay: f64, is_small: bool) -> bool {
+        if delay < law.target || is_small {
             self.first_above = None;
             return false;
         }
@@ -251,7 +251,7 @@ impl CodelState {
         is_small: bool,
     ) -> bool {
         let now = law.clock(now);
-        if !self.is_long_above(law, now, delay.as_nanos(), is_small) {
+        if !self.is_long_above(law, now, delay.as_secs_f64(), is_small) {
             self.dropping = false;
             return false;
         }
@@ -270,24 +270,23 @@ impl CodelState {
 
     /// How long the delay may be above target. ns-2's later version waits
     /// less when it left the dropping state within 8 intervals.
-    fn first_wait(&self, law: &Settings, now: u64) -> u64 {
+    fn first_wait(&self, law: &Settings, now: f64) -> f64 {
         let recent =
-            law.variant == Variant::Ns2Of2013 && self.count > 1 && self.left_within(law, now, 8);
-        if recent { over_sqrt(law.interval, self.count) } else { law.interval.as_nanos() }
+            law.variant == Variant::Ns2Of2013 && self.count > 1 && self.left_within(law, now, 8.0);
+        if recent { over_sqrt(law.interval, self.count) } else { law.interval }
     }
 
     /// Whether the last drop was due less than so many intervals ago.
-    fn left_within(&self, law: &Settings, now: u64, intervals: u64) -> bool {
-        let within = intervals * law.interval.as_nanos();
-        self.drop_next.is_some_and(|due| now < due + within)
+    fn left_within(&self, law: &Settings, now: f64, intervals: f64) -> bool {
+        self.drop_next.is_some_and(|due| now - due < intervals * law.interval)
     }
 
     /// RFC 8289, section 5.4: when the next drop is due after `time`.
-    fn control_law(&self, law: &Settings, time: u64) -> u64 {
+    fn control_law(&self, law: &Settings, time: f64) -> f64 {
         match law.variant {
             Variant::Linux => {
                 let inverse = u64::from(self.inverse_sqrt) << 16;
-                time + ((law.interval.as_nanos() * inverse) >> 32)
+                time + ((law.interval as u64 * inverse) >> 32) as f64
             }
             _ => time + over_sqrt(law.interval, self.count),
         }
@@ -336,7 +335,7 @@ impl CodelState {
     fn signal<P: Packet>(
         &mut self,
         law: &Settings,
-        now: u64,
+        now: f64,
         mut packet: P,
         source: &mut impl Source<P>,
         cx: &mut Context<'_, P>,
@@ -358,7 +357,7 @@ impl CodelState {
     fn drop_while_due<P: Packet>(
         &mut self,
         law: &Settings,
-        now: u64,
+        now: f64,
         mut packet: P,
         source: &mut impl Source<P>,
         cx: &mut Context<'_, P>,
@@ -389,17 +388,19 @@ impl CodelState {
     }
 
     /// The dropping state begins: the count is recalled or starts from 1.
-    fn enter(&mut self, law: &Settings, now: u64) {
+    fn enter(&mut self, law: &Settings, now: f64) {
         self.dropping = true;
         let count = self.count;
         let recalled = match law.variant {
             Variant::Rfc8289 | Variant::Linux => {
                 let delta = count.wrapping_sub(self.last_count);
-                (delta > 1 && self.left_within(law, now, 16)).then_some(delta)
+                (delta > 1 && self.left_within(law, now, 16.0)).then_some(delta)
             }
-            Variant::Ns2Of2012 => (count > 1 && self.left_within(law, now, 16)).then(|| count - 1),
+            Variant::Ns2Of2012 => {
+                (count > 1 && self.left_within(law, now, 16.0)).then(|| count - 1)
+            }
             Variant::Ns2Of2013 => {
-                (count > 2 && self.left_within(law, now, 8)).then(|| match count - 2 {
+                (count > 2 && self.left_within(law, now, 8.0)).then(|| match count - 2 {
                     high if high > 126 && !law.bucket => (0.9844 * f64::from(high + 2)) as u32,
                     low => low,
                 })
@@ -426,12 +427,12 @@ impl CodelState {
     fn ce_threshold<P: Packet>(
         &self,
         law: &Settings,
-        now: u64,
+        now: f64,
         packet: &mut P,
         cx: &mut Context<'_, P>,
     ) {
         if let Some(threshold) = law.ce_threshold
-            && now - law.clock(packet.arrival()) > threshold.as_nanos()
+            && now - law.clock(packet.arrival()) > threshold
             && packet.ecn().is_capable()
         {
             cx.mark(packet, DropReason::Codel);
@@ -445,9 +446,9 @@ impl CodelState {
     }
 }
 
-/// `interval / sqrt(count)` in nanoseconds.
-fn over_sqrt(interval: Span, count: u32) -> u64 {
-    (interval.as_nanos() as f64 / f64::from(count).sqrt()).round() as u64
+/// `interval / sqrt(count)`.
+fn over_sqrt(interval: f64, count: u32) -> f64 {
+    interval / f64::from(count).sqrt()
 }
 
 /// What a reader has to know where a full packet takes longer than the target

@@ -12,16 +12,15 @@
 //! # Differences
 //! From RFC 8033: those of Linux, see [`pie`](crate::disciplines::pie). From Linux:
 //! 1. The first update is one period after the start, there after 500 ms.
-//! 2. The delay comes from timestamps; there is no `dq_rate_estimator`.
-//! 3. There is no memory limit: Linux counts how often it is exceeded, and
+//! 2. There is no memory limit: Linux counts how often it is exceeded, and
 //!    drops nothing for it.
-//! 4. Hashing as in [`fq_codel`](crate::disciplines::fq_codel).
+//! 3. Hashing as in [`fq_codel`](crate::disciplines::fq_codel).
 
 use aqmlab_core::{Bytes, Limit, Packet, Span, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::Source;
-use crate::disciplines::pie::{self, PieParams};
+use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
 use crate::fq::{FlowSource, Fq, Inner, Overflow};
@@ -56,6 +55,8 @@ params! {
         /// How long a burst of a flow may last before anything is dropped early.
         max_burst: Span = Span::from_millis(150), in Span::ZERO => Span::from_secs(100),
             source "RFC 8033, section 4.4; fixed in Linux";
+        /// Where the delay is taken from.
+        delay: DelaySource = DelaySource::Timestamps, source "RFC 8033, sections 4.3 and 5.2";
         /// Weight of the deviation from the target, per second; rounded to 1/16.
         alpha: f64 = 0.125, in 0.0 => 1e3, source "RFC 8033, appendix A";
         /// Weight of the trend, per second; rounded to 1/16.
@@ -83,6 +84,7 @@ impl Discipline for FqPieParams {
             target: self.target,
             tupdate: self.tupdate,
             max_burst: self.max_burst,
+            delay: self.delay,
             alpha: self.alpha,
             beta: self.beta,
             ecn: self.ecn,

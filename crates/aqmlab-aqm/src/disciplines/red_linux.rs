@@ -163,7 +163,11 @@ impl Average {
             // Less than a halving: a line instead of the exponential.
             0 => {
                 let less = (u128::from(self.scaled) * u128::from(idle)) >> cell_log;
-                self.scaled - u64::try_from(less).unwrap_or(u64::MAX).min(self.scaled / 2)
+                let half = self.scaled >> 1;
+                match u64::try_from(less) {
+                    Ok(less) if less < half => self.scaled - less,
+                    _ => half,
+                }
             }
             shift => self.scaled >> shift,
         }
@@ -183,7 +187,8 @@ impl Average {
 
 /// Probability 1 in units of max_p, which can itself not be reached.
 const ONE: u64 = 1 << 32;
-const PERCENT: u64 = ONE / 100;
+/// To the nearest, as there.
+const PERCENT: u64 = (ONE + 50) / 100;
 
 enum Fate {
     Pass,
@@ -216,19 +221,18 @@ impl Decision {
             wlog: params.wlog as u32,
             min,
             max,
-            max_p: 0,
+            max_p: ((params.max_p * ONE as f64) as u64).min(ONE - 1),
             divisor: 1,
             reach: 0,
             count: None,
         };
-        decision.set_max_p(((params.max_p * ONE as f64) as u64).min(ONE - 1));
+        decision.divisor = (decision.max_p / decision.width()).max(1);
         decision
     }
 
-    fn set_max_p(&mut self, max_p: u64) {
-        self.max_p = max_p;
-        // Two thresholds in bandwidth-delay products can be the same byte.
-        self.divisor = (max_p / (self.max - self.min).max(1)).max(1);
+    /// Two thresholds in bandwidth-delay products can be the same byte.
+    fn width(&self) -> u64 {
+        (self.max - self.min).max(1)
     }
 
     fn draw<P: Packet>(&mut self, cx: &mut Context<'_, P>) {
@@ -264,10 +268,12 @@ impl Decision {
     fn adapt(&mut self, scaled: u64) {
         let (average, fifth) = (scaled >> self.wlog, (self.max - self.min) / 5);
         if average > self.min + 3 * fifth && self.max_p <= 50 * PERCENT {
-            self.set_max_p(self.max_p + PERCENT.min(self.max_p / 4));
+            self.max_p += PERCENT.min(self.max_p / 4);
         } else if average < self.min + 2 * fifth && self.max_p >= PERCENT {
-            self.set_max_p(self.max_p / 10 * 9);
+            self.max_p = self.max_p / 10 * 9;
         }
+        // Here the kernel rounds to the nearest, at the start it truncates.
+        self.divisor = ((self.max_p + self.width() / 2) / self.width()).max(1);
     }
 }
 
@@ -377,5 +383,38 @@ mod tests {
             aqmlab_core::Params::set(&mut params, "max_threshold", &high.into()).unwrap();
             assert!(params.check().is_err(), "{low} {high}");
         }
+    }
+
+    /// As the recorded averages show, of which some are odd.
+    #[test]
+    fn a_short_idle_time_halves_at_most_and_rounds_down() {
+        let table = IdleTable::new(6, Bytes::new(1000), Rate::from_bps(10_000_000));
+        let average = Average { scaled: 7, wlog: 6, table, idle_since: None };
+        let after = |us| average.decayed(Time::ZERO, Time::ZERO + Span::from_micros(us));
+        assert_eq!((after(100), after(1024), after(40_000)), (7, 6, 3));
+    }
+
+    #[test]
+    fn adaptive_red_rounds_as_the_kernel() {
+        let params = RedLinuxParams {
+            min_threshold: Limit::Bytes(Bytes::new(15_000)),
+            max_threshold: Limit::Bytes(Bytes::new(45_000)),
+            max_p: 0.1,
+            ..RedLinuxParams::default()
+        };
+        let scaled = |bytes: u64| bytes << params.wlog;
+        let decision = || Decision::new(&params, &crate::testing::env());
+        // floor(2^32/10) over 30 000 bytes is 14 316.6: truncated at the start only.
+        assert_eq!((decision().max_p, decision().divisor), (429_496_729, 14_316));
+        let mut steady = decision();
+        steady.adapt(scaled(30_000));
+        assert_eq!((steady.max_p, steady.divisor), (429_496_729, 14_317));
+        // The value at the end of the recorded case a_cbr110.
+        let mut low = decision();
+        low.adapt(scaled(20_000));
+        assert_eq!((low.max_p, low.divisor), (386_547_048, 12_885));
+        let mut high = decision();
+        high.adapt(scaled(40_000));
+        assert_eq!(high.max_p, 429_496_729 + 42_949_673);
     }
 }

@@ -10,8 +10,7 @@
 //! vectors; Järvinen and Kojo (2014) for its use.
 //!
 //! # Differences
-//! 1. Times are whole nanoseconds, there seconds in floating point.
-//! 2. Hashing as in [`fq_codel`](crate::disciplines::fq_codel), with all its
+//! 1. Hashing as in [`fq_codel`](crate::disciplines::fq_codel), with all its
 //!    options; ns-2 has none of them.
 
 use aqmlab_core::{Limit, Packet, Span, params};
