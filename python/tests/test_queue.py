@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections import deque
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import table_bytes
+from helpers import Aqmlab, table_bytes
 
 import aqmlab
 from aqmlab.queue import Context, Link, Packet
@@ -177,6 +178,29 @@ def test_a_class_is_given_by_itself_by_module_or_by_file(tmp_path: Path) -> None
     again = aqmlab.run(near, set={"queue.patience": "20ms"})
     assert again.links.equals(aqmlab.run(near).links)
     assert again.links["drop_user"].sum() > 0
+
+
+def test_the_same_queue_in_rust_has_the_same_results() -> None:
+    result = aqmlab.run(EXAMPLES / "scenario.toml", set={"queue": "my_queue.py:MyQueue"})
+    row = result.links.row(0, named=True)
+    program = "cargo run --quiet --profile test --package rust-queue -- examples/scenario.toml"
+    done = subprocess.run(program.split(), cwd=EXAMPLES.parent, capture_output=True, text=True)
+    assert done.stdout == (
+        f"{row['delivered']} sent, {row['dropped']} dropped\n"
+        f"mean sojourn time {row['sojourn_mean_s'] * 1e3:.3f} ms\n"
+    ), done.stderr
+
+
+def test_a_queue_is_an_axis_of_a_study_beside_its_file(study: Path, aqmlab: Aqmlab) -> None:
+    (study.parent / "my_queue.py").write_text((EXAMPLES / "my_queue.py").read_text())
+    text = study.read_text()
+    head, _ = text.split("[[axes]]", 1)
+    study.write_text(f'{head}[[axes]]\nkey = "queue"\nvalues = ["codel", "my_queue.py:MyQueue"]\n')
+    done = aqmlab("study", study, "--out", study.parent / "out", "--json", cwd="/")
+    assert done.returncode == 0, done.stderr
+    points = json.loads(done.stdout)["points"]
+    assert [point["queue"] for point in points] == ["codel", "my_queue.py:MyQueue"]
+    assert points[1]["dropped_share"] > 0
 
 
 def study_of(queues: list[object], **changes: Any) -> aqmlab.Study:
