@@ -159,6 +159,8 @@ def test_units_are_converted_and_all_is_shown(mapping: dict[str, Any]) -> None:
     queue = result.scenario["links"]["down"]["queue"]
     assert queue["discipline"] == f"{__name__}:Kinds"
     assert queue["d"] == "2bdp"
+    resolved = json.dumps(result.scenario, separators=(",", ":"))
+    assert aqmlab.Scenario(result.scenario).resolved == resolved
 
 
 def test_a_class_is_given_by_itself_by_module_or_by_file(tmp_path: Path) -> None:

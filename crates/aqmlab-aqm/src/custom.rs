@@ -3,12 +3,8 @@
 //!
 //! A discipline in another crate is written like one of ours: `params!` and an
 //! implementation of [`Discipline`]. [`Disciplines`] gives it to whoever reads
-//! scenarios, by its name:
-//!
-//! ```ignore
-//! let mine = Disciplines::default().with::<MyParams>()?;
-//! let scenario = Scenario::parse_with(text, "scenario.toml", &[], &mine)?;
-//! ```
+//! scenarios, by its name; there is no global registry. `examples/rust-queue`
+//! is a whole program.
 //!
 //! # How it works
 //!
