@@ -1,6 +1,7 @@
 //! Runs jobs on all cores in the background while Python looks after
 //! progress bars, files and signals.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -192,7 +193,7 @@ impl Drop for Runner {
 }
 
 /// One run, if nobody gives it up.
-fn run(work: &Work, job: &Job) -> thread::Result<RunResult> {
+fn run(work: &Work, job: &Job) -> Result<RunResult, Box<dyn Any + Send>> {
     let simulate =
         || catch_unwind(AssertUnwindSafe(|| aqmlab_sim::run(&job.scenario, job.replication)));
     let has_custom = |link: &LinkConfig| matches!(link.queue, QueueConfig::Custom(_));
