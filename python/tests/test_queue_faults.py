@@ -143,6 +143,20 @@ def test_the_cause_is_kept(mapping: dict[str, Any]) -> None:
     assert caught.value.run == 0
 
 
+def test_a_packet_of_another_queue_is_refused(mapping: dict[str, Any]) -> None:
+    class Shared(package.Queue):
+        fifo: list[Any] = []  # noqa: RUF012
+
+        def enqueue(self, packet: Any, cx: Any) -> None:
+            self.fifo.append(packet)
+
+        def dequeue(self, cx: Any) -> Any:
+            return self.fifo.pop(0) if self.fifo else None
+
+    with pytest.raises(package.QueueError, match="this packet belongs to another queue"):
+        package.run(mapping, set={"links.down.queue": Shared, "links.up.queue": Shared})
+
+
 TIRED = """
     def enqueue(self, packet, cx):
         if cx.now > 2_000_000_000:

@@ -3,12 +3,8 @@
 //!
 //! A discipline in another crate is written like one of ours: `params!` and an
 //! implementation of [`Discipline`]. [`Disciplines`] gives it to whoever reads
-//! scenarios, by its name:
-//!
-//! ```ignore
-//! let mine = Disciplines::default().with::<MyParams>()?;
-//! let scenario = Scenario::parse_with(text, "scenario.toml", &[], &mine)?;
-//! ```
+//! scenarios, by its name; there is no global registry. `examples/rust-queue`
+//! is a whole program.
 //!
 //! # How it works
 //!
@@ -200,6 +196,7 @@ pub struct Handle {
     class: u8,
     ecn: Ecn,
     marked: bool,
+    class_cleared: bool,
     pure_ack: Option<u64>,
     arrival: Time,
 }
@@ -214,6 +211,7 @@ impl Handle {
             class: packet.class(),
             ecn: packet.ecn(),
             marked: false,
+            class_cleared: false,
             pure_ack: packet.pure_ack(),
             arrival: packet.arrival(),
         }
@@ -246,6 +244,10 @@ impl Packet for Handle {
     fn mark(&mut self) {
         self.ecn = Ecn::Ce;
         self.marked = true;
+    }
+    fn clear_class(&mut self) {
+        self.class = 0;
+        self.class_cleared = true;
     }
     fn arrival(&self) -> Time {
         self.arrival
@@ -291,6 +293,9 @@ impl<P: Packet> Adapter<P> {
         self.held.bytes -= u64::from(packet.size());
         if handle.marked {
             packet.mark();
+        }
+        if handle.class_cleared {
+            packet.clear_class();
         }
         packet
     }

@@ -2,7 +2,7 @@
 //! progress bars, files and signals.
 
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -52,8 +52,8 @@ struct Work {
     stopped: AtomicBool,
     /// Nobody waits for results: runs with queues in Python end at once.
     abandoned: Arc<AtomicBool>,
-    /// The threads, by Python's names, on which those are under way.
-    in_python: Mutex<BTreeSet<u64>>,
+    /// Those that are under way, and their threads as Python numbers them.
+    in_python: Mutex<BTreeMap<u32, Option<u64>>>,
     out_of_python: Condvar,
 }
 
@@ -150,7 +150,8 @@ impl Runner {
             let running = self.work.in_python.lock().expect("no holder of this lock panics");
             let left = &self.work.out_of_python;
             let waited = left.wait_timeout_while(running, PATIENCE, |each| !each.is_empty());
-            waited.expect("no holder of this lock panics").0.clone()
+            let running = waited.expect("no holder of this lock panics").0;
+            running.values().copied().flatten().collect()
         })
     }
 }
@@ -192,26 +193,29 @@ impl Drop for Runner {
 }
 
 /// One run, if nobody gives it up.
-fn run(work: &Work, job: &Job) -> thread::Result<RunResult> {
+fn run(work: &Work, job: &Job) -> Result<RunResult, Box<dyn Any + Send>> {
     let simulate =
         || catch_unwind(AssertUnwindSafe(|| aqmlab_sim::run(&job.scenario, job.replication)));
     let has_custom = |link: &LinkConfig| matches!(link.queue, QueueConfig::Custom(_));
     if !job.scenario.links.iter().any(has_custom) {
         return simulate();
     }
-    abandon_with(&work.abandoned);
     let in_python = || work.in_python.lock().expect("no holder of this lock panics");
+    {
+        let mut running = in_python();
+        if work.abandoned.load(Ordering::Relaxed) {
+            return Err(Box::new(Abandoned));
+        }
+        running.insert(job.run, None);
+    }
+    abandon_with(&work.abandoned);
     // The thread has its state in the interpreter for the whole run: to make
     // one for each call takes longer than the call.
     Python::attach(|py| {
         let thread = py.import("threading").and_then(|it| it.call_method0("get_ident")?.extract());
-        let thread: u64 =
-            thread.map_err(|error| Box::new(error.to_string()) as Box<dyn Any + Send>)?;
-        let result = py.detach(|| {
-            in_python().insert(thread);
-            simulate()
-        });
-        in_python().remove(&thread);
+        in_python().insert(job.run, thread.ok());
+        let result = py.detach(simulate);
+        in_python().remove(&job.run);
         work.out_of_python.notify_all();
         result
     })

@@ -29,6 +29,8 @@ mod tests {
         let set = [("queue", "my_queue"), ("queue.patience", "7ms"), ("record.level", "packets")];
         let set = set.map(|(key, text)| (key.to_string(), text.into()));
         let scenario = Scenario::parse_with(text, "scenario.toml", &set, &mine).unwrap();
+        let again = Scenario::from_table_with(scenario.to_table(), "canonical", &[], &mine);
+        assert_eq!(again.unwrap(), scenario);
         let result = aqmlab_sim::run(&scenario, 0);
         let link = &result.links[scenario.bottleneck];
         assert!(link.counts.dropped_total() > 100, "{:?}", link.counts);

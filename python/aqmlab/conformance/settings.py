@@ -190,7 +190,9 @@ def sfb(given: Parameters) -> Settings:
 
 def dualpi2(given: Parameters) -> Settings:
     """Linux's DualPI2; gains are given in 1/256 Hz."""
-    settings = Settings(given, "dualpi2", variant="linux").scaled(1 / 256, alpha="alpha", beta="beta")
+    settings = Settings(given, "dualpi2", variant="linux").scaled(
+        1 / 256, alpha="alpha", beta="beta"
+    )
     settings.take("us", target="target_us", tupdate="tupdate_us", step="step_thresh_us")
     settings.take("", step_packets="step_thresh_packets", min_qlen_step="min_qlen_step")
     settings.take("", coupling="coupling", c_protection="c_protection")
@@ -208,7 +210,8 @@ def dualpi2(given: Parameters) -> Settings:
 
 def cake(given: Parameters, variant: str) -> Settings:
     """CAKE in its mode `besteffort`, without a shaper."""
-    settings = Settings(given, "cake", variant=variant).take("b", limit="memory_limit")
+    settings = Settings(given, "cake", variant=variant, isolation="flow")
+    settings.take("b", limit="memory_limit")
     return settings.take("us", target="target_us", interval="rtt_us")
 
 
