@@ -463,7 +463,7 @@ mod tests {
     #[test]
     fn marks_and_drops_reach_the_real_packets() {
         let mut marking = queue("marks");
-        marking.enqueue(TestPacket::of_flow(0), Time::from_nanos(5));
+        marking.enqueue(TestPacket::new(Ecn::Ect0), Time::from_nanos(5));
         assert_eq!(marking.dequeue(Time::from_nanos(6)).unwrap().ecn(), Ecn::Ce);
         assert_eq!(marking.counts().marked[DropReason::User as usize], 1);
 

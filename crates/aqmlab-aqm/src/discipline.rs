@@ -216,8 +216,13 @@ impl<P: Packet> Context<'_, P> {
     }
 
     /// Sets CE on a packet that stays in the queue or is about to leave it.
+    ///
+    /// # Panics
+    /// If the packet is not ECN-capable: its sender would never know
+    /// (RFC 3168, section 5).
     #[inline]
     pub fn mark(&mut self, packet: &mut P, reason: DropReason) {
+        assert!(packet.ecn().is_capable(), "a mark on a packet that is not ECN-capable");
         packet.mark();
         self.sink.marked[reason as usize] += 1;
     }

@@ -384,7 +384,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
         see("drop_probability", self.state.probability());
         see("delay_estimate", seconds(self.state.delay));
         see("burst_allowance", seconds(self.state.burst_allowance));
-        see("accumulated_probability", self.state.accumulated as f64 / ONE as f64);
+        see("accumulated", self.state.accumulated as f64 / ONE as f64);
         if self.settings.dq_threshold.is_some() {
             let per_tick = self.state.rate as f64 / f64::from(1 << RATE_SHIFT);
             see("departure_rate", per_tick * TICKS_PER_SEC as f64);

@@ -75,6 +75,11 @@ impl Span {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SEC as f64
     }
+    /// So many times this long, to the nanosecond below; nothing for a
+    /// negative factor.
+    pub fn scaled(self, factor: f64) -> Span {
+        Span((self.0 as f64 * factor) as u64)
+    }
     /// `self - other`, or zero.
     pub const fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))

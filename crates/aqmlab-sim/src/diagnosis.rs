@@ -38,7 +38,7 @@ const IDLE: f64 = 0.5;
 /// From fewer packets a 99th percentile is little more than the maximum.
 const FEW_PACKETS: u64 = 1000;
 /// Averages settle over so many of the slowest cycles.
-const CYCLES: u32 = 3;
+const CYCLES: u64 = 3;
 /// A delay behind the queue that is worth a word.
 const HIDDEN: Span = Span::from_millis(2);
 
@@ -180,7 +180,7 @@ impl Site<'_> {
 
     fn hidden(&self) -> Option<Note> {
         let driver = self.link.egress.as_ref()?.summary;
-        let mean = Span::from_nanos((driver.mean() * 1e9) as u64);
+        let mean = Span::from_secs_f64(driver.mean());
         let seen = self.link.probe.sojourn.mean();
         (mean > HIDDEN && mean.as_secs_f64() > seen).then(|| Note {
             id: "hidden-queue",
@@ -189,7 +189,7 @@ impl Site<'_> {
                  discipline does not see most of the delay. A lower `driver.limit` or \
                  `driver.bql` gives it back.",
                 rounded(mean),
-                rounded(Span::from_nanos((seen * 1e9) as u64))
+                rounded(Span::from_secs_f64(seen))
             ),
         })
     }
@@ -247,7 +247,7 @@ impl Run<'_> {
             && (here.is_nan() || waited(longest) > 2.0 * here)
             && busy(longest) > busy(site.link);
         let of = |link: &Link| {
-            let mean = Span::from_nanos((waited(link).max(0.0) * 1e9) as u64);
+            let mean = Span::from_secs_f64(waited(link));
             format!("{} ({} on average, {} busy)", link.name, rounded(mean), percent(busy(link)))
         };
         is_elsewhere.then(|| Note {
@@ -280,7 +280,7 @@ impl Run<'_> {
             rtt.as_secs_f64() / rate.transmission_time(packet).as_secs_f64() / flows as f64;
         // Up from a half with a queue of nothing to a full pipe.
         let cycle = window / 2.0 * transport.delayed_ack as f64 * rtt.as_secs_f64();
-        let needed = Span::from_nanos((cycle * f64::from(CYCLES) * 1e9) as u64);
+        let needed = Span::from_secs_f64(cycle * CYCLES as f64);
         let lasted = self.simulation.now.saturating_since(Time::ZERO + group.start.latest());
         (lasted < needed).then(|| Note {
             id: "run-too-short",
@@ -290,7 +290,7 @@ impl Run<'_> {
                  at least {}.",
                 rounded(lasted),
                 rounded(rtt),
-                rounded(Span::from_nanos((cycle * 1e9) as u64)),
+                rounded(Span::from_secs_f64(cycle)),
                 rounded(needed)
             ),
         })
@@ -304,14 +304,14 @@ impl Run<'_> {
         };
         let (what, span) = site.config.queue.slowest(&env)?;
         let lasted = site.end - Time::ZERO;
-        (lasted.as_nanos() < span.as_nanos() * u64::from(CYCLES)).then(|| Note {
+        (lasted < span * CYCLES).then(|| Note {
             id: "run-too-short",
             text: format!(
                 "the run lasted {}, but {what} takes {} to follow a change: it was still on its \
                  way. Take at least {}.",
                 rounded(lasted),
                 rounded(span),
-                rounded(Span::from_nanos(span.as_nanos() * u64::from(CYCLES)))
+                rounded(span * CYCLES)
             ),
         })
     }

@@ -111,3 +111,13 @@ fn a_deep_driver_and_few_packets_and_unfinished_transfers_are_named() {
 fn a_run_without_traffic_says_so() {
     only("no-traffic", About::Run, &[("flows.bulk.start", "100s")]);
 }
+
+#[test]
+fn a_run_too_short_for_its_discipline_says_what_was_on_its_way() {
+    let red = [("queue", "red"), ("queue.weight", "0.00001"), ("queue.min_threshold", "1p")];
+    let found = findings(&red);
+    let (_, about, text) = found.iter().find(|found| found.0 == "run-too-short").unwrap();
+    assert_eq!(*about, DOWN);
+    // 10^5 packets of 1514 bytes at 10 Mbit/s.
+    assert!(text.contains("the average queue takes 121s"), "{text}");
+}

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from aqmlab.cli.common import EXAMPLES, Json, console, print_json, reported
 
-EXAMPLE = EXAMPLES.format("aqmlab list\n\naqmlab list --json")
+EXAMPLE = EXAMPLES.format(
+    "aqmlab list\n\naqmlab list disciplines\n\naqmlab list presets --json"
+)
 STUDIES = Path(__file__).parent.parent / "studies"
 
 
 @reported
-def listing(json: Json = False) -> None:
+def listing(
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="[KIND]", help="disciplines, presets, transports or studies."),
+    ] = None,
+    json: Json = False,
+) -> None:
     """List the queue disciplines, presets, transports and studies."""
     everything = catalogue()
+    if kind is not None:
+        if kind not in everything:
+            from aqmlab.errors import unknown
+
+            raise unknown("kind", kind, everything)
+        everything = {kind: everything[kind]}
     if json:
         print_json(everything)
         return

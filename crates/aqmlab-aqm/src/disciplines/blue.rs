@@ -63,6 +63,11 @@ impl Discipline for BlueParams {
     const SUMMARY: &'static str =
         "one drop probability, raised by overflows, lowered by idle times";
 
+    fn slowest(&self, _env: &LinkEnv) -> Option<(&'static str, Span)> {
+        let step = self.increment.min(self.decrement).max(1e-6);
+        Some(("a tenth of the probability", self.freeze_time.scaled(0.1 / step)))
+    }
+
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         let resolve = |limit: Limit| limit.resolve(env.rate, env.base_rtt);
         Box::new(Blue {

@@ -288,7 +288,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for DocsisPie<P> {
         see("drop_probability", self.probability);
         see("delay_estimate", self.old_delay);
         see("burst_allowance", self.burst_allowance.as_secs_f64());
-        see("accumulated_probability", self.accumulated);
+        see("accumulated", self.accumulated);
         // 0 inactive, 1 quiescent, 2 active.
         see("state", f64::from(self.state as u8));
     }
@@ -485,6 +485,6 @@ mod tests {
         is_dropped(&mut queue);
         let mut seen = Vec::new();
         queue.observe(&mut |name, value| seen.push((name, value)));
-        assert!(seen.contains(&("accumulated_probability", 0.0)), "{seen:?}");
+        assert!(seen.contains(&("accumulated", 0.0)), "{seen:?}");
     }
 }

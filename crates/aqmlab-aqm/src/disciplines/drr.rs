@@ -48,6 +48,7 @@ params! {
 impl Discipline for DrrParams {
     const NAME: &'static str = "drr";
     const SUMMARY: &'static str = "deficit round robin: a queue for each flow, turns by bytes";
+    const SIGNALS: bool = false;
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(Fq::<P, Plain, Rounds>::new(

@@ -64,6 +64,15 @@ impl Discipline for RedLinuxParams {
     const NAME: &'static str = "red_linux";
     const SUMMARY: &'static str = "random early detection in Linux's integers";
 
+    fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
+        if self.adaptive {
+            // max_P from 0.5 to 0.01, times 0.9 in an interval.
+            return Some(("max_p", ADAPT_INTERVAL * 37));
+        }
+        let packets = (1u64 << self.wlog) as f64;
+        Some(("the average queue", env.rate.transmission_time(env.mtu).scaled(packets)))
+    }
+
     fn check(&self) -> Result<()> {
         let (low, high) = (self.min_threshold, self.max_threshold);
         if matches!(high, Limit::Bytes(bytes) if bytes.get() > MOST_BYTES) {

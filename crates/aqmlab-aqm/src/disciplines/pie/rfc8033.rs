@@ -262,7 +262,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
         see("drop_probability", self.probability);
         see("delay_estimate", self.delay);
         see("burst_allowance", self.burst_allowance.as_secs_f64());
-        see("accumulated_probability", self.accumulated);
+        see("accumulated", self.accumulated);
         if self.params.delay == DelaySource::Rate {
             let rate = |time| self.params.dq_threshold.get() as f64 / time;
             see("departure_rate", self.meter.average.map_or(0.0, rate));

@@ -171,6 +171,17 @@ impl Discipline for RedParams {
     const NAME: &'static str = "red";
     const SUMMARY: &'static str = "random early detection by the average queue, as in ns-2";
 
+    fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
+        if self.adaptive == Adaptive::Floyd {
+            // From the largest max_p to the least, one step in an interval.
+            let bottom = self.bottom.or_else(|| 0.01).max(1e-3);
+            let steps = libm::log(bottom / self.top) / libm::log(self.beta.clamp(0.01, 0.999));
+            return Some(("max_p", self.adapt_interval.scaled(steps)));
+        }
+        let weight = Settings::new(self, env).weight;
+        Some(("the average queue", env.rate.transmission_time(env.mtu).scaled(1.0 / weight)))
+    }
+
     fn check(&self) -> Result<()> {
         for (key, threshold) in
             [("min_threshold", self.min_threshold), ("max_threshold", self.max_threshold)]

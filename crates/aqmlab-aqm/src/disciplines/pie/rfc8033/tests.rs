@@ -330,14 +330,14 @@ fn the_sum_is_cleared_by_a_full_buffer_and_with_activation() {
     pie.accumulated = 0.5;
     let mut queue = queue(pie);
     queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
-    assert_eq!(seen(&queue, "accumulated_probability"), 0.5);
+    assert_eq!(seen(&queue, "accumulated"), 0.5);
     queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
-    assert_eq!(seen(&queue, "accumulated_probability"), 0.0);
+    assert_eq!(seen(&queue, "accumulated"), 0.0);
     let mut pie = with(|params| params.activation = Some(0.0));
     (pie.accumulated, pie.old_delay, pie.delay) = (0.5, 0.005, 0.015);
     let mut queue = self::queue(pie);
     queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
-    assert_eq!(seen(&queue, "accumulated_probability"), 0.0);
+    assert_eq!(seen(&queue, "accumulated"), 0.0);
     // With the last delay zero: (1/8 * 0 + 1.25 * 15 ms) / 2048.
     queue.on_wakeup(at(15));
     close(seen(&queue, "drop_probability"), 1.25 * 0.015 / 2048.0);
