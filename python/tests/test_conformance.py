@@ -13,9 +13,9 @@ import pytest
 from helpers import Aqmlab
 from polars.testing import assert_frame_equal
 
+from aqmlab.cli.conformance import remarks
 from aqmlab.conformance import Case, check, check_all, find_cases, read_case
 from aqmlab.conformance.archive import Archive, pack
-from aqmlab.conformance.case import Unsupported
 from aqmlab.conformance.settings import ALGORITHMS, Parameters, queue_of
 from aqmlab.errors import InputError
 
@@ -236,7 +236,6 @@ def test_what_parameters_are_called_here() -> None:
 @pytest.mark.parametrize(
     ("path", "parameters", "words"),
     [
-        ("codel_linux/f_ecn", {"colour": 1}, "colour = 1"),
         ("codel_linux/f_ecn", {"target_us": "5ms"}, "target_us = '5ms'"),
         ("codel_linux/f_ecn", {"target_us": -5}, "-5us"),
         ("codel_linux/f_ecn", {"ecn": 2}, "ecn = 2"),
@@ -258,14 +257,20 @@ def test_what_there_is_no_counterpart_of_is_named(
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_every_parameter_is_taken_or_refused(algorithm: str) -> None:
+def test_every_parameter_is_taken_or_named(algorithm: str) -> None:
     entries = (entry for entry in Archive().entries if entry["algorithm"] == algorithm)
     given = Parameters(next(entries)["parameters"] | {"unheard_of": 1})
     ALGORITHMS[algorithm](given)
     if algorithm == "codel_rfc8289":
         given.take("maxpacket")
-    with pytest.raises(Unsupported, match="unheard_of"):
-        given.finish()
+    assert given.left() == ["unheard_of = 1"]
+
+
+def test_a_parameter_of_another_name_is_told_and_the_replay_decides() -> None:
+    case = recorded("codel_linux/f_ecn")
+    report = check(Case(**vars(case) | {"parameters": {**case.parameters, "colour": 1}}))
+    assert (report.passed, report.ignored) == (True, ("colour = 1",))
+    assert any("colour = 1" in text for text in remarks(report))
 
 
 def test_an_unknown_algorithm_is_reported_and_the_others_run(vectors: Path) -> None:

@@ -65,6 +65,16 @@ def test_every_table_and_column_is_in_the_guide(scenario: Path) -> None:
             assert column in named or reason in named, f"{name}.{column}"
 
 
+def test_the_walk_through_blue_shows_its_code() -> None:
+    code = DOCS.parent / "crates" / "aqmlab-aqm" / "src" / "disciplines"
+    text = (code / "blue.rs").read_text() + (code / "mod.rs").read_text()
+    walk = (DOCS.parent / "CONTRIBUTING.md").read_text()
+    shown = re.findall(r"```rust\n(.*?)```", walk, re.DOTALL)
+    assert len(shown) == 5
+    for block in shown:
+        assert block in text, block
+
+
 def test_every_link_of_the_guide_leads_somewhere() -> None:
     pages = [*DOCS.glob("*.md"), *(DOCS.parent / name for name in ("README.md", "CONTRIBUTING.md"))]
     for page in pages:

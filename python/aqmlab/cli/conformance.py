@@ -130,6 +130,8 @@ def remarks(report: Report) -> Iterator[str]:
     """What stands below the table: why there was no replay, or what differs."""
     if report.problem is not None:
         yield report.problem
+    if report.ignored:
+        yield f"there is nothing like {', '.join(report.ignored)} here; replayed without"
     if report.first_difference is not None:
         yield difference(report.first_difference)
     elif report.equal_reasons < report.drops:

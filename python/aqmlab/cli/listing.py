@@ -9,9 +9,7 @@ import typer
 
 from aqmlab.cli.common import EXAMPLES, Json, console, print_json, reported
 
-EXAMPLE = EXAMPLES.format(
-    "aqmlab list\n\naqmlab list disciplines\n\naqmlab list presets --json"
-)
+EXAMPLE = EXAMPLES.format("aqmlab list\n\naqmlab list disciplines\n\naqmlab list presets --json")
 STUDIES = Path(__file__).parent.parent / "studies"
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import polars as pl
@@ -45,6 +46,8 @@ class Report:
     drops: int = 0
     equal_reasons: int = 0
     """Drops that both sides give the same reason for."""
+    ignored: tuple[str, ...] = ()
+    """Parameters of the case that there are none like here."""
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON."""
@@ -54,15 +57,18 @@ class Report:
 def check(case: Case) -> Report:
     """Replays `case` and reports what is equal."""
     try:
-        measured = replay(case)
+        queue, mtu, ignored = queue_of(case)
+        measured = replay(case, queue, mtu)
     except Unsupported as error:
         return Report(case.algorithm, case.name, False, "unsupported", str(error))
-    return compare(case, measured)
+    return replace(compare(case, measured), ignored=tuple(ignored))
 
 
-def replay(case: Case) -> pl.DataFrame:
-    """What our queue decides: a table like `Case.outcomes`. Raises `Unsupported`."""
-    queue, mtu = queue_of(case)
+def replay(case: Case, queue: Mapping[str, Any], mtu: int) -> pl.DataFrame:
+    """What a queue of these settings decides: a table like `Case.outcomes`.
+
+    Raises `Unsupported` if they are not allowed.
+    """
     columns = [case.arrivals[name].to_numpy() for name in ("t_ns", "flow", "size_bytes", "ecn")]
     try:
         table = _core.replay(

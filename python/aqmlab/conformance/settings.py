@@ -1,8 +1,8 @@
 """What a case's parameters are called here: from a reference's settings to a queue's.
 
-One function an algorithm. Whatever a case sets has to be taken by it: a
-parameter that nobody took, or a value that there is no counterpart of, makes
-the case unsupported.
+One function an algorithm. A value that there is no counterpart of makes the
+case unsupported. A parameter that nobody took is named beside the result: the
+replay shows whether it matters.
 """
 
 from __future__ import annotations
@@ -56,10 +56,9 @@ class Parameters:
         if value is not None and not allowed(value):
             raise Unsupported(f"parameter {name} = {value}: {why}")
 
-    def finish(self) -> None:
-        """Raises `Unsupported` if a parameter was not taken."""
-        for name, value in self._left.items():
-            raise Unsupported(f"parameter {name} = {value}: there is none like it here")
+    def left(self) -> list[str]:
+        """The parameters that were not taken."""
+        return [f"{name} = {value}" for name, value in self._left.items()]
 
 
 class Settings(dict[str, Any]):
@@ -240,8 +239,9 @@ ALGORITHMS: dict[str, Callable[[Parameters], Settings]] = {
 """What each algorithm of the recorded cases is here."""
 
 
-def queue_of(case: Case) -> tuple[dict[str, Any], int]:
-    """The settings of the queue that a case is replayed with, and the device's largest packet.
+def queue_of(case: Case) -> tuple[dict[str, Any], int, list[str]]:
+    """The settings of the queue that a case is replayed with, the device's largest packet, and
+    the parameters that there are none like here.
 
     Raises `Unsupported` if there is no such queue here.
     """
@@ -252,9 +252,8 @@ def queue_of(case: Case) -> tuple[dict[str, Any], int]:
     # Only the RFC's CoDel is told its largest packet; elsewhere it is the device's.
     mtu = given.take("maxpacket") if case.algorithm == "codel_rfc8289" else None
     settings = algorithm(given)
-    given.finish()
     _check_timer(case)
-    return dict(settings), int(MTU if mtu is None else mtu)
+    return dict(settings), int(MTU if mtu is None else mtu), given.left()
 
 
 def _check_timer(case: Case) -> None:
