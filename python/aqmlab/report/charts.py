@@ -236,7 +236,9 @@ def panels(
         if len(names) == 1:
             colour = colour.legend(None)
         else:
-            colour = colour.legend(orient="top-right", title=None, symbolStrokeWidth=4)
+            colour = colour.legend(
+                orient="top", offset=4, padding=0, title=None, symbolStrokeWidth=4
+            )
         title = x_title if place == len(parts) - 1 else None
         x = alt.X("x:Q").title(title).scale(nice=False, domain=list(x_domain))
         chart = alt.Chart(alt.InlineData(rows)).mark_line(strokeWidth=1.8)
