@@ -19,7 +19,7 @@
 
 use aqmlab_core::{Bytes, Limit, Span, Time};
 
-use crate::{Ack, Sender, TcpParams, params::Recovery};
+use crate::{Ack, Recovery, Sender, TcpParams};
 
 const MSS: u64 = 1000;
 

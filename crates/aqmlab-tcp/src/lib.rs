@@ -7,6 +7,7 @@
 pub mod congestion;
 pub mod params;
 pub mod receiver;
+mod recovery;
 mod rtt;
 mod scoreboard;
 pub mod segment;
@@ -19,5 +20,6 @@ mod path_tests;
 
 pub use params::TcpParams;
 pub use receiver::Receiver;
+pub use recovery::Recovery;
 pub use segment::{Ack, DataSegment, SackBlocks};
 pub use sender::{Sender, Stats};

@@ -1,24 +1,9 @@
 //! The parameters of the endpoints.
 
-use aqmlab_core::{Bytes, Error, Limit, Result, Span, choices, params};
+use aqmlab_core::{Bytes, Error, Limit, Result, Span, params};
 
 use crate::congestion::Algorithm;
-
-choices! {
-    /// How losses are found and mended.
-    pub enum Recovery {
-        /// With selective acknowledgements (RFC 6675): lost segments count as
-        /// gone from the network.
-        Sack = "sack",
-        /// ns-2's Sack1 (Fall and Floyd, "Simulation-based Comparisons of
-        /// Tahoe, Reno, and SACK TCP", 1996): each acknowledgement takes one
-        /// segment out of the network, a partial one two, and a lost one is
-        /// counted until then. After a timeout everything is sent again.
-        Sack1 = "sack1",
-        /// Without selective acknowledgements (RFC 6582).
-        NewReno = "newreno",
-    }
-}
+use crate::recovery::Recovery;
 
 params! {
     /// Parameters of both ends of a connection.

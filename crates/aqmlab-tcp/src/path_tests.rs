@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aqmlab_core::{Bytes, Limit, Span, Time};
 use proptest::prelude::*;
 
-use crate::params::Recovery;
-use crate::{Ack, DataSegment, Receiver, Sender, TcpParams};
+use crate::{Ack, DataSegment, Receiver, Recovery, Sender, TcpParams};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug)]

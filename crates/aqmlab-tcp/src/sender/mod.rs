@@ -1,0 +1,181 @@
+//! The sending end: what to send, and when to send it again.
+//!
+//! [`recovery`](crate::recovery) finds and mends losses, the
+//! [congestion control](crate::congestion) sets the window; here is what they
+//! have in common: the handshake, acknowledgements (`acks`), the order in
+//! which segments are sent (`output`) and the timers (`timers`).
+//!
+//! # Sources
+//! RFC 9293 (handshake), RFC 5681 (duplicate acknowledgements), RFC 3042
+//! (limited transmit), RFC 6298 (timer).
+//!
+//! # Differences
+//! 1. The third segment of the handshake is the first data segment.
+//! 2. There is no FIN: a transfer ends when its last byte is acknowledged.
+//! 3. Round-trip times are taken from the newest segment that each
+//!    acknowledgement covers, if it was sent once (RFC 6298, section 3) and
+//!    not SACKed before. Except with Sack1, none that is covered may have been
+//!    sent twice: the others may have waited for its repair unreported.
+//! 4. Windows do not fall back after idle time (RFC 5681, section 4.1): data
+//!    are there from the start, so a sender is never idle. `pacing_rate` is
+//!    not heeded yet.
+
+mod acks;
+mod output;
+mod timers;
+
+use aqmlab_core::{Span, Time};
+
+use crate::congestion::{CongestionControl, Control, Setup};
+use crate::params::TcpParams;
+use crate::recovery::{LossRecovery, Phase, Recoverer};
+use crate::rtt::RttEstimator;
+use crate::scoreboard::Scoreboard;
+
+/// Where the connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Closed,
+    SynSent,
+    Established,
+}
+
+/// What a sender has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Data segments, with those sent again.
+    pub segments_sent: u64,
+    /// Data segments sent again.
+    pub retransmissions: u64,
+    /// Times the retransmission timer ran out, the SYN's included.
+    pub timeouts: u64,
+    /// Fast recoveries.
+    pub fast_retransmits: u64,
+    /// Bytes acknowledged.
+    pub bytes_acked: u64,
+}
+
+/// The sending end of a connection.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    state: State,
+    phase: Phase,
+    board: Scoreboard,
+    recovery: Recoverer,
+    rtt: RttEstimator,
+    control: Control,
+    /// Bytes to send in all.
+    size: u64,
+    finite: bool,
+    mss: u64,
+    params: TcpParams,
+    /// The byte up to which the receiver takes data.
+    window_end: u64,
+    /// When the retransmission timer runs out.
+    deadline: Time,
+    dup_acks: u64,
+    /// The first segment is to be sent again whatever the window.
+    retransmit_head: bool,
+    /// Sent by limited transmit: not counted in FlightSize at a loss.
+    limited: u64,
+    /// The window was full when last asked.
+    window_limited: bool,
+    /// The segment whose timeouts are counted: the second and later do not
+    /// lower ssthresh.
+    timed_out: Option<u64>,
+    syn_due: bool,
+    syn_sent: Time,
+    syn_retransmitted: bool,
+    stats: Stats,
+}
+
+impl Sender {
+    /// A sender of `bytes` bytes, or of data without end.
+    pub fn new(params: &TcpParams, bytes: Option<u64>) -> Self {
+        Sender {
+            state: State::Closed,
+            phase: Phase::Open,
+            board: Scoreboard::new(params.mss.get()),
+            recovery: Recoverer::new(params),
+            rtt: RttEstimator::new(params),
+            control: Self::control(params, params.in_bytes(params.initial_window)),
+            size: bytes.unwrap_or(u64::MAX / 4),
+            finite: bytes.is_some(),
+            mss: params.mss.get(),
+            params: params.clone(),
+            window_end: 0,
+            deadline: Time::MAX,
+            dup_acks: 0,
+            retransmit_head: false,
+            limited: 0,
+            window_limited: false,
+            timed_out: None,
+            syn_due: false,
+            syn_sent: Time::ZERO,
+            syn_retransmitted: false,
+            stats: Stats::default(),
+        }
+    }
+
+    fn control(params: &TcpParams, initial_window: u64) -> Control {
+        let setup = Setup {
+            mss: params.mss.get(),
+            initial_window,
+            initial_ssthresh: params.initial_ssthresh.map_or(u64::MAX / 4, |bytes| bytes.get()),
+        };
+        Control::new(params.congestion_control, &setup)
+    }
+
+    /// Opens the connection: the SYN is due.
+    pub fn open(&mut self, now: Time) {
+        assert_eq!(self.state, State::Closed, "a connection is opened once");
+        self.state = State::SynSent;
+        self.syn_due = true;
+        self.syn_sent = now;
+        self.deadline = now + self.rtt.rto();
+    }
+
+    /// Whether all bytes are acknowledged.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        self.finite && self.board.una() == self.size
+    }
+    /// The congestion window in bytes, with what the recovery adds to it.
+    pub fn cwnd(&self) -> u64 {
+        self.control.window().saturating_add_signed(self.recovery.inflation()).max(self.mss)
+    }
+    /// The slow start threshold in bytes.
+    pub fn ssthresh(&self) -> u64 {
+        self.control.ssthresh()
+    }
+    /// The smoothed round-trip time, once there is one.
+    pub fn srtt(&self) -> Option<Span> {
+        self.rtt.smoothed()
+    }
+    /// The retransmission timeout.
+    pub fn rto(&self) -> Span {
+        self.rtt.rto()
+    }
+    /// Bytes thought to be in the network.
+    pub fn bytes_in_flight(&self) -> u64 {
+        self.board.pipe()
+    }
+    /// The counts so far.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Checks what always holds.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        self.board.check();
+        assert_eq!(self.board.is_empty(), self.board.flight_size() == 0);
+        let quiet = self.state == State::Established && self.board.is_empty();
+        assert_eq!(quiet || self.state == State::Closed, self.deadline == Time::MAX);
+    }
+    /// The byte up to which the receiver takes data.
+    #[cfg(test)]
+    pub(crate) fn window_end(&self) -> u64 {
+        self.window_end
+    }
+}

@@ -1,0 +1,90 @@
+//! Which segment is sent next.
+
+use aqmlab_core::Time;
+
+use super::{Sender, State};
+use crate::recovery::{LossRecovery, Phase, Repair};
+use crate::segment::DataSegment;
+
+impl Sender {
+    /// The segment to be sent now, if there is one: call until `None`.
+    #[inline]
+    pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
+        match self.state {
+            State::Established => self.poll_data(now),
+            State::SynSent if self.syn_due => {
+                self.syn_due = false;
+                let retransmission = self.syn_retransmitted;
+                Some(DataSegment { syn: true, retransmission, ..DataSegment::default() })
+            }
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn poll_data(&mut self, now: Time) -> Option<DataSegment> {
+        let segment = match self.phase {
+            Phase::Open => self.new_segment(now),
+            Phase::Recovery { .. } | Phase::Loss { .. } => self.recovery_segment(now),
+        }?;
+        self.stats.segments_sent += 1;
+        self.stats.retransmissions += u64::from(segment.retransmission);
+        if self.deadline == Time::MAX {
+            self.deadline = now + self.rtt.rto(); // RFC 6298, (5.1)
+        }
+        Some(segment)
+    }
+
+    /// New data, as far as both windows allow.
+    #[inline]
+    fn new_segment(&mut self, now: Time) -> Option<DataSegment> {
+        let seq = self.board.nxt();
+        let len = (self.size - seq).min(self.mss);
+        if len == 0 || seq + len > self.window_end {
+            self.window_limited = false;
+            return None;
+        }
+        let open = self.phase == Phase::Open;
+        let extra = if open { self.recovery.limited_transmit(self.dup_acks) } else { 0 };
+        if self.recovery.in_network(&self.board, self.phase) + len > self.cwnd() + extra {
+            self.window_limited = true;
+            return None;
+        }
+        if open && self.dup_acks > 0 {
+            self.limited += len;
+        }
+        self.board.sent(len as u32, now);
+        self.recovery.on_sent(len as u32, false);
+        Some(DataSegment { seq, len: len as u32, syn: false, retransmission: false })
+    }
+
+    /// RFC 6675, section 5, step C: while there is room, what NextSeg says.
+    fn recovery_segment(&mut self, now: Time) -> Option<DataSegment> {
+        if self.retransmit_head {
+            self.retransmit_head = false;
+            // RFC 6298 has the timer restarted when the first segment of a
+            // recovery is sent again (5.4 for timeouts).
+            self.deadline = now + self.rtt.rto();
+            let index = self.board.next_hole(true)?;
+            return Some(self.retransmit(Repair { index, advance: true }, now, true));
+        }
+        if self.recovery.in_network(&self.board, self.phase) + self.mss > self.cwnd() {
+            self.window_limited = true;
+            return None;
+        }
+        if let Some(repair) = self.recovery.first_choice(&mut self.board, self.phase) {
+            return Some(self.retransmit(repair, now, false));
+        }
+        if let Some(segment) = self.new_segment(now) {
+            return Some(segment);
+        }
+        let repair = self.recovery.last_choice(&mut self.board, self.phase)?;
+        Some(self.retransmit(repair, now, false))
+    }
+
+    fn retransmit(&mut self, repair: Repair, now: Time, replaces: bool) -> DataSegment {
+        let (seq, len) = self.board.retransmit(repair.index, now, repair.advance);
+        self.recovery.on_sent(len, replaces);
+        DataSegment { seq, len, syn: false, retransmission: true }
+    }
+}

@@ -1,0 +1,49 @@
+//! The retransmission timer (RFC 6298).
+
+use aqmlab_core::Time;
+
+use super::{Sender, State};
+use crate::congestion::{Congestion, CongestionControl, CongestionEvent};
+use crate::recovery::{LossRecovery, Phase};
+
+impl Sender {
+    /// When the retransmission timer runs out.
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Time> {
+        (self.deadline != Time::MAX).then_some(self.deadline)
+    }
+
+    /// New data were acknowledged: RFC 6298, (5.2) and (5.3).
+    #[inline]
+    pub(super) fn restart_timer(&mut self, now: Time) {
+        self.deadline = if self.board.is_empty() { Time::MAX } else { now + self.rtt.rto() };
+    }
+
+    /// The time of [`next_timeout`](Self::next_timeout) has come.
+    pub fn on_timeout(&mut self, now: Time) {
+        if now < self.deadline {
+            return;
+        }
+        self.stats.timeouts += 1;
+        self.rtt.back_off();
+        self.deadline = now + self.rtt.rto();
+        if self.state == State::SynSent {
+            self.syn_due = true;
+            self.syn_retransmitted = true;
+            return;
+        }
+        let head = self.board.una();
+        let first = self.timed_out != Some(head);
+        self.timed_out = Some(head);
+        let window = self.control.window();
+        let flight_size = self.recovery.flight_at_loss(&self.board, 0, window);
+        let kind = Congestion::Timeout { first };
+        self.control.on_congestion(&CongestionEvent { now, kind, flight_size });
+        // RFC 6675, section 5.1; RFC 6582, section 3.2, step 4.
+        self.phase = Phase::Loss { point: self.board.nxt() };
+        self.recovery.on_timeout(&mut self.board);
+        self.retransmit_head = true;
+        self.dup_acks = 0;
+        self.limited = 0;
+    }
+}
