@@ -46,6 +46,7 @@ pub(crate) struct FlowSetup<'a> {
     pub size: Option<u64>,
     pub start: Span,
     pub hashes: [u32; 2],
+    pub seed: u64,
     pub hosts: [u32; 2],
     pub class: u8,
 }
@@ -55,7 +56,7 @@ impl Flow {
         let receiver = Receiver::new(setup.transport);
         Flow {
             group: setup.group,
-            sender: Sender::new(setup.transport, setup.size),
+            sender: Sender::new(setup.transport, setup.size, setup.seed),
             window: receiver.window(),
             receiver,
             path: setup.path,

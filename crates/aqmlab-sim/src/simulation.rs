@@ -115,6 +115,7 @@ impl<'a> Simulation<'a> {
                 size: group.size.map(Bytes::get),
                 start,
                 hashes: [hash.next_u32(), hash.next_u32()],
+                seed: hash.next_u64(),
                 hosts,
                 class: group.class.0,
             }));

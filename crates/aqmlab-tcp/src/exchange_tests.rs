@@ -38,7 +38,7 @@ fn number(text: &str) -> u64 {
 
 /// Runs a script; gives the sender as it is at its end.
 fn play(params: &TcpParams, segments: Option<u64>, script: &str) -> Sender {
-    let mut sender = Sender::new(params, segments.map(|segments| segments * MSS));
+    let mut sender = Sender::new(params, segments.map(|segments| segments * MSS), 0);
     let mut acked = 0;
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (action, expected) = line.split_once("->").expect("an arrow in every line");

@@ -5,6 +5,7 @@
 //! deadline come out. [`congestion`] holds the algorithms that set the window.
 
 pub mod congestion;
+mod delivery;
 pub mod params;
 pub mod receiver;
 mod recovery;

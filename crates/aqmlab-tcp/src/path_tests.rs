@@ -78,7 +78,7 @@ impl Path {
 /// Transfers `bytes` and checks every step; gives the sender at the end.
 fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
     let mut path = Path { fates: fates.into_iter(), flying: BTreeMap::new(), sent: 0 };
-    let mut sender = Sender::new(params, Some(bytes));
+    let mut sender = Sender::new(params, Some(bytes), 0);
     let mut receiver = Receiver::new(params);
     let mut arrived = BTreeSet::new();
     let (mut now, mut highest) = (Time::ZERO, 0);

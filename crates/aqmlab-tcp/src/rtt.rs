@@ -9,6 +9,8 @@ use crate::params::TcpParams;
 pub(crate) struct RttEstimator {
     /// SRTT and RTTVAR, once there is a measurement.
     smoothed: Option<(Span, Span)>,
+    /// The least of all samples.
+    least: Option<Span>,
     rto: Span,
     granularity: Span,
     min: Span,
@@ -19,6 +21,7 @@ impl RttEstimator {
     pub fn new(params: &TcpParams) -> Self {
         RttEstimator {
             smoothed: None,
+            least: None,
             // (2.1) until a round-trip time has been measured.
             rto: params.initial_rto,
             granularity: params.clock_granularity,
@@ -28,6 +31,7 @@ impl RttEstimator {
     }
 
     pub fn sample(&mut self, rtt: Span) {
+        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         let (srtt, variation) = match self.smoothed {
             // (2.2) the first measurement.
             None => (rtt, rtt / 2),
@@ -54,6 +58,10 @@ impl RttEstimator {
 
     pub fn rto(&self) -> Span {
         self.rto
+    }
+
+    pub fn min(&self) -> Option<Span> {
+        self.least
     }
 
     pub fn smoothed(&self) -> Option<Span> {

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use aqmlab_core::Time;
 
+use crate::delivery::{Delivery, Segment};
 use crate::segment::SackBlocks;
 
 /// Duplicate acknowledgements that mean a loss (RFC 6675, section 2).
@@ -31,6 +32,9 @@ struct Record {
 impl Record {
     fn end(&self) -> u64 {
         self.seq + u64::from(self.len)
+    }
+    fn segment(&self) -> Segment {
+        Segment { end: self.end(), len: u64::from(self.len), sent_at: self.sent_at }
     }
     /// Its part of `pipe` (RFC 6675, section 4, SetPipe).
     fn in_network(&self) -> u64 {
@@ -68,10 +72,13 @@ pub(crate) struct Scoreboard {
     /// The blocks of the last acknowledgement: most come again.
     seen: SackBlocks,
     mss: u64,
+    /// What was delivered and lost, with a record for each segment if the
+    /// control needs it.
+    pub delivery: Delivery,
 }
 
 impl Scoreboard {
-    pub fn new(mss: u64) -> Self {
+    pub fn new(mss: u64, delivery: Delivery) -> Self {
         Scoreboard {
             records: VecDeque::new(),
             una: 0,
@@ -82,6 +89,7 @@ impl Scoreboard {
             high_rxt: 0,
             seen: SackBlocks::default(),
             mss,
+            delivery,
         }
     }
 
@@ -113,6 +121,7 @@ impl Scoreboard {
     /// New data were sent.
     #[inline]
     pub fn sent(&mut self, len: u32, now: Time) {
+        self.delivery.on_sent(now, self.pipe, len);
         self.records.push_back(Record {
             seq: self.nxt,
             sent_at: now,
@@ -128,7 +137,7 @@ impl Scoreboard {
 
     /// Takes a cumulative acknowledgement of everything before `ack`.
     #[inline]
-    pub fn acknowledge(&mut self, ack: u64) -> Acked {
+    pub fn acknowledge(&mut self, ack: u64, now: Time) -> Acked {
         let mut acked = Acked { bytes: ack - self.una, ..Acked::default() };
         while let Some(front) = self.records.front_mut() {
             if front.end() <= ack {
@@ -136,11 +145,18 @@ impl Scoreboard {
                 acked.ambiguous |= front.ambiguous;
                 let timed = !front.ambiguous && !front.sacked;
                 acked.sent_at = timed.then_some(front.sent_at);
+                if !front.sacked {
+                    self.delivery.on_delivered(0, front.segment(), now);
+                }
+                self.delivery.pop();
                 self.records.pop_front();
             } else {
                 if front.seq < ack {
                     // Part of a segment: the rest stays.
                     self.pipe -= front.in_network();
+                    if !front.sacked {
+                        self.delivery.on_delivered_part(ack - front.seq);
+                    }
                     front.len = (front.end() - ack) as u32;
                     front.seq = ack;
                     self.pipe += front.in_network();
@@ -162,12 +178,12 @@ impl Scoreboard {
 
     /// Takes SACK blocks (RFC 6675, section 4, Update); returns the bytes
     /// that were not known to have arrived before.
-    pub fn sack(&mut self, blocks: &SackBlocks) -> u64 {
+    pub fn sack(&mut self, blocks: &SackBlocks, now: Time) -> u64 {
         let mut bytes = 0;
         for &(start, end) in blocks.as_slice() {
             let seen = self.seen.as_slice().iter().find(|block| block.0 == start && block.1 <= end);
             let from = seen.map_or(start, |block| block.1).max(self.una);
-            bytes += self.sack_range(from, end.min(self.nxt));
+            bytes += self.sack_range(from, end.min(self.nxt), now);
         }
         self.seen = *blocks;
         if bytes > 0 {
@@ -176,16 +192,17 @@ impl Scoreboard {
         bytes
     }
 
-    fn sack_range(&mut self, start: u64, end: u64) -> u64 {
+    fn sack_range(&mut self, start: u64, end: u64, now: Time) -> u64 {
         let mut bytes = 0;
         let first = self.index_of(start);
-        for record in self.records.range_mut(first..) {
+        for (index, record) in (first..).zip(self.records.range_mut(first..)) {
             if record.end() > end {
                 break;
             }
             if !record.sacked {
                 self.pipe -= record.in_network();
                 record.sacked = true;
+                self.delivery.on_delivered(index, record.segment(), now);
                 bytes += u64::from(record.len);
                 self.high_sacked = self.high_sacked.max(record.end());
             }
@@ -222,13 +239,14 @@ impl Scoreboard {
         }
         let Some(edge) = edge else { return };
         let first = self.index_of(self.lost_edge);
-        for record in self.records.range_mut(first..) {
+        for (index, record) in (first..).zip(self.records.range_mut(first..)) {
             if record.seq >= edge {
                 break;
             }
             if !record.sacked && !record.lost {
                 self.pipe -= u64::from(record.len);
                 record.lost = true;
+                self.delivery.on_lost(index, record.len);
             }
         }
         self.lost_edge = edge;
@@ -239,6 +257,9 @@ impl Scoreboard {
     pub fn head_lost(&mut self) {
         if let Some(head) = self.records.front_mut() {
             self.pipe -= head.in_network();
+            if head.in_network() > 0 {
+                self.delivery.on_lost(0, head.len);
+            }
             head.lost = true;
             head.retransmitted = false;
             self.pipe += head.in_network();
@@ -259,7 +280,10 @@ impl Scoreboard {
         if !keep_sacked {
             self.forget_sacked();
         }
-        for record in &mut self.records {
+        for (index, record) in self.records.iter_mut().enumerate() {
+            if record.in_network() > 0 {
+                self.delivery.on_lost(index, record.len);
+            }
             record.lost = !record.sacked;
             record.retransmitted = false;
         }
@@ -312,6 +336,7 @@ impl Scoreboard {
     pub fn retransmit(&mut self, index: usize, now: Time, advance: bool) -> (u64, u32) {
         let record = &mut self.records[index];
         self.pipe -= record.in_network();
+        self.delivery.on_retransmitted(index, now, self.pipe, record.len);
         record.retransmitted = true;
         record.ambiguous = true;
         record.sent_at = now;

@@ -17,18 +17,21 @@ pub(crate) struct Reno {
     cwnd: u64,
     ssthresh: u64,
     mss: u64,
+    /// Both before the last loss or timeout.
+    before: (u64, u64),
 }
 
 impl Reno {
     pub fn new(setup: &Setup) -> Self {
-        Reno { cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh, mss: setup.mss }
+        let (cwnd, ssthresh) = (setup.initial_window, setup.initial_ssthresh);
+        Reno { cwnd, ssthresh, mss: setup.mss, before: (cwnd, ssthresh) }
     }
 }
 
 impl CongestionControl for Reno {
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
-        if sample.in_recovery || !sample.window_limited {
+        if sample.acked == 0 || sample.in_recovery || !sample.window_limited {
             return;
         }
         if self.cwnd < self.ssthresh {
@@ -43,8 +46,9 @@ impl CongestionControl for Reno {
     fn on_congestion(&mut self, event: &CongestionEvent) {
         // Section 3.1, equation 4.
         let halved = (event.flight_size / 2).max(2 * self.mss);
+        self.before = (self.cwnd, self.ssthresh);
         match event.kind {
-            Congestion::Loss => {
+            Congestion::Loss | Congestion::Ecn => {
                 self.ssthresh = halved;
                 self.cwnd = halved;
             }
@@ -56,6 +60,13 @@ impl CongestionControl for Reno {
                 self.cwnd = self.mss; // LW, the loss window
             }
         }
+    }
+
+    /// RFC 5682, section 3.
+    fn on_undo(&mut self) {
+        let (cwnd, ssthresh) = self.before;
+        self.cwnd = self.cwnd.max(cwnd);
+        self.ssthresh = self.ssthresh.max(ssthresh);
     }
 
     fn on_recovery_exit(&mut self, in_flight: u64) {
@@ -74,22 +85,20 @@ impl CongestionControl for Reno {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::Time;
+    use aqmlab_core::{Bytes, Time};
 
     use super::*;
+    use crate::TcpParams;
 
     fn reno() -> Reno {
-        Reno::new(&Setup { mss: 1000, initial_window: 10_000, initial_ssthresh: u64::MAX })
+        let params = TcpParams { mss: Bytes::new(1000), ..TcpParams::default() };
+        Reno::new(&Setup::new(&params, 10_000, 0))
     }
     fn ack(acked: u64) -> AckSample {
-        AckSample {
-            now: Time::ZERO,
-            acked,
-            in_flight: 10_000,
-            rtt: None,
-            in_recovery: false,
-            window_limited: true,
-        }
+        AckSample { acked, window_limited: true, ..AckSample::default() }
+    }
+    fn event(kind: Congestion, flight_size: u64) -> CongestionEvent {
+        CongestionEvent { now: Time::ZERO, kind, flight_size, in_flight: flight_size }
     }
 
     #[test]
@@ -104,8 +113,7 @@ mod tests {
     #[test]
     fn congestion_avoidance_adds_about_a_segment_a_round_trip() {
         let mut reno = reno();
-        let loss = CongestionEvent { now: Time::ZERO, kind: Congestion::Loss, flight_size: 20_000 };
-        reno.on_congestion(&loss);
+        reno.on_congestion(&event(Congestion::Loss, 20_000));
         assert_eq!(reno.window(), 10_000);
         for _ in 0..10 {
             reno.on_ack(&ack(1000));
@@ -116,14 +124,29 @@ mod tests {
     #[test]
     fn a_timeout_restarts_from_one_segment_and_repeated_ones_keep_the_threshold() {
         let mut reno = reno();
-        let timeout = |first, flight_size| CongestionEvent {
-            now: Time::ZERO,
-            kind: Congestion::Timeout { first },
-            flight_size,
-        };
+        let timeout = |first, flight_size| event(Congestion::Timeout { first }, flight_size);
         reno.on_congestion(&timeout(true, 16_000));
         assert_eq!((reno.window(), reno.ssthresh()), (1000, 8000));
         reno.on_congestion(&timeout(false, 1000));
         assert_eq!((reno.window(), reno.ssthresh()), (1000, 8000));
+    }
+
+    #[test]
+    fn an_undone_loss_leaves_no_trace() {
+        let mut reno = reno();
+        let before = (reno.window(), reno.ssthresh());
+        reno.on_congestion(&event(Congestion::Loss, 10_000));
+        assert_eq!(reno.window(), 5000);
+        reno.on_undo();
+        assert_eq!((reno.window(), reno.ssthresh()), before);
+    }
+
+    /// What only SACK reports makes no window grow.
+    #[test]
+    fn acknowledgements_that_do_not_move_on_change_nothing() {
+        let mut reno = reno();
+        reno.on_congestion(&event(Congestion::Loss, 20_000));
+        reno.on_ack(&AckSample { acked: 0, sacked: 1000, ..ack(0) });
+        assert_eq!(reno.window(), 10_000);
     }
 }

@@ -9,11 +9,11 @@ mod newreno;
 mod sack;
 mod sack1;
 
-use aqmlab_core::choices;
+use aqmlab_core::{Time, choices};
 
 use crate::params::TcpParams;
 use crate::scoreboard::Scoreboard;
-use crate::segment::SackBlocks;
+use crate::segment::Ack;
 
 /// Where the sender stands with losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Repair {
 /// A way of recovery.
 pub(crate) trait LossRecovery {
     /// Takes the SACK blocks; the bytes that were not known to have arrived.
-    fn take_sack(&mut self, board: &mut Scoreboard, blocks: &SackBlocks, phase: Phase) -> u64;
+    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> u64;
 
     /// Whether a round-trip time may be taken from an acknowledgement that
     /// also covers segments that were sent twice.
@@ -59,7 +59,7 @@ pub(crate) trait LossRecovery {
         0
     }
     /// A duplicate acknowledgement with these blocks; whether it counts.
-    fn on_duplicate(&mut self, board: &mut Scoreboard, blocks: &SackBlocks, phase: Phase) -> bool;
+    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> bool;
     /// A partial acknowledgement of this many bytes; whether the first segment
     /// is sent again at once.
     fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool;
@@ -152,8 +152,8 @@ recoveries! {
 
 impl LossRecovery for Recoverer {
     #[inline]
-    fn take_sack(&mut self, board: &mut Scoreboard, blocks: &SackBlocks, phase: Phase) -> u64 {
-        each!(self, state => state.take_sack(board, blocks, phase))
+    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> u64 {
+        each!(self, state => state.take_sack(board, ack, now, phase))
     }
     #[inline]
     fn times_repaired(&self) -> bool {
@@ -163,8 +163,8 @@ impl LossRecovery for Recoverer {
     fn duplicates_after(&self, sacked: u64) -> u64 {
         each!(self, state => state.duplicates_after(sacked))
     }
-    fn on_duplicate(&mut self, board: &mut Scoreboard, blocks: &SackBlocks, phase: Phase) -> bool {
-        each!(self, state => state.on_duplicate(board, blocks, phase))
+    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> bool {
+        each!(self, state => state.on_duplicate(board, ack, now, phase))
     }
     fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool {
         each!(self, state => state.on_partial_ack(board, acked))

@@ -8,10 +8,12 @@
 //! 2. Every partial acknowledgement restarts the timer (RFC 6298, rule 5.3),
 //!    not the first alone.
 
+use aqmlab_core::Time;
+
 use super::{LossRecovery, Phase, Repair};
 use crate::params::TcpParams;
 use crate::scoreboard::{DUP_THRESH, Scoreboard};
-use crate::segment::SackBlocks;
+use crate::segment::Ack;
 
 #[derive(Clone, Debug)]
 pub(crate) struct NewReno {
@@ -37,13 +39,14 @@ impl NewReno {
 
 impl LossRecovery for NewReno {
     #[inline]
-    fn take_sack(&mut self, _board: &mut Scoreboard, _blocks: &SackBlocks, _phase: Phase) -> u64 {
+    fn take_sack(&mut self, _board: &mut Scoreboard, _ack: &Ack, _now: Time, _phase: Phase) -> u64 {
         0
     }
     fn on_duplicate(
         &mut self,
         _board: &mut Scoreboard,
-        _blocks: &SackBlocks,
+        _ack: &Ack,
+        _now: Time,
         phase: Phase,
     ) -> bool {
         if let Phase::Recovery { .. } = phase {

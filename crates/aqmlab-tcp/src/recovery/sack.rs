@@ -13,10 +13,12 @@
 //!    reported and not beyond: all reports are forgotten then, and not at a
 //!    timeout (section 5.1 allows both).
 
+use aqmlab_core::Time;
+
 use super::{LossRecovery, Phase, Repair};
 use crate::params::TcpParams;
 use crate::scoreboard::Scoreboard;
-use crate::segment::SackBlocks;
+use crate::segment::Ack;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sack {
@@ -34,8 +36,8 @@ impl Sack {
 
 impl LossRecovery for Sack {
     #[inline]
-    fn take_sack(&mut self, board: &mut Scoreboard, blocks: &SackBlocks, _phase: Phase) -> u64 {
-        board.sack(blocks)
+    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, _phase: Phase) -> u64 {
+        board.sack(&ack.sack, now)
     }
     /// Section 2: one that moves on may be a duplicate as well.
     #[inline]
@@ -43,8 +45,8 @@ impl LossRecovery for Sack {
         u64::from(sacked > 0)
     }
     /// Section 2: one that tells of data not SACKed before.
-    fn on_duplicate(&mut self, board: &mut Scoreboard, blocks: &SackBlocks, phase: Phase) -> bool {
-        self.take_sack(board, blocks, phase) > 0
+    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> bool {
+        self.take_sack(board, ack, now, phase) > 0
     }
     fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
         false

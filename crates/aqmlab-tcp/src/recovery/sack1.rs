@@ -10,10 +10,12 @@
 //! of acknowledgements; any hole is a loss once a recovery has begun; reports
 //! are forgotten at a timeout and not taken until it is over.
 
+use aqmlab_core::Time;
+
 use super::{LossRecovery, Phase, Repair};
 use crate::params::TcpParams;
 use crate::scoreboard::{DUP_THRESH, Scoreboard};
-use crate::segment::SackBlocks;
+use crate::segment::Ack;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sack1 {
@@ -31,19 +33,19 @@ impl Sack1 {
 
 impl LossRecovery for Sack1 {
     #[inline]
-    fn take_sack(&mut self, board: &mut Scoreboard, blocks: &SackBlocks, phase: Phase) -> u64 {
+    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> u64 {
         match phase {
             Phase::Loss { .. } => 0,
-            Phase::Open | Phase::Recovery { .. } => board.sack(blocks),
+            Phase::Open | Phase::Recovery { .. } => board.sack(&ack.sack, now),
         }
     }
     #[inline]
     fn times_repaired(&self) -> bool {
         true
     }
-    fn on_duplicate(&mut self, board: &mut Scoreboard, blocks: &SackBlocks, phase: Phase) -> bool {
+    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> bool {
         self.pipe = self.pipe.saturating_sub(self.mss);
-        self.take_sack(board, blocks, phase) > 0
+        self.take_sack(board, ack, now, phase) > 0
     }
     /// The lost segment and its retransmission have left.
     fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {

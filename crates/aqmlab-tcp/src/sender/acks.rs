@@ -3,7 +3,9 @@
 use aqmlab_core::Time;
 
 use super::{Sender, State};
-use crate::congestion::{AckSample, Congestion, CongestionControl, CongestionEvent};
+use crate::congestion::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, Control, Setup,
+};
 use crate::recovery::{LossRecovery, Phase};
 use crate::scoreboard::DUP_THRESH;
 use crate::segment::Ack;
@@ -37,23 +39,24 @@ impl Sender {
         if self.syn_retransmitted {
             self.rtt.after_syn_timeout(self.params.initial_rto);
             // RFC 5681, section 3.1: a window of one segment after a lost SYN.
-            self.control = Self::control(&self.params, self.mss);
+            let setup = Setup::new(&self.params, self.mss, self.seed);
+            self.control = Control::new(self.params.congestion_control, &setup);
         } else {
             self.rtt.sample(now - self.syn_sent);
         }
     }
 
     fn on_new_ack(&mut self, now: Time, ack: &Ack) {
-        let in_flight = self.board.flight_size();
-        let acked = self.board.acknowledge(ack.ack);
-        let sacked = self.recovery.take_sack(&mut self.board, &ack.sack, self.phase);
+        let mut news = self.news(now);
+        let acked = self.board.acknowledge(ack.ack, now);
+        news.acked = acked.bytes;
+        news.sacked = self.recovery.take_sack(&mut self.board, ack, now, self.phase);
         self.stats.bytes_acked = ack.ack;
         let timed = !acked.ambiguous || self.recovery.times_repaired();
-        let rtt = acked.sent_at.filter(|_| timed).map(|sent_at| now - sent_at);
-        if let Some(rtt) = rtt {
+        news.rtt = acked.sent_at.filter(|_| timed).map(|sent_at| now - sent_at);
+        if let Some(rtt) = news.rtt {
             self.rtt.sample(rtt);
         }
-        let in_recovery = matches!(self.phase, Phase::Recovery { .. });
         match self.phase {
             Phase::Recovery { point } if ack.ack >= point => self.end_recovery(),
             Phase::Recovery { .. } => {
@@ -62,25 +65,24 @@ impl Sender {
             Phase::Loss { point } if ack.ack >= point => self.phase = Phase::Open,
             _ => {}
         }
-        self.dup_acks = self.recovery.duplicates_after(sacked);
+        self.dup_acks = self.recovery.duplicates_after(news.sacked);
         self.limited = 0;
         self.timed_out = None;
-        self.control.on_ack(&AckSample {
-            now,
-            acked: acked.bytes,
-            in_flight,
-            rtt,
-            in_recovery,
-            window_limited: self.window_limited,
-        });
+        self.tell_control(&mut news);
         self.restart_timer(now);
-        if sacked > 0 && self.phase == Phase::Open && self.recovery.head_is_lost(&self.board) {
+        if news.sacked > 0 && self.phase == Phase::Open && self.recovery.head_is_lost(&self.board) {
             self.begin_recovery(now);
         }
     }
 
     fn on_duplicate_ack(&mut self, now: Time, ack: &Ack) {
-        if !self.recovery.on_duplicate(&mut self.board, &ack.sack, self.phase) {
+        let mut news = self.news(now);
+        let counts = self.recovery.on_duplicate(&mut self.board, ack, now, self.phase);
+        news.sacked = self.board.delivery.delivered - news.total_delivered;
+        if news.sacked > 0 {
+            self.tell_control(&mut news);
+        }
+        if !counts {
             return;
         }
         self.dup_acks += 1;
@@ -93,15 +95,63 @@ impl Sender {
         }
     }
 
+    /// The beginning of a sample: how things stand before the acknowledgement.
+    #[inline]
+    fn news(&self, now: Time) -> AckSample {
+        AckSample {
+            now,
+            prior_in_flight: self.board.flight_size(),
+            total_delivered: self.board.delivery.delivered,
+            in_recovery: matches!(self.phase, Phase::Recovery { .. }),
+            in_loss: matches!(self.phase, Phase::Loss { .. }),
+            ..AckSample::default()
+        }
+    }
+
+    /// Completes the sample and hands it on.
+    #[inline]
+    fn tell_control(&mut self, news: &mut AckSample) {
+        let delivery = &mut self.board.delivery;
+        news.delivered = delivery.delivered - news.total_delivered;
+        news.total_delivered = delivery.delivered;
+        news.lost = delivery.lost - self.lost_told;
+        news.total_lost = delivery.lost;
+        self.lost_told = delivery.lost;
+        if delivery.keeps_records() {
+            delivery.take_losses(|lost| self.control.on_lost(lost));
+            news.rate = delivery.sample(news.now, self.rtt.min());
+            let sent = news.rate.map(|rate| rate.prior_delivered);
+            news.round_start = sent.is_some_and(|sent| sent >= self.round_end);
+            if news.round_start {
+                self.round_end = delivery.delivered;
+            }
+        } else {
+            news.round_start = self.board.una() >= self.round_end;
+            if news.round_start {
+                self.round_end = self.board.nxt();
+            }
+        }
+        news.in_flight = self.recovery.in_network(&self.board, self.phase);
+        news.smoothed_rtt = self.rtt.smoothed();
+        news.min_rtt = self.rtt.min();
+        news.window_limited = self.window_limited;
+        self.control.on_ack(news);
+    }
+
     /// RFC 6675, section 5, step 4; RFC 6582, section 3.2, step 2.
     fn begin_recovery(&mut self, now: Time) {
         self.phase = Phase::Recovery { point: self.board.nxt() };
         self.stats.fast_retransmits += 1;
         let window = self.control.window();
         let flight_size = self.recovery.flight_at_loss(&self.board, self.limited, window);
-        self.control.on_congestion(&CongestionEvent { now, kind: Congestion::Loss, flight_size });
+        self.tell_congestion(now, Congestion::Loss, flight_size);
         self.recovery.begin(&mut self.board);
         self.retransmit_head = true;
+    }
+
+    pub(super) fn tell_congestion(&mut self, now: Time, kind: Congestion, flight_size: u64) {
+        let in_flight = self.recovery.in_network(&self.board, self.phase);
+        self.control.on_congestion(&CongestionEvent { now, kind, flight_size, in_flight });
     }
 
     fn end_recovery(&mut self) {

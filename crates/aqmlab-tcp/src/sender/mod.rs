@@ -27,6 +27,7 @@ mod timers;
 use aqmlab_core::{Span, Time};
 
 use crate::congestion::{CongestionControl, Control, Setup};
+use crate::delivery::Delivery;
 use crate::params::TcpParams;
 use crate::recovery::{LossRecovery, Phase, Recoverer};
 use crate::rtt::RttEstimator;
@@ -83,6 +84,11 @@ pub struct Sender {
     /// The segment whose timeouts are counted: the second and later do not
     /// lower ssthresh.
     timed_out: Option<u64>,
+    /// The lost bytes that the control knows of.
+    lost_told: u64,
+    /// The byte, or the number of delivered bytes, with which a round ends.
+    round_end: u64,
+    seed: u64,
     syn_due: bool,
     syn_sent: Time,
     syn_retransmitted: bool,
@@ -90,15 +96,19 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender of `bytes` bytes, or of data without end.
-    pub fn new(params: &TcpParams, bytes: Option<u64>) -> Self {
+    /// A sender of `bytes` bytes, or of data without end. The congestion
+    /// control's random numbers start from `seed`.
+    pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
+        let setup = Setup::new(params, params.in_bytes(params.initial_window), seed);
+        let control = Control::new(params.congestion_control, &setup);
+        let delivery = Delivery::new(control.needs_rate_samples());
         Sender {
             state: State::Closed,
             phase: Phase::Open,
-            board: Scoreboard::new(params.mss.get()),
+            board: Scoreboard::new(params.mss.get(), delivery),
             recovery: Recoverer::new(params),
             rtt: RttEstimator::new(params),
-            control: Self::control(params, params.in_bytes(params.initial_window)),
+            control,
             size: bytes.unwrap_or(u64::MAX / 4),
             finite: bytes.is_some(),
             mss: params.mss.get(),
@@ -110,20 +120,14 @@ impl Sender {
             limited: 0,
             window_limited: false,
             timed_out: None,
+            lost_told: 0,
+            round_end: 0,
+            seed,
             syn_due: false,
             syn_sent: Time::ZERO,
             syn_retransmitted: false,
             stats: Stats::default(),
         }
-    }
-
-    fn control(params: &TcpParams, initial_window: u64) -> Control {
-        let setup = Setup {
-            mss: params.mss.get(),
-            initial_window,
-            initial_ssthresh: params.initial_ssthresh.map_or(u64::MAX / 4, |bytes| bytes.get()),
-        };
-        Control::new(params.congestion_control, &setup)
     }
 
     /// Opens the connection: the SYN is due.
@@ -159,6 +163,10 @@ impl Sender {
     /// Bytes thought to be in the network.
     pub fn bytes_in_flight(&self) -> u64 {
         self.board.pipe()
+    }
+    /// Shows what the congestion control has to record besides its window.
+    pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        self.control.observe(see);
     }
     /// The counts so far.
     pub fn stats(&self) -> Stats {

@@ -3,6 +3,7 @@
 use aqmlab_core::Time;
 
 use super::{Sender, State};
+use crate::congestion::{CongestionControl, SentSample};
 use crate::recovery::{LossRecovery, Phase, Repair};
 use crate::segment::DataSegment;
 
@@ -23,10 +24,18 @@ impl Sender {
 
     #[inline]
     fn poll_data(&mut self, now: Time) -> Option<DataSegment> {
+        let prior_in_flight = self.board.pipe();
         let segment = match self.phase {
             Phase::Open => self.new_segment(now),
             Phase::Recovery { .. } | Phase::Loss { .. } => self.recovery_segment(now),
         }?;
+        self.control.on_sent(&SentSample {
+            now,
+            bytes: u64::from(segment.len),
+            prior_in_flight,
+            app_limited: self.board.delivery.is_app_limited(),
+            retransmission: segment.retransmission,
+        });
         self.stats.segments_sent += 1;
         self.stats.retransmissions += u64::from(segment.retransmission);
         if self.deadline == Time::MAX {
@@ -42,6 +51,9 @@ impl Sender {
         let len = (self.size - seq).min(self.mss);
         if len == 0 || seq + len > self.window_end {
             self.window_limited = false;
+            if len == 0 && self.board.pipe() < self.cwnd() {
+                self.board.delivery.app_limited(self.board.pipe());
+            }
             return None;
         }
         let open = self.phase == Phase::Open;

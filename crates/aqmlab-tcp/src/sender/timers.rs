@@ -3,7 +3,7 @@
 use aqmlab_core::Time;
 
 use super::{Sender, State};
-use crate::congestion::{Congestion, CongestionControl, CongestionEvent};
+use crate::congestion::{Congestion, CongestionControl};
 use crate::recovery::{LossRecovery, Phase};
 
 impl Sender {
@@ -37,8 +37,7 @@ impl Sender {
         self.timed_out = Some(head);
         let window = self.control.window();
         let flight_size = self.recovery.flight_at_loss(&self.board, 0, window);
-        let kind = Congestion::Timeout { first };
-        self.control.on_congestion(&CongestionEvent { now, kind, flight_size });
+        self.tell_congestion(now, Congestion::Timeout { first }, flight_size);
         // RFC 6675, section 5.1; RFC 6582, section 3.2, step 4.
         self.phase = Phase::Loss { point: self.board.nxt() };
         self.recovery.on_timeout(&mut self.board);
