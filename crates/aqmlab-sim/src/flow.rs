@@ -1,7 +1,7 @@
 //! A flow: two endpoints, and the links between them in both directions.
 
 use aqmlab_core::{Ecn, Span, Time};
-use aqmlab_tcp::{Ack, DataSegment, Receiver, Sender, TcpParams};
+use aqmlab_tcp::{Ack, CeCount, DataSegment, Receiver, Sender, TcpParams};
 
 use crate::events::{Event, EventQueue};
 use crate::packet::{AckStore, SimPacket, kind};
@@ -82,6 +82,8 @@ impl Flow {
             len: packet.size - self.header,
             syn: packet.is(kind::SYN),
             retransmission: packet.is(kind::RETRANSMISSION),
+            ecn: packet.ecn,
+            cwr: packet.is(kind::CWR),
         }
     }
 
@@ -94,6 +96,7 @@ impl Flow {
             Ack {
                 ack: packet.seq,
                 syn: packet.is(kind::SYN),
+                ece: packet.is(kind::ECE),
                 window: self.window,
                 ..Ack::default()
             }
@@ -111,7 +114,10 @@ impl Flow {
         if segment.retransmission {
             bits |= kind::RETRANSMISSION;
         }
-        Some(self.packet(segment.seq, self.header + segment.len, bits))
+        if segment.cwr {
+            bits |= kind::CWR;
+        }
+        Some(self.packet(segment.seq, self.header + segment.len, bits, segment.ecn))
     }
 
     /// The next acknowledgement that is due.
@@ -122,17 +128,21 @@ impl Flow {
         if ack.syn {
             bits |= kind::SYN;
         }
-        let plain = ack.sack.is_empty() && ack.window == self.window;
+        if ack.ece {
+            bits |= kind::ECE;
+        }
+        let plain =
+            ack.sack.is_empty() && ack.window == self.window && ack.ce == CeCount::default();
         let seq = if plain {
             ack.ack
         } else {
             bits |= kind::STORED;
             acks.put(ack)
         };
-        Some(self.packet(seq, self.header, bits))
+        Some(self.packet(seq, self.header, bits, Ecn::NotEct))
     }
 
-    fn packet(&self, seq: u64, size: u32, bits: u8) -> SimPacket {
+    fn packet(&self, seq: u64, size: u32, bits: u8, ecn: Ecn) -> SimPacket {
         let [sender, receiver] = self.hosts;
         SimPacket {
             arrival: Time::ZERO,
@@ -141,7 +151,7 @@ impl Flow {
             hash: self.hashes[usize::from(bits & kind::ACK)],
             size,
             kind: bits,
-            ecn: Ecn::NotEct,
+            ecn,
             hop: 0,
             class: self.class,
             hosts: if bits & kind::ACK == 0 { [sender, receiver] } else { [receiver, sender] },

@@ -14,6 +14,10 @@ pub(crate) mod kind {
     pub const RETRANSMISSION: u8 = 4;
     /// `seq` is a place in the [`AckStore`](super::AckStore), not a number.
     pub const STORED: u8 = 8;
+    /// Of data: CWR (RFC 3168).
+    pub const CWR: u8 = 16;
+    /// Of an acknowledgement: ECE (RFC 3168).
+    pub const ECE: u8 = 32;
 }
 
 /// A packet.

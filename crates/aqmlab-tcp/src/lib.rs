@@ -15,12 +15,10 @@ pub mod segment;
 pub mod sender;
 
 #[cfg(test)]
-mod exchange_tests;
-#[cfg(test)]
 mod path_tests;
 
 pub use params::TcpParams;
 pub use receiver::Receiver;
 pub use recovery::Recovery;
-pub use segment::{Ack, DataSegment, SackBlocks};
+pub use segment::{Ack, CeCount, DataSegment, SackBlocks};
 pub use sender::{Sender, Stats};

@@ -1,9 +1,40 @@
 //! The parameters of the endpoints.
 
-use aqmlab_core::{Bytes, Error, Limit, Result, Span, params};
+use aqmlab_core::{Bytes, Ecn, Error, Limit, Result, Span, choices, params};
 
 use crate::congestion::Algorithm;
 use crate::recovery::Recovery;
+
+choices! {
+    /// How both ends use explicit congestion notification.
+    pub enum EcnMode {
+        /// Not at all: queues drop.
+        Off = "off",
+        /// ECE until CWR: one signal a window of data (RFC 3168).
+        Classic = "classic",
+        /// Acknowledgements count what came with CE (RFC 9768).
+        Accurate = "accurate",
+    }
+}
+
+choices! {
+    /// What ECN-capable data are sent with.
+    pub enum Codepoint {
+        /// ECT(0).
+        Ect0 = "ect0",
+        /// ECT(1): asks for the treatment of L4S.
+        Ect1 = "ect1",
+    }
+}
+
+impl From<Codepoint> for Ecn {
+    fn from(codepoint: Codepoint) -> Ecn {
+        match codepoint {
+            Codepoint::Ect0 => Ecn::Ect0,
+            Codepoint::Ect1 => Ecn::Ect1,
+        }
+    }
+}
 
 params! {
     /// Parameters of both ends of a connection.
@@ -43,6 +74,12 @@ params! {
             source "RFC 1122, section 4.2.3.2: at most 500ms; 200ms is BSD's, 100ms ns-2's";
         /// What the receiver can hold: packets of one MSS, bytes, or `unlimited`.
         receive_window: Limit = Limit::Unlimited, source "RFC 9293, section 3.8.6";
+        /// Explicit congestion notification; taken to be negotiated.
+        ecn: EcnMode = EcnMode::Off, source "RFC 3168; RFC 9768";
+        /// What new data are sent with if `ecn` is on; what is sent again never is ECN-capable.
+        ecn_codepoint: Codepoint = Codepoint::Ect0, source "RFC 3168, section 6.1.2; RFC 9331, section 4.1";
+        /// What is kept of the window at an ECN echo; `none`: as much as at a loss.
+        beta_ecn: Option<f64> = None, source "RFC 8511, section 3.1: 0.8 for Reno, 0.85 for CUBIC";
     }
 }
 
@@ -62,6 +99,11 @@ impl TcpParams {
         if self.min_rto > self.max_rto {
             let allowed = format!("at most max_rto = {}", self.max_rto);
             return Err(Error::not_allowed(self.min_rto, allowed).at("min_rto"));
+        }
+        if let Some(beta) = self.beta_ecn
+            && !(beta > 0.0 && beta <= 1.0)
+        {
+            return Err(Error::not_allowed(beta, "above 0 and at most 1, or `none`").at("beta_ecn"));
         }
         Ok(())
     }

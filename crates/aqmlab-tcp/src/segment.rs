@@ -1,5 +1,7 @@
 //! What endpoints send each other.
 
+use aqmlab_core::Ecn;
+
 /// A segment from the sender: data, or the SYN.
 ///
 /// Data are numbered from 0; the SYN is outside of the numbering.
@@ -13,6 +15,10 @@ pub struct DataSegment {
     pub syn: bool,
     /// Whether it was sent before.
     pub retransmission: bool,
+    /// The ECN codepoint that it is sent with, or has come with.
+    pub ecn: Ecn,
+    /// CWR: the window was reduced (RFC 3168, section 6.1.2).
+    pub cwr: bool,
 }
 
 impl DataSegment {
@@ -33,6 +39,20 @@ pub struct Ack {
     pub window: u64,
     /// What has arrived beyond `ack`.
     pub sack: SackBlocks,
+    /// ECE: data came with CE (classic ECN; RFC 3168, section 6.1.3).
+    pub ece: bool,
+    /// What has come with CE (accurate ECN).
+    pub ce: CeCount,
+}
+
+/// What has come with CE since the connection began (RFC 9768, section 3.2.1:
+/// the counters `r.cep` and `r.ceb`, which here do not wrap).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CeCount {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of payload.
+    pub bytes: u64,
 }
 
 /// Up to four blocks of data that arrived out of order, the most recent

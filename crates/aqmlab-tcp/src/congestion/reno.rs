@@ -2,7 +2,8 @@
 //!
 //! # Sources
 //! RFC 5681, sections 3.1 and 3.2; RFC 6582 for the end of a recovery
-//! without SACK. What differs between Reno, NewReno and SACK is how losses
+//! without SACK; RFC 3168, section 6.1.2, and RFC 8511 (ABE) for ECN. What
+//! differs between Reno, NewReno and SACK is how losses
 //! are found and mended, which is the sender's part.
 //!
 //! # Differences
@@ -17,6 +18,8 @@ pub(crate) struct Reno {
     cwnd: u64,
     ssthresh: u64,
     mss: u64,
+    /// What an ECN echo leaves, in place of a half.
+    beta_ecn: Option<f64>,
     /// Both before the last loss or timeout.
     before: (u64, u64),
 }
@@ -24,14 +27,21 @@ pub(crate) struct Reno {
 impl Reno {
     pub fn new(setup: &Setup) -> Self {
         let (cwnd, ssthresh) = (setup.initial_window, setup.initial_ssthresh);
-        Reno { cwnd, ssthresh, mss: setup.mss, before: (cwnd, ssthresh) }
+        Reno {
+            cwnd,
+            ssthresh,
+            mss: setup.mss,
+            beta_ecn: setup.params.beta_ecn,
+            before: (cwnd, ssthresh),
+        }
     }
 }
 
 impl CongestionControl for Reno {
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
-        if sample.acked == 0 || sample.in_recovery || !sample.window_limited {
+        // RFC 3168, section 6.1.2: nor does an ECN echo make the window grow.
+        if sample.acked == 0 || sample.ece || sample.in_recovery || !sample.window_limited {
             return;
         }
         if self.cwnd < self.ssthresh {
@@ -48,9 +58,15 @@ impl CongestionControl for Reno {
         let halved = (event.flight_size / 2).max(2 * self.mss);
         self.before = (self.cwnd, self.ssthresh);
         match event.kind {
-            Congestion::Loss | Congestion::Ecn => {
+            Congestion::Loss => {
                 self.ssthresh = halved;
                 self.cwnd = halved;
+            }
+            Congestion::Ecn => {
+                // RFC 8511, section 3.1.
+                let kept = |beta| (event.flight_size as f64 * beta) as u64;
+                self.ssthresh = self.beta_ecn.map_or(halved, kept).max(2 * self.mss);
+                self.cwnd = self.ssthresh;
             }
             Congestion::Timeout { first } => {
                 // The threshold is held when the same segment times out again.
@@ -129,6 +145,20 @@ mod tests {
         assert_eq!((reno.window(), reno.ssthresh()), (1000, 8000));
         reno.on_congestion(&timeout(false, 1000));
         assert_eq!((reno.window(), reno.ssthresh()), (1000, 8000));
+    }
+
+    #[test]
+    fn an_ecn_echo_halves_or_keeps_what_abe_says() {
+        let mut reno = reno();
+        reno.on_congestion(&event(Congestion::Ecn, 20_000));
+        assert_eq!((reno.window(), reno.ssthresh()), (10_000, 10_000));
+        reno.beta_ecn = Some(0.8);
+        reno.on_congestion(&event(Congestion::Ecn, 10_000));
+        assert_eq!((reno.window(), reno.ssthresh()), (8000, 8000));
+        reno.on_ack(&AckSample { ece: true, ..ack(1000) });
+        assert_eq!(reno.window(), 8000, "an echo makes nothing grow");
+        reno.on_congestion(&event(Congestion::Ecn, 2000));
+        assert_eq!(reno.window(), 2000, "not below two segments");
     }
 
     #[test]

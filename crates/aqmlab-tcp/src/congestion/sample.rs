@@ -20,7 +20,8 @@ pub struct AckSample {
     pub ce_bytes: u64,
     /// Packets newly reported to have come with CE (accurate ECN).
     pub ce_packets: u64,
-    /// Whether it carries ECE (classic ECN).
+    /// Whether it tells of CE marks: it carries ECE (classic ECN), or counts
+    /// more than the last (accurate).
     pub ece: bool,
     /// FlightSize before it came.
     pub prior_in_flight: u64,

@@ -47,7 +47,7 @@ impl Sender {
     }
 
     fn on_new_ack(&mut self, now: Time, ack: &Ack) {
-        let mut news = self.news(now);
+        let mut news = self.news(now, ack);
         let acked = self.board.acknowledge(ack.ack, now);
         news.acked = acked.bytes;
         news.sacked = self.recovery.take_sack(&mut self.board, ack, now, self.phase);
@@ -73,39 +73,45 @@ impl Sender {
         if news.sacked > 0 && self.phase == Phase::Open && self.recovery.head_is_lost(&self.board) {
             self.begin_recovery(now);
         }
+        if news.ece {
+            self.on_ecn_echo(now);
+        }
     }
 
     fn on_duplicate_ack(&mut self, now: Time, ack: &Ack) {
-        let mut news = self.news(now);
+        let mut news = self.news(now, ack);
         let counts = self.recovery.on_duplicate(&mut self.board, ack, now, self.phase);
         news.sacked = self.board.delivery.delivered - news.total_delivered;
-        if news.sacked > 0 {
+        if news.sacked > 0 || news.ece {
             self.tell_control(&mut news);
         }
-        if !counts {
-            return;
-        }
-        self.dup_acks += 1;
+        self.dup_acks += u64::from(counts);
         // RFC 6675, section 5, steps 1 and 2; RFC 5681, section 3.2.
-        if self.phase == Phase::Open
+        if counts
+            && self.phase == Phase::Open
             && (self.dup_acks >= DUP_THRESH || self.recovery.head_is_lost(&self.board))
             && self.recovery.may_begin(&self.board)
         {
             self.begin_recovery(now);
         }
+        if news.ece {
+            self.on_ecn_echo(now);
+        }
     }
 
     /// The beginning of a sample: how things stand before the acknowledgement.
     #[inline]
-    fn news(&self, now: Time) -> AckSample {
-        AckSample {
+    fn news(&mut self, now: Time, ack: &Ack) -> AckSample {
+        let mut news = AckSample {
             now,
             prior_in_flight: self.board.flight_size(),
             total_delivered: self.board.delivery.delivered,
             in_recovery: matches!(self.phase, Phase::Recovery { .. }),
             in_loss: matches!(self.phase, Phase::Loss { .. }),
             ..AckSample::default()
-        }
+        };
+        self.ecn.take(ack, &mut news);
+        news
     }
 
     /// Completes the sample and hands it on.
@@ -152,6 +158,7 @@ impl Sender {
     pub(super) fn tell_congestion(&mut self, now: Time, kind: Congestion, flight_size: u64) {
         let in_flight = self.recovery.in_network(&self.board, self.phase);
         self.control.on_congestion(&CongestionEvent { now, kind, flight_size, in_flight });
+        self.ecn.reduced(self.board.nxt());
     }
 
     fn end_recovery(&mut self) {

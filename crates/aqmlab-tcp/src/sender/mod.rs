@@ -2,8 +2,9 @@
 //!
 //! [`recovery`](crate::recovery) finds and mends losses, the
 //! [congestion control](crate::congestion) sets the window; here is what they
-//! have in common: the handshake, acknowledgements (`acks`), the order in
-//! which segments are sent (`output`) and the timers (`timers`).
+//! have in common: the handshake, acknowledgements (`acks`), ECN
+//! (`ecn`), the order in which segments are sent (`output`) and the timers
+//! (`timers`).
 //!
 //! # Sources
 //! RFC 9293 (handshake), RFC 5681 (duplicate acknowledgements), RFC 3042
@@ -21,10 +22,12 @@
 //!    not heeded yet.
 
 mod acks;
+mod ecn;
 mod output;
 mod timers;
 
 use aqmlab_core::{Span, Time};
+use ecn::EcnState;
 
 use crate::congestion::{CongestionControl, Control, Setup};
 use crate::delivery::Delivery;
@@ -52,6 +55,8 @@ pub struct Stats {
     pub timeouts: u64,
     /// Fast recoveries.
     pub fast_retransmits: u64,
+    /// Reductions of the window for ECN echoes.
+    pub ecn_reductions: u64,
     /// Bytes acknowledged.
     pub bytes_acked: u64,
 }
@@ -64,6 +69,7 @@ pub struct Sender {
     board: Scoreboard,
     recovery: Recoverer,
     rtt: RttEstimator,
+    ecn: EcnState,
     control: Control,
     /// Bytes to send in all.
     size: u64,
@@ -108,6 +114,7 @@ impl Sender {
             board: Scoreboard::new(params.mss.get(), delivery),
             recovery: Recoverer::new(params),
             rtt: RttEstimator::new(params),
+            ecn: EcnState::new(params),
             control,
             size: bytes.unwrap_or(u64::MAX / 4),
             finite: bytes.is_some(),

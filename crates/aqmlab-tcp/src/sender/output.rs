@@ -67,7 +67,8 @@ impl Sender {
         }
         self.board.sent(len as u32, now);
         self.recovery.on_sent(len as u32, false);
-        Some(DataSegment { seq, len: len as u32, syn: false, retransmission: false })
+        let (ecn, cwr) = self.ecn.of_new_data();
+        Some(DataSegment { seq, len: len as u32, ecn, cwr, ..DataSegment::default() })
     }
 
     /// RFC 6675, section 5, step C: while there is room, what NextSeg says.
@@ -97,6 +98,6 @@ impl Sender {
     fn retransmit(&mut self, repair: Repair, now: Time, replaces: bool) -> DataSegment {
         let (seq, len) = self.board.retransmit(repair.index, now, repair.advance);
         self.recovery.on_sent(len, replaces);
-        DataSegment { seq, len, syn: false, retransmission: true }
+        DataSegment { seq, len, retransmission: true, ..DataSegment::default() }
     }
 }
