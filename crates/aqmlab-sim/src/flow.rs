@@ -30,10 +30,42 @@ pub(crate) struct Flow {
     header: u32,
     /// The window that plain acknowledgements advertise.
     window: u64,
-    /// When the pending events of the two timers are due. An event may come
-    /// early (the deadline moved on meanwhile): it is asked for again then.
-    sender_timer: Time,
-    receiver_timer: Time,
+    sender_timer: Pending,
+    receiver_timer: Pending,
+}
+
+/// When the pending events of a timer are due, the next first: of more than
+/// these the latest are forgotten. An event may come early (the deadline moved
+/// on meanwhile): it is asked for again then. A timer that alternates between
+/// near and far deadlines (pacing, retransmission) so does not leave an event
+/// behind each time.
+struct Pending([Time; 3]);
+
+impl Default for Pending {
+    fn default() -> Self {
+        Pending([Time::MAX; 3])
+    }
+}
+
+impl Pending {
+    /// Whether an event has to be asked for: none is pending so early.
+    #[inline]
+    fn asks_for(&mut self, deadline: Time) -> bool {
+        let [first, second, _] = self.0;
+        if deadline >= first {
+            return false;
+        }
+        self.0 = [deadline, first, second];
+        true
+    }
+    /// An event came.
+    #[inline]
+    fn came(&mut self, now: Time) {
+        let [first, second, third] = self.0;
+        if now == first {
+            self.0 = [second, third, Time::MAX];
+        }
+    }
 }
 
 /// What [`Flow::new`] needs to know.
@@ -69,8 +101,8 @@ impl Flow {
             hosts: setup.hosts,
             class: setup.class,
             header: setup.transport.header.get() as u32,
-            sender_timer: Time::MAX,
-            receiver_timer: Time::MAX,
+            sender_timer: Pending::default(),
+            receiver_timer: Pending::default(),
         }
     }
 
@@ -162,32 +194,26 @@ impl Flow {
     #[inline]
     pub fn arm_timers(&mut self, events: &mut EventQueue) {
         if let Some(deadline) = self.sender.next_timeout()
-            && deadline < self.sender_timer
+            && self.sender_timer.asks_for(deadline)
         {
-            self.sender_timer = deadline;
             events.push(deadline, Event::SenderTimer(self.index));
         }
         if let Some(deadline) = self.receiver.next_timeout()
-            && deadline < self.receiver_timer
+            && self.receiver_timer.asks_for(deadline)
         {
-            self.receiver_timer = deadline;
             events.push(deadline, Event::ReceiverTimer(self.index));
         }
     }
 
     /// A sender's timer event came; whether the timer really ran out.
     pub fn sender_timer_due(&mut self, now: Time) -> bool {
-        if now == self.sender_timer {
-            self.sender_timer = Time::MAX;
-        }
+        self.sender_timer.came(now);
         self.sender.next_timeout().is_some_and(|deadline| deadline <= now)
     }
 
     /// The same for the receiver's.
     pub fn receiver_timer_due(&mut self, now: Time) -> bool {
-        if now == self.receiver_timer {
-            self.receiver_timer = Time::MAX;
-        }
+        self.receiver_timer.came(now);
         self.receiver.next_timeout().is_some_and(|deadline| deadline <= now)
     }
 }

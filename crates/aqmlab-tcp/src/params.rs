@@ -74,6 +74,15 @@ params! {
             source "RFC 1122, section 4.2.3.2: at most 500ms; 200ms is BSD's, 100ms ns-2's";
         /// What the receiver can hold: packets of one MSS, bytes, or `unlimited`.
         receive_window: Limit = Limit::Unlimited, source "RFC 9293, section 3.8.6";
+        /// Whether congestion controls that do not pace themselves are paced by window and
+        /// round-trip time.
+        pacing: bool = false, source "Linux: net/ipv4/tcp_input.c, tcp_update_pacing_rate";
+        /// Percent of a window per round-trip time in slow start.
+        pacing_slow_start: u64 = 200, in 1 => 1000, source "Linux: tcp_pacing_ss_ratio";
+        /// Percent of a window per round-trip time from half of ssthresh on.
+        pacing_avoidance: u64 = 120, in 1 => 1000, source "Linux: tcp_pacing_ca_ratio";
+        /// The first data, segments (10p) or bytes, which are not paced.
+        pacing_quantum: Limit = Limit::Packets(10), source "Linux: tc-fq(8), initial_quantum";
         /// Explicit congestion notification; taken to be negotiated.
         ecn: EcnMode = EcnMode::Off, source "RFC 3168; RFC 9768";
         /// What new data are sent with if `ecn` is on; what is sent again never is ECN-capable.
@@ -89,9 +98,11 @@ impl TcpParams {
     /// # Errors
     /// If the parameters contradict each other.
     pub fn check(&self) -> Result<()> {
-        for (key, limit) in
-            [("initial_window", self.initial_window), ("receive_window", self.receive_window)]
-        {
+        for (key, limit) in [
+            ("initial_window", self.initial_window),
+            ("receive_window", self.receive_window),
+            ("pacing_quantum", self.pacing_quantum),
+        ] {
             if matches!(limit, Limit::Bdp(_)) {
                 return Err(Error::not_allowed(limit, "packets (10p) or bytes (14600b)").at(key));
             }

@@ -22,4 +22,5 @@ scripts! {
     limited_transmit
     windows
     ecn
+    pacing
 }

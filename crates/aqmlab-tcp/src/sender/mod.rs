@@ -3,8 +3,8 @@
 //! [`recovery`](crate::recovery) finds and mends losses, the
 //! [congestion control](crate::congestion) sets the window; here is what they
 //! have in common: the handshake, acknowledgements (`acks`), ECN
-//! (`ecn`), the order in which segments are sent (`output`) and the timers
-//! (`timers`).
+//! (`ecn`), the order in which segments are sent (`output`), pacing
+//! (`pacing`) and the timers (`timers`).
 //!
 //! # Sources
 //! RFC 9293 (handshake), RFC 5681 (duplicate acknowledgements), RFC 3042
@@ -18,16 +18,17 @@
 //!    not SACKed before. Except with Sack1, none that is covered may have been
 //!    sent twice: the others may have waited for its repair unreported.
 //! 4. Windows do not fall back after idle time (RFC 5681, section 4.1): data
-//!    are there from the start, so a sender is never idle. `pacing_rate` is
-//!    not heeded yet.
+//!    are there from the start, so a sender is never idle.
 
 mod acks;
 mod ecn;
 mod output;
+mod pacing;
 mod timers;
 
 use aqmlab_core::{Span, Time};
 use ecn::EcnState;
+use pacing::Pacer;
 
 use crate::congestion::{CongestionControl, Control, Setup};
 use crate::delivery::Delivery;
@@ -70,6 +71,7 @@ pub struct Sender {
     recovery: Recoverer,
     rtt: RttEstimator,
     ecn: EcnState,
+    pacer: Pacer,
     control: Control,
     /// Bytes to send in all.
     size: u64,
@@ -115,6 +117,7 @@ impl Sender {
             recovery: Recoverer::new(params),
             rtt: RttEstimator::new(params),
             ecn: EcnState::new(params),
+            pacer: Pacer::new(params),
             control,
             size: bytes.unwrap_or(u64::MAX / 4),
             finite: bytes.is_some(),

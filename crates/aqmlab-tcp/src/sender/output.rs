@@ -24,6 +24,9 @@ impl Sender {
 
     #[inline]
     fn poll_data(&mut self, now: Time) -> Option<DataSegment> {
+        if self.pacing_holds(now) {
+            return None;
+        }
         let prior_in_flight = self.board.pipe();
         let segment = match self.phase {
             Phase::Open => self.new_segment(now),
@@ -36,6 +39,7 @@ impl Sender {
             app_limited: self.board.delivery.is_app_limited(),
             retransmission: segment.retransmission,
         });
+        self.pace(now, segment.len);
         self.stats.segments_sent += 1;
         self.stats.retransmissions += u64::from(segment.retransmission);
         if self.deadline == Time::MAX {
@@ -44,25 +48,39 @@ impl Sender {
         Some(segment)
     }
 
+    /// The payload of the next segment of new data; 0 if the application or
+    /// the receiver's window has no more.
+    #[inline]
+    pub(super) fn next_len(&self) -> u64 {
+        let len = (self.size - self.board.nxt()).min(self.mss);
+        if self.board.nxt() + len > self.window_end { 0 } else { len }
+    }
+
+    /// Whether the congestion window has room for new data.
+    #[inline]
+    pub(super) fn fits_window(&self, len: u64) -> bool {
+        let open = self.phase == Phase::Open;
+        let extra = if open { self.recovery.limited_transmit(self.dup_acks) } else { 0 };
+        self.recovery.in_network(&self.board, self.phase) + len <= self.cwnd() + extra
+    }
+
     /// New data, as far as both windows allow.
     #[inline]
     fn new_segment(&mut self, now: Time) -> Option<DataSegment> {
         let seq = self.board.nxt();
-        let len = (self.size - seq).min(self.mss);
-        if len == 0 || seq + len > self.window_end {
+        let len = self.next_len();
+        if len == 0 {
             self.window_limited = false;
-            if len == 0 && self.board.pipe() < self.cwnd() {
+            if seq == self.size && self.board.pipe() < self.cwnd() {
                 self.board.delivery.app_limited(self.board.pipe());
             }
             return None;
         }
-        let open = self.phase == Phase::Open;
-        let extra = if open { self.recovery.limited_transmit(self.dup_acks) } else { 0 };
-        if self.recovery.in_network(&self.board, self.phase) + len > self.cwnd() + extra {
+        if !self.fits_window(len) {
             self.window_limited = true;
             return None;
         }
-        if open && self.dup_acks > 0 {
+        if self.phase == Phase::Open && self.dup_acks > 0 {
             self.limited += len;
         }
         self.board.sent(len as u32, now);

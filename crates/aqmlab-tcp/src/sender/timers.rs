@@ -7,10 +7,12 @@ use crate::congestion::{Congestion, CongestionControl};
 use crate::recovery::{LossRecovery, Phase};
 
 impl Sender {
-    /// When the retransmission timer runs out.
+    /// When [`on_timeout`](Self::on_timeout) has to be called: the
+    /// retransmission timer runs out, or a segment that is paced may leave.
     #[inline]
     pub fn next_timeout(&self) -> Option<Time> {
-        (self.deadline != Time::MAX).then_some(self.deadline)
+        let next = self.deadline.min(self.pacer.deadline());
+        (next != Time::MAX).then_some(next)
     }
 
     /// New data were acknowledged: RFC 6298, (5.2) and (5.3).
@@ -19,7 +21,8 @@ impl Sender {
         self.deadline = if self.board.is_empty() { Time::MAX } else { now + self.rtt.rto() };
     }
 
-    /// The time of [`next_timeout`](Self::next_timeout) has come.
+    /// The time of [`next_timeout`](Self::next_timeout) has come: ask for
+    /// segments afterwards.
     pub fn on_timeout(&mut self, now: Time) {
         if now < self.deadline {
             return;
