@@ -4,7 +4,7 @@ use aqmlab_core::{Ecn, Span, Time};
 use aqmlab_tcp::{Ack, CeCount, DataSegment, Receiver, Sender, TcpParams};
 
 use crate::events::{Event, EventQueue};
-use crate::packet::{AckStore, SimPacket, kind};
+use crate::packet::{SimPacket, Store, kind};
 
 /// One flow.
 pub(crate) struct Flow {
@@ -28,6 +28,7 @@ pub(crate) struct Flow {
     hosts: [u32; 2],
     class: u8,
     header: u32,
+    timestamps: bool,
     /// The window that plain acknowledgements advertise.
     window: u64,
     sender_timer: Pending,
@@ -101,6 +102,7 @@ impl Flow {
             hosts: setup.hosts,
             class: setup.class,
             header: setup.transport.header.get() as u32,
+            timestamps: setup.transport.timestamps,
             sender_timer: Pending::default(),
             receiver_timer: Pending::default(),
         }
@@ -108,7 +110,10 @@ impl Flow {
 
     /// The payload of a data packet.
     #[inline]
-    pub fn segment_of(&self, packet: &SimPacket) -> DataSegment {
+    pub fn segment_of(&self, packet: &SimPacket, store: &mut Store) -> DataSegment {
+        if packet.is(kind::STORED) {
+            return DataSegment { ecn: packet.ecn, ..store.take_data(packet.seq) };
+        }
         DataSegment {
             seq: packet.seq,
             len: packet.size - self.header,
@@ -116,14 +121,15 @@ impl Flow {
             retransmission: packet.is(kind::RETRANSMISSION),
             ecn: packet.ecn,
             cwr: packet.is(kind::CWR),
+            sent_at: Time::ZERO,
         }
     }
 
     /// The acknowledgement that a packet carries.
     #[inline]
-    pub fn ack_of(&self, packet: &SimPacket, acks: &mut AckStore) -> Ack {
+    pub fn ack_of(&self, packet: &SimPacket, store: &mut Store) -> Ack {
         if packet.is(kind::STORED) {
-            acks.take(packet.seq)
+            store.take_ack(packet.seq)
         } else {
             Ack {
                 ack: packet.seq,
@@ -137,7 +143,7 @@ impl Flow {
 
     /// The next data packet that may be sent now.
     #[inline]
-    pub fn poll_data(&mut self, now: Time) -> Option<SimPacket> {
+    pub fn poll_data(&mut self, now: Time, store: &mut Store) -> Option<SimPacket> {
         let segment = self.sender.poll(now)?;
         let mut bits = 0;
         if segment.syn {
@@ -149,12 +155,18 @@ impl Flow {
         if segment.cwr {
             bits |= kind::CWR;
         }
-        Some(self.packet(segment.seq, self.header + segment.len, bits, segment.ecn))
+        let seq = if self.timestamps {
+            bits |= kind::STORED;
+            store.put_data(segment)
+        } else {
+            segment.seq
+        };
+        Some(self.packet(seq, self.header + segment.len, bits, segment.ecn))
     }
 
     /// The next acknowledgement that is due.
     #[inline]
-    pub fn poll_ack(&mut self, now: Time, acks: &mut AckStore) -> Option<SimPacket> {
+    pub fn poll_ack(&mut self, now: Time, store: &mut Store) -> Option<SimPacket> {
         let ack = self.receiver.poll(now)?;
         let mut bits = kind::ACK;
         if ack.syn {
@@ -163,13 +175,15 @@ impl Flow {
         if ack.ece {
             bits |= kind::ECE;
         }
-        let plain =
-            ack.sack.is_empty() && ack.window == self.window && ack.ce == CeCount::default();
+        let plain = ack.sack.is_empty()
+            && ack.window == self.window
+            && ack.ce == CeCount::default()
+            && ack.timestamps.is_none();
         let seq = if plain {
             ack.ack
         } else {
             bits |= kind::STORED;
-            acks.put(ack)
+            store.put_ack(ack)
         };
         Some(self.packet(seq, self.header, bits, Ecn::NotEct))
     }

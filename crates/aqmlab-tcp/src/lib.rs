@@ -20,5 +20,5 @@ mod path_tests;
 pub use params::TcpParams;
 pub use receiver::Receiver;
 pub use recovery::Recovery;
-pub use segment::{Ack, CeCount, DataSegment, SackBlocks};
+pub use segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
 pub use sender::{Sender, Stats};

@@ -65,6 +65,21 @@ params! {
             source "RFC 6298, section 2; 10ms in ns-2's studies";
         /// How losses are found and mended.
         recovery: Recovery = Recovery::Sack, source "RFC 6675; RFC 6582; Fall and Floyd 1996";
+        /// With `rack`: a probe is sent when acknowledgements stay away at the end of a flight.
+        tail_loss_probe: bool = true, source "RFC 8985, section 7";
+        /// What a probe of a single segment waits longer, for its acknowledgement may be delayed.
+        max_ack_delay: Span = Span::from_millis(200), in Span::ZERO => Span::from_secs(1),
+            source "RFC 8985, section 7.2; 200ms in Linux";
+        /// Whether windows come down in proportion to what is delivered in a recovery, and not
+        /// at once; with `sack` and `rack`.
+        prr: bool = false, source "draft-ietf-tcpm-prr-rfc6937bis";
+        /// Whether timeouts are examined for being spurious.
+        frto: bool = false, source "RFC 5682";
+        /// Whether the receiver reports duplicates, from which the sender learns what was sent
+        /// again in vain.
+        dsack: bool = false, source "RFC 2883; RFC 3708";
+        /// Whether segments carry timestamps; their 12 bytes are to be counted in `mss` and `header`.
+        timestamps: bool = false, source "RFC 7323; RFC 3522";
         /// Whether the first two duplicate acknowledgements send new data.
         limited_transmit: bool = true, source "RFC 3042";
         /// Full segments that are acknowledged together; 1 acknowledges each.
@@ -110,6 +125,10 @@ impl TcpParams {
         if self.min_rto > self.max_rto {
             let allowed = format!("at most max_rto = {}", self.max_rto);
             return Err(Error::not_allowed(self.min_rto, allowed).at("min_rto"));
+        }
+        if self.prr && !matches!(self.recovery, Recovery::Sack | Recovery::Rack) {
+            let allowed = "false, or recovery = sack or rack";
+            return Err(Error::not_allowed(self.prr, allowed).at("prr"));
         }
         if let Some(beta) = self.beta_ecn
             && !(beta > 0.0 && beta <= 1.0)

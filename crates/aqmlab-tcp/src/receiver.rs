@@ -13,7 +13,7 @@
 use aqmlab_core::{Ecn, Span, Time};
 
 use crate::params::{EcnMode, TcpParams};
-use crate::segment::{Ack, CeCount, DataSegment, SackBlocks};
+use crate::segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
 
 /// Data that arrived out of order.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +53,13 @@ pub struct Receiver {
     /// one.
     new_marks: u64,
     was_marked: bool,
+    /// The duplicate to be reported with the next acknowledgement.
+    duplicate: Option<(u64, u64)>,
+    dsack: bool,
+    timestamps: bool,
+    /// TS.Recent, and Last.ACK.sent (RFC 7323, section 4.3).
+    recent: Time,
+    last_ack: u64,
 }
 
 impl Receiver {
@@ -77,6 +84,11 @@ impl Receiver {
             ce: CeCount::default(),
             new_marks: 0,
             was_marked: false,
+            duplicate: None,
+            dsack: params.dsack && params.sends_sack(),
+            timestamps: params.timestamps,
+            recent: Time::ZERO,
+            last_ack: 0,
         }
     }
 
@@ -103,10 +115,14 @@ impl Receiver {
         if self.ecn != EcnMode::Off {
             self.take_mark(segment);
         }
+        if segment.seq <= self.last_ack {
+            self.recent = self.recent.max(segment.sent_at);
+        }
         let had_gap = !self.blocks.is_empty();
         if segment.end() <= self.next {
             // RFC 9293, section 3.10.7.4: nothing new is answered at once.
             self.duplicates += 1;
+            self.duplicate = Some((segment.seq, segment.end()));
             self.due = true;
         } else if segment.seq <= self.next {
             self.advance(segment.end());
@@ -162,6 +178,7 @@ impl Receiver {
             && end <= block.end
         {
             self.duplicates += 1;
+            self.duplicate = Some((start, end));
         }
         for block in &self.blocks[first..last] {
             start = start.min(block.start);
@@ -172,10 +189,10 @@ impl Receiver {
 
     /// The acknowledgement to be sent now, if one is due.
     #[inline]
-    pub fn poll(&mut self, _now: Time) -> Option<Ack> {
+    pub fn poll(&mut self, now: Time) -> Option<Ack> {
         if self.syn_ack_due {
             self.syn_ack_due = false;
-            return Some(Ack { syn: true, ..self.ack() });
+            return Some(Ack { syn: true, ..self.ack(now) });
         }
         if !self.due {
             return None;
@@ -184,22 +201,37 @@ impl Receiver {
         self.unacknowledged = 0;
         self.new_marks = 0;
         self.deadline = Time::MAX;
-        Some(self.ack())
+        Some(self.ack(now))
     }
 
     #[inline]
-    fn ack(&self) -> Ack {
-        let sack = match self.sack && !self.blocks.is_empty() {
-            true => self.sack_blocks(),
+    fn ack(&mut self, now: Time) -> Ack {
+        let duplicate = self.duplicate.take().filter(|_| self.dsack);
+        let sack = match duplicate.is_some() || (self.sack && !self.blocks.is_empty()) {
+            true => self.sack_blocks(duplicate),
             false => SackBlocks::default(),
         };
-        Ack { ack: self.next, syn: false, window: self.window, sack, ece: self.ece, ce: self.ce }
+        self.last_ack = self.next;
+        let timestamps = self.timestamps.then_some(Timestamps { value: now, echo: self.recent });
+        Ack {
+            ack: self.next,
+            syn: false,
+            window: self.window,
+            sack,
+            ece: self.ece,
+            ce: self.ce,
+            timestamps,
+        }
     }
 
     /// RFC 2018, section 4: the block with the latest segment first, then
-    /// those reported most recently.
-    fn sack_blocks(&self) -> SackBlocks {
+    /// those reported most recently; before them a duplicate (RFC 2883,
+    /// section 4).
+    fn sack_blocks(&self, duplicate: Option<(u64, u64)>) -> SackBlocks {
         let mut sack = SackBlocks::default();
+        if let Some((start, end)) = duplicate {
+            sack.push(start, end);
+        }
         let mut below = u64::MAX;
         for _ in 0..SackBlocks::MAX {
             let older = self.blocks.iter().filter(|block| block.stamp < below);

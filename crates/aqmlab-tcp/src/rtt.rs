@@ -42,13 +42,24 @@ impl RttEstimator {
             }
         };
         self.smoothed = Some((srtt, variation));
-        let rto = srtt + self.granularity.max(variation * 4);
-        self.rto = rto.clamp(self.min, self.max); // (2.4), (2.5)
+        self.rto = self.timeout(srtt, variation);
     }
 
     /// (5.5) the timer ran out.
     pub fn back_off(&mut self) {
         self.rto = (self.rto * 2).min(self.max);
+    }
+
+    /// The timeout was spurious: what was measured holds again.
+    pub fn undo_back_off(&mut self) {
+        if let Some((srtt, variation)) = self.smoothed {
+            self.rto = self.timeout(srtt, variation);
+        }
+    }
+
+    fn timeout(&self, srtt: Span, variation: Span) -> Span {
+        let rto = srtt + self.granularity.max(variation * 4);
+        rto.clamp(self.min, self.max) // (2.4), (2.5)
     }
 
     /// (5.7) the SYN had to be sent again: data begin with at least 3 s.

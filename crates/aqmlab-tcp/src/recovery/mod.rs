@@ -6,12 +6,14 @@
 //! means, what counts against the window, and what is sent again next.
 
 mod newreno;
+mod rack;
 mod sack;
 mod sack1;
 
 use aqmlab_core::{Time, choices};
 
 use crate::params::TcpParams;
+use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::segment::Ack;
 
@@ -19,6 +21,11 @@ use crate::segment::Ack;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Open,
+    /// The window is reduced for an ECN echo until this byte is acknowledged
+    /// (with PRR).
+    Reduction {
+        point: u64,
+    },
     /// Fast recovery until this byte is acknowledged.
     Recovery {
         point: u64,
@@ -27,6 +34,22 @@ pub(crate) enum Phase {
     Loss {
         point: u64,
     },
+}
+
+impl Phase {
+    /// Nothing is being mended.
+    #[inline]
+    pub fn is_open(self) -> bool {
+        matches!(self, Phase::Open | Phase::Reduction { .. })
+    }
+}
+
+/// The connection when an acknowledgement comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckContext<'a> {
+    pub now: Time,
+    pub phase: Phase,
+    pub rtt: &'a RttEstimator,
 }
 
 /// A segment to be sent again: its place in the scoreboard, and whether
@@ -46,7 +69,7 @@ impl Repair {
 /// A way of recovery.
 pub(crate) trait LossRecovery {
     /// Takes the SACK blocks; the bytes that were not known to have arrived.
-    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> u64;
+    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64;
 
     /// Whether a round-trip time may be taken from an acknowledgement that
     /// also covers segments that were sent twice.
@@ -59,13 +82,14 @@ pub(crate) trait LossRecovery {
         0
     }
     /// A duplicate acknowledgement with these blocks; whether it counts.
-    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> bool;
+    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> bool;
     /// A partial acknowledgement of this many bytes; whether the first segment
     /// is sent again at once.
     fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool;
 
-    /// Whether the scoreboard alone tells that the first segment is lost.
-    fn head_is_lost(&self, _board: &Scoreboard) -> bool {
+    /// Whether there is a loss to be mended, without counting duplicate
+    /// acknowledgements; `sacked` bytes were reported just now.
+    fn finds_loss(&self, _board: &mut Scoreboard, _sacked: u64) -> bool {
         false
     }
     /// Whether a recovery may begin.
@@ -85,7 +109,7 @@ pub(crate) trait LossRecovery {
         false
     }
     /// The retransmission timer ran out.
-    fn on_timeout(&mut self, board: &mut Scoreboard);
+    fn on_timeout(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time);
 
     /// What counts against the window.
     fn in_network(&self, board: &Scoreboard, phase: Phase) -> u64;
@@ -96,6 +120,11 @@ pub(crate) trait LossRecovery {
     /// What these duplicate acknowledgements add to the window before a
     /// recovery (RFC 3042).
     fn limited_transmit(&self, dup_acks: u64) -> u64;
+    /// What is sent again first, in any case, when a recovery begins and after
+    /// a timeout.
+    fn head(&mut self, board: &mut Scoreboard) -> Option<Repair> {
+        board.next_hole(true).map(Repair::at)
+    }
     /// What is sent again before new data (RFC 6675, section 4, NextSeg, rule
     /// 1), in a recovery or after a timeout.
     fn first_choice(&mut self, board: &mut Scoreboard, phase: Phase) -> Option<Repair>;
@@ -106,6 +135,24 @@ pub(crate) trait LossRecovery {
     /// A segment was sent; `replaces` if it is the lost one that a recovery
     /// begins with.
     fn on_sent(&mut self, _len: u32, _replaces: bool) {}
+    /// The segment that begins here was sent again.
+    fn on_repaired(&mut self, _seq: u64, _now: Time) {}
+
+    /// When a segment that is late will be lost.
+    fn deadline(&self) -> Time {
+        Time::MAX
+    }
+    /// That time has come.
+    fn on_deadline(
+        &mut self,
+        _board: &mut Scoreboard,
+        _rtt: &RttEstimator,
+        _now: Time,
+        _phase: Phase,
+    ) {
+    }
+    /// What was taken for lost was not.
+    fn on_undo(&mut self, _board: &Scoreboard) {}
 }
 
 macro_rules! recoveries {
@@ -141,6 +188,8 @@ recoveries! {
     /// With selective acknowledgements (RFC 6675): lost segments count as
     /// gone from the network.
     Sack(sack::Sack) = "sack",
+    /// With selective acknowledgements, by time: RACK (RFC 8985).
+    Rack(rack::Rack) = "rack",
     /// ns-2's Sack1 (Fall and Floyd, "Simulation-based Comparisons of
     /// Tahoe, Reno, and SACK TCP", 1996): each acknowledgement takes one
     /// segment out of the network, a partial one two, and a lost one is
@@ -152,8 +201,8 @@ recoveries! {
 
 impl LossRecovery for Recoverer {
     #[inline]
-    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> u64 {
-        each!(self, state => state.take_sack(board, ack, now, phase))
+    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
+        each!(self, state => state.take_sack(board, ack, cx))
     }
     #[inline]
     fn times_repaired(&self) -> bool {
@@ -163,14 +212,14 @@ impl LossRecovery for Recoverer {
     fn duplicates_after(&self, sacked: u64) -> u64 {
         each!(self, state => state.duplicates_after(sacked))
     }
-    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> bool {
-        each!(self, state => state.on_duplicate(board, ack, now, phase))
+    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> bool {
+        each!(self, state => state.on_duplicate(board, ack, cx))
     }
     fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool {
         each!(self, state => state.on_partial_ack(board, acked))
     }
-    fn head_is_lost(&self, board: &Scoreboard) -> bool {
-        each!(self, state => state.head_is_lost(board))
+    fn finds_loss(&self, board: &mut Scoreboard, sacked: u64) -> bool {
+        each!(self, state => state.finds_loss(board, sacked))
     }
     fn may_begin(&self, board: &Scoreboard) -> bool {
         each!(self, state => state.may_begin(board))
@@ -184,8 +233,8 @@ impl LossRecovery for Recoverer {
     fn end(&mut self) -> bool {
         each!(self, state => state.end())
     }
-    fn on_timeout(&mut self, board: &mut Scoreboard) {
-        each!(self, state => state.on_timeout(board))
+    fn on_timeout(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time) {
+        each!(self, state => state.on_timeout(board, rtt, now))
     }
     #[inline]
     fn in_network(&self, board: &Scoreboard, phase: Phase) -> u64 {
@@ -199,6 +248,9 @@ impl LossRecovery for Recoverer {
     fn limited_transmit(&self, dup_acks: u64) -> u64 {
         each!(self, state => state.limited_transmit(dup_acks))
     }
+    fn head(&mut self, board: &mut Scoreboard) -> Option<Repair> {
+        each!(self, state => state.head(board))
+    }
     fn first_choice(&mut self, board: &mut Scoreboard, phase: Phase) -> Option<Repair> {
         each!(self, state => state.first_choice(board, phase))
     }
@@ -208,5 +260,18 @@ impl LossRecovery for Recoverer {
     #[inline]
     fn on_sent(&mut self, len: u32, replaces: bool) {
         each!(self, state => state.on_sent(len, replaces))
+    }
+    fn on_repaired(&mut self, seq: u64, now: Time) {
+        each!(self, state => state.on_repaired(seq, now))
+    }
+    #[inline]
+    fn deadline(&self) -> Time {
+        each!(self, state => state.deadline())
+    }
+    fn on_deadline(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time, phase: Phase) {
+        each!(self, state => state.on_deadline(board, rtt, now, phase))
+    }
+    fn on_undo(&mut self, board: &Scoreboard) {
+        each!(self, state => state.on_undo(board))
     }
 }

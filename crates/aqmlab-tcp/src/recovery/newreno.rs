@@ -10,8 +10,9 @@
 
 use aqmlab_core::Time;
 
-use super::{LossRecovery, Phase, Repair};
+use super::{AckContext, LossRecovery, Phase, Repair};
 use crate::params::TcpParams;
+use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Scoreboard};
 use crate::segment::Ack;
 
@@ -39,17 +40,11 @@ impl NewReno {
 
 impl LossRecovery for NewReno {
     #[inline]
-    fn take_sack(&mut self, _board: &mut Scoreboard, _ack: &Ack, _now: Time, _phase: Phase) -> u64 {
+    fn take_sack(&mut self, _board: &mut Scoreboard, _ack: &Ack, _cx: &AckContext) -> u64 {
         0
     }
-    fn on_duplicate(
-        &mut self,
-        _board: &mut Scoreboard,
-        _ack: &Ack,
-        _now: Time,
-        phase: Phase,
-    ) -> bool {
-        if let Phase::Recovery { .. } = phase {
+    fn on_duplicate(&mut self, _board: &mut Scoreboard, _ack: &Ack, cx: &AckContext) -> bool {
+        if let Phase::Recovery { .. } = cx.phase {
             self.inflation += self.mss as i64;
         }
         true
@@ -79,7 +74,7 @@ impl LossRecovery for NewReno {
         true
     }
     /// Section 3.2, step 4.
-    fn on_timeout(&mut self, board: &mut Scoreboard) {
+    fn on_timeout(&mut self, board: &mut Scoreboard, _rtt: &RttEstimator, _now: Time) {
         self.recover = Some(board.nxt());
         board.timeout(false);
         self.inflation = 0;
@@ -88,7 +83,7 @@ impl LossRecovery for NewReno {
     fn in_network(&self, board: &Scoreboard, phase: Phase) -> u64 {
         match phase {
             Phase::Loss { .. } => board.pipe(),
-            Phase::Open | Phase::Recovery { .. } => board.flight_size(),
+            Phase::Open | Phase::Reduction { .. } | Phase::Recovery { .. } => board.flight_size(),
         }
     }
     #[inline]
@@ -102,7 +97,7 @@ impl LossRecovery for NewReno {
     fn first_choice(&mut self, board: &mut Scoreboard, phase: Phase) -> Option<Repair> {
         match phase {
             Phase::Loss { .. } => board.next_hole(true).map(Repair::at),
-            Phase::Open | Phase::Recovery { .. } => None,
+            Phase::Open | Phase::Reduction { .. } | Phase::Recovery { .. } => None,
         }
     }
 }

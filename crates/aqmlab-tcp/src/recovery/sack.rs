@@ -15,8 +15,9 @@
 
 use aqmlab_core::Time;
 
-use super::{LossRecovery, Phase, Repair};
+use super::{AckContext, LossRecovery, Phase, Repair};
 use crate::params::TcpParams;
+use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::segment::Ack;
 
@@ -36,8 +37,8 @@ impl Sack {
 
 impl LossRecovery for Sack {
     #[inline]
-    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, _phase: Phase) -> u64 {
-        board.sack(&ack.sack, now)
+    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
+        board.sack(&ack.sack, cx.now)
     }
     /// Section 2: one that moves on may be a duplicate as well.
     #[inline]
@@ -45,28 +46,28 @@ impl LossRecovery for Sack {
         u64::from(sacked > 0)
     }
     /// Section 2: one that tells of data not SACKed before.
-    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> bool {
-        self.take_sack(board, ack, now, phase) > 0
+    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> bool {
+        self.take_sack(board, ack, cx) > 0
     }
     fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
         false
     }
     /// Section 5, step 2.
-    fn head_is_lost(&self, board: &Scoreboard) -> bool {
-        board.head_is_lost()
+    fn finds_loss(&self, board: &mut Scoreboard, sacked: u64) -> bool {
+        sacked > 0 && board.head_is_lost()
     }
     fn begin(&mut self, board: &mut Scoreboard) {
         board.begin_recovery();
         board.head_lost();
         self.rescue_rxt = board.head_end(); // step 4.3
     }
-    fn on_timeout(&mut self, board: &mut Scoreboard) {
+    fn on_timeout(&mut self, board: &mut Scoreboard, _rtt: &RttEstimator, _now: Time) {
         board.timeout(true);
     }
     #[inline]
     fn in_network(&self, board: &Scoreboard, phase: Phase) -> u64 {
         match phase {
-            Phase::Open if !self.limited_transmit => board.flight_size(),
+            Phase::Open | Phase::Reduction { .. } if !self.limited_transmit => board.flight_size(),
             _ => board.pipe(),
         }
     }

@@ -12,8 +12,9 @@
 
 use aqmlab_core::Time;
 
-use super::{LossRecovery, Phase, Repair};
+use super::{AckContext, LossRecovery, Phase, Repair};
 use crate::params::TcpParams;
+use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Scoreboard};
 use crate::segment::Ack;
 
@@ -33,19 +34,21 @@ impl Sack1 {
 
 impl LossRecovery for Sack1 {
     #[inline]
-    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> u64 {
-        match phase {
+    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
+        match cx.phase {
             Phase::Loss { .. } => 0,
-            Phase::Open | Phase::Recovery { .. } => board.sack(&ack.sack, now),
+            Phase::Open | Phase::Reduction { .. } | Phase::Recovery { .. } => {
+                board.sack(&ack.sack, cx.now)
+            }
         }
     }
     #[inline]
     fn times_repaired(&self) -> bool {
         true
     }
-    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, now: Time, phase: Phase) -> bool {
+    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> bool {
         self.pipe = self.pipe.saturating_sub(self.mss);
-        self.take_sack(board, ack, now, phase) > 0
+        self.take_sack(board, ack, cx) > 0
     }
     /// The lost segment and its retransmission have left.
     fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
@@ -60,13 +63,13 @@ impl LossRecovery for Sack1 {
         board.begin_recovery();
         board.head_lost();
     }
-    fn on_timeout(&mut self, board: &mut Scoreboard) {
+    fn on_timeout(&mut self, board: &mut Scoreboard, _rtt: &RttEstimator, _now: Time) {
         board.timeout(false);
     }
     #[inline]
     fn in_network(&self, board: &Scoreboard, phase: Phase) -> u64 {
         match phase {
-            Phase::Open => board.flight_size(),
+            Phase::Open | Phase::Reduction { .. } => board.flight_size(),
             Phase::Recovery { .. } => self.pipe,
             Phase::Loss { .. } => board.pipe(),
         }

@@ -78,14 +78,17 @@ impl EcnState {
 
 impl Sender {
     /// Section 6.1.2: once a window of data.
-    pub(super) fn on_ecn_echo(&mut self, now: Time) {
+    pub(super) fn on_ecn_echo(&mut self, now: Time, delivered: u64) {
         let same_window = self.ecn.reduced_at.is_some_and(|point| self.board.una() <= point);
-        if same_window || self.phase != Phase::Open {
+        if same_window {
             return;
         }
         let window = self.control.window();
         let flight_size = self.recovery.flight_at_loss(&self.board, self.limited, window);
         self.stats.ecn_reductions += 1;
         self.tell_congestion(now, Congestion::Ecn, flight_size);
+        if self.begin_reduction(delivered) {
+            self.phase = Phase::Reduction { point: self.board.nxt() };
+        }
     }
 }

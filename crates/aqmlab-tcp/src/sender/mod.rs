@@ -4,7 +4,8 @@
 //! [congestion control](crate::congestion) sets the window; here is what they
 //! have in common: the handshake, acknowledgements (`acks`), ECN
 //! (`ecn`), the order in which segments are sent (`output`), pacing
-//! (`pacing`) and the timers (`timers`).
+//! (`pacing`), reductions of the window in proportion (`prr`), tail loss probes
+//! (`tlp`), the undoing of what was in vain (`undo`) and the timers (`timers`).
 //!
 //! # Sources
 //! RFC 9293 (handshake), RFC 5681 (duplicate acknowledgements), RFC 3042
@@ -24,16 +25,22 @@ mod acks;
 mod ecn;
 mod output;
 mod pacing;
+mod prr;
 mod timers;
+mod tlp;
+mod undo;
 
 use aqmlab_core::{Span, Time};
 use ecn::EcnState;
 use pacing::Pacer;
+use prr::Prr;
+use tlp::TailProbe;
+use undo::Undo;
 
 use crate::congestion::{CongestionControl, Control, Setup};
 use crate::delivery::Delivery;
 use crate::params::TcpParams;
-use crate::recovery::{LossRecovery, Phase, Recoverer};
+use crate::recovery::{LossRecovery, Phase, Recoverer, Recovery};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 
@@ -56,6 +63,10 @@ pub struct Stats {
     pub timeouts: u64,
     /// Fast recoveries.
     pub fast_retransmits: u64,
+    /// Tail loss probes.
+    pub tail_probes: u64,
+    /// Recoveries and timeouts that were in vain, and undone.
+    pub undone: u64,
     /// Reductions of the window for ECN echoes.
     pub ecn_reductions: u64,
     /// Bytes acknowledged.
@@ -72,6 +83,10 @@ pub struct Sender {
     rtt: RttEstimator,
     ecn: EcnState,
     pacer: Pacer,
+    tlp: TailProbe,
+    undo: Undo,
+    /// While the window is being reduced with PRR.
+    prr: Option<Prr>,
     control: Control,
     /// Bytes to send in all.
     size: u64,
@@ -109,15 +124,25 @@ impl Sender {
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
         let setup = Setup::new(params, params.in_bytes(params.initial_window), seed);
         let control = Control::new(params.congestion_control, &setup);
-        let delivery = Delivery::new(control.needs_rate_samples());
+        let mut board =
+            Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));
+        if params.recovery == Recovery::Rack {
+            board = board.by_time();
+        }
+        if params.recovery == Recovery::Rack || params.frto {
+            board = board.collecting();
+        }
         Sender {
             state: State::Closed,
             phase: Phase::Open,
-            board: Scoreboard::new(params.mss.get(), delivery),
+            board,
             recovery: Recoverer::new(params),
             rtt: RttEstimator::new(params),
             ecn: EcnState::new(params),
             pacer: Pacer::new(params),
+            tlp: TailProbe::new(params),
+            undo: Undo::new(params),
+            prr: None,
             control,
             size: bytes.unwrap_or(u64::MAX / 4),
             finite: bytes.is_some(),
@@ -156,7 +181,11 @@ impl Sender {
     }
     /// The congestion window in bytes, with what the recovery adds to it.
     pub fn cwnd(&self) -> u64 {
-        self.control.window().saturating_add_signed(self.recovery.inflation()).max(self.mss)
+        match self.prr {
+            Some(prr) => prr.cwnd(),
+            None => self.control.window().saturating_add_signed(self.recovery.inflation()),
+        }
+        .max(self.mss)
     }
     /// The slow start threshold in bytes.
     pub fn ssthresh(&self) -> u64 {

@@ -16,7 +16,12 @@ impl Sender {
             State::SynSent if self.syn_due => {
                 self.syn_due = false;
                 let retransmission = self.syn_retransmitted;
-                Some(DataSegment { syn: true, retransmission, ..DataSegment::default() })
+                Some(DataSegment {
+                    syn: true,
+                    retransmission,
+                    sent_at: now,
+                    ..DataSegment::default()
+                })
             }
             _ => None,
         }
@@ -29,7 +34,8 @@ impl Sender {
         }
         let prior_in_flight = self.board.pipe();
         let segment = match self.phase {
-            Phase::Open => self.new_segment(now),
+            _ if self.tlp.due => self.send_probe(now),
+            Phase::Open | Phase::Reduction { .. } => self.new_segment(now),
             Phase::Recovery { .. } | Phase::Loss { .. } => self.recovery_segment(now),
         }?;
         self.control.on_sent(&SentSample {
@@ -40,10 +46,16 @@ impl Sender {
             retransmission: segment.retransmission,
         });
         self.pace(now, segment.len);
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(u64::from(segment.len));
+        }
         self.stats.segments_sent += 1;
         self.stats.retransmissions += u64::from(segment.retransmission);
         if self.deadline == Time::MAX {
             self.deadline = now + self.rtt.rto(); // RFC 6298, (5.1)
+        }
+        if !segment.retransmission {
+            self.schedule_probe(now);
         }
         Some(segment)
     }
@@ -83,10 +95,17 @@ impl Sender {
         if self.phase == Phase::Open && self.dup_acks > 0 {
             self.limited += len;
         }
+        Some(self.send_new(len, now))
+    }
+
+    /// Sends new data, whatever the window.
+    #[inline]
+    pub(super) fn send_new(&mut self, len: u64, now: Time) -> DataSegment {
+        let seq = self.board.nxt();
         self.board.sent(len as u32, now);
         self.recovery.on_sent(len as u32, false);
         let (ecn, cwr) = self.ecn.of_new_data();
-        Some(DataSegment { seq, len: len as u32, ecn, cwr, ..DataSegment::default() })
+        DataSegment { seq, len: len as u32, ecn, cwr, sent_at: now, ..DataSegment::default() }
     }
 
     /// RFC 6675, section 5, step C: while there is room, what NextSeg says.
@@ -96,8 +115,11 @@ impl Sender {
             // RFC 6298 has the timer restarted when the first segment of a
             // recovery is sent again (5.4 for timeouts).
             self.deadline = now + self.rtt.rto();
-            let index = self.board.next_hole(true)?;
-            return Some(self.retransmit(Repair { index, advance: true }, now, true));
+            let repair = self.recovery.head(&mut self.board)?;
+            return Some(self.retransmit(repair, now, true));
+        }
+        if self.undo.holds_repairs() {
+            return self.new_segment(now);
         }
         if self.recovery.in_network(&self.board, self.phase) + self.mss > self.cwnd() {
             self.window_limited = true;
@@ -113,9 +135,11 @@ impl Sender {
         Some(self.retransmit(repair, now, false))
     }
 
-    fn retransmit(&mut self, repair: Repair, now: Time, replaces: bool) -> DataSegment {
+    pub(super) fn retransmit(&mut self, repair: Repair, now: Time, replaces: bool) -> DataSegment {
         let (seq, len) = self.board.retransmit(repair.index, now, repair.advance);
         self.recovery.on_sent(len, replaces);
-        DataSegment { seq, len, retransmission: true, ..DataSegment::default() }
+        self.recovery.on_repaired(seq, now);
+        self.undo.on_repair(now);
+        DataSegment { seq, len, retransmission: true, sent_at: now, ..DataSegment::default() }
     }
 }

@@ -15,7 +15,6 @@ use aqmlab_core::{Rate, Span, Time};
 use super::{Sender, State};
 use crate::congestion::CongestionControl;
 use crate::params::TcpParams;
-use crate::recovery::Phase;
 
 /// When the next segment may leave.
 #[derive(Clone, Debug)]
@@ -117,7 +116,7 @@ impl Sender {
     /// Whether the windows would let a segment leave.
     fn has_segment(&mut self) -> bool {
         debug_assert_eq!(self.state, State::Established);
-        if self.phase != Phase::Open {
+        if self.tlp.due || !self.phase.is_open() {
             return true; // maybe: asked for in vain at most once
         }
         let len = self.next_len();

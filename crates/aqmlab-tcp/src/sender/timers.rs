@@ -8,10 +8,12 @@ use crate::recovery::{LossRecovery, Phase};
 
 impl Sender {
     /// When [`on_timeout`](Self::on_timeout) has to be called: the
-    /// retransmission timer runs out, or a segment that is paced may leave.
+    /// retransmission timer runs out, a late segment is taken for lost, a probe
+    /// is due, or a segment that is paced may leave.
     #[inline]
     pub fn next_timeout(&self) -> Option<Time> {
-        let next = self.deadline.min(self.pacer.deadline());
+        let repair = self.recovery.deadline().min(self.tlp.at);
+        let next = self.deadline.min(self.pacer.deadline()).min(repair);
         (next != Time::MAX).then_some(next)
     }
 
@@ -24,6 +26,14 @@ impl Sender {
     /// The time of [`next_timeout`](Self::next_timeout) has come: ask for
     /// segments afterwards.
     pub fn on_timeout(&mut self, now: Time) {
+        if self.recovery.deadline() <= now {
+            self.recovery.on_deadline(&mut self.board, &self.rtt, now, self.phase);
+            self.look_for_loss(now);
+        }
+        if self.tlp.at <= now {
+            self.on_probe_timeout();
+            return; // it takes the place of the retransmission timer
+        }
         if now < self.deadline {
             return;
         }
@@ -35,6 +45,11 @@ impl Sender {
             self.syn_retransmitted = true;
             return;
         }
+        if let Phase::Loss { .. } = self.phase {
+            self.undo.close();
+        } else {
+            self.undo.begin(self.board.una(), true);
+        }
         let head = self.board.una();
         let first = self.timed_out != Some(head);
         self.timed_out = Some(head);
@@ -43,7 +58,9 @@ impl Sender {
         self.tell_congestion(now, Congestion::Timeout { first }, flight_size);
         // RFC 6675, section 5.1; RFC 6582, section 3.2, step 4.
         self.phase = Phase::Loss { point: self.board.nxt() };
-        self.recovery.on_timeout(&mut self.board);
+        self.recovery.on_timeout(&mut self.board, &self.rtt, now);
+        self.prr = None;
+        self.tlp.stop();
         self.retransmit_head = true;
         self.dup_acks = 0;
         self.limited = 0;
