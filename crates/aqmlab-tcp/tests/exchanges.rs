@@ -23,4 +23,9 @@ scripts! {
     windows
     ecn
     pacing
+    rack
+    tail_loss_probe
+    prr
+    undo
+    receiver
 }

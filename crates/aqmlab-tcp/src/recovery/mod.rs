@@ -87,6 +87,10 @@ pub(crate) trait LossRecovery {
     /// is sent again at once.
     fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool;
 
+    /// Whether three duplicate acknowledgements mean a loss.
+    fn counts_duplicates(&self) -> bool {
+        true
+    }
     /// Whether there is a loss to be mended, without counting duplicate
     /// acknowledgements; `sacked` bytes were reported just now.
     fn finds_loss(&self, _board: &mut Scoreboard, _sacked: u64) -> bool {
@@ -217,6 +221,9 @@ impl LossRecovery for Recoverer {
     }
     fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool {
         each!(self, state => state.on_partial_ack(board, acked))
+    }
+    fn counts_duplicates(&self) -> bool {
+        each!(self, state => state.counts_duplicates())
     }
     fn finds_loss(&self, board: &mut Scoreboard, sacked: u64) -> bool {
         each!(self, state => state.finds_loss(board, sacked))

@@ -166,10 +166,15 @@ impl LossRecovery for Rack {
         self.detect(board, cx.rtt, cx.now, cx.phase);
         sacked
     }
-    /// Time decides, not a count.
+    /// Counted for limited transmit alone: time decides.
     fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> bool {
-        self.take_sack(board, ack, cx);
-        board.next_lost().is_some()
+        self.take_sack(board, ack, cx) > 0
+    }
+    fn duplicates_after(&self, sacked: u64) -> u64 {
+        u64::from(sacked > 0)
+    }
+    fn counts_duplicates(&self) -> bool {
+        false
     }
     fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
         false
@@ -188,7 +193,11 @@ impl LossRecovery for Rack {
     }
     /// Section 6.3: the first segment is lost, and what was due.
     fn on_timeout(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time) {
-        let wait = self.rtt + self.reordering_window(board, rtt, Phase::Open);
+        let measured = match self.rtt {
+            Span::ZERO => rtt.smoothed().unwrap_or(Span::ZERO), // the SYN's
+            rtt => rtt,
+        };
+        let wait = measured + self.reordering_window(board, rtt, Phase::Open);
         let mut index = 0;
         while let Some(record) = board.record(index).copied() {
             let due = index == 0 || record.sent_at + wait <= now;

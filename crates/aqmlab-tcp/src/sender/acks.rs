@@ -105,10 +105,9 @@ impl Sender {
         }
         self.dup_acks += u64::from(counts);
         // RFC 6675, section 5, steps 1 and 2; RFC 5681, section 3.2.
-        if counts
-            && self.phase.is_open()
-            && (self.dup_acks >= DUP_THRESH
-                || self.recovery.finds_loss(&mut self.board, news.sacked))
+        let third = counts && self.dup_acks >= DUP_THRESH && self.recovery.counts_duplicates();
+        if self.phase.is_open()
+            && (third || self.recovery.finds_loss(&mut self.board, news.sacked))
             && self.recovery.may_begin(&self.board)
         {
             self.begin_recovery(now, news.delivered);

@@ -1,7 +1,7 @@
 //! Reads and plays scripts.
 
 use aqmlab_core::{Ecn, Params, Span, Time, Value};
-use aqmlab_tcp::{Ack, DataSegment, Receiver, Sender, TcpParams};
+use aqmlab_tcp::{Ack, DataSegment, Receiver, Sender, TcpParams, Timestamps};
 
 const MSS: u64 = 1000;
 
@@ -125,7 +125,7 @@ fn play_sender(params: &TcpParams, case: &Case, place: &str) {
                 sender.on_timeout(now);
             }
             _ => {
-                let ack = read_ack(&words, &mut acked);
+                let ack = read_ack(now, &words, &mut acked);
                 sender.on_ack(now, &ack);
             }
         }
@@ -153,6 +153,8 @@ fn play_sender(params: &TcpParams, case: &Case, place: &str) {
                 "timeouts" => assert_eq!(stats.timeouts, number(pair[1]), "{what}"),
                 "recoveries" => assert_eq!(stats.fast_retransmits, number(pair[1]), "{what}"),
                 "retransmissions" => assert_eq!(stats.retransmissions, number(pair[1]), "{what}"),
+                "probes" => assert_eq!(stats.tail_probes, number(pair[1]), "{what}"),
+                "undone" => assert_eq!(stats.undone, number(pair[1]), "{what}"),
                 "reductions" => assert_eq!(stats.ecn_reductions, number(pair[1]), "{what}"),
                 other => panic!("{place}: `{other}` is not known"),
             }
@@ -162,7 +164,7 @@ fn play_sender(params: &TcpParams, case: &Case, place: &str) {
 
 /// The words of an acknowledgement; `acked` is the last cumulative one, which
 /// is repeated where there is none.
-fn read_ack(words: &[&str], acked: &mut u64) -> Ack {
+fn read_ack(now: Time, words: &[&str], acked: &mut u64) -> Ack {
     let mut ack = Ack { window: 1 << 40, ..Ack::default() };
     let mut key = "";
     for word in words {
@@ -170,12 +172,16 @@ fn read_ack(words: &[&str], acked: &mut u64) -> Ack {
             (_, "syn-ack") => ack.syn = true,
             (_, "dup") => {}
             (_, "ece") => ack.ece = true,
-            (_, "ack" | "sack" | "window" | "ce") => key = word,
+            (_, "ack" | "sack" | "window" | "ce" | "echo") => key = word,
             ("ack", value) => *acked = bytes(value),
             ("window", value) => ack.window = bytes(value),
             ("ce", value) => {
                 ack.ce.packets = number(value);
                 ack.ce.bytes = number(value) * MSS;
+            }
+            ("echo", value) => {
+                let echo = Time::from_nanos(nanos(value));
+                ack.timestamps = Some(Timestamps { value: now, echo });
             }
             ("sack", value) => {
                 let (start, end) = value.split_once('-').expect("start-end");
@@ -219,7 +225,7 @@ fn play_receiver(params: &TcpParams, case: &Case, place: &str) {
                 receiver.on_timeout(now);
             }
             "syn" => receiver.on_segment(now, &DataSegment { syn: true, ..DataSegment::default() }),
-            "data" => receiver.on_segment(now, &read_segment(&words[1..])),
+            "data" => receiver.on_segment(now, &read_segment(now, &words[1..])),
             other => panic!("{place}: `{other}` is not known"),
         }
         let sent: Vec<String> = std::iter::from_fn(|| receiver.poll(now)).map(ack_text).collect();
@@ -227,9 +233,13 @@ fn play_receiver(params: &TcpParams, case: &Case, place: &str) {
     }
 }
 
-fn read_segment(words: &[&str]) -> DataSegment {
-    let mut segment =
-        DataSegment { seq: bytes(words[0]), len: MSS as u32, ..DataSegment::default() };
+fn read_segment(now: Time, words: &[&str]) -> DataSegment {
+    let mut segment = DataSegment {
+        seq: bytes(words[0]),
+        len: MSS as u32,
+        sent_at: now,
+        ..DataSegment::default()
+    };
     for word in &words[1..] {
         match *word {
             "ce" => segment.ecn = Ecn::Ce,
@@ -260,6 +270,9 @@ fn ack_text(ack: Ack) -> String {
     }
     if ack.ce.packets > 0 {
         text += &format!(" ce {}", ack.ce.packets);
+    }
+    if let Some(times) = ack.timestamps {
+        text += &format!(" echo {}", times.echo.as_nanos() as f64 / 1e6);
     }
     if ack.window < 1 << 40 {
         text += &format!(" window {}", segments(ack.window));
