@@ -7,6 +7,7 @@
 pub mod congestion;
 mod delivery;
 pub mod params;
+mod profiles;
 pub mod receiver;
 mod recovery;
 mod rtt;
@@ -18,6 +19,7 @@ pub mod sender;
 mod path_tests;
 
 pub use params::TcpParams;
+pub use profiles::Profile;
 pub use receiver::Receiver;
 pub use recovery::Recovery;
 pub use segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};

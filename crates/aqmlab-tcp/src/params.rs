@@ -3,6 +3,7 @@
 use aqmlab_core::{Bytes, Ecn, Error, Limit, Result, Span, choices, params};
 
 use crate::congestion::Algorithm;
+use crate::profiles::Profile;
 use crate::recovery::Recovery;
 
 choices! {
@@ -39,6 +40,8 @@ impl From<Codepoint> for Ecn {
 params! {
     /// Parameters of both ends of a connection.
     pub struct TcpParams {
+        /// What is modelled: a list of settings that the other keys begin from.
+        profile: Profile = Profile::Rfc, source "docs/transports/tcp.md";
         /// The largest payload of a segment.
         mss: Bytes = Bytes::new(1460), in Bytes::new(1) => Bytes::new(1_000_000),
             source "RFC 9293, section 3.7.1; 1460 on Ethernet over IPv4";
@@ -87,6 +90,12 @@ params! {
         /// How long an acknowledgement waits for the next segment.
         ack_delay: Span = Span::from_millis(200), in Span::ZERO => Span::from_millis(500),
             source "RFC 1122, section 4.2.3.2: at most 500ms; 200ms is BSD's, 100ms ns-2's";
+        /// Segments that the receiver acknowledges each at once, at the beginning and after a
+        /// duplicate.
+        quick_acks: u64 = 0, in 0 => 1000, source "Linux: TCP_MAX_QUICKACKS, 16";
+        /// Whether the window falls back to the first one when nothing was sent for a
+        /// retransmission timeout.
+        restart_after_idle: bool = false, source "RFC 5681, section 4.1";
         /// What the receiver can hold: packets of one MSS, bytes, or `unlimited`.
         receive_window: Limit = Limit::Unlimited, source "RFC 9293, section 3.8.6";
         /// Whether congestion controls that do not pace themselves are paced by window and

@@ -38,6 +38,9 @@ pub struct Receiver {
     sack: bool,
     delayed_ack: u64,
     ack_delay: Span,
+    /// Segments still to be acknowledged each at once, and how many at a time.
+    quick: u64,
+    quick_acks: u64,
     /// Bytes in order that are not acknowledged yet.
     unacknowledged: u64,
     /// When they have to be.
@@ -75,6 +78,8 @@ impl Receiver {
             sack: params.sends_sack(),
             delayed_ack: params.delayed_ack,
             ack_delay: params.ack_delay,
+            quick: params.quick_acks,
+            quick_acks: params.quick_acks,
             unacknowledged: 0,
             deadline: Time::MAX,
             due: false,
@@ -122,14 +127,17 @@ impl Receiver {
         if segment.end() <= self.next {
             // RFC 9293, section 3.10.7.4: nothing new is answered at once.
             self.duplicates += 1;
-            self.duplicate = Some((segment.seq, segment.end()));
+            self.duplicate = (segment.len > 0).then_some((segment.seq, segment.end()));
             self.due = true;
+            self.quick = self.quick_acks;
         } else if segment.seq <= self.next {
             self.advance(segment.end());
             // RFC 5681, section 4.2: at once if it fills all or part of a
             // gap, else at least every second full segment.
             self.unacknowledged += u64::from(segment.len);
             self.due |= had_gap || self.unacknowledged >= self.delayed_ack * self.mss;
+            self.due |= self.quick > 0;
+            self.quick = self.quick.saturating_sub(1);
             if !self.due && self.deadline == Time::MAX {
                 self.deadline = now + self.ack_delay;
             }

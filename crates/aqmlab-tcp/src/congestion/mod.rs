@@ -36,6 +36,8 @@
 //! 5. [`on_sent`](CongestionControl::on_sent) comes for each data segment, and
 //!    [`on_lost`](CongestionControl::on_lost) for each that is taken for lost
 //!    (the latter only with rate samples).
+//!    [`on_idle`](CongestionControl::on_idle) comes before the first of them
+//!    after an idle time.
 //! 6. A control that needs delivery rates says so
 //!    ([`needs_rate_samples`](CongestionControl::needs_rate_samples)): then
 //!    the sender keeps a record for each segment, fills in [`AckSample::rate`]
@@ -66,6 +68,9 @@ pub trait CongestionControl {
     fn on_congestion(&mut self, event: &CongestionEvent);
     /// The last loss or timeout was none.
     fn on_undo(&mut self);
+    /// Nothing was sent for a retransmission timeout: the window becomes this
+    /// at most (RFC 5681, section 4.1; only with `restart_after_idle`).
+    fn on_idle(&mut self, _restart_window: u64) {}
     /// A data segment is sent.
     fn on_sent(&mut self, _sent: &SentSample) {}
     /// A segment is taken for lost; only with rate samples.
@@ -164,6 +169,9 @@ impl CongestionControl for Control {
     }
     fn on_undo(&mut self) {
         each!(self, state => state.on_undo())
+    }
+    fn on_idle(&mut self, restart_window: u64) {
+        each!(self, state => state.on_idle(restart_window))
     }
     #[inline]
     fn on_sent(&mut self, sent: &SentSample) {

@@ -85,6 +85,10 @@ impl CongestionControl for Reno {
         self.ssthresh = self.ssthresh.max(ssthresh);
     }
 
+    fn on_idle(&mut self, restart_window: u64) {
+        self.cwnd = self.cwnd.min(restart_window);
+    }
+
     fn on_recovery_exit(&mut self, in_flight: u64) {
         // RFC 6582, section 3.2, step 3, option 1.
         self.cwnd = self.ssthresh.min(in_flight.max(self.mss) + self.mss);

@@ -18,8 +18,6 @@
 //!    acknowledgement covers, if it was sent once (RFC 6298, section 3) and
 //!    not SACKed before. Except with Sack1, none that is covered may have been
 //!    sent twice: the others may have waited for its repair unreported.
-//! 4. Windows do not fall back after idle time (RFC 5681, section 4.1): data
-//!    are there from the start, so a sender is never idle.
 
 mod acks;
 mod ecn;
@@ -112,6 +110,11 @@ pub struct Sender {
     /// The byte, or the number of delivered bytes, with which a round ends.
     round_end: u64,
     seed: u64,
+    /// When data were last sent.
+    last_sent: Time,
+    /// The receiver's window is closed: the timer is for probing it.
+    persisting: bool,
+    window_probe_due: bool,
     syn_due: bool,
     syn_sent: Time,
     syn_retransmitted: bool,
@@ -158,6 +161,9 @@ impl Sender {
             lost_told: 0,
             round_end: 0,
             seed,
+            last_sent: Time::ZERO,
+            persisting: false,
+            window_probe_due: false,
             syn_due: false,
             syn_sent: Time::ZERO,
             syn_retransmitted: false,
@@ -172,6 +178,15 @@ impl Sender {
         self.syn_due = true;
         self.syn_sent = now;
         self.deadline = now + self.rtt.rto();
+    }
+
+    /// The application has more to send.
+    ///
+    /// # Panics
+    /// If the data were without end before.
+    pub fn supply(&mut self, bytes: u64) {
+        assert!(self.finite, "data without end cannot grow");
+        self.size += bytes;
     }
 
     /// Whether all bytes are acknowledged.
@@ -217,7 +232,7 @@ impl Sender {
     pub(crate) fn check(&self) {
         self.board.check();
         assert_eq!(self.board.is_empty(), self.board.flight_size() == 0);
-        let quiet = self.state == State::Established && self.board.is_empty();
+        let quiet = self.state == State::Established && self.board.is_empty() && !self.persisting;
         assert_eq!(quiet || self.state == State::Closed, self.deadline == Time::MAX);
     }
     /// The byte up to which the receiver takes data.

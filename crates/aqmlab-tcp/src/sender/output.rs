@@ -32,6 +32,11 @@ impl Sender {
         if self.pacing_holds(now) {
             return None;
         }
+        if self.window_probe_due {
+            self.window_probe_due = false;
+            let seq = self.board.nxt();
+            return Some(DataSegment { seq, sent_at: now, ..DataSegment::default() });
+        }
         let prior_in_flight = self.board.pipe();
         let segment = match self.phase {
             _ if self.tlp.due => self.send_probe(now),
@@ -51,7 +56,9 @@ impl Sender {
         }
         self.stats.segments_sent += 1;
         self.stats.retransmissions += u64::from(segment.retransmission);
-        if self.deadline == Time::MAX {
+        self.last_sent = now;
+        if self.deadline == Time::MAX || self.persisting {
+            self.persisting = false;
             self.deadline = now + self.rtt.rto(); // RFC 6298, (5.1)
         }
         if !segment.retransmission {
@@ -86,8 +93,10 @@ impl Sender {
             if seq == self.size && self.board.pipe() < self.cwnd() {
                 self.board.delivery.app_limited(self.board.pipe());
             }
+            self.persist(now);
             return None;
         }
+        self.restart_after_idle(now);
         if !self.fits_window(len) {
             self.window_limited = true;
             return None;
@@ -96,6 +105,18 @@ impl Sender {
             self.limited += len;
         }
         Some(self.send_new(len, now))
+    }
+
+    /// RFC 5681, section 4.1: after an idle time the window begins anew.
+    #[inline]
+    fn restart_after_idle(&mut self, now: Time) {
+        if self.params.restart_after_idle
+            && self.board.is_empty()
+            && self.last_sent > Time::ZERO
+            && now.saturating_since(self.last_sent) > self.rtt.rto()
+        {
+            self.control.on_idle(self.params.in_bytes(self.params.initial_window));
+        }
     }
 
     /// Sends new data, whatever the window.

@@ -23,6 +23,17 @@ impl Sender {
         self.deadline = if self.board.is_empty() { Time::MAX } else { now + self.rtt.rto() };
     }
 
+    /// RFC 9293, section 3.8.6.1: the receiver's window is closed, and nothing in
+    /// flight will bring word of its opening.
+    #[inline]
+    pub(super) fn persist(&mut self, now: Time) {
+        let waits = self.board.nxt() < self.size && self.board.is_empty();
+        if waits && !self.persisting {
+            self.persisting = true;
+            self.deadline = now + self.rtt.rto();
+        }
+    }
+
     /// The time of [`next_timeout`](Self::next_timeout) has come: ask for
     /// segments afterwards.
     pub fn on_timeout(&mut self, now: Time) {
@@ -37,9 +48,13 @@ impl Sender {
         if now < self.deadline {
             return;
         }
-        self.stats.timeouts += 1;
         self.rtt.back_off();
         self.deadline = now + self.rtt.rto();
+        if self.persisting {
+            self.window_probe_due = true;
+            return;
+        }
+        self.stats.timeouts += 1;
         if self.state == State::SynSent {
             self.syn_due = true;
             self.syn_retransmitted = true;

@@ -1,6 +1,6 @@
 //! Reads and plays scripts.
 
-use aqmlab_core::{Ecn, Params, Span, Time, Value};
+use aqmlab_core::{Ecn, Span, Table, Time, Value};
 use aqmlab_tcp::{Ack, DataSegment, Receiver, Sender, TcpParams, Timestamps};
 
 const MSS: u64 = 1000;
@@ -76,13 +76,12 @@ fn read(text: &str) -> Vec<Case<'_>> {
 }
 
 fn params(settings: &[(&str, &str)], place: &str) -> TcpParams {
-    let mut params = TcpParams::default();
-    let mss = [("mss", "1000b")];
-    for (key, value) in mss.iter().chain(settings) {
-        params
-            .set(key, &Value::Text(value.to_string()))
-            .unwrap_or_else(|error| panic!("{place}: {error}"));
+    let mut table = Table::new();
+    for (key, value) in [("mss", "1000b")].iter().chain(settings) {
+        table.insert(*key, Value::from(*value));
     }
+    let mut params = TcpParams::default();
+    params.read(&table).unwrap_or_else(|error| panic!("{place}: {error}"));
     params.check().unwrap_or_else(|error| panic!("{place}: {error}"));
     params
 }
@@ -119,6 +118,7 @@ fn play_sender(params: &TcpParams, case: &Case, place: &str) {
         let (now, words, expected, state) = split(line);
         match words[0] {
             "open" => sender.open(now),
+            "supply" => sender.supply(bytes(words[1])),
             "timer" => {
                 let next = sender.next_timeout();
                 assert_eq!(next, Some(now), "{place}: the timer in `{line}`");
@@ -199,6 +199,7 @@ fn segment_text(segment: DataSegment) -> String {
         true => "syn".to_string(),
         false => (segment.seq / MSS).to_string(),
     };
+    text += if segment.len == 0 && !segment.syn { "?" } else { "" };
     text += if segment.retransmission { "r" } else { "" };
     text += match segment.ecn {
         Ecn::NotEct => "",
