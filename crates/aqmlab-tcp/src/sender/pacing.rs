@@ -50,10 +50,10 @@ impl Pacer {
     }
 
     /// A segment with this payload leaves at this rate.
-    fn on_sent(&mut self, now: Time, len: u32, rate: Rate) {
-        let bytes = u64::from(len) + self.header;
+    fn on_sent(&mut self, now: Time, len: u64, rate: Rate) {
+        let bytes = len + self.header;
         if self.quantum > 0 {
-            self.quantum = self.quantum.saturating_sub(u64::from(len));
+            self.quantum = self.quantum.saturating_sub(len);
             return;
         }
         if self.next < now {
@@ -107,7 +107,7 @@ impl Sender {
     }
 
     #[inline]
-    pub(super) fn pace(&mut self, now: Time, len: u32) {
+    pub(super) fn pace(&mut self, now: Time, len: u64) {
         if let Some(rate) = self.pacing_rate() {
             self.pacer.on_sent(now, len, rate);
         }

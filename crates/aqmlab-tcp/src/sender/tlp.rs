@@ -95,6 +95,7 @@ impl Sender {
         self.stats.tail_probes += 1;
         self.tlp.sent = Some((self.board.nxt(), len == 0));
         self.tlp.measured = false;
+        self.tlp.at = Time::MAX;
         self.deadline = now + self.rtt.rto();
         Some(segment)
     }
