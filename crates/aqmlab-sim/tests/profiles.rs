@@ -36,7 +36,7 @@ fn shared(settings: &[(&str, &str)]) -> RunResult {
 #[test]
 fn every_profile_fills_the_link_and_finishes() {
     for profile in PROFILES {
-        for queue in ["droptail", "codel", "fq_codel", "dualpi2"] {
+        for queue in ["droptail", "codel", "fq_codel", "pie"] {
             let result =
                 shared(&[("transport.profile", profile), ("links.down.queue.discipline", queue)]);
             let place = format!("{profile} over {queue}");
