@@ -36,7 +36,8 @@
 //! 5. [`on_sent`](CongestionControl::on_sent) comes for each data segment, and
 //!    [`on_lost`](CongestionControl::on_lost) for each that is taken for lost
 //!    (the latter only with rate samples).
-//!    [`on_idle`](CongestionControl::on_idle) comes before the first of them
+//!    [`on_connected`](CongestionControl::on_connected) comes before the first,
+//!    and [`on_idle`](CongestionControl::on_idle) before the first of them
 //!    after an idle time.
 //! 6. A control that needs delivery rates says so
 //!    ([`needs_rate_samples`](CongestionControl::needs_rate_samples)): then
@@ -55,7 +56,7 @@
 mod reno;
 mod sample;
 
-use aqmlab_core::{Rate, choices};
+use aqmlab_core::{Rate, Span, choices};
 
 use crate::params::TcpParams;
 pub use sample::{AckSample, Congestion, CongestionEvent, LostSegment, RateSample, SentSample};
@@ -68,6 +69,9 @@ pub trait CongestionControl {
     fn on_congestion(&mut self, event: &CongestionEvent);
     /// The last loss or timeout was none.
     fn on_undo(&mut self);
+    /// The connection is open; the round-trip time is that of the SYN, if it was
+    /// sent once.
+    fn on_connected(&mut self, _rtt: Option<Span>) {}
     /// Nothing was sent for a retransmission timeout: the window becomes this
     /// at most (RFC 5681, section 4.1; only with `restart_after_idle`).
     fn on_idle(&mut self, _restart_window: u64) {}
@@ -169,6 +173,9 @@ impl CongestionControl for Control {
     }
     fn on_undo(&mut self) {
         each!(self, state => state.on_undo())
+    }
+    fn on_connected(&mut self, rtt: Option<Span>) {
+        each!(self, state => state.on_connected(rtt))
     }
     fn on_idle(&mut self, restart_window: u64) {
         each!(self, state => state.on_idle(restart_window))

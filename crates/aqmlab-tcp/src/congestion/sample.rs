@@ -29,9 +29,10 @@ pub struct AckSample {
     pub in_flight: u64,
     /// The round-trip time measured with it, if there was one to measure.
     pub rtt: Option<Span>,
-    /// The time that the newest segment it acknowledges was on its way here
-    /// from the sender, by the sender's and the receiver's clocks (which agree
-    /// in a simulation); only with `timestamps`.
+    /// The time from the sending of the earliest segment that it acknowledges to
+    /// its own sending by the receiver, whose clock agrees with the sender's in
+    /// a simulation; only with `timestamps`. It holds the acknowledgement's
+    /// delay.
     pub one_way_delay: Option<Span>,
     /// The smoothed round-trip time with it.
     pub smoothed_rtt: Option<Span>,

@@ -134,22 +134,24 @@ impl Rack {
             }
             index += 1;
         }
-        let newest = self.newest;
-        self.repairs.retain(|&(seq, sent_at)| {
+        while let Some(&(seq, sent_at)) = self.repairs.front() {
             let index = board.index_of(seq);
-            let Some(record) = board.record(index).copied() else { return false };
-            if record.seq != seq || record.sent_at != sent_at || record.sacked {
-                return false; // acknowledged, or sent yet another time
-            }
-            if (sent_at, record.end()) < newest {
-                if sent_at + wait <= now {
-                    board.mark_lost(index);
-                    return false;
+            let record = board
+                .record(index)
+                .filter(|record| record.seq == seq && record.sent_at == sent_at && !record.sacked);
+            // Otherwise acknowledged, or sent yet another time.
+            if let Some(record) = record {
+                if (sent_at, record.end()) >= self.newest {
+                    break;
                 }
-                latest = latest.max(sent_at + wait);
+                if sent_at + wait > now {
+                    latest = latest.max(sent_at + wait);
+                    break;
+                }
+                board.mark_lost(index);
             }
-            true
-        });
+            self.repairs.pop_front();
+        }
         if latest > Time::ZERO {
             self.deadline = latest;
         }

@@ -48,6 +48,7 @@ impl Sender {
         } else {
             self.rtt.sample(now - self.syn_sent);
         }
+        self.control.on_connected(self.rtt.smoothed());
     }
 
     fn on_new_ack(&mut self, now: Time, ack: &Ack) {
@@ -150,6 +151,7 @@ impl Sender {
             total_delivered: self.board.delivery.delivered,
             in_recovery: matches!(self.phase, Phase::Recovery { .. } | Phase::Reduction { .. }),
             in_loss: matches!(self.phase, Phase::Loss { .. }),
+            one_way_delay: ack.timestamps.map(|times| times.value - times.echo),
             ..AckSample::default()
         };
         self.ecn.take(ack, &mut news);
@@ -193,8 +195,8 @@ impl Sender {
         if self.phase == Phase::Open {
             let window = self.control.window();
             let flight_size = self.recovery.flight_at_loss(&self.board, self.limited, window);
-            self.undo.begin(self.board.una(), false);
             self.tell_congestion(now, Congestion::Loss, flight_size);
+            self.undo.begin(self.board.una(), false);
             self.begin_reduction(delivered);
         }
         self.phase = Phase::Recovery { point: self.board.nxt() };
@@ -218,6 +220,7 @@ impl Sender {
         let in_flight = self.recovery.in_network(&self.board, self.phase);
         self.control.on_congestion(&CongestionEvent { now, kind, flight_size, in_flight });
         self.ecn.reduced(self.board.nxt());
+        self.undo.close();
     }
 
     fn end_recovery(&mut self) {

@@ -60,17 +60,16 @@ impl Sender {
             self.syn_retransmitted = true;
             return;
         }
-        if let Phase::Loss { .. } = self.phase {
-            self.undo.close();
-        } else {
-            self.undo.begin(self.board.una(), true);
-        }
         let head = self.board.una();
         let first = self.timed_out != Some(head);
         self.timed_out = Some(head);
         let window = self.control.window();
         let flight_size = self.recovery.flight_at_loss(&self.board, 0, window);
+        let again = matches!(self.phase, Phase::Loss { .. });
         self.tell_congestion(now, Congestion::Timeout { first }, flight_size);
+        if !again {
+            self.undo.begin(head, true);
+        }
         // RFC 6675, section 5.1; RFC 6582, section 3.2, step 4.
         self.phase = Phase::Loss { point: self.board.nxt() };
         self.recovery.on_timeout(&mut self.board, &self.rtt, now);

@@ -62,7 +62,7 @@ impl Undo {
         self.first_repair = None;
         self.step = if timeout && self.frto { Step::First } else { Step::Off };
     }
-    /// The same segment has timed out again: that is no accident.
+    /// The window was reduced once more: what came before stands.
     pub fn close(&mut self) {
         self.episode = None;
         self.step = Step::Off;
