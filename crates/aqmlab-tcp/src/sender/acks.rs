@@ -186,6 +186,10 @@ impl Sender {
         news.min_rtt = self.rtt.min();
         news.window_limited = self.window_limited;
         self.control.on_ack(news);
+        #[cfg(test)]
+        {
+            self.told = *news;
+        }
     }
 
     /// RFC 6675, section 5, step 4; RFC 6582, section 3.2, step 2.

@@ -20,6 +20,8 @@
 //!    sent twice: the others may have waited for its repair unreported.
 
 mod acks;
+#[cfg(test)]
+mod acks_tests;
 mod ecn;
 mod output;
 mod pacing;
@@ -119,6 +121,9 @@ pub struct Sender {
     syn_sent: Time,
     syn_retransmitted: bool,
     stats: Stats,
+    /// What the control was told last.
+    #[cfg(test)]
+    told: crate::congestion::AckSample,
 }
 
 impl Sender {
@@ -168,6 +173,8 @@ impl Sender {
             syn_sent: Time::ZERO,
             syn_retransmitted: false,
             stats: Stats::default(),
+            #[cfg(test)]
+            told: crate::congestion::AckSample::default(),
         }
     }
 

@@ -18,7 +18,8 @@ use aqmlab_core::Time;
 use super::Sender;
 use crate::congestion::CongestionControl;
 use crate::params::TcpParams;
-use crate::recovery::{LossRecovery, Phase};
+use crate::recovery::{LossRecovery, Phase, Recovery};
+use crate::scoreboard::Record;
 use crate::segment::Ack;
 
 /// F-RTO's steps.
@@ -34,6 +35,7 @@ enum Step {
 #[derive(Clone, Debug)]
 pub(super) struct Undo {
     frto: bool,
+    /// What was reported before the timeout is known.
     sack: bool,
     step: Step,
     /// There is a loss or a timeout that may turn out to be none, which began
@@ -48,7 +50,8 @@ impl Undo {
     pub fn new(params: &TcpParams) -> Self {
         Undo {
             frto: params.frto,
-            sack: params.sends_sack(),
+            // Sack1 forgets at a timeout what had arrived.
+            sack: matches!(params.recovery, Recovery::Sack | Recovery::Rack),
             step: Step::Off,
             episode: None,
             repairs: 0,
@@ -115,8 +118,7 @@ impl Sender {
         if step == Step::Off {
             return false;
         }
-        let original =
-            |record: &crate::scoreboard::Record| !record.ambiguous && record.end() <= point;
+        let original = |record: &Record| !record.ambiguous && record.end() <= point;
         if self.undo.sack && self.board.news.iter().any(original) {
             return true;
         }
