@@ -75,7 +75,7 @@ params! {
             source "RFC 8985, section 7.2; 200ms in Linux";
         /// Whether windows come down in proportion to what is delivered in a recovery, and not
         /// at once; with `sack` and `rack`.
-        prr: bool = false, source "draft-ietf-tcpm-prr-rfc6937bis";
+        prr: bool = false, source "RFC 9937";
         /// Whether timeouts are examined for being spurious.
         frto: bool = false, source "RFC 5682";
         /// Whether the receiver reports duplicates, from which the sender learns what was sent

@@ -2,12 +2,14 @@
 //! of a recovery, so that the window arrives at ssthresh at its end.
 //!
 //! # Sources
-//! draft-ietf-tcpm-prr-rfc6937bis (RFC 6937 as revised): the reduction in
-//! proportion, then the conservative bound (CRB), or slow start (SSRB) after
-//! an acknowledgement that moves on without telling of further losses.
+//! RFC 9937, section 6: the reduction in proportion, then the conservative
+//! bound (CRB), or slow start (SSRB) after an acknowledgement that moves on
+//! without telling of further losses.
 //!
 //! # Differences
 //! 1. Also used when the window is reduced for an ECN echo, as in Linux.
+//! 2. What may be sent in proportion is rounded up to whole segments, as in
+//!    Linux and in the figures of section 8.
 
 /// The state of one reduction, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +39,16 @@ impl Prr {
         Prr { recover_fs: recover_fs.max(1), ssthresh, mss, delivered: 0, out: 0, cwnd: ssthresh }
     }
 
+    /// Section 6.2.
     pub fn on_ack(&mut self, ack: Progress) {
+        if ack.delivered == 0 {
+            return;
+        }
         self.delivered += ack.delivered;
         let mut count = if ack.pipe > self.ssthresh {
             let target = u128::from(self.delivered) * u128::from(self.ssthresh);
             let target = target.div_ceil(u128::from(self.recover_fs)) as u64;
-            target.saturating_sub(self.out)
+            target.next_multiple_of(self.mss).saturating_sub(self.out)
         } else {
             let bound = self.delivered.saturating_sub(self.out).max(ack.delivered);
             let bound = bound + if ack.safe { self.mss } else { 0 };
@@ -72,8 +78,7 @@ mod tests {
     }
 
     /// One of 20 is lost and half of the window kept: a segment leaves for
-    /// every two acknowledgements until ssthresh is in the network, and then
-    /// one for each.
+    /// every two acknowledgements.
     #[test]
     fn a_single_loss_halves_the_rate_evenly() {
         let mut prr = Prr::new(20_000, 10_000, 1000);
@@ -87,7 +92,7 @@ mod tests {
                 sent.push(number);
             }
         }
-        assert_eq!(sent, [1, 3, 5, 7, 9, 11, 13, 16, 17, 18]);
+        assert_eq!(sent, [0, 2, 4, 6, 8, 10, 12, 14, 17, 18]);
         assert_eq!(pipe, 10_000);
     }
 
@@ -107,11 +112,11 @@ mod tests {
 
     #[test]
     fn the_first_repair_is_sent_whatever_the_window() {
-        let mut prr = Prr::new(20_000, 1, 1000);
-        prr.on_ack(ack(0, 15_000, false));
-        assert_eq!(prr.cwnd(), 16_000);
+        let mut prr = Prr::new(20_000, 10_000, 1000);
+        prr.on_ack(ack(500, 10_000, false));
+        assert_eq!(prr.cwnd(), 11_000);
         prr.on_sent(1000);
-        prr.on_ack(ack(0, 15_000, false));
-        assert_eq!(prr.cwnd(), 15_000);
+        prr.on_ack(ack(500, 10_000, false));
+        assert_eq!(prr.cwnd(), 10_000);
     }
 }
