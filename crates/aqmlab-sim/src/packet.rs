@@ -160,3 +160,49 @@ impl Store {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(kind: u8) -> SimPacket {
+        SimPacket {
+            arrival: Time::ZERO,
+            seq: 7000,
+            flow: 0,
+            hash: 0,
+            size: 40,
+            kind,
+            ecn: Ecn::NotEct,
+            hop: 0,
+            class: 0,
+            hosts: [0; 2],
+        }
+    }
+
+    /// A queue that thins acknowledgements must not lose what a later one
+    /// would not say.
+    #[test]
+    fn only_plain_acknowledgements_are_pure() {
+        assert_eq!(packet(kind::ACK).pure_ack(), Some(7000));
+        for more in [kind::SYN, kind::ECE, kind::STORED] {
+            assert_eq!(packet(kind::ACK | more).pure_ack(), None);
+        }
+        assert_eq!(packet(0).pure_ack(), None);
+        assert_eq!(packet(kind::CWR).pure_ack(), None);
+    }
+
+    #[test]
+    fn places_are_used_again_whether_packets_arrive_or_are_dropped() {
+        let mut store = Store::default();
+        let place = store.put_ack(Ack { ack: 1, ..Ack::default() });
+        assert_eq!(store.take_ack(place).ack, 1);
+        let again = store.put_ack(Ack { ack: 2, ..Ack::default() });
+        assert_eq!(again, place);
+        store.forget(&SimPacket { seq: again, ..packet(kind::ACK | kind::STORED) });
+        assert_eq!(store.put_ack(Ack::default()), place);
+        let place = store.put_data(DataSegment::default());
+        store.forget(&SimPacket { seq: place, ..packet(kind::STORED) });
+        assert_eq!(store.put_data(DataSegment::default()), place);
+    }
+}

@@ -240,3 +240,46 @@ impl LossRecovery for Rack {
         self.edge = board.una();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delivery::Delivery;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    /// Step 4: each round with a duplicate adds a quarter of the least
+    /// round-trip time, up to a whole smoothed one; 16 recoveries without one
+    /// take it back.
+    #[test]
+    fn duplicates_widen_the_reordering_window_for_sixteen_recoveries() {
+        let params = TcpParams::default();
+        let mut rtt = RttEstimator::new(&params);
+        rtt.sample(Span::from_millis(100));
+        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time();
+        let mut rack = Rack::new(&params);
+        rack.reordering_seen = true;
+        let mut duplicate = Ack::default();
+        duplicate.sack.push(0, 1000);
+        let window = |rack: &Rack, board: &Scoreboard| {
+            rack.reordering_window(board, &rtt, Phase::Open).as_nanos() / 1_000_000
+        };
+        assert_eq!(window(&rack, &board), 25);
+        for round in 1..=4 {
+            board.sent(1000, at(round));
+            duplicate.ack = board.nxt();
+            rack.take_dsack(&board, &duplicate);
+            rack.take_dsack(&board, &duplicate); // of the same round
+            assert_eq!(window(&rack, &board), (25 * (round + 1)).min(100));
+            board.acknowledge(duplicate.ack, at(100 + round));
+        }
+        for _ in 0..15 {
+            rack.end();
+            assert_eq!(window(&rack, &board), 100);
+        }
+        rack.end();
+        assert_eq!(window(&rack, &board), 25);
+    }
+}
