@@ -12,7 +12,10 @@
 //!    first transmissions (the scoreboard) and retransmissions. What was judged
 //!    is not looked at again, so an acknowledgement costs what is newly
 //!    delivered or lost, and what lies within the reordering window.
-//! 2. What a timeout does not mark is marked by the following acknowledgements.
+//! 2. New data that were sent at the same moment as a retransmission do not
+//!    count as sent after it, although their sequence numbers are higher:
+//!    clocks of the simulator stand still while a burst is sent.
+//! 3. What a timeout does not mark is marked by the following acknowledgements.
 
 use std::collections::VecDeque;
 
@@ -31,6 +34,8 @@ const PERSIST: u32 = 16;
 pub(crate) struct Rack {
     /// The most recently sent of what was delivered: its time and end.
     newest: (Time, u64),
+    /// Whether that was sent again.
+    newest_is_repair: bool,
     /// The round-trip time that was measured last.
     rtt: Span,
     /// The highest sequence number delivered.
@@ -54,6 +59,7 @@ impl Rack {
     pub fn new(params: &TcpParams) -> Self {
         Rack {
             newest: (Time::ZERO, 0),
+            newest_is_repair: false,
             rtt: Span::ZERO,
             fack: 0,
             reordering_seen: false,
@@ -84,7 +90,10 @@ impl Rack {
                 }
             }
             self.rtt = since;
-            self.newest = self.newest.max((record.sent_at, record.end()));
+            if (record.sent_at, record.end()) > self.newest {
+                self.newest = (record.sent_at, record.end());
+                self.newest_is_repair = record.ambiguous;
+            }
         }
     }
 
@@ -141,7 +150,11 @@ impl Rack {
                 .filter(|record| record.seq == seq && record.sent_at == sent_at && !record.sacked);
             // Otherwise acknowledged, or sent yet another time.
             if let Some(record) = record {
-                if (sent_at, record.end()) >= self.newest {
+                let earlier = match self.newest_is_repair {
+                    true => (sent_at, record.end()) < self.newest,
+                    false => sent_at < self.newest.0,
+                };
+                if !earlier {
                     break;
                 }
                 if sent_at + wait > now {
