@@ -1,0 +1,90 @@
+//! What congestion controls are told of an acknowledgement.
+
+use aqmlab_core::{Bytes, Limit, Span, Time};
+
+use super::Sender;
+use crate::congestion::AckSample;
+use crate::params::{EcnMode, TcpParams};
+use crate::recovery::Recovery;
+use crate::segment::{Ack, CeCount, Timestamps};
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Span::from_millis(millis)
+}
+
+/// A sender with ten segments of 1000 bytes in flight, sent at 100 ms.
+fn sender(params: TcpParams) -> Sender {
+    let params = TcpParams { mss: Bytes::new(1000), initial_window: Limit::Packets(10), ..params };
+    let mut sender = Sender::new(&params, None, 0);
+    sender.open(at(0));
+    assert!(sender.poll(at(0)).unwrap().syn);
+    sender.on_ack(at(100), &Ack { syn: true, window: 1 << 40, ..Ack::default() });
+    assert_eq!(std::iter::from_fn(|| sender.poll(at(100))).count(), 10);
+    sender
+}
+
+fn take(sender: &mut Sender, millis: u64, ack: Ack) -> AckSample {
+    sender.on_ack(at(millis), &Ack { window: 1 << 40, ..ack });
+    while sender.poll(at(millis)).is_some() {}
+    sender.told
+}
+
+fn ack(segments: u64, blocks: &[(u64, u64)]) -> Ack {
+    let mut ack = Ack { ack: segments * 1000, ..Ack::default() };
+    for (start, end) in blocks {
+        ack.sack.push(start * 1000, end * 1000);
+    }
+    ack
+}
+
+#[test]
+fn bytes_are_delivered_once_and_losses_told_when_found() {
+    for recovery in [Recovery::Sack, Recovery::Rack] {
+        let mut sender = sender(TcpParams { recovery, ..TcpParams::default() });
+        let told = take(&mut sender, 200, ack(1, &[]));
+        assert_eq!((told.acked, told.sacked, told.delivered, told.lost), (1000, 0, 1000, 0));
+        assert_eq!((told.prior_in_flight, told.in_flight), (10_000, 9000));
+        assert_eq!((told.rtt, told.min_rtt), (Some(Span::from_millis(100)), told.rtt));
+        assert!(told.window_limited && !told.in_recovery);
+        // Segment 1 is lost; 2 to 4 arrive.
+        let told = take(&mut sender, 200, ack(1, &[(2, 5)]));
+        assert_eq!((told.acked, told.sacked, told.delivered), (0, 3000, 3000));
+        assert_eq!((told.lost, told.total_lost), (1000, 1000), "{recovery:?}");
+        assert!(!told.in_recovery, "it begins with this one");
+        let told = take(&mut sender, 300, ack(10, &[]));
+        assert_eq!((told.acked, told.delivered, told.total_delivered), (9000, 6000, 10_000));
+        assert!(told.in_recovery);
+        assert_eq!(told.rtt, None, "Karn");
+    }
+}
+
+/// A round ends when what was sent after its beginning is acknowledged.
+#[test]
+fn rounds_are_counted_by_what_was_sent_in_them() {
+    let mut sender = sender(TcpParams::default());
+    let rounds: Vec<bool> = (1..=25)
+        .map(|number| take(&mut sender, 190 + 10 * number, ack(number, &[])).round_start)
+        .collect();
+    // The first begins a round when ten are sent; 10 ends it, when two more
+    // have been sent for each before it, and begins one that ends with 28.
+    let starts: Vec<usize> =
+        (0..25).filter(|index| rounds[*index]).map(|index| index + 1).collect();
+    assert_eq!(starts, [1, 10]);
+}
+
+#[test]
+fn marks_and_delays_are_told() {
+    let params = TcpParams { ecn: EcnMode::Accurate, timestamps: true, ..TcpParams::default() };
+    let mut sender = sender(params);
+    let marked = Ack {
+        ce: CeCount { packets: 2, bytes: 2000 },
+        timestamps: Some(Timestamps { value: at(160), echo: at(100) }),
+        ..ack(2, &[])
+    };
+    let told = take(&mut sender, 200, marked);
+    assert_eq!((told.ece, told.ce_packets, told.ce_bytes), (true, 2, 2000));
+    assert_eq!(told.one_way_delay, Some(Span::from_millis(60)));
+    let told = take(&mut sender, 200, Ack { ce: marked.ce, ..ack(3, &[]) });
+    assert_eq!((told.ece, told.ce_packets), (false, 0));
+    assert_eq!(sender.stats().ecn_reductions, 1);
+}
