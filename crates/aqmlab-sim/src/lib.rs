@@ -9,13 +9,18 @@ pub mod diagnosis;
 pub mod egress;
 mod events;
 mod flow;
+pub mod impairment;
 mod link;
+mod medium;
 mod packet;
+pub mod pipe;
 pub mod probe;
+pub mod rate;
 pub mod results;
 pub mod scenario;
 pub mod series;
 mod simulation;
+mod wire;
 
 pub use results::{FlowResult, LinkResult, RunResult};
 pub use scenario::Scenario;

@@ -116,6 +116,14 @@ impl AckStore {
         self.free.push(place as u32);
         self.acks[place as usize]
     }
+    /// The same packet once more, with what it carries.
+    pub fn copy(&mut self, packet: &SimPacket) -> SimPacket {
+        let mut copy = *packet;
+        if packet.is(kind::STORED) {
+            copy.seq = self.put(self.acks[packet.seq as usize]);
+        }
+        copy
+    }
     /// A dropped packet takes what it carries with it.
     #[inline]
     pub fn forget(&mut self, packet: &SimPacket) {
