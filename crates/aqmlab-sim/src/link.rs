@@ -1,7 +1,7 @@
 //! A link: a queue, a wire, and the way to the far end.
 
 use aqmlab_aqm::Queue;
-use aqmlab_core::{Framing, Span, Time};
+use aqmlab_core::{Span, Time};
 
 use crate::egress::Egress;
 use crate::events::{Event, EventQueue};
@@ -33,10 +33,10 @@ pub(crate) struct Link {
     /// Shaper and driver, if there are such.
     pub egress: Option<Box<Egress>>,
     wire: Wire,
-    /// What packets take on the wire, if that is not their size.
-    framing: Option<Framing>,
     /// The medium, if another link uses it too.
     medium: Option<Share>,
+    /// Whether it sends only when a grant comes or a shared medium is free.
+    is_unusual: bool,
     /// The size of the packet that is on the transmitter.
     sending: u32,
     /// A packet is on the transmitter, or its end has not been looked at yet.
@@ -67,8 +67,8 @@ impl Link {
             index,
             egress,
             wire,
-            framing: (config.framing != Framing::NONE).then_some(config.framing),
             medium: None,
+            is_unusual: config.process.gives_grants(),
             sending: 0,
             busy: false,
             busy_until: Time::ZERO,
@@ -113,15 +113,33 @@ impl Link {
     ) -> Option<u32> {
         self.end_pending = false;
         self.busy = false;
-        if let Wire::Grants(_) = self.wire {
-            self.use_grant(now, events, acks);
-            self.await_wakeup(now, events);
-            return None;
+        if self.is_unusual {
+            return self.unusual_end(now, events, acks);
         }
         if let Some(egress) = &mut self.egress {
             egress.sent(now, self.sending);
         }
-        let partner = self.medium.as_ref().and_then(Share::release);
+        self.send_next(now, events, acks);
+        self.await_wakeup(now, events);
+        None
+    }
+
+    #[inline(never)]
+    fn unusual_end(
+        &mut self,
+        now: Time,
+        events: &mut EventQueue,
+        acks: &mut AckStore,
+    ) -> Option<u32> {
+        let Some(medium) = &self.medium else {
+            self.use_grant(now, events, acks);
+            self.await_wakeup(now, events);
+            return None;
+        };
+        let partner = medium.release();
+        if let Some(egress) = &mut self.egress {
+            egress.sent(now, self.sending);
+        }
         if partner.is_some() && self.waiting() > 0 {
             self.defer();
         } else {
@@ -149,6 +167,7 @@ impl Link {
     }
 
     /// Waits for the other link on the medium.
+    #[cold]
     fn defer(&mut self) {
         self.medium.as_ref().expect("only on a shared medium").wait();
         self.busy = true;
@@ -260,47 +279,61 @@ impl Link {
 
     /// Gives the transmitter, which is free, the next packet.
     fn send_next(&mut self, now: Time, events: &mut EventQueue, acks: &mut AckStore) {
-        match (&mut self.wire, &self.medium) {
-            (Wire::Grants(wire), _) => {
-                self.busy = true;
-                self.busy_until = wire.next_from(now, self.departures_first);
-                self.await_end(events);
-                return;
-            }
-            (_, Some(medium)) if medium.is_taken() => return self.defer(),
-            _ => {}
+        if self.is_unusual && !self.may_send(now, events) {
+            return;
         }
-        let Some(packet) = self.take(now, acks) else { return };
+        let Some(packet) = self.take(now, acks) else {
+            if let Some(medium) = &self.medium {
+                medium.release();
+            }
+            return;
+        };
         self.busy = true;
         self.sending = packet.size;
-        let size = self.wire_size(&packet);
         match &mut self.wire {
             Wire::Constant(transmitter) => {
-                let duration = transmitter.transmit(size);
+                let duration = transmitter.transmit(packet.size);
                 self.probe.transmission(duration);
                 self.busy_until = now + duration;
             }
-            Wire::Course(wire) => self.busy_until = wire.transmitter.transmit(size),
+            Wire::Course(wire) => self.busy_until = wire.transmit(packet.size),
             Wire::Grants(_) => unreachable!("it sends when a grant comes"),
-        }
-        if let Some(medium) = &self.medium {
-            medium.take();
         }
         self.pipe.push(packet, self.busy_until, self.index, events, acks);
         self.await_end(events);
     }
 
+    /// Whether a packet may be sent now, and not only when a grant comes or
+    /// the medium is free.
+    #[inline(never)]
+    fn may_send(&mut self, now: Time, events: &mut EventQueue) -> bool {
+        if let Wire::Grants(wire) = &mut self.wire {
+            self.busy = true;
+            self.busy_until = wire.next_from(now, self.departures_first);
+            self.await_end(events);
+            return false;
+        }
+        let Some(medium) = &self.medium else { return true };
+        let is_free = !medium.is_taken();
+        if is_free {
+            medium.take();
+        } else {
+            self.defer();
+        }
+        is_free
+    }
+
     /// Sends what a grant has room for. What it leaves is lost.
     fn use_grant(&mut self, now: Time, events: &mut EventQueue, acks: &mut AckStore) {
         let Wire::Grants(wire) = &mut self.wire else { return };
-        let granted = wire.next();
+        let (granted, framing) = (wire.next(), wire.framing);
         let mut sending = wire.sending.take();
         let mut room = granted;
         let mut is_empty = false;
         while room > 0 {
             let next = sending.take().or_else(|| {
                 let packet = self.take(now, acks)?;
-                Some((packet, u64::from(self.wire_size(&packet))))
+                Some((packet, u64::from(framing.wire_size(packet.size))))
             });
             let Some((packet, left)) = next else {
                 is_empty = true;
@@ -328,7 +361,7 @@ impl Link {
     }
 
     /// The next packet out of queue or egress.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, now: Time, acks: &mut AckStore) -> Option<SimPacket> {
         self.fill(now, acks);
         match &mut self.egress {
@@ -337,14 +370,10 @@ impl Link {
         }
     }
 
-    #[inline]
-    fn wire_size(&self, packet: &SimPacket) -> u32 {
-        self.framing.map_or(packet.size, |framing| framing.wire_size(packet.size))
-    }
-
     /// Shares a medium with another link.
     pub fn share(&mut self, share: Share) {
         self.medium = Some(share);
+        self.is_unusual = true;
     }
 
     /// Asks for an event at the end of the transmission if there is something
@@ -352,10 +381,7 @@ impl Link {
     #[inline]
     fn await_end(&mut self, events: &mut EventQueue) {
         let matters = || {
-            self.queue.backlog().packets > 0
-                || self.egress.is_some()
-                || self.medium.is_some()
-                || self.wire.is_sending()
+            self.is_unusual || self.egress.is_some() || self.queue.backlog().packets > 0
         };
         if !self.end_pending && matters() {
             self.end_pending = true;

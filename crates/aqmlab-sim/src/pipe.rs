@@ -50,7 +50,7 @@ impl Pipe {
 
     /// A packet whose transmission ends at `sent`, and whose arrival is an
     /// event of the link `index`.
-    #[inline]
+    #[inline(always)]
     pub fn push(
         &mut self,
         packet: SimPacket,
@@ -72,7 +72,7 @@ impl Pipe {
     }
 
     /// Takes the packet that arrives now; `None` if another overtook it.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, now: Time, index: u32, events: &mut EventQueue) -> Option<SimPacket> {
         match self {
             Pipe::Fixed { packets, .. } => {
@@ -171,6 +171,7 @@ impl Varied {
         }
     }
 
+    #[inline(never)]
     fn push(
         &mut self,
         packet: SimPacket,
@@ -221,6 +222,7 @@ impl Varied {
         }
     }
 
+    #[inline(never)]
     fn pop(&mut self, now: Time, index: u32, events: &mut EventQueue) -> Option<SimPacket> {
         if now != self.pending {
             return None;

@@ -83,7 +83,7 @@ impl<'a> Simulation<'a> {
             let egress = Egress::new(link, &env).map(Box::new);
             let end = Time::ZERO + self.scenario.duration;
             let rate_stream = self.stream(&format!("links.{}.rate", link.name));
-            let wire = Wire::new(&link.process, rate_stream, end);
+            let wire = Wire::new(link, rate_stream, end);
             let pipe = Pipe::new(&link.way, self.stream(&format!("links.{}.way", link.name)));
             let parts = LinkParts { queue, probe, egress, wire, pipe };
             let simultaneous = self.scenario.simultaneous;

@@ -2,13 +2,15 @@
 //! rate follows a course, or grants of so many bytes at certain times.
 
 use aqmlab_core::time::NANOS_PER_SEC;
-use aqmlab_core::{Rate, Span, Stream, Time};
+use aqmlab_core::{Framing, Rate, Span, Stream, Time};
 
 use crate::link::MAX_PACKET;
 use crate::packet::SimPacket;
-use crate::rate::course::{CourseMeter, CourseTransmitter};
+use crate::rate::Source;
+use crate::rate::course::{Course, CourseMeter, CourseTransmitter};
 use crate::rate::grants::{Grants, GrantsMeter};
-use crate::rate::{RateProcess, Source};
+use crate::rate::schedule::Schedule;
+use crate::scenario::LinkConfig;
 
 /// Computes when transmissions end, without rounding away any of the rate.
 ///
@@ -40,16 +42,26 @@ impl Transmitter {
     }
 }
 
-/// A wire with a course of rates.
+/// A wire with a course of rates, or one that adds to each packet.
 pub(crate) struct CourseWire {
-    pub transmitter: CourseTransmitter,
+    transmitter: CourseTransmitter,
+    framing: Framing,
     /// At the start of the run.
     meter: CourseMeter,
+}
+
+impl CourseWire {
+    /// When a packet of this size, the next, has been sent.
+    #[inline(never)]
+    pub fn transmit(&mut self, size: u32) -> Time {
+        self.transmitter.transmit(self.framing.wire_size(size))
+    }
 }
 
 /// A wire that sends when it is granted.
 pub(crate) struct GrantWire {
     grants: Grants,
+    pub framing: Framing,
     /// A packet of which a part was sent, and how many bytes are left.
     pub sending: Option<(SimPacket, u64)>,
     /// Bytes that were sent.
@@ -82,20 +94,33 @@ pub(crate) enum Wire {
 
 impl Wire {
     /// A wire for a run that is over at `end`.
-    pub fn new(process: &RateProcess, stream: Stream, end: Time) -> Self {
-        match process.source(stream) {
-            Source::Constant(rate) => Wire::Constant(Transmitter::new(rate)),
-            Source::Course(course) => Wire::Course(Box::new(CourseWire {
-                meter: CourseMeter::new(course.clone()),
-                transmitter: CourseTransmitter::new(course, end),
-            })),
+    pub fn new(link: &LinkConfig, stream: Stream, end: Time) -> Self {
+        let framing = link.framing;
+        match link.process.source(stream) {
+            Source::Constant(rate) if framing == Framing::NONE => {
+                Wire::Constant(Transmitter::new(rate))
+            }
+            Source::Constant(rate) => {
+                let schedule = Schedule::new(vec![(Span::ZERO, rate.as_bps())], false);
+                Self::with_course(Course::Schedule(schedule), framing, end)
+            }
+            Source::Course(course) => Self::with_course(course, framing, end),
             Source::Grants(grants) => Wire::Grants(Box::new(GrantWire {
                 meter: GrantsMeter::new(grants.clone()),
                 grants,
+                framing,
                 sending: None,
                 used: 0,
             })),
         }
+    }
+
+    fn with_course(course: Course, framing: Framing, end: Time) -> Self {
+        Wire::Course(Box::new(CourseWire {
+            meter: CourseMeter::new(course.clone()),
+            transmitter: CourseTransmitter::new(course, end),
+            framing,
+        }))
     }
 
     /// The link was idle: a new busy period begins.
@@ -106,12 +131,6 @@ impl Wire {
             Wire::Course(wire) => wire.transmitter.restart(now),
             Wire::Grants(_) => {}
         }
-    }
-
-    /// Whether a part of a packet is left over from a grant.
-    #[inline]
-    pub fn is_sending(&self) -> bool {
-        matches!(self, Wire::Grants(wire) if wire.sending.is_some())
     }
 
     /// Counts what is offered, from the start of the run; `None` with a
