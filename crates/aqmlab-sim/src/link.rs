@@ -380,9 +380,8 @@ impl Link {
     /// to do then.
     #[inline]
     fn await_end(&mut self, events: &mut EventQueue) {
-        let matters = || {
-            self.is_unusual || self.egress.is_some() || self.queue.backlog().packets > 0
-        };
+        let matters =
+            || self.is_unusual || self.egress.is_some() || self.queue.backlog().packets > 0;
         if !self.end_pending && matters() {
             self.end_pending = true;
             events.push(self.busy_until, Event::TransmissionEnd(self.index));

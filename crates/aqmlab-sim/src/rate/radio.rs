@@ -52,14 +52,14 @@ params! {
         /// The share of the milliseconds in which the link may send.
         share: f64 = 0.3, in 0.001 => 1.0, source "mahimahi's LTE traces: 0.12 to 0.44";
         /// Standard deviation of the logarithm of the slow part.
-        slow_deviation: f64 = 0.5, in 0.0 => 3.0, source "fitted, docs/links.md";
+        slow_deviation: f64 = 0.55, in 0.0 => 3.0, source "fitted, docs/links.md";
         /// Correlation time of the slow part.
         slow_time: Span = Span::from_secs(4), in Span::from_millis(1) => Span::from_secs(100_000),
             source "fitted, docs/links.md";
         /// Standard deviation of the logarithm of the fast part.
-        fast_deviation: f64 = 0.35, in 0.0 => 3.0, source "fitted, docs/links.md";
+        fast_deviation: f64 = 0.25, in 0.0 => 3.0, source "fitted, docs/links.md";
         /// Correlation time of the fast part.
-        fast_time: Span = Span::from_millis(200),
+        fast_time: Span = Span::from_millis(300),
             in Span::from_millis(1) => Span::from_secs(100_000),
             source "fitted, docs/links.md";
         /// Mean time between the starts of two outages.
@@ -310,7 +310,7 @@ impl Wifi {
 mod tests {
     use super::*;
 
-    const SECONDS: usize = 4000;
+    const SECONDS: usize = 10_000;
 
     /// Bits in each of the bins of 100 ms.
     fn bins(mut next: impl FnMut() -> (Time, u64)) -> Vec<f64> {
