@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab._core import Scenario
 from aqmlab.errors import input_error, unknown
-from aqmlab.settings import check_keys, parse_toml, read_text
+from aqmlab.settings import check_keys, file_reader, parse_toml, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,8 @@ AXIS_KEYS = ("name", "key", "values")
 VALUE_KEYS = ("label", "set")
 AXIS_NAME = re.compile(r"[a-z][a-z0-9_]*")
 COLUMNS = """
-run point replication seed events link arrived delivered dropped marked utilisation group index
+run point replication seed events link arrived delivered dropped marked lost duplicated reordered
+utilisation group index
 segments_sent retransmissions timeouts fast_retransmits count id text subject quantity value flow
 is_ack verdict ce
 """
@@ -114,7 +115,7 @@ class Study:
         self.replications: int = (
             own if replications is None else _whole(replications, "replications", None, low=1)
         )
-        self._base, self._base_file = _base(table["scenario"], folder, self.file)
+        self._base, self._base_file, self._read_file = _base(table["scenario"], folder, self.file)
         chosen = seed if seed is not None else table.get("seed")
         self._settings = self._checked_settings(set or {})
         if chosen is not None:
@@ -221,16 +222,22 @@ class Study:
             place = self._base_file
             if labels:
                 place += " at " + ", ".join(f"{name}={label}" for name, label in labels.items())
-            yield Point(index, labels, Scenario(self._base, file=place, overrides=overrides))
+            read_file = self._read_file
+            scenario = Scenario(self._base, file=place, overrides=overrides, read_file=read_file)
+            yield Point(index, labels, scenario)
 
 
-def _base(given: Any, folder: Path, file: str) -> tuple[str | Mapping[str, Any], str]:
-    """The scenario's text or mapping, and the name under which errors speak of it."""
+def _base(
+    given: Any, folder: Path, file: str
+) -> tuple[str | Mapping[str, Any], str, Callable[[str], bytes]]:
+    """The scenario's text or mapping, the name under which errors speak of it, and what reads
+    the files that it names."""
     if isinstance(given, Mapping):
-        return given, f"{file}: scenario" if file != "<study>" else file
+        place = f"{file}: scenario" if file != "<study>" else file
+        return given, place, file_reader(folder)
     if isinstance(given, str):
         path = folder / given
-        return read_text(path), str(path)
+        return read_text(path), str(path), file_reader(path.parent)
     raise input_error(
         'expected a table, or the name of a file such as "scenario.toml"',
         file=file,

@@ -60,7 +60,7 @@ impl Runner {
                 let scenario = scenarios
                     .get(index)
                     .ok_or_else(|| PyIndexError::new_err(format!("no scenario {index}")))?;
-                Ok(Job { run, scenario: Arc::clone(&scenario.0), replication })
+                Ok(Job { run, scenario: Arc::clone(&scenario.scenario), replication })
             })
             .collect::<PyResult<Vec<_>>>()?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
