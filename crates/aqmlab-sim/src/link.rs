@@ -440,3 +440,7 @@ fn take_dropped(
         probe.dropped(now, &packet, reason);
     });
 }
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;

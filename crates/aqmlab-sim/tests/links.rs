@@ -382,4 +382,39 @@ proptest! {
         prop_assert!(link.counts.delivered > 0);
         prop_assert!(reordering == "true" || link.way.reordered == 0);
     }
+
+    /// Whatever stands at either end, both links of a shared medium go on to
+    /// the end, and together they send no more than one of them could.
+    #[test]
+    fn a_shared_medium_never_stalls(
+        queues in prop::collection::vec(
+            prop::sample::select(vec!["droptail", "codel", "pie", "fq_codel", "red"]), 2),
+        rate in prop::sample::select(RATES[..3].to_vec()),
+        settings in prop::sample::subsequence(vec![
+            ("links.down.driver.limit", "5p"),
+            ("links.up.shaper.rate", "6mbit"),
+            ("links.down.loss", "0.02"),
+            ("links.up.linklayer", "atm"),
+            ("simultaneous", "departures-first"),
+        ], 0..5),
+    ) {
+        let back = "{ count = 2, path = ['up'], return_path = ['down'] }";
+        let mut all = vec![
+            ("duration", "8s"),
+            ("links.up.rate", rate),
+            ("links.down.rate", rate),
+            ("links.up.shares", "down"),
+            ("flows.back", back),
+            ("links.down.queue", queues[0]),
+            ("links.up.queue", queues[1]),
+        ];
+        all.extend(settings);
+        let result = result(&all);
+        for link in &result.links {
+            let last = link.packets.iter().filter(|packet| packet.dropped.is_none()).next_back();
+            prop_assert!(last.unwrap().end.as_secs_f64() > 6.0);
+        }
+        let used: f64 = result.links.iter().map(|link| link.utilisation).sum();
+        prop_assert!(used <= 1.001, "{used}");
+    }
 }
