@@ -411,7 +411,7 @@ proptest! {
         all.extend(settings);
         let result = result(&all);
         for link in &result.links {
-            let last = link.packets.iter().filter(|packet| packet.dropped.is_none()).next_back();
+            let last = link.packets.iter().rfind(|packet| packet.dropped.is_none());
             prop_assert!(last.unwrap().end.as_secs_f64() > 6.0);
         }
         let used: f64 = result.links.iter().map(|link| link.utilisation).sum();
