@@ -1,6 +1,6 @@
 """The engine: what the Rust extension module offers. Times are seconds, sizes bytes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 __version__: str
@@ -26,14 +26,12 @@ class Scenario:
         *,
         file: str = "<scenario>",
         overrides: Mapping[str, Any] | None = None,
-        read_file: Callable[[str], bytes] | None = None,
+        folders: Sequence[str] = (),
     ) -> None:
         """`source` is TOML text or the same as a mapping; `overrides` maps dotted keys
-        (`links.bottleneck.rate`, or `queue...` for the bottleneck's queue) to values;
-        `read_file` gives the content of a file that the scenario names."""
-    @property
-    def read_file(self) -> Callable[[str], bytes] | None:
-        """What reads the files that the scenario names."""
+        (`links.bottleneck.rate`, or `queue...` for the bottleneck's queue) to values; files
+        that it names are looked for in `folders` and then in the working directory."""
+    folders: list[str]
     @property
     def resolved(self) -> str:
         """Canonical JSON, every default filled in: the same for equal scenarios."""

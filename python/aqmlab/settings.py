@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +58,6 @@ def read_text(path: Path) -> str:
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
         raise input_error(problem, file=str(path)) from None
-
-
-def file_reader(folder: Path) -> Callable[[str], bytes]:
-    """What reads the files that a scenario in `folder` names."""
-    return lambda name: (folder / name).read_bytes()
 
 
 def parse_toml(text: str, file: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from aqmlab._core import Scenario
 from aqmlab.errors import input_error
 from aqmlab.execute import run_scenario
 from aqmlab.results import RunResult
-from aqmlab.settings import check_keys, file_reader, parse_toml, read_text
+from aqmlab.settings import check_keys, parse_toml, read_text
 
 RECORD_KEYS = ("level", "interval")
 
@@ -56,9 +56,9 @@ def load(
         if not overrides:
             return source
         table = json.loads(source.resolved)
-        return Scenario(table, overrides=overrides, read_file=source.read_file)
+        return Scenario(table, overrides=overrides, folders=source.folders)
     if isinstance(source, Mapping):
-        return Scenario(source, overrides=overrides, read_file=file_reader(Path()))
+        return Scenario(source, overrides=overrides)
     path = Path(source)
     text = read_text(path)
     if "[scenario]" in text or "[[axes]]" in text:
@@ -66,5 +66,4 @@ def load(
         if "scenario" in table or "axes" in table:
             hint = f"run it by `aqmlab study {path}`"
             raise input_error("this is a study, not a scenario", file=str(path), hint=hint)
-    read_file = file_reader(path.parent)
-    return Scenario(text, file=str(path), overrides=overrides, read_file=read_file)
+    return Scenario(text, file=str(path), overrides=overrides, folders=[str(path.parent)])

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab._core import Scenario
 from aqmlab.errors import input_error, unknown
-from aqmlab.settings import check_keys, file_reader, parse_toml, read_text
+from aqmlab.settings import check_keys, parse_toml, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +115,10 @@ class Study:
         self.replications: int = (
             own if replications is None else _whole(replications, "replications", None, low=1)
         )
-        self._base, self._base_file, self._read_file = _base(table["scenario"], folder, self.file)
+        self._base, self._base_file = _base(table["scenario"], folder, self.file)
+        self._folders = [str(folder)]
+        if isinstance(table["scenario"], str):
+            self._folders.insert(0, str((folder / table["scenario"]).parent))
         chosen = seed if seed is not None else table.get("seed")
         self._settings = self._checked_settings(set or {})
         if chosen is not None:
@@ -222,22 +225,17 @@ class Study:
             place = self._base_file
             if labels:
                 place += " at " + ", ".join(f"{name}={label}" for name, label in labels.items())
-            read_file = self._read_file
-            scenario = Scenario(self._base, file=place, overrides=overrides, read_file=read_file)
+            scenario = Scenario(self._base, file=place, overrides=overrides, folders=self._folders)
             yield Point(index, labels, scenario)
 
 
-def _base(
-    given: Any, folder: Path, file: str
-) -> tuple[str | Mapping[str, Any], str, Callable[[str], bytes]]:
-    """The scenario's text or mapping, the name under which errors speak of it, and what reads
-    the files that it names."""
+def _base(given: Any, folder: Path, file: str) -> tuple[str | Mapping[str, Any], str]:
+    """The scenario's text or mapping, and the name under which errors speak of it."""
     if isinstance(given, Mapping):
-        place = f"{file}: scenario" if file != "<study>" else file
-        return given, place, file_reader(folder)
+        return given, f"{file}: scenario" if file != "<study>" else file
     if isinstance(given, str):
         path = folder / given
-        return read_text(path), str(path), file_reader(path.parent)
+        return read_text(path), str(path)
     raise input_error(
         'expected a table, or the name of a file such as "scenario.toml"',
         file=file,

@@ -6,6 +6,7 @@
 
 pub mod error;
 pub mod framing;
+mod list;
 pub mod packet;
 pub mod params;
 pub mod quantity;

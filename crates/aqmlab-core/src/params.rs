@@ -327,32 +327,6 @@ impl<T: ParamType> ParamType for Option<T> {
     }
 }
 
-/// A list; its text form is `[a, b]`, the brackets may be absent.
-impl<T: ParamType> ParamType for Vec<T> {
-    const KIND: &'static str = "list";
-    fn allowed() -> String {
-        format!("a list in brackets, each {}", T::allowed())
-    }
-    fn read(value: &Value) -> Option<Self> {
-        match value {
-            Value::List(items) => items.iter().map(T::read).collect(),
-            Value::Text(text) => {
-                let text = text.trim();
-                let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-                let items = inner.unwrap_or(text).trim();
-                if items.is_empty() {
-                    return Some(Vec::new());
-                }
-                items.split(',').map(|item| T::read(&Value::from(item.trim()))).collect()
-            }
-            _ => None,
-        }
-    }
-    fn to_text(&self) -> String {
-        format!("[{}]", self.iter().map(T::to_text).collect::<Vec<_>>().join(", "))
-    }
-}
-
 /// The text form of a default, for [`ParamSpec`].
 pub fn text_of<T: ParamType>(value: &T) -> String {
     value.to_text()
@@ -529,8 +503,6 @@ mod tests {
             mode: Mode = Mode::First, source "nowhere";
             /// Perhaps a time.
             maybe: Option<Span> = None, source "nowhere";
-            /// Some times.
-            list: Vec<Span> = vec![Span::ZERO], source "nowhere";
         }
     }
 
@@ -550,11 +522,6 @@ mod tests {
         assert_eq!(set("share", Value::Integer(1)).unwrap().share, 1.0);
         assert_eq!(set("maybe", "none").unwrap().maybe, None);
         assert_eq!(set("maybe", "1s").unwrap().maybe, Some(Span::from_secs(1)));
-        let times = vec![Span::from_secs(1), Span::from_millis(2)];
-        assert_eq!(set("list", "[1s, 2ms]").unwrap().list, times);
-        let items = vec![Value::from("1s"), Value::from("2ms")];
-        assert_eq!(set("list", Value::List(items)).unwrap().list, times);
-        assert_eq!(set("list", "[]").unwrap().list, []);
     }
 
     #[test]
@@ -570,7 +537,6 @@ mod tests {
             ("share", Value::Float(f64::NAN), "a number"),
             ("share", Value::Float(1.5), "expected number from 0 to 1"),
             ("mode", "secnd".into(), "did you mean `second`?"),
-            ("list", "[1s, 2]".into(), "a list in brackets, each a time with its unit"),
             ("tmie", "5ms".into(), "did you mean `time`?"),
         ] {
             let error = set(key, value).unwrap_err();

@@ -1,11 +1,10 @@
 //! `Scenario` for Python.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use aqmlab_core::{Error, Value};
 use aqmlab_sim::Scenario;
-use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
+use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyMapping, PyString};
 
@@ -15,18 +14,20 @@ use crate::convert::{from_value, to_py_error, to_table, to_value};
 #[pyclass(name = "Scenario", module = "aqmlab._core", frozen)]
 pub struct PyScenario {
     pub scenario: Arc<Scenario>,
-    read_file: Option<Py<PyAny>>,
+    /// Where files that the scenario names are looked for.
+    #[pyo3(get)]
+    folders: Vec<String>,
 }
 
 #[pymethods]
 impl PyScenario {
     #[new]
-    #[pyo3(signature = (source, *, file = "<scenario>", overrides = None, read_file = None))]
+    #[pyo3(signature = (source, *, file = "<scenario>", overrides = None, folders = vec![]))]
     fn new(
         source: &Bound<'_, PyAny>,
         file: &str,
         overrides: Option<&Bound<'_, PyMapping>>,
-        read_file: Option<Bound<'_, PyAny>>,
+        folders: Vec<String>,
     ) -> PyResult<Self> {
         let py = source.py();
         let overrides: Vec<(String, Value)> = match overrides {
@@ -40,17 +41,9 @@ impl PyScenario {
                 })
                 .collect::<PyResult<_>>()?,
         };
-        // What is no fault of a file goes back to Python as it is.
-        let raised = RefCell::new(None);
-        let read = |name: &str| match &read_file {
-            None => Err(Error::new("files are not read here").given(name)),
-            Some(function) => read_by(function, name).map_err(|error| {
-                let problem = problem_of(py, &error);
-                if problem.is_none() {
-                    raised.replace(Some(error));
-                }
-                Error::new(problem.unwrap_or_default()).in_file(name)
-            }),
+        let read = |name: &str| {
+            read_file(py, &folders, name)
+                .map_err(|error| Error::new(problem_of(py, &error)).in_file(name))
         };
         let scenario = if let Ok(text) = source.cast::<PyString>() {
             Scenario::parse_with(text.to_str()?, file, &overrides, &read)
@@ -58,18 +51,8 @@ impl PyScenario {
             let table = to_table(source.cast::<PyMapping>()?)?;
             Scenario::from_table_with(table, file, &overrides, &read)
         };
-        if let Some(error) = raised.take() {
-            return Err(error);
-        }
-        let scenario = scenario.map_err(|error| to_py_error(py, error))?;
-        let read_file = read_file.map(Bound::unbind);
-        Ok(PyScenario { scenario: Arc::new(scenario), read_file })
-    }
-
-    /// What reads the files that the scenario names.
-    #[getter]
-    fn read_file(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        self.read_file.as_ref().map(|function| function.clone_ref(py))
+        let scenario = Arc::new(scenario.map_err(|error| to_py_error(py, error))?);
+        Ok(PyScenario { scenario, folders })
     }
 
     /// The scenario as canonical JSON.
@@ -79,19 +62,26 @@ impl PyScenario {
     }
 }
 
-fn read_by(function: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<u8>> {
-    function.call1((name,))?.extract()
+/// The content of a file in the first of the folders that has it, or in the
+/// working directory.
+fn read_file(py: Python<'_>, folders: &[String], name: &str) -> PyResult<Vec<u8>> {
+    let path = py.import("pathlib")?.getattr("Path")?;
+    for folder in folders {
+        match path.call1((folder, name))?.call_method0("read_bytes") {
+            Err(error) if error.is_instance_of::<PyFileNotFoundError>(py) => {}
+            content => return content?.extract(),
+        }
+    }
+    path.call1((name,))?.call_method0("read_bytes")?.extract()
 }
 
-/// What is wrong with a file that could not be read; `None` if it is not that.
-fn problem_of(py: Python<'_>, error: &PyErr) -> Option<String> {
+/// What is wrong with a file that could not be read.
+fn problem_of(py: Python<'_>, error: &PyErr) -> String {
     if error.is_instance_of::<PyFileNotFoundError>(py) {
-        return Some("there is no such file".into());
+        return "there is no such file".into();
     }
-    let reason = || error.value(py).getattr("strerror").map(|text| text.to_string());
-    error
-        .is_instance_of::<PyOSError>(py)
-        .then(|| format!("cannot be read: {}", reason().unwrap_or_default()))
+    let reason = error.value(py).getattr("strerror").map(|text| text.to_string());
+    format!("cannot be read: {}", reason.unwrap_or_else(|_| error.to_string()))
 }
 
 /// What stands after `--set key=`: a TOML value, or else plain text.

@@ -87,7 +87,7 @@ params! {
 params! {
     /// A file of two columns, time in seconds and delay.
     pub struct DelayCsvParams {
-        /// The file; a relative path is relative to the scenario's.
+        /// The file; looked for beside the scenario, then in the working directory.
         csv: String = String::new(), source "this program";
         /// What 1 in the second column means.
         unit: Span = Span::from_millis(1), in Span::from_nanos(1) => Span::from_secs(1),

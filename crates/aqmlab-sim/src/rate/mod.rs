@@ -46,7 +46,7 @@ params! {
 params! {
     /// A file of delivery opportunities in mahimahi's format, which repeats.
     pub struct TraceParams {
-        /// The file; a relative path is relative to the scenario's.
+        /// The file; looked for beside the scenario, then in the working directory.
         trace: String = String::new(), source "mahimahi, link_queue.cc";
         /// What may leave at one opportunity.
         opportunity: Bytes = Bytes::new(1504), in Bytes::new(1) => Bytes::new(1 << 30),
@@ -59,7 +59,7 @@ params! {
 params! {
     /// A file of two columns, time in seconds and rate.
     pub struct CsvParams {
-        /// The file; a relative path is relative to the scenario's.
+        /// The file; looked for beside the scenario, then in the working directory.
         csv: String = String::new(), source "this program";
         /// What 1 in the second column means.
         unit: Rate = Rate::from_bps(1_000_000), in Rate::from_bps(1) => Rate::from_bps(1_000_000_000),
