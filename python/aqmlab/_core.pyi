@@ -95,8 +95,8 @@ class Scenario:
         folders: Sequence[str] = (),
     ) -> None:
         """`source` is TOML text or the same as a mapping; `overrides` maps dotted keys
-        (`links.bottleneck.rate`, or `queue...` for the bottleneck's queue) to values; files with
-        queues are looked for in `folders` and then in the working directory."""
+        (`links.bottleneck.rate`, or `queue...` for the bottleneck's queue) to values; files
+        that it names are looked for in `folders` and then in the working directory."""
     folders: list[str]
     @property
     def resolved(self) -> str:

@@ -37,7 +37,8 @@ AXIS_KEYS = ("name", "key", "values")
 VALUE_KEYS = ("label", "set")
 AXIS_NAME = re.compile(r"[a-z][a-z0-9_]*")
 COLUMNS = """
-run point replication seed events link arrived delivered dropped marked utilisation group index
+run point replication seed events link arrived delivered dropped marked lost duplicated reordered
+utilisation group index
 segments_sent retransmissions timeouts fast_retransmits count id text subject quantity value flow
 is_ack verdict ce
 """

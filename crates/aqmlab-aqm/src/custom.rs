@@ -80,6 +80,11 @@ pub trait Lookup {
 pub struct Disciplines(Vec<Box<dyn CustomConfig>>);
 
 impl Disciplines {
+    /// Only the catalogue.
+    pub const fn none() -> Disciplines {
+        Disciplines(Vec::new())
+    }
+
     /// Adds a discipline under its own name.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The one error type: what a user can cause, said so that it can be mended.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// Shorthand for a result with the project's [`Error`].
@@ -76,10 +77,10 @@ impl fmt::Display for Error {
             write!(f, "{file}: ")?;
         }
         if !self.key.is_empty() {
-            write!(f, "{}: ", self.key)?;
+            write!(f, "{}: ", on_one_line(&self.key))?;
         }
         if let Some(given) = &self.given {
-            write!(f, "`{given}`: ")?;
+            write!(f, "`{}`: ", on_one_line(given))?;
         }
         f.write_str(&self.problem)?;
         match &self.hint {
@@ -87,6 +88,18 @@ impl fmt::Display for Error {
             None => Ok(()),
         }
     }
+}
+
+/// Line ends and the like as they are written in TOML: a message is one line.
+fn on_one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return text.into();
+    }
+    let escaped = text.chars().map(|c| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    });
+    escaped.collect::<String>().into()
 }
 
 impl std::error::Error for Error {}
@@ -105,6 +118,12 @@ mod tests {
             error.to_string(),
             "a.toml: links.bottleneck.queue.target: `5`: expected a time such as 5ms"
         );
+    }
+
+    #[test]
+    fn a_message_is_one_line() {
+        let error = Error::not_allowed("a\nb", "a number").at("links.x\ty");
+        assert_eq!(error.to_string(), "links.x\\ty: `a\\nb`: expected a number");
     }
 
     #[test]

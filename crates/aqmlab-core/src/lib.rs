@@ -5,6 +5,8 @@
 //! environment, a file or the operating system's randomness.
 
 pub mod error;
+pub mod framing;
+mod list;
 pub mod packet;
 pub mod params;
 pub mod quantity;
@@ -14,6 +16,7 @@ pub mod time;
 pub mod value;
 
 pub use error::{Error, Result};
+pub use framing::{Framing, LinkLayer};
 pub use packet::{Ecn, Packet};
 pub use params::{Auto, ParamSpec, ParamType, Params};
 pub use quantity::{Bytes, Limit, Rate};

@@ -92,6 +92,13 @@ impl Stream {
         // 1 - u lies in (0, 1]: the logarithm is finite.
         -libm::log(1.0 - self.uniform()) * mean
     }
+
+    /// Normally distributed with mean 0 and variance 1.
+    pub fn normal(&mut self) -> f64 {
+        // Box and Muller (1958): always two draws, and one of the two results.
+        let radius = (-2.0 * libm::log(1.0 - self.uniform())).sqrt();
+        radius * libm::cos(core::f64::consts::TAU * self.uniform())
+    }
 }
 
 /// The finaliser of SplitMix64 (Stafford's variant 13 of the MurmurHash3 mix).
@@ -198,5 +205,24 @@ mod tests {
         let (low, high) = (Span::from_millis(10), Span::from_millis(20));
         let spans = mean(&mut || stream.uniform_span(low, high).as_secs_f64());
         assert!((spans - 0.015).abs() < 0.0001);
+    }
+
+    #[test]
+    fn the_normal_distribution_has_its_moments() {
+        let mut stream = Stream::for_component(7, 0, "normal");
+        let count = 200_000;
+        let mut sums = [0.0; 4];
+        for _ in 0..count {
+            let x = stream.normal();
+            let mut power = 1.0;
+            for sum in &mut sums {
+                power *= x;
+                *sum += power;
+            }
+        }
+        let moments = sums.map(|sum| sum / f64::from(count));
+        for (moment, expected) in moments.into_iter().zip([0.0, 1.0, 0.0, 3.0]) {
+            assert!((moment - expected).abs() < 0.05, "{moments:?}");
+        }
     }
 }

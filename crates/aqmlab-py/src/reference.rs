@@ -3,6 +3,12 @@
 use aqmlab_aqm::registry;
 use aqmlab_core::{ParamSpec, Params};
 use aqmlab_sim::egress::{DriverParams, ShaperParams};
+use aqmlab_sim::impairment::{
+    DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams, ListedLossParams,
+};
+use aqmlab_sim::rate::radio::{LteParams, WifiParams};
+use aqmlab_sim::rate::random::{MarkovParams, OrnsteinUhlenbeckParams};
+use aqmlab_sim::rate::{CsvParams, RateStepsParams, TraceParams};
 use aqmlab_sim::scenario::{FlowParams, LinkParams, RecordParams, RunParams};
 use aqmlab_tcp::TcpParams;
 use pyo3::prelude::*;
@@ -31,10 +37,36 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         dict.set_item("settings", settings)?;
         list.append(dict)?;
     }
-    let sections: [(&str, &str, &str, Vec<ParamSpec>); 7] = [
+    for (kind, name, summary, params) in sections() {
+        list.append(section(py, kind, name, summary, &params)?)?;
+    }
+    Ok(list)
+}
+
+type Section = (&'static str, &'static str, &'static str, Vec<ParamSpec>);
+
+fn sections() -> Vec<Section> {
+    vec![
         ("transport", "tcp", "the endpoints of a flow", TcpParams::specs()),
         ("scenario", "scenario", "the keys at the top of a scenario", RunParams::specs()),
         ("link", "link", "one direction of a link", LinkParams::specs()),
+        ("link", "rate-steps", "a rate that changes at set times", RateStepsParams::specs()),
+        ("link", "rate-trace", "delivery opportunities from a file", TraceParams::specs()),
+        ("link", "rate-csv", "times and rates from a file", CsvParams::specs()),
+        ("link", "markov", "a rate that jumps between states", MarkovParams::specs()),
+        (
+            "link",
+            "ornstein-uhlenbeck",
+            "a rate that swings about its mean",
+            OrnsteinUhlenbeckParams::specs(),
+        ),
+        ("link", "lte", "a synthetic LTE link", LteParams::specs()),
+        ("link", "wifi", "a synthetic Wi-Fi link with aggregation", WifiParams::specs()),
+        ("link", "delay-steps", "a delay that changes at set times", DelayStepsParams::specs()),
+        ("link", "delay-csv", "times and delays from a file", DelayCsvParams::specs()),
+        ("link", "jitter", "a delay that is drawn for each packet", JitterParams::specs()),
+        ("link", "gilbert-elliott", "losses in bursts on the way", GilbertElliottParams::specs()),
+        ("link", "loss-list", "losses by the number of the packet", ListedLossParams::specs()),
         ("shaper", "shaper", "a token bucket between a queue and its link", ShaperParams::specs()),
         (
             "driver",
@@ -44,11 +76,7 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         ),
         ("flow", "flow", "a group of flows that are alike", FlowParams::specs()),
         ("record", "record", "what is recorded besides the summary", RecordParams::specs()),
-    ];
-    for (kind, name, summary, params) in sections {
-        list.append(section(py, kind, name, summary, &params)?)?;
-    }
-    Ok(list)
+    ]
 }
 
 fn section<'py>(

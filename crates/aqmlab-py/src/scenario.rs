@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use aqmlab_core::Value;
-use aqmlab_sim::Scenario;
+use aqmlab_core::{Error, Value};
+use aqmlab_sim::{Outside, Scenario};
+use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyMapping, PyString};
 
@@ -14,7 +15,7 @@ use crate::queue::PyLookup;
 #[pyclass(name = "Scenario", module = "aqmlab._core", frozen)]
 pub struct PyScenario {
     pub scenario: Arc<Scenario>,
-    /// Where files with queues are looked for.
+    /// Where files that the scenario names are looked for.
     #[pyo3(get)]
     folders: Vec<String>,
 }
@@ -41,12 +42,17 @@ impl PyScenario {
                 })
                 .collect::<PyResult<_>>()?,
         };
-        let lookup = PyLookup { folders: &folders };
+        let read_file = |name: &str| {
+            read_file(py, &folders, name)
+                .map_err(|error| Error::new(problem_of(py, &error)).in_file(name))
+        };
+        let disciplines = PyLookup { folders: &folders };
+        let outside = Outside { disciplines: &disciplines, read_file: &read_file };
         let scenario = if let Ok(text) = source.cast::<PyString>() {
-            Scenario::parse_with(text.to_str()?, file, &overrides, &lookup)
+            Scenario::parse_with(text.to_str()?, file, &overrides, outside)
         } else {
             let table = to_table(source.cast::<PyMapping>()?)?;
-            Scenario::from_table_with(table, file, &overrides, &lookup)
+            Scenario::from_table_with(table, file, &overrides, outside)
         };
         let scenario = Arc::new(scenario.map_err(|error| to_py_error(py, error))?);
         Ok(PyScenario { scenario, folders })
@@ -57,6 +63,28 @@ impl PyScenario {
     fn resolved(&self) -> String {
         self.scenario.to_json()
     }
+}
+
+/// The content of a file in the first of the folders that has it, or in the
+/// working directory.
+fn read_file(py: Python<'_>, folders: &[String], name: &str) -> PyResult<Vec<u8>> {
+    let path = py.import("pathlib")?.getattr("Path")?;
+    for folder in folders {
+        match path.call1((folder, name))?.call_method0("read_bytes") {
+            Err(error) if error.is_instance_of::<PyFileNotFoundError>(py) => {}
+            content => return content?.extract(),
+        }
+    }
+    path.call1((name,))?.call_method0("read_bytes")?.extract()
+}
+
+/// What is wrong with a file that could not be read.
+fn problem_of(py: Python<'_>, error: &PyErr) -> String {
+    if error.is_instance_of::<PyFileNotFoundError>(py) {
+        return "there is no such file".into();
+    }
+    let reason = error.value(py).getattr("strerror").map(|text| text.to_string());
+    format!("cannot be read: {}", reason.unwrap_or_else(|_| error.to_string()))
 }
 
 /// What stands after `--set key=`: a TOML value, or else plain text.

@@ -126,6 +126,10 @@ fn links(all: &[Finished]) -> RecordBatch {
     count("arrived_bytes", &|link| link.counts.arrived_bytes);
     count("delivered_bytes", &|link| link.counts.delivered_bytes);
     count("dropped_bytes", &|link| link.counts.dropped_bytes);
+    count("lost", &|link| link.way.lost);
+    count("lost_bytes", &|link| link.way.lost_bytes);
+    count("duplicated", &|link| link.way.duplicated);
+    count("reordered", &|link| link.way.reordered);
     for reason in DropReason::ALL {
         count(&format!("drop_{}", reason.name()), &|link| link.counts.dropped[reason as usize]);
     }

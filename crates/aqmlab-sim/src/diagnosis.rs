@@ -113,7 +113,7 @@ impl Site<'_> {
     }
 
     fn no_load(&self) -> Option<Note> {
-        let busy = self.link.probe.utilisation(self.end);
+        let busy = self.link.utilisation(self.end);
         let arrived = self.link.queue.counts().arrived;
         let is_idle = arrived > 0 && busy < IDLE && self.signals() + self.overflows() == 0;
         is_idle.then(|| Note {
@@ -242,7 +242,7 @@ impl Run<'_> {
         let longest = links
             .filter(|link| waited(link) > 0.0)
             .max_by(|a, b| waited(a).total_cmp(&waited(b)))?;
-        let busy = |link: &Link| link.probe.utilisation(self.simulation.now);
+        let busy = |link: &Link| link.utilisation(self.simulation.now);
         let is_elsewhere = longest.name != site.link.name
             && (here.is_nan() || waited(longest) > 2.0 * here)
             && busy(longest) > busy(site.link);

@@ -1,47 +1,27 @@
-//! A link: a queue, a transmitter of exact rate, and the way to the far end.
-
-use std::collections::VecDeque;
+//! A link: a queue, a wire, and the way to the far end.
 
 use aqmlab_aqm::Queue;
-use aqmlab_core::time::NANOS_PER_SEC;
-use aqmlab_core::{Rate, Span, Time};
+use aqmlab_core::{Span, Time};
 
 use crate::egress::Egress;
 use crate::events::{Event, EventQueue};
+use crate::medium::Share;
 use crate::packet::{SimPacket, Store};
+use crate::pipe::{PathCounts, Pipe};
 use crate::probe::LinkProbe;
 use crate::scenario::{LinkConfig, Simultaneous};
+use crate::wire::{Meter, Wire};
 
 /// The largest packet there is: keeps the transmitter's arithmetic in 64 bits.
 pub(crate) const MAX_PACKET: u64 = 1 << 30;
 
-/// Computes when transmissions end, without rounding away any of the rate.
-///
-/// Within a busy period the end of the n-th packet is the start of the period
-/// plus all bits so far divided by the rate, rounded down once: the remainder
-/// of each division is carried to the next packet.
-pub(crate) struct Transmitter {
-    rate: u64,
-    remainder: u64,
-}
-
-impl Transmitter {
-    pub fn new(rate: Rate) -> Self {
-        Transmitter { rate: rate.as_bps(), remainder: 0 }
-    }
-    /// The link was idle: a new busy period begins.
-    #[inline]
-    pub fn restart(&mut self) {
-        self.remainder = 0;
-    }
-    /// How long the next `bytes` take, from the end of those before.
-    #[inline]
-    pub fn transmit(&mut self, bytes: u32) -> Span {
-        debug_assert!(u64::from(bytes) <= MAX_PACKET);
-        let scaled = u64::from(bytes) * 8 * NANOS_PER_SEC + self.remainder;
-        self.remainder = scaled % self.rate;
-        Span::from_nanos(scaled / self.rate)
-    }
+/// What a link is made of.
+pub(crate) struct LinkParts {
+    pub queue: Queue<SimPacket>,
+    pub probe: LinkProbe,
+    pub egress: Option<Box<Egress>>,
+    pub wire: Wire,
+    pub pipe: Pipe,
 }
 
 /// One direction of a link.
@@ -50,10 +30,13 @@ pub(crate) struct Link {
     pub queue: Queue<SimPacket>,
     pub probe: LinkProbe,
     index: u32,
-    delay: Span,
     /// Shaper and driver, if there are such.
     pub egress: Option<Box<Egress>>,
-    transmitter: Transmitter,
+    wire: Wire,
+    /// The medium, if another link uses it too.
+    medium: Option<Share>,
+    /// Whether it sends only when a grant comes or a shared medium is free.
+    is_unusual: bool,
     /// The size of the packet that is on the transmitter.
     sending: u32,
     /// A packet is on the transmitter, or its end has not been looked at yet.
@@ -62,8 +45,7 @@ pub(crate) struct Link {
     busy_until: Time,
     /// Whether a `TransmissionEnd` is pending.
     end_pending: bool,
-    /// Packets on their way, with the time at which each arrives.
-    pipe: VecDeque<(Time, SimPacket)>,
+    pipe: Pipe,
     /// When the pending wake-up of queue or egress is due.
     wakeup_at: Time,
     /// Whether a transmission that ends at the moment of an arrival ends first.
@@ -74,24 +56,24 @@ impl Link {
     pub fn new(
         config: &LinkConfig,
         index: u32,
-        queue: Queue<SimPacket>,
-        egress: Option<Box<Egress>>,
-        probe: LinkProbe,
+        parts: LinkParts,
         simultaneous: Simultaneous,
     ) -> Self {
+        let LinkParts { queue, probe, egress, wire, pipe } = parts;
         Link {
             name: config.name.clone(),
             queue,
             probe,
             index,
-            delay: config.delay,
             egress,
-            transmitter: Transmitter::new(config.rate),
+            wire,
+            medium: None,
+            is_unusual: config.process.gives_grants(),
             sending: 0,
             busy: false,
             busy_until: Time::ZERO,
             end_pending: false,
-            pipe: VecDeque::new(),
+            pipe,
             wakeup_at: Time::MAX,
             departures_first: simultaneous == Simultaneous::DeparturesFirst,
         }
@@ -115,21 +97,82 @@ impl Link {
             self.fill(now, store);
             self.await_end(events);
         } else {
-            self.transmitter.restart();
+            self.wire.restart(now);
             self.send_next(now, events, store);
         }
         self.await_wakeup(now, events);
     }
 
-    /// A transmission ended while packets were waiting.
-    pub fn transmission_end(&mut self, now: Time, events: &mut EventQueue, store: &mut Store) {
+    /// A transmission ended while packets were waiting, or a grant has come.
+    /// Gives the link that may use a shared medium now.
+    pub fn transmission_end(
+        &mut self,
+        now: Time,
+        events: &mut EventQueue,
+        store: &mut Store,
+    ) -> Option<u32> {
         self.end_pending = false;
         self.busy = false;
+        if self.is_unusual {
+            return self.unusual_end(now, events, store);
+        }
         if let Some(egress) = &mut self.egress {
             egress.sent(now, self.sending);
         }
         self.send_next(now, events, store);
         self.await_wakeup(now, events);
+        None
+    }
+
+    #[inline(never)]
+    fn unusual_end(
+        &mut self,
+        now: Time,
+        events: &mut EventQueue,
+        store: &mut Store,
+    ) -> Option<u32> {
+        let Some(medium) = &self.medium else {
+            self.use_grant(now, events, store);
+            self.await_wakeup(now, events);
+            return None;
+        };
+        let partner = medium.release();
+        if let Some(egress) = &mut self.egress {
+            egress.sent(now, self.sending);
+        }
+        if partner.is_some() && self.waiting() > 0 {
+            self.defer();
+        } else {
+            self.send_next(now, events, store);
+        }
+        self.await_wakeup(now, events);
+        partner
+    }
+
+    /// The shared medium for which this link has waited is free. Gives the
+    /// other link if that may use it after all.
+    pub fn granted(
+        &mut self,
+        now: Time,
+        events: &mut EventQueue,
+        store: &mut Store,
+    ) -> Option<u32> {
+        self.end_pending = false;
+        self.busy = false;
+        self.medium.as_ref().expect("it has waited for it").stop_waiting();
+        self.wire.restart(now);
+        self.send_next(now, events, store);
+        self.await_wakeup(now, events);
+        self.medium.as_ref().and_then(Share::waiting_partner)
+    }
+
+    /// Waits for the other link on the medium.
+    #[cold]
+    fn defer(&mut self) {
+        self.medium.as_ref().expect("only on a shared medium").wait();
+        self.busy = true;
+        self.busy_until = Time::MAX;
+        self.end_pending = true;
     }
 
     /// A timer of the queue discipline or of the egress ran out.
@@ -152,20 +195,40 @@ impl Link {
             self.fill(now, store);
         } else if self.waiting() > 0 {
             // Something was held back until now.
-            self.transmitter.restart();
+            self.wire.restart(now);
             self.send_next(now, events, store);
         }
         self.await_wakeup(now, events);
     }
 
-    /// Takes the packet that arrives at the far end now.
+    /// Takes the packet that arrives at the far end now, if there is one.
     #[inline]
-    pub fn deliver(&mut self, events: &mut EventQueue) -> SimPacket {
-        let (_, packet) = self.pipe.pop_front().expect("a delivery is pending for a packet");
-        if let Some((time, _)) = self.pipe.front() {
-            events.push(*time, Event::Delivery(self.index));
+    pub fn deliver(&mut self, now: Time, events: &mut EventQueue) -> Option<SimPacket> {
+        self.pipe.pop(now, self.index, events)
+    }
+
+    /// What happened to packets on their way.
+    pub fn way(&self) -> PathCounts {
+        self.pipe.counts()
+    }
+
+    /// Counts what the link offers, if that changes over time.
+    pub fn meter(&self) -> Option<Meter> {
+        self.wire.meter()
+    }
+
+    /// The share of what the link offered from the first packet to `end` that
+    /// packets used; with a constant rate, the share of the time.
+    pub fn utilisation(&self, end: Time) -> f64 {
+        match (self.meter(), self.probe.first_arrival) {
+            (Some(mut meter), Some(first)) => {
+                let before = meter.bits(first);
+                let offered = meter.bits(end + Span::from_nanos(1)) - before;
+                let used = self.wire.used_bits(self.busy_until, end);
+                if offered > 0.0 { (used / offered).min(1.0) } else { 0.0 }
+            }
+            _ => self.probe.utilisation(end),
         }
-        packet
     }
 
     /// Tells the queue of a transmission that ended with nothing to send.
@@ -216,30 +279,109 @@ impl Link {
 
     /// Gives the transmitter, which is free, the next packet.
     fn send_next(&mut self, now: Time, events: &mut EventQueue, store: &mut Store) {
-        self.fill(now, store);
-        let packet = match &mut self.egress {
-            None => Self::fetch(&mut self.queue, &mut self.probe, now, store),
-            Some(egress) => egress.pop(now),
+        if self.is_unusual && !self.may_send(now, events) {
+            return;
+        }
+        let Some(packet) = self.take(now, store) else {
+            if let Some(medium) = &self.medium {
+                medium.release();
+            }
+            return;
         };
-        let Some(packet) = packet else { return };
         self.busy = true;
         self.sending = packet.size;
-        let duration = self.transmitter.transmit(packet.size);
-        self.probe.transmission(duration);
-        self.busy_until = now + duration;
-        let arrival = self.busy_until + self.delay;
-        if self.pipe.is_empty() {
-            events.push(arrival, Event::Delivery(self.index));
+        match &mut self.wire {
+            Wire::Constant(transmitter) => {
+                let duration = transmitter.transmit(packet.size);
+                self.probe.transmission(duration);
+                self.busy_until = now + duration;
+            }
+            Wire::Course(wire) => self.busy_until = wire.transmit(packet.size),
+            Wire::Grants(_) => unreachable!("it sends when a grant comes"),
         }
-        self.pipe.push_back((arrival, packet));
+        self.pipe.push(packet, self.busy_until, self.index, events, store);
         self.await_end(events);
+    }
+
+    /// Whether a packet may be sent now, and not only when a grant comes or
+    /// the medium is free.
+    #[inline(never)]
+    fn may_send(&mut self, now: Time, events: &mut EventQueue) -> bool {
+        if let Wire::Grants(wire) = &mut self.wire {
+            self.busy = true;
+            self.busy_until = wire.next_from(now, self.departures_first);
+            self.await_end(events);
+            return false;
+        }
+        let Some(medium) = &self.medium else { return true };
+        let is_free = !medium.is_taken();
+        if is_free {
+            medium.take();
+        } else {
+            self.defer();
+        }
+        is_free
+    }
+
+    /// Sends what a grant has room for. What it leaves is lost.
+    fn use_grant(&mut self, now: Time, events: &mut EventQueue, store: &mut Store) {
+        let Wire::Grants(wire) = &mut self.wire else { return };
+        let (granted, framing) = (wire.next(), wire.framing);
+        let mut sending = wire.sending.take();
+        let mut room = granted;
+        let mut is_empty = false;
+        while room > 0 {
+            let next = sending.take().or_else(|| {
+                let packet = self.take(now, store)?;
+                Some((packet, u64::from(framing.wire_size(packet.size))))
+            });
+            let Some((packet, left)) = next else {
+                is_empty = true;
+                break;
+            };
+            if left > room {
+                sending = Some((packet, left - room));
+                room = 0;
+                break;
+            }
+            room -= left;
+            if let Some(egress) = &mut self.egress {
+                egress.sent(now, packet.size);
+            }
+            self.pipe.push(packet, now, self.index, events, store);
+        }
+        let Wire::Grants(wire) = &mut self.wire else { return };
+        wire.used += granted - room;
+        wire.sending = sending;
+        if !is_empty {
+            self.busy = true;
+            self.busy_until = wire.next_from(now, false);
+            self.await_end(events);
+        }
+    }
+
+    /// The next packet out of queue or egress.
+    #[inline(always)]
+    fn take(&mut self, now: Time, store: &mut Store) -> Option<SimPacket> {
+        self.fill(now, store);
+        match &mut self.egress {
+            None => Self::fetch(&mut self.queue, &mut self.probe, now, store),
+            Some(egress) => egress.pop(now),
+        }
+    }
+
+    /// Shares a medium with another link.
+    pub fn share(&mut self, share: Share) {
+        self.medium = Some(share);
+        self.is_unusual = true;
     }
 
     /// Asks for an event at the end of the transmission if there is something
     /// to do then.
     #[inline]
     fn await_end(&mut self, events: &mut EventQueue) {
-        let matters = || self.egress.is_some() || self.queue.backlog().packets > 0;
+        let matters =
+            || self.is_unusual || self.egress.is_some() || self.queue.backlog().packets > 0;
         if !self.end_pending && matters() {
             self.end_pending = true;
             events.push(self.busy_until, Event::TransmissionEnd(self.index));
@@ -272,6 +414,7 @@ impl Link {
             self.settle();
         }
         self.probe.finish(now);
+        self.pipe.assert_conservation(&self.name);
         self.queue.assert_conservation(&self.name);
         if let Some(egress) = &self.egress {
             let passed = egress.summary.count + egress.waiting();
@@ -294,35 +437,5 @@ fn take_dropped(queue: &mut Queue<SimPacket>, probe: &mut LinkProbe, now: Time, 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// The end of n packets of the given sizes, one division for all.
-    fn exact_end(rate: u64, bytes: u128) -> u64 {
-        (bytes * 8 * u128::from(NANOS_PER_SEC) / u128::from(rate)) as u64
-    }
-
-    proptest! {
-        /// Over a long busy period, at odd rates, not a nanosecond is lost.
-        #[test]
-        fn the_rate_is_exact_over_any_time(
-            rate in prop_oneof![
-                Just(1_700), Just(399_900_000_000), Just(1_000), Just(400_000_000_000), 1u64..1_000_000_000_000,
-            ],
-            sizes in prop::collection::vec(1u32..65_536, 1..50),
-            rounds in 1u64..2_000,
-        ) {
-            let mut transmitter = Transmitter::new(Rate::from_bps(rate));
-            let (mut end, mut bytes) = (0u64, 0u128);
-            for _ in 0..rounds {
-                for size in &sizes {
-                    end += transmitter.transmit(*size).as_nanos();
-                    bytes += u128::from(*size);
-                    if end > u64::MAX / 4 { return Ok(()); }
-                }
-                prop_assert_eq!(end, exact_end(rate, bytes));
-            }
-        }
-    }
-}
+#[path = "link_tests.rs"]
+mod tests;

@@ -152,6 +152,17 @@ impl Store {
     pub fn take_data(&mut self, place: u64) -> DataSegment {
         self.data.take(place)
     }
+    /// The same packet once more, with what it carries.
+    pub fn copy(&mut self, packet: &SimPacket) -> SimPacket {
+        let mut copy = *packet;
+        if packet.is(kind::STORED) {
+            copy.seq = match packet.is(kind::ACK) {
+                true => self.acks.put(self.acks.kept[packet.seq as usize]),
+                false => self.data.put(self.data.kept[packet.seq as usize]),
+            };
+        }
+        copy
+    }
     /// A dropped packet takes what it carries with it.
     #[inline]
     pub fn forget(&mut self, packet: &SimPacket) {

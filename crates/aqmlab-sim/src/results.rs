@@ -6,6 +6,7 @@ use aqmlab_tcp::Stats;
 
 use crate::diagnosis::{Finding, diagnose};
 use crate::egress::DriverSummary;
+use crate::pipe::PathCounts;
 use crate::probe::{Excursions, PacketRecord, SojournSummary};
 use crate::series::Sample;
 use crate::simulation::Simulation;
@@ -38,8 +39,10 @@ pub struct LinkResult {
     pub backlog_max: Backlog,
     /// The mean backlog over time, in bytes.
     pub backlog_mean: f64,
-    /// Share of the time since the first packet that the link was busy.
+    /// Share of what the link offered since the first packet that was used.
     pub utilisation: f64,
+    /// What happened to packets on the way to the far end.
+    pub way: PathCounts,
     /// What passed the driver behind the queue, if the link has one (or a shaper).
     pub driver: Option<DriverSummary>,
     /// Backlog above thresholds.
@@ -75,7 +78,8 @@ impl RunResult {
             sojourn: link.probe.sojourn.summary(),
             backlog_max: link.probe.backlog_max,
             backlog_mean: link.probe.backlog_mean(end),
-            utilisation: link.probe.utilisation(end),
+            utilisation: link.utilisation(end),
+            way: link.way(),
             driver: link.egress.map(|egress| egress.summary),
             excursions: link.probe.excursions,
             packets: link.probe.packets.unwrap_or_default(),

@@ -1,8 +1,9 @@
 //! Recording level `series`: a sample of everything at regular times.
 
-use aqmlab_core::Time;
+use aqmlab_core::{Span, Time};
 
 use crate::simulation::Simulation;
+use crate::wire::Meter;
 
 /// What a sample is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub(crate) struct Series {
     pub samples: Vec<Sample>,
     last: Time,
     delivered: Vec<u64>,
+    /// Of links whose rate changes: what counts their capacity, and the count.
+    capacity: Vec<Option<(Meter, f64)>>,
     acknowledged: Vec<u64>,
 }
 
@@ -40,6 +43,10 @@ impl Series {
         let time = simulation.now;
         let elapsed = time.saturating_since(self.last).as_secs_f64();
         self.delivered.resize(simulation.links.len(), 0);
+        if self.capacity.is_empty() {
+            let meters = simulation.links.iter().map(|link| link.meter());
+            self.capacity = meters.map(|meter| meter.map(|meter| (meter, 0.0))).collect();
+        }
         self.acknowledged.resize(simulation.flows.len(), 0);
         for (index, link) in simulation.links.iter().enumerate() {
             let subject = Subject::Link(index as u32);
@@ -53,6 +60,11 @@ impl Series {
             see("marked", counts.marked_total() as f64);
             see("throughput_bps", rate(counts.delivered_bytes, self.delivered[index], elapsed));
             self.delivered[index] = counts.delivered_bytes;
+            if let Some((meter, before)) = &mut self.capacity[index] {
+                let bits = meter.bits(time + Span::from_nanos(1));
+                see("capacity_bps", if elapsed > 0.0 { (bits - *before) / elapsed } else { 0.0 });
+                *before = bits;
+            }
             link.queue.observe(&mut see);
             if let Some(egress) = &link.egress {
                 egress.observe(&mut see);

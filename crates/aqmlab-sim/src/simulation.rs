@@ -6,12 +6,15 @@ use aqmlab_core::{Bytes, Stream, Time};
 use crate::egress::Egress;
 use crate::events::{Event, EventQueue};
 use crate::flow::{Flow, FlowSetup};
-use crate::link::Link;
+use crate::link::{Link, LinkParts};
+use crate::medium::Share;
 use crate::packet::{Store, kind};
+use crate::pipe::Pipe;
 use crate::probe::LinkProbe;
 use crate::results::RunResult;
 use crate::scenario::{FlowGroup, Level, Scenario, Start};
 use crate::series::Series;
+use crate::wire::Wire;
 
 /// The kernel's `psched_mtu` of an Ethernet link: 1500 bytes and a header.
 pub(crate) const MTU: Bytes = Bytes::new(1514);
@@ -78,8 +81,22 @@ impl<'a> Simulation<'a> {
             let record_packets = self.scenario.record.level == Level::Packets;
             let probe = LinkProbe::new(&link.thresholds, record_packets);
             let egress = Egress::new(link, &env).map(Box::new);
+            let end = Time::ZERO + self.scenario.duration;
+            let rate_stream = self.stream(&format!("links.{}.rate", link.name));
+            let wire = Wire::new(link, rate_stream, end);
+            let pipe = Pipe::new(&link.way, self.stream(&format!("links.{}.way", link.name)));
+            let parts = LinkParts { queue, probe, egress, wire, pipe };
             let simultaneous = self.scenario.simultaneous;
-            self.links.push(Link::new(link, index as u32, queue, egress, probe, simultaneous));
+            self.links.push(Link::new(link, index as u32, parts, simultaneous));
+        }
+        for (index, link) in self.scenario.links.iter().enumerate() {
+            if let Some(partner) = link.shares.map(|partner| partner as usize)
+                && index < partner
+            {
+                let [own, other] = Share::pair(index as u32, partner as u32);
+                self.links[index].share(own);
+                self.links[partner].share(other);
+            }
         }
     }
 
@@ -153,7 +170,11 @@ impl<'a> Simulation<'a> {
         let now = self.now;
         match event {
             Event::TransmissionEnd(link) => {
-                self.links[link as usize].transmission_end(now, &mut self.events, &mut self.store);
+                let (events, store) = (&mut self.events, &mut self.store);
+                let mut next = self.links[link as usize].transmission_end(now, events, store);
+                while let Some(link) = next {
+                    next = self.links[link as usize].granted(now, events, store);
+                }
             }
             Event::Delivery(link) => self.deliver(link),
             Event::Wakeup(link) => {
@@ -188,7 +209,8 @@ impl<'a> Simulation<'a> {
     /// A packet comes out of a link: into the next, or to its endpoint.
     #[inline]
     fn deliver(&mut self, link: u32) {
-        let mut packet = self.links[link as usize].deliver(&mut self.events);
+        let delivered = self.links[link as usize].deliver(self.now, &mut self.events);
+        let Some(mut packet) = delivered else { return };
         let flow = &mut self.flows[packet.flow as usize];
         let path = if packet.is(kind::ACK) { &flow.return_path } else { &flow.path };
         packet.hop += 1;

@@ -4,13 +4,14 @@
 mod my_queue;
 
 use aqmlab_aqm::Disciplines;
-use aqmlab_sim::Scenario;
+use aqmlab_sim::{Outside, Scenario};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::args().nth(1).ok_or("which scenario?")?;
     let mine = Disciplines::default().with::<my_queue::MyQueueParams>()?;
     let set = [("queue".to_string(), "my_queue".into())];
-    let scenario = Scenario::parse_with(&std::fs::read_to_string(&file)?, &file, &set, &mine)?;
+    let text = std::fs::read_to_string(&file)?;
+    let scenario = Scenario::parse_with(&text, &file, &set, Outside::disciplines(&mine))?;
     let result = aqmlab_sim::run(&scenario, 0);
     let link = &result.links[scenario.bottleneck];
     println!("{} sent, {} dropped", link.counts.delivered, link.counts.dropped_total());
@@ -28,8 +29,14 @@ mod tests {
         let text = include_str!("../../scenario.toml");
         let set = [("queue", "my_queue"), ("queue.patience", "7ms"), ("record.level", "packets")];
         let set = set.map(|(key, text)| (key.to_string(), text.into()));
-        let scenario = Scenario::parse_with(text, "scenario.toml", &set, &mine).unwrap();
-        let again = Scenario::from_table_with(scenario.to_table(), "canonical", &[], &mine);
+        let scenario =
+            Scenario::parse_with(text, "scenario.toml", &set, Outside::disciplines(&mine)).unwrap();
+        let again = Scenario::from_table_with(
+            scenario.to_table(),
+            "canonical",
+            &[],
+            Outside::disciplines(&mine),
+        );
         assert_eq!(again.unwrap(), scenario);
         let result = aqmlab_sim::run(&scenario, 0);
         let link = &result.links[scenario.bottleneck];

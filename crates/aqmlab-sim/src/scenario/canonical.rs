@@ -1,7 +1,7 @@
 //! The canonical form of a scenario: JSON with every default filled in.
 //! Equal scenarios have equal texts, so its digest names a scenario.
 
-use aqmlab_core::{ParamType, Params, Table, Value};
+use aqmlab_core::{Framing, ParamType, Params, Table, Value};
 
 use super::{FlowGroup, LinkConfig, Scenario, Start};
 
@@ -20,12 +20,58 @@ impl Scenario {
         table.insert("seed", self.seed.to_string().into());
         table.insert("simultaneous", self.simultaneous.to_text().into());
         table.insert("bottleneck", self.links[self.bottleneck].name.as_str().into());
-        let links = self.links.iter().map(|link| (link.name.clone(), link_table(link)));
+        let links = self.links.iter().map(|link| (link.name.clone(), self.link_table(link)));
         table.insert("links", Value::Table(links.collect()));
         let flows = self.flows.iter().map(|flow| (flow.name.clone(), self.flow_table(flow)));
         table.insert("flows", Value::Table(flows.collect()));
         table.insert("record", settings(self.record.entries()));
         table
+    }
+
+    fn link_table(&self, link: &LinkConfig) -> Value {
+        let mut table = Table::new();
+        table.insert("rate", link.process.to_value());
+        table.insert("delay", link.way.delay.to_value());
+        self.unusual(link, &mut table);
+        let mut queue = Table::new();
+        queue.insert("discipline", link.queue.name().into());
+        for (key, text) in link.queue.settings() {
+            queue.insert(key, text.into());
+        }
+        table.insert("queue", Value::Table(queue));
+        if let Some(shaper) = &link.shaper {
+            table.insert("shaper", settings(shaper.entries()));
+        }
+        if let Some(driver) = &link.driver {
+            table.insert("driver", settings(driver.entries()));
+        }
+        let thresholds = link.thresholds.iter().map(|bytes| bytes.to_string().into()).collect();
+        table.insert("thresholds", Value::List(thresholds));
+        Value::Table(table)
+    }
+
+    /// What most links have not: it is left out where it is not.
+    fn unusual(&self, link: &LinkConfig, table: &mut Table) {
+        if let Some(jitter) = &link.way.jitter {
+            table.insert("jitter", settings(jitter.entries()));
+        }
+        if let Some(loss) = &link.way.loss {
+            table.insert("loss", loss.to_value());
+        }
+        if link.way.duplicate > 0.0 {
+            table.insert("duplicate", link.way.duplicate.to_text().into());
+        }
+        if link.way.reordering {
+            table.insert("reordering", true.to_text().into());
+        }
+        if link.framing != Framing::NONE {
+            table.insert("linklayer", link.framing.layer.to_text().into());
+            table.insert("overhead", link.framing.overhead.to_string().into());
+            table.insert("mpu", link.framing.mpu.to_string().into());
+        }
+        if let Some(partner) = link.shares {
+            table.insert("shares", self.links[partner as usize].name.as_str().into());
+        }
     }
 
     fn flow_table(&self, flow: &FlowGroup) -> Value {
@@ -52,27 +98,6 @@ impl Scenario {
         table.insert("transport", settings(flow.transport.entries()));
         Value::Table(table)
     }
-}
-
-fn link_table(link: &LinkConfig) -> Value {
-    let mut table = Table::new();
-    table.insert("rate", link.rate.to_string().into());
-    table.insert("delay", link.delay.to_string().into());
-    let mut queue = Table::new();
-    queue.insert("discipline", link.queue.name().into());
-    for (key, text) in link.queue.settings() {
-        queue.insert(key, text.into());
-    }
-    table.insert("queue", Value::Table(queue));
-    if let Some(shaper) = &link.shaper {
-        table.insert("shaper", settings(shaper.entries()));
-    }
-    if let Some(driver) = &link.driver {
-        table.insert("driver", settings(driver.entries()));
-    }
-    let thresholds = link.thresholds.iter().map(|bytes| bytes.to_string().into()).collect();
-    table.insert("thresholds", Value::List(thresholds));
-    Value::Table(table)
 }
 
 fn settings(entries: Vec<(&'static str, String)>) -> Value {

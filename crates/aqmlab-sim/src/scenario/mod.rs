@@ -5,11 +5,13 @@ mod dscp;
 mod read;
 mod toml;
 
-use aqmlab_aqm::QueueConfig;
-use aqmlab_core::{Bytes, Rate, Span, choices, params};
+use aqmlab_aqm::{Disciplines, Lookup, QueueConfig};
+use aqmlab_core::{Bytes, Error, Framing, LinkLayer, Rate, Result, Span, choices, params};
 use aqmlab_tcp::TcpParams;
 
 use crate::egress::{DriverParams, ShaperParams};
+use crate::impairment::PathConfig;
+use crate::rate::{MAX_RATE, RateProcess, ReadFile};
 
 pub use self::dscp::Dscp;
 pub use self::toml::parse_value;
@@ -42,13 +44,24 @@ choices! {
 params! {
     /// One direction of a link: queue, transmitter, way to the far end.
     pub struct LinkParams {
-        /// Bits per second on the wire; exact over any time.
-        rate: Rate = Rate::from_bps(10_000_000),
-            in Rate::from_bps(1) => Rate::from_bps(1_000_000_000_000_000),
+        /// Bits per second on the wire, exact over any time; or a table, see docs/links.md.
+        rate: Rate = Rate::from_bps(10_000_000), in Rate::from_bps(1) => MAX_RATE,
             source "this program";
-        /// Propagation delay, one way.
+        /// Propagation delay, one way; or a table, see docs/links.md.
         delay: Span = Span::from_millis(10), in Span::ZERO => Span::from_secs(3600),
             source "this program";
+        /// The chance that a packet arrives twice.
+        duplicate: f64 = 0.0, in 0.0 => 1.0, source "tc-netem(8), duplicate";
+        /// Whether a packet may overtake another whose delay is longer.
+        reordering: bool = false, source "this program";
+        /// How frames are carried.
+        linklayer: LinkLayer = LinkLayer::Ethernet, source "tc-stab(8); tc-cake(8)";
+        /// Bytes that the link adds to each packet; `none` for those of the link layer.
+        overhead: Option<u64> = None, source "tc-stab(8), overhead";
+        /// The least size of a packet with its overhead; `none` for that of the link layer.
+        mpu: Option<u64> = None, source "tc-stab(8), mpu";
+        /// The link that uses the same medium: only one of the two sends at a time.
+        shares: Option<String> = None, source "this program";
     }
 }
 
@@ -93,6 +106,38 @@ choices! {
     }
 }
 
+/// What a scenario may name that is not in it. The default is nothing.
+#[derive(Clone, Copy)]
+pub struct Outside<'a> {
+    /// Queue disciplines that are not in the catalogue.
+    pub disciplines: &'a dyn Lookup,
+    /// Gives the content of a file.
+    pub read_file: ReadFile<'a>,
+}
+
+impl<'a> Outside<'a> {
+    /// Disciplines that are not in the catalogue, and no files.
+    pub fn disciplines(disciplines: &'a dyn Lookup) -> Self {
+        Outside { disciplines, ..Outside::default() }
+    }
+
+    /// Files, and no other disciplines than the catalogue's.
+    pub fn files(read_file: ReadFile<'a>) -> Self {
+        Outside { read_file, ..Outside::default() }
+    }
+}
+
+impl Default for Outside<'_> {
+    fn default() -> Self {
+        static NONE: Disciplines = Disciplines::none();
+        Outside { disciplines: &NONE, read_file: &no_files }
+    }
+}
+
+fn no_files(name: &str) -> Result<Vec<u8>> {
+    Err(Error::new("files are not read here").given(name))
+}
+
 /// A checked scenario with every default filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -117,10 +162,18 @@ pub struct Scenario {
 pub struct LinkConfig {
     /// Its name.
     pub name: String,
-    /// Its rate.
+    /// Its rate; the mean if it changes.
     pub rate: Rate,
-    /// Its propagation delay.
+    /// Its propagation delay; the mean if it changes.
     pub delay: Span,
+    /// Its rate as it is stated.
+    pub process: RateProcess,
+    /// What packets take on the wire.
+    pub framing: Framing,
+    /// What happens to packets on their way.
+    pub way: PathConfig,
+    /// The link with which it shares a medium, by index.
+    pub shares: Option<u32>,
     /// Its queue.
     pub queue: QueueConfig,
     /// A token bucket behind the queue.

@@ -1,18 +1,21 @@
 //! Values to a checked scenario.
 
-use aqmlab_aqm::{Disciplines, Lookup, QueueConfig};
+use aqmlab_aqm::QueueConfig;
 use aqmlab_core::params::read_value;
-use aqmlab_core::{Bytes, Error, Params, Result, Span, Table, Value};
+use aqmlab_core::{Bytes, Error, Framing, ParamType, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
 
 use super::toml::parse_document;
-use super::{FlowGroup, FlowParams, LinkConfig, LinkParams, RunParams, Scenario, Start};
+use super::{FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, RunParams, Scenario, Start};
 use crate::egress::ShaperParams;
+use crate::impairment::{DelayProcess, read_path as read_way};
 use crate::link::MAX_PACKET;
+use crate::rate::RateProcess;
 
 /// What the tables of a scenario hold besides their declared parameters.
 const TOP_KEYS: &[&str] = &["bottleneck", "links", "flows", "transport", "record"];
-const LINK_KEYS: &[&str] = &["queue", "thresholds", "shaper", "driver"];
+const LINK_KEYS: &[&str] =
+    &["rate", "delay", "queue", "thresholds", "shaper", "driver", "jitter", "loss"];
 const FLOW_KEYS: &[&str] = &["path", "return_path", "start", "transport"];
 
 /// A link appears at most this often in a path, and a path has at most this
@@ -25,21 +28,22 @@ impl Scenario {
     /// # Errors
     /// For whatever is not right; the error names `file` and the key.
     pub fn parse(text: &str, file: &str, overrides: &[(String, Value)]) -> Result<Scenario> {
-        Self::parse_with(text, file, overrides, &Disciplines::default())
+        Self::parse_with(text, file, overrides, Outside::default())
     }
 
-    /// The same; queues may also be disciplines that `more` knows.
+    /// As [`Scenario::parse`], for a scenario that names files, or disciplines
+    /// that are not in the catalogue.
     ///
     /// # Errors
-    /// As [`Scenario::parse`].
+    /// As [`Scenario::parse`], and those of `outside`.
     pub fn parse_with(
         text: &str,
         file: &str,
         overrides: &[(String, Value)],
-        more: &dyn Lookup,
+        outside: Outside<'_>,
     ) -> Result<Scenario> {
         let table = parse_document(text).map_err(|error| error.in_file(file))?;
-        Self::from_table_with(table, file, overrides, more)
+        Self::from_table_with(table, file, overrides, outside)
     }
 
     /// Reads a scenario from values, with `overrides` on top.
@@ -47,35 +51,38 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::parse`].
     pub fn from_table(table: Table, file: &str, overrides: &[(String, Value)]) -> Result<Scenario> {
-        Self::from_table_with(table, file, overrides, &Disciplines::default())
+        Self::from_table_with(table, file, overrides, Outside::default())
     }
 
-    /// The same; queues may also be disciplines that `more` knows.
+    /// As [`Scenario::from_table`], with what it names `outside`.
     ///
     /// # Errors
-    /// As [`Scenario::parse`].
+    /// As [`Scenario::parse_with`].
     pub fn from_table_with(
         mut table: Table,
         file: &str,
         overrides: &[(String, Value)],
-        more: &dyn Lookup,
+        outside: Outside<'_>,
     ) -> Result<Scenario> {
-        apply(&mut table, overrides, more)
-            .and_then(|()| read(&table, more))
+        apply(&mut table, overrides, outside)
+            .and_then(|()| read(&table, outside))
             .map_err(|error| error.in_file(file))
     }
 }
 
 /// Sets the overrides. `queue` and `queue.x` mean the bottleneck's queue and
 /// are set last, when it is known which link that is.
-fn apply(table: &mut Table, overrides: &[(String, Value)], more: &dyn Lookup) -> Result<()> {
+fn apply(table: &mut Table, overrides: &[(String, Value)], outside: Outside<'_>) -> Result<()> {
     let is_queue = |key: &str| key == "queue" || key.starts_with("queue.");
     for (key, value) in overrides.iter().filter(|(key, _)| !is_queue(key)) {
         table.set_path(key, value.clone())?;
     }
+    if !overrides.iter().any(|(key, _)| is_queue(key)) {
+        return Ok(());
+    }
+    let links = read_links(table, outside)?;
+    let bottleneck = &links[read_bottleneck(table, &links)?].name;
     for (key, value) in overrides.iter().filter(|(key, _)| is_queue(key)) {
-        let links = read_links(table, more)?;
-        let bottleneck = &links[read_bottleneck(table, &links)?].name;
         let path = format!("links.{bottleneck}.{key}");
         if key != "queue" {
             spell_out_queue(table, bottleneck);
@@ -127,9 +134,9 @@ fn read_params<T: Params>(table: &Table, beside: &[&str]) -> Result<T> {
     Ok(params)
 }
 
-fn read(table: &Table, more: &dyn Lookup) -> Result<Scenario> {
+fn read(table: &Table, outside: Outside<'_>) -> Result<Scenario> {
     let run: RunParams = read_params(table, TOP_KEYS)?;
-    let links = read_links(table, more)?;
+    let links = read_links(table, outside)?;
     let bottleneck = read_bottleneck(table, &links)?;
     let flows = read_flows(table, &links)?;
     let record = read_group(table, "record")?.unwrap_or_default();
@@ -152,24 +159,69 @@ fn named_tables<'a>(table: &'a Table, key: &str, example: &str) -> Result<&'a Ta
     if tables.is_empty() { Err(missing().at(key)) } else { Ok(tables) }
 }
 
-fn read_links(table: &Table, more: &dyn Lookup) -> Result<Vec<LinkConfig>> {
+fn read_links(table: &Table, outside: Outside<'_>) -> Result<Vec<LinkConfig>> {
+    let duration = read_params::<RunParams>(table, TOP_KEYS)?.duration;
     let tables = named_tables(table, "links", "[links.bottleneck]")?;
-    tables
+    let mut links = tables
         .iter()
         .map(|(name, value)| {
-            read_link(name, value, more).map_err(|error| error.at(name).at("links"))
+            let link = value.as_table().and_then(|link| read_link(name, link, duration, outside));
+            link.map_err(|error| error.at(name).at("links"))
         })
-        .collect()
+        .collect::<Result<Vec<_>>>()?;
+    for (name, value) in tables.iter() {
+        let partner = value.as_table()?.get("shares");
+        read_shares(name, partner, &mut links)
+            .map_err(|error| error.at("shares").at(name).at("links"))?;
+    }
+    Ok(links)
 }
 
-fn read_link(name: &str, value: &Value, more: &dyn Lookup) -> Result<LinkConfig> {
-    let table = value.as_table()?;
-    let params: LinkParams = read_params(table, LINK_KEYS)?;
-    if table.get("rate").is_none() {
-        return Err(Error::new("the key `rate` is missing").hint("rate = \"10mbit\""));
+/// Makes two links share a medium; each may name the other.
+fn read_shares(name: &str, partner: Option<&Value>, links: &mut [LinkConfig]) -> Result<()> {
+    let Some(name_of_partner) = partner.map(Option::<String>::read) else { return Ok(()) };
+    let Some(Some(name_of_partner)) = name_of_partner else { return Ok(()) };
+    let (own, other) = (link_index(links, name)?, link_index(links, &name_of_partner)?);
+    if own == other {
+        return Err(Error::not_allowed(name_of_partner, "the name of another link"));
     }
+    for (from, to) in [(own, other), (other, own)] {
+        let link = &mut links[from as usize];
+        if link.shares.is_some_and(|before| before != to) {
+            let problem = format!("`{}` shares a medium with another link", link.name);
+            return Err(Error::new(problem).given(name_of_partner));
+        }
+        if link.process.gives_grants() {
+            let problem =
+                format!("`{}` sends when its trace says, not when a medium is free", link.name);
+            return Err(Error::new(problem).given(name_of_partner));
+        }
+        link.shares = Some(to);
+    }
+    Ok(())
+}
+
+fn read_link(
+    name: &str,
+    table: &Table,
+    duration: Span,
+    outside: Outside<'_>,
+) -> Result<LinkConfig> {
+    let params: LinkParams = read_params(table, LINK_KEYS)?;
+    let Some(rate) = table.get("rate") else {
+        return Err(Error::new("the key `rate` is missing").hint("rate = \"10mbit\""));
+    };
+    let process = RateProcess::read(rate, outside.read_file).map_err(|error| error.at("rate"))?;
+    let delay = match table.get("delay") {
+        None => DelayProcess::Constant(params.delay),
+        Some(delay) => {
+            DelayProcess::read(delay, outside.read_file).map_err(|error| error.at("delay"))?
+        }
+    };
     let queue = match table.get("queue") {
-        Some(queue) => QueueConfig::read_with(queue, more).map_err(|error| error.at("queue"))?,
+        Some(queue) => {
+            QueueConfig::read_with(queue, outside.disciplines).map_err(|error| error.at("queue"))?
+        }
         None => QueueConfig::named("droptail").expect("registered"),
     };
     let thresholds = match table.get("thresholds") {
@@ -186,13 +238,28 @@ fn read_link(name: &str, value: &Value, more: &dyn Lookup) -> Result<LinkConfig>
     };
     Ok(LinkConfig {
         name: name.to_string(),
-        rate: params.rate,
-        delay: params.delay,
+        rate: process.mean(duration),
+        delay: delay.mean(duration),
+        process,
+        framing: read_framing(&params)?,
+        way: read_way(table, delay, params.duplicate, params.reordering)?,
+        shares: None,
         queue,
         shaper: read_shaper(table)?,
         driver: read_group(table, "driver")?,
         thresholds,
     })
+}
+
+fn read_framing(params: &LinkParams) -> Result<Framing> {
+    const MOST: u64 = 65_535;
+    for (key, bytes) in [("overhead", params.overhead), ("mpu", params.mpu)] {
+        if bytes.is_some_and(|bytes| bytes > MOST) {
+            let given = bytes.unwrap_or_default();
+            return Err(Error::not_allowed(given, format!("at most {MOST} bytes")).at(key));
+        }
+    }
+    Ok(Framing::new(params.linklayer, params.overhead, params.mpu))
 }
 
 /// A group of parameters that may be absent.

@@ -1,0 +1,239 @@
+//! The way from a link's transmitter to its far end.
+//!
+//! Losses, duplication and delays act here, after the transmission: a packet
+//! that is lost on the way has used the link, and no queue has dropped it.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+use aqmlab_core::{Span, Stream, Time};
+
+use crate::events::{Event, EventQueue};
+use crate::impairment::{DelayProcess, LossState, PathConfig};
+use crate::packet::{SimPacket, Store};
+
+/// What happened to packets on their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathCounts {
+    /// Packets that were lost.
+    pub lost: u64,
+    /// Their bytes.
+    pub lost_bytes: u64,
+    /// Packets that came twice, counted once.
+    pub duplicated: u64,
+    /// Packets that arrived after one that was sent later.
+    pub reordered: u64,
+}
+
+/// Packets on their way.
+pub(crate) enum Pipe {
+    /// All take the same time.
+    Fixed { delay: Span, packets: VecDeque<(Time, SimPacket)> },
+    /// They do not, or not all arrive.
+    Varied(Box<Varied>),
+}
+
+impl Pipe {
+    /// `stream` draws for what is random on the way.
+    pub fn new(config: &PathConfig, stream: Stream) -> Self {
+        match config {
+            PathConfig {
+                delay: DelayProcess::Constant(delay),
+                jitter: None,
+                loss: None,
+                duplicate: 0.0,
+                reordering: _,
+            } => Pipe::Fixed { delay: *delay, packets: VecDeque::new() },
+            _ => Pipe::Varied(Box::new(Varied::new(config.clone(), stream))),
+        }
+    }
+
+    /// A packet whose transmission ends at `sent`, and whose arrival is an
+    /// event of the link `index`.
+    #[inline(always)]
+    pub fn push(
+        &mut self,
+        packet: SimPacket,
+        sent: Time,
+        index: u32,
+        events: &mut EventQueue,
+        store: &mut Store,
+    ) {
+        match self {
+            Pipe::Fixed { delay, packets } => {
+                let arrival = sent + *delay;
+                if packets.is_empty() {
+                    events.push(arrival, Event::Delivery(index));
+                }
+                packets.push_back((arrival, packet));
+            }
+            Pipe::Varied(varied) => varied.push(packet, sent, index, events, store),
+        }
+    }
+
+    /// Takes the packet that arrives now; `None` if another overtook it.
+    #[inline(always)]
+    pub fn pop(&mut self, now: Time, index: u32, events: &mut EventQueue) -> Option<SimPacket> {
+        match self {
+            Pipe::Fixed { packets, .. } => {
+                let (_, packet) = packets.pop_front().expect("a delivery is pending for a packet");
+                if let Some((time, _)) = packets.front() {
+                    events.push(*time, Event::Delivery(index));
+                }
+                Some(packet)
+            }
+            Pipe::Varied(varied) => varied.pop(now, index, events),
+        }
+    }
+
+    pub fn counts(&self) -> PathCounts {
+        match self {
+            Pipe::Fixed { .. } => PathCounts::default(),
+            Pipe::Varied(varied) => varied.counts,
+        }
+    }
+
+    /// Checks that every packet is accounted for.
+    ///
+    /// # Panics
+    /// If one is not: a bug.
+    pub fn assert_conservation(&self, name: &str) {
+        if let Pipe::Varied(varied) = self {
+            let PathCounts { lost, duplicated, .. } = varied.counts;
+            let out = varied.delivered + lost + varied.packets.len() as u64;
+            assert_eq!(varied.entered + duplicated, out, "{name}: lost on the way, uncounted");
+        }
+    }
+}
+
+/// A packet under way. The order is that of arrival, the earliest greatest.
+struct Travelling {
+    arrival: Time,
+    number: u64,
+    packet: SimPacket,
+}
+
+impl Travelling {
+    fn key(&self) -> (Time, u64) {
+        (self.arrival, self.number)
+    }
+}
+impl PartialEq for Travelling {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+impl Eq for Travelling {}
+impl PartialOrd for Travelling {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Travelling {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
+/// A way on which packets take different times, get lost or come twice.
+pub(crate) struct Varied {
+    config: PathConfig,
+    loss: Option<LossState>,
+    stream: Stream,
+    packets: BinaryHeap<Travelling>,
+    /// When the pending event is due.
+    pending: Time,
+    /// The latest arrival so far: nothing comes before it without reordering.
+    latest: Time,
+    /// Packets that came in, and the number of the next.
+    entered: u64,
+    next_number: u64,
+    delivered: u64,
+    /// One more than the largest number that was delivered.
+    expected: u64,
+    counts: PathCounts,
+}
+
+impl Varied {
+    fn new(config: PathConfig, stream: Stream) -> Self {
+        Varied {
+            loss: config.loss.clone().map(LossState::new),
+            config,
+            stream,
+            packets: BinaryHeap::new(),
+            pending: Time::MAX,
+            latest: Time::ZERO,
+            entered: 0,
+            next_number: 0,
+            delivered: 0,
+            expected: 0,
+            counts: PathCounts::default(),
+        }
+    }
+
+    #[inline(never)]
+    fn push(
+        &mut self,
+        packet: SimPacket,
+        sent: Time,
+        index: u32,
+        events: &mut EventQueue,
+        store: &mut Store,
+    ) {
+        self.entered += 1;
+        if self.loss.as_mut().is_some_and(|loss| loss.next(&mut self.stream)) {
+            self.counts.lost += 1;
+            self.counts.lost_bytes += u64::from(packet.size);
+            store.forget(&packet);
+            return;
+        }
+        let duplicate = self.config.duplicate;
+        if duplicate > 0.0 && self.stream.uniform() < duplicate {
+            self.counts.duplicated += 1;
+            let copy = store.copy(&packet);
+            self.send(copy, sent);
+        }
+        self.send(packet, sent);
+        self.await_first(index, events);
+    }
+
+    fn send(&mut self, packet: SimPacket, sent: Time) {
+        let mut delay = self.config.delay.at(sent);
+        if let Some(jitter) = &self.config.jitter {
+            delay = jitter.draw(delay, &mut self.stream);
+        }
+        let mut arrival = sent + delay;
+        if !self.config.reordering {
+            arrival = arrival.max(self.latest);
+            self.latest = arrival;
+        }
+        self.packets.push(Travelling { arrival, number: self.next_number, packet });
+        self.next_number += 1;
+    }
+
+    /// Asks for an event at the first arrival. One that was asked for earlier
+    /// and is due later finds nothing then.
+    fn await_first(&mut self, index: u32, events: &mut EventQueue) {
+        if let Some(first) = self.packets.peek()
+            && first.arrival < self.pending
+        {
+            self.pending = first.arrival;
+            events.push(first.arrival, Event::Delivery(index));
+        }
+    }
+
+    #[inline(never)]
+    fn pop(&mut self, now: Time, index: u32, events: &mut EventQueue) -> Option<SimPacket> {
+        if now != self.pending {
+            return None;
+        }
+        self.pending = Time::MAX;
+        let first = self.packets.pop();
+        self.await_first(index, events);
+        let first = first?;
+        self.delivered += 1;
+        self.counts.reordered += u64::from(first.number < self.expected);
+        self.expected = self.expected.max(first.number + 1);
+        Some(first.packet)
+    }
+}

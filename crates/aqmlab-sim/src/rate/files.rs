@@ -1,0 +1,219 @@
+//! Files that describe links: mahimahi's delivery opportunities, and two
+//! columns of time and value. They come in as bytes; reading them from a disk
+//! is the caller's part.
+//!
+//! # Sources
+//! - mahimahi's `link_queue.cc` (Netravali et al. 2015): one whole number a
+//!   line, the millisecond of an opportunity; it refuses times that go back
+//!   and a trace whose last time is 0, and repeats it with the last time as
+//!   the period.
+//!
+//! # Differences
+//! 1. Blank lines, lines that begin with `#`, Windows' line ends and a byte
+//!    order mark are passed over; mahimahi refuses them.
+
+use aqmlab_core::{Error, Result, Span, Time};
+
+use super::Scale;
+use super::schedule::Schedule;
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
+/// What names a file's content: FNV-1a with 128 bits, as text.
+pub(super) fn digest(content: &[u8]) -> String {
+    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let fold = |hash: u128, byte: &u8| (hash ^ u128::from(*byte)).wrapping_mul(PRIME);
+    format!("{:032x}", content.iter().fold(BASIS, fold))
+}
+
+/// The lines that say something, with their numbers.
+fn lines(content: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
+    content
+        .split(|byte| *byte == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .enumerate()
+        .filter(|(_, line)| !line.is_empty() && line[0] != b'#')
+        .map(|(index, line)| (index + 1, line))
+}
+
+/// An error about a line of a file.
+fn wrong(file: &str, number: usize, line: &[u8], allowed: impl std::fmt::Display) -> Error {
+    const SHOWN: usize = 40;
+    let mut given = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).into_owned();
+    if line.len() > SHOWN {
+        given.push_str("...");
+    }
+    Error::not_allowed(given, allowed).in_file(&format!("{file}:{number}"))
+}
+
+/// When a link may send, from a file in mahimahi's format.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opportunities {
+    /// The milliseconds with opportunities.
+    times: Vec<u32>,
+    /// How many there are up to and with each of them.
+    totals: Vec<u64>,
+}
+
+impl Opportunities {
+    /// Reads a file's content.
+    ///
+    /// # Errors
+    /// At the first line that is not right; the error names it.
+    pub fn parse(content: &[u8], file: &str) -> Result<Self> {
+        let (mut times, mut totals) = (Vec::new(), Vec::new());
+        let mut total = 0;
+        for (number, line) in lines(content) {
+            let time = whole_number(line).ok_or_else(|| {
+                let most = u32::MAX;
+                wrong(file, number, line, format!("a whole number of ms from 0 to {most}"))
+            })?;
+            total += 1;
+            match times.last() {
+                Some(last) if time < *last => {
+                    let allowed = format!("a time not before that of the line before, {last}");
+                    return Err(wrong(file, number, line, allowed));
+                }
+                Some(last) if time == *last => *totals.last_mut().expect("as many") = total,
+                _ => {
+                    times.push(time);
+                    totals.push(total);
+                }
+            }
+        }
+        match times.last() {
+            None => Err(Error::new("there is no delivery opportunity in it").in_file(file)),
+            Some(0) => {
+                let problem = "expected a last time above 0: it is the period of the trace";
+                Err(Error::new(problem).given(0).in_file(file))
+            }
+            Some(_) => Ok(Opportunities { times, totals }),
+        }
+    }
+
+    /// After how many milliseconds it begins again.
+    pub fn period(&self) -> u64 {
+        u64::from(*self.times.last().expect("not empty"))
+    }
+    /// Opportunities in a period.
+    pub fn total(&self) -> u64 {
+        *self.totals.last().expect("not empty")
+    }
+    /// How many there are before `time`.
+    pub fn before(&self, time: Time) -> u64 {
+        let Some((cycle, phase)) = self.place(time) else { return 0 };
+        let index = self.times.partition_point(|ms| u64::from(*ms) < phase);
+        cycle * self.total() + index.checked_sub(1).map_or(0, |index| self.totals[index])
+    }
+
+    /// In which repetition `time` is, and the millisecond in it, from 1 to
+    /// the period; `None` at the very start.
+    fn place(&self, time: Time) -> Option<(u64, u64)> {
+        let before = time.as_nanos().div_ceil(NANOS_PER_MILLI).checked_sub(1)?;
+        Some((before / self.period(), before % self.period() + 1))
+    }
+}
+
+fn whole_number(text: &[u8]) -> Option<u32> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u32, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u32::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// A place in [`Opportunities`] that repeat for ever.
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor {
+    cycle: u64,
+    index: usize,
+}
+
+impl Cursor {
+    pub fn start() -> Self {
+        Cursor { cycle: 0, index: 0 }
+    }
+    /// The time of the next opportunities, and how many there are.
+    pub fn peek(&self, trace: &Opportunities) -> (Time, u64) {
+        let before = self.index.checked_sub(1).map_or(0, |index| trace.totals[index]);
+        let ms = self.cycle * trace.period() + u64::from(trace.times[self.index]);
+        let time = Time::from_nanos(ms.saturating_mul(NANOS_PER_MILLI));
+        (time, trace.totals[self.index] - before)
+    }
+    pub fn advance(&mut self, trace: &Opportunities) {
+        self.index += 1;
+        if self.index == trace.times.len() {
+            self.index = 0;
+            self.cycle += 1;
+        }
+    }
+    /// Passes over what is before `time`.
+    pub fn seek(&mut self, trace: &Opportunities, time: Time) {
+        if self.peek(trace).0 < time {
+            let (cycle, phase) = trace.place(time).expect("later than another");
+            self.cycle = cycle;
+            self.index = trace.times.partition_point(|ms| u64::from(*ms) < phase);
+        }
+    }
+}
+
+/// Reads two columns, seconds and a number: between them spaces,
+/// tabs, a comma or a semicolon. The first line may hold names. The times
+/// count from the first of them.
+///
+/// # Errors
+/// At the first line that is not right; the error names it.
+pub(super) fn parse_columns(content: &[u8], file: &str, scale: &Scale) -> Result<Schedule> {
+    const LONGEST: f64 = 1e7;
+    let mut steps: Vec<(Span, u64)> = Vec::new();
+    let (mut origin, mut last) = (None, f64::NEG_INFINITY);
+    for (index, (number, line)) in lines(content).enumerate() {
+        let fail = |allowed: &str| wrong(file, number, line, allowed);
+        let columns = "two columns: time in seconds, and a number from 0";
+        let Some((time, value)) = two_numbers(line) else {
+            let is_header = index == 0 && line[0].is_ascii_alphabetic();
+            if is_header && origin.is_none() {
+                continue;
+            }
+            return Err(fail(columns));
+        };
+        if !(0.0..=LONGEST).contains(&time) {
+            return Err(fail("a time from 0 to 10000000 seconds"));
+        }
+        let origin = *origin.get_or_insert(time);
+        let start = Span::from_secs_f64(time - origin);
+        if time <= last || steps.last().is_some_and(|(before, _)| start <= *before) {
+            return Err(fail(&format!("a time later than that of the line before, {last}")));
+        }
+        last = time;
+        let scaled = (value * scale.unit).round();
+        if !(value >= 0.0 && scaled <= scale.most as f64) {
+            return Err(fail(&format!("a value from 0 to {}", scale.most as f64 / scale.unit)));
+        }
+        steps.push((start, scaled as u64));
+    }
+    if steps.is_empty() {
+        return Err(Error::new("there is no line of time and value in it").in_file(file));
+    }
+    Ok(Schedule::new(steps, scale.repeats))
+}
+
+fn two_numbers(line: &[u8]) -> Option<(f64, f64)> {
+    let line = std::str::from_utf8(line).ok()?;
+    let is_between = |c: char| c == ',' || c == ';' || c.is_ascii_whitespace();
+    let mut fields = line.split(is_between).filter(|field| !field.is_empty());
+    let mut number = || {
+        let number: f64 = fields.next()?.parse().ok()?;
+        number.is_finite().then_some(number)
+    };
+    let pair = (number()?, number()?);
+    fields.next().is_none().then_some(pair)
+}
+
+#[cfg(test)]
+#[path = "files_tests.rs"]
+mod tests;

@@ -1,0 +1,279 @@
+//! The rate of a link as it is stated in a scenario: constant, in steps, from
+//! a file, or drawn at random.
+//!
+//! There are two kinds at work. A *course* of rates that hold for a while
+//! (`steps`, `csv`, `markov`, `ornstein-uhlenbeck`) drives a transmitter; a
+//! sequence of *grants*, a time and the bytes that may leave then (`trace`,
+//! `lte`, `wifi`), drives the link itself.
+
+pub(crate) mod course;
+mod files;
+pub(crate) mod grants;
+pub mod radio;
+pub mod random;
+pub mod schedule;
+
+use std::sync::Arc;
+
+use aqmlab_core::{
+    Bytes, Error, ParamType, Params, Rate, Result, Span, Stream, Table, Value, params,
+};
+
+use self::course::Course;
+pub use self::files::Opportunities;
+use self::grants::Grants;
+use self::radio::{LteParams, Wifi, WifiParams};
+use self::random::{MarkovParams, OrnsteinUhlenbeckParams};
+use self::schedule::{Schedule, Steps};
+
+/// The largest rate there is: keeps the transmitter's arithmetic in 64 bits.
+pub const MAX_RATE: Rate = Rate::from_bps(1_000_000_000_000_000);
+
+/// Gives the content of a file that a scenario names.
+pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<Vec<u8>>;
+
+params! {
+    /// A rate that changes at set times.
+    pub struct RateStepsParams {
+        /// When each rate begins: `[["0s", "100mbit"], ["50s", "10mbit"]]`.
+        steps: Steps<Rate> = Steps(vec![(Span::ZERO, Rate::from_bps(10_000_000))]),
+            source "this program";
+        /// Whether it begins again; the last step then lasts as long as the one before it.
+        repeat: bool = false, source "this program";
+    }
+}
+
+params! {
+    /// A file of delivery opportunities in mahimahi's format, which repeats.
+    pub struct TraceParams {
+        /// The file; looked for beside the scenario, then in the working directory.
+        trace: String = String::new(), source "mahimahi, link_queue.cc";
+        /// What may leave at one opportunity.
+        opportunity: Bytes = Bytes::new(1504), in Bytes::new(1) => Bytes::new(1 << 30),
+            source "mahimahi, link_queue.cc: 1500 bytes and 4 of its header";
+        /// What names the file's content; filled in. If given, the file must still be that.
+        content: Option<String> = None, source "this program";
+    }
+}
+
+params! {
+    /// A file of two columns, time in seconds and rate.
+    pub struct CsvParams {
+        /// The file; looked for beside the scenario, then in the working directory.
+        csv: String = String::new(), source "this program";
+        /// What 1 in the second column means.
+        unit: Rate = Rate::from_bps(1_000_000), in Rate::from_bps(1) => Rate::from_bps(1_000_000_000),
+            source "this program";
+        /// Whether it begins again; the last line then lasts as long as the one before it.
+        repeat: bool = true, source "this program";
+        /// What names the file's content; filled in. If given, the file must still be that.
+        content: Option<String> = None, source "this program";
+    }
+}
+
+/// The rate of a link.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RateProcess {
+    /// Always the same.
+    Constant(Rate),
+    /// In steps.
+    Steps(RateStepsParams, Schedule),
+    /// In steps, from a file.
+    Csv(CsvParams, Schedule),
+    /// A file of opportunities.
+    Trace(TraceParams, Arc<Opportunities>),
+    /// A Markov chain.
+    Markov(MarkovParams),
+    /// The Ornstein-Uhlenbeck process.
+    OrnsteinUhlenbeck(OrnsteinUhlenbeckParams),
+    /// A synthetic LTE link.
+    Lte(LteParams),
+    /// A synthetic Wi-Fi link.
+    Wifi(WifiParams),
+}
+
+/// The names of the processes, beside which their parameters stand.
+const PROCESSES: [&str; 4] = ["markov", "ornstein-uhlenbeck", "lte", "wifi"];
+
+/// A process at work.
+pub(crate) enum Source {
+    Constant(Rate),
+    Course(Course),
+    Grants(Grants),
+}
+
+impl RateProcess {
+    /// Reads what stands at `rate`.
+    pub(crate) fn read(value: &Value, read_file: ReadFile<'_>) -> Result<Self> {
+        let Value::Table(table) = value else {
+            let rate = aqmlab_core::params::read_value::<Rate>(value)?;
+            aqmlab_core::params::check_range(&rate, &Rate::from_bps(1), &MAX_RATE)
+                .map_err(|error| error.given(value))?;
+            return Ok(RateProcess::Constant(rate));
+        };
+        if let Some(name) = table.get("process") {
+            return Self::read_process(name, table);
+        }
+        if table.get("steps").is_some() {
+            let params = RateStepsParams::from_table(table)?;
+            let schedule = params.steps.schedule(params.repeat, |rate| rate.as_bps());
+            let schedule = schedule.and_then(check_rates).map_err(|error| error.at("steps"))?;
+            return Ok(RateProcess::Steps(params, schedule));
+        }
+        if table.get("csv").is_some() {
+            let mut params = CsvParams::from_table(table)?;
+            let scale = Scale {
+                unit: params.unit.as_bps() as f64,
+                most: MAX_RATE.as_bps(),
+                repeats: params.repeat,
+            };
+            let schedule = read_columns(&params.csv, &mut params.content, &scale, read_file)?;
+            let schedule =
+                check_rates(schedule).map_err(|error| error.in_file(&params.csv).at("csv"))?;
+            return Ok(RateProcess::Csv(params, schedule));
+        }
+        if table.get("trace").is_some() {
+            let mut params = TraceParams::from_table(table)?;
+            let trace = read_content(&params.trace, &mut params.content, read_file)
+                .and_then(|content| Opportunities::parse(&content, &params.trace))
+                .map_err(|error| error.at("trace"))?;
+            return Ok(RateProcess::Trace(params, Arc::new(trace)));
+        }
+        let allowed =
+            "a rate such as \"10mbit\", or a table with `steps`, `trace`, `csv` or `process`";
+        Err(Error::not_allowed(value, allowed))
+    }
+
+    fn read_process(name: &Value, table: &Table) -> Result<Self> {
+        let name = name.as_text().map_err(|error| error.at("process"))?;
+        let mut table = table.clone();
+        table.remove("process");
+        match name {
+            "markov" => {
+                let params = MarkovParams::from_table(&table)?;
+                params.check()?;
+                Ok(RateProcess::Markov(params))
+            }
+            "ornstein-uhlenbeck" => {
+                OrnsteinUhlenbeckParams::from_table(&table).map(RateProcess::OrnsteinUhlenbeck)
+            }
+            "lte" => LteParams::from_table(&table).map(RateProcess::Lte),
+            "wifi" => WifiParams::from_table(&table).map(RateProcess::Wifi),
+            other => Err(Error::unknown("process", other, PROCESSES).at("process")),
+        }
+    }
+
+    /// The form that reads back as the same process.
+    pub(crate) fn to_value(&self) -> Value {
+        let (name, entries) = match self {
+            RateProcess::Constant(rate) => return rate.to_text().into(),
+            RateProcess::Steps(params, _) => (None, params.entries()),
+            RateProcess::Csv(params, _) => (None, params.entries()),
+            RateProcess::Trace(params, _) => (None, params.entries()),
+            RateProcess::Markov(params) => (Some("markov"), params.entries()),
+            RateProcess::OrnsteinUhlenbeck(params) => {
+                (Some("ornstein-uhlenbeck"), params.entries())
+            }
+            RateProcess::Lte(params) => (Some("lte"), params.entries()),
+            RateProcess::Wifi(params) => (Some("wifi"), params.entries()),
+        };
+        let name = name.map(|name| ("process".to_string(), Value::from(name)));
+        let entries = entries.into_iter().map(|(key, text)| (key.to_string(), Value::from(text)));
+        Value::Table(name.into_iter().chain(entries).collect())
+    }
+
+    /// Whether it says when packets may leave, and not at which rate.
+    pub fn gives_grants(&self) -> bool {
+        matches!(self, RateProcess::Trace(..) | RateProcess::Lte(_) | RateProcess::Wifi(_))
+    }
+
+    /// The mean rate of a run of this length: what a discipline is told, and
+    /// what a limit in bandwidth-delay products counts with.
+    pub fn mean(&self, duration: Span) -> Rate {
+        let bps = match self {
+            RateProcess::Constant(rate) => rate.as_bps(),
+            RateProcess::Steps(_, schedule) | RateProcess::Csv(_, schedule) => {
+                schedule.mean(duration)
+            }
+            RateProcess::Trace(params, trace) => {
+                let bits = 8000.0 * params.opportunity.get() as f64 * trace.total() as f64;
+                (bits / trace.period() as f64).round() as u64
+            }
+            RateProcess::Markov(params) => params.mean().round() as u64,
+            RateProcess::OrnsteinUhlenbeck(params) => params.mean.as_bps(),
+            RateProcess::Lte(params) => params.mean.as_bps(),
+            RateProcess::Wifi(params) => Wifi::mean(params).round() as u64,
+        };
+        Rate::from_bps(bps.clamp(1, MAX_RATE.as_bps()))
+    }
+
+    /// The process at work; `stream` draws for those that are random.
+    pub(crate) fn source(&self, stream: Stream) -> Source {
+        match self {
+            RateProcess::Constant(rate) => Source::Constant(*rate),
+            RateProcess::Steps(_, schedule) | RateProcess::Csv(_, schedule) => {
+                Source::Course(Course::Schedule(schedule.clone()))
+            }
+            RateProcess::Markov(params) => Source::Course(Course::markov(params.clone(), stream)),
+            RateProcess::OrnsteinUhlenbeck(params) => {
+                Source::Course(Course::ornstein_uhlenbeck(params, stream))
+            }
+            RateProcess::Trace(params, trace) => {
+                Source::Grants(Grants::trace(Arc::clone(trace), params.opportunity.get()))
+            }
+            RateProcess::Lte(params) => Source::Grants(Grants::lte(params, stream)),
+            RateProcess::Wifi(params) => Source::Grants(Grants::wifi(params, stream)),
+        }
+    }
+}
+
+fn check_rates(schedule: Schedule) -> Result<Schedule> {
+    match schedule.max() {
+        0 => Err(Error::new("expected a rate above zero in at least one step")),
+        max if max > MAX_RATE.as_bps() => {
+            Err(Error::not_allowed(Rate::from_bps(max), format!("rates of at most {MAX_RATE}")))
+        }
+        _ => Ok(schedule),
+    }
+}
+
+/// What the second column of a file means.
+pub(crate) struct Scale {
+    /// What 1 in it is.
+    pub unit: f64,
+    /// The most that it may be, in the unit's unit.
+    pub most: u64,
+    /// Whether the file begins again.
+    pub repeats: bool,
+}
+
+/// Reads a file of two columns, and sets or checks what names its content.
+pub(crate) fn read_columns(
+    name: &str,
+    content: &mut Option<String>,
+    scale: &Scale,
+    read_file: ReadFile<'_>,
+) -> Result<Schedule> {
+    let bytes = read_content(name, content, read_file).map_err(|error| error.at("csv"))?;
+    files::parse_columns(&bytes, name, scale).map_err(|error| error.at("csv"))
+}
+
+/// Reads a file, and sets or checks what names its content.
+fn read_content(
+    name: &str,
+    named: &mut Option<String>,
+    read_file: ReadFile<'_>,
+) -> Result<Vec<u8>> {
+    let content = read_file(name)?;
+    let digest = files::digest(&content);
+    match named {
+        Some(before) if *before != digest => {
+            let problem = format!("the file has changed: its content is now {digest}");
+            Err(Error::new(problem).given(before).in_file(name))
+        }
+        _ => {
+            *named = Some(digest);
+            Ok(content)
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Rates that change at random: a Markov chain, and the Ornstein-Uhlenbeck
+//! process.
+//!
+//! # Model
+//! The chain stays in a state for an exponential time and then moves to
+//! another. The Ornstein-Uhlenbeck process is sampled at regular times with
+//! its exact transition, X' = m + (X - m) a + s sqrt(1 - a^2) N with
+//! a = exp(-step / correlation time), and cut off at zero.
+//!
+//! # Sources
+//! - Uhlenbeck and Ornstein, "On the Theory of the Brownian Motion" (1930);
+//!   the exact transition: Gillespie, Physical Review E 54 (1996).
+//!
+//! # Differences
+//! 1. Where the deviation is more than about half of the mean, cutting off at
+//!    zero raises the mean: the capacity offered is what was drawn.
+
+use aqmlab_core::{Error, Rate, Result, Span, Stream, Time, params};
+
+use super::MAX_RATE;
+
+params! {
+    /// A rate that jumps between states at random.
+    pub struct MarkovParams {
+        /// The rate in each state.
+        rates: Vec<Rate> = vec![Rate::from_bps(10_000_000), Rate::from_bps(1_000_000)],
+            source "this program";
+        /// The mean time in each state; it is exponentially distributed.
+        dwell: Vec<Span> = vec![Span::from_secs(5), Span::from_secs(1)], source "this program";
+        /// The chances of each state to be the next, a row for each state; `[]`: all others alike.
+        transitions: Vec<f64> = vec![], source "this program";
+    }
+}
+
+params! {
+    /// A rate that swings about its mean: the Ornstein-Uhlenbeck process.
+    pub struct OrnsteinUhlenbeckParams {
+        /// The mean, before the process is cut off at zero.
+        mean: Rate = Rate::from_bps(10_000_000), in Rate::from_bps(1) => MAX_RATE,
+            source "this program";
+        /// The standard deviation.
+        deviation: Rate = Rate::from_bps(3_000_000), in Rate::from_bps(0) => MAX_RATE,
+            source "this program";
+        /// The time after which the autocorrelation has fallen to 1/e.
+        correlation_time: Span = Span::from_secs(1),
+            in Span::from_micros(1) => Span::from_secs(100_000),
+            source "this program";
+        /// For how long a rate stays as it is.
+        step: Span = Span::from_millis(10), in Span::from_micros(1) => Span::from_secs(1000),
+            source "this program";
+    }
+}
+
+impl MarkovParams {
+    /// Refuses a chain that is none.
+    pub(super) fn check(&self) -> Result<()> {
+        let count = self.rates.len();
+        if count < 2 || self.rates.iter().any(|rate| *rate > MAX_RATE) {
+            let allowed = format!("two or more rates, each at most {MAX_RATE}");
+            return Err(Error::not_allowed(format!("{:?}", self.rates), allowed).at("rates"));
+        }
+        if self.rates.iter().all(|rate| rate.as_bps() == 0) {
+            return Err(Error::new("expected a rate above zero").at("rates"));
+        }
+        let longest = Span::from_secs(10_000_000);
+        let is_fit = |dwell: &Span| *dwell >= Span::from_micros(1) && *dwell <= longest;
+        if self.dwell.len() != count || !self.dwell.iter().all(is_fit) {
+            let allowed = format!("{count} times from 1us to {longest}, one for each rate");
+            return Err(Error::not_allowed(format!("{:?}", self.dwell), allowed).at("dwell"));
+        }
+        let is_row = |row: &[f64]| {
+            let is_share = row.iter().all(|share| (0.0..=1.0).contains(share));
+            is_share && (row.iter().sum::<f64>() - 1.0).abs() < 1e-6
+        };
+        let rows = &self.transitions;
+        if !rows.is_empty() && (rows.len() != count * count || !rows.chunks(count).all(is_row)) {
+            let allowed = format!("{count} rows of {count} chances, the sum of each row 1");
+            return Err(Error::not_allowed(format!("{rows:?}"), allowed).at("transitions"));
+        }
+        Ok(())
+    }
+
+    /// The chance that `to` follows `from`.
+    fn chance(&self, from: usize, to: usize) -> f64 {
+        let count = self.rates.len();
+        match self.transitions.get(from * count + to) {
+            Some(chance) => *chance,
+            None if from == to => 0.0,
+            None => 1.0 / (count - 1) as f64,
+        }
+    }
+
+    fn next_state(&self, from: usize, stream: &mut Stream) -> usize {
+        let mut left = stream.uniform();
+        let last = self.rates.len() - 1;
+        for to in 0..last {
+            left -= self.chance(from, to);
+            if left < 0.0 {
+                return to;
+            }
+        }
+        // Rounding may leave a sliver for a state with no chance at all.
+        (0..=last).rev().find(|to| self.chance(from, *to) > 0.0).unwrap_or(last)
+    }
+
+    /// The long-run mean rate: the shares of visits, by power iteration of
+    /// the lazy chain (which has no period), times the times in each state.
+    pub(super) fn mean(&self) -> f64 {
+        const ROUNDS: usize = 10_000;
+        let count = self.rates.len();
+        let mut visits = vec![1.0 / count as f64; count];
+        for _ in 0..ROUNDS {
+            let into =
+                |to| (0..count).map(|from| visits[from] * self.chance(from, to)).sum::<f64>();
+            visits = (0..count).map(|to| 0.5 * visits[to] + 0.5 * into(to)).collect();
+        }
+        let time = |state: usize| visits[state] * self.dwell[state].as_secs_f64();
+        let bits = (0..count).map(|state| time(state) * self.rates[state].as_bps() as f64);
+        bits.sum::<f64>() / (0..count).map(time).sum::<f64>()
+    }
+}
+
+/// A Markov chain under way.
+#[derive(Clone)]
+pub(crate) struct Markov {
+    params: MarkovParams,
+    stream: Stream,
+    state: usize,
+    until: Time,
+}
+
+impl Markov {
+    pub fn new(params: MarkovParams, mut stream: Stream) -> Self {
+        let state = (stream.uniform() * params.rates.len() as f64) as usize;
+        let mut chain = Markov { params, stream, state, until: Time::ZERO };
+        chain.dwell();
+        chain
+    }
+    fn dwell(&mut self) {
+        let mean = self.params.dwell[self.state].as_secs_f64();
+        let time = Span::from_secs_f64(self.stream.exponential(mean));
+        self.until += time.max(Span::from_nanos(1));
+    }
+    pub fn now(&self) -> (u64, Time) {
+        (self.params.rates[self.state].as_bps(), self.until)
+    }
+    pub fn advance(&mut self) {
+        self.state = self.params.next_state(self.state, &mut self.stream);
+        self.dwell();
+    }
+}
+
+/// An Ornstein-Uhlenbeck process under way.
+#[derive(Clone)]
+pub(crate) struct OrnsteinUhlenbeck {
+    stream: Stream,
+    swing: Swing,
+    mean: f64,
+    deviation: f64,
+    step: Span,
+    until: Time,
+}
+
+impl OrnsteinUhlenbeck {
+    pub fn new(params: &OrnsteinUhlenbeckParams, mut stream: Stream) -> Self {
+        let swing = Swing::new(params.step, params.correlation_time, &mut stream);
+        OrnsteinUhlenbeck {
+            stream,
+            swing,
+            mean: params.mean.as_bps() as f64,
+            deviation: params.deviation.as_bps() as f64,
+            step: params.step,
+            until: Time::ZERO + params.step,
+        }
+    }
+    pub fn now(&self) -> (u64, Time) {
+        // `as` makes zero of what is below it.
+        let rate = (self.mean + self.deviation * self.swing.value).round() as u64;
+        (rate.min(MAX_RATE.as_bps()), self.until)
+    }
+    pub fn advance(&mut self) {
+        self.swing.advance(&mut self.stream);
+        self.until += self.step;
+    }
+}
+
+/// The Ornstein-Uhlenbeck process with mean 0 and variance 1, at regular
+/// times.
+#[derive(Clone)]
+pub(crate) struct Swing {
+    pub value: f64,
+    keep: f64,
+    fresh: f64,
+}
+
+impl Swing {
+    pub fn new(step: Span, correlation_time: Span, stream: &mut Stream) -> Self {
+        let keep = libm::exp(-step.as_secs_f64() / correlation_time.as_secs_f64());
+        Swing { value: stream.normal(), keep, fresh: (1.0 - keep * keep).sqrt() }
+    }
+    pub fn advance(&mut self, stream: &mut Stream) {
+        self.value = self.value * self.keep + self.fresh * stream.normal();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const END: Time = Time::from_nanos(20_000 * 1_000_000_000);
+
+    fn stream(path: &str) -> Stream {
+        Stream::for_component(1, 0, path)
+    }
+
+    #[test]
+    fn the_chain_has_its_long_run_mean() {
+        let mbit = |rate: u64| Rate::from_bps(rate * 1_000_000);
+        let params = MarkovParams {
+            rates: vec![mbit(0), mbit(3), mbit(12)],
+            dwell: vec![Span::from_millis(200), Span::from_secs(1), Span::from_millis(500)],
+            // In a circle with a way back: a chain whose visits differ.
+            transitions: vec![0.0, 1.0, 0.0, 0.5, 0.0, 0.5, 1.0, 0.0, 0.0],
+        };
+        params.check().unwrap();
+        // Visits: 2/5, 2/5, 1/5. Times: 0.08, 0.4, 0.1. Bits: 1.2 + 1.2.
+        assert!((params.mean() - 2.4e6 / 0.58).abs() < 1.0, "{}", params.mean());
+        let mut chain = Markov::new(params.clone(), stream("markov"));
+        let (mut bits, mut now) = (0.0, Time::ZERO);
+        while now < END {
+            let (rate, until) = chain.now();
+            bits += rate as f64 * (until - now).as_secs_f64();
+            now = until;
+            chain.advance();
+        }
+        let mean = bits / now.as_secs_f64();
+        assert!((mean / params.mean() - 1.0).abs() < 0.03, "{mean}");
+    }
+
+    #[test]
+    fn the_swing_has_its_moments_and_its_correlation_time() {
+        let params = OrnsteinUhlenbeckParams::default();
+        let mut process = OrnsteinUhlenbeck::new(&params, stream("ou"));
+        let mut rates = Vec::new();
+        while process.until < END {
+            rates.push(process.now().0 as f64);
+            process.advance();
+        }
+        let count = rates.len() as f64;
+        let mean = rates.iter().sum::<f64>() / count;
+        let covariance = |lag: usize| {
+            let pairs = rates.iter().zip(&rates[lag..]);
+            pairs.map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>() / count
+        };
+        let deviation = covariance(0).sqrt();
+        assert!((mean / 10e6 - 1.0).abs() < 0.02, "{mean}");
+        assert!((deviation / 3e6 - 1.0).abs() < 0.02, "{deviation}");
+        // A second is a hundred steps.
+        let correlation = covariance(100) / covariance(0);
+        assert!((correlation - libm::exp(-1.0)).abs() < 0.03, "{correlation}");
+    }
+
+    #[test]
+    fn chains_that_are_none_are_refused() {
+        let chain = |rates: &[u64], dwell: &[u64], transitions: &[f64]| MarkovParams {
+            rates: rates.iter().map(|rate| Rate::from_bps(*rate)).collect(),
+            dwell: dwell.iter().map(|millis| Span::from_millis(*millis)).collect(),
+            transitions: transitions.to_vec(),
+        };
+        for (params, key) in [
+            (chain(&[1], &[1], &[]), "rates"),
+            (chain(&[0, 0], &[1, 1], &[]), "rates"),
+            (chain(&[0, u64::MAX], &[1, 1], &[]), "rates"),
+            (chain(&[0, 1], &[1], &[]), "dwell"),
+            (chain(&[0, 1], &[1, 0], &[]), "dwell"),
+            (chain(&[0, 1], &[1, 1], &[1.0, 0.0]), "transitions"),
+            (chain(&[0, 1], &[1, 1], &[0.5, 0.4, 1.0, 0.0]), "transitions"),
+            (chain(&[0, 1], &[1, 1], &[2.0, -1.0, 1.0, 0.0]), "transitions"),
+        ] {
+            assert_eq!(params.check().unwrap_err().key, key, "{params:?}");
+        }
+    }
+}

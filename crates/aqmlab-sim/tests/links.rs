@@ -1,0 +1,436 @@
+//! Links whose rate changes, and ways on which packets do not all fare alike.
+
+use aqmlab_core::{Error, Value};
+use aqmlab_sim::rate::Opportunities;
+use aqmlab_sim::scenario::parse_value;
+use aqmlab_sim::{LinkResult, Outside, RunResult, Scenario, run};
+use proptest::prelude::*;
+
+/// More flows than needed to keep a link busy; what the overrides say is done
+/// to it.
+const BULK: &str = r#"
+    duration = "20s"
+    [links.down]
+    rate = "10mbit"
+    delay = "10ms"
+    queue = { discipline = "droptail", limit = "200p" }
+    [links.up]
+    rate = "100mbit"
+    delay = "10ms"
+    queue = { discipline = "droptail", limit = "1000p" }
+    [flows.bulk]
+    count = 5
+    path = ["down"]
+    return_path = ["up"]
+    [record]
+    level = "packets"
+"#;
+
+/// 1000 opportunities, some at once, in two seconds; none between 0.7 and 1.4.
+fn trace() -> String {
+    let times = (0..1000u64).map(|i| {
+        let time = i * i % 1300;
+        if time > 700 { time + 700 } else { time }
+    });
+    let mut times: Vec<u64> = times.collect();
+    times.sort_unstable();
+    times.push(2000);
+    times.iter().map(|time| format!("{time}\n")).collect()
+}
+
+fn read_file(name: &str) -> aqmlab_core::Result<Vec<u8>> {
+    match name {
+        "some.trace" => Ok(trace().into_bytes()),
+        "rates.csv" => Ok(b"time,rate\n0,5\n1,0\n1.5,20\n3,1.25\n".to_vec()),
+        "delays.csv" => Ok(b"0,10\n2,50\n4,5\n".to_vec()),
+        _ => Err(Error::new("there is no such file").in_file(name)),
+    }
+}
+
+fn scenario(overrides: &[(&str, &str)]) -> aqmlab_core::Result<Scenario> {
+    let overrides: Vec<(String, Value)> =
+        overrides.iter().map(|(key, text)| (key.to_string(), parse_value(text))).collect();
+    Scenario::parse_with(BULK, "bulk", &overrides, Outside::files(&read_file))
+}
+
+fn result(overrides: &[(&str, &str)]) -> RunResult {
+    run(&scenario(overrides).unwrap(), 0)
+}
+
+fn error(overrides: &[(&str, &str)]) -> String {
+    scenario(overrides).unwrap_err().to_string()
+}
+
+const RATES: &[&str] = &[
+    r#"{ steps = [["0s", "10mbit"], ["3s", "1mbit"], ["7s", "20mbit"]] }"#,
+    r#"{ steps = [["0s", "10mbit"], ["300ms", "0bit"], ["700ms", "3mbit"]], repeat = true }"#,
+    r#"{ csv = "rates.csv" }"#,
+    r#"{ trace = "some.trace" }"#,
+    r#"{ process = "markov", rates = ["9mbit", "0bit", "2mbit"], dwell = ["1s", "200ms", "2s"] }"#,
+    r#"{ process = "ornstein-uhlenbeck", mean = "8mbit", deviation = "4mbit" }"#,
+    r#"{ process = "lte" }"#,
+    r#"{ process = "wifi", others = 20, aggregate = 10000 }"#,
+];
+
+fn queue(result: &RunResult) -> &LinkResult {
+    &result.links[0]
+}
+
+#[test]
+fn every_rate_runs_the_same_twice_and_never_uses_more_than_it_offers() {
+    for rate in RATES {
+        let scenario = scenario(&[("links.down.rate", rate)]).unwrap();
+        let (first, again) = (run(&scenario, 3), run(&scenario, 3));
+        assert_eq!(queue(&first).counts, queue(&again).counts, "{rate}");
+        assert_eq!(queue(&first).sojourn, queue(&again).sojourn, "{rate}");
+        assert_eq!(first.events, again.events, "{rate}");
+        let used = queue(&first).utilisation;
+        assert!(used <= 1.0 && used > 0.6, "{rate}: {used}");
+        let mean = queue(&first).counts.delivered_bytes as f64 * 8.0 / 20.0 / used;
+        let stated = scenario.links[0].rate.as_bps() as f64;
+        assert!((mean / stated - 1.0).abs() < 0.5, "{rate}: {mean} of {stated}");
+    }
+}
+
+#[test]
+fn every_form_reads_back() {
+    let others: &[&[(&str, &str)]] = &[
+        &[("links.down.delay", r#"{ steps = [["0s", "1ms"], ["2s", "30ms"]], repeat = true }"#)],
+        &[("links.down.delay", r#"{ csv = "delays.csv", unit = "2ms" }"#)],
+        &[("links.down.jitter.spread", "3ms"), ("links.down.reordering", "true")],
+        &[("links.down.loss", "0.01")],
+        &[("links.down.loss", "{ p = 0.01, r = 0.3, bad = 0.9, good = 0.001 }")],
+        &[("links.down.loss", "{ packets = [1, 5] }"), ("links.down.duplicate", "0.1")],
+        &[("links.down.linklayer", "atm"), ("links.down.overhead", "8")],
+        &[("links.down.shares", "up")],
+    ];
+    let rates: Vec<Vec<(&str, &str)>> =
+        RATES.iter().map(|rate| vec![("links.down.rate", *rate)]).collect();
+    let plain = scenario(&[]).unwrap().to_json();
+    for overrides in others.iter().copied().chain(rates.iter().map(Vec::as_slice)) {
+        let scenario = scenario(overrides).unwrap();
+        let again = Scenario::from_table_with(
+            scenario.to_table(),
+            "again",
+            &[],
+            Outside::files(&read_file),
+        );
+        assert_eq!(again.unwrap(), scenario);
+        assert_ne!(scenario.to_json(), plain);
+    }
+}
+
+#[test]
+fn a_file_is_part_of_the_scenario_by_its_content() {
+    let overrides = [("links.down.rate".to_string(), parse_value("{ trace = 'a' }"))];
+    let read = |text: &'static str| {
+        Scenario::parse_with(
+            BULK,
+            "bulk",
+            &overrides,
+            Outside::files(&move |_| Ok(text.as_bytes().to_vec())),
+        )
+    };
+    let (one, other) = (read("1\n5\n").unwrap(), read("1\n6\n").unwrap());
+    assert_ne!(one.to_json(), other.to_json());
+    // A resolved scenario is refused if its file is not the same any more.
+    let changed = Scenario::from_table_with(
+        one.to_table(),
+        "a",
+        &[],
+        Outside::files(&|_| Ok(b"1\n6\n".to_vec())),
+    );
+    let changed = changed.unwrap_err().to_string();
+    assert!(changed.contains("links.down.rate.trace") && changed.contains("has changed"));
+    let missing = error(&[("links.down.rate", "{ trace = 'none' }")]);
+    assert_eq!(missing, "none: links.down.rate.trace: there is no such file");
+    let unread = Scenario::parse(BULK, "bulk", &overrides).unwrap_err().to_string();
+    assert!(unread.contains("files are not read here"), "{unread}");
+}
+
+#[test]
+fn bad_forms_are_refused() {
+    for (key, value, expected) in [
+        ("rate", "{ stepz = 1 }", "a table with `steps`, `trace`, `csv` or `process`"),
+        ("rate", "{ process = 'lt' }", "did you mean `lte`?"),
+        ("rate", "{ process = 'lte', men = '1mbit' }", "did you mean `mean`?"),
+        ("rate", "{ steps = [['0s', '0bit']] }", "a rate above zero"),
+        ("rate", "{ steps = [['0s', '1mbit'], ['1s', '2000tbit']] }", "at most 1000000gbit"),
+        ("rate", "{ steps = [['0s']] }", "a list of steps"),
+        ("rate", "0bit", "expected rate from 1bit"),
+        ("delay", "2h", "a time with its unit"),
+        ("delay", "{ steps = [['0s', '70min']] }", "at most 3600s"),
+        ("jitter", "5ms", "jitter"),
+        ("loss", "2", "a chance from 0 to 1"),
+        ("duplicate", "1.1", "number from 0 to 1"),
+        ("linklayer", "atmm", "did you mean `atm`?"),
+        ("overhead", "65536", "at most 65535"),
+        ("shares", "upp", "did you mean `up`?"),
+        ("shares", "down", "the name of another link"),
+    ] {
+        let error = error(&[(&format!("links.down.{key}"), value)]);
+        assert!(error.contains(expected), "{key} = {value}: {error}");
+        assert!(error.contains(&format!("links.down.{key}")), "{error}");
+    }
+    let both = error(&[("links.down.rate", "{ process = 'lte' }"), ("links.up.shares", "down")]);
+    assert!(both.contains("not when a medium is free"), "{both}");
+}
+
+#[test]
+fn a_saturated_trace_carries_its_capacity_to_the_byte() {
+    let trace = Opportunities::parse(trace().as_bytes(), "trace").unwrap();
+    assert_eq!((trace.total(), trace.period()), (1001, 2000));
+    let result = result(&[("links.down.rate", "{ trace = 'some.trace' }")]);
+    let link = queue(&result);
+    // From the moment at which the queue is never empty again, packets that
+    // leave and capacity differ by less than a packet at either end.
+    let empty_until = 3.0;
+    let carried = |from: f64, to: f64| {
+        let departures = link.packets.iter().filter(|packet| packet.dropped.is_none());
+        departures
+            .filter(|packet| (from..to).contains(&packet.end.as_secs_f64()))
+            .map(|packet| u64::from(packet.size))
+            .sum::<u64>()
+    };
+    let offered = |from: f64, to: f64| {
+        let before =
+            |seconds: f64| trace.before(aqmlab_core::Time::from_nanos((seconds * 1e9) as u64));
+        1504 * (before(to) - before(from))
+    };
+    for to in [4.0, 5.5, 9.0, 17.25, 20.0] {
+        let difference = carried(empty_until, to).abs_diff(offered(empty_until, to));
+        assert!(difference < 1500, "{to}: {difference}");
+    }
+}
+
+#[test]
+fn an_opportunity_carries_parts_of_packets_and_what_is_left_over_is_lost() {
+    // 300 bytes at a time, a packet of 1500 needs five of them; with 4 bytes
+    // of overhead it needs six.
+    let trace = |_: &str| Ok(b"10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n".to_vec());
+    let arrival = |overhead: &str| {
+        let settings = [
+            ("links.down.rate", "{ trace = 'x', opportunity = '300b' }"),
+            ("links.down.overhead", overhead),
+            ("flows.bulk.count", "1"),
+            ("flows.bulk.size", "1460b"),
+            ("transport.syn", "false"),
+        ];
+        let settings: Vec<(String, Value)> = settings
+            .iter()
+            .filter(|(key, _)| *key != "transport.syn")
+            .map(|(key, text)| (key.to_string(), parse_value(text)))
+            .collect();
+        let scenario =
+            Scenario::parse_with(BULK, "bulk", &settings, Outside::files(&trace)).unwrap();
+        let result = run(&scenario, 0);
+        (result.flows[0].finish.unwrap().as_secs_f64(), queue(&result).utilisation)
+    };
+    let (plain, framed) = (arrival("0"), arrival("4"));
+    assert!((framed.0 - plain.0 - 0.01).abs() < 1e-6, "{plain:?} {framed:?}");
+    assert!(plain.1 < 1.0 && framed.1 < 1.0);
+}
+
+#[test]
+fn steps_are_followed_to_the_byte() {
+    let result = result(&[(
+        "links.down.rate",
+        "{ steps = [['0s', '10mbit'], ['3s', '1mbit'], ['7s', '20mbit']] }",
+    )]);
+    let link = queue(&result);
+    assert!(link.utilisation > 0.97, "{}", link.utilisation);
+    // The queue stays full over the fall of the rate: what leaves in a time
+    // is the rate times the time, within the packet at either end.
+    let carried: u64 = link
+        .packets
+        .iter()
+        .filter(|packet| packet.dropped.is_none())
+        .filter(|packet| (3.0..7.0).contains(&packet.end.as_secs_f64()))
+        .map(|packet| u64::from(packet.size))
+        .sum();
+    assert!(carried.abs_diff(500_000) <= 3000, "{carried}");
+}
+
+#[test]
+fn framing_takes_its_share() {
+    let plain = result(&[]);
+    let framed = result(&[("links.down.linklayer", "atm"), ("links.down.overhead", "8")]);
+    let bytes = |result: &RunResult| queue(result).counts.delivered_bytes as f64;
+    // A packet of 1500 bytes takes 32 cells of 53.
+    let share = bytes(&framed) / bytes(&plain);
+    assert!((share - 1500.0 / (32.0 * 53.0)).abs() < 0.005, "{share}");
+    assert!(queue(&framed).utilisation > 0.97);
+    // With nothing to add, it is the same link.
+    let same = result(&[
+        ("links.down.linklayer", "docsis"),
+        ("links.down.overhead", "0"),
+        ("links.down.mpu", "0"),
+    ]);
+    assert_eq!(queue(&same).counts, queue(&plain).counts);
+    let as_course = result(&[("links.down.rate", "{ steps = [['0s', '10mbit']] }")]);
+    assert_eq!(queue(&as_course).counts, queue(&plain).counts);
+    assert_eq!(queue(&as_course).sojourn, queue(&plain).sojourn);
+}
+
+#[test]
+fn losses_are_counted_on_the_way_and_not_at_the_queue() {
+    let lossy = result(&[("links.down.loss", "0.02"), ("links.up.loss", "0.01")]);
+    for (link, chance) in [(0, 0.02), (1, 0.01)] {
+        let link = &lossy.links[link];
+        let sent = link.counts.delivered as f64;
+        let rate = link.way.lost as f64 / sent;
+        assert!((rate - chance).abs() < 4.0 * (chance / sent).sqrt(), "{rate}");
+        assert!(link.way.lost_bytes >= 40 * link.way.lost);
+    }
+    assert_eq!(queue(&lossy).counts.dropped_total(), 0, "the windows stay small");
+    assert!(lossy.flows.iter().all(|flow| flow.stats.retransmissions > 0));
+    let listed = result(&[("links.down.loss", "{ packets = [20, 21, 50] }")]);
+    assert_eq!(queue(&listed).way.lost, 3);
+}
+
+#[test]
+fn duplicates_are_counted_and_do_no_harm() {
+    let twice = result(&[("links.down.duplicate", "1"), ("links.up.duplicate", "0.5")]);
+    let link = queue(&twice);
+    assert_eq!(link.way.duplicated, link.counts.delivered);
+    assert!(link.utilisation > 0.9, "{}", link.utilisation);
+    assert_eq!(link.way.reordered, 0);
+}
+
+#[test]
+fn packets_keep_their_order_unless_they_need_not() {
+    let jitter = ("links.down.jitter", "{ spread = '4ms', distribution = 'uniform' }");
+    let steps = ("links.down.delay", "{ steps = [['0s', '40ms'], ['1s', '5ms']], repeat = true }");
+    let free = ("links.down.reordering", "true");
+    for setting in [jitter, steps] {
+        let kept = result(&[setting]);
+        assert_eq!(queue(&kept).way.reordered, 0, "{setting:?}");
+        let loose = result(&[setting, free]);
+        assert!(queue(&loose).way.reordered > 5, "{setting:?}");
+    }
+    let constant = result(&[free]);
+    assert_eq!(queue(&constant).way.reordered, 0);
+    assert_eq!(queue(&constant).counts, queue(&result(&[])).counts);
+}
+
+#[test]
+fn a_changing_delay_is_that_of_the_moment() {
+    // 10 ms each way, then 60 and 10: the transfer after the step takes two
+    // longer round trips.
+    let one = |delay: &str| {
+        let settings = [
+            ("links.down.delay", delay),
+            ("flows.bulk.count", "1"),
+            ("flows.bulk.size", "1000b"),
+            ("flows.bulk.start", "5s"),
+        ];
+        let result = result(&settings);
+        result.flows[0].finish.unwrap().as_secs_f64()
+    };
+    let before = one("{ steps = [['0s', '10ms'], ['6s', '60ms']] }");
+    let after = one("{ steps = [['0s', '10ms'], ['4s', '60ms']] }");
+    assert!((before - one("10ms")).abs() < 1e-9);
+    assert!((after - before - 0.1).abs() < 1e-6, "{before} {after}");
+    let from_file = one("{ csv = 'delays.csv', repeat = false }");
+    assert!((before - from_file - 0.01).abs() < 1e-6, "{before} {from_file}");
+}
+
+#[test]
+fn a_shared_medium_carries_one_packet_at_a_time() {
+    let both_ways = |shares: &[(&str, &str)]| {
+        let back = "{ count = 5, path = ['up'], return_path = ['down'] }";
+        let mut settings = vec![("links.up.rate", "10mbit"), ("flows.back", back)];
+        settings.extend(shares);
+        result(&settings)
+    };
+    let bytes = |result: &RunResult, link: usize| result.links[link].counts.delivered_bytes as f64;
+    let full = both_ways(&[]);
+    let half = both_ways(&[("links.down.shares", "up")]);
+    let named_twice = both_ways(&[("links.down.shares", "up"), ("links.up.shares", "down")]);
+    assert_eq!(half.links[0].counts, named_twice.links[0].counts);
+    let total = bytes(&half, 0) + bytes(&half, 1);
+    let capacity = 10e6 / 8.0 * 20.0;
+    assert!(total <= capacity && total > 0.97 * capacity, "{total}");
+    assert!(bytes(&full, 0) + bytes(&full, 1) > 1.3 * capacity);
+    // They take turns, packet by packet: neither starves.
+    let packets = [0, 1].map(|link| half.links[link].counts.delivered as f64);
+    let share = packets[0] / (packets[0] + packets[1]);
+    assert!((0.4..0.6).contains(&share), "{share}");
+    let busy = half.links[0].utilisation + half.links[1].utilisation;
+    assert!((0.97..=1.001).contains(&busy), "{busy}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// `run` checks that every packet is accounted for, at the queue and on
+    /// the way.
+    #[test]
+    fn nothing_is_lost_uncounted(
+        rate in prop::sample::select(RATES.to_vec()),
+        queue in prop::sample::select(vec!["droptail", "codel", "pie", "fq_codel", "red"]),
+        loss in prop::sample::select(vec!["0", "0.05", "{ p = 0.01, r = 0.2 }"]),
+        duplicate in prop::sample::select(vec!["0", "0.1"]),
+        spread in prop::sample::select(vec!["0ms", "5ms", "30ms"]),
+        reordering in prop::sample::select(vec!["true", "false"]),
+        order in prop::sample::select(vec!["arrivals-first", "departures-first"]),
+        behind in prop::sample::select(vec![None, Some(("links.down.driver.limit", "3p")),
+            Some(("links.down.shaper.rate", "4mbit"))]),
+    ) {
+        let mut settings = vec![
+            ("links.down.rate", rate),
+            ("queue", queue),
+            ("duration", "6s"),
+            ("simultaneous", order),
+            ("links.down.loss", loss),
+            ("links.up.loss", loss),
+            ("links.up.duplicate", duplicate),
+            ("links.down.duplicate", duplicate),
+            ("links.down.jitter.spread", spread),
+            ("links.up.jitter.spread", spread),
+            ("links.down.reordering", reordering),
+            ("links.up.reordering", reordering),
+        ];
+        settings.extend(behind);
+        let result = result(&settings);
+        let link = &result.links[0];
+        prop_assert!(link.utilisation <= 1.0);
+        prop_assert!(link.counts.delivered > 0);
+        prop_assert!(reordering == "true" || link.way.reordered == 0);
+    }
+
+    /// Whatever stands at either end, both links of a shared medium go on to
+    /// the end, and together they send no more than one of them could.
+    #[test]
+    fn a_shared_medium_never_stalls(
+        queues in prop::collection::vec(
+            prop::sample::select(vec!["droptail", "codel", "pie", "fq_codel", "red"]), 2),
+        rate in prop::sample::select(RATES[..3].to_vec()),
+        settings in prop::sample::subsequence(vec![
+            ("links.down.driver.limit", "5p"),
+            ("links.up.shaper.rate", "6mbit"),
+            ("links.down.loss", "0.02"),
+            ("links.up.linklayer", "atm"),
+            ("simultaneous", "departures-first"),
+        ], 0..5),
+    ) {
+        let back = "{ count = 2, path = ['up'], return_path = ['down'] }";
+        let mut all = vec![
+            ("duration", "8s"),
+            ("links.up.rate", rate),
+            ("links.down.rate", rate),
+            ("links.up.shares", "down"),
+            ("flows.back", back),
+            ("links.down.queue", queues[0]),
+            ("links.up.queue", queues[1]),
+        ];
+        all.extend(settings);
+        let result = result(&all);
+        for link in &result.links {
+            let last = link.packets.iter().rfind(|packet| packet.dropped.is_none());
+            prop_assert!(last.unwrap().end.as_secs_f64() > 6.0);
+        }
+        let used: f64 = result.links.iter().map(|link| link.utilisation).sum();
+        prop_assert!(used <= 1.001, "{used}");
+    }
+}

@@ -1,0 +1,176 @@
+"""Links that files describe, and the page about links."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+from helpers import Aqmlab
+
+import aqmlab
+from aqmlab._core import InputError, reference
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "links.md").read_text()
+EXAMPLES = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
+REST = """
+[links.up]
+rate = "10mbit"
+delay = "20ms"
+[flows.bulk]
+count = 3
+path = ["down"]
+return_path = ["up"]
+"""
+TRACE = "".join(f"{time}\n" for time in range(2, 1001, 2))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a scenario over a trace, and the files that the guide's examples name."""
+    (tmp_path / "scenario.toml").write_text(
+        'duration = "3s"\n[links.down]\nrate = { trace = "down.trace" }\n' + REST
+    )
+    (tmp_path / "down.trace").write_text(TRACE)
+    (tmp_path / "rates.csv").write_text("time,rate\n0,5\n1,0.5\n2,20\n")
+    (tmp_path / "delays.csv").write_text("0 20\n1 35.5\n")
+    return tmp_path
+
+
+def the_link(result: aqmlab.RunResult) -> dict[str, float]:
+    return result.links.filter(pl.col("link") == "down").row(0, named=True)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_runs(example: str, folder: Path) -> None:
+    path = folder / "example.toml"
+    path.write_text('duration = "3s"\n' + example + REST)
+    link = the_link(aqmlab.run(path))
+    assert link["delivered"] > 50
+    assert 0 < link["utilisation"] <= 1
+
+
+def test_the_page_has_every_key() -> None:
+    known = set(re.findall(r"[a-z_]+", GUIDE))
+    for entry in reference():
+        if entry["section"] == "link":
+            # The numbers of the LTE model are in the reference.
+            keys = [each["name"] for each in entry["params"] if "fitted" not in each["source"]]
+            missing = [key for key in keys if key not in known]
+            assert not missing, f"{entry['name']}: {missing}"
+
+
+def test_a_path_is_relative_to_the_scenario(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    # 500 opportunities a second, of 1504 bytes.
+    link = the_link(aqmlab.run(folder / "scenario.toml"))
+    assert link["delivered_bytes"] <= 3 * 500 * 1504
+    monkeypatch.chdir(folder)
+    text = (folder / "scenario.toml").read_text()
+    assert the_link(aqmlab.run(aqmlab.Scenario(text))) == link
+    monkeypatch.chdir(folder.parent)
+    with pytest.raises(InputError, match="there is no such file"):
+        aqmlab.run(
+            {"links": {"down": {"rate": {"trace": "down.trace"}}}, "flows": {}},
+        )
+
+
+def test_the_digest_changes_with_the_content(folder: Path) -> None:
+    (folder / "study.toml").write_text(
+        'scenario = "scenario.toml"\n[[axes]]\nkey = "queue"\nvalues = ["codel", "droptail"]\n'
+    )
+    before = aqmlab.Study(folder / "study.toml")
+    same = aqmlab.Study(folder / "study.toml")
+    assert before.digest == same.digest
+    before.run(folder / "out")
+    (folder / "down.trace").write_text(TRACE + "1000\n")
+    after = aqmlab.Study(folder / "study.toml")
+    assert after.digest != before.digest
+    with pytest.raises(aqmlab.FolderError):
+        after.run(folder / "out")
+
+
+def test_a_scenario_takes_settings_after_it_was_read(folder: Path) -> None:
+    text = (folder / "scenario.toml").read_text()
+    scenario = aqmlab.Scenario(text, folders=[str(folder)])
+    fast = aqmlab.run(scenario, set={"links.down.rate.opportunity": "3008b"})
+    assert (
+        the_link(fast)["delivered_bytes"] > 1.5 * the_link(aqmlab.run(scenario))["delivered_bytes"]
+    )
+    (folder / "down.trace").write_text("5\n")
+    with pytest.raises(InputError, match="has changed"):
+        aqmlab.run(scenario, set={"seed": 2})
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "there is no delivery opportunity in it"),
+        (b"1\n2\nabc\n", "down.trace:3: links.down.rate.trace: `abc`: expected a whole number"),
+        (
+            b"1\r\n5\r\n3\r\n",
+            "down.trace:3: links.down.rate.trace: `3`: expected a time not before",
+        ),
+        (
+            b"-5\n",
+            "down.trace:1: links.down.rate.trace: `-5`: expected a whole number of ms from 0",
+        ),
+        (b"9223372036854775807\n", "down.trace:1: "),
+        (b"0\n0\n", "expected a last time above 0"),
+        (b"\x80\x81\n", "down.trace:1: "),
+    ],
+)
+def test_a_bad_trace_is_one_line_on_the_screen(
+    content: bytes, expected: str, folder: Path, aqmlab: Aqmlab
+) -> None:
+    (folder / "down.trace").write_bytes(content)
+    done = aqmlab("run", "scenario.toml", cwd=folder)
+    assert done.returncode == 2
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", [b"1\r\n3\r\n", b"# comment\n\n1\n\n3\n", b"2\n" * 1_000_000])
+def test_a_strange_trace_that_is_right_runs(content: bytes, folder: Path) -> None:
+    (folder / "down.trace").write_bytes(content)
+    assert the_link(aqmlab.run(folder / "scenario.toml"))["utilisation"] <= 1
+
+
+def test_a_huge_trace_runs(folder: Path) -> None:
+    times = itertools.chain.from_iterable(itertools.repeat(t, 3) for t in range(500_000))
+    (folder / "down.trace").write_text("".join(f"{time}\n" for time in times))
+    assert the_link(aqmlab.run(folder / "scenario.toml"))["delivered"] > 1000
+
+
+def test_a_folder_is_no_trace(folder: Path, aqmlab: Aqmlab) -> None:
+    done = aqmlab("run", "scenario.toml", "--set", "links.down.rate.trace=.", cwd=folder)
+    assert done.returncode == 2
+    assert "cannot be read" in done.stderr
+
+
+def test_the_capacity_is_recorded(folder: Path) -> None:
+    result = aqmlab.run(folder / "scenario.toml", record="series")
+    samples = result.series.filter((pl.col("quantity") == "capacity_bps") & (pl.col("time_s") > 0))[
+        "value"
+    ]
+    assert samples.to_list() == pytest.approx([50 * 1504 * 8 / 0.1] * 30)
+
+
+def test_what_happens_on_the_way_is_counted(folder: Path) -> None:
+    settings = {"links.down.loss": 0.05, "links.down.duplicate": 0.1}
+    link = the_link(aqmlab.run(folder / "scenario.toml", set=settings))
+    assert 0.02 < link["lost"] / link["delivered"] < 0.08
+    assert 0.05 < link["duplicated"] / link["delivered"] < 0.15
+    assert link["dropped"] + link["delivered"] <= link["arrived"]
+
+
+def test_explain_shows_what_a_link_may_be(aqmlab: Aqmlab) -> None:
+    done = aqmlab("explain", "link")
+    assert done.returncode == 0
+    for name in ("overhead", "shares", "rate-steps", "lte", "wifi", "gilbert-elliott", "jitter"):
+        assert name in done.stdout, name
+    assert "slow_deviation" in aqmlab("explain", "lte").stdout
