@@ -4,7 +4,7 @@ use aqmlab_core::{Ecn, Span, Time};
 use aqmlab_tcp::{Ack, CeCount, DataSegment, Receiver, Sender, TcpParams};
 
 use crate::events::{Event, EventQueue};
-use crate::packet::{SimPacket, Store, kind};
+use crate::packet::{AckStore, SimPacket, kind};
 
 /// One flow.
 pub(crate) struct Flow {
@@ -110,9 +110,9 @@ impl Flow {
 
     /// The payload of a data packet.
     #[inline]
-    pub fn segment_of(&self, packet: &SimPacket, store: &mut Store) -> DataSegment {
+    pub fn segment_of(&self, packet: &SimPacket, acks: &mut AckStore) -> DataSegment {
         if packet.is(kind::STORED) {
-            return DataSegment { ecn: packet.ecn, ..store.take_data(packet.seq) };
+            return DataSegment { ecn: packet.ecn, ..acks.take_data(packet.seq) };
         }
         DataSegment {
             seq: packet.seq,
@@ -127,9 +127,9 @@ impl Flow {
 
     /// The acknowledgement that a packet carries.
     #[inline]
-    pub fn ack_of(&self, packet: &SimPacket, store: &mut Store) -> Ack {
+    pub fn ack_of(&self, packet: &SimPacket, acks: &mut AckStore) -> Ack {
         if packet.is(kind::STORED) {
-            store.take_ack(packet.seq)
+            acks.take_ack(packet.seq)
         } else {
             Ack {
                 ack: packet.seq,
@@ -143,7 +143,7 @@ impl Flow {
 
     /// The next data packet that may be sent now.
     #[inline]
-    pub fn poll_data(&mut self, now: Time, store: &mut Store) -> Option<SimPacket> {
+    pub fn poll_data(&mut self, now: Time, acks: &mut AckStore) -> Option<SimPacket> {
         let segment = self.sender.poll(now)?;
         let mut bits = 0;
         if segment.syn {
@@ -157,7 +157,7 @@ impl Flow {
         }
         let seq = if self.timestamps {
             bits |= kind::STORED;
-            store.put_data(segment)
+            acks.put_data(segment)
         } else {
             segment.seq
         };
@@ -166,7 +166,7 @@ impl Flow {
 
     /// The next acknowledgement that is due.
     #[inline]
-    pub fn poll_ack(&mut self, now: Time, store: &mut Store) -> Option<SimPacket> {
+    pub fn poll_ack(&mut self, now: Time, acks: &mut AckStore) -> Option<SimPacket> {
         let ack = self.receiver.poll(now)?;
         let mut bits = kind::ACK;
         if ack.syn {
@@ -183,7 +183,7 @@ impl Flow {
             ack.ack
         } else {
             bits |= kind::STORED;
-            store.put_ack(ack)
+            acks.put_ack(ack)
         };
         Some(self.packet(seq, self.header, bits, Ecn::NotEct))
     }

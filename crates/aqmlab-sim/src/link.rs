@@ -7,7 +7,7 @@ use aqmlab_core::time::NANOS_PER_SEC;
 use aqmlab_core::{Rate, Span, Time};
 
 use crate::events::{Event, EventQueue};
-use crate::packet::{SimPacket, Store};
+use crate::packet::{AckStore, SimPacket};
 use crate::probe::LinkProbe;
 use crate::scenario::Simultaneous;
 
@@ -97,33 +97,33 @@ impl Link {
         packet: SimPacket,
         now: Time,
         events: &mut EventQueue,
-        store: &mut Store,
+        acks: &mut AckStore,
     ) {
         if self.busy_until < now || (self.busy_until == now && self.departures_first) {
             self.settle();
         }
         self.queue.enqueue(packet, now);
-        self.take_dropped(now, store);
+        self.take_dropped(now, acks);
         if self.busy {
             self.probe.backlog(now, self.queue.backlog());
             self.await_end(events);
         } else {
             self.transmitter.restart();
-            self.send_next(now, events, store);
+            self.send_next(now, events, acks);
         }
         self.await_wakeup(events);
     }
 
     /// A transmission ended while packets were waiting.
-    pub fn transmission_end(&mut self, now: Time, events: &mut EventQueue, store: &mut Store) {
+    pub fn transmission_end(&mut self, now: Time, events: &mut EventQueue, acks: &mut AckStore) {
         self.end_pending = false;
         self.busy = false;
-        self.send_next(now, events, store);
+        self.send_next(now, events, acks);
         self.await_wakeup(events);
     }
 
     /// The queue discipline's timer ran out.
-    pub fn wakeup(&mut self, now: Time, events: &mut EventQueue, store: &mut Store) {
+    pub fn wakeup(&mut self, now: Time, events: &mut EventQueue, acks: &mut AckStore) {
         if now != self.wakeup_at {
             return; // An earlier one was asked for since.
         }
@@ -132,7 +132,7 @@ impl Link {
             self.settle();
         }
         self.queue.on_wakeup(now);
-        self.take_dropped(now, store);
+        self.take_dropped(now, acks);
         self.await_wakeup(events);
     }
 
@@ -161,9 +161,9 @@ impl Link {
     }
 
     /// Gives the transmitter, which is free, the next packet.
-    fn send_next(&mut self, now: Time, events: &mut EventQueue, store: &mut Store) {
+    fn send_next(&mut self, now: Time, events: &mut EventQueue, acks: &mut AckStore) {
         let packet = self.queue.dequeue(now);
-        self.take_dropped(now, store);
+        self.take_dropped(now, acks);
         self.probe.backlog(now, self.queue.backlog());
         let Some(packet) = packet else { return };
         self.probe.departure(now, &packet);
@@ -217,10 +217,10 @@ impl Link {
     }
 
     #[inline]
-    fn take_dropped(&mut self, now: Time, store: &mut Store) {
+    fn take_dropped(&mut self, now: Time, acks: &mut AckStore) {
         let probe = &mut self.probe;
         self.queue.take_dropped(|packet, reason| {
-            store.forget(&packet);
+            acks.forget(&packet);
             probe.dropped(now, &packet, reason);
         });
     }

@@ -12,7 +12,7 @@ pub(crate) mod kind {
     pub const SYN: u8 = 2;
     /// A retransmission.
     pub const RETRANSMISSION: u8 = 4;
-    /// `seq` is a place in the [`Store`](super::Store), not a number.
+    /// `seq` is a place in the [`AckStore`](super::AckStore), not a number.
     pub const STORED: u8 = 8;
     /// Of data: CWR (RFC 3168).
     pub const CWR: u8 = 16;
@@ -126,16 +126,15 @@ impl<T> Default for Places<T> {
     }
 }
 
-/// Segments that carry more than a number, kept aside so that all other
-/// packets stay small: acknowledgements with SACK blocks, and everything with
-/// timestamps.
+/// Acknowledgements that carry more than a number (SACK blocks, counters), and
+/// data with timestamps: kept aside so that all other packets stay small.
 #[derive(Default)]
-pub(crate) struct Store {
+pub(crate) struct AckStore {
     acks: Places<Ack>,
     data: Places<DataSegment>,
 }
 
-impl Store {
+impl AckStore {
     pub fn put_ack(&mut self, ack: Ack) -> u64 {
         self.acks.put(ack)
     }
@@ -194,7 +193,7 @@ mod tests {
 
     #[test]
     fn places_are_used_again_whether_packets_arrive_or_are_dropped() {
-        let mut store = Store::default();
+        let mut store = AckStore::default();
         let place = store.put_ack(Ack { ack: 1, ..Ack::default() });
         assert_eq!(store.take_ack(place).ack, 1);
         let again = store.put_ack(Ack { ack: 2, ..Ack::default() });

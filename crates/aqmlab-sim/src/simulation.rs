@@ -6,7 +6,7 @@ use aqmlab_core::{Bytes, Stream, Time};
 use crate::events::{Event, EventQueue};
 use crate::flow::{Flow, FlowSetup};
 use crate::link::Link;
-use crate::packet::{Store, kind};
+use crate::packet::{AckStore, kind};
 use crate::probe::LinkProbe;
 use crate::results::RunResult;
 use crate::scenario::{FlowGroup, Level, Scenario, Start};
@@ -25,7 +25,7 @@ pub(crate) struct Simulation<'a> {
     pub series: Option<Series>,
     pub events_handled: u64,
     events: EventQueue,
-    store: Store,
+    acks: AckStore,
     /// Finite flows that have not finished.
     unfinished: usize,
     /// Whether there are flows without end: the run then lasts its duration.
@@ -53,7 +53,7 @@ impl<'a> Simulation<'a> {
             series: (scenario.record.level != Level::Summary).then(Series::default),
             events_handled: 0,
             events: EventQueue::new(scenario.simultaneous),
-            store: Store::default(),
+            acks: AckStore::default(),
             unfinished: 0,
             endless: false,
         };
@@ -158,11 +158,11 @@ impl<'a> Simulation<'a> {
         let now = self.now;
         match event {
             Event::TransmissionEnd(link) => {
-                self.links[link as usize].transmission_end(now, &mut self.events, &mut self.store);
+                self.links[link as usize].transmission_end(now, &mut self.events, &mut self.acks);
             }
             Event::Delivery(link) => self.deliver(link),
             Event::QueueWakeup(link) => {
-                self.links[link as usize].wakeup(now, &mut self.events, &mut self.store);
+                self.links[link as usize].wakeup(now, &mut self.events, &mut self.acks);
             }
             Event::FlowStart(flow) => {
                 self.flows[flow as usize].sender.open(now);
@@ -199,9 +199,9 @@ impl<'a> Simulation<'a> {
         packet.hop += 1;
         if let Some(next) = path.get(usize::from(packet.hop)) {
             let next = &mut self.links[*next as usize];
-            next.arrive(packet, self.now, &mut self.events, &mut self.store);
+            next.arrive(packet, self.now, &mut self.events, &mut self.acks);
         } else if packet.is(kind::ACK) {
-            let ack = flow.ack_of(&packet, &mut self.store);
+            let ack = flow.ack_of(&packet, &mut self.acks);
             flow.sender.on_ack(self.now, &ack);
             if flow.finish.is_none() && flow.sender.is_finished() {
                 flow.finish = Some(self.now);
@@ -209,7 +209,7 @@ impl<'a> Simulation<'a> {
             }
             self.send_data(packet.flow);
         } else {
-            let segment = flow.segment_of(&packet, &mut self.store);
+            let segment = flow.segment_of(&packet, &mut self.acks);
             flow.receiver.on_segment(self.now, &segment);
             self.send_acks(packet.flow);
         }
@@ -219,8 +219,8 @@ impl<'a> Simulation<'a> {
     fn send_data(&mut self, flow: u32) {
         let flow = &mut self.flows[flow as usize];
         let first = flow.path[0] as usize;
-        while let Some(packet) = flow.poll_data(self.now, &mut self.store) {
-            self.links[first].arrive(packet, self.now, &mut self.events, &mut self.store);
+        while let Some(packet) = flow.poll_data(self.now, &mut self.acks) {
+            self.links[first].arrive(packet, self.now, &mut self.events, &mut self.acks);
         }
         flow.arm_timers(&mut self.events);
     }
@@ -229,8 +229,8 @@ impl<'a> Simulation<'a> {
     fn send_acks(&mut self, flow: u32) {
         let flow = &mut self.flows[flow as usize];
         let first = flow.return_path[0] as usize;
-        while let Some(packet) = flow.poll_ack(self.now, &mut self.store) {
-            self.links[first].arrive(packet, self.now, &mut self.events, &mut self.store);
+        while let Some(packet) = flow.poll_ack(self.now, &mut self.acks) {
+            self.links[first].arrive(packet, self.now, &mut self.events, &mut self.acks);
         }
         flow.arm_timers(&mut self.events);
     }
