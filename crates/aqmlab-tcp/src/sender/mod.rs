@@ -1,6 +1,6 @@
 //! The sending end: what to send, and when to send it again.
 //!
-//! [`recovery`](crate::recovery) finds and mends losses, the
+//! The way of [recovery](crate::Recovery) finds and mends losses, the
 //! [congestion control](crate::congestion) sets the window; here is what they
 //! have in common: the handshake, acknowledgements (`acks`), ECN
 //! (`ecn`), the order in which segments are sent (`output`), pacing
