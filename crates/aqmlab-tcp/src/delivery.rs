@@ -157,6 +157,12 @@ impl Delivery {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
 
+    /// There is a record for each segment, if there are any.
+    #[cfg(test)]
+    pub fn check(&self, segments: usize) {
+        assert_eq!(self.records.len(), if self.keep { segments } else { 0 });
+    }
+
     /// What had been delivered when the newest segment was sent that the
     /// acknowledgement at hand delivers.
     pub fn prior_delivered(&self) -> Option<u64> {
