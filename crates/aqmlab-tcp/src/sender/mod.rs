@@ -203,11 +203,12 @@ impl Sender {
     }
     /// The congestion window in bytes, with what the recovery adds to it.
     pub fn cwnd(&self) -> u64 {
-        match self.prr {
+        let window = match self.prr {
             Some(prr) => prr.cwnd(),
+            None if self.phase.is_open() => self.control.window(),
             None => self.control.window().saturating_add_signed(self.recovery.inflation()),
-        }
-        .max(self.mss)
+        };
+        window.max(self.mss)
     }
     /// The slow start threshold in bytes.
     pub fn ssthresh(&self) -> u64 {
