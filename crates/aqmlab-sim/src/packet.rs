@@ -130,9 +130,8 @@ impl<T> Default for Places<T> {
     }
 }
 
-/// Segments that carry more than a number, kept aside so that all other
-/// packets stay small: acknowledgements with SACK blocks, and everything with
-/// timestamps.
+/// Acknowledgements that carry more than a number (SACK blocks, counters), and
+/// data with timestamps: kept aside so that all other packets stay small.
 #[derive(Default)]
 pub(crate) struct Store {
     acks: Places<Ack>,

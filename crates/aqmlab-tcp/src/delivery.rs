@@ -157,6 +157,18 @@ impl Delivery {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
 
+    /// There is a record for each segment, if there are any.
+    #[cfg(test)]
+    pub fn check(&self, segments: usize) {
+        assert_eq!(self.records.len(), if self.keep { segments } else { 0 });
+    }
+
+    /// What had been delivered when the newest segment was sent that the
+    /// acknowledgement at hand delivers.
+    pub fn prior_delivered(&self) -> Option<u64> {
+        self.newest.map(|newest| newest.record.delivered)
+    }
+
     /// The sample of the acknowledgement at hand (section 3.3), unless it
     /// delivered nothing or in less than a round-trip time.
     pub fn sample(&mut self, now: Time, min_rtt: Option<Span>) -> Option<RateSample> {

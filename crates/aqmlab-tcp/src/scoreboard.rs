@@ -451,6 +451,7 @@ impl Scoreboard {
         assert_eq!(seq, self.nxt);
         assert_eq!(self.pipe, self.records.iter().map(Record::in_network).sum::<u64>());
         let sacked = || self.records.iter().filter(|record| record.sacked);
+        self.delivery.check(self.records.len());
         assert_eq!(self.sacked_segments, sacked().count() as u64);
         assert_eq!(self.sacked_bytes, sacked().map(|record| u64::from(record.len)).sum::<u64>());
     }

@@ -20,8 +20,8 @@
 //!    that delivers something, cumulatively or selectively, or brings news of
 //!    CE marks. `acked` is 0 if it reports only by SACK: a control that counts
 //!    cumulative acknowledgements returns at once then. `in_recovery` holds
-//!    from the loss (or the ECN echo) until what was in flight then is
-//!    acknowledged: windows do not grow. After a timeout it does not hold,
+//!    from the loss (with PRR, also from an ECN echo) until what was in flight
+//!    then is acknowledged: windows do not grow. After a timeout it does not hold,
 //!    since slow start goes on, but `in_loss` does.
 //! 3. [`on_congestion`](CongestionControl::on_congestion) comes at most once a
 //!    window of data for losses and ECN echoes, after the `on_ack` of the same

@@ -48,8 +48,8 @@ pub struct AckSample {
     pub total_delivered: u64,
     /// All bytes taken for lost so far.
     pub total_lost: u64,
-    /// Whether the sender is in fast recovery (or reduces the window for an
-    /// ECN echo): windows do not grow then.
+    /// Whether the sender is in fast recovery (or, with PRR, reduces the window
+    /// for an ECN echo): windows do not grow then.
     pub in_recovery: bool,
     /// Whether the data of a timeout are not through yet.
     pub in_loss: bool,

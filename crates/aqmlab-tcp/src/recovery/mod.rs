@@ -117,7 +117,7 @@ pub(crate) trait LossRecovery {
 
     /// What counts against the window.
     fn in_network(&self, board: &Scoreboard, phase: Phase) -> u64;
-    /// What is added to the control's window.
+    /// What is added to the control's window in a recovery.
     fn inflation(&self) -> i64 {
         0
     }
@@ -136,7 +136,7 @@ pub(crate) trait LossRecovery {
     fn last_choice(&mut self, _board: &mut Scoreboard, _phase: Phase) -> Option<Repair> {
         None
     }
-    /// A segment was sent; `replaces` if it is the lost one that a recovery
+    /// A segment was sent while something is mended; `replaces` if it is the lost one that a recovery
     /// begins with.
     fn on_sent(&mut self, _len: u32, _replaces: bool) {}
     /// The segment that begins here was sent again.

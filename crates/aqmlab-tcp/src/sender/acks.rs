@@ -169,9 +169,9 @@ impl Sender {
         self.lost_told = delivery.lost;
         if delivery.keeps_records() {
             delivery.take_losses(|lost| self.control.on_lost(lost));
-            news.rate = delivery.sample(news.now, self.rtt.min());
-            let sent = news.rate.map(|rate| rate.prior_delivered);
+            let sent = delivery.prior_delivered();
             news.round_start = sent.is_some_and(|sent| sent >= self.round_end);
+            news.rate = delivery.sample(news.now, self.rtt.min());
             if news.round_start {
                 self.round_end = delivery.delivered;
             }

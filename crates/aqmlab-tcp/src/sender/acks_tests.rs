@@ -13,9 +13,12 @@ fn at(millis: u64) -> Time {
 }
 
 /// A sender with ten segments of 1000 bytes in flight, sent at 100 ms.
-fn sender(params: TcpParams) -> Sender {
+fn sender(params: TcpParams, keep_records: bool) -> Sender {
     let params = TcpParams { mss: Bytes::new(1000), initial_window: Limit::Packets(10), ..params };
     let mut sender = Sender::new(&params, None, 0);
+    if keep_records {
+        sender.keep_records();
+    }
     sender.open(at(0));
     assert!(sender.poll(at(0)).unwrap().syn);
     sender.on_ack(at(100), &Ack { syn: true, window: 1 << 40, ..Ack::default() });
@@ -40,7 +43,7 @@ fn ack(segments: u64, blocks: &[(u64, u64)]) -> Ack {
 #[test]
 fn bytes_are_delivered_once_and_losses_told_when_found() {
     for recovery in [Recovery::Sack, Recovery::Rack] {
-        let mut sender = sender(TcpParams { recovery, ..TcpParams::default() });
+        let mut sender = sender(TcpParams { recovery, ..TcpParams::default() }, false);
         let told = take(&mut sender, 200, ack(1, &[]));
         assert_eq!((told.acked, told.sacked, told.delivered, told.lost), (1000, 0, 1000, 0));
         assert_eq!((told.prior_in_flight, told.in_flight), (10_000, 9000));
@@ -61,7 +64,7 @@ fn bytes_are_delivered_once_and_losses_told_when_found() {
 /// A round ends when what was sent after its beginning is acknowledged.
 #[test]
 fn rounds_are_counted_by_what_was_sent_in_them() {
-    let mut sender = sender(TcpParams::default());
+    let mut sender = sender(TcpParams::default(), false);
     let rounds: Vec<bool> = (1..=25)
         .map(|number| take(&mut sender, 190 + 10 * number, ack(number, &[])).round_start)
         .collect();
@@ -75,7 +78,7 @@ fn rounds_are_counted_by_what_was_sent_in_them() {
 #[test]
 fn marks_and_delays_are_told() {
     let params = TcpParams { ecn: EcnMode::Accurate, timestamps: true, ..TcpParams::default() };
-    let mut sender = sender(params);
+    let mut sender = sender(params, false);
     let marked = Ack {
         ce: CeCount { packets: 2, bytes: 2000 },
         timestamps: Some(Timestamps { value: at(160), echo: at(100) }),
@@ -87,4 +90,26 @@ fn marks_and_delays_are_told() {
     let told = take(&mut sender, 200, Ack { ce: marked.ce, ..ack(3, &[]) });
     assert_eq!((told.ece, told.ce_packets), (false, 0));
     assert_eq!(sender.stats().ecn_reductions, 1);
+}
+
+/// With records, a rate comes with what SACK alone reports, and rounds are
+/// counted by what was delivered.
+#[test]
+fn rates_and_rounds_come_from_what_was_delivered() {
+    let mut sender = sender(TcpParams::default(), true);
+    let told = take(&mut sender, 200, ack(1, &[]));
+    let rate = told.rate.unwrap();
+    assert_eq!((rate.delivered, rate.interval), (1000, Span::from_millis(100)));
+    assert_eq!((rate.prior_delivered, rate.rtt), (0, Span::from_millis(100)));
+    assert!(told.round_start && !rate.app_limited);
+    let told = take(&mut sender, 210, ack(1, &[(2, 4)]));
+    let rate = told.rate.unwrap();
+    assert_eq!((rate.delivered, rate.interval), (3000, Span::from_millis(110)));
+    assert!(!told.round_start, "sent before the round began");
+    // 10 and 11 were sent at 200, when 1000 were delivered.
+    let told = take(&mut sender, 300, ack(1, &[(10, 11), (2, 4)]));
+    assert!(told.round_start);
+    let rate = told.rate.unwrap();
+    assert_eq!((rate.prior_delivered, rate.delivered), (1000, 3000));
+    assert_eq!((rate.interval, rate.rtt), (Span::from_millis(100), Span::from_millis(100)));
 }

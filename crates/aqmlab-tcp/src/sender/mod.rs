@@ -1,6 +1,6 @@
 //! The sending end: what to send, and when to send it again.
 //!
-//! [`recovery`](crate::recovery) finds and mends losses, the
+//! The way of [recovery](crate::Recovery) finds and mends losses, the
 //! [congestion control](crate::congestion) sets the window; here is what they
 //! have in common: the handshake, acknowledgements (`acks`), ECN
 //! (`ecn`), the order in which segments are sent (`output`), pacing
@@ -203,11 +203,12 @@ impl Sender {
     }
     /// The congestion window in bytes, with what the recovery adds to it.
     pub fn cwnd(&self) -> u64 {
-        match self.prr {
+        let window = match self.prr {
             Some(prr) => prr.cwnd(),
+            None if self.phase.is_open() => self.control.window(),
             None => self.control.window().saturating_add_signed(self.recovery.inflation()),
-        }
-        .max(self.mss)
+        };
+        window.max(self.mss)
     }
     /// The slow start threshold in bytes.
     pub fn ssthresh(&self) -> u64 {
@@ -241,6 +242,12 @@ impl Sender {
         assert_eq!(self.board.is_empty(), self.board.flight_size() == 0);
         let quiet = self.state == State::Established && self.board.is_empty() && !self.persisting;
         assert_eq!(quiet || self.state == State::Closed, self.deadline == Time::MAX);
+    }
+    /// Keeps records of all segments, as for a control that needs rates.
+    #[cfg(test)]
+    pub(crate) fn keep_records(&mut self) {
+        assert_eq!(self.state, State::Closed);
+        self.board.delivery = Delivery::new(true);
     }
     /// The byte up to which the receiver takes data.
     #[cfg(test)]

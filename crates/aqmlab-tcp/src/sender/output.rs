@@ -85,8 +85,10 @@ impl Sender {
     /// Whether the congestion window has room for new data.
     #[inline]
     pub(super) fn fits_window(&self, len: u64) -> bool {
-        let open = self.phase == Phase::Open;
-        let extra = if open { self.recovery.limited_transmit(self.dup_acks) } else { 0 };
+        let extra = match self.phase {
+            Phase::Open if self.dup_acks > 0 => self.recovery.limited_transmit(self.dup_acks),
+            _ => 0,
+        };
         self.recovery.in_network(&self.board, self.phase) + len <= self.cwnd() + extra
     }
 
@@ -131,7 +133,9 @@ impl Sender {
     pub(super) fn send_new(&mut self, len: u64, now: Time) -> DataSegment {
         let (seq, prior_in_flight) = (self.board.nxt(), self.board.pipe());
         self.board.sent(len as u32, now);
-        self.recovery.on_sent(len as u32, false);
+        if !self.phase.is_open() {
+            self.recovery.on_sent(len as u32, false);
+        }
         self.sent(now, len, prior_in_flight, false);
         self.schedule_probe(now);
         let (ecn, cwr) = self.ecn.of_new_data();
