@@ -15,7 +15,7 @@ pub mod value;
 
 pub use error::{Error, Result};
 pub use packet::{Ecn, Packet};
-pub use params::{ParamSpec, ParamType, Params};
+pub use params::{Entry, ParamSpec, ParamType, Params};
 pub use quantity::{Bytes, Limit, Rate};
 pub use random::Stream;
 pub use time::{Span, Time};

@@ -47,6 +47,17 @@ pub struct ParamSpec {
     pub source: &'static str,
 }
 
+/// What is known of something that has a name and parameters, without building it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The name in scenario files.
+    pub name: &'static str,
+    /// One line that says what it is.
+    pub summary: &'static str,
+    /// Its parameters.
+    pub params: Vec<ParamSpec>,
+}
+
 /// A struct of parameters. Implemented by [`params!`](crate::params!).
 pub trait Params: Default + Clone {
     /// The declarations, in order.
@@ -56,8 +67,8 @@ pub trait Params: Default + Clone {
     /// # Errors
     /// If the key is not known, or the value is not of its kind or range.
     fn set(&mut self, key: &str, value: &Value) -> Result<()>;
-    /// All parameters with their values in text form, in order.
-    fn entries(&self) -> Vec<(&'static str, String)>;
+    /// All parameters with values that read back as the same, in order.
+    fn entries(&self) -> Vec<(&'static str, Value)>;
 
     /// The defaults, changed by what stands in `table`.
     ///
@@ -90,6 +101,18 @@ pub trait ParamType: Sized + Clone {
     /// The names, for types that take names.
     fn choices() -> &'static [&'static str] {
         &[]
+    }
+    /// What stands in a scenario: text, unless the type is one of tables.
+    fn to_value(&self) -> Value {
+        Value::Text(self.to_text())
+    }
+    /// What it becomes when `value` is set: that, unless the type is one whose
+    /// tables may hold a part of it.
+    ///
+    /// # Errors
+    /// If the value is not of this kind; the error says what is allowed.
+    fn updated(&self, value: &Value) -> Result<Self> {
+        read_value(value)
     }
 }
 
@@ -406,7 +429,8 @@ macro_rules! params {
                 match key {
                     $(
                         stringify!($field) => {
-                            let read = $crate::params::read_value::<$Type>(value);
+                            let read =
+                                <$Type as $crate::params::ParamType>::updated(&self.$field, value);
                             $( let read = read.and_then(|read| {
                                 $crate::params::check_range(&read, &$low, &$high)
                                     .map_err(|error| error.given(value))?;
@@ -426,8 +450,11 @@ macro_rules! params {
                 }
             }
 
-            fn entries(&self) -> Vec<(&'static str, String)> {
-                vec![$( (stringify!($field), $crate::params::text_of(&self.$field)), )*]
+            fn entries(&self) -> Vec<(&'static str, $crate::Value)> {
+                vec![$( (
+                    stringify!($field),
+                    <$Type as $crate::params::ParamType>::to_value(&self.$field),
+                ), )*]
             }
         }
     };
@@ -562,7 +589,7 @@ mod tests {
             let table: Table = params
                 .entries()
                 .into_iter()
-                .map(|(key, text)| (key.to_string(), Value::Text(text)))
+                .map(|(key, value)| (key.to_string(), value))
                 .collect();
             prop_assert_eq!(Everything::from_table(&table).unwrap(), params);
         }

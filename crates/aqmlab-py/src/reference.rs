@@ -3,7 +3,7 @@
 use aqmlab_aqm::registry;
 use aqmlab_core::{ParamSpec, Params};
 use aqmlab_sim::scenario::{FlowParams, LinkParams, RecordParams, RunParams};
-use aqmlab_tcp::TcpParams;
+use aqmlab_tcp::{TcpParams, congestion};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -29,6 +29,9 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         }
         dict.set_item("settings", settings)?;
         list.append(dict)?;
+    }
+    for entry in congestion::entries() {
+        list.append(section(py, "congestion_control", entry.name, entry.summary, &entry.params)?)?;
     }
     let sections: [(&str, &str, &str, Vec<ParamSpec>); 5] = [
         ("transport", "tcp", "the endpoints of a flow", TcpParams::specs()),

@@ -1,4 +1,4 @@
-"""`aqmlab list`: the disciplines, presets, transports and studies there are."""
+"""`aqmlab list`: the disciplines, presets, congestion controls, transports and studies there are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STUDIES = Path(__file__).parent.parent / "studies"
 
 @reported
 def listing(json: Json = False) -> None:
-    """List the queue disciplines, presets, transports and studies."""
+    """List the queue disciplines, presets, congestion controls, transports and studies."""
     everything = catalogue()
     if json:
         print_json(everything)
@@ -30,7 +30,7 @@ def listing(json: Json = False) -> None:
             if row.get("preset_of"):
                 about = f"{about} ({row['preset_of']} with other numbers)"
             table.add_row(row["name"], about)
-        screen.print(f"[bold cyan]{title.capitalize()}[/]")
+        screen.print(f"[bold cyan]{title.capitalize().replace("_", " ")}[/]")
         screen.print(table if rows else "none")
         screen.print()
     screen.print("`aqmlab explain NAME` shows the parameters of each.", style="dim")
@@ -41,6 +41,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
     from aqmlab._core import reference
 
     queues = [entry for entry in reference() if entry["section"] == "queue"]
+    controls = [entry for entry in reference() if entry["section"] == "congestion_control"]
     transports = [entry for entry in reference() if entry["section"] == "transport"]
     return {
         "disciplines": [_short(each) for each in queues if not each["preset_of"]],
@@ -49,6 +50,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
             for each in queues
             if each["preset_of"]
         ],
+        "congestion_controls": [_short(each) for each in controls],
         "transports": [_short(each) for each in transports],
         "studies": studies(),
     }

@@ -3,10 +3,9 @@
 //! The line declares the module too. (`cargo fmt` does not find it then:
 //! `make format` gives rustfmt the files by name.)
 
-use aqmlab_core::{Packet, Params, Result, Value};
+use aqmlab_core::{Entry, Packet, Params, Result, Value};
 
 use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
-use crate::registry::Entry;
 
 macro_rules! disciplines {
     ($($Variant:ident($module:ident::$Params:ident)),+ $(,)?) => {
@@ -48,8 +47,8 @@ macro_rules! disciplines {
             pub fn name(&self) -> &'static str {
                 match self { $( QueueConfig::$Variant(_) => <$module::$Params>::NAME, )+ }
             }
-            /// Its parameters in text form.
-            pub fn settings(&self) -> Vec<(&'static str, String)> {
+            /// Its parameters with their values.
+            pub fn settings(&self) -> Vec<(&'static str, Value)> {
                 match self { $( QueueConfig::$Variant(params) => params.entries(), )+ }
             }
             /// Makes the state machine.

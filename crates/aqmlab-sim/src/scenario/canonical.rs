@@ -60,8 +60,8 @@ fn link_table(link: &LinkConfig) -> Value {
     table.insert("delay", link.delay.to_string().into());
     let mut queue = Table::new();
     queue.insert("discipline", link.queue.name().into());
-    for (key, text) in link.queue.settings() {
-        queue.insert(key, text.into());
+    for (key, value) in link.queue.settings() {
+        queue.insert(key, value);
     }
     table.insert("queue", Value::Table(queue));
     let thresholds = link.thresholds.iter().map(|bytes| bytes.to_string().into()).collect();
@@ -69,8 +69,8 @@ fn link_table(link: &LinkConfig) -> Value {
     Value::Table(table)
 }
 
-fn settings(entries: Vec<(&'static str, String)>) -> Value {
-    Value::Table(entries.into_iter().map(|(key, text)| (key.to_string(), text.into())).collect())
+fn settings(entries: Vec<(&'static str, Value)>) -> Value {
+    Value::Table(entries.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
 }
 
 fn write_json(value: &Value, out: &mut String) {

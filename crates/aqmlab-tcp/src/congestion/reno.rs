@@ -10,7 +10,28 @@
 //! 1. The window does not grow while the application, and not the window,
 //!    holds the sender back (RFC 7661, section 1, names the problem).
 
-use super::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
+use aqmlab_core::{Result, params};
+
+use super::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup, check_beta_ecn,
+};
+
+params! {
+    /// Parameters of Reno.
+    pub struct RenoParams {
+        /// What is kept of the window at an ECN echo; `none`: half, as at a loss.
+        beta_ecn: Option<f64> = None, source "RFC 8511, section 3.1: 0.8";
+    }
+}
+
+impl ControlParams for RenoParams {
+    const NAME: &'static str = "reno";
+    const SUMMARY: &'static str = "slow start, congestion avoidance, halving (RFC 5681)";
+
+    fn check(&self) -> Result<()> {
+        check_beta_ecn(self.beta_ecn)
+    }
+}
 
 /// The state of Reno.
 #[derive(Clone, Debug)]
@@ -25,15 +46,9 @@ pub(crate) struct Reno {
 }
 
 impl Reno {
-    pub fn new(setup: &Setup) -> Self {
+    pub fn new(params: &RenoParams, setup: &Setup) -> Self {
         let (cwnd, ssthresh) = (setup.initial_window, setup.initial_ssthresh);
-        Reno {
-            cwnd,
-            ssthresh,
-            mss: setup.mss,
-            beta_ecn: setup.params.beta_ecn,
-            before: (cwnd, ssthresh),
-        }
+        Reno { cwnd, ssthresh, mss: setup.mss, beta_ecn: params.beta_ecn, before: (cwnd, ssthresh) }
     }
 }
 
@@ -101,20 +116,11 @@ impl CongestionControl for Reno {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Bytes, Time};
-
+    use super::super::testing::{ack, event, transport};
     use super::*;
-    use crate::TcpParams;
 
     fn reno() -> Reno {
-        let params = TcpParams { mss: Bytes::new(1000), ..TcpParams::default() };
-        Reno::new(&Setup::new(&params, 10_000, 0))
-    }
-    fn ack(acked: u64) -> AckSample {
-        AckSample { acked, window_limited: true, ..AckSample::default() }
-    }
-    fn event(kind: Congestion, flight_size: u64) -> CongestionEvent {
-        CongestionEvent { now: Time::ZERO, kind, flight_size, in_flight: flight_size }
+        Reno::new(&RenoParams::default(), &Setup::new(&transport(), 10_000, 0))
     }
 
     #[test]

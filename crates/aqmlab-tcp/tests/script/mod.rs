@@ -1,6 +1,6 @@
 //! Reads and plays scripts.
 
-use aqmlab_core::{Ecn, Params, Span, Time, Value};
+use aqmlab_core::{Ecn, Params, Span, Table, Time, Value};
 use aqmlab_tcp::{Ack, DataSegment, Receiver, Sender, TcpParams};
 
 const MSS: u64 = 1000;
@@ -78,11 +78,11 @@ fn read(text: &str) -> Vec<Case<'_>> {
 fn params(settings: &[(&str, &str)], place: &str) -> TcpParams {
     let mut params = TcpParams::default();
     let mss = [("mss", "1000b")];
+    let mut table = Table::new();
     for (key, value) in mss.iter().chain(settings) {
-        params
-            .set(key, &Value::Text(value.to_string()))
-            .unwrap_or_else(|error| panic!("{place}: {error}"));
+        table.set_path(key, Value::Text(value.to_string())).expect("keys are well formed");
     }
+    params.update(&table).unwrap_or_else(|error| panic!("{place}: {error}"));
     params.check().unwrap_or_else(|error| panic!("{place}: {error}"));
     params
 }
