@@ -53,6 +53,7 @@
 
 mod config;
 mod sample;
+mod slow_start;
 #[cfg(test)]
 mod testing;
 
@@ -202,6 +203,7 @@ macro_rules! controls {
         /// The state of one of them: dispatched without a pointer, as it is
         /// called for each acknowledgement.
         #[derive(Clone, Debug)]
+        #[allow(clippy::large_enum_variant)] // there is one of them in each sender
         pub(crate) enum Control { $( $Control($module::$Control), )+ }
 
         impl Control {
@@ -226,6 +228,7 @@ macro_rules! controls {
 // One line a congestion control.
 controls! {
     Reno(reno::RenoParams),
+    Cubic(cubic::CubicParams),
 }
 
 impl CongestionControl for Control {

@@ -132,7 +132,7 @@ impl Sender {
                 self.round_end = delivery.delivered;
             }
         } else {
-            news.round_start = self.board.una() >= self.round_end;
+            news.round_start = self.board.una() > self.round_end;
             if news.round_start {
                 self.round_end = self.board.nxt();
             }
