@@ -52,10 +52,12 @@
 //! mathematics (`libm` has it); random numbers start from [`Setup::seed`].
 
 mod config;
+mod delay;
 mod sample;
 mod slow_start;
 #[cfg(test)]
 mod testing;
+mod window;
 
 use aqmlab_core::{Entry, Error, Params, Rate, Result, Value};
 
@@ -229,6 +231,13 @@ macro_rules! controls {
 controls! {
     Reno(reno::RenoParams),
     Cubic(cubic::CubicParams),
+    Vegas(vegas::VegasParams),
+    Westwood(westwood::WestwoodParams),
+    Compound(compound::CompoundParams),
+    Ledbat(ledbat::LedbatParams),
+    LedbatPp(ledbat_pp::LedbatPpParams),
+    Scalable(scalable::ScalableParams),
+    HighSpeed(highspeed::HighSpeedParams),
 }
 
 impl CongestionControl for Control {
