@@ -9,16 +9,20 @@
 //! Congestion Control for High-Speed and Long Distance Networks",
 //! draft-sridharan-tcpm-ctcp-02 (2008); K. Tan, J. Song, Q. Zhang and M.
 //! Sridharan, "A Compound TCP Approach for High-Speed and Long Distance
-//! Networks", INFOCOM 2006. The rules were taken from a public Linux port of
-//! the algorithm (Castellani, Hemminger, Andrew), which cites both; the texts
-//! themselves were not at hand, so sections are not cited.
+//! Networks", INFOCOM 2006. The rules and numbers were taken from what two
+//! public ports of it do that cite both, one for Linux (Castellani, Hemminger
+//! and Andrew) and one for ns-3; the texts themselves were not at hand, so
+//! sections are not cited. Where the ports differ (lambda) ns-3's is followed,
+//! which is made after the draft.
 //!
 //! # Differences
 //! 1. A round with fewer than three measurements leaves dwnd as it is, as in
-//!    that port.
+//!    both ports.
 //! 2. dwnd is part of the window only in congestion avoidance: it is 0 in slow
 //!    start and after timeouts.
-//! 3. gamma adapts once a loss, from the last diff of the Reno window alone.
+//! 3. gamma adapts once a loss, from the last round's diff of the Reno window
+//!    alone, and begins anew after a timeout. The base round-trip time does not:
+//!    it is the least of the connection.
 
 use aqmlab_core::{Error, Result, Span, params};
 
@@ -35,12 +39,14 @@ params! {
         beta: f64 = 0.5, in 0.01 => 0.99, source "Tan et al. 2006";
         /// k.
         k: f64 = 0.75, in 0.0 => 1.0, source "Tan et al. 2006";
-        /// zeta: how many segments dwnd gives up for each that waits.
-        zeta: f64 = 1.0, in 0.0 => 100.0, source "Castellani and Hemminger's port: 1";
+        /// eta: how many segments dwnd gives up for each that waits.
+        eta: f64 = 1.0, in 0.0 => 100.0, source "both ports";
         /// gamma: dwnd shrinks when so many segments wait; where it begins if it adapts.
         gamma: f64 = 30.0, in 0.0 => 1e6, source "Tan et al. 2006: 30";
         /// Whether gamma adapts to buffers, between `gamma_low` and `gamma`.
         gamma_tuning: bool = true, source "draft-sridharan-tcpm-ctcp-02";
+        /// lambda: the share of the last measurement in a gamma that adapts.
+        lambda: f64 = 0.8, in 0.0 => 1.0, source "the port for ns-3; the one for Linux: 0.5";
         /// The least gamma.
         gamma_low: f64 = 5.0, in 0.0 => 1e6, source "draft-sridharan-tcpm-ctcp-02: 5";
         /// How slow start ends.
@@ -62,10 +68,8 @@ impl ControlParams for CompoundParams {
     }
 }
 
-/// Tuning: the new gamma is half the old and half 3/4 of Reno's share of the
-/// queue.
+/// Tuning: gamma is to be this share of what Reno alone keeps in the queue.
 const SHARE_OF_QUEUE: f64 = 0.75;
-const LAMBDA: f64 = 0.5;
 
 /// The state of Compound TCP.
 #[derive(Clone, Debug)]
@@ -112,7 +116,7 @@ impl Compound {
             // Reno adds a segment itself.
             (self.params.alpha * libm::pow(segments, self.params.k) - 1.0).max(0.0)
         } else {
-            -self.params.zeta * diff
+            -self.params.eta * diff
         };
         self.dwnd = (self.dwnd + step * self.window.mss).max(0.0);
     }
@@ -120,7 +124,8 @@ impl Compound {
     fn tune_gamma(&mut self) {
         if let (true, Some(diff)) = (self.params.gamma_tuning, self.diff_reno.take()) {
             let sample = SHARE_OF_QUEUE * diff;
-            let gamma = (1.0 - LAMBDA) * self.gamma + LAMBDA * sample;
+            let lambda = self.params.lambda;
+            let gamma = (1.0 - lambda) * self.gamma + lambda * sample;
             self.gamma = gamma.max(self.params.gamma_low).min(self.params.gamma);
         }
     }
@@ -165,7 +170,10 @@ impl CongestionControl for Compound {
         let reno = flight * share / 2.0;
         self.window.reduce(event, reno);
         self.dwnd = match event.kind {
-            Congestion::Timeout { .. } => 0.0,
+            Congestion::Timeout { .. } => {
+                self.gamma = self.params.gamma;
+                0.0
+            }
             _ => (flight * (1.0 - self.params.beta) - self.window.cwnd).max(0.0),
         };
     }
@@ -257,19 +265,24 @@ mod tests {
         assert_eq!((compound.window(), compound.dwnd), (1000, 0.0));
     }
 
-    /// 30 segments at 200 ms: 15 wait; gamma goes half way to 11.25.
+    /// 30 segments at 200 ms: 15 wait, gamma goes four fifths of the way to 11.25.
     #[test]
     fn gamma_adapts_to_the_queue() {
         let mut compound = in_avoidance(30);
-        compound.diff_reno = Some(15.0);
+        (0..2).for_each(|_| round(&mut compound, 200));
+        let waiting = compound.diff_reno.unwrap();
+        assert!((waiting - 15.0).abs() < 1.0, "{waiting}");
         compound.on_congestion(&event(Congestion::Loss, 30_000));
-        assert_eq!(compound.gamma, 15.0 + 11.25 / 2.0);
+        let adapted = 6.0 + 0.8 * 0.75 * waiting;
+        assert!((compound.gamma - adapted).abs() < 1e-9, "{}", compound.gamma);
         compound.on_congestion(&event(Congestion::Loss, 30_000));
-        assert_eq!(compound.gamma, 15.0 + 11.25 / 2.0, "a measurement is used once");
+        assert!((compound.gamma - adapted).abs() < 1e-9, "a measurement is used once");
         for _ in 0..9 {
             compound.diff_reno = Some(0.0);
             compound.on_congestion(&event(Congestion::Loss, 30_000));
         }
         assert_eq!(compound.gamma, 5.0);
+        compound.on_congestion(&event(Congestion::Timeout { first: true }, 30_000));
+        assert_eq!(compound.gamma, 30.0);
     }
 }
