@@ -3,6 +3,7 @@
 
 const B: &str = include_str!("../../../python/aqmlab/benchmarks/d-1gbit-droptail.toml");
 
+#[allow(clippy::disallowed_methods)] // a program, not the engine, reads its arguments
 fn main() {
     let control = std::env::args().nth(1).unwrap_or_else(|| "reno".into());
     let overrides = [("transport.congestion_control".to_string(), control.into())];
