@@ -162,7 +162,7 @@ impl CongestionControl for Compound {
     fn on_congestion(&mut self, event: &CongestionEvent) {
         self.tune_gamma();
         let share = self.window.cwnd / self.total();
-        let flight = event.flight_size as f64;
+        let flight = self.total().min(event.flight_size as f64);
         if !matches!(event.kind, Congestion::Timeout { first: false }) {
             self.dwnd_before = self.dwnd;
         }

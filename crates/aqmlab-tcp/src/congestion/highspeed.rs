@@ -112,7 +112,7 @@ impl CongestionControl for HighSpeed {
     fn on_congestion(&mut self, event: &CongestionEvent) {
         let timeout = matches!(event.kind, Congestion::Timeout { .. });
         let b = if timeout { 0.5 } else { self.params.decrease(self.window.segments()) };
-        self.window.reduce(event, event.flight_size as f64 * (1.0 - b));
+        self.window.reduce(event, self.window.in_use(event) * (1.0 - b));
         self.increase = self.params.increase(self.window.segments());
     }
 

@@ -69,7 +69,7 @@ impl CongestionControl for Scalable {
         let low = self.window.segments() <= self.params.low_window;
         let timeout = matches!(event.kind, Congestion::Timeout { .. });
         let lost = if low || timeout { 0.5 } else { self.params.decrease };
-        self.window.reduce(event, event.flight_size as f64 * (1.0 - lost));
+        self.window.reduce(event, self.window.in_use(event) * (1.0 - lost));
     }
 
     fn on_undo(&mut self) {

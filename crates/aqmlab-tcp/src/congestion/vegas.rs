@@ -129,7 +129,7 @@ impl CongestionControl for Vegas {
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
-        self.window.reduce(event, event.flight_size as f64 / 2.0);
+        self.window.reduce(event, self.window.in_use(event) / 2.0);
         self.whole_round = false;
     }
 

@@ -106,7 +106,7 @@ impl CongestionControl for Westwood {
     fn on_congestion(&mut self, event: &CongestionEvent) {
         let kept = match self.min_rtt {
             Some(rtt) if self.bandwidth > 0.0 => self.bandwidth * rtt.as_secs_f64(),
-            _ => event.flight_size as f64 / 2.0,
+            _ => self.window.in_use(event) / 2.0,
         };
         // A loss makes no window larger.
         self.window.reduce(event, kept.min(self.window.cwnd));

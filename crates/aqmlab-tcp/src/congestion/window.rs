@@ -66,6 +66,13 @@ impl Window {
         self.cwnd += segments * self.mss * acked as f64 / self.cwnd;
     }
 
+    /// How much of the window was in use: FlightSize, which counts what SACK has
+    /// reported as well and so can be above the window, where a large share of it
+    /// would let a loss make the window larger.
+    pub fn in_use(&self, event: &CongestionEvent) -> f64 {
+        self.cwnd.min(event.flight_size as f64)
+    }
+
     /// Leaves `kept` bytes, at least two segments; after a timeout one segment,
     /// with the threshold held when the same segment times out again.
     pub fn reduce(&mut self, event: &CongestionEvent, kept: f64) {
