@@ -155,7 +155,7 @@ impl CongestionControl for Compound {
         } else {
             // Reno's segment comes once a round of the whole window.
             let total = self.total();
-            self.window.cwnd += self.window.mss * sample.acked as f64 / total;
+            self.window.cwnd += self.window.mss * sample.counted() as f64 / total;
         }
     }
 

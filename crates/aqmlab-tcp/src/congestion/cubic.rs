@@ -148,7 +148,7 @@ impl Cubic {
             return self.avoid_congestion(sample);
         };
         let curve = &mut self.curve;
-        let acked = sample.acked as f64;
+        let acked = sample.counted() as f64;
         let past_k = (sample.now - epoch).as_secs_f64() - curve.k;
         let alpha = if curve.w_est < curve.prior { self.alpha } else { self.alpha_beyond };
         curve.w_est += alpha * acked / curve.cwnd; // figure 4

@@ -105,7 +105,7 @@ impl CongestionControl for HighSpeed {
         if self.window.in_slow_start() {
             self.window.slow_start(sample);
         } else {
-            self.window.grow(self.increase, sample.acked);
+            self.window.grow(self.increase, sample.counted());
         }
     }
 

@@ -87,7 +87,7 @@ impl CongestionControl for Ledbat {
         if self.starting {
             window.slow_start(sample);
         } else {
-            window.grow(self.params.gain * off_target, sample.acked);
+            window.grow(self.params.gain * off_target, sample.counted());
         }
         let allowed =
             sample.prior_in_flight as f64 + self.params.allowed_increase as f64 * window.mss;

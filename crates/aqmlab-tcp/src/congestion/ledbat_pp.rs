@@ -132,14 +132,14 @@ impl CongestionControl for LedbatPp {
         let window = &mut self.window;
         match self.phase {
             Phase::Start | Phase::Ramp(_) if sample.window_limited => {
-                window.cwnd += gain * sample.acked as f64;
+                window.cwnd += gain * sample.counted() as f64;
             }
             Phase::Avoidance(_) if load > 1.0 => {
                 let segments = window.segments();
                 let step = gain - self.params.constant * segments * (load - 1.0);
-                window.grow(step.max(-segments / 2.0), sample.acked);
+                window.grow(step.max(-segments / 2.0), sample.counted());
             }
-            Phase::Avoidance(_) if sample.window_limited => window.grow(gain, sample.acked),
+            Phase::Avoidance(_) if sample.window_limited => window.grow(gain, sample.counted()),
             _ => {}
         }
         window.cwnd = window.cwnd.max(2.0 * window.mss);

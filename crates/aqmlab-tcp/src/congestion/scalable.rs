@@ -59,9 +59,9 @@ impl CongestionControl for Scalable {
         if window.in_slow_start() {
             window.slow_start(sample);
         } else if window.segments() <= self.params.low_window {
-            window.grow(1.0, sample.acked);
+            window.grow(1.0, sample.counted());
         } else {
-            window.cwnd += self.params.increase * sample.acked as f64;
+            window.cwnd += self.params.increase * sample.counted() as f64;
         }
     }
 

@@ -99,7 +99,7 @@ impl CongestionControl for Westwood {
         if self.window.in_slow_start() {
             self.window.slow_start(sample);
         } else {
-            self.window.grow(1.0, sample.acked);
+            self.window.grow(1.0, sample.counted());
         }
     }
 
