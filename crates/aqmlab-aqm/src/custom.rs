@@ -46,9 +46,9 @@ pub trait CustomConfig: fmt::Debug + Send + Sync {
     /// # Errors
     /// If the parameters contradict each other.
     fn check(&self) -> Result<()>;
-    /// All parameters with their values in text form, in order. Configurations
+    /// All parameters with their values, in order. Configurations
     /// of the same name and entries are the same.
-    fn entries(&self) -> Vec<(&str, String)>;
+    fn entries(&self) -> Vec<(&str, Value)>;
     /// See [`Discipline::SIGNALS`].
     fn gives_signals(&self) -> bool {
         true
@@ -125,7 +125,7 @@ impl<D: Discipline + fmt::Debug + Send + Sync + 'static> CustomConfig for Foreig
     fn check(&self) -> Result<()> {
         self.0.check()
     }
-    fn entries(&self) -> Vec<(&str, String)> {
+    fn entries(&self) -> Vec<(&str, Value)> {
         self.0.entries()
     }
     fn gives_signals(&self) -> bool {

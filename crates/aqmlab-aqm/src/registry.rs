@@ -1,6 +1,6 @@
 //! How a scenario names disciplines and presets.
 
-use aqmlab_core::{Error, ParamSpec, Result, Table, Value};
+use aqmlab_core::{Error, Result, Table, Value};
 
 use crate::custom::{Custom, Disciplines, Lookup};
 pub use crate::disciplines::{QueueConfig, entries};
@@ -18,17 +18,6 @@ pub struct Preset {
     pub summary: &'static str,
     /// Where the values come from.
     pub source: &'static str,
-}
-
-/// What is known of a discipline without building it.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// The name in scenario files.
-    pub name: &'static str,
-    /// One line that says what it is.
-    pub summary: &'static str,
-    /// Its parameters.
-    pub params: Vec<ParamSpec>,
 }
 
 /// All presets.

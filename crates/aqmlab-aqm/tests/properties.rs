@@ -319,7 +319,7 @@ impl CustomConfig for AsCustom {
     fn check(&self) -> Result<()> {
         Ok(())
     }
-    fn entries(&self) -> Vec<(&str, String)> {
+    fn entries(&self) -> Vec<(&str, Value)> {
         self.0.settings()
     }
     fn boxed_clone(&self) -> Box<dyn CustomConfig> {

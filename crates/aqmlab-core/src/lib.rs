@@ -18,7 +18,7 @@ pub mod value;
 pub use error::{Error, Result};
 pub use framing::{Framing, LinkLayer};
 pub use packet::{Ecn, Packet};
-pub use params::{Auto, ParamSpec, ParamType, Params};
+pub use params::{Auto, Entry, ParamSpec, ParamType, Params};
 pub use quantity::{Bytes, Limit, Rate};
 pub use random::Stream;
 pub use time::{Span, Time};

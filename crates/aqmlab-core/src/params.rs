@@ -47,6 +47,17 @@ pub struct ParamSpec {
     pub source: &'static str,
 }
 
+/// What is known of something that has a name and parameters, without building it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The name in scenario files.
+    pub name: &'static str,
+    /// One line that says what it is.
+    pub summary: &'static str,
+    /// Its parameters.
+    pub params: Vec<ParamSpec>,
+}
+
 /// A struct of parameters. Implemented by [`params!`](crate::params!).
 pub trait Params: Default + Clone {
     /// The declarations, in order.
@@ -56,8 +67,8 @@ pub trait Params: Default + Clone {
     /// # Errors
     /// If the key is not known, or the value is not of its kind or range.
     fn set(&mut self, key: &str, value: &Value) -> Result<()>;
-    /// All parameters with their values in text form, in order.
-    fn entries(&self) -> Vec<(&'static str, String)>;
+    /// All parameters with values that read back as the same, in order.
+    fn entries(&self) -> Vec<(&'static str, Value)>;
 
     /// The defaults, changed by what stands in `table`.
     ///
@@ -94,6 +105,18 @@ pub trait ParamType: Sized + Clone {
     /// Whether a word stands in the place of a value, so that no range applies.
     fn is_word(&self) -> bool {
         false
+    }
+    /// What stands in a scenario: text, unless the type is one of tables.
+    fn to_value(&self) -> Value {
+        Value::Text(self.to_text())
+    }
+    /// What it becomes when `value` is set: that, unless the type is one whose
+    /// tables may hold a part of it.
+    ///
+    /// # Errors
+    /// If the value is not of this kind; the error says what is allowed.
+    fn updated(&self, value: &Value) -> Result<Self> {
+        read_value(value)
     }
 }
 
@@ -386,7 +409,7 @@ pub fn specs_of_group<T: Params>(group: &T) -> Vec<ParamSpec> {
     T::specs()
         .into_iter()
         .zip(defaults)
-        .map(|(spec, default)| ParamSpec { default, ..spec })
+        .map(|(spec, default)| ParamSpec { default: default.to_string(), ..spec })
         .collect()
 }
 
@@ -496,7 +519,8 @@ macro_rules! params {
                 match key {
                     $(
                         stringify!($field) => {
-                            let read = $crate::params::read_value::<$Type>(value);
+                            let read =
+                                <$Type as $crate::params::ParamType>::updated(&self.$field, value);
                             $( let read = read.and_then(|read| {
                                 $crate::params::check_range(&read, &$low, &$high)
                                     .map_err(|error| error.given(value))?;
@@ -521,10 +545,12 @@ macro_rules! params {
                 }
             }
 
-            fn entries(&self) -> Vec<(&'static str, String)> {
+            fn entries(&self) -> Vec<(&'static str, $crate::Value)> {
                 #[allow(unused_mut)]
-                let mut entries =
-                    vec![$( (stringify!($field), $crate::params::text_of(&self.$field)), )*];
+                let mut entries = vec![$( (
+                    stringify!($field),
+                    <$Type as $crate::params::ParamType>::to_value(&self.$field),
+                ), )*];
                 $($( entries.extend(self.$group.entries()); )*)?
                 entries
             }

@@ -10,7 +10,7 @@ use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::{MarkovParams, OrnsteinUhlenbeckParams};
 use aqmlab_sim::rate::{CsvParams, RateStepsParams, TraceParams};
 use aqmlab_sim::scenario::{FlowParams, LinkParams, RecordParams, RunParams};
-use aqmlab_tcp::TcpParams;
+use aqmlab_tcp::{TcpParams, congestion};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -36,6 +36,9 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         }
         dict.set_item("settings", settings)?;
         list.append(dict)?;
+    }
+    for entry in congestion::entries() {
+        list.append(section(py, "congestion_control", entry.name, entry.summary, &entry.params)?)?;
     }
     for (kind, name, summary, params) in sections() {
         list.append(section(py, kind, name, summary, &params)?)?;

@@ -6,7 +6,6 @@
 
 use aqmlab_aqm::{LinkEnv, Note};
 use aqmlab_core::{Bytes, Span, Time};
-use aqmlab_tcp::congestion::Algorithm;
 
 use crate::flow::Flow;
 use crate::link::Link;
@@ -167,7 +166,8 @@ impl Site<'_> {
     fn capable_dropped(&self) -> Option<Note> {
         let dropped = self.link.probe.capable_dropped;
         let settings = self.config.queue.settings();
-        let is_off = settings.iter().any(|(key, text)| *key == "ecn" && text == "false");
+        let is_off =
+            settings.iter().any(|(key, text)| *key == "ecn" && text.to_string() == "false");
         let why = if is_off { "its `ecn` is off" } else { "it drops them where it sees overload" };
         (dropped > 0).then(|| Note {
             id: "ecn-capable-dropped",
@@ -264,7 +264,7 @@ impl Run<'_> {
     /// next (RFC 5681, section 3.1: one segment each).
     fn short_for_reno(&self, group: &FlowGroup) -> Option<Note> {
         let transport = &group.transport;
-        if group.size.is_some() || transport.congestion_control != Algorithm::Reno {
+        if group.size.is_some() || transport.congestion_control.name() != "reno" {
             return None;
         }
         let (narrow, rate) = group

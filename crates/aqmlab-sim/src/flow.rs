@@ -4,7 +4,7 @@ use aqmlab_core::{Ecn, Span, Time};
 use aqmlab_tcp::{Ack, CeCount, DataSegment, Receiver, Sender, TcpParams};
 
 use crate::events::{Event, EventQueue};
-use crate::packet::{Store, SimPacket, kind};
+use crate::packet::{SimPacket, Store, kind};
 
 /// One flow.
 pub(crate) struct Flow {

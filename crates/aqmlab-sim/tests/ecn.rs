@@ -60,6 +60,6 @@ fn acknowledgements_are_never_marked() {
 fn abe_uses_a_small_queue_better() {
     let queue = |settings: &[(&str, &str)]| bulk(settings).links[0].backlog_mean;
     let classic = queue(&[("ecn", "classic")]);
-    let abe = queue(&[("ecn", "classic"), ("beta_ecn", "0.8")]);
+    let abe = queue(&[("ecn", "classic"), ("congestion_control.beta_ecn", "0.8")]);
     assert!(abe > classic, "{abe} {classic}");
 }

@@ -2,7 +2,7 @@
 
 use aqmlab_core::{Bytes, Ecn, Error, Limit, Result, Span, choices, params};
 
-use crate::congestion::Algorithm;
+use crate::congestion::CongestionConfig;
 use crate::profiles::Profile;
 use crate::recovery::Recovery;
 
@@ -48,8 +48,8 @@ params! {
         /// Bytes on the wire that each segment has besides its payload; the size of SYN and ACK.
         header: Bytes = Bytes::new(40), in Bytes::new(1) => Bytes::new(10_000),
             source "20 bytes of IPv4 and 20 of TCP";
-        /// The algorithm that sets the window.
-        congestion_control: Algorithm = Algorithm::Reno, source "RFC 5681";
+        /// What sets the window: a name, or a table with `algorithm` and its parameters.
+        congestion_control: CongestionConfig = CongestionConfig::default(), source "RFC 5681";
         /// The first window: segments (3p) or bytes (4380b).
         initial_window: Limit = Limit::Packets(10), source "RFC 6928, section 2; RFC 3390: 4380b";
         /// The first slow start threshold; `none` for as high as possible.
@@ -111,8 +111,6 @@ params! {
         ecn: EcnMode = EcnMode::Off, source "RFC 3168; RFC 9768";
         /// What new data are sent with if `ecn` is on; what is sent again never is ECN-capable.
         ecn_codepoint: Codepoint = Codepoint::Ect0, source "RFC 3168, section 6.1.2; RFC 9331, section 4.1";
-        /// What is kept of the window at an ECN echo; `none`: as much as at a loss.
-        beta_ecn: Option<f64> = None, source "RFC 8511, section 3.1: 0.8 for Reno, 0.85 for CUBIC";
     }
 }
 
@@ -138,11 +136,6 @@ impl TcpParams {
         if self.prr && !matches!(self.recovery, Recovery::Sack | Recovery::Rack) {
             let allowed = "false, or recovery = sack or rack";
             return Err(Error::not_allowed(self.prr, allowed).at("prr"));
-        }
-        if let Some(beta) = self.beta_ecn
-            && !(beta > 0.0 && beta <= 1.0)
-        {
-            return Err(Error::not_allowed(beta, "above 0 and at most 1, or `none`").at("beta_ecn"));
         }
         Ok(())
     }

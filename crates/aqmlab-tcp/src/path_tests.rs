@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aqmlab_core::{Bytes, Ecn, Limit, Span, Time};
 use proptest::prelude::*;
 
+use crate::congestion::{self, CongestionConfig};
 use crate::params::EcnMode;
 use crate::{Ack, DataSegment, Receiver, Recovery, Sender, TcpParams};
 
@@ -45,8 +46,11 @@ fn any_params() -> impl Strategy<Value = TcpParams> {
     let windows = (1u64..12, prop::option::of(2u64..20));
     let ecn = prop::sample::select(vec![EcnMode::Off, EcnMode::Classic, EcnMode::Accurate]);
     let switches = prop::collection::vec(any::<bool>(), 8);
-    (recovery, windows, ecn, 1u64..4, switches).prop_map(
-        |(recovery, (initial, receive), ecn, delayed_ack, switches)| TcpParams {
+    let controls: Vec<_> = congestion::entries().iter().map(|entry| entry.name).collect();
+    let control = prop::sample::select(controls);
+    (recovery, windows, ecn, 1u64..4, switches, control).prop_map(
+        |(recovery, (initial, receive), ecn, delayed_ack, switches, control)| TcpParams {
+            congestion_control: CongestionConfig::named(control).expect("registered"),
             mss: Bytes::new(1000),
             recovery,
             initial_window: Limit::Packets(initial),

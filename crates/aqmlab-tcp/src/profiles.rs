@@ -156,11 +156,10 @@ mod tests {
     #[test]
     fn the_text_of_a_profile_reads_back() {
         let params = TcpParams::of_profile(Profile::LinuxL4s).unwrap();
-        let entries = params.entries();
-        let texts: Vec<(&str, &str)> =
-            entries.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        let entries = params.entries().into_iter();
+        let written: Table = entries.map(|(key, value)| (key.to_string(), value)).collect();
         let mut again = TcpParams::default();
-        again.read(&table(&texts)).unwrap();
+        again.read(&written).unwrap();
         assert_eq!(again, params);
     }
 }

@@ -28,4 +28,5 @@ scripts! {
     prr
     undo
     receiver
+    cubic
 }

@@ -1,4 +1,4 @@
-"""`aqmlab list`: the disciplines, presets, transports and studies there are."""
+"""`aqmlab list`: disciplines, presets, congestion controls, transports and studies."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ STUDIES = Path(__file__).parent.parent / "studies"
 def listing(
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="[KIND]", help="disciplines, presets, transports or studies."),
+        typer.Argument(metavar="[KIND]", help="disciplines, presets, congestion_controls, ..."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the queue disciplines, presets, transports and studies."""
+    """List the queue disciplines, presets, congestion controls, transports and studies."""
     everything = catalogue()
     if kind is not None:
         if kind not in everything:
@@ -44,7 +44,7 @@ def listing(
             if row.get("preset_of"):
                 about = f"{about} ({row['preset_of']} with other numbers)"
             table.add_row(row["name"], about)
-        screen.print(f"[bold cyan]{title.capitalize()}[/]")
+        screen.print(f"[bold cyan]{title.capitalize().replace('_', ' ')}[/]")
         screen.print(table if rows else "none")
         screen.print()
     screen.print("`aqmlab explain NAME` shows the parameters of each.", style="dim")
@@ -55,6 +55,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
     from aqmlab._core import reference
 
     queues = [entry for entry in reference() if entry["section"] == "queue"]
+    controls = [entry for entry in reference() if entry["section"] == "congestion_control"]
     transports = [entry for entry in reference() if entry["section"] == "transport"]
     return {
         "disciplines": [_short(each) for each in queues if not each["preset_of"]],
@@ -63,6 +64,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
             for each in queues
             if each["preset_of"]
         ],
+        "congestion_controls": [_short(each) for each in controls],
         "transports": [_short(each) for each in transports],
         "studies": studies(),
     }

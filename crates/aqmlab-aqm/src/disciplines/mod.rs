@@ -3,11 +3,10 @@
 //! The line declares the module too. (`cargo fmt` does not find it then:
 //! `make format` gives rustfmt the files by name.)
 
-use aqmlab_core::{Packet, Params, Result, Span, Value};
+use aqmlab_core::{Entry, Packet, Params, Result, Span, Value};
 
 use crate::custom::Custom;
 use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
-use crate::registry::Entry;
 
 macro_rules! disciplines {
     ($($Variant:ident($module:ident::$Params:ident)),+ $(,)?) => {
@@ -60,8 +59,8 @@ macro_rules! disciplines {
                     QueueConfig::Custom(custom) => custom.config().name(),
                 }
             }
-            /// Its parameters in text form.
-            pub fn settings(&self) -> Vec<(&str, String)> {
+            /// Its parameters with their values.
+            pub fn settings(&self) -> Vec<(&str, Value)> {
                 match self {
                     $( QueueConfig::$Variant(params) => params.entries(), )+
                     QueueConfig::Custom(custom) => custom.config().entries(),

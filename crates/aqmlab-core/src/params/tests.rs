@@ -123,7 +123,7 @@ proptest! {
         let table: Table = params
             .entries()
             .into_iter()
-            .map(|(key, text)| (key.to_string(), Value::Text(text)))
+            .map(|(key, value)| (key.to_string(), value))
             .collect();
         prop_assert_eq!(Everything::from_table(&table).unwrap(), params);
     }

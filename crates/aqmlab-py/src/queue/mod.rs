@@ -214,9 +214,10 @@ impl CustomConfig for PyConfig {
         Ok(())
     }
 
-    fn entries(&self) -> Vec<(&str, String)> {
-        let code = std::iter::once((CODE, self.class.code.clone()));
-        let params = self.params.iter().map(|(name, param)| (name.as_str(), param.to_text()));
+    fn entries(&self) -> Vec<(&str, Value)> {
+        let code = std::iter::once((CODE, self.class.code.as_str().into()));
+        let params =
+            self.params.iter().map(|(name, param)| (name.as_str(), param.to_text().into()));
         code.chain(params).collect()
     }
 

@@ -35,8 +35,8 @@ impl Scenario {
         self.unusual(link, &mut table);
         let mut queue = Table::new();
         queue.insert("discipline", link.queue.name().into());
-        for (key, text) in link.queue.settings() {
-            queue.insert(key, text.into());
+        for (key, value) in link.queue.settings() {
+            queue.insert(key, value);
         }
         table.insert("queue", Value::Table(queue));
         if let Some(shaper) = &link.shaper {
@@ -100,8 +100,8 @@ impl Scenario {
     }
 }
 
-fn settings(entries: Vec<(&'static str, String)>) -> Value {
-    Value::Table(entries.into_iter().map(|(key, text)| (key.to_string(), text.into())).collect())
+fn settings(entries: Vec<(&'static str, Value)>) -> Value {
+    Value::Table(entries.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
 }
 
 fn write_json(value: &Value, out: &mut String) {

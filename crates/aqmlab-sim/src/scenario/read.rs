@@ -75,7 +75,7 @@ impl Scenario {
 fn apply(table: &mut Table, overrides: &[(String, Value)], outside: Outside<'_>) -> Result<()> {
     let is_queue = |key: &str| key == "queue" || key.starts_with("queue.");
     for (key, value) in overrides.iter().filter(|(key, _)| !is_queue(key)) {
-        table.set_path(key, value.clone())?;
+        set(table, key, value)?;
     }
     if !overrides.iter().any(|(key, _)| is_queue(key)) {
         return Ok(());
@@ -83,26 +83,33 @@ fn apply(table: &mut Table, overrides: &[(String, Value)], outside: Outside<'_>)
     let links = read_links(table, outside)?;
     let bottleneck = &links[read_bottleneck(table, &links)?].name;
     for (key, value) in overrides.iter().filter(|(key, _)| is_queue(key)) {
-        let path = format!("links.{bottleneck}.{key}");
-        if key != "queue" {
-            spell_out_queue(table, bottleneck);
-        }
-        table.set_path(&path, value.clone())?;
+        set(table, &format!("links.{bottleneck}.{key}"), value)?;
     }
     Ok(())
 }
 
-/// Turns `queue = "codel"` into a table, so that a key can be set in it.
-fn spell_out_queue(table: &mut Table, link: &str) {
-    let name = table
-        .get("links")
-        .and_then(|links| links.as_table().ok()?.get(link)?.as_table().ok()?.get("queue"))
-        .cloned();
-    if let Some(Value::Text(_)) = name {
-        let name = name.expect("just matched");
-        let path = format!("links.{link}.queue");
-        let spelled: Table = [("discipline".to_string(), name)].into_iter().collect();
-        table.set_path(&path, Value::Table(spelled)).expect("the path was just walked");
+/// Sets the value at a dotted path. Where a table may be a mere name, as in
+/// `queue = "codel"`, it becomes a table first, so that a key can be set in it.
+fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
+    if let Some((outer, _)) = path.rsplit_once('.') {
+        let name_key = match outer.rsplit('.').next() {
+            Some("queue") => Some("discipline"),
+            Some("congestion_control") => Some("algorithm"),
+            _ => None,
+        };
+        if let (Some(name_key), Some(name @ Value::Text(_))) = (name_key, at_path(table, outer)) {
+            let spelled = [(name_key.to_string(), name.clone())].into_iter().collect();
+            table.set_path(outer, Value::Table(spelled))?;
+        }
+    }
+    table.set_path(path, value.clone())
+}
+
+/// What stands at a dotted path.
+fn at_path<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
+    match path.split_once('.') {
+        None => table.get(path),
+        Some((head, rest)) => at_path(table.get(head)?.as_table().ok()?, rest),
     }
 }
 

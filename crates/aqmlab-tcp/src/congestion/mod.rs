@@ -6,10 +6,11 @@
 //!
 //! # What a control must do
 //!
-//! One file beside this one with a type that has
-//! `fn new(setup: &Setup) -> Self`, implements [`CongestionControl`] and
-//! derives `Clone, Debug`; one line in `algorithms!` below; its parameters in
-//! [`TcpParams`], which [`Setup::params`] hands over.
+//! One file beside this one, and one line in `controls!` below, which declares
+//! the module too. The file has the control's parameters, declared with
+//! `params!`, which implement [`ControlParams`]; and a type that has
+//! `fn new(params: &ItsParams, setup: &Setup) -> Self`, implements
+//! [`CongestionControl`] and derives `Clone, Debug`.
 //!
 //! 1. [`window`](CongestionControl::window) and
 //!    [`ssthresh`](CongestionControl::ssthresh) answer in bytes at any time,
@@ -53,10 +54,15 @@
 //! All of it without allocation, without a clock and without the platform's
 //! mathematics (`libm` has it); random numbers start from [`Setup::seed`].
 
-mod reno;
+mod config;
+mod delay;
 mod sample;
+mod slow_start;
+#[cfg(test)]
+mod testing;
+mod window;
 
-use aqmlab_core::{Rate, Span, choices};
+use aqmlab_core::{Entry, Error, Params, Rate, Result, Span, Value};
 
 use crate::params::TcpParams;
 pub use sample::{AckSample, Congestion, CongestionEvent, LostSegment, RateSample, SentSample};
@@ -102,7 +108,34 @@ pub trait CongestionControl {
     fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// What a congestion control is made from.
+/// The parameters of a congestion control.
+pub trait ControlParams: Params {
+    /// The name in scenario files.
+    const NAME: &'static str;
+    /// One line that says what it is.
+    const SUMMARY: &'static str;
+
+    /// Checks what single ranges cannot say.
+    ///
+    /// # Errors
+    /// If the parameters contradict each other.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Refuses what cannot be kept of a window.
+fn check_beta_ecn(beta_ecn: Option<f64>) -> Result<()> {
+    match beta_ecn {
+        Some(beta) if !(beta > 0.0 && beta <= 1.0) => {
+            let allowed = "above 0 and at most 1, or `none`";
+            Err(Error::not_allowed(beta, allowed).at("beta_ecn"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a congestion control is made from, besides its own parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     /// SMSS (RFC 5681, section 2).
@@ -113,54 +146,107 @@ pub struct Setup<'a> {
     pub initial_ssthresh: u64,
     /// For random numbers: another one for each flow and replication.
     pub seed: u64,
-    /// The transport's parameters, with those of the control.
-    pub params: &'a TcpParams,
+    /// The transport's parameters.
+    pub transport: &'a TcpParams,
 }
 
 impl<'a> Setup<'a> {
     /// What these parameters say.
-    pub fn new(params: &'a TcpParams, initial_window: u64, seed: u64) -> Self {
+    pub fn new(transport: &'a TcpParams, initial_window: u64, seed: u64) -> Self {
         Setup {
-            mss: params.mss.get(),
+            mss: transport.mss.get(),
             initial_window,
-            initial_ssthresh: params.initial_ssthresh.map_or(u64::MAX / 4, |bytes| bytes.get()),
+            initial_ssthresh: transport.initial_ssthresh.map_or(u64::MAX / 4, |bytes| bytes.get()),
             seed,
-            params,
+            transport,
         }
     }
 }
 
-macro_rules! algorithms {
-    ($( $(#[doc = $doc:literal])+ $Variant:ident($State:ty) = $name:literal, )+) => {
-        choices! {
-            /// The congestion controls there are.
-            pub enum Algorithm { $( $(#[doc = $doc])+ $Variant = $name, )+ }
+macro_rules! controls {
+    ($($Control:ident($module:ident::$Params:ident)),+ $(,)?) => {
+        $( pub mod $module; )+
+
+        /// A congestion control with its parameters, ready to be made.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum CongestionConfig {
+            $(
+                #[allow(missing_docs)]
+                $Control($module::$Params),
+            )+
+        }
+
+        /// All congestion controls.
+        pub fn entries() -> Vec<Entry> {
+            vec![$(Entry {
+                name: <$module::$Params>::NAME,
+                summary: <$module::$Params>::SUMMARY,
+                params: <$module::$Params>::specs(),
+            }),+]
+        }
+
+        impl CongestionConfig {
+            const NAMES: &'static [&'static str] = &[$( <$module::$Params>::NAME ),+];
+
+            /// The control of this name with its default parameters.
+            fn default_of(name: &str) -> Option<CongestionConfig> {
+                $( if name == <$module::$Params>::NAME {
+                    return Some(CongestionConfig::$Control(<$module::$Params>::default()));
+                } )+
+                None
+            }
+            fn set(&mut self, key: &str, value: &Value) -> Result<()> {
+                match self { $( CongestionConfig::$Control(params) => params.set(key, value), )+ }
+            }
+            fn check(&self) -> Result<()> {
+                match self { $( CongestionConfig::$Control(params) => params.check(), )+ }
+            }
+            /// The control's name.
+            pub fn name(&self) -> &'static str {
+                match self { $( CongestionConfig::$Control(_) => <$module::$Params>::NAME, )+ }
+            }
+            /// Its parameters with their values.
+            pub fn settings(&self) -> Vec<(&'static str, Value)> {
+                match self { $( CongestionConfig::$Control(params) => params.entries(), )+ }
+            }
         }
 
         /// The state of one of them: dispatched without a pointer, as it is
         /// called for each acknowledgement.
         #[derive(Clone, Debug)]
-        pub(crate) enum Control { $( $Variant($State), )+ }
+        #[allow(clippy::large_enum_variant)] // there is one of them in each sender
+        pub(crate) enum Control { $( $Control($module::$Control), )+ }
 
         impl Control {
-            pub fn new(algorithm: Algorithm, setup: &Setup) -> Self {
-                match algorithm { $( Algorithm::$Variant => Control::$Variant(<$State>::new(setup)), )+ }
+            pub fn new(config: &CongestionConfig, setup: &Setup) -> Self {
+                match config { $(
+                    CongestionConfig::$Control(params) => {
+                        Control::$Control(<$module::$Control>::new(params, setup))
+                    }
+                )+ }
             }
         }
 
         /// Calls a method of the one there is.
         macro_rules! each {
             ($self:ident, $state:ident => $call:expr) => {
-                match $self { $( Control::$Variant($state) => $call, )+ }
+                match $self { $( Control::$Control($state) => $call, )+ }
             };
         }
     };
 }
 
 // One line a congestion control.
-algorithms! {
-    /// Slow start, congestion avoidance, halving (RFC 5681).
-    Reno(reno::Reno) = "reno",
+controls! {
+    Reno(reno::RenoParams),
+    Cubic(cubic::CubicParams),
+    Vegas(vegas::VegasParams),
+    Westwood(westwood::WestwoodParams),
+    Compound(compound::CompoundParams),
+    Ledbat(ledbat::LedbatParams),
+    LedbatPp(ledbat_pp::LedbatPpParams),
+    Scalable(scalable::ScalableParams),
+    HighSpeed(highspeed::HighSpeedParams),
 }
 
 impl CongestionControl for Control {

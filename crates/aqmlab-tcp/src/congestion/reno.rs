@@ -2,15 +2,46 @@
 //!
 //! # Sources
 //! RFC 5681, sections 3.1 and 3.2; RFC 6582 for the end of a recovery
-//! without SACK; RFC 3168, section 6.1.2, and RFC 8511 (ABE) for ECN. What
-//! differs between Reno, NewReno and SACK is how losses
+//! without SACK; RFC 3168, section 6.1.2, and RFC 8511 (ABE) for ECN; RFC 3465
+//! for counting bytes. What differs between Reno, NewReno and SACK is how losses
 //! are found and mended, which is the sender's part.
 //!
 //! # Differences
 //! 1. The window does not grow while the application, and not the window,
 //!    holds the sender back (RFC 7661, section 1, names the problem).
 
-use super::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
+use aqmlab_core::{Error, Result, params};
+
+use super::slow_start::{SlowStart, SlowStartKind};
+use super::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup, check_beta_ecn,
+};
+
+params! {
+    /// Parameters of Reno.
+    pub struct RenoParams {
+        /// What is kept of the window at an ECN echo; `none`: half, as at a loss.
+        beta_ecn: Option<f64> = None, source "RFC 8511, section 3.1: 0.8";
+        /// How slow start ends.
+        slow_start: SlowStartKind = SlowStartKind::Standard, source "RFC 5681, section 3.1";
+        /// L: bytes are counted, in slow start up to so many segments for each acknowledgement;
+        /// `none` counts acknowledgements.
+        byte_counting: Option<u64> = None, source "RFC 3465: at most 2";
+    }
+}
+
+impl ControlParams for RenoParams {
+    const NAME: &'static str = "reno";
+    const SUMMARY: &'static str = "slow start, congestion avoidance, halving (RFC 5681)";
+
+    fn check(&self) -> Result<()> {
+        if self.byte_counting == Some(0) {
+            let allowed = "at least 1 segment, or `none`";
+            return Err(Error::not_allowed(0, allowed).at("byte_counting"));
+        }
+        check_beta_ecn(self.beta_ecn)
+    }
+}
 
 /// The state of Reno.
 #[derive(Clone, Debug)]
@@ -18,6 +49,9 @@ pub(crate) struct Reno {
     cwnd: u64,
     ssthresh: u64,
     mss: u64,
+    slow_start: SlowStart,
+    /// With byte counting: bytes acknowledged since the window grew last.
+    counted: Option<u64>,
     /// What an ECN echo leaves, in place of a half.
     beta_ecn: Option<f64>,
     /// Both before the last loss or timeout.
@@ -25,13 +59,16 @@ pub(crate) struct Reno {
 }
 
 impl Reno {
-    pub fn new(setup: &Setup) -> Self {
+    pub fn new(params: &RenoParams, setup: &Setup) -> Self {
         let (cwnd, ssthresh) = (setup.initial_window, setup.initial_ssthresh);
         Reno {
             cwnd,
             ssthresh,
             mss: setup.mss,
-            beta_ecn: setup.params.beta_ecn,
+            slow_start: SlowStart::new(params.slow_start, setup)
+                .with_limit(params.byte_counting.unwrap_or(1) * setup.mss),
+            counted: params.byte_counting.map(|_| 0),
+            beta_ecn: params.beta_ecn,
             before: (cwnd, ssthresh),
         }
     }
@@ -46,7 +83,18 @@ impl CongestionControl for Reno {
         }
         if self.cwnd < self.ssthresh {
             // Section 3.1, equation 2: slow start.
-            self.cwnd += sample.acked.min(self.mss);
+            let step = self.slow_start.on_ack(sample, self.cwnd);
+            self.cwnd += step.growth;
+            if step.exit {
+                self.ssthresh = self.cwnd;
+            }
+        } else if let Some(counted) = &mut self.counted {
+            // RFC 3465, section 2.1: a segment for each window of bytes.
+            *counted += sample.counted();
+            if *counted >= self.cwnd {
+                *counted -= self.cwnd;
+                self.cwnd += self.mss;
+            }
         } else {
             // Section 3.1, equation 3: congestion avoidance; at least 1 byte.
             self.cwnd += (self.mss * self.mss / self.cwnd).max(1);
@@ -56,7 +104,12 @@ impl CongestionControl for Reno {
     fn on_congestion(&mut self, event: &CongestionEvent) {
         // Section 3.1, equation 4.
         let halved = (event.flight_size / 2).max(2 * self.mss);
-        self.before = (self.cwnd, self.ssthresh);
+        self.slow_start.on_congestion(matches!(event.kind, Congestion::Timeout { .. }));
+        // When the same segment times out again, the first time was before.
+        if !matches!(event.kind, Congestion::Timeout { first: false }) {
+            self.before = (self.cwnd, self.ssthresh);
+        }
+        self.counted = self.counted.map(|_| 0);
         match event.kind {
             Congestion::Loss => {
                 self.ssthresh = halved;
@@ -105,20 +158,11 @@ impl CongestionControl for Reno {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Bytes, Time};
-
+    use super::super::testing::{ack, event, transport};
     use super::*;
-    use crate::TcpParams;
 
     fn reno() -> Reno {
-        let params = TcpParams { mss: Bytes::new(1000), ..TcpParams::default() };
-        Reno::new(&Setup::new(&params, 10_000, 0))
-    }
-    fn ack(acked: u64) -> AckSample {
-        AckSample { acked, window_limited: true, ..AckSample::default() }
-    }
-    fn event(kind: Congestion, flight_size: u64) -> CongestionEvent {
-        CongestionEvent { now: Time::ZERO, kind, flight_size, in_flight: flight_size }
+        Reno::new(&RenoParams::default(), &Setup::new(&transport(), 10_000, 0))
     }
 
     #[test]
@@ -163,6 +207,36 @@ mod tests {
         assert_eq!(reno.window(), 8000, "an echo makes nothing grow");
         reno.on_congestion(&event(Congestion::Ecn, 2000));
         assert_eq!(reno.window(), 2000, "not below two segments");
+    }
+
+    /// RFC 3465: two segments an acknowledgement, one after a timeout; then a
+    /// segment a window of bytes, however they are acknowledged.
+    #[test]
+    fn bytes_can_be_counted() {
+        let params = RenoParams { byte_counting: Some(2), ..RenoParams::default() };
+        let mut reno = Reno::new(&params, &Setup::new(&transport(), 10_000, 0));
+        reno.on_ack(&ack(3000));
+        assert_eq!(reno.window(), 12_000);
+        reno.on_congestion(&event(Congestion::Loss, 20_000));
+        for _ in 0..4 {
+            reno.on_ack(&ack(2000));
+        }
+        assert_eq!(reno.window(), 10_000);
+        reno.on_ack(&ack(2000));
+        assert_eq!(reno.window(), 11_000);
+        reno.on_congestion(&event(Congestion::Timeout { first: true }, 20_000));
+        reno.on_ack(&ack(2000));
+        assert_eq!(reno.window(), 2000);
+    }
+
+    #[test]
+    fn a_spurious_timeout_is_undone_though_it_came_twice() {
+        let mut reno = reno();
+        let before = (reno.window(), reno.ssthresh());
+        reno.on_congestion(&event(Congestion::Timeout { first: true }, 10_000));
+        reno.on_congestion(&event(Congestion::Timeout { first: false }, 1000));
+        reno.on_undo();
+        assert_eq!((reno.window(), reno.ssthresh()), before);
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Sender {
             self.rtt.after_syn_timeout(self.params.initial_rto);
             // RFC 5681, section 3.1: a window of one segment after a lost SYN.
             let setup = Setup::new(&self.params, self.mss, self.seed);
-            self.control = Control::new(self.params.congestion_control, &setup);
+            self.control = Control::new(&self.params.congestion_control, &setup);
         } else {
             self.rtt.sample(now - self.syn_sent);
         }
@@ -176,7 +176,7 @@ impl Sender {
                 self.round_end = delivery.delivered;
             }
         } else {
-            news.round_start = self.board.una() >= self.round_end;
+            news.round_start = self.board.una() > self.round_end;
             if news.round_start {
                 self.round_end = self.board.nxt();
             }

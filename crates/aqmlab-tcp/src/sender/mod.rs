@@ -131,7 +131,7 @@ impl Sender {
     /// control's random numbers start from `seed`.
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
         let setup = Setup::new(params, params.in_bytes(params.initial_window), seed);
-        let control = Control::new(params.congestion_control, &setup);
+        let control = Control::new(&params.congestion_control, &setup);
         let mut board =
             Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));
         if params.recovery == Recovery::Rack {

@@ -1,0 +1,119 @@
+//! How a scenario names congestion controls.
+
+use aqmlab_core::{Error, ParamType, Result, Table, Value};
+
+use super::CongestionConfig;
+
+impl CongestionConfig {
+    /// The control of this name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn named(name: &str) -> Result<CongestionConfig> {
+        Self::default_of(name)
+            .ok_or_else(|| Error::unknown("congestion control", name, Self::NAMES.iter().copied()))
+    }
+}
+
+impl Default for CongestionConfig {
+    fn default() -> Self {
+        CongestionConfig::Reno(super::reno::RenoParams::default())
+    }
+}
+
+/// A name, or a table with `algorithm` and parameters. A table without
+/// `algorithm` changes parameters of the control that is set already.
+impl ParamType for CongestionConfig {
+    const KIND: &'static str = "name or table";
+    fn allowed() -> String {
+        "the name of a congestion control, or a table with `algorithm`".into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        Self::default().updated(value).ok()
+    }
+    fn to_text(&self) -> String {
+        self.name().to_string()
+    }
+    fn choices() -> &'static [&'static str] {
+        Self::NAMES
+    }
+    fn to_value(&self) -> Value {
+        let mut table = Table::new();
+        table.insert("algorithm", self.name().into());
+        for (key, value) in self.settings() {
+            table.insert(key, value);
+        }
+        Value::Table(table)
+    }
+    fn updated(&self, value: &Value) -> Result<Self> {
+        let table = match value {
+            Value::Text(name) => return Self::named(name),
+            Value::Table(table) => table,
+            other => return Err(Error::not_allowed(other, Self::allowed())),
+        };
+        let mut config = match table.get("algorithm") {
+            Some(name) => {
+                name.as_text().and_then(Self::named).map_err(|error| error.at("algorithm"))?
+            }
+            None => self.clone(),
+        };
+        for (key, value) in table.iter().filter(|(key, _)| *key != "algorithm") {
+            config.set(key, value)?;
+        }
+        config.check()?;
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Params;
+
+    use super::super::entries;
+    use super::*;
+    use crate::TcpParams;
+
+    fn set(value: Value) -> Result<TcpParams> {
+        let mut params = TcpParams::default();
+        params.set("congestion_control", &value).map(|()| params)
+    }
+
+    fn table(pairs: &[(&str, &str)]) -> Value {
+        Value::Table(pairs.iter().map(|(key, text)| (key.to_string(), (*text).into())).collect())
+    }
+
+    #[test]
+    fn every_control_reads_back_and_is_valid() {
+        for entry in entries() {
+            let config = CongestionConfig::named(entry.name).unwrap();
+            config.check().unwrap();
+            assert_eq!(set(config.to_value()).unwrap().congestion_control, config);
+            assert_eq!(set(entry.name.into()).unwrap().congestion_control, config);
+        }
+    }
+
+    #[test]
+    fn a_table_without_a_name_changes_what_is_there() {
+        let mut params = set(table(&[("algorithm", "reno"), ("beta_ecn", "0.8")])).unwrap();
+        let with_abe = params.congestion_control.clone();
+        assert_ne!(with_abe, CongestionConfig::default());
+        params.set("congestion_control", &table(&[])).unwrap();
+        assert_eq!(params.congestion_control, with_abe);
+        params.set("congestion_control", &table(&[("beta_ecn", "none")])).unwrap();
+        assert_eq!(params.congestion_control, CongestionConfig::default());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_at_its_key() {
+        for (value, expected) in [
+            ("rneo".into(), "congestion_control: `rneo`: unknown congestion control"),
+            (Value::Integer(3), "congestion_control: `3`: expected the name"),
+            (table(&[("algorithm", "x")]), "congestion_control.algorithm: `x`: unknown"),
+            (table(&[("beta_enc", "0.8")]), "congestion_control.beta_enc: unknown key"),
+            (table(&[("beta_ecn", "2")]), "congestion_control.beta_ecn: `2`: expected"),
+        ] {
+            let error = set(value).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}
