@@ -229,6 +229,9 @@ macro_rules! controls {
 controls! {
     Reno(reno::RenoParams),
     Cubic(cubic::CubicParams),
+    Dctcp(dctcp::DctcpParams),
+    Relentless(relentless::RelentlessParams),
+    Cbr(cbr::CbrParams),
 }
 
 impl CongestionControl for Control {
