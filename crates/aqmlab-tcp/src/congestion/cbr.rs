@@ -5,8 +5,7 @@
 //! sent again; losses, marks, delays and timeouts change nothing.
 //!
 //! # Sources
-//! None: RFC 2914, section 3.2, and RFC 7567, section 2.2, say what such
-//! senders do to networks.
+//! None; RFC 7567, section 3, says what such senders do to networks.
 //!
 //! # Differences
 //! 1. What is lost is sent again, as in any connection here: over a full link
