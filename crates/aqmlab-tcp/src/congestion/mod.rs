@@ -51,6 +51,7 @@
 //! All of it without allocation, without a clock and without the platform's
 //! mathematics (`libm` has it); random numbers start from [`Setup::seed`].
 
+mod bbr_parts;
 mod config;
 mod sample;
 mod slow_start;
@@ -230,6 +231,7 @@ controls! {
     Reno(reno::RenoParams),
     Cubic(cubic::CubicParams),
     Dctcp(dctcp::DctcpParams),
+    Bbr(bbr::BbrParams),
     Relentless(relentless::RelentlessParams),
     Cbr(cbr::CbrParams),
 }
