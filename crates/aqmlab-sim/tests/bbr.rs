@@ -45,7 +45,7 @@ fn series(result: &RunResult, subject: Subject, quantity: &str) -> Vec<(f64, f64
 
 #[test]
 fn look() {
-    for control in ["bbr"] {
+    for control in ["bbr3"] {
     let result = flows(1, &[("transport.congestion_control.algorithm", control)]);
     let f = Subject::Flow(0);
     let bw = series(&result, f, "bandwidth_bps"); let g = series(&result, f, "pacing_gain");

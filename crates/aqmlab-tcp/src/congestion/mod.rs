@@ -232,6 +232,7 @@ controls! {
     Cubic(cubic::CubicParams),
     Dctcp(dctcp::DctcpParams),
     Bbr(bbr::BbrParams),
+    Bbr3(bbr3::Bbr3Params),
     Relentless(relentless::RelentlessParams),
     Cbr(cbr::CbrParams),
 }
