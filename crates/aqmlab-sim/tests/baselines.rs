@@ -35,7 +35,11 @@ fn a_constant_rate_below_the_link_arrives_and_makes_no_queue() {
     let goodput = result.flows[0].goodput;
     assert!((goodput / expected - 1.0).abs() < 0.01, "{goodput}");
     assert_eq!(result.links[0].counts.dropped_total(), 0);
-    assert!(result.links[0].sojourn.quantiles[4] < 0.001, "{:?}", result.links[0].sojourn.quantiles);
+    assert!(
+        result.links[0].sojourn.quantiles[4] < 0.001,
+        "{:?}",
+        result.links[0].sojourn.quantiles
+    );
 }
 
 /// Twice the link's rate: the queue is full, half is dropped, and nothing
@@ -72,12 +76,14 @@ fn relentless_keeps_a_queue_full_at_a_loss_a_round_trip() {
 /// Reno yields to each loss by half of its window, Relentless by one segment.
 #[test]
 fn relentless_takes_nearly_all_from_reno() {
-    let two = format!("{LINK}
+    let two = format!(
+        "{LINK}
         transport.congestion_control = \"relentless\"
         [flows.other]
         path = \"down\"
         return_path = \"up\"
-    ");
+    "
+    );
     let result = run(&Scenario::parse(&two, "two", &[]).unwrap(), 0);
     let (relentless, reno) = (result.flows[0].goodput, result.flows[1].goodput);
     assert!(relentless > 4.0 * reno && reno > 0.0, "{relentless} {reno}");

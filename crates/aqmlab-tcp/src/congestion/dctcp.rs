@@ -83,6 +83,10 @@ impl Marks {
             let share = (self.marked as f64 / self.acked as f64).min(1.0);
             self.alpha += self.g * (share - self.alpha);
         }
+        self.forget();
+    }
+    /// The bytes so far do not count.
+    pub fn forget(&mut self) {
         self.acked = 0;
         self.marked = 0;
     }
@@ -111,7 +115,7 @@ impl CongestionControl for Dctcp {
         match event.kind {
             // Step 9.
             Congestion::Ecn => {
-                let kept = 1.0 - self.marks.alpha / 2.0;
+                let kept = 1.0 - self.marks.alpha() / 2.0;
                 self.reno.reduce_to((self.reno.window() as f64 * kept) as u64);
             }
             // Section 3.5.
@@ -133,7 +137,7 @@ impl CongestionControl for Dctcp {
         self.reno.ssthresh()
     }
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        see("alpha", self.marks.alpha);
+        see("alpha", self.marks.alpha());
     }
 }
 

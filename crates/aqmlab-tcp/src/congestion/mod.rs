@@ -231,6 +231,7 @@ controls! {
     Reno(reno::RenoParams),
     Cubic(cubic::CubicParams),
     Dctcp(dctcp::DctcpParams),
+    Prague(prague::PragueParams),
     Bbr(bbr::BbrParams),
     Bbr3(bbr3::Bbr3Params),
     Relentless(relentless::RelentlessParams),
