@@ -167,7 +167,7 @@ mod tests {
         let mut dctcp = dctcp();
         for count in 1..200 {
             window(&mut dctcp, 20_000, 5000);
-            let expected = 0.25 + 0.75 * (15.0f64 / 16.0).powi(count);
+            let expected = 0.25 + 0.75 * libm::pow(15.0 / 16.0, f64::from(count));
             assert!((dctcp.marks.alpha - expected).abs() < 1e-12, "{count}");
         }
         for _ in 0..500 {

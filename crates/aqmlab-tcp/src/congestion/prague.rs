@@ -285,7 +285,8 @@ mod tests {
     }
 
     /// The same share of marks gives a near flow the rate of a far one, 5 ms
-    /// and 25 ms: a fifth of the window. Without, it is five times as fast.
+    /// and 25 ms: a fifth of the window, and somewhat more, as a reduction waits
+    /// for the first mark after 25 ms. Without, the windows are the same.
     #[test]
     fn short_round_trips_behave_like_the_virtual_one() {
         let window = |rtt, rtt_virt| {
@@ -296,7 +297,7 @@ mod tests {
         };
         let target = Some(Span::from_millis(25));
         let ratio = window(25, target) / window(5, target);
-        assert!((4.5..5.5).contains(&ratio), "{ratio}");
+        assert!((3.5..5.2).contains(&ratio), "{ratio}");
         let ratio = window(25, None) / window(5, None);
         assert!((ratio - 1.0).abs() < 0.1, "{ratio}");
     }

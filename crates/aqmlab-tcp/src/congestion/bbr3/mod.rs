@@ -207,6 +207,8 @@ pub(crate) struct Bbr3 {
     loss_round_delivered: u64,
     loss_round_start: bool,
     loss_events_in_round: u32,
+    /// Whether the acknowledgement at hand told of some.
+    losses_noted: bool,
 
     // The full pipe.
     full_bw: f64,
@@ -286,6 +288,7 @@ impl Bbr3 {
             loss_round_delivered: 0,
             loss_round_start: false,
             loss_events_in_round: 0,
+            losses_noted: false,
             full_bw: 0.0,
             full_bw_count: 0,
             full_bw_now: false,
@@ -329,6 +332,7 @@ impl Bbr3 {
         self.delivered = sample.total_delivered;
         self.in_flight = sample.in_flight as f64;
         self.window_limited = sample.window_limited;
+        self.losses_noted = sample.lost > 0;
         self.rs = Sampled { newly_acked: sample.delivered as f64, ..Sampled::default() };
         if let Some(rate) = &sample.rate {
             self.rs = Sampled {
@@ -452,12 +456,13 @@ impl CongestionControl for Bbr3 {
         match event.kind {
             Congestion::Ecn => {}
             Congestion::Loss => {
-                self.save_cwnd();
-                self.save_state_upon_loss();
+                // What came with losses has been saved before they changed it.
+                if !self.losses_noted || event.now != self.now {
+                    self.save_state_upon_loss();
+                }
                 self.repair = Repair::Fast;
             }
             Congestion::Timeout { .. } => {
-                self.save_cwnd();
                 self.save_state_upon_loss();
                 self.repair = Repair::Timeout;
                 self.cwnd = self.mss;

@@ -169,7 +169,6 @@ impl Bbr3 {
     pub(super) fn handle_lost_packet(&mut self, lost: &LostSegment) {
         if !self.loss_in_round {
             self.loss_round_delivered = self.delivered;
-            self.save_cwnd();
             self.save_state_upon_loss();
         }
         self.loss_in_round = true;
@@ -222,8 +221,9 @@ impl Bbr3 {
         self.inflight_shortterm = f64::INFINITY;
     }
 
-    /// SaveStateUponLoss, but for the window.
+    /// SaveStateUponLoss.
     pub(super) fn save_state_upon_loss(&mut self) {
+        self.save_cwnd();
         self.undo = Undo {
             state: None,
             bw_shortterm: self.bw_shortterm,
