@@ -77,7 +77,7 @@ fn ends(values: &[f64]) -> (f64, f64) {
 fn one_flow_swings_as_the_model_says() {
     let result = flows(1, &[]);
     let w: f64 = 126.0 + 20.0;
-    let right = (2.0 * w + 1.0) / (w + 1.0).powi(2);
+    let right = (2.0 * w + 1.0) / ((w + 1.0) * (w + 1.0));
     let model = (0..20).fold(right.sqrt(), |alpha, _| (right / (1.0 - alpha / 4.0)).sqrt());
     let swing = (w + 1.0) * model / 2.0;
 

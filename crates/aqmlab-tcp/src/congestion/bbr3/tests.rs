@@ -214,10 +214,10 @@ fn the_bound_is_raised_by_twice_as_much_each_round() {
         let mut sample = path.sample(1000, 0);
         sample.rate.as_mut().unwrap().tx_in_flight = 0;
         path.bbr.on_ack(&sample);
-        // A round is 100 segments here; the bound, by which the steps are
-        // divided, is a little more by then.
+        // A round is 100 segments here, the bound a little more by then, and what
+        // does not make a segment is carried over.
         let grown = (path.bbr.inflight_longterm - before) / 1000.0;
-        assert!((0.75 * expected..=expected).contains(&grown), "{expected}: {grown}");
+        assert!((grown - expected).abs() <= 0.25 * expected, "{expected}: {grown}");
     }
 }
 
