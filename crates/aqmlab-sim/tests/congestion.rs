@@ -1,7 +1,7 @@
 //! Congestion controls over simulated links.
 
 use aqmlab_core::Value;
-use aqmlab_sim::Scenario;
+use aqmlab_sim::{RunResult, Scenario, run};
 
 const BULK: &str = r#"
     duration = "20s"
@@ -41,4 +41,149 @@ fn parameters_of_a_control_are_set_by_dotted_keys() {
     assert_eq!(for_all, of_flow);
     let back = Scenario::from_table(for_all.to_table(), "canonical", &[]).unwrap();
     assert_eq!(back, for_all);
+}
+
+/// One bulk flow over 10 Mbit/s with 40 ms, and a queue that is large enough
+/// for none to be lost unless the control wants it so.
+fn alone(control: &str, queue: &str, settings: &[(&str, &str)]) -> RunResult {
+    let mut all = vec![
+        ("duration", "60s"),
+        ("transport.congestion_control", control),
+        ("queue.limit", queue),
+    ];
+    all.extend_from_slice(settings);
+    run(&scenario(&all), 0)
+}
+
+/// The mean number of segments in the queue.
+fn standing_queue(result: &RunResult) -> f64 {
+    result.links[0].backlog_mean / 1500.0
+}
+
+/// Each control fills the link on its own: its window is above the
+/// bandwidth-delay product of 33 segments most of the time.
+#[test]
+fn every_control_fills_a_link() {
+    for entry in aqmlab_tcp::congestion::entries() {
+        let result = alone(entry.name, "100p", &[]);
+        let utilisation = result.links[0].utilisation;
+        assert!(utilisation > 0.9, "{}: {utilisation}", entry.name);
+    }
+}
+
+/// Brakmo and Peterson: between alpha and beta segments wait.
+#[test]
+fn vegas_keeps_alpha_to_beta_segments_in_the_queue() {
+    for (alpha, beta) in [("2", "4"), ("1", "3"), ("10", "12")] {
+        let result = alone(
+            "vegas",
+            "1000p",
+            &[
+                ("transport.congestion_control.beta", beta),
+                ("transport.congestion_control.alpha", alpha),
+            ],
+        );
+        let queue = standing_queue(&result);
+        let (alpha, beta): (f64, f64) = (alpha.parse().unwrap(), beta.parse().unwrap());
+        assert!((alpha - 1.0..beta + 1.0).contains(&queue), "{alpha} {beta}: {queue}");
+        assert_eq!(result.links[0].counts.dropped_total(), 0);
+    }
+}
+
+/// LEDBAT keeps its target of delay in the queue.
+#[test]
+fn ledbat_keeps_its_target() {
+    for (control, target, low, high) in [
+        ("ledbat", "100ms", 0.080, 0.105),
+        ("ledbat", "25ms", 0.02, 0.027),
+        ("ledbat++", "60ms", 0.03, 0.065),
+    ] {
+        let result = alone(
+            control,
+            "1000p",
+            &[("duration", "120s"), ("transport.congestion_control.target", target)],
+        );
+        let sojourn = result.links[0].sojourn.mean;
+        assert!((low..high).contains(&sojourn), "{control} {target}: {sojourn}");
+        assert_eq!(result.links[0].counts.dropped_total(), 0, "{control}");
+    }
+}
+
+/// Slow start stays below what the path and the queue hold, so that tests of
+/// congestion avoidance do not begin with the loss of half a window.
+const NO_OVERSHOOT: (&str, &str) = ("transport.initial_ssthresh", "60000b");
+
+/// Jain's index of what the flows got.
+fn jain(result: &RunResult) -> f64 {
+    let shares: Vec<f64> = result.flows.iter().map(|flow| flow.stats.bytes_acked as f64).collect();
+    let sum: f64 = shares.iter().sum();
+    sum * sum / (shares.len() as f64 * shares.iter().map(|share| share * share).sum::<f64>())
+}
+
+/// Two flows at the same time, over a queue that drops at random so that their
+/// losses do not keep step.
+#[test]
+fn two_flows_of_a_kind_share_a_link() {
+    for entry in aqmlab_tcp::congestion::entries() {
+        let result = alone(
+            entry.name,
+            "100p",
+            &[("duration", "300s"), ("flows.bulk.count", "2"), ("queue", "pie"), NO_OVERSHOOT],
+        );
+        let index = jain(&result);
+        assert!(index > 0.95, "{}: {index}", entry.name);
+    }
+}
+
+/// Goodput of the second kind over that of the first, which began 20 s before.
+fn ratio(first: &str, second: &str, queue: &str) -> f64 {
+    let result = run(
+        &scenario(&[
+            ("duration", "320s"),
+            ("queue.limit", queue),
+            ("flows.bulk.transport.congestion_control", first),
+            ("flows.late.path", "down"),
+            ("flows.late.return_path", "up"),
+            ("flows.late.start", "20s"),
+            ("flows.late.transport.congestion_control", second),
+        ]),
+        0,
+    );
+    let rate = |flow: usize, seconds: f64| result.flows[flow].stats.bytes_acked as f64 / seconds;
+    rate(1, 300.0) / rate(0, 320.0)
+}
+
+#[test]
+fn one_that_comes_late_gets_its_share() {
+    for control in ["reno", "cubic", "vegas", "westwood", "compound", "ledbat++"] {
+        let ratio = ratio(control, control, "100p");
+        assert!((0.8..1.25).contains(&ratio), "{control}: {ratio}");
+    }
+}
+
+/// RFC 6817, section 4.4 and the draft of LEDBAT++: a flow that begins while
+/// another keeps the queue at its target takes that for the base delay, and
+/// gets more. Slowdowns mend it.
+#[test]
+fn the_latecomers_advantage_is_ledbats_and_not_ledbat_pps() {
+    assert!(ratio("ledbat", "ledbat", "400p") > 3.0);
+    let mended = ratio("ledbat++", "ledbat++", "400p");
+    assert!((0.8..1.25).contains(&mended), "{mended}");
+}
+
+/// The known unfairness of unlike kinds over a deep queue.
+#[test]
+fn what_yields_to_delay_yields_to_reno() {
+    for (control, most) in [("vegas", 0.15), ("ledbat", 0.2), ("ledbat++", 0.1)] {
+        let ratio = ratio("reno", control, "400p");
+        assert!(ratio < most, "{control}: {ratio}");
+    }
+}
+
+#[test]
+fn what_grows_fast_gets_more_than_reno() {
+    for (control, least) in [("cubic", 1.3), ("scalable", 2.5)] {
+        let ratio = ratio("reno", control, "100p");
+        assert!(ratio > least, "{control}: {ratio}");
+    }
 }

@@ -16,6 +16,8 @@ pub mod sender;
 
 #[cfg(test)]
 mod path_tests;
+#[cfg(test)]
+mod response_tests;
 
 pub use params::TcpParams;
 pub use receiver::Receiver;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aqmlab_core::{Bytes, Limit, Span, Time};
 use proptest::prelude::*;
 
+use crate::congestion::{self, CongestionConfig};
 use crate::{Ack, DataSegment, Receiver, Recovery, Sender, TcpParams};
 
 /// What becomes of a packet.
@@ -35,16 +36,21 @@ fn fate() -> impl Strategy<Value = Fate> {
 fn any_params() -> impl Strategy<Value = TcpParams> {
     let recovery = prop::sample::select(vec![Recovery::Sack, Recovery::Sack1, Recovery::NewReno]);
     let windows = (1u64..12, prop::option::of(2u64..20));
-    (recovery, windows, any::<bool>(), 1u64..4, any::<bool>()).prop_map(
-        |(recovery, (initial, receive), limited_transmit, delayed_ack, short_rto)| TcpParams {
-            mss: Bytes::new(1000),
-            recovery,
-            initial_window: Limit::Packets(initial),
-            receive_window: receive.map_or(Limit::Unlimited, Limit::Packets),
-            limited_transmit,
-            delayed_ack,
-            min_rto: Span::from_millis(if short_rto { 60 } else { 1000 }),
-            ..TcpParams::default()
+    let controls: Vec<_> = congestion::entries().iter().map(|entry| entry.name).collect();
+    let control = prop::sample::select(controls);
+    (recovery, windows, any::<bool>(), 1u64..4, (any::<bool>(), control)).prop_map(
+        |(recovery, (initial, receive), limited_transmit, delayed_ack, (short_rto, control))| {
+            TcpParams {
+                mss: Bytes::new(1000),
+                congestion_control: CongestionConfig::named(control).expect("registered"),
+                recovery,
+                initial_window: Limit::Packets(initial),
+                receive_window: receive.map_or(Limit::Unlimited, Limit::Packets),
+                limited_transmit,
+                delayed_ack,
+                min_rto: Span::from_millis(if short_rto { 60 } else { 1000 }),
+                ..TcpParams::default()
+            }
         },
     )
 }

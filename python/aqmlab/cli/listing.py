@@ -1,4 +1,4 @@
-"""`aqmlab list`: the disciplines, presets, congestion controls, transports and studies there are."""
+"""`aqmlab list`: disciplines, presets, congestion controls, transports and studies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def listing(json: Json = False) -> None:
             if row.get("preset_of"):
                 about = f"{about} ({row['preset_of']} with other numbers)"
             table.add_row(row["name"], about)
-        screen.print(f"[bold cyan]{title.capitalize().replace("_", " ")}[/]")
+        screen.print(f"[bold cyan]{title.capitalize().replace('_', ' ')}[/]")
         screen.print(table if rows else "none")
         screen.print()
     screen.print("`aqmlab explain NAME` shows the parameters of each.", style="dim")

@@ -53,10 +53,12 @@
 
 mod bbr_parts;
 mod config;
+mod delay;
 mod sample;
 mod slow_start;
 #[cfg(test)]
 mod testing;
+mod window;
 
 use aqmlab_core::{Entry, Error, Params, Rate, Result, Value};
 
@@ -230,6 +232,13 @@ macro_rules! controls {
 controls! {
     Reno(reno::RenoParams),
     Cubic(cubic::CubicParams),
+    Vegas(vegas::VegasParams),
+    Westwood(westwood::WestwoodParams),
+    Compound(compound::CompoundParams),
+    Ledbat(ledbat::LedbatParams),
+    LedbatPp(ledbat_pp::LedbatPpParams),
+    Scalable(scalable::ScalableParams),
+    HighSpeed(highspeed::HighSpeedParams),
     Dctcp(dctcp::DctcpParams),
     Prague(prague::PragueParams),
     Bbr(bbr::BbrParams),

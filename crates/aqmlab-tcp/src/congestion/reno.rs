@@ -99,7 +99,7 @@ impl CongestionControl for Reno {
             }
         } else if let Some(counted) = &mut self.counted {
             // RFC 3465, section 2.1: a segment for each window of bytes.
-            *counted += sample.acked;
+            *counted += sample.counted();
             if *counted >= self.cwnd {
                 *counted -= self.cwnd;
                 self.cwnd += self.mss;

@@ -56,6 +56,16 @@ pub struct AckSample {
     pub window_limited: bool,
 }
 
+impl AckSample {
+    /// Bytes by which windows that count bytes grow: newly acknowledged, without
+    /// what SACK had reported before. After a timeout one acknowledgement can
+    /// cover a whole window that has been there for long.
+    #[inline]
+    pub fn counted(&self) -> u64 {
+        self.acked.min(self.delivered)
+    }
+}
+
 /// A sample of the rate at which data arrive
 /// (draft-cheng-iccrg-delivery-rate-estimation, section 3): taken with the
 /// segment, among those newly delivered, that was sent last.

@@ -85,14 +85,8 @@ impl SlowStart {
         let paced = setup.transport.pacing;
         let limit = match kind {
             SlowStartKind::Standard => setup.mss,
-            SlowStartKind::Hystart => u64::MAX,
-            SlowStartKind::HystartPp => {
-                if paced {
-                    u64::MAX
-                } else {
-                    L * setup.mss
-                }
-            }
+            SlowStartKind::HystartPp if !paced => L * setup.mss,
+            SlowStartKind::HystartPp | SlowStartKind::Hystart => u64::MAX,
         };
         SlowStart {
             kind,
@@ -138,7 +132,11 @@ impl SlowStart {
 
     /// An acknowledgement of new data while `cwnd` is below ssthresh.
     pub fn on_ack(&mut self, sample: &AckSample, cwnd: u64) -> Step {
-        let growth = sample.acked.min(self.limit);
+        // RFC 5681's N, and Linux's `acked`, of which there can be much.
+        let growth = match self.kind {
+            SlowStartKind::Hystart => sample.counted(),
+            SlowStartKind::Standard | SlowStartKind::HystartPp => sample.acked.min(self.limit),
+        };
         if self.found {
             return Step { growth, exit: false };
         }
@@ -307,6 +305,13 @@ mod tests {
         slow.on_congestion(true);
         round(&mut slow, 0, 20, 100, 100);
         assert_eq!(round(&mut slow, 100, 20, 100, 200), (vec![1000; 20], None));
+    }
+
+    /// After a timeout: a window's worth of segments that SACK had reported.
+    #[test]
+    fn hystart_does_not_count_again_what_sack_had_reported() {
+        let sample = AckSample { delivered: 3000, ..ack(100_000) };
+        assert_eq!(slow_start(SlowStartKind::Hystart).on_ack(&sample, 1000).growth, 3000);
     }
 
     /// 100 ms and an eighth, which is 12.5 ms, with the ninth sample.

@@ -1,0 +1,99 @@
+//! A window with slow start, as controls that differ in congestion avoidance
+//! have it in common.
+
+use super::slow_start::{SlowStart, SlowStartKind};
+use super::{AckSample, Congestion, CongestionEvent, Setup};
+
+/// A congestion window, its threshold, and how both answer congestion
+/// (RFC 5681, section 3.1).
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    /// In bytes, with a fraction: steps can be less than a byte.
+    pub cwnd: f64,
+    pub ssthresh: u64,
+    pub mss: f64,
+    slow_start: SlowStart,
+    /// Both before the last loss or timeout.
+    before: (f64, u64),
+}
+
+impl Window {
+    pub fn new(kind: SlowStartKind, setup: &Setup) -> Self {
+        let (cwnd, ssthresh) = (setup.initial_window as f64, setup.initial_ssthresh);
+        Window {
+            cwnd,
+            ssthresh,
+            mss: setup.mss as f64,
+            slow_start: SlowStart::new(kind, setup),
+            before: (cwnd, ssthresh),
+        }
+    }
+
+    /// Whether an acknowledgement may let the window grow: it is of new data,
+    /// brings no echo (RFC 3168, section 6.1.2), does not come in a recovery,
+    /// and the window held the sender back.
+    #[inline]
+    pub fn may_grow(sample: &AckSample) -> bool {
+        sample.acked > 0 && !sample.ece && !sample.in_recovery && sample.window_limited
+    }
+
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.cwnd as u64
+    }
+    /// In segments.
+    #[inline]
+    pub fn segments(&self) -> f64 {
+        self.cwnd / self.mss
+    }
+    #[inline]
+    pub fn in_slow_start(&self) -> bool {
+        self.bytes() < self.ssthresh
+    }
+
+    /// An acknowledgement in slow start.
+    pub fn slow_start(&mut self, sample: &AckSample) {
+        let step = self.slow_start.on_ack(sample, self.bytes());
+        self.cwnd += step.growth as f64;
+        if step.exit {
+            self.ssthresh = self.bytes();
+        }
+    }
+
+    /// Grows by so many segments in a round-trip time.
+    #[inline]
+    pub fn grow(&mut self, segments: f64, acked: u64) {
+        self.cwnd += segments * self.mss * acked as f64 / self.cwnd;
+    }
+
+    /// How much of the window was in use: FlightSize, which counts what SACK has
+    /// reported as well and so can be above the window, where a large share of it
+    /// would let a loss make the window larger.
+    pub fn in_use(&self, event: &CongestionEvent) -> f64 {
+        self.cwnd.min(event.flight_size as f64)
+    }
+
+    /// Leaves `kept` bytes, at least two segments; after a timeout one segment,
+    /// with the threshold held when the same segment times out again.
+    pub fn reduce(&mut self, event: &CongestionEvent, kept: f64) {
+        let timeout = matches!(event.kind, Congestion::Timeout { .. });
+        if !matches!(event.kind, Congestion::Timeout { first: false }) {
+            self.before = (self.cwnd, self.ssthresh);
+            self.ssthresh = kept.max(2.0 * self.mss) as u64;
+        }
+        self.slow_start.on_congestion(timeout);
+        self.cwnd = if timeout { self.mss } else { self.ssthresh as f64 };
+    }
+
+    /// The last reduction had no reason (RFC 5682, section 3).
+    pub fn undo(&mut self) {
+        self.cwnd = self.cwnd.max(self.before.0);
+        self.ssthresh = self.ssthresh.max(self.before.1);
+    }
+
+    /// RFC 6582, section 3.2, step 3, option 1.
+    pub fn on_recovery_exit(&mut self, in_flight: u64) {
+        let window = (in_flight as f64).max(self.mss) + self.mss;
+        self.cwnd = window.min(self.ssthresh as f64);
+    }
+}

@@ -1,0 +1,135 @@
+//! Mean windows against loss rates: the response functions of the literature.
+//!
+//! A path of 100 ms without a queue loses each data segment with the same
+//! probability; the mean window is what is sent in a round-trip time.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::{Bytes, Params, Span, Stream, Time, Value};
+
+use crate::{Ack, DataSegment, Receiver, Sender, TcpParams};
+
+const RTT: Span = Span::from_millis(100);
+const MSS: u64 = 1000;
+
+/// Segments a round-trip time, over so many losses.
+fn mean_window(control: &str, loss_rate: f64, losses: u64) -> f64 {
+    let mut params = TcpParams {
+        mss: Bytes::new(MSS),
+        initial_ssthresh: Some(Bytes::new(20_000)),
+        min_rto: Span::from_millis(200),
+        delayed_ack: 1,
+        ..TcpParams::default()
+    };
+    params.set("congestion_control", &Value::from(control)).expect("registered");
+    let mut sender = Sender::new(&params, None, 1);
+    let mut receiver = Receiver::new(&params);
+    let mut draws = Stream::from_state(7);
+    let mut data: VecDeque<(Time, DataSegment)> = VecDeque::new();
+    let mut acks: VecDeque<(Time, Ack)> = VecDeque::new();
+    let (mut now, mut lost, mut begun) = (Time::ZERO, 0, (Time::ZERO, 0));
+    sender.open(now);
+    while lost < losses {
+        while let Some(segment) = sender.poll(now) {
+            if !segment.syn && draws.uniform() < loss_rate {
+                lost += 1;
+                // The first tenth is left out.
+                if lost == losses / 10 {
+                    begun = (now, sender.stats().segments_sent);
+                }
+            } else {
+                data.push_back((now + RTT / 2, segment));
+            }
+        }
+        let next = [
+            data.front().map(|(time, _)| *time),
+            acks.front().map(|(time, _)| *time),
+            sender.next_timeout(),
+            receiver.next_timeout(),
+        ];
+        now = next.into_iter().flatten().min().expect("something is pending");
+        while let Some((_, segment)) = data.pop_front_if(|(time, _)| *time <= now) {
+            receiver.on_segment(now, &segment);
+            while let Some(ack) = receiver.poll(now) {
+                acks.push_back((now + RTT / 2, ack));
+            }
+        }
+        if receiver.next_timeout().is_some_and(|deadline| deadline <= now) {
+            receiver.on_timeout(now);
+        }
+        while let Some(ack) = receiver.poll(now) {
+            acks.push_back((now + RTT / 2, ack));
+        }
+        if let Some((_, ack)) = acks.pop_front_if(|(time, _)| *time <= now) {
+            sender.on_ack(now, &ack);
+        }
+        if sender.next_timeout().is_some_and(|deadline| deadline <= now) {
+            sender.on_timeout(now);
+        }
+    }
+    let rounds = (now - begun.0).as_secs_f64() / RTT.as_secs_f64();
+    (sender.stats().segments_sent - begun.1) as f64 / rounds
+}
+
+/// The mean windows are within these shares of what is expected.
+fn check(control: &str, low: f64, high: f64, loss_rates: &[f64], expected: impl Fn(f64) -> f64) {
+    for &loss_rate in loss_rates {
+        let ratio = mean_window(control, loss_rate, 500) / expected(loss_rate);
+        assert!(low <= ratio && ratio <= high, "{control} at {loss_rate}: {ratio}");
+    }
+}
+
+/// Mathis, Semke, Mahdavi and Ott 1997: sqrt(3/2) / sqrt(p), here with an
+/// acknowledgement for each segment; RFC 3649 has 1.2 / sqrt(p).
+fn square_root(loss_rate: f64) -> f64 {
+    libm::sqrt(1.5 / loss_rate)
+}
+
+#[test]
+fn reno_follows_the_square_root_formula() {
+    check("reno", 0.9, 1.1, &[1e-2, 3e-3, 1e-3, 3e-4, 1e-4], square_root);
+}
+
+/// RFC 9438, section 5.1, figure 7, and Reno's where that is more. The formula
+/// is of losses at even distances: with random ones the window is larger, for
+/// it is the larger of two.
+#[test]
+fn cubic_follows_its_formula_or_renos() {
+    check("cubic", 0.95, 1.25, &[1e-2, 3e-3, 1e-3, 3e-4, 1e-4], |p| {
+        let rtt = RTT.as_secs_f64();
+        let ratio = libm::pow(rtt / p, 0.75);
+        (libm::pow(0.4 * 3.7 / 1.2, 0.25) * ratio).max(square_root(p))
+    });
+}
+
+/// RFC 3649, section 5: 0.12 / p^0.835 from 38 segments on.
+#[test]
+fn highspeed_follows_its_formula_or_renos() {
+    check("highspeed", 0.85, 1.2, &[1e-2, 1e-3, 3e-4, 1e-4], |p| {
+        (0.12 / libm::pow(p, 0.835)).max(square_root(p))
+    });
+}
+
+/// Growth by a = 0.01 for each segment and a loss of b = 1/8 of the window
+/// balance at a / (b p).
+#[test]
+fn scalable_has_windows_in_proportion_to_the_distance_of_losses() {
+    check("scalable", 0.85, 1.1, &[1e-3, 3e-4], |p| 0.01 / (0.125 * p));
+}
+
+/// alpha w^k a round-trip time from half a window to a whole one: with 1/p
+/// segments in between, and the time that takes (k = 3/4, alpha = 1/8).
+#[test]
+fn compound_follows_its_formula() {
+    check("compound", 0.9, 1.1, &[1e-3, 3e-4], |p| {
+        let top = libm::pow(0.125 * 1.25 / (p * (1.0 - libm::pow(0.5, 1.25))), 0.8);
+        let rounds = libm::pow(top, 0.25) * (1.0 - libm::pow(0.5, 0.25)) / (0.25 * 0.125);
+        1.0 / (p * rounds)
+    });
+}
+
+/// What Westwood+ is for: losses without congestion cost little.
+#[test]
+fn westwood_has_much_more_than_reno() {
+    check("westwood", 2.0, 20.0, &[1e-2, 1e-3], square_root);
+}
