@@ -75,7 +75,7 @@ fn relentless_keeps_a_queue_full_at_a_loss_a_round_trip() {
 
 /// Reno yields to each loss by half of its window, Relentless by one segment.
 #[test]
-fn relentless_takes_nearly_all_from_reno() {
+fn relentless_takes_most_from_reno() {
     let two = format!(
         "{LINK}
         transport.congestion_control = \"relentless\"

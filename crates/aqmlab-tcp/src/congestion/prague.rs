@@ -36,7 +36,8 @@ use aqmlab_core::{Rate, Span, Time, params};
 
 use super::bbr_parts::Wire;
 use super::dctcp::Marks;
-use super::slow_start::{SlowStart, SlowStartKind};
+use super::slow_start::SlowStartKind;
+use super::window::Window;
 use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
@@ -58,23 +59,10 @@ impl ControlParams for PragueParams {
     const SUMMARY: &'static str = "DCTCP for the Internet: paced, less dependent on the RTT (L4S)";
 }
 
-/// The largest window that growth leads to: no overflow.
-const MOST: f64 = (u64::MAX / 4) as f64;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Window {
-    /// In bytes.
-    cwnd: f64,
-    ssthresh: u64,
-}
-
 /// The state of Prague.
 #[derive(Clone, Debug)]
 pub(crate) struct Prague {
     window: Window,
-    before: Window,
-    mss: f64,
-    slow_start: SlowStart,
     marks: Marks,
     /// Whether there is something on the path that marks.
     saw_ce: bool,
@@ -93,12 +81,8 @@ pub(crate) struct Prague {
 
 impl Prague {
     pub fn new(params: &PragueParams, setup: &Setup) -> Self {
-        let window = Window { cwnd: setup.initial_window as f64, ssthresh: setup.initial_ssthresh };
         Prague {
-            window,
-            before: window,
-            mss: setup.mss as f64,
-            slow_start: SlowStart::new(SlowStartKind::Standard, setup),
+            window: Window::new(SlowStartKind::Standard, setup),
             marks: Marks::new(1.0, params.g),
             saw_ce: false,
             rtt_virt: params.rtt_virt,
@@ -113,12 +97,9 @@ impl Prague {
         }
     }
 
-    fn in_slow_start(&self) -> bool {
-        (self.window.cwnd as u64) < self.window.ssthresh
-    }
     /// The time that a round trip is to be like, if it is shorter.
     fn virtual_rtt(&self) -> Option<Span> {
-        let old_enough = !self.in_slow_start() && self.rounds >= self.rtt_transition;
+        let old_enough = !self.window.in_slow_start() && self.rounds >= self.rtt_transition;
         self.rtt_virt.filter(|target| old_enough && self.srtt.is_some_and(|srtt| srtt < *target))
     }
     /// Whether a virtual round-trip time has passed.
@@ -134,7 +115,7 @@ impl Prague {
             self.marks.update();
             self.alpha_updated = now;
         }
-        self.rounds += u64::from(!self.in_slow_start());
+        self.rounds += u64::from(!self.window.in_slow_start());
     }
 
     /// Additive increase: a segment for each unmarked window, or its share in a
@@ -144,14 +125,7 @@ impl Prague {
             (Some(target), Some(srtt)) => srtt.as_secs_f64() / target.as_secs_f64(),
             _ => 1.0,
         };
-        let window = &mut self.window;
-        window.cwnd += self.mss * share * share * unmarked as f64 / window.cwnd;
-        window.cwnd = window.cwnd.min(MOST);
-    }
-
-    fn reduce(&mut self, cwnd: f64) {
-        self.window.cwnd = cwnd.max(2.0 * self.mss);
-        self.window.ssthresh = self.window.cwnd as u64;
+        self.window.grow(share * share, unmarked);
     }
 }
 
@@ -165,49 +139,42 @@ impl CongestionControl for Prague {
             self.update_alpha(sample.now);
         }
         self.repairs &= sample.in_recovery;
-        let unmarked = sample.acked.saturating_sub(sample.ce_bytes);
+        let unmarked = sample.counted().saturating_sub(sample.ce_bytes);
         if unmarked == 0 || self.repairs || !sample.window_limited {
             return;
         }
-        if self.in_slow_start() {
-            let cwnd = self.window.cwnd as u64;
-            let step = self.slow_start.on_ack(&AckSample { acked: unmarked, ..*sample }, cwnd);
-            self.window.cwnd += step.growth as f64;
+        if self.window.in_slow_start() {
+            self.window.slow_start(&AckSample { acked: unmarked, ..*sample });
         } else {
             self.increase(unmarked);
         }
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
-        let Window { cwnd, .. } = self.window;
-        if event.kind == Congestion::Ecn {
-            // Not more often than once in a virtual round-trip time.
-            if self.reduced.is_none_or(|last| self.has_passed(last, event.now)) {
-                self.reduced = Some(event.now);
-                self.reduce(cwnd * (1.0 - self.marks.alpha() / 2.0));
-            }
-            return;
-        }
-        self.slow_start.on_congestion(matches!(event.kind, Congestion::Timeout { .. }));
-        if !matches!(event.kind, Congestion::Timeout { first: false }) {
-            self.before = self.window;
-            self.reduce(cwnd * self.beta);
-        }
         match event.kind {
-            Congestion::Timeout { .. } => self.window.cwnd = self.mss,
-            _ => self.repairs = true,
+            Congestion::Ecn => {
+                // Not more often than once in a virtual round-trip time.
+                if self.reduced.is_none_or(|last| self.has_passed(last, event.now)) {
+                    self.reduced = Some(event.now);
+                    let kept = 1.0 - self.marks.alpha() / 2.0;
+                    self.window.reduce(event, self.window.cwnd * kept);
+                }
+            }
+            Congestion::Loss | Congestion::Timeout { .. } => {
+                self.window.reduce(event, self.window.in_use(event) * self.beta);
+                self.repairs = event.kind == Congestion::Loss;
+            }
         }
     }
 
     fn on_undo(&mut self) {
-        self.window.cwnd = self.window.cwnd.max(self.before.cwnd);
-        self.window.ssthresh = self.window.ssthresh.max(self.before.ssthresh);
+        self.window.undo();
         self.repairs = false;
     }
 
     #[inline]
     fn window(&self) -> u64 {
-        self.window.cwnd as u64
+        self.window.bytes()
     }
     fn ssthresh(&self) -> u64 {
         self.window.ssthresh
@@ -216,7 +183,7 @@ impl CongestionControl for Prague {
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
         let srtt = self.srtt.filter(|srtt| *srtt > Span::ZERO)?;
-        let windows = if (self.window.cwnd as u64) < self.window.ssthresh / 2 { 2.0 } else { 1.0 };
+        let windows = if self.window.bytes() < self.window.ssthresh / 2 { 2.0 } else { 1.0 };
         Some(self.wire.rate(windows * self.window.cwnd / srtt.as_secs_f64()))
     }
     /// The window is what is to be in flight, in recoveries too.

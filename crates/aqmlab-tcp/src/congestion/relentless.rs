@@ -11,16 +11,18 @@
 //! others quote them, not line by line); RFC 5681 for the growth.
 //!
 //! # Differences
-//! 1. Growth is counted in bytes, so that delayed acknowledgements do not slow
-//!    it down.
+//! 1. The window grows by a segment for each window of bytes that arrive, in
+//!    recoveries as well: with a loss a round trip in equilibrium it would
+//!    hardly ever grow else.
 //! 2. What comes with CE counts as lost if the marks are counted (accurate
-//!    ECN); a classic echo counts as one segment.
+//!    ECN), and each echo, of either kind, as one segment more.
 //! 3. What a timeout takes for lost is not subtracted: the window is one
 //!    segment then (RFC 5681, section 3.1), and ssthresh what it was before.
 
 use aqmlab_core::params;
 
-use super::slow_start::{SlowStart, SlowStartKind};
+use super::slow_start::SlowStartKind;
+use super::window::Window;
 use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
@@ -39,88 +41,53 @@ impl ControlParams for RelentlessParams {
 /// The state of Relentless.
 #[derive(Clone, Debug)]
 pub(crate) struct Relentless {
-    /// In bytes.
-    cwnd: f64,
-    ssthresh: u64,
-    mss: u64,
-    slow_start: SlowStart,
-    /// Both before the last loss or timeout.
-    before: (f64, u64),
+    window: Window,
 }
 
 impl Relentless {
     pub fn new(params: &RelentlessParams, setup: &Setup) -> Self {
-        let (cwnd, ssthresh) = (setup.initial_window as f64, setup.initial_ssthresh);
-        Relentless {
-            cwnd,
-            ssthresh,
-            mss: setup.mss,
-            slow_start: SlowStart::new(params.slow_start, setup),
-            before: (cwnd, ssthresh),
-        }
-    }
-
-    /// So much had no room.
-    fn reduce(&mut self, bytes: u64) {
-        self.cwnd = (self.cwnd - bytes as f64).max((2 * self.mss) as f64);
-        self.ssthresh = self.cwnd as u64;
+        Relentless { window: Window::new(params.slow_start, setup) }
     }
 }
 
 impl CongestionControl for Relentless {
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
+        let window = &mut self.window;
         let no_room = if sample.in_loss { 0 } else { sample.lost } + sample.ce_bytes;
         if no_room > 0 {
-            self.reduce(no_room);
+            window.cwnd = (window.cwnd - no_room as f64).max(2.0 * window.mss);
+            window.ssthresh = window.bytes();
         }
-        if sample.acked == 0 || sample.ece || sample.in_recovery || !sample.window_limited {
-            return;
-        }
-        if (self.cwnd as u64) < self.ssthresh {
-            let step = self.slow_start.on_ack(sample, self.cwnd as u64);
-            self.cwnd += step.growth as f64;
-            if step.exit {
-                self.ssthresh = self.cwnd as u64;
+        if window.in_slow_start() {
+            if Window::may_grow(sample) {
+                window.slow_start(sample);
             }
-        } else {
-            // RFC 5681, section 3.1: a segment for each window of bytes.
-            self.cwnd += self.mss as f64 * sample.acked as f64 / self.cwnd;
+        } else if sample.window_limited {
+            window.grow(1.0, sample.delivered.saturating_sub(sample.ce_bytes));
         }
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
-        self.slow_start.on_congestion(matches!(event.kind, Congestion::Timeout { .. }));
-        if !matches!(event.kind, Congestion::Timeout { first: false }) {
-            self.before = (self.cwnd, self.ssthresh);
-        }
-        match event.kind {
-            // The losses are counted as acknowledgements tell of them.
-            Congestion::Loss => self.ssthresh = self.cwnd as u64,
-            // With accurate ECN `on_ack` has counted the marks: one segment is
-            // what it answers to a classic echo.
-            Congestion::Ecn => self.reduce(self.mss),
-            Congestion::Timeout { first } => {
-                if first {
-                    self.ssthresh = (self.cwnd as u64).max(2 * self.mss);
-                }
-                self.cwnd = self.mss as f64;
-            }
-        }
+        let kept = match event.kind {
+            // The losses are subtracted as acknowledgements tell of them.
+            Congestion::Loss | Congestion::Timeout { .. } => self.window.cwnd,
+            // Counted marks have been subtracted: this is for an echo.
+            Congestion::Ecn => self.window.cwnd - self.window.mss,
+        };
+        self.window.reduce(event, kept);
     }
 
     fn on_undo(&mut self) {
-        let (cwnd, ssthresh) = self.before;
-        self.cwnd = self.cwnd.max(cwnd);
-        self.ssthresh = self.ssthresh.max(ssthresh);
+        self.window.undo();
     }
 
     #[inline]
     fn window(&self) -> u64 {
-        self.cwnd as u64
+        self.window.bytes()
     }
     fn ssthresh(&self) -> u64 {
-        self.ssthresh
+        self.window.ssthresh
     }
     /// The window is what the losses leave: there is nothing for PRR to do.
     fn recovers_by_itself(&self) -> bool {
@@ -169,19 +136,20 @@ mod tests {
         assert_eq!(control.window(), 2000, "slow start goes on");
     }
 
-    /// A segment of a hundred is lost: the window becomes a hundred segments
-    /// from above and from below.
+    /// A segment more each round trip and a segment less for each loss: with one
+    /// of a hundred lost the window becomes a hundred segments, from above and
+    /// from below.
     #[test]
-    fn the_window_is_the_reciprocal_of_the_loss_rate() {
-        for start in [20_000, 300_000] {
+    fn the_window_is_the_distance_of_losses() {
+        for start in [20_000.0, 300_000.0] {
             let mut control = relentless();
-            control.cwnd = f64::from(start);
-            control.ssthresh = 1;
+            control.window.cwnd = start;
+            control.window.ssthresh = 1;
             for count in 1..200_000 {
                 let lost = if count % 100 == 0 { 1000 } else { 0 };
-                control.on_ack(&AckSample { lost, ..ack(1000) });
+                control.on_ack(&AckSample { lost, in_recovery: lost > 0, ..ack(1000) });
             }
-            let segments = control.cwnd / 1000.0;
+            let segments = control.window.segments();
             assert!((segments - 100.0).abs() < 2.0, "{start}: {segments}");
         }
     }
