@@ -44,7 +44,7 @@ params! {
         cwnd_gain: f64 = 2.0, in 1.0 => 10.0, source "draft-cardwell-iccrg-bbr-congestion-control-00, section 4.2.3.2";
         /// How long a least round-trip time holds before ProbeRTT.
         rtprop_window: Span = Span::from_secs(10), in Span::from_millis(100) => Span::from_secs(1000),
-            source "draft-cardwell-iccrg-bbr-congestion-control-00, section 4.1.2.3";
+            source "draft-cardwell-iccrg-bbr-congestion-control-00, section 4.1.2.2";
         /// The least time that ProbeRTT lasts.
         probe_rtt_duration: Span = Span::from_millis(200), in Span::ZERO => Span::from_secs(10),
             source "draft-cardwell-iccrg-bbr-congestion-control-00, section 4.3.5";
@@ -58,7 +58,7 @@ impl ControlParams for BbrParams {
 
 /// BtlBwFilterLen, in round trips.
 const BANDWIDTH_ROUNDS: usize = 10;
-/// The gains of ProbeBW (section 4.3.4.2).
+/// The gains of ProbeBW (section 4.3.4.1).
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// BBRMinPipeCwnd, in segments.
 const MIN_PIPE: u64 = 4;
@@ -239,8 +239,8 @@ impl Bbr {
     fn check_probe_rtt(&mut self, sample: &AckSample) {
         let probing = matches!(self.state, State::ProbeRtt { .. });
         if !probing && self.rtprop_expired && !self.idle_restart {
-            self.save_cwnd();
             self.state = State::ProbeRtt { done: None, round_done: false };
+            self.save_cwnd();
             self.pacing_gain = 1.0;
             self.cwnd_gain = 1.0;
         }
@@ -507,7 +507,7 @@ mod tests {
         assert_eq!(bbr.btl_bw, 0.5e6);
     }
 
-    /// Section 4.3.4.2: 5/4, 3/4 and six times 1, beginning anywhere but at 3/4.
+    /// Sections 4.3.4.1 and 4.3.4.2: 5/4, 3/4 and six times 1, from anywhere but 3/4.
     #[test]
     fn the_cycle_begins_anywhere_but_in_its_drain() {
         let mut begun = [0; 8];

@@ -28,7 +28,10 @@
 //!    flight and one, where nothing is by then).
 //! 6. ECN changes nothing: the draft has no response to marks. Use it with
 //!    `ecn = off`.
-//! 7. A gain for each state is that of the table in section 5.6.1, also where
+//! 7. What a spurious recovery gives back is saved before the first loss that the
+//!    acknowledgement tells of; the recovery that begins with it does not save it
+//!    again (OnEnterFastRecovery), when the losses have had their effect.
+//! 8. A gain for each state is that of the table in section 5.6.1, also where
 //!    the pseudocode does not set it.
 
 mod model;

@@ -156,8 +156,8 @@ impl Bbr3 {
     /// CheckProbeRTT, with EnterProbeRTT and HandleProbeRTT.
     pub(super) fn check_probe_rtt(&mut self, sample: &AckSample) {
         if self.state != State::ProbeRtt && self.probe_rtt_expired && !self.idle_restart {
-            self.save_cwnd();
             self.enter(State::ProbeRtt);
+            self.save_cwnd();
             self.probe_rtt_done = None;
             self.ack_phase = AckPhase::ProbeStopping;
             self.rounds.start(self.delivered);
