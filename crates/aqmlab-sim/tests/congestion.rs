@@ -61,10 +61,11 @@ fn standing_queue(result: &RunResult) -> f64 {
 }
 
 /// Each control fills the link on its own: its window is above the
-/// bandwidth-delay product of 33 segments most of the time.
+/// bandwidth-delay product of 33 segments most of the time. (`cbr` controls
+/// nothing.)
 #[test]
 fn every_control_fills_a_link() {
-    for entry in aqmlab_tcp::congestion::entries() {
+    for entry in aqmlab_tcp::congestion::entries().iter().filter(|entry| entry.name != "cbr") {
         let result = alone(entry.name, "100p", &[]);
         let utilisation = result.links[0].utilisation;
         assert!(utilisation > 0.9, "{}: {utilisation}", entry.name);

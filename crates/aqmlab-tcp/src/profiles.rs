@@ -56,13 +56,20 @@ const LINUX_6: Settings = &[
     ("ack_delay", "40ms"),
     ("quick_acks", "16"),
     ("restart_after_idle", "true"),
+    ("congestion_control", "cubic"),
 ];
 
 // Get-NetTCPSetting's template Internet: MinRto 300 ms, DelayedAckTimeout 40 ms,
 // CwndRestart false, Timestamps disabled.
-const WINDOWS: Settings = &[("recovery", "rack"), ("min_rto", "300ms"), ("ack_delay", "40ms")];
+const WINDOWS: Settings = &[
+    ("recovery", "rack"),
+    ("min_rto", "300ms"),
+    ("ack_delay", "40ms"),
+    ("congestion_control", "cubic"),
+];
 
-const L4S: Settings = &[("ecn", "accurate"), ("ecn_codepoint", "ect1")];
+const L4S: Settings =
+    &[("ecn", "accurate"), ("ecn_codepoint", "ect1"), ("congestion_control", "prague")];
 
 impl Profile {
     /// What differs from the defaults: later ones win.

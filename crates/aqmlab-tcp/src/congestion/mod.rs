@@ -54,6 +54,7 @@
 //! All of it without allocation, without a clock and without the platform's
 //! mathematics (`libm` has it); random numbers start from [`Setup::seed`].
 
+mod bbr_parts;
 mod config;
 mod delay;
 mod sample;
@@ -247,6 +248,12 @@ controls! {
     LedbatPp(ledbat_pp::LedbatPpParams),
     Scalable(scalable::ScalableParams),
     HighSpeed(highspeed::HighSpeedParams),
+    Dctcp(dctcp::DctcpParams),
+    Prague(prague::PragueParams),
+    Bbr(bbr::BbrParams),
+    Bbr3(bbr3::Bbr3Params),
+    Relentless(relentless::RelentlessParams),
+    Cbr(cbr::CbrParams),
 }
 
 impl CongestionControl for Control {

@@ -72,6 +72,15 @@ impl Reno {
             before: (cwnd, ssthresh),
         }
     }
+
+    /// For controls that are Reno but for what an ECN echo leaves: window and
+    /// ssthresh become this.
+    pub(super) fn reduce_to(&mut self, window: u64) {
+        self.slow_start.on_congestion(false);
+        self.before = (self.cwnd, self.ssthresh);
+        self.ssthresh = window.max(2 * self.mss);
+        self.cwnd = self.ssthresh;
+    }
 }
 
 impl CongestionControl for Reno {

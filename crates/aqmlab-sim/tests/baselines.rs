@@ -1,0 +1,90 @@
+//! Relentless and a constant rate over simulated links.
+
+use aqmlab_core::Value;
+use aqmlab_sim::{RunResult, Scenario, run};
+
+const LINK: &str = r#"
+    duration = "20s"
+    bottleneck = "down"
+    [links.down]
+    rate = "10mbit"
+    delay = "20ms"
+    queue = { discipline = "droptail", limit = "50p" }
+    [links.up]
+    rate = "10mbit"
+    delay = "20ms"
+    [flows.bulk]
+    path = "down"
+    return_path = "up"
+"#;
+
+fn bulk(settings: &[(&str, &str)]) -> RunResult {
+    let overrides: Vec<(String, Value)> =
+        settings.iter().map(|(key, text)| (key.to_string(), (*text).into())).collect();
+    run(&Scenario::parse(LINK, "bulk", &overrides).unwrap(), 0)
+}
+
+const CBR: (&str, &str) = ("transport.congestion_control.algorithm", "cbr");
+const RATE: &str = "transport.congestion_control.rate";
+
+/// 6 Mbit/s of segments on the wire, 1460 bytes in 1500 of them payload.
+#[test]
+fn a_constant_rate_below_the_link_arrives_and_makes_no_queue() {
+    let result = bulk(&[CBR, (RATE, "6mbit")]);
+    let expected = 6e6 * 1460.0 / 1500.0;
+    let goodput = result.flows[0].goodput;
+    assert!((goodput / expected - 1.0).abs() < 0.01, "{goodput}");
+    assert_eq!(result.links[0].counts.dropped_total(), 0);
+    assert!(
+        result.links[0].sojourn.quantiles[4] < 0.001,
+        "{:?}",
+        result.links[0].sojourn.quantiles
+    );
+}
+
+/// Twice the link's rate: the queue is full, half is dropped, and nothing
+/// that is dropped makes it any slower.
+#[test]
+fn a_constant_rate_above_the_link_does_not_yield() {
+    for queue in ["droptail", "codel"] {
+        let result = bulk(&[CBR, (RATE, "20mbit"), ("links.down.queue.discipline", queue)]);
+        let link = &result.links[0];
+        assert!(link.utilisation > 0.99, "{queue}: {}", link.utilisation);
+        let sent = result.flows[0].stats.segments_sent as f64 * 1500.0 * 8.0 / 20.0;
+        assert!((sent / 20e6 - 1.0).abs() < 0.02, "{queue}: {sent}");
+        let share = link.counts.dropped_total() as f64 / result.flows[0].stats.segments_sent as f64;
+        assert!((share - 0.5).abs() < 0.03, "{queue}: {share}");
+    }
+}
+
+/// It fills the buffer and the link, and loses about a segment a round trip:
+/// at 100 ms of base and queueing delay together some 10 a second.
+#[test]
+fn relentless_keeps_a_queue_full_at_a_loss_a_round_trip() {
+    let settings = [("transport.congestion_control", "relentless")];
+    let result = bulk(&settings);
+    let link = &result.links[0];
+    assert!(link.utilisation > 0.98, "{}", link.utilisation);
+    assert_eq!(result.flows[0].stats.timeouts, 0);
+    // 40 ms and up to 50 packets of 1.2 ms.
+    let (most, least) = (20.0 / 0.04, 20.0 / 0.1 / 2.0);
+    let drops = link.counts.dropped_total() as f64;
+    assert!((least..most).contains(&drops), "{drops}");
+    assert!(link.sojourn.quantiles[0] > 0.04, "{:?}", link.sojourn.quantiles);
+}
+
+/// Reno yields to each loss by half of its window, Relentless by one segment.
+#[test]
+fn relentless_takes_most_from_reno() {
+    let two = format!(
+        "{LINK}
+        transport.congestion_control = \"relentless\"
+        [flows.other]
+        path = \"down\"
+        return_path = \"up\"
+    "
+    );
+    let result = run(&Scenario::parse(&two, "two", &[]).unwrap(), 0);
+    let (relentless, reno) = (result.flows[0].goodput, result.flows[1].goodput);
+    assert!(relentless > 4.0 * reno && reno > 0.0, "{relentless} {reno}");
+}

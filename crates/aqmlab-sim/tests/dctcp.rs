@@ -1,0 +1,162 @@
+//! DCTCP at a queue that marks above a threshold.
+
+use aqmlab_core::Value;
+use aqmlab_sim::series::Subject;
+use aqmlab_sim::{RunResult, Scenario, run};
+
+/// 1000-byte packets: 100 Mbit/s are 12.5 a millisecond, and the base
+/// round-trip time of 10 ms with 0.08 ms of transmission 126 packets.
+const LINK: &str = r#"
+    duration = "20s"
+    bottleneck = "down"
+    [links.down]
+    rate = "100mbit"
+    delay = "5ms"
+    [links.down.queue]
+    # A step at K: RED without averaging, from no mark to all of them.
+    discipline = "red"
+    min_threshold = "20p"
+    max_threshold = "21p"
+    weight = 1.0
+    max_p = 0.9999
+    mark_p = 1.0
+    wait = false
+    ecn = true
+    limit = "1000p"
+    [links.up]
+    rate = "1gbit"
+    delay = "5ms"
+    [transport]
+    congestion_control = "dctcp"
+    mss = "960b"
+    ecn = "accurate"
+    delayed_ack = 1
+    [record]
+    level = "series"
+    interval = "1ms"
+"#;
+
+const FLOW: &str = r#"
+    path = "down"
+    return_path = "up"
+"#;
+
+fn flows(count: usize, settings: &[(&str, &str)]) -> RunResult {
+    let overrides: Vec<(String, Value)> =
+        settings.iter().map(|(key, text)| (key.to_string(), (*text).into())).collect();
+    let mut text = LINK.to_string();
+    for index in 0..count {
+        text += &format!("[flows.f{index}]{FLOW}");
+    }
+    run(&Scenario::parse(&text, "dctcp", &overrides).unwrap(), 0)
+}
+
+/// The values of a quantity of the bottleneck or of a flow, in the second half
+/// of the run, in order.
+fn settled(result: &RunResult, subject: Subject, quantity: &str) -> Vec<f64> {
+    let mut values: Vec<f64> = result
+        .samples
+        .iter()
+        .filter(|sample| sample.subject == subject && sample.quantity == quantity)
+        .filter(|sample| sample.time.as_secs_f64() > 10.0)
+        .map(|sample| sample.value)
+        .collect();
+    assert!(values.len() > 9000, "{quantity}: {}", values.len());
+    values.sort_by(f64::total_cmp);
+    values
+}
+fn ends(values: &[f64]) -> (f64, f64) {
+    (values[0], values[values.len() - 1])
+}
+
+/// Alizadeh et al. (2010), section 3.3: with W* = (C RTT + K) / N, alpha
+/// solves alpha^2 (1 - alpha / 4) = (2 W* + 1) / (W* + 1)^2, the window swings
+/// by D = (W* + 1) alpha / 2 and the queue by N D, up to K + N: here 0.118, 8.7
+/// packets of 147, and a queue from 12 to 21.
+#[test]
+fn one_flow_swings_as_the_model_says() {
+    let result = flows(1, &[]);
+    let w: f64 = 126.0 + 20.0;
+    let right = (2.0 * w + 1.0) / ((w + 1.0) * (w + 1.0));
+    let model = (0..20).fold(right.sqrt(), |alpha, _| (right / (1.0 - alpha / 4.0)).sqrt());
+    let swing = (w + 1.0) * model / 2.0;
+
+    let alphas = settled(&result, Subject::Flow(0), "alpha");
+    let alpha = alphas.iter().sum::<f64>() / alphas.len() as f64;
+    assert!((alpha / model - 1.0).abs() < 0.1, "{alpha} {model}");
+
+    let (least, most) = ends(&settled(&result, Subject::Flow(0), "cwnd_bytes"));
+    let (least, most) = (least / 960.0, most / 960.0);
+    assert!((most - (w + 1.0)).abs() < 4.0, "{most}");
+    assert!(((most - least) / swing - 1.0).abs() < 0.3, "{least} {most} {swing}");
+
+    let (least, most) = ends(&settled(&result, Subject::Link(0), "backlog_packets"));
+    assert!((most - 21.0).abs() <= 2.0, "{most}");
+    assert!(((most - least) / swing - 1.0).abs() < 0.3, "{least} {most} {swing}");
+    assert_eq!(result.links[0].counts.dropped_total(), 0);
+    assert!(result.links[0].utilisation > 0.99, "{}", result.links[0].utilisation);
+}
+
+/// The same paper, section 3.4: below a seventh of C RTT (18 packets) the queue
+/// runs empty, and the link with it.
+#[test]
+fn too_low_a_threshold_costs_throughput() {
+    let at = |low, high| {
+        let settings =
+            [("links.down.queue.min_threshold", low), ("links.down.queue.max_threshold", high)];
+        flows(1, &settings).links[0].utilisation
+    };
+    let (enough, little) = (at("20p", "21p"), at("1p", "2p"));
+    assert!(little < enough - 0.01 && little > 0.85, "{little} {enough}");
+}
+
+#[test]
+fn flows_share_a_short_queue() {
+    let result = flows(4, &[]);
+    let link = &result.links[0];
+    assert!(link.utilisation > 0.98, "{}", link.utilisation);
+    // The slow starts overshoot once.
+    assert!(link.sojourn.quantiles[4] < 0.003, "{:?}", link.sojourn.quantiles);
+    let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
+    let sum: f64 = goodputs.iter().sum();
+    let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
+    assert!(sum * sum / (4.0 * squares) > 0.95, "{goodputs:?}");
+}
+
+/// Without marks it is Reno; with too many, by CoDel's square root, it still
+/// keeps the link busy.
+#[test]
+fn other_queues() {
+    let queue = |discipline: &str| {
+        Scenario::parse(
+            &format!(
+                r#"
+                duration = "20s"
+                bottleneck = "down"
+                [links.down]
+                rate = "10mbit"
+                delay = "20ms"
+                queue = {discipline}
+                [links.up]
+                rate = "10mbit"
+                delay = "20ms"
+                [transport]
+                congestion_control = "dctcp"
+                ecn = "accurate"
+                [flows.bulk]
+                {FLOW}
+                "#
+            ),
+            "other",
+            &[],
+        )
+        .unwrap()
+    };
+    let fifo = run(&queue("{ discipline = \"droptail\", limit = \"50p\" }"), 0);
+    assert!(fifo.links[0].utilisation > 0.95, "{}", fifo.links[0].utilisation);
+    assert!(fifo.links[0].counts.dropped_total() > 5 && fifo.flows[0].stats.timeouts == 0);
+    let codel = run(&queue("{ discipline = \"codel\", ecn = true }"), 0);
+    assert!(codel.links[0].utilisation > 0.9, "{}", codel.links[0].utilisation);
+    assert!(codel.links[0].sojourn.mean < 0.05, "{}", codel.links[0].sojourn.mean);
+    assert_eq!(codel.flows[0].stats.retransmissions, 0);
+}

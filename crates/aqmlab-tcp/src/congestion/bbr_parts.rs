@@ -1,0 +1,163 @@
+//! What the versions of BBR have in common.
+//!
+//! Rates are of payload, as delivery rates are; a pacing rate is of bits on the
+//! wire.
+
+use aqmlab_core::Rate;
+
+use super::{AckSample, RateSample, Setup};
+
+/// The largest value of the last `N` periods of a virtual time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MaxFilter<const N: usize> {
+    /// The largest of each period, at the period's number modulo N.
+    slots: [f64; N],
+    period: u64,
+}
+
+impl<const N: usize> MaxFilter<N> {
+    pub fn new() -> Self {
+        MaxFilter { slots: [0.0; N], period: 0 }
+    }
+    /// A value in this period, which is no earlier than the last.
+    pub fn update(&mut self, period: u64, value: f64) {
+        let passed = (period - self.period).min(N as u64);
+        for back in 0..passed {
+            self.slots[((period - back) % N as u64) as usize] = 0.0;
+        }
+        self.period = period;
+        let slot = &mut self.slots[(period % N as u64) as usize];
+        *slot = slot.max(value);
+    }
+    pub fn max(&self) -> f64 {
+        self.slots.iter().fold(0.0, |most, &value| most.max(value))
+    }
+    /// The largest of the present period alone.
+    pub fn present(&self) -> f64 {
+        self.slots[(self.period % N as u64) as usize]
+    }
+}
+
+/// Round trips by deliveries: one ends with the delivery of what was sent after
+/// it began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rounds {
+    next_delivered: u64,
+    pub count: u64,
+    /// Whether the acknowledgement at hand began one.
+    pub started: bool,
+}
+
+impl Rounds {
+    pub fn update(&mut self, sample: &AckSample) {
+        self.started = sample.rate.is_some_and(|rate| rate.prior_delivered >= self.next_delivered);
+        if self.started {
+            self.start(sample.total_delivered);
+            self.count += 1;
+        }
+    }
+    /// One begins now, without counting.
+    pub fn start(&mut self, total_delivered: u64) {
+        self.next_delivered = total_delivered;
+    }
+}
+
+/// Samples of what was sent while ProbeRTT held the sender back: they count as
+/// the application's limit (MarkConnectionAppLimited).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldBack {
+    from: u64,
+    until: u64,
+}
+
+impl HeldBack {
+    pub fn new() -> Self {
+        HeldBack { from: u64::MAX, until: 0 }
+    }
+    /// Until more is delivered than this and what is in flight.
+    pub fn mark(&mut self, total_delivered: u64, in_flight: u64) {
+        if self.from == u64::MAX || total_delivered > self.until {
+            self.from = total_delivered;
+        }
+        self.until = total_delivered + in_flight;
+    }
+    pub fn covers(&self, rate: &RateSample) -> bool {
+        rate.app_limited || (self.from..=self.until).contains(&rate.prior_delivered)
+    }
+}
+
+/// From payload to what is on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wire {
+    bits_per_byte: f64,
+}
+
+impl Wire {
+    pub fn new(setup: &Setup) -> Self {
+        let header = setup.transport.header.get() as f64;
+        Wire { bits_per_byte: 8.0 * (setup.mss as f64 + header) / setup.mss as f64 }
+    }
+    /// Bits on the wire in a second, for bytes of payload in a second.
+    pub fn bits(&self, bytes_per_sec: f64) -> f64 {
+        bytes_per_sec * self.bits_per_byte
+    }
+    pub fn rate(&self, bytes_per_sec: f64) -> Rate {
+        Rate::from_bps(self.bits(bytes_per_sec) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filter_forgets_what_is_n_periods_old() {
+        let mut filter = MaxFilter::<3>::new();
+        for (period, value, max) in [
+            (0, 5.0, 5.0),
+            (1, 4.0, 5.0),
+            (1, 3.0, 5.0),
+            (2, 1.0, 5.0),
+            (3, 2.0, 4.0),
+            (9, 1.0, 1.0),
+        ] {
+            filter.update(period, value);
+            assert_eq!(filter.max(), max, "{period}");
+        }
+        assert_eq!(filter.present(), 1.0);
+    }
+
+    #[test]
+    fn a_round_ends_with_what_was_sent_after_it_began() {
+        let mut rounds = Rounds::default();
+        let sample = |prior_delivered, total_delivered| AckSample {
+            rate: Some(RateSample { prior_delivered, ..RateSample::default() }),
+            total_delivered,
+            ..AckSample::default()
+        };
+        for (prior, total, count) in [
+            (0, 1000, 1),
+            (0, 2000, 1),
+            (999, 3000, 1),
+            (1000, 4000, 2),
+            (3000, 5000, 2),
+            (4000, 6000, 3),
+        ] {
+            rounds.update(&sample(prior, total));
+            assert_eq!(rounds.count, count, "{prior} {total}");
+        }
+    }
+
+    #[test]
+    fn what_was_sent_while_held_back_is_covered_and_nothing_else() {
+        let mut held = HeldBack::new();
+        let sent_at = |prior_delivered| RateSample { prior_delivered, ..RateSample::default() };
+        assert!(!held.covers(&sent_at(0)));
+        held.mark(10_000, 4000);
+        held.mark(12_000, 4000);
+        let covered = [9999, 10_000, 16_000, 16_001].map(|prior| held.covers(&sent_at(prior)));
+        assert_eq!(covered, [false, true, true, false]);
+        held.mark(50_000, 1000);
+        assert!(!held.covers(&sent_at(16_000)) && held.covers(&sent_at(50_500)));
+    }
+}

@@ -1,0 +1,332 @@
+//! TCP Prague: DCTCP for the Internet.
+//!
+//! As DCTCP the window falls by half of the average share of marks. What makes
+//! it fit for paths with other flows: it grows with every unmarked
+//! acknowledgement, also in the round trip of a reduction; it is paced; and
+//! with short round-trip times it grows and yields as if they were 25 ms, so
+//! that a near flow does not take all from a far one. It is made for queues
+//! that mark ECT(1) at once ([`dualpi2`]'s low-latency queue), with `ecn =
+//! accurate` and `ecn_codepoint = ect1`.
+//!
+//! [`dualpi2`]: https://www.rfc-editor.org/rfc/rfc9332
+//!
+//! # Sources
+//! RFC 9331, section 4.3 (what it has to do); draft-briscoe-iccrg-prague-
+//! congestion-control, sections on the moving average of ECN feedback, the
+//! reduction, additive increase, reduced RTT-dependence and pacing (the text of
+//! an early version of the document was at hand, with placeholders; section
+//! numbers are left out for that), and, where it leaves things open, the
+//! reference implementation `net/ipv4/tcp_prague.c` (L4STeam/linux).
+//!
+//! # Differences
+//! 1. The window is a number of bytes with a fraction, and follows it at once;
+//!    the implementation moves by a segment an acknowledgement.
+//! 2. Round-trip times are scaled by the square of their share of the target
+//!    (RTT_CONTROL_RATE of the implementation, its default); its other two
+//!    ways are not there.
+//! 3. There is no detection of classic queues and no fallback to Reno's answer
+//!    to their marks (optional, and off in the implementation).
+//! 4. Segments are sent one by one: no bursts of a quarter of a millisecond.
+//! 5. A loss leaves half of the window also if marks had lowered it in the
+//!    same round trip.
+//! 6. Windows below two segments (RFC 9331, section 4.3, last item) do not
+//!    exist: two are the least.
+
+use aqmlab_core::{Rate, Span, Time, params};
+
+use super::bbr_parts::Wire;
+use super::dctcp::Marks;
+use super::slow_start::SlowStartKind;
+use super::window::Window;
+use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
+
+params! {
+    /// Parameters of Prague.
+    pub struct PragueParams {
+        /// The weight of each round trip in the average of marks.
+        g: f64 = 0.0625, in 1e-6 => 1.0, source "tcp_prague.c: PRAGUE_SHIFT_G, 1/16";
+        /// The round-trip time that shorter ones behave like; `none`: each its own.
+        rtt_virt: Option<Span> = Some(Span::from_millis(25)), source "tcp_prague.c: prague_rtt_target";
+        /// Round trips after slow start from which on `rtt_virt` holds.
+        rtt_transition: u64 = 500, in 0 => 1_000_000, source "tcp_prague.c: DEFAULT_RTT_TRANSITION";
+        /// What is kept of the window at a loss.
+        beta: f64 = 0.5, in 0.01 => 0.99, source "RFC 9331, section 4.3: as Reno; CUBIC: 0.7";
+    }
+}
+
+impl ControlParams for PragueParams {
+    const NAME: &'static str = "prague";
+    const SUMMARY: &'static str = "DCTCP for the Internet: paced, less dependent on the RTT (L4S)";
+}
+
+/// The state of Prague.
+#[derive(Clone, Debug)]
+pub(crate) struct Prague {
+    window: Window,
+    marks: Marks,
+    /// Whether there is something on the path that marks.
+    saw_ce: bool,
+    rtt_virt: Option<Span>,
+    rtt_transition: u64,
+    beta: f64,
+    srtt: Option<Span>,
+    /// Round trips since slow start.
+    rounds: u64,
+    alpha_updated: Time,
+    reduced: Option<Time>,
+    /// In the recovery from a loss, as opposed to a reduction for marks.
+    repairs: bool,
+    wire: Wire,
+}
+
+impl Prague {
+    pub fn new(params: &PragueParams, setup: &Setup) -> Self {
+        Prague {
+            window: Window::new(SlowStartKind::Standard, setup),
+            marks: Marks::new(1.0, params.g),
+            saw_ce: false,
+            rtt_virt: params.rtt_virt,
+            rtt_transition: params.rtt_transition,
+            beta: params.beta,
+            srtt: None,
+            rounds: 0,
+            alpha_updated: Time::ZERO,
+            reduced: None,
+            repairs: false,
+            wire: Wire::new(setup),
+        }
+    }
+
+    /// The time that a round trip is to be like, if it is shorter.
+    fn virtual_rtt(&self) -> Option<Span> {
+        let old_enough = !self.window.in_slow_start() && self.rounds >= self.rtt_transition;
+        self.rtt_virt.filter(|target| old_enough && self.srtt.is_some_and(|srtt| srtt < *target))
+    }
+    /// Whether a virtual round-trip time has passed.
+    fn has_passed(&self, since: Time, now: Time) -> bool {
+        self.virtual_rtt().is_none_or(|target| now.saturating_since(since) >= target)
+    }
+
+    /// Once a round trip, or a virtual one.
+    fn update_alpha(&mut self, now: Time) {
+        if !self.saw_ce {
+            self.marks.forget();
+        } else if self.has_passed(self.alpha_updated, now) {
+            self.marks.update();
+            self.alpha_updated = now;
+        }
+        self.rounds += u64::from(!self.window.in_slow_start());
+    }
+
+    /// Additive increase: a segment for each unmarked window, or its share in a
+    /// virtual round-trip time, twice: the window is smaller by it as well.
+    fn increase(&mut self, unmarked: u64) {
+        let share = match (self.virtual_rtt(), self.srtt) {
+            (Some(target), Some(srtt)) => srtt.as_secs_f64() / target.as_secs_f64(),
+            _ => 1.0,
+        };
+        self.window.grow(share * share, unmarked);
+    }
+}
+
+impl CongestionControl for Prague {
+    #[inline]
+    fn on_ack(&mut self, sample: &AckSample) {
+        self.srtt = sample.smoothed_rtt;
+        self.saw_ce |= sample.ece;
+        self.marks.count(sample);
+        if sample.round_start {
+            self.update_alpha(sample.now);
+        }
+        self.repairs &= sample.in_recovery;
+        let unmarked = sample.counted().saturating_sub(sample.ce_bytes);
+        if unmarked == 0 || self.repairs || !sample.window_limited {
+            return;
+        }
+        if self.window.in_slow_start() {
+            self.window.slow_start(&AckSample { acked: unmarked, ..*sample });
+        } else {
+            self.increase(unmarked);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        match event.kind {
+            Congestion::Ecn => {
+                // Not more often than once in a virtual round-trip time.
+                if self.reduced.is_none_or(|last| self.has_passed(last, event.now)) {
+                    self.reduced = Some(event.now);
+                    let kept = 1.0 - self.marks.alpha() / 2.0;
+                    self.window.reduce(event, self.window.cwnd * kept);
+                }
+            }
+            Congestion::Loss | Congestion::Timeout { .. } => {
+                self.window.reduce(event, self.window.in_use(event) * self.beta);
+                self.repairs = event.kind == Congestion::Loss;
+            }
+        }
+    }
+
+    fn on_undo(&mut self) {
+        self.window.undo();
+        self.repairs = false;
+    }
+
+    #[inline]
+    fn window(&self) -> u64 {
+        self.window.bytes()
+    }
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh
+    }
+    /// A window in a round-trip time; two in slow start.
+    #[inline]
+    fn pacing_rate(&self) -> Option<Rate> {
+        let srtt = self.srtt.filter(|srtt| *srtt > Span::ZERO)?;
+        let windows = if self.window.bytes() < self.window.ssthresh / 2 { 2.0 } else { 1.0 };
+        Some(self.wire.rate(windows * self.window.cwnd / srtt.as_secs_f64()))
+    }
+    /// The window is what is to be in flight, in recoveries too.
+    fn recovers_by_itself(&self) -> bool {
+        true
+    }
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("alpha", self.marks.alpha());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{ack, event, transport};
+    use super::*;
+
+    fn prague(cwnd: u64) -> Prague {
+        let mut prague = Prague::new(&PragueParams::default(), &Setup::new(&transport(), cwnd, 0));
+        prague.window.ssthresh = cwnd;
+        prague
+    }
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+    /// Acknowledges segments one by one for some round trips of this length, one
+    /// in `every` with CE; reductions come as the sender has them, once a round.
+    fn run(prague: &mut Prague, rtt: Span, rounds: u64, every: u64) {
+        let (mut now, mut count) = (Time::ZERO, 0);
+        for _ in 0..rounds {
+            let segments = (prague.window() / 1000).max(1);
+            let mut told = false;
+            for index in 0..segments {
+                now += rtt / segments;
+                count += 1;
+                let ce = u64::from(count % every == 0);
+                prague.on_ack(&AckSample {
+                    now,
+                    round_start: index == 0,
+                    ece: ce > 0,
+                    ce_packets: ce,
+                    ce_bytes: 1000 * ce,
+                    smoothed_rtt: Some(rtt),
+                    ..ack(1000)
+                });
+                if ce > 0 && !told {
+                    told = true;
+                    let echo = event(Congestion::Ecn, prague.window());
+                    prague.on_congestion(&CongestionEvent { now, ..echo });
+                }
+            }
+        }
+    }
+
+    /// A share p of marks, evenly: each round trip adds 1 - p segments and takes
+    /// p/2 of the window, which so is 2 (1 - p) / p segments.
+    #[test]
+    fn the_window_is_two_over_the_share_of_marks() {
+        for (start, every) in [(20_000, 50), (300_000, 50), (20_000, 20)] {
+            let mut prague = prague(start);
+            run(&mut prague, Span::from_millis(50), 2000, every);
+            let expected = 2.0 * (every as f64 - 1.0);
+            let ratio = prague.window.cwnd / 1000.0 / expected;
+            assert!((ratio - 1.0).abs() < 0.05, "{start} {every}: {ratio}");
+            assert!((prague.marks.alpha() * every as f64 - 1.0).abs() < 0.3);
+        }
+    }
+
+    /// The same share of marks gives a near flow the rate of a far one, 5 ms
+    /// and 25 ms: a fifth of the window, and somewhat more, as a reduction waits
+    /// for the first mark after 25 ms. Without, the windows are the same.
+    #[test]
+    fn short_round_trips_behave_like_the_virtual_one() {
+        let window = |rtt, rtt_virt| {
+            let mut prague = prague(50_000);
+            prague.rtt_virt = rtt_virt;
+            run(&mut prague, Span::from_millis(rtt), 20_000, 100);
+            prague.window.cwnd
+        };
+        let target = Some(Span::from_millis(25));
+        let ratio = window(25, target) / window(5, target);
+        assert!((3.5..5.2).contains(&ratio), "{ratio}");
+        let ratio = window(25, None) / window(5, None);
+        assert!((ratio - 1.0).abs() < 0.1, "{ratio}");
+    }
+
+    #[test]
+    fn growth_is_the_square_of_the_share_after_the_transition() {
+        let mut prague = prague(10_000);
+        let news = AckSample { smoothed_rtt: Some(Span::from_millis(5)), ..ack(1000) };
+        prague.on_ack(&news);
+        assert_eq!(prague.window.cwnd, 10_100.0, "a young flow has its own");
+        prague.rounds = 500;
+        let before = prague.window.cwnd;
+        prague.on_ack(&news);
+        let expected = 1e6 / before / 25.0;
+        assert!((prague.window.cwnd - before - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn marked_bytes_add_nothing_and_unmarked_ones_do_after_a_reduction() {
+        let mut prague = prague(10_000);
+        prague.on_congestion(&event(Congestion::Ecn, 10_000));
+        assert_eq!(prague.window(), 5000, "the first mark halves: alpha is 1");
+        let marked = AckSample { ece: true, ce_packets: 1, ce_bytes: 1000, ..ack(1000) };
+        prague.on_ack(&marked);
+        assert_eq!(prague.window(), 5000);
+        prague.on_ack(&AckSample { in_recovery: true, ..ack(1000) });
+        assert_eq!(prague.window(), 5200);
+    }
+
+    #[test]
+    fn losses_halve_and_hold_until_they_are_repaired() {
+        let mut prague = prague(20_000);
+        prague.on_congestion(&event(Congestion::Loss, 20_000));
+        assert_eq!((prague.window(), prague.ssthresh()), (10_000, 10_000));
+        prague.on_ack(&AckSample { in_recovery: true, ..ack(1000) });
+        assert_eq!(prague.window(), 10_000);
+        prague.on_ack(&ack(1000));
+        assert_eq!(prague.window(), 10_100);
+        prague.on_congestion(&event(Congestion::Timeout { first: true }, 10_100));
+        assert_eq!((prague.window(), prague.ssthresh()), (1000, 5050));
+        prague.on_undo();
+        assert_eq!((prague.window(), prague.ssthresh()), (10_100, 10_000));
+    }
+
+    #[test]
+    fn alpha_waits_for_the_first_mark() {
+        let mut prague = prague(20_000);
+        for round in 0..20 {
+            prague.on_ack(&AckSample { round_start: true, now: at(round), ..ack(1000) });
+        }
+        assert_eq!(prague.marks.alpha(), 1.0);
+    }
+
+    /// 20 segments of 1000 bytes, with 40 more each, in 10 ms.
+    #[test]
+    fn a_window_leaves_in_a_round_trip_and_two_in_slow_start() {
+        let mut prague = prague(20_000);
+        assert_eq!(prague.pacing_rate(), None);
+        prague.srtt = Some(Span::from_millis(10));
+        let bits = 20.0 * 1040.0 * 8.0 / 0.01;
+        assert_eq!(prague.pacing_rate(), Some(Rate::from_bps(bits as u64)));
+        prague.window.ssthresh = 100_000;
+        assert_eq!(prague.pacing_rate(), Some(Rate::from_bps(2 * bits as u64)));
+    }
+}
