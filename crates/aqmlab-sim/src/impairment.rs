@@ -179,7 +179,7 @@ fn check_delays(schedule: Schedule) -> Result<Schedule> {
 
 fn entries(params: &impl Params) -> Value {
     let entries = params.entries().into_iter();
-    Value::Table(entries.map(|(key, text)| (key.to_string(), text.into())).collect())
+    Value::Table(entries.map(|(key, text)| (key.to_string(), text)).collect())
 }
 
 /// Which packets are lost on the way.

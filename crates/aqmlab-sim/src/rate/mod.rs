@@ -178,7 +178,7 @@ impl RateProcess {
             RateProcess::Wifi(params) => (Some("wifi"), params.entries()),
         };
         let name = name.map(|name| ("process".to_string(), Value::from(name)));
-        let entries = entries.into_iter().map(|(key, text)| (key.to_string(), Value::from(text)));
+        let entries = entries.into_iter().map(|(key, text)| (key.to_string(), text));
         Value::Table(name.into_iter().chain(entries).collect())
     }
 
