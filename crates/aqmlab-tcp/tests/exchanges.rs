@@ -23,4 +23,5 @@ scripts! {
     windows
     ecn
     pacing
+    cubic
 }
