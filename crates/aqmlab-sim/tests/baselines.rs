@@ -73,6 +73,23 @@ fn relentless_keeps_a_queue_full_at_a_loss_a_round_trip() {
     assert!(link.sojourn.quantiles[0] > 0.04, "{:?}", link.sojourn.quantiles);
 }
 
+/// What drops by delay has to drop as much, and keeps the queue shorter. (What is
+/// sent again is dropped as well: timeouts cost a tenth of the link.)
+#[test]
+fn queues_that_manage_themselves_bound_relentless() {
+    for queue in ["codel", "dualpi2"] {
+        let settings = [
+            ("transport.congestion_control", "relentless"),
+            ("links.down.queue.discipline", queue),
+            ("links.down.queue.limit", "1000p"),
+        ];
+        let link = &bulk(&settings).links[0];
+        assert!(link.utilisation > 0.8, "{queue}: {}", link.utilisation);
+        assert!(link.sojourn.quantiles[0] < 0.03, "{queue}: {:?}", link.sojourn.quantiles);
+        assert!(link.counts.dropped_total() > 100, "{queue}");
+    }
+}
+
 /// Reno yields to each loss by half of its window, Relentless by one segment.
 #[test]
 fn relentless_takes_most_from_reno() {

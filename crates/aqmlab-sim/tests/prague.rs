@@ -96,3 +96,22 @@ fn other_queues() {
     assert!(codel.links[2].sojourn.quantiles[4] < 0.03, "{:?}", codel.links[2].sojourn.quantiles);
     assert_eq!(codel.flows[0].stats.retransmissions, 0);
 }
+/// RFC 9331, section 4.3, item 3: Reno, which halves its window at each mark,
+/// starves in one queue with Prague, unless Prague finds out. The low-latency
+/// queue of DualPI2 is not taken for a classic one.
+#[test]
+fn the_fallback_saves_reno_in_a_classic_queue() {
+    const FALLBACK: &str = "transport.congestion_control.classic_fallback = true";
+    let ratio = |queue: &str, more: &str| {
+        let flows = flow("scalable", "far", more) + &flow("classic", "far", CLASSIC);
+        let result = link("40mbit", queue, &flows);
+        result.flows[0].goodput / result.flows[1].goodput
+    };
+    for queue in
+        [r#"{ discipline = "pi2", ecn = true }"#, r#"{ discipline = "codel", ecn = true }"#]
+    {
+        let (without, with) = (ratio(queue, ""), ratio(queue, FALLBACK));
+        assert!(without > 6.0 && with < 3.0, "{queue}: {without} {with}");
+    }
+    assert_eq!(ratio(DUALPI2, ""), ratio(DUALPI2, FALLBACK));
+}

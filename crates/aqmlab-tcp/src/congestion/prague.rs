@@ -24,13 +24,15 @@
 //! 2. Round-trip times are scaled by the square of their share of the target
 //!    (RTT_CONTROL_RATE of the implementation, its default); its other two
 //!    ways are not there.
-//! 3. There is no detection of classic queues and no fallback to Reno's answer
-//!    to their marks (optional, and off in the implementation).
+//! 3. `classic_fallback` (RFC 9331, section 4.3, item 3 requires one in
+//!    uncontrolled environments; the implementation has it off, and so has this)
+//!    keeps its score in real numbers, and smooths delays from the first sample
+//!    on; the implementation has logarithms in integers.
 //! 4. Segments are sent one by one: no bursts of a quarter of a millisecond.
 //! 5. A loss leaves half of the window also if marks had lowered it in the
 //!    same round trip.
-//! 6. Windows below two segments (RFC 9331, section 4.3, last item) do not
-//!    exist: two are the least.
+//! 6. Windows below two segments (RFC 9331, section 4.3, item 5, would prefer
+//!    them) do not exist.
 
 use aqmlab_core::{Rate, Span, Time, params};
 
@@ -49,6 +51,9 @@ params! {
         rtt_virt: Option<Span> = Some(Span::from_millis(25)), source "tcp_prague.c: prague_rtt_target";
         /// Round trips after slow start from which on `rtt_virt` holds.
         rtt_transition: u64 = 500, in 0 => 1_000_000, source "tcp_prague.c: DEFAULT_RTT_TRANSITION";
+        /// Whether marks of queues that seem to be classic ones, by delays and how they vary,
+        /// are answered about as Reno does.
+        classic_fallback: bool = false, source "tcp_prague.c: prague_ecn_fallback";
         /// What is kept of the window at a loss.
         beta: f64 = 0.5, in 0.01 => 0.99, source "RFC 9331, section 4.3: as Reno; CUBIC: 0.7";
     }
@@ -57,6 +62,48 @@ params! {
 impl ControlParams for PragueParams {
     const NAME: &'static str = "prague";
     const SUMMARY: &'static str = "DCTCP for the Internet: paced, less dependent on the RTT (L4S)";
+}
+
+/// How much the queue that marks looks like a classic one (`tcp_prague.c`,
+/// prague_classic_ecn_detection): a score that grows while delays vary by more
+/// than 0.75 ms or are 2 ms above their least, and shrinks else.
+#[derive(Clone, Copy, Debug, Default)]
+struct ClassicQueue {
+    /// Seconds; none before the first sample.
+    mean: Option<f64>,
+    deviation: f64,
+    score: f64,
+}
+
+/// From here on marks may be classic ones; one more, and they are.
+const L4S_SCORE: f64 = 8.0;
+const MOST_SCORE: f64 = 17.0;
+const VARIATION: f64 = 0.75e-3;
+const DEPTH: f64 = 2e-3;
+
+impl ClassicQueue {
+    /// A round-trip time, with a window of so many segments: averages are over
+    /// many round trips.
+    fn sample(&mut self, rtt: Span, segments: f64) {
+        let rtt = rtt.as_secs_f64();
+        let mean = self.mean.get_or_insert(rtt);
+        let gain = 0.5 / libm::pow(segments.max(1.0), 1.5);
+        let off = rtt - *mean;
+        *mean += gain * off;
+        self.deviation += gain / 2.0 * (off.abs() - self.deviation);
+    }
+    /// Once a round trip.
+    fn judge(&mut self, min_rtt: Option<Span>) {
+        let (Some(mean), Some(least)) = (self.mean, min_rtt) else { return };
+        let depth = mean - least.as_secs_f64();
+        let variation = 0.5 * libm::log2(self.deviation.max(1e-9) / VARIATION);
+        let standing = 0.5 * libm::log2((depth / DEPTH).max(1.0));
+        self.score = (self.score + variation + standing).clamp(0.0, MOST_SCORE);
+    }
+    /// The share of marks below which no reduction goes.
+    fn least_alpha(&self) -> f64 {
+        0.625 * (self.score - L4S_SCORE).clamp(0.0, 1.0)
+    }
 }
 
 /// The state of Prague.
@@ -69,6 +116,7 @@ pub(crate) struct Prague {
     rtt_virt: Option<Span>,
     rtt_transition: u64,
     beta: f64,
+    classic: Option<ClassicQueue>,
     srtt: Option<Span>,
     /// Round trips since slow start.
     rounds: u64,
@@ -88,6 +136,7 @@ impl Prague {
             rtt_virt: params.rtt_virt,
             rtt_transition: params.rtt_transition,
             beta: params.beta,
+            classic: params.classic_fallback.then(ClassicQueue::default),
             srtt: None,
             rounds: 0,
             alpha_updated: Time::ZERO,
@@ -135,6 +184,14 @@ impl CongestionControl for Prague {
         self.srtt = sample.smoothed_rtt;
         self.saw_ce |= sample.ece;
         self.marks.count(sample);
+        if let Some(classic) = &mut self.classic {
+            if let Some(rtt) = sample.rtt {
+                classic.sample(rtt, self.window.segments());
+            }
+            if sample.round_start && self.saw_ce {
+                classic.judge(sample.min_rtt);
+            }
+        }
         if sample.round_start {
             self.update_alpha(sample.now);
         }
@@ -156,7 +213,8 @@ impl CongestionControl for Prague {
                 // Not more often than once in a virtual round-trip time.
                 if self.reduced.is_none_or(|last| self.has_passed(last, event.now)) {
                     self.reduced = Some(event.now);
-                    let kept = 1.0 - self.marks.alpha() / 2.0;
+                    let least = self.classic.map_or(0.0, |classic| classic.least_alpha());
+                    let kept = 1.0 - self.marks.alpha().max(least) / 2.0;
                     self.window.reduce(event, self.window.cwnd * kept);
                 }
             }
@@ -192,6 +250,9 @@ impl CongestionControl for Prague {
     }
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("alpha", self.marks.alpha());
+        if let Some(classic) = &self.classic {
+            see("classic_score", classic.score);
+        }
     }
 }
 
@@ -328,5 +389,43 @@ mod tests {
         assert_eq!(prague.pacing_rate(), Some(Rate::from_bps(bits as u64)));
         prague.window.ssthresh = 100_000;
         assert_eq!(prague.pacing_rate(), Some(Rate::from_bps(2 * bits as u64)));
+    }
+
+    /// Delays from 9 to 15 ms above the least, 3 ms off their mean on average:
+    /// half of lg(12 / 2) and of lg(3 / 0.75) a round trip.
+    #[test]
+    fn a_queue_that_stands_and_varies_is_taken_for_a_classic_one() {
+        let mut queue = ClassicQueue::default();
+        for count in 0..20_000 {
+            queue.sample(Span::from_millis(if count % 2 == 0 { 29 } else { 35 }), 20.0);
+        }
+        let least = Some(Span::from_millis(20));
+        queue.judge(least);
+        let step = 0.5 * (libm::log2(6.0) + libm::log2(4.0));
+        assert!((queue.score / step - 1.0).abs() < 0.01, "{}", queue.score);
+        for _ in 0..3 {
+            assert_eq!(queue.least_alpha(), 0.0);
+            queue.judge(least);
+        }
+        queue.judge(least);
+        assert_eq!(queue.least_alpha(), 0.625);
+        for _ in 0..20_000 {
+            queue.sample(Span::from_millis(20), 20.0);
+        }
+        for _ in 0..20 {
+            queue.judge(least);
+        }
+        assert_eq!(queue.score, 0.0, "a steady one is not");
+    }
+
+    #[test]
+    fn a_classic_queue_is_answered_with_a_third_of_the_window() {
+        let mut prague = prague(20_000);
+        prague.marks = Marks::new(0.01, 0.0625);
+        prague.on_congestion(&event(Congestion::Ecn, 20_000));
+        assert_eq!(prague.window(), 19_900);
+        prague.classic = Some(ClassicQueue { score: 9.0, ..ClassicQueue::default() });
+        prague.on_congestion(&event(Congestion::Ecn, 20_000));
+        assert_eq!(prague.window(), (19_900.0f64 * (1.0 - 0.3125)) as u64);
     }
 }

@@ -119,8 +119,7 @@ fn startup_ends_by_losses() {
     assert_eq!(spurious.inflight_longterm, f64::INFINITY);
 }
 
-/// Section 5.5.10.2: 2 % of 100 segments are crossed by the third loss; at a
-/// thousandth of 98 segments or so less than all of it.
+/// Section 5.5.10.2: the last segment but a part of it.
 #[test]
 fn the_volume_at_which_losses_are_too_many_is_found() {
     let mut bbr = bbr();
