@@ -1,10 +1,10 @@
 //! A flow: two endpoints, and the links between them in both directions.
 
 use aqmlab_core::{Ecn, Span, Time};
-use aqmlab_tcp::{Ack, DataSegment, Receiver, Sender, TcpParams};
+use aqmlab_tcp::{Ack, CeCount, DataSegment, Receiver, Sender, TcpParams};
 
 use crate::events::{Event, EventQueue};
-use crate::packet::{AckStore, SimPacket, kind};
+use crate::packet::{SimPacket, Store, kind};
 
 /// One flow.
 pub(crate) struct Flow {
@@ -29,12 +29,45 @@ pub(crate) struct Flow {
     class: u8,
     header: u32,
     mss: u64,
+    timestamps: bool,
     /// The window that plain acknowledgements advertise.
     window: u64,
-    /// When the pending events of the two timers are due. An event may come
-    /// early (the deadline moved on meanwhile): it is asked for again then.
-    sender_timer: Time,
-    receiver_timer: Time,
+    sender_timer: Pending,
+    receiver_timer: Pending,
+}
+
+/// When the pending events of a timer are due, the next first: of more than
+/// these the latest are forgotten. An event may come early (the deadline moved
+/// on meanwhile): it is asked for again then. A timer that alternates between
+/// near and far deadlines (pacing, retransmission) so does not leave an event
+/// behind each time.
+struct Pending([Time; 3]);
+
+impl Default for Pending {
+    fn default() -> Self {
+        Pending([Time::MAX; 3])
+    }
+}
+
+impl Pending {
+    /// Whether an event has to be asked for: none is pending so early.
+    #[inline]
+    fn asks_for(&mut self, deadline: Time) -> bool {
+        let [first, second, _] = self.0;
+        if deadline >= first {
+            return false;
+        }
+        self.0 = [deadline, first, second];
+        true
+    }
+    /// An event came.
+    #[inline]
+    fn came(&mut self, now: Time) {
+        let [first, second, third] = self.0;
+        if now == first {
+            self.0 = [second, third, Time::MAX];
+        }
+    }
 }
 
 /// What [`Flow::new`] needs to know.
@@ -47,6 +80,7 @@ pub(crate) struct FlowSetup<'a> {
     pub size: Option<u64>,
     pub start: Span,
     pub hashes: [u32; 2],
+    pub seed: u64,
     pub hosts: [u32; 2],
     pub class: u8,
 }
@@ -56,7 +90,7 @@ impl Flow {
         let receiver = Receiver::new(setup.transport);
         Flow {
             group: setup.group,
-            sender: Sender::new(setup.transport, setup.size),
+            sender: Sender::new(setup.transport, setup.size, setup.seed),
             window: receiver.window(),
             receiver,
             path: setup.path,
@@ -70,31 +104,39 @@ impl Flow {
             class: setup.class,
             header: setup.transport.header.get() as u32,
             mss: setup.transport.mss.get(),
-            sender_timer: Time::MAX,
-            receiver_timer: Time::MAX,
+            timestamps: setup.transport.timestamps,
+            sender_timer: Pending::default(),
+            receiver_timer: Pending::default(),
         }
     }
 
     /// The payload of a data packet.
     #[inline]
-    pub fn segment_of(&self, packet: &SimPacket) -> DataSegment {
+    pub fn segment_of(&self, packet: &SimPacket, store: &mut Store) -> DataSegment {
+        if packet.is(kind::STORED) {
+            return DataSegment { ecn: packet.ecn, ..store.take_data(packet.seq) };
+        }
         DataSegment {
             seq: packet.seq,
             len: packet.size - self.header,
             syn: packet.is(kind::SYN),
             retransmission: packet.is(kind::RETRANSMISSION),
+            ecn: packet.ecn,
+            cwr: packet.is(kind::CWR),
+            sent_at: Time::ZERO,
         }
     }
 
     /// The acknowledgement that a packet carries.
     #[inline]
-    pub fn ack_of(&self, packet: &SimPacket, acks: &mut AckStore) -> Ack {
+    pub fn ack_of(&self, packet: &SimPacket, store: &mut Store) -> Ack {
         if packet.is(kind::STORED) {
-            acks.take(packet.seq)
+            store.take_ack(packet.seq)
         } else {
             Ack {
                 ack: packet.seq,
                 syn: packet.is(kind::SYN),
+                ece: packet.is(kind::ECE),
                 window: self.window,
                 ..Ack::default()
             }
@@ -103,7 +145,7 @@ impl Flow {
 
     /// The next data packet that may be sent now.
     #[inline]
-    pub fn poll_data(&mut self, now: Time) -> Option<SimPacket> {
+    pub fn poll_data(&mut self, now: Time, store: &mut Store) -> Option<SimPacket> {
         let segment = self.sender.poll(now)?;
         let mut bits = 0;
         if segment.syn {
@@ -112,28 +154,43 @@ impl Flow {
         if segment.retransmission {
             bits |= kind::RETRANSMISSION;
         }
-        Some(self.packet(segment.seq, self.header + segment.len, bits))
+        if segment.cwr {
+            bits |= kind::CWR;
+        }
+        let seq = if self.timestamps {
+            bits |= kind::STORED;
+            store.put_data(segment)
+        } else {
+            segment.seq
+        };
+        Some(self.packet(seq, self.header + segment.len, bits, segment.ecn))
     }
 
     /// The next acknowledgement that is due.
     #[inline]
-    pub fn poll_ack(&mut self, now: Time, acks: &mut AckStore) -> Option<SimPacket> {
+    pub fn poll_ack(&mut self, now: Time, store: &mut Store) -> Option<SimPacket> {
         let ack = self.receiver.poll(now)?;
         let mut bits = kind::ACK;
         if ack.syn {
             bits |= kind::SYN;
         }
-        let plain = ack.sack.is_empty() && ack.window == self.window;
+        if ack.ece {
+            bits |= kind::ECE;
+        }
+        let plain = ack.sack.is_empty()
+            && ack.window == self.window
+            && ack.ce == CeCount::default()
+            && ack.timestamps.is_none();
         let seq = if plain {
             ack.ack
         } else {
             bits |= kind::STORED;
-            acks.put(ack)
+            store.put_ack(ack)
         };
-        Some(self.packet(seq, self.header, bits))
+        Some(self.packet(seq, self.header, bits, Ecn::NotEct))
     }
 
-    fn packet(&self, seq: u64, size: u32, bits: u8) -> SimPacket {
+    fn packet(&self, seq: u64, size: u32, bits: u8, ecn: Ecn) -> SimPacket {
         let [sender, receiver] = self.hosts;
         SimPacket {
             arrival: Time::ZERO,
@@ -142,7 +199,7 @@ impl Flow {
             hash: self.hashes[usize::from(bits & kind::ACK)],
             size,
             kind: bits,
-            ecn: Ecn::NotEct,
+            ecn,
             hop: 0,
             class: self.class,
             hosts: if bits & kind::ACK == 0 { [sender, receiver] } else { [receiver, sender] },
@@ -164,32 +221,26 @@ impl Flow {
     #[inline]
     pub fn arm_timers(&mut self, events: &mut EventQueue) {
         if let Some(deadline) = self.sender.next_timeout()
-            && deadline < self.sender_timer
+            && self.sender_timer.asks_for(deadline)
         {
-            self.sender_timer = deadline;
             events.push(deadline, Event::SenderTimer(self.index));
         }
         if let Some(deadline) = self.receiver.next_timeout()
-            && deadline < self.receiver_timer
+            && self.receiver_timer.asks_for(deadline)
         {
-            self.receiver_timer = deadline;
             events.push(deadline, Event::ReceiverTimer(self.index));
         }
     }
 
     /// A sender's timer event came; whether the timer really ran out.
     pub fn sender_timer_due(&mut self, now: Time) -> bool {
-        if now == self.sender_timer {
-            self.sender_timer = Time::MAX;
-        }
+        self.sender_timer.came(now);
         self.sender.next_timeout().is_some_and(|deadline| deadline <= now)
     }
 
     /// The same for the receiver's.
     pub fn receiver_timer_due(&mut self, now: Time) -> bool {
-        if now == self.receiver_timer {
-            self.receiver_timer = Time::MAX;
-        }
+        self.receiver_timer.came(now);
         self.receiver.next_timeout().is_some_and(|deadline| deadline <= now)
     }
 }

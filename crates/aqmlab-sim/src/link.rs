@@ -8,7 +8,7 @@ use aqmlab_core::{Rate, Span, Time};
 
 use crate::egress::Egress;
 use crate::events::{Event, EventQueue};
-use crate::packet::{AckStore, SimPacket};
+use crate::packet::{SimPacket, Store};
 use crate::probe::LinkProbe;
 use crate::scenario::{LinkConfig, Simultaneous};
 
@@ -103,37 +103,37 @@ impl Link {
         packet: SimPacket,
         now: Time,
         events: &mut EventQueue,
-        acks: &mut AckStore,
+        store: &mut Store,
     ) {
         if self.busy_until < now || (self.busy_until == now && self.departures_first) {
             self.settle();
         }
         self.queue.enqueue(packet, now);
-        self.take_dropped(now, acks);
+        self.take_dropped(now, store);
         if self.busy {
             self.probe.backlog(now, self.queue.backlog());
-            self.fill(now, acks);
+            self.fill(now, store);
             self.await_end(events);
         } else {
             self.transmitter.restart();
-            self.send_next(now, events, acks);
+            self.send_next(now, events, store);
         }
         self.await_wakeup(now, events);
     }
 
     /// A transmission ended while packets were waiting.
-    pub fn transmission_end(&mut self, now: Time, events: &mut EventQueue, acks: &mut AckStore) {
+    pub fn transmission_end(&mut self, now: Time, events: &mut EventQueue, store: &mut Store) {
         self.end_pending = false;
         self.busy = false;
         if let Some(egress) = &mut self.egress {
             egress.sent(now, self.sending);
         }
-        self.send_next(now, events, acks);
+        self.send_next(now, events, store);
         self.await_wakeup(now, events);
     }
 
     /// A timer of the queue discipline or of the egress ran out.
-    pub fn wakeup(&mut self, now: Time, events: &mut EventQueue, acks: &mut AckStore) {
+    pub fn wakeup(&mut self, now: Time, events: &mut EventQueue, store: &mut Store) {
         if now != self.wakeup_at {
             return; // An earlier one was asked for since.
         }
@@ -143,17 +143,17 @@ impl Link {
         }
         if self.queue.next_wakeup() == Some(now) {
             self.queue.on_wakeup(now);
-            self.take_dropped(now, acks);
+            self.take_dropped(now, store);
         }
         if let Some(egress) = &mut self.egress {
             egress.on_wakeup(now);
         }
         if self.busy {
-            self.fill(now, acks);
+            self.fill(now, store);
         } else if self.waiting() > 0 {
             // Something was held back until now.
             self.transmitter.restart();
-            self.send_next(now, events, acks);
+            self.send_next(now, events, store);
         }
         self.await_wakeup(now, events);
     }
@@ -195,10 +195,10 @@ impl Link {
         queue: &mut Queue<SimPacket>,
         probe: &mut LinkProbe,
         now: Time,
-        acks: &mut AckStore,
+        store: &mut Store,
     ) -> Option<SimPacket> {
         let packet = queue.dequeue(now);
-        take_dropped(queue, probe, now, acks);
+        take_dropped(queue, probe, now, store);
         probe.backlog(now, queue.backlog());
         let packet = packet?;
         probe.departure(now, &packet);
@@ -207,18 +207,18 @@ impl Link {
 
     /// Lets the driver, if there is one, take what it has room for.
     #[inline]
-    fn fill(&mut self, now: Time, acks: &mut AckStore) {
+    fn fill(&mut self, now: Time, store: &mut Store) {
         if let Some(egress) = &mut self.egress {
             let (queue, probe) = (&mut self.queue, &mut self.probe);
-            egress.fill(now, || Self::fetch(queue, probe, now, acks));
+            egress.fill(now, || Self::fetch(queue, probe, now, store));
         }
     }
 
     /// Gives the transmitter, which is free, the next packet.
-    fn send_next(&mut self, now: Time, events: &mut EventQueue, acks: &mut AckStore) {
-        self.fill(now, acks);
+    fn send_next(&mut self, now: Time, events: &mut EventQueue, store: &mut Store) {
+        self.fill(now, store);
         let packet = match &mut self.egress {
-            None => Self::fetch(&mut self.queue, &mut self.probe, now, acks),
+            None => Self::fetch(&mut self.queue, &mut self.probe, now, store),
             Some(egress) => egress.pop(now),
         };
         let Some(packet) = packet else { return };
@@ -280,8 +280,8 @@ impl Link {
     }
 
     #[inline]
-    fn take_dropped(&mut self, now: Time, acks: &mut AckStore) {
-        take_dropped(&mut self.queue, &mut self.probe, now, acks);
+    fn take_dropped(&mut self, now: Time, store: &mut Store) {
+        take_dropped(&mut self.queue, &mut self.probe, now, store);
     }
 }
 
@@ -290,10 +290,10 @@ fn take_dropped(
     queue: &mut Queue<SimPacket>,
     probe: &mut LinkProbe,
     now: Time,
-    acks: &mut AckStore,
+    store: &mut Store,
 ) {
     queue.take_dropped(|packet, reason| {
-        acks.forget(&packet);
+        store.forget(&packet);
         probe.dropped(now, &packet, reason);
     });
 }

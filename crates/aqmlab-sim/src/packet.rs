@@ -2,7 +2,7 @@
 //! to pipe to queue, and the store for the few that carry more.
 
 use aqmlab_core::{Ecn, Packet, Time};
-use aqmlab_tcp::Ack;
+use aqmlab_tcp::{Ack, DataSegment};
 
 /// What a packet is: bits of [`SimPacket::kind`].
 pub(crate) mod kind {
@@ -12,8 +12,12 @@ pub(crate) mod kind {
     pub const SYN: u8 = 2;
     /// A retransmission.
     pub const RETRANSMISSION: u8 = 4;
-    /// `seq` is a place in the [`AckStore`](super::AckStore), not a number.
+    /// `seq` is a place in the [`Store`](super::Store), not a number.
     pub const STORED: u8 = 8;
+    /// Of data: CWR (RFC 3168).
+    pub const CWR: u8 = 16;
+    /// Of an acknowledgement: ECE (RFC 3168).
+    pub const ECE: u8 = 32;
 }
 
 /// A packet.
@@ -94,37 +98,69 @@ impl Packet for SimPacket {
     }
 }
 
-/// Acknowledgements that carry more than a number (SACK blocks): kept aside
-/// so that all other packets stay small. Places are used again.
-#[derive(Default)]
-pub(crate) struct AckStore {
-    acks: Vec<Ack>,
+/// Things kept in places that are used again.
+struct Places<T> {
+    kept: Vec<T>,
     free: Vec<u32>,
 }
 
-impl AckStore {
-    pub fn put(&mut self, ack: Ack) -> u64 {
+impl<T: Copy> Places<T> {
+    fn put(&mut self, thing: T) -> u64 {
         let place = match self.free.pop() {
             Some(place) => {
-                self.acks[place as usize] = ack;
+                self.kept[place as usize] = thing;
                 place
             }
             None => {
-                self.acks.push(ack);
-                (self.acks.len() - 1) as u32
+                self.kept.push(thing);
+                (self.kept.len() - 1) as u32
             }
         };
         u64::from(place)
     }
-    pub fn take(&mut self, place: u64) -> Ack {
+    fn take(&mut self, place: u64) -> T {
         self.free.push(place as u32);
-        self.acks[place as usize]
+        self.kept[place as usize]
+    }
+}
+
+impl<T> Default for Places<T> {
+    fn default() -> Self {
+        Places { kept: Vec::new(), free: Vec::new() }
+    }
+}
+
+/// Segments that carry more than a number, kept aside so that all other
+/// packets stay small: acknowledgements with SACK blocks, and everything with
+/// timestamps.
+#[derive(Default)]
+pub(crate) struct Store {
+    acks: Places<Ack>,
+    data: Places<DataSegment>,
+}
+
+impl Store {
+    pub fn put_ack(&mut self, ack: Ack) -> u64 {
+        self.acks.put(ack)
+    }
+    pub fn take_ack(&mut self, place: u64) -> Ack {
+        self.acks.take(place)
+    }
+    pub fn put_data(&mut self, segment: DataSegment) -> u64 {
+        self.data.put(segment)
+    }
+    pub fn take_data(&mut self, place: u64) -> DataSegment {
+        self.data.take(place)
     }
     /// A dropped packet takes what it carries with it.
     #[inline]
     pub fn forget(&mut self, packet: &SimPacket) {
         if packet.is(kind::STORED) {
-            self.free.push(packet.seq as u32);
+            let place = packet.seq as u32;
+            match packet.is(kind::ACK) {
+                true => self.acks.free.push(place),
+                false => self.data.free.push(place),
+            }
         }
     }
 }

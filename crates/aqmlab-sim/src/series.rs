@@ -70,6 +70,7 @@ impl Series {
             if let Some(srtt) = flow.sender.srtt() {
                 see("smoothed_rtt_s", srtt.as_secs_f64());
             }
+            flow.sender.observe(&mut see);
             let acknowledged = flow.sender.stats().bytes_acked;
             see("goodput_bps", rate(acknowledged, self.acknowledged[index], elapsed));
             self.acknowledged[index] = acknowledged;

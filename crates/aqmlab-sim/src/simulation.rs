@@ -7,7 +7,7 @@ use crate::egress::Egress;
 use crate::events::{Event, EventQueue};
 use crate::flow::{Flow, FlowSetup};
 use crate::link::Link;
-use crate::packet::{AckStore, kind};
+use crate::packet::{Store, kind};
 use crate::probe::LinkProbe;
 use crate::results::RunResult;
 use crate::scenario::{FlowGroup, Level, Scenario, Start};
@@ -26,7 +26,7 @@ pub(crate) struct Simulation<'a> {
     pub series: Option<Series>,
     pub events_handled: u64,
     events: EventQueue,
-    acks: AckStore,
+    store: Store,
     /// Finite flows that have not finished.
     unfinished: usize,
     /// Whether there are flows without end: the run then lasts its duration.
@@ -54,7 +54,7 @@ impl<'a> Simulation<'a> {
             series: (scenario.record.level != Level::Summary).then(Series::default),
             events_handled: 0,
             events: EventQueue::new(scenario.simultaneous),
-            acks: AckStore::default(),
+            store: Store::default(),
             unfinished: 0,
             endless: false,
         };
@@ -110,6 +110,7 @@ impl<'a> Simulation<'a> {
                 size: group.size.map(Bytes::get),
                 start,
                 hashes: [hash.next_u32(), hash.next_u32()],
+                seed: hash.next_u64(),
                 hosts,
                 class: group.class.0,
             }));
@@ -152,11 +153,11 @@ impl<'a> Simulation<'a> {
         let now = self.now;
         match event {
             Event::TransmissionEnd(link) => {
-                self.links[link as usize].transmission_end(now, &mut self.events, &mut self.acks);
+                self.links[link as usize].transmission_end(now, &mut self.events, &mut self.store);
             }
             Event::Delivery(link) => self.deliver(link),
             Event::Wakeup(link) => {
-                self.links[link as usize].wakeup(now, &mut self.events, &mut self.acks);
+                self.links[link as usize].wakeup(now, &mut self.events, &mut self.store);
             }
             Event::FlowStart(flow) => {
                 self.flows[flow as usize].sender.open(now);
@@ -193,9 +194,9 @@ impl<'a> Simulation<'a> {
         packet.hop += 1;
         if let Some(next) = path.get(usize::from(packet.hop)) {
             let next = &mut self.links[*next as usize];
-            next.arrive(packet, self.now, &mut self.events, &mut self.acks);
+            next.arrive(packet, self.now, &mut self.events, &mut self.store);
         } else if packet.is(kind::ACK) {
-            let ack = flow.ack_of(&packet, &mut self.acks);
+            let ack = flow.ack_of(&packet, &mut self.store);
             flow.sender.on_ack(self.now, &ack);
             if flow.finish.is_none() && flow.sender.is_finished() {
                 flow.finish = Some(self.now);
@@ -203,7 +204,7 @@ impl<'a> Simulation<'a> {
             }
             self.send_data(packet.flow);
         } else {
-            let segment = flow.segment_of(&packet);
+            let segment = flow.segment_of(&packet, &mut self.store);
             flow.receiver.on_segment(self.now, &segment);
             self.send_acks(packet.flow);
         }
@@ -213,8 +214,8 @@ impl<'a> Simulation<'a> {
     fn send_data(&mut self, flow: u32) {
         let flow = &mut self.flows[flow as usize];
         let first = flow.path[0] as usize;
-        while let Some(packet) = flow.poll_data(self.now) {
-            self.links[first].arrive(packet, self.now, &mut self.events, &mut self.acks);
+        while let Some(packet) = flow.poll_data(self.now, &mut self.store) {
+            self.links[first].arrive(packet, self.now, &mut self.events, &mut self.store);
         }
         flow.arm_timers(&mut self.events);
     }
@@ -223,8 +224,8 @@ impl<'a> Simulation<'a> {
     fn send_acks(&mut self, flow: u32) {
         let flow = &mut self.flows[flow as usize];
         let first = flow.return_path[0] as usize;
-        while let Some(packet) = flow.poll_ack(self.now, &mut self.acks) {
-            self.links[first].arrive(packet, self.now, &mut self.events, &mut self.acks);
+        while let Some(packet) = flow.poll_ack(self.now, &mut self.store) {
+            self.links[first].arrive(packet, self.now, &mut self.events, &mut self.store);
         }
         flow.arm_timers(&mut self.events);
     }

@@ -5,19 +5,22 @@
 //! deadline come out. [`congestion`] holds the algorithms that set the window.
 
 pub mod congestion;
+mod delivery;
 pub mod params;
+mod profiles;
 pub mod receiver;
+mod recovery;
 mod rtt;
 mod scoreboard;
 pub mod segment;
 pub mod sender;
 
 #[cfg(test)]
-mod exchange_tests;
-#[cfg(test)]
 mod path_tests;
 
 pub use params::TcpParams;
+pub use profiles::Profile;
 pub use receiver::Receiver;
-pub use segment::{Ack, DataSegment, SackBlocks};
+pub use recovery::Recovery;
+pub use segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
 pub use sender::{Sender, Stats};

@@ -1,28 +1,47 @@
 //! The parameters of the endpoints.
 
-use aqmlab_core::{Bytes, Error, Limit, Result, Span, choices, params};
+use aqmlab_core::{Bytes, Ecn, Error, Limit, Result, Span, choices, params};
 
 use crate::congestion::Algorithm;
+use crate::profiles::Profile;
+use crate::recovery::Recovery;
 
 choices! {
-    /// How losses are found and mended.
-    pub enum Recovery {
-        /// With selective acknowledgements (RFC 6675): lost segments count as
-        /// gone from the network.
-        Sack = "sack",
-        /// ns-2's Sack1 (Fall and Floyd, "Simulation-based Comparisons of
-        /// Tahoe, Reno, and SACK TCP", 1996): each acknowledgement takes one
-        /// segment out of the network, a partial one two, and a lost one is
-        /// counted until then. After a timeout everything is sent again.
-        Sack1 = "sack1",
-        /// Without selective acknowledgements (RFC 6582).
-        NewReno = "newreno",
+    /// How both ends use explicit congestion notification.
+    pub enum EcnMode {
+        /// Not at all: queues drop.
+        Off = "off",
+        /// ECE until CWR: one signal a window of data (RFC 3168).
+        Classic = "classic",
+        /// Acknowledgements count what came with CE (RFC 9768).
+        Accurate = "accurate",
+    }
+}
+
+choices! {
+    /// What ECN-capable data are sent with.
+    pub enum Codepoint {
+        /// ECT(0).
+        Ect0 = "ect0",
+        /// ECT(1): asks for the treatment of L4S.
+        Ect1 = "ect1",
+    }
+}
+
+impl From<Codepoint> for Ecn {
+    fn from(codepoint: Codepoint) -> Ecn {
+        match codepoint {
+            Codepoint::Ect0 => Ecn::Ect0,
+            Codepoint::Ect1 => Ecn::Ect1,
+        }
     }
 }
 
 params! {
     /// Parameters of both ends of a connection.
     pub struct TcpParams {
+        /// What is modelled: a list of settings that the other keys begin from.
+        profile: Profile = Profile::Rfc, source "docs/transports/tcp.md";
         /// The largest payload of a segment.
         mss: Bytes = Bytes::new(1460), in Bytes::new(1) => Bytes::new(1_000_000),
             source "RFC 9293, section 3.7.1; 1460 on Ethernet over IPv4";
@@ -49,6 +68,21 @@ params! {
             source "RFC 6298, section 2; 10ms in ns-2's studies";
         /// How losses are found and mended.
         recovery: Recovery = Recovery::Sack, source "RFC 6675; RFC 6582; Fall and Floyd 1996";
+        /// With `rack`: a probe is sent when acknowledgements stay away at the end of a flight.
+        tail_loss_probe: bool = true, source "RFC 8985, section 7";
+        /// What a probe of a single segment waits longer, for its acknowledgement may be delayed.
+        max_ack_delay: Span = Span::from_millis(200), in Span::ZERO => Span::from_secs(1),
+            source "RFC 8985, section 7.2; 200ms in Linux";
+        /// Whether windows come down in proportion to what is delivered in a recovery, and not
+        /// at once; with `sack` and `rack`.
+        prr: bool = false, source "draft-ietf-tcpm-prr-rfc6937bis";
+        /// Whether timeouts are examined for being spurious.
+        frto: bool = false, source "RFC 5682";
+        /// Whether the receiver reports duplicates, from which the sender learns what was sent
+        /// again in vain.
+        dsack: bool = false, source "RFC 2883; RFC 3708";
+        /// Whether segments carry timestamps; their 12 bytes are to be counted in `mss` and `header`.
+        timestamps: bool = false, source "RFC 7323; RFC 3522";
         /// Whether the first two duplicate acknowledgements send new data.
         limited_transmit: bool = true, source "RFC 3042";
         /// Full segments that are acknowledged together; 1 acknowledges each.
@@ -56,8 +90,29 @@ params! {
         /// How long an acknowledgement waits for the next segment.
         ack_delay: Span = Span::from_millis(200), in Span::ZERO => Span::from_millis(500),
             source "RFC 1122, section 4.2.3.2: at most 500ms; 200ms is BSD's, 100ms ns-2's";
+        /// Segments that the receiver acknowledges each at once, at the beginning and after a
+        /// duplicate.
+        quick_acks: u64 = 0, in 0 => 1000, source "Linux: TCP_MAX_QUICKACKS, 16";
+        /// Whether the window falls back to the first one when nothing was sent for a
+        /// retransmission timeout.
+        restart_after_idle: bool = false, source "RFC 5681, section 4.1";
         /// What the receiver can hold: packets of one MSS, bytes, or `unlimited`.
         receive_window: Limit = Limit::Unlimited, source "RFC 9293, section 3.8.6";
+        /// Whether congestion controls that do not pace themselves are paced by window and
+        /// round-trip time.
+        pacing: bool = false, source "Linux: net/ipv4/tcp_input.c, tcp_update_pacing_rate";
+        /// Percent of a window per round-trip time in slow start.
+        pacing_slow_start: u64 = 200, in 1 => 1000, source "Linux: tcp_pacing_ss_ratio";
+        /// Percent of a window per round-trip time from half of ssthresh on.
+        pacing_avoidance: u64 = 120, in 1 => 1000, source "Linux: tcp_pacing_ca_ratio";
+        /// The first data, segments (10p) or bytes, which are not paced.
+        pacing_quantum: Limit = Limit::Packets(10), source "Linux: tc-fq(8), initial_quantum";
+        /// Explicit congestion notification; taken to be negotiated.
+        ecn: EcnMode = EcnMode::Off, source "RFC 3168; RFC 9768";
+        /// What new data are sent with if `ecn` is on; what is sent again never is ECN-capable.
+        ecn_codepoint: Codepoint = Codepoint::Ect0, source "RFC 3168, section 6.1.2; RFC 9331, section 4.1";
+        /// What is kept of the window at an ECN echo; `none`: as much as at a loss.
+        beta_ecn: Option<f64> = None, source "RFC 8511, section 3.1: 0.8 for Reno, 0.85 for CUBIC";
     }
 }
 
@@ -67,9 +122,11 @@ impl TcpParams {
     /// # Errors
     /// If the parameters contradict each other.
     pub fn check(&self) -> Result<()> {
-        for (key, limit) in
-            [("initial_window", self.initial_window), ("receive_window", self.receive_window)]
-        {
+        for (key, limit) in [
+            ("initial_window", self.initial_window),
+            ("receive_window", self.receive_window),
+            ("pacing_quantum", self.pacing_quantum),
+        ] {
             if matches!(limit, Limit::Bdp(_)) {
                 return Err(Error::not_allowed(limit, "packets (10p) or bytes (14600b)").at(key));
             }
@@ -77,6 +134,15 @@ impl TcpParams {
         if self.min_rto > self.max_rto {
             let allowed = format!("at most max_rto = {}", self.max_rto);
             return Err(Error::not_allowed(self.min_rto, allowed).at("min_rto"));
+        }
+        if self.prr && !matches!(self.recovery, Recovery::Sack | Recovery::Rack) {
+            let allowed = "false, or recovery = sack or rack";
+            return Err(Error::not_allowed(self.prr, allowed).at("prr"));
+        }
+        if let Some(beta) = self.beta_ecn
+            && !(beta > 0.0 && beta <= 1.0)
+        {
+            return Err(Error::not_allowed(beta, "above 0 and at most 1, or `none`").at("beta_ecn"));
         }
         Ok(())
     }

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aqmlab_core::{Bytes, Limit, Span, Time};
+use aqmlab_core::{Bytes, Ecn, Limit, Span, Time};
 use proptest::prelude::*;
 
-use crate::params::Recovery;
-use crate::{Ack, DataSegment, Receiver, Sender, TcpParams};
+use crate::params::EcnMode;
+use crate::{Ack, DataSegment, Receiver, Recovery, Sender, TcpParams};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,7 @@ enum Fate {
     Lost,
     Late(u64),
     Twice(u64),
+    Marked,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,21 +31,36 @@ fn fate() -> impl Strategy<Value = Fate> {
         2 => Just(Fate::Lost),
         1 => (1u64..120).prop_map(Fate::Late),
         1 => (1u64..120).prop_map(Fate::Twice),
+        1 => Just(Fate::Marked),
     ]
 }
 
 fn any_params() -> impl Strategy<Value = TcpParams> {
-    let recovery = prop::sample::select(vec![Recovery::Sack, Recovery::Sack1, Recovery::NewReno]);
+    let recovery = prop::sample::select(vec![
+        Recovery::Sack,
+        Recovery::Rack,
+        Recovery::Sack1,
+        Recovery::NewReno,
+    ]);
     let windows = (1u64..12, prop::option::of(2u64..20));
-    (recovery, windows, any::<bool>(), 1u64..4, any::<bool>()).prop_map(
-        |(recovery, (initial, receive), limited_transmit, delayed_ack, short_rto)| TcpParams {
+    let ecn = prop::sample::select(vec![EcnMode::Off, EcnMode::Classic, EcnMode::Accurate]);
+    let switches = prop::collection::vec(any::<bool>(), 8);
+    (recovery, windows, ecn, 1u64..4, switches).prop_map(
+        |(recovery, (initial, receive), ecn, delayed_ack, switches)| TcpParams {
             mss: Bytes::new(1000),
             recovery,
             initial_window: Limit::Packets(initial),
             receive_window: receive.map_or(Limit::Unlimited, Limit::Packets),
-            limited_transmit,
+            limited_transmit: switches[0],
+            ecn,
+            prr: switches[2] && matches!(recovery, Recovery::Sack | Recovery::Rack),
+            tail_loss_probe: switches[3],
+            frto: switches[4],
+            dsack: switches[5],
+            timestamps: switches[6],
+            pacing: switches[7],
             delayed_ack,
-            min_rto: Span::from_millis(if short_rto { 60 } else { 1000 }),
+            min_rto: Span::from_millis(if switches[1] { 60 } else { 1000 }),
             ..TcpParams::default()
         },
     )
@@ -59,13 +75,19 @@ struct Path {
 }
 
 impl Path {
-    fn send(&mut self, now: Time, packet: Packet) {
+    fn send(&mut self, now: Time, mut packet: Packet) {
+        let fate = self.fates.next().unwrap_or(Fate::Arrives);
+        if let (Fate::Marked, Packet::Data(segment)) = (fate, &mut packet)
+            && segment.ecn.is_capable()
+        {
+            segment.ecn = Ecn::Ce;
+        }
         let mut put = |late: u64| {
             self.sent += 1;
             self.flying.insert((now + Span::from_millis(20 + late), self.sent), packet);
         };
-        match self.fates.next().unwrap_or(Fate::Arrives) {
-            Fate::Arrives => put(0),
+        match fate {
+            Fate::Arrives | Fate::Marked => put(0),
             Fate::Lost => {}
             Fate::Late(late) => put(late),
             Fate::Twice(late) => {
@@ -79,7 +101,7 @@ impl Path {
 /// Transfers `bytes` and checks every step; gives the sender at the end.
 fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
     let mut path = Path { fates: fates.into_iter(), flying: BTreeMap::new(), sent: 0 };
-    let mut sender = Sender::new(params, Some(bytes));
+    let mut sender = Sender::new(params, Some(bytes), 0);
     let mut receiver = Receiver::new(params);
     let mut arrived = BTreeSet::new();
     let (mut now, mut highest) = (Time::ZERO, 0);
@@ -99,7 +121,7 @@ fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
         assert!(sender.cwnd() >= 1000);
         while let Some(ack) = receiver.poll(now) {
             for &(start, end) in ack.sack.as_slice() {
-                assert!(ack.ack < start && start < end);
+                assert!(start < end && (ack.ack < start || ack.dsack() == Some((start, end))));
                 assert!((start..end).all(|byte| arrived.contains(&(byte / 1000))));
             }
             path.send(now, Packet::Ack(ack));
@@ -150,10 +172,11 @@ proptest! {
         transfer(&params, bytes, fates);
     }
 
-    /// On a path that does nothing wrong, nothing is sent twice.
+    /// On a path that does nothing wrong, nothing is sent twice, but for probes
+    /// while an acknowledgement is delayed.
     #[test]
     fn nothing_is_sent_again_without_a_reason(params in any_params(), bytes in 1u64..200_000) {
-        let params = TcpParams { min_rto: Span::from_secs(1), ..params };
+        let params = TcpParams { min_rto: Span::from_secs(1), tail_loss_probe: false, ..params };
         let stats = transfer(&params, bytes, Vec::new()).stats();
         prop_assert_eq!((stats.retransmissions, stats.timeouts), (0, 0));
         prop_assert_eq!(stats.segments_sent, bytes.div_ceil(1000));

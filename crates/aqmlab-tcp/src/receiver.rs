@@ -2,17 +2,18 @@
 //!
 //! # Sources
 //! RFC 9293 (cumulative acknowledgement, window), RFC 5681, section 4.2, and
-//! RFC 1122, section 4.2.3.2 (delayed acknowledgements), RFC 2018 (SACK).
+//! RFC 1122, section 4.2.3.2 (delayed acknowledgements), RFC 2018 (SACK), RFC
+//! 3168 and RFC 9768 (ECN).
 //!
 //! # Differences
 //! 1. The application reads at once, so the window is what the receiver can
 //!    hold, counted from the cumulative acknowledgement.
 //! 2. A lost SYN-ACK is sent again when the SYN comes again, not by a timer.
 
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{Ecn, Span, Time};
 
-use crate::params::TcpParams;
-use crate::segment::{Ack, DataSegment, SackBlocks};
+use crate::params::{EcnMode, TcpParams};
+use crate::segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
 
 /// Data that arrived out of order.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,9 @@ pub struct Receiver {
     sack: bool,
     delayed_ack: u64,
     ack_delay: Span,
+    /// Segments still to be acknowledged each at once, and how many at a time.
+    quick: u64,
+    quick_acks: u64,
     /// Bytes in order that are not acknowledged yet.
     unacknowledged: u64,
     /// When they have to be.
@@ -44,6 +48,21 @@ pub struct Receiver {
     /// Acknowledgements to be sent now: out of order, each segment has one.
     due: bool,
     syn_ack_due: bool,
+    ecn: EcnMode,
+    /// ECE is set until CWR comes.
+    ece: bool,
+    ce: CeCount,
+    /// Marks since the last acknowledgement, and whether the last segment had
+    /// one.
+    new_marks: u64,
+    was_marked: bool,
+    /// The duplicate to be reported with the next acknowledgement.
+    duplicate: Option<(u64, u64)>,
+    dsack: bool,
+    timestamps: bool,
+    /// TS.Recent, and Last.ACK.sent (RFC 7323, section 4.3).
+    recent: Time,
+    last_ack: u64,
 }
 
 impl Receiver {
@@ -59,10 +78,22 @@ impl Receiver {
             sack: params.sends_sack(),
             delayed_ack: params.delayed_ack,
             ack_delay: params.ack_delay,
+            quick: params.quick_acks,
+            quick_acks: params.quick_acks,
             unacknowledged: 0,
             deadline: Time::MAX,
             due: false,
             syn_ack_due: false,
+            ecn: params.ecn,
+            ece: false,
+            ce: CeCount::default(),
+            new_marks: 0,
+            was_marked: false,
+            duplicate: None,
+            dsack: params.dsack && params.sends_sack(),
+            timestamps: params.timestamps,
+            recent: Time::ZERO,
+            last_ack: 0,
         }
     }
 
@@ -86,17 +117,27 @@ impl Receiver {
             self.syn_ack_due = true;
             return;
         }
+        if self.ecn != EcnMode::Off {
+            self.take_mark(segment);
+        }
+        if segment.seq <= self.last_ack {
+            self.recent = self.recent.max(segment.sent_at);
+        }
         let had_gap = !self.blocks.is_empty();
         if segment.end() <= self.next {
             // RFC 9293, section 3.10.7.4: nothing new is answered at once.
             self.duplicates += 1;
+            self.duplicate = (segment.len > 0).then_some((segment.seq, segment.end()));
             self.due = true;
+            self.quick = self.quick_acks;
         } else if segment.seq <= self.next {
             self.advance(segment.end());
             // RFC 5681, section 4.2: at once if it fills all or part of a
             // gap, else at least every second full segment.
             self.unacknowledged += u64::from(segment.len);
             self.due |= had_gap || self.unacknowledged >= self.delayed_ack * self.mss;
+            self.due |= self.quick > 0;
+            self.quick = self.quick.saturating_sub(1);
             if !self.due && self.deadline == Time::MAX {
                 self.deadline = now + self.ack_delay;
             }
@@ -104,6 +145,26 @@ impl Receiver {
             self.store(segment.seq, segment.end());
             self.due = true;
         }
+    }
+
+    /// RFC 3168, section 6.1.3; RFC 9768, sections 3.2.1 and 3.2.2.5.1.
+    fn take_mark(&mut self, segment: &DataSegment) {
+        let marked = segment.ecn == Ecn::Ce;
+        if self.ecn == EcnMode::Classic {
+            self.ece &= !segment.cwr;
+            // RFC 3168, section 6.1.5: not of what lies outside of the window.
+            self.ece |= marked && segment.end() > self.next;
+            return;
+        }
+        if marked {
+            self.ce.packets += 1;
+            self.ce.bytes += u64::from(segment.len);
+            self.new_marks += 1;
+            // Acknowledged at once: the first mark after none, and every
+            // second one.
+            self.due |= !self.was_marked || self.new_marks >= 2;
+        }
+        self.was_marked = marked;
     }
 
     /// All bytes before `end` are here; so may be blocks beyond.
@@ -125,6 +186,7 @@ impl Receiver {
             && end <= block.end
         {
             self.duplicates += 1;
+            self.duplicate = Some((start, end));
         }
         for block in &self.blocks[first..last] {
             start = start.min(block.start);
@@ -135,33 +197,49 @@ impl Receiver {
 
     /// The acknowledgement to be sent now, if one is due.
     #[inline]
-    pub fn poll(&mut self, _now: Time) -> Option<Ack> {
+    pub fn poll(&mut self, now: Time) -> Option<Ack> {
         if self.syn_ack_due {
             self.syn_ack_due = false;
-            return Some(Ack { syn: true, ..self.ack() });
+            return Some(Ack { syn: true, ..self.ack(now) });
         }
         if !self.due {
             return None;
         }
         self.due = false;
         self.unacknowledged = 0;
+        self.new_marks = 0;
         self.deadline = Time::MAX;
-        Some(self.ack())
+        Some(self.ack(now))
     }
 
     #[inline]
-    fn ack(&self) -> Ack {
-        let sack = match self.sack && !self.blocks.is_empty() {
-            true => self.sack_blocks(),
+    fn ack(&mut self, now: Time) -> Ack {
+        let duplicate = self.duplicate.take().filter(|_| self.dsack);
+        let sack = match duplicate.is_some() || (self.sack && !self.blocks.is_empty()) {
+            true => self.sack_blocks(duplicate),
             false => SackBlocks::default(),
         };
-        Ack { ack: self.next, syn: false, window: self.window, sack }
+        self.last_ack = self.next;
+        let timestamps = self.timestamps.then_some(Timestamps { value: now, echo: self.recent });
+        Ack {
+            ack: self.next,
+            syn: false,
+            window: self.window,
+            sack,
+            ece: self.ece,
+            ce: self.ce,
+            timestamps,
+        }
     }
 
     /// RFC 2018, section 4: the block with the latest segment first, then
-    /// those reported most recently.
-    fn sack_blocks(&self) -> SackBlocks {
+    /// those reported most recently; before them a duplicate (RFC 2883,
+    /// section 4).
+    fn sack_blocks(&self, duplicate: Option<(u64, u64)>) -> SackBlocks {
         let mut sack = SackBlocks::default();
+        if let Some((start, end)) = duplicate {
+            sack.push(start, end);
+        }
         let mut below = u64::MAX;
         for _ in 0..SackBlocks::MAX {
             let older = self.blocks.iter().filter(|block| block.stamp < below);
@@ -231,6 +309,45 @@ mod tests {
         receiver.on_segment(at(4), &segment(3));
         let ack = receiver.poll(at(4)).unwrap();
         assert_eq!((ack.ack, ack.sack.is_empty()), (7300, true));
+    }
+
+    fn marked(number: u64) -> DataSegment {
+        DataSegment { ecn: Ecn::Ce, ..segment(number) }
+    }
+
+    /// RFC 3168, section 6.1.3.
+    #[test]
+    fn ece_is_set_until_cwr_comes() {
+        let params = TcpParams { ecn: EcnMode::Classic, delayed_ack: 1, ..TcpParams::default() };
+        let mut receiver = Receiver::new(&params);
+        let mut ece = |segment: DataSegment| {
+            receiver.on_segment(at(0), &segment);
+            receiver.poll(at(0)).unwrap().ece
+        };
+        assert!(!ece(segment(0)));
+        assert!(ece(marked(1)));
+        assert!(ece(segment(2)), "again, until CWR");
+        assert!(!ece(DataSegment { cwr: true, ..segment(3) }));
+        assert!(ece(DataSegment { cwr: true, ..marked(4) }), "a new mark beside CWR counts");
+        assert!(!ece(DataSegment { cwr: true, ..segment(5) }));
+        assert!(!ece(marked(5)), "outside of the window");
+    }
+
+    /// RFC 9768, section 3.2.2.5.1.
+    #[test]
+    fn marks_are_counted_and_the_first_and_every_second_is_told_at_once() {
+        let params = TcpParams { ecn: EcnMode::Accurate, delayed_ack: 8, ..TcpParams::default() };
+        let mut receiver = Receiver::new(&params);
+        let mut told = |segment: DataSegment| {
+            receiver.on_segment(at(0), &segment);
+            receiver.poll(at(0)).map(|ack| (ack.ce.packets, ack.ce.bytes))
+        };
+        assert_eq!(told(segment(0)), None);
+        assert_eq!(told(marked(1)), Some((1, 1460)), "a change");
+        assert_eq!(told(marked(2)), None);
+        assert_eq!(told(marked(3)), Some((3, 4380)), "two marks");
+        assert_eq!(told(segment(4)), None);
+        assert_eq!(told(marked(5)), Some((4, 5840)), "a change again");
     }
 
     #[test]

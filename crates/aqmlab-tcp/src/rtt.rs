@@ -9,6 +9,8 @@ use crate::params::TcpParams;
 pub(crate) struct RttEstimator {
     /// SRTT and RTTVAR, once there is a measurement.
     smoothed: Option<(Span, Span)>,
+    /// The least of all samples.
+    least: Option<Span>,
     rto: Span,
     granularity: Span,
     min: Span,
@@ -19,6 +21,7 @@ impl RttEstimator {
     pub fn new(params: &TcpParams) -> Self {
         RttEstimator {
             smoothed: None,
+            least: None,
             // (2.1) until a round-trip time has been measured.
             rto: params.initial_rto,
             granularity: params.clock_granularity,
@@ -28,6 +31,7 @@ impl RttEstimator {
     }
 
     pub fn sample(&mut self, rtt: Span) {
+        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         let (srtt, variation) = match self.smoothed {
             // (2.2) the first measurement.
             None => (rtt, rtt / 2),
@@ -38,13 +42,24 @@ impl RttEstimator {
             }
         };
         self.smoothed = Some((srtt, variation));
-        let rto = srtt + self.granularity.max(variation * 4);
-        self.rto = rto.clamp(self.min, self.max); // (2.4), (2.5)
+        self.rto = self.timeout(srtt, variation);
     }
 
     /// (5.5) the timer ran out.
     pub fn back_off(&mut self) {
         self.rto = (self.rto * 2).min(self.max);
+    }
+
+    /// The timeout was spurious: what was measured holds again.
+    pub fn undo_back_off(&mut self) {
+        if let Some((srtt, variation)) = self.smoothed {
+            self.rto = self.timeout(srtt, variation);
+        }
+    }
+
+    fn timeout(&self, srtt: Span, variation: Span) -> Span {
+        let rto = srtt + self.granularity.max(variation * 4);
+        rto.clamp(self.min, self.max) // (2.4), (2.5)
     }
 
     /// (5.7) the SYN had to be sent again: data begin with at least 3 s.
@@ -54,6 +69,10 @@ impl RttEstimator {
 
     pub fn rto(&self) -> Span {
         self.rto
+    }
+
+    pub fn min(&self) -> Option<Span> {
+        self.least
     }
 
     pub fn smoothed(&self) -> Option<Span> {

@@ -10,27 +10,33 @@ use std::collections::VecDeque;
 
 use aqmlab_core::Time;
 
+use crate::delivery::{Delivery, Segment};
 use crate::segment::SackBlocks;
 
 /// Duplicate acknowledgements that mean a loss (RFC 6675, section 2).
 pub(crate) const DUP_THRESH: u64 = 3;
 
+/// A segment that was sent.
 #[derive(Clone, Copy, Debug)]
-struct Record {
-    seq: u64,
-    sent_at: Time,
-    len: u32,
-    sacked: bool,
-    lost: bool,
+pub(crate) struct Record {
+    pub seq: u64,
+    /// When it was last sent.
+    pub sent_at: Time,
+    pub len: u32,
+    pub sacked: bool,
+    pub lost: bool,
     /// A retransmission of it is thought to be in the network.
-    retransmitted: bool,
+    pub retransmitted: bool,
     /// It was sent more than once: no round-trip time is taken from it.
-    ambiguous: bool,
+    pub ambiguous: bool,
 }
 
 impl Record {
-    fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         self.seq + u64::from(self.len)
+    }
+    fn segment(&self) -> Segment {
+        Segment { end: self.end(), len: u64::from(self.len), sent_at: self.sent_at }
     }
     /// Its part of `pipe` (RFC 6675, section 4, SetPipe).
     fn in_network(&self) -> u64 {
@@ -68,10 +74,21 @@ pub(crate) struct Scoreboard {
     /// The blocks of the last acknowledgement: most come again.
     seen: SackBlocks,
     mss: u64,
+    /// SACKed segments, and their bytes.
+    pub sacked_segments: u64,
+    pub sacked_bytes: u64,
+    /// Losses are found by time (RFC 8985), not by what is SACKed above.
+    by_time: bool,
+    /// The segments that the acknowledgement at hand delivers, if `collects`.
+    pub news: Vec<Record>,
+    collects: bool,
+    /// What was delivered and lost, with a record for each segment if the
+    /// control needs it.
+    pub delivery: Delivery,
 }
 
 impl Scoreboard {
-    pub fn new(mss: u64) -> Self {
+    pub fn new(mss: u64, delivery: Delivery) -> Self {
         Scoreboard {
             records: VecDeque::new(),
             una: 0,
@@ -82,7 +99,24 @@ impl Scoreboard {
             high_rxt: 0,
             seen: SackBlocks::default(),
             mss,
+            sacked_segments: 0,
+            sacked_bytes: 0,
+            by_time: false,
+            news: Vec::new(),
+            collects: false,
+            delivery,
         }
+    }
+
+    /// Losses are found by time, by the caller.
+    pub fn by_time(mut self) -> Self {
+        self.by_time = true;
+        self
+    }
+    /// Lists what each acknowledgement delivers in `news`.
+    pub fn collecting(mut self) -> Self {
+        self.collects = true;
+        self
     }
 
     pub fn una(&self) -> u64 {
@@ -113,6 +147,7 @@ impl Scoreboard {
     /// New data were sent.
     #[inline]
     pub fn sent(&mut self, len: u32, now: Time) {
+        self.delivery.on_sent(now, self.pipe, len);
         self.records.push_back(Record {
             seq: self.nxt,
             sent_at: now,
@@ -128,7 +163,7 @@ impl Scoreboard {
 
     /// Takes a cumulative acknowledgement of everything before `ack`.
     #[inline]
-    pub fn acknowledge(&mut self, ack: u64) -> Acked {
+    pub fn acknowledge(&mut self, ack: u64, now: Time) -> Acked {
         let mut acked = Acked { bytes: ack - self.una, ..Acked::default() };
         while let Some(front) = self.records.front_mut() {
             if front.end() <= ack {
@@ -136,11 +171,25 @@ impl Scoreboard {
                 acked.ambiguous |= front.ambiguous;
                 let timed = !front.ambiguous && !front.sacked;
                 acked.sent_at = timed.then_some(front.sent_at);
+                if front.sacked {
+                    self.sacked_segments -= 1;
+                    self.sacked_bytes -= u64::from(front.len);
+                } else {
+                    self.delivery.on_delivered(0, front.segment(), now);
+                    if self.collects {
+                        self.news.push(*front);
+                    }
+                }
+                self.delivery.pop();
                 self.records.pop_front();
             } else {
                 if front.seq < ack {
                     // Part of a segment: the rest stays.
                     self.pipe -= front.in_network();
+                    match front.sacked {
+                        true => self.sacked_bytes -= ack - front.seq,
+                        false => self.delivery.on_delivered_part(ack - front.seq),
+                    }
                     front.len = (front.end() - ack) as u32;
                     front.seq = ack;
                     self.pipe += front.in_network();
@@ -162,30 +211,36 @@ impl Scoreboard {
 
     /// Takes SACK blocks (RFC 6675, section 4, Update); returns the bytes
     /// that were not known to have arrived before.
-    pub fn sack(&mut self, blocks: &SackBlocks) -> u64 {
+    pub fn sack(&mut self, blocks: &SackBlocks, now: Time) -> u64 {
         let mut bytes = 0;
         for &(start, end) in blocks.as_slice() {
             let seen = self.seen.as_slice().iter().find(|block| block.0 == start && block.1 <= end);
             let from = seen.map_or(start, |block| block.1).max(self.una);
-            bytes += self.sack_range(from, end.min(self.nxt));
+            bytes += self.sack_range(from, end.min(self.nxt), now);
         }
         self.seen = *blocks;
-        if bytes > 0 {
+        if bytes > 0 && !self.by_time {
             self.find_losses();
         }
         bytes
     }
 
-    fn sack_range(&mut self, start: u64, end: u64) -> u64 {
+    fn sack_range(&mut self, start: u64, end: u64, now: Time) -> u64 {
         let mut bytes = 0;
         let first = self.index_of(start);
-        for record in self.records.range_mut(first..) {
+        for (index, record) in (first..).zip(self.records.range_mut(first..)) {
             if record.end() > end {
                 break;
             }
             if !record.sacked {
                 self.pipe -= record.in_network();
                 record.sacked = true;
+                self.delivery.on_delivered(index, record.segment(), now);
+                if self.collects {
+                    self.news.push(*record);
+                }
+                self.sacked_segments += 1;
+                self.sacked_bytes += u64::from(record.len);
                 bytes += u64::from(record.len);
                 self.high_sacked = self.high_sacked.max(record.end());
             }
@@ -194,7 +249,7 @@ impl Scoreboard {
     }
 
     /// The first record that begins at `seq` or later.
-    fn index_of(&self, seq: u64) -> usize {
+    pub fn index_of(&self, seq: u64) -> usize {
         self.records.partition_point(|record| record.seq < seq)
     }
 
@@ -222,13 +277,14 @@ impl Scoreboard {
         }
         let Some(edge) = edge else { return };
         let first = self.index_of(self.lost_edge);
-        for record in self.records.range_mut(first..) {
+        for (index, record) in (first..).zip(self.records.range_mut(first..)) {
             if record.seq >= edge {
                 break;
             }
             if !record.sacked && !record.lost {
                 self.pipe -= u64::from(record.len);
                 record.lost = true;
+                self.delivery.on_lost(index, record.len);
             }
         }
         self.lost_edge = edge;
@@ -239,6 +295,9 @@ impl Scoreboard {
     pub fn head_lost(&mut self) {
         if let Some(head) = self.records.front_mut() {
             self.pipe -= head.in_network();
+            if head.in_network() > 0 {
+                self.delivery.on_lost(0, head.len);
+            }
             head.lost = true;
             head.retransmitted = false;
             self.pipe += head.in_network();
@@ -259,7 +318,10 @@ impl Scoreboard {
         if !keep_sacked {
             self.forget_sacked();
         }
-        for record in &mut self.records {
+        for (index, record) in self.records.iter_mut().enumerate() {
+            if record.in_network() > 0 {
+                self.delivery.on_lost(index, record.len);
+            }
             record.lost = !record.sacked;
             record.retransmitted = false;
         }
@@ -279,6 +341,57 @@ impl Scoreboard {
         }
         self.seen = SackBlocks::default();
         self.high_sacked = self.una;
+        self.high_rxt = self.una;
+        self.sacked_segments = 0;
+        self.sacked_bytes = 0;
+    }
+
+    /// The record at a place.
+    pub fn record(&self, index: usize) -> Option<&Record> {
+        self.records.get(index)
+    }
+
+    /// The segment at this place is lost: by time, whichever it is.
+    pub fn mark_lost(&mut self, index: usize) {
+        let record = &mut self.records[index];
+        self.pipe -= record.in_network();
+        record.lost = true;
+        record.retransmitted = false;
+        self.delivery.on_lost(index, record.len);
+        self.lost_edge = self.lost_edge.max(record.end());
+        self.high_rxt = self.high_rxt.min(record.seq);
+    }
+
+    /// The first lost segment that was not sent again since.
+    pub fn next_lost(&mut self) -> Option<usize> {
+        let mut index = self.index_of(self.high_rxt);
+        while let Some(record) = self.records.get(index) {
+            if record.seq >= self.lost_edge {
+                return None;
+            }
+            if record.lost && !record.sacked && !record.retransmitted {
+                return Some(index);
+            }
+            self.high_rxt = record.end();
+            index += 1;
+        }
+        None
+    }
+
+    /// The last segment.
+    pub fn last(&self) -> Option<usize> {
+        self.records.len().checked_sub(1)
+    }
+
+    /// What was taken for lost was not: one copy of each segment that was not
+    /// reported is in the network.
+    pub fn undo_losses(&mut self) {
+        for record in self.records.iter_mut().filter(|record| !record.sacked) {
+            record.lost = false;
+            record.retransmitted = false;
+        }
+        self.pipe = self.records.iter().map(Record::in_network).sum();
+        self.lost_edge = self.una;
         self.high_rxt = self.una;
     }
 
@@ -312,6 +425,7 @@ impl Scoreboard {
     pub fn retransmit(&mut self, index: usize, now: Time, advance: bool) -> (u64, u32) {
         let record = &mut self.records[index];
         self.pipe -= record.in_network();
+        self.delivery.on_retransmitted(index, now, self.pipe, record.len);
         record.retransmitted = true;
         record.ambiguous = true;
         record.sent_at = now;
@@ -330,10 +444,14 @@ impl Scoreboard {
             assert_eq!(record.seq, seq);
             assert!(record.len > 0);
             // Below the edge all that is not SACKed is lost, above it none is.
-            assert!(record.sacked || record.lost == (record.seq < self.lost_edge), "{self:?}");
+            let by_edge = record.lost == (record.seq < self.lost_edge);
+            assert!(record.sacked || by_edge || self.by_time, "{self:?}");
             seq = record.end();
         }
         assert_eq!(seq, self.nxt);
         assert_eq!(self.pipe, self.records.iter().map(Record::in_network).sum::<u64>());
+        let sacked = || self.records.iter().filter(|record| record.sacked);
+        assert_eq!(self.sacked_segments, sacked().count() as u64);
+        assert_eq!(self.sacked_bytes, sacked().map(|record| u64::from(record.len)).sum::<u64>());
     }
 }

@@ -1,5 +1,7 @@
 //! What endpoints send each other.
 
+use aqmlab_core::{Ecn, Time};
+
 /// A segment from the sender: data, or the SYN.
 ///
 /// Data are numbered from 0; the SYN is outside of the numbering.
@@ -13,6 +15,12 @@ pub struct DataSegment {
     pub syn: bool,
     /// Whether it was sent before.
     pub retransmission: bool,
+    /// TSval: when it was sent (RFC 7323); for receivers that send timestamps.
+    pub sent_at: Time,
+    /// The ECN codepoint that it is sent with, or has come with.
+    pub ecn: Ecn,
+    /// CWR: the window was reduced (RFC 3168, section 6.1.2).
+    pub cwr: bool,
 }
 
 impl DataSegment {
@@ -33,6 +41,43 @@ pub struct Ack {
     pub window: u64,
     /// What has arrived beyond `ack`.
     pub sack: SackBlocks,
+    /// ECE: data came with CE (classic ECN; RFC 3168, section 6.1.3).
+    pub ece: bool,
+    /// What has come with CE (accurate ECN).
+    pub ce: CeCount,
+    /// With the timestamps option (RFC 7323).
+    pub timestamps: Option<Timestamps>,
+}
+
+impl Ack {
+    /// The duplicate that came, if the first block reports one (RFC 2883,
+    /// section 4): it lies below the acknowledgement or within the second.
+    #[inline]
+    pub fn dsack(&self) -> Option<(u64, u64)> {
+        let &(start, end) = self.sack.as_slice().first()?;
+        let second = self.sack.as_slice().get(1);
+        let within = second.is_some_and(|second| second.0 <= start && end <= second.1);
+        (end <= self.ack || within).then_some((start, end))
+    }
+}
+
+/// Times in an acknowledgement (RFC 7323, section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timestamps {
+    /// TSval: when it was sent.
+    pub value: Time,
+    /// TSecr: when the segment was sent that moved the acknowledgement on.
+    pub echo: Time,
+}
+
+/// What has come with CE since the connection began (RFC 9768, section 3.2.1:
+/// the counters `r.cep` and `r.ceb`, which here do not wrap).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CeCount {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of payload.
+    pub bytes: u64,
 }
 
 /// Up to four blocks of data that arrived out of order, the most recent

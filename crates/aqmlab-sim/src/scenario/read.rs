@@ -227,7 +227,7 @@ fn update_transport(transport: &mut TcpParams, table: &Table) -> Result<()> {
     if let Some(value) = table.get("transport") {
         value
             .as_table()
-            .and_then(|table| transport.update(table))
+            .and_then(|table| transport.read(table))
             .and_then(|()| transport.check())
             .map_err(|error| error.at("transport"))?;
     }

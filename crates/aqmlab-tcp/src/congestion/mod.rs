@@ -3,58 +3,78 @@
 //! A congestion control sees acknowledgements and congestion events as
 //! structs and answers with a window and, if it paces, a rate. It does not
 //! know of sequence numbers: what was lost is the sender's to find out.
+//!
+//! # What a control must do
+//!
+//! One file beside this one with a type that has
+//! `fn new(setup: &Setup) -> Self`, implements [`CongestionControl`] and
+//! derives `Clone, Debug`; one line in `algorithms!` below; its parameters in
+//! [`TcpParams`], which [`Setup::params`] hands over.
+//!
+//! 1. [`window`](CongestionControl::window) and
+//!    [`ssthresh`](CongestionControl::ssthresh) answer in bytes at any time,
+//!    from before the first acknowledgement (`Setup::initial_window`). The
+//!    sender never goes below one segment. They are asked for each segment, so
+//!    they return a field.
+//! 2. [`on_ack`](CongestionControl::on_ack) comes for every acknowledgement
+//!    that delivers something, cumulatively or selectively, or brings news of
+//!    CE marks. `acked` is 0 if it reports only by SACK: a control that counts
+//!    cumulative acknowledgements returns at once then. `in_recovery` holds
+//!    from the loss (or the ECN echo) until what was in flight then is
+//!    acknowledged: windows do not grow. After a timeout it does not hold,
+//!    since slow start goes on, but `in_loss` does.
+//! 3. [`on_congestion`](CongestionControl::on_congestion) comes at most once a
+//!    window of data for losses and ECN echoes, after the `on_ack` of the same
+//!    acknowledgement, and at each timeout. The control sets ssthresh and the
+//!    window there. While it recovers the sender may send by PRR, on its way
+//!    from the old window to the new; `window` is where it arrives. A control
+//!    that sets its window itself in recoveries says so
+//!    ([`recovers_by_itself`](CongestionControl::recovers_by_itself)).
+//! 4. [`on_undo`](CongestionControl::on_undo): the last `Loss` or `Timeout`
+//!    was spurious. The window and ssthresh become what they were before, or
+//!    larger (RFC 5682, RFC 4015). Keep the old values in `on_congestion`.
+//! 5. [`on_sent`](CongestionControl::on_sent) comes for each data segment, and
+//!    [`on_lost`](CongestionControl::on_lost) for each that is taken for lost
+//!    (the latter only with rate samples).
+//!    [`on_idle`](CongestionControl::on_idle) comes before the first of them
+//!    after an idle time.
+//! 6. A control that needs delivery rates says so
+//!    ([`needs_rate_samples`](CongestionControl::needs_rate_samples)): then
+//!    the sender keeps a record for each segment, fills in [`AckSample::rate`]
+//!    and counts rounds by what was delivered. For others rounds are counted by
+//!    sequence numbers, and nothing is kept.
+//! 7. A control that paces returns a [`pacing_rate`](CongestionControl::pacing_rate)
+//!    of bits on the wire; `None` sends at once what the window allows (or at
+//!    the sender's own pace, if the transport has `pacing`).
+//! 8. [`observe`](CongestionControl::observe) names what a recording of level
+//!    `series` shows besides the window, as `bandwidth_bps` or `alpha`.
+//!
+//! All of it without allocation, without a clock and without the platform's
+//! mathematics (`libm` has it); random numbers start from [`Setup::seed`].
 
 mod reno;
+mod sample;
 
-use aqmlab_core::{Rate, Span, Time, choices};
+use aqmlab_core::{Rate, choices};
 
-/// An acknowledgement of new data.
-#[derive(Clone, Copy, Debug)]
-pub struct AckSample {
-    /// When it came.
-    pub now: Time,
-    /// Bytes newly acknowledged, cumulatively.
-    pub acked: u64,
-    /// Bytes in flight before it came.
-    pub in_flight: u64,
-    /// The round-trip time measured with it, if there was one to measure.
-    pub rtt: Option<Span>,
-    /// Whether the sender is in fast recovery: windows do not grow then.
-    pub in_recovery: bool,
-    /// Whether the window, and not the application, has held the sender back.
-    pub window_limited: bool,
-}
+use crate::params::TcpParams;
+pub use sample::{AckSample, Congestion, CongestionEvent, LostSegment, RateSample, SentSample};
 
-/// What tells of congestion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Congestion {
-    /// Fast recovery begins: a loss was found by duplicate or selective
-    /// acknowledgements.
-    Loss,
-    /// The retransmission timer ran out; `first` for the segment at hand.
-    Timeout {
-        /// Whether it is the first timeout for this segment.
-        first: bool,
-    },
-}
-
-/// A congestion event.
-#[derive(Clone, Copy, Debug)]
-pub struct CongestionEvent {
-    /// When it was found.
-    pub now: Time,
-    /// What it was.
-    pub kind: Congestion,
-    /// FlightSize, without what limited transmit sent (RFC 5681, section 3.2).
-    pub flight_size: u64,
-}
-
-/// A congestion control.
+/// A congestion control; see the [module](self) for what it must do.
 pub trait CongestionControl {
-    /// New data were acknowledged.
+    /// Data were delivered, or CE marks reported.
     fn on_ack(&mut self, sample: &AckSample);
     /// Congestion was found.
     fn on_congestion(&mut self, event: &CongestionEvent);
+    /// The last loss or timeout was none.
+    fn on_undo(&mut self);
+    /// Nothing was sent for a retransmission timeout: the window becomes this
+    /// at most (RFC 5681, section 4.1; only with `restart_after_idle`).
+    fn on_idle(&mut self, _restart_window: u64) {}
+    /// A data segment is sent.
+    fn on_sent(&mut self, _sent: &SentSample) {}
+    /// A segment is taken for lost; only with rate samples.
+    fn on_lost(&mut self, _lost: &LostSegment) {}
     /// Recovery without SACK ends with this much in flight (RFC 6582,
     /// section 3.2, step 3: full acknowledgements).
     fn on_recovery_exit(&mut self, _in_flight: u64) {}
@@ -62,21 +82,48 @@ pub trait CongestionControl {
     fn window(&self) -> u64;
     /// The slow start threshold in bytes.
     fn ssthresh(&self) -> u64;
-    /// The rate to pace at; `None` sends at once what the window allows.
+    /// The rate to pace at, in bits on the wire; `None` does not pace.
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
+    /// Whether rate samples are to be made.
+    fn needs_rate_samples(&self) -> bool {
+        false
+    }
+    /// Whether the window holds in recoveries as well, without PRR.
+    fn recovers_by_itself(&self) -> bool {
+        false
+    }
+    /// Shows what there is to record besides the window.
+    fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
 }
 
 /// What a congestion control is made from.
 #[derive(Clone, Copy, Debug)]
-pub struct Setup {
+pub struct Setup<'a> {
     /// SMSS (RFC 5681, section 2).
     pub mss: u64,
-    /// The first window in bytes.
+    /// The first window in bytes: one segment if the SYN was lost.
     pub initial_window: u64,
     /// The first slow start threshold in bytes.
     pub initial_ssthresh: u64,
+    /// For random numbers: another one for each flow and replication.
+    pub seed: u64,
+    /// The transport's parameters, with those of the control.
+    pub params: &'a TcpParams,
+}
+
+impl<'a> Setup<'a> {
+    /// What these parameters say.
+    pub fn new(params: &'a TcpParams, initial_window: u64, seed: u64) -> Self {
+        Setup {
+            mss: params.mss.get(),
+            initial_window,
+            initial_ssthresh: params.initial_ssthresh.map_or(u64::MAX / 4, |bytes| bytes.get()),
+            seed,
+            params,
+        }
+    }
 }
 
 macro_rules! algorithms {
@@ -97,27 +144,11 @@ macro_rules! algorithms {
             }
         }
 
-        impl CongestionControl for Control {
-            #[inline]
-            fn on_ack(&mut self, sample: &AckSample) {
-                match self { $( Control::$Variant(state) => state.on_ack(sample), )+ }
-            }
-            fn on_congestion(&mut self, event: &CongestionEvent) {
-                match self { $( Control::$Variant(state) => state.on_congestion(event), )+ }
-            }
-            fn on_recovery_exit(&mut self, in_flight: u64) {
-                match self { $( Control::$Variant(state) => state.on_recovery_exit(in_flight), )+ }
-            }
-            #[inline]
-            fn window(&self) -> u64 {
-                match self { $( Control::$Variant(state) => state.window(), )+ }
-            }
-            fn ssthresh(&self) -> u64 {
-                match self { $( Control::$Variant(state) => state.ssthresh(), )+ }
-            }
-            fn pacing_rate(&self) -> Option<Rate> {
-                match self { $( Control::$Variant(state) => state.pacing_rate(), )+ }
-            }
+        /// Calls a method of the one there is.
+        macro_rules! each {
+            ($self:ident, $state:ident => $call:expr) => {
+                match $self { $( Control::$Variant($state) => $call, )+ }
+            };
         }
     };
 }
@@ -126,4 +157,50 @@ macro_rules! algorithms {
 algorithms! {
     /// Slow start, congestion avoidance, halving (RFC 5681).
     Reno(reno::Reno) = "reno",
+}
+
+impl CongestionControl for Control {
+    #[inline]
+    fn on_ack(&mut self, sample: &AckSample) {
+        each!(self, state => state.on_ack(sample))
+    }
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        each!(self, state => state.on_congestion(event))
+    }
+    fn on_undo(&mut self) {
+        each!(self, state => state.on_undo())
+    }
+    fn on_idle(&mut self, restart_window: u64) {
+        each!(self, state => state.on_idle(restart_window))
+    }
+    #[inline]
+    fn on_sent(&mut self, sent: &SentSample) {
+        each!(self, state => state.on_sent(sent))
+    }
+    fn on_lost(&mut self, lost: &LostSegment) {
+        each!(self, state => state.on_lost(lost))
+    }
+    fn on_recovery_exit(&mut self, in_flight: u64) {
+        each!(self, state => state.on_recovery_exit(in_flight))
+    }
+    #[inline]
+    fn window(&self) -> u64 {
+        each!(self, state => state.window())
+    }
+    fn ssthresh(&self) -> u64 {
+        each!(self, state => state.ssthresh())
+    }
+    #[inline]
+    fn pacing_rate(&self) -> Option<Rate> {
+        each!(self, state => state.pacing_rate())
+    }
+    fn needs_rate_samples(&self) -> bool {
+        each!(self, state => state.needs_rate_samples())
+    }
+    fn recovers_by_itself(&self) -> bool {
+        each!(self, state => state.recovers_by_itself())
+    }
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        each!(self, state => state.observe(see))
+    }
 }

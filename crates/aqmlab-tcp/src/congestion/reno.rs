@@ -2,7 +2,8 @@
 //!
 //! # Sources
 //! RFC 5681, sections 3.1 and 3.2; RFC 6582 for the end of a recovery
-//! without SACK. What differs between Reno, NewReno and SACK is how losses
+//! without SACK; RFC 3168, section 6.1.2, and RFC 8511 (ABE) for ECN. What
+//! differs between Reno, NewReno and SACK is how losses
 //! are found and mended, which is the sender's part.
 //!
 //! # Differences
@@ -17,18 +18,30 @@ pub(crate) struct Reno {
     cwnd: u64,
     ssthresh: u64,
     mss: u64,
+    /// What an ECN echo leaves, in place of a half.
+    beta_ecn: Option<f64>,
+    /// Both before the last loss or timeout.
+    before: (u64, u64),
 }
 
 impl Reno {
     pub fn new(setup: &Setup) -> Self {
-        Reno { cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh, mss: setup.mss }
+        let (cwnd, ssthresh) = (setup.initial_window, setup.initial_ssthresh);
+        Reno {
+            cwnd,
+            ssthresh,
+            mss: setup.mss,
+            beta_ecn: setup.params.beta_ecn,
+            before: (cwnd, ssthresh),
+        }
     }
 }
 
 impl CongestionControl for Reno {
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
-        if sample.in_recovery || !sample.window_limited {
+        // RFC 3168, section 6.1.2: nor does an ECN echo make the window grow.
+        if sample.acked == 0 || sample.ece || sample.in_recovery || !sample.window_limited {
             return;
         }
         if self.cwnd < self.ssthresh {
@@ -43,10 +56,17 @@ impl CongestionControl for Reno {
     fn on_congestion(&mut self, event: &CongestionEvent) {
         // Section 3.1, equation 4.
         let halved = (event.flight_size / 2).max(2 * self.mss);
+        self.before = (self.cwnd, self.ssthresh);
         match event.kind {
             Congestion::Loss => {
                 self.ssthresh = halved;
                 self.cwnd = halved;
+            }
+            Congestion::Ecn => {
+                // RFC 8511, section 3.1.
+                let kept = |beta| (event.flight_size as f64 * beta) as u64;
+                self.ssthresh = self.beta_ecn.map_or(halved, kept).max(2 * self.mss);
+                self.cwnd = self.ssthresh;
             }
             Congestion::Timeout { first } => {
                 // The threshold is held when the same segment times out again.
@@ -56,6 +76,17 @@ impl CongestionControl for Reno {
                 self.cwnd = self.mss; // LW, the loss window
             }
         }
+    }
+
+    /// RFC 5682, section 3.
+    fn on_undo(&mut self) {
+        let (cwnd, ssthresh) = self.before;
+        self.cwnd = self.cwnd.max(cwnd);
+        self.ssthresh = self.ssthresh.max(ssthresh);
+    }
+
+    fn on_idle(&mut self, restart_window: u64) {
+        self.cwnd = self.cwnd.min(restart_window);
     }
 
     fn on_recovery_exit(&mut self, in_flight: u64) {
@@ -74,22 +105,20 @@ impl CongestionControl for Reno {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::Time;
+    use aqmlab_core::{Bytes, Time};
 
     use super::*;
+    use crate::TcpParams;
 
     fn reno() -> Reno {
-        Reno::new(&Setup { mss: 1000, initial_window: 10_000, initial_ssthresh: u64::MAX })
+        let params = TcpParams { mss: Bytes::new(1000), ..TcpParams::default() };
+        Reno::new(&Setup::new(&params, 10_000, 0))
     }
     fn ack(acked: u64) -> AckSample {
-        AckSample {
-            now: Time::ZERO,
-            acked,
-            in_flight: 10_000,
-            rtt: None,
-            in_recovery: false,
-            window_limited: true,
-        }
+        AckSample { acked, window_limited: true, ..AckSample::default() }
+    }
+    fn event(kind: Congestion, flight_size: u64) -> CongestionEvent {
+        CongestionEvent { now: Time::ZERO, kind, flight_size, in_flight: flight_size }
     }
 
     #[test]
@@ -104,8 +133,7 @@ mod tests {
     #[test]
     fn congestion_avoidance_adds_about_a_segment_a_round_trip() {
         let mut reno = reno();
-        let loss = CongestionEvent { now: Time::ZERO, kind: Congestion::Loss, flight_size: 20_000 };
-        reno.on_congestion(&loss);
+        reno.on_congestion(&event(Congestion::Loss, 20_000));
         assert_eq!(reno.window(), 10_000);
         for _ in 0..10 {
             reno.on_ack(&ack(1000));
@@ -116,14 +144,43 @@ mod tests {
     #[test]
     fn a_timeout_restarts_from_one_segment_and_repeated_ones_keep_the_threshold() {
         let mut reno = reno();
-        let timeout = |first, flight_size| CongestionEvent {
-            now: Time::ZERO,
-            kind: Congestion::Timeout { first },
-            flight_size,
-        };
+        let timeout = |first, flight_size| event(Congestion::Timeout { first }, flight_size);
         reno.on_congestion(&timeout(true, 16_000));
         assert_eq!((reno.window(), reno.ssthresh()), (1000, 8000));
         reno.on_congestion(&timeout(false, 1000));
         assert_eq!((reno.window(), reno.ssthresh()), (1000, 8000));
+    }
+
+    #[test]
+    fn an_ecn_echo_halves_or_keeps_what_abe_says() {
+        let mut reno = reno();
+        reno.on_congestion(&event(Congestion::Ecn, 20_000));
+        assert_eq!((reno.window(), reno.ssthresh()), (10_000, 10_000));
+        reno.beta_ecn = Some(0.8);
+        reno.on_congestion(&event(Congestion::Ecn, 10_000));
+        assert_eq!((reno.window(), reno.ssthresh()), (8000, 8000));
+        reno.on_ack(&AckSample { ece: true, ..ack(1000) });
+        assert_eq!(reno.window(), 8000, "an echo makes nothing grow");
+        reno.on_congestion(&event(Congestion::Ecn, 2000));
+        assert_eq!(reno.window(), 2000, "not below two segments");
+    }
+
+    #[test]
+    fn an_undone_loss_leaves_no_trace() {
+        let mut reno = reno();
+        let before = (reno.window(), reno.ssthresh());
+        reno.on_congestion(&event(Congestion::Loss, 10_000));
+        assert_eq!(reno.window(), 5000);
+        reno.on_undo();
+        assert_eq!((reno.window(), reno.ssthresh()), before);
+    }
+
+    /// What only SACK reports makes no window grow.
+    #[test]
+    fn acknowledgements_that_do_not_move_on_change_nothing() {
+        let mut reno = reno();
+        reno.on_congestion(&event(Congestion::Loss, 20_000));
+        reno.on_ack(&AckSample { acked: 0, sacked: 1000, ..ack(0) });
+        assert_eq!(reno.window(), 10_000);
     }
 }

@@ -1,0 +1,79 @@
+//! Every profile from end to end.
+
+use aqmlab_core::Value;
+use aqmlab_sim::{RunResult, Scenario, run};
+
+const SHARED: &str = r#"
+    duration = "60s"
+    bottleneck = "down"
+    [links.down]
+    rate = "10mbit"
+    delay = "20ms"
+    queue = { discipline = "droptail", limit = "40p" }
+    [links.up]
+    rate = "10mbit"
+    delay = "20ms"
+    [flows.bulk]
+    count = 2
+    path = "down"
+    return_path = "up"
+    [flows.short]
+    count = 20
+    path = "down"
+    return_path = "up"
+    size = "60kb"
+    start = { uniform = ["5s", "6s"] }
+"#;
+
+const PROFILES: [&str; 6] = ["rfc", "ns2-sack1", "rfc-newreno", "linux-6", "windows", "linux-l4s"];
+
+fn shared(settings: &[(&str, &str)]) -> RunResult {
+    let overrides: Vec<(String, Value)> =
+        settings.iter().map(|(key, value)| (key.to_string(), Value::from(*value))).collect();
+    run(&Scenario::parse(SHARED, "shared", &overrides).unwrap(), 0)
+}
+
+#[test]
+fn every_profile_fills_the_link_and_finishes() {
+    for profile in PROFILES {
+        for queue in ["droptail", "codel", "fq_codel", "pie"] {
+            let result =
+                shared(&[("transport.profile", profile), ("links.down.queue.discipline", queue)]);
+            let place = format!("{profile} over {queue}");
+            assert!(result.links[0].utilisation > 0.8, "{place}");
+            for flow in &result.flows {
+                assert!(flow.size.is_none() || flow.finish.is_some(), "{place}");
+                // Nothing is sent again that was neither lost nor late.
+                let dropped = result.links[0].counts.dropped_total();
+                assert!(flow.stats.retransmissions <= 2 * dropped + 20, "{place}");
+            }
+        }
+    }
+}
+
+/// Probes and time-based detection are there to save timeouts.
+#[test]
+fn rack_and_probes_save_timeouts() {
+    let timeouts = |recovery: &str| {
+        let result = shared(&[("transport.recovery", recovery), ("transport.min_rto", "200ms")]);
+        result.flows.iter().map(|flow| flow.stats.timeouts).sum::<u64>()
+    };
+    let (rack, sack) = (timeouts("rack"), timeouts("sack"));
+    assert!(4 * rack < 3 * sack, "{rack} {sack}");
+}
+
+/// The profile of one group replaces what the scenario says of all.
+#[test]
+fn groups_have_profiles_of_their_own() {
+    let overrides = [
+        ("transport.profile".to_string(), Value::from("linux-6")),
+        ("flows.short.transport.profile".to_string(), Value::from("rfc-newreno")),
+        ("flows.short.transport.min_rto".to_string(), Value::from("300ms")),
+    ];
+    let scenario = Scenario::parse(SHARED, "shared", &overrides).unwrap();
+    let group = |name: &str| scenario.flows.iter().find(|flow| flow.name == name).unwrap();
+    assert!(group("bulk").transport.prr && !group("short").transport.prr);
+    assert_eq!(group("short").transport.min_rto.to_string(), "300ms");
+    let again = Scenario::from_table(scenario.to_table(), "canonical", &[]).unwrap();
+    assert_eq!(again, scenario);
+}

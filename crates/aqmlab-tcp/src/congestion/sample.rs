@@ -1,0 +1,141 @@
+//! What congestion controls are told.
+
+use aqmlab_core::{Span, Time};
+
+/// An acknowledgement that delivers data or tells of CE marks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AckSample {
+    /// When it came.
+    pub now: Time,
+    /// Bytes newly acknowledged, cumulatively.
+    pub acked: u64,
+    /// Bytes newly reported by SACK.
+    pub sacked: u64,
+    /// Bytes newly delivered, in either way: `acked` without what SACK had
+    /// reported before, and `sacked`.
+    pub delivered: u64,
+    /// Bytes newly taken for lost.
+    pub lost: u64,
+    /// Bytes newly reported to have come with CE (accurate ECN).
+    pub ce_bytes: u64,
+    /// Packets newly reported to have come with CE (accurate ECN).
+    pub ce_packets: u64,
+    /// Whether it tells of CE marks: it carries ECE (classic ECN), or counts
+    /// more than the last (accurate).
+    pub ece: bool,
+    /// FlightSize before it came.
+    pub prior_in_flight: u64,
+    /// What counts against the window after it.
+    pub in_flight: u64,
+    /// The round-trip time measured with it, if there was one to measure.
+    pub rtt: Option<Span>,
+    /// The time that the newest segment it acknowledges was on its way here
+    /// from the sender, by the sender's and the receiver's clocks (which agree
+    /// in a simulation); only with `timestamps`.
+    pub one_way_delay: Option<Span>,
+    /// The smoothed round-trip time with it.
+    pub smoothed_rtt: Option<Span>,
+    /// The least round-trip time of the connection.
+    pub min_rtt: Option<Span>,
+    /// The delivery rate, if the control needs one and there was enough to
+    /// measure it.
+    pub rate: Option<RateSample>,
+    /// Whether a round begins: data sent after the last one began have been
+    /// acknowledged.
+    pub round_start: bool,
+    /// All bytes delivered so far.
+    pub total_delivered: u64,
+    /// All bytes taken for lost so far.
+    pub total_lost: u64,
+    /// Whether the sender is in fast recovery (or reduces the window for an
+    /// ECN echo): windows do not grow then.
+    pub in_recovery: bool,
+    /// Whether the data of a timeout are not through yet.
+    pub in_loss: bool,
+    /// Whether the window, and not the application, has held the sender back.
+    pub window_limited: bool,
+}
+
+/// A sample of the rate at which data arrive
+/// (draft-cheng-iccrg-delivery-rate-estimation, section 3): taken with the
+/// segment, among those newly delivered, that was sent last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RateSample {
+    /// Bytes delivered since `prior_delivered`.
+    pub delivered: u64,
+    /// Over this time: the longer of sending them and of their arrival.
+    pub interval: Span,
+    /// Whether the application had nothing to send when it was sent.
+    pub app_limited: bool,
+    /// All bytes delivered when the segment was sent.
+    pub prior_delivered: u64,
+    /// Bytes taken for lost since then.
+    pub lost: u64,
+    /// Bytes in flight just after it was sent, with it.
+    pub tx_in_flight: u64,
+    /// The time since it was sent (of its last transmission).
+    pub rtt: Span,
+}
+
+impl RateSample {
+    /// In bytes a second.
+    pub fn bytes_per_sec(&self) -> f64 {
+        self.delivered as f64 / self.interval.as_secs_f64()
+    }
+}
+
+/// A data segment that is sent.
+#[derive(Clone, Copy, Debug)]
+pub struct SentSample {
+    /// When.
+    pub now: Time,
+    /// Its payload.
+    pub bytes: u64,
+    /// What counted against the window before it.
+    pub prior_in_flight: u64,
+    /// Whether the application has held the sender back.
+    pub app_limited: bool,
+    /// Whether it was sent before.
+    pub retransmission: bool,
+}
+
+/// A segment that is taken for lost.
+#[derive(Clone, Copy, Debug)]
+pub struct LostSegment {
+    /// Its payload.
+    pub bytes: u64,
+    /// Bytes in flight just after it was sent, with it.
+    pub tx_in_flight: u64,
+    /// Bytes taken for lost since it was sent, with it.
+    pub lost: u64,
+    /// Whether the application had nothing to send when it was sent.
+    pub app_limited: bool,
+}
+
+/// What tells of congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Congestion {
+    /// Fast recovery begins: a loss was found.
+    Loss,
+    /// The retransmission timer ran out.
+    Timeout {
+        /// Whether it is the first timeout for this segment.
+        first: bool,
+    },
+    /// The receiver reports CE marks: at most once a window of data (RFC 3168,
+    /// section 6.1.2; RFC 8511 for how to answer).
+    Ecn,
+}
+
+/// A congestion event.
+#[derive(Clone, Copy, Debug)]
+pub struct CongestionEvent {
+    /// When it was found.
+    pub now: Time,
+    /// What it was.
+    pub kind: Congestion,
+    /// FlightSize, without what limited transmit sent (RFC 5681, section 3.2).
+    pub flight_size: u64,
+    /// What counted against the window.
+    pub in_flight: u64,
+}

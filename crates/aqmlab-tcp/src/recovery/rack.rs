@@ -1,0 +1,240 @@
+//! RACK: losses are found by time.
+//!
+//! A segment is lost if one that was sent later has arrived, and a round-trip
+//! time and a reordering window have passed since. Retransmissions are judged
+//! as any other, so that their loss is found without a timeout.
+//!
+//! # Sources
+//! RFC 8985, section 6.2 (steps 1 to 5) and section 6.3.
+//!
+//! # Differences
+//! 1. Segments wait in two queues, each in the order in which it was sent:
+//!    first transmissions (the scoreboard) and retransmissions. What was judged
+//!    is not looked at again, so an acknowledgement costs what is newly
+//!    delivered or lost, and what lies within the reordering window.
+//! 2. What a timeout does not mark is marked by the following acknowledgements.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::{Span, Time};
+
+use super::{AckContext, LossRecovery, Phase, Repair};
+use crate::params::TcpParams;
+use crate::rtt::RttEstimator;
+use crate::scoreboard::{DUP_THRESH, Record, Scoreboard};
+use crate::segment::Ack;
+
+/// Recoveries without a duplicate that make the reordering window small again.
+const PERSIST: u32 = 16;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Rack {
+    /// The most recently sent of what was delivered: its time and end.
+    newest: (Time, u64),
+    /// The round-trip time that was measured last.
+    rtt: Span,
+    /// The highest sequence number delivered.
+    fack: u64,
+    reordering_seen: bool,
+    /// Until this is acknowledged, further duplicates are of the same round.
+    dsack_round: Option<u64>,
+    /// The reordering window in quarters of the least round-trip time.
+    multiple: u64,
+    persist: u32,
+    /// First transmissions below were judged.
+    edge: u64,
+    /// Retransmissions: the segment and when it was sent.
+    repairs: VecDeque<(u64, Time)>,
+    /// When a segment that is late will be lost.
+    deadline: Time,
+    limited_transmit: bool,
+}
+
+impl Rack {
+    pub fn new(params: &TcpParams) -> Self {
+        Rack {
+            newest: (Time::ZERO, 0),
+            rtt: Span::ZERO,
+            fack: 0,
+            reordering_seen: false,
+            dsack_round: None,
+            multiple: 1,
+            persist: 0,
+            edge: 0,
+            repairs: VecDeque::new(),
+            deadline: Time::MAX,
+            limited_transmit: params.limited_transmit,
+        }
+    }
+
+    /// Steps 2 and 3: what was delivered, and whether out of order.
+    fn take_news(&mut self, news: &[Record], ack: &Ack, now: Time, rtt: &RttEstimator) {
+        for record in news {
+            if record.end() > self.fack {
+                self.fack = record.end();
+            } else if record.end() < self.fack && !record.ambiguous {
+                self.reordering_seen = true;
+            }
+            let since = now - record.sent_at;
+            if record.ambiguous {
+                // The acknowledgement may be of an earlier transmission.
+                let echo_is_older = ack.timestamps.is_some_and(|ts| ts.echo < record.sent_at);
+                if echo_is_older || rtt.min().is_some_and(|min| since < min) {
+                    continue;
+                }
+            }
+            self.rtt = since;
+            self.newest = self.newest.max((record.sent_at, record.end()));
+        }
+    }
+
+    /// Step 4: duplicates make the reordering window larger.
+    fn take_dsack(&mut self, board: &Scoreboard, ack: &Ack) {
+        if self.dsack_round.is_some_and(|round| board.una() >= round) {
+            self.dsack_round = None;
+        }
+        if self.dsack_round.is_none() && ack.dsack().is_some() {
+            self.dsack_round = Some(board.nxt());
+            self.multiple += 1;
+            self.persist = PERSIST;
+        }
+    }
+
+    fn reordering_window(&self, board: &Scoreboard, rtt: &RttEstimator, phase: Phase) -> Span {
+        let repairing = matches!(phase, Phase::Recovery { .. } | Phase::Loss { .. });
+        if !self.reordering_seen && (repairing || board.sacked_segments >= DUP_THRESH) {
+            return Span::ZERO;
+        }
+        let least = rtt.min().unwrap_or(Span::ZERO);
+        (least * self.multiple / 4).min(rtt.smoothed().unwrap_or(Span::ZERO))
+    }
+
+    /// Step 5: what was sent before the newest that has arrived, and long
+    /// enough ago, is lost.
+    fn detect(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time, phase: Phase) {
+        let wait = self.rtt + self.reordering_window(board, rtt, phase);
+        self.deadline = Time::MAX;
+        let mut latest = Time::ZERO;
+        self.edge = self.edge.max(board.una());
+        let mut index = board.index_of(self.edge);
+        while let Some(record) = board.record(index).copied() {
+            let settled = record.sacked || record.lost || record.ambiguous;
+            if !settled && (record.sent_at, record.end()) >= self.newest {
+                break;
+            }
+            if !settled && record.sent_at + wait > now {
+                latest = latest.max(record.sent_at + wait);
+            } else {
+                if !settled {
+                    board.mark_lost(index);
+                }
+                if latest == Time::ZERO {
+                    self.edge = record.end();
+                }
+            }
+            index += 1;
+        }
+        let newest = self.newest;
+        self.repairs.retain(|&(seq, sent_at)| {
+            let index = board.index_of(seq);
+            let Some(record) = board.record(index).copied() else { return false };
+            if record.seq != seq || record.sent_at != sent_at || record.sacked {
+                return false; // acknowledged, or sent yet another time
+            }
+            if (sent_at, record.end()) < newest {
+                if sent_at + wait <= now {
+                    board.mark_lost(index);
+                    return false;
+                }
+                latest = latest.max(sent_at + wait);
+            }
+            true
+        });
+        if latest > Time::ZERO {
+            self.deadline = latest;
+        }
+    }
+}
+
+impl LossRecovery for Rack {
+    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
+        let sacked = board.sack(&ack.sack, cx.now);
+        let news = std::mem::take(&mut board.news);
+        self.take_news(&news, ack, cx.now, cx.rtt);
+        board.news = news;
+        self.take_dsack(board, ack);
+        self.detect(board, cx.rtt, cx.now, cx.phase);
+        sacked
+    }
+    /// Counted for limited transmit alone: time decides.
+    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> bool {
+        self.take_sack(board, ack, cx) > 0
+    }
+    fn duplicates_after(&self, sacked: u64) -> u64 {
+        u64::from(sacked > 0)
+    }
+    fn counts_duplicates(&self) -> bool {
+        false
+    }
+    fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
+        false
+    }
+    fn finds_loss(&self, board: &mut Scoreboard, _sacked: u64) -> bool {
+        board.next_lost().is_some()
+    }
+    fn begin(&mut self, _board: &mut Scoreboard) {}
+    fn end(&mut self) -> bool {
+        // Step 4.
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.multiple = 1;
+        }
+        false
+    }
+    /// Section 6.3: the first segment is lost, and what was due.
+    fn on_timeout(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time) {
+        let measured = match self.rtt {
+            Span::ZERO => rtt.smoothed().unwrap_or(Span::ZERO), // the SYN's
+            rtt => rtt,
+        };
+        let wait = measured + self.reordering_window(board, rtt, Phase::Open);
+        let mut index = 0;
+        while let Some(record) = board.record(index).copied() {
+            let due = index == 0 || record.sent_at + wait <= now;
+            let in_network = !record.lost || record.retransmitted;
+            if !record.sacked && in_network && due {
+                board.mark_lost(index);
+            }
+            index += 1;
+        }
+        self.deadline = Time::MAX;
+    }
+    #[inline]
+    fn in_network(&self, board: &Scoreboard, phase: Phase) -> u64 {
+        match phase {
+            Phase::Open | Phase::Reduction { .. } if !self.limited_transmit => board.flight_size(),
+            _ => board.pipe(),
+        }
+    }
+    fn limited_transmit(&self, _dup_acks: u64) -> u64 {
+        0
+    }
+    fn head(&mut self, board: &mut Scoreboard) -> Option<Repair> {
+        board.next_lost().map(Repair::at)
+    }
+    fn first_choice(&mut self, board: &mut Scoreboard, _phase: Phase) -> Option<Repair> {
+        board.next_lost().map(Repair::at)
+    }
+    fn on_repaired(&mut self, seq: u64, now: Time) {
+        self.repairs.push_back((seq, now));
+    }
+    fn deadline(&self) -> Time {
+        self.deadline
+    }
+    fn on_deadline(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time, phase: Phase) {
+        self.detect(board, rtt, now, phase);
+    }
+    fn on_undo(&mut self, board: &Scoreboard) {
+        self.edge = board.una();
+    }
+}

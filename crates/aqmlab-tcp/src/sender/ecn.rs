@@ -1,0 +1,94 @@
+//! Explicit congestion notification at the sender.
+//!
+//! # Sources
+//! RFC 3168, sections 6.1.2 and 6.1.5 (classic); RFC 9768 (accurate: counters
+//! of what came with CE).
+//!
+//! # Differences
+//! 1. ECN is not negotiated: both ends have the same parameters.
+//! 2. With a window of one segment an echo does not stop new data until the
+//!    retransmission timer runs out (RFC 3168, section 6.1.2).
+
+use aqmlab_core::{Ecn, Time};
+
+use super::Sender;
+use crate::congestion::{AckSample, Congestion, CongestionControl};
+use crate::params::{EcnMode, TcpParams};
+use crate::recovery::{LossRecovery, Phase};
+use crate::segment::{Ack, CeCount};
+
+/// What the sender knows of congestion marks.
+#[derive(Clone, Debug)]
+pub(super) struct EcnState {
+    mode: EcnMode,
+    /// What new data are sent with.
+    codepoint: Ecn,
+    /// Marks that were told of.
+    seen: CeCount,
+    /// SND.NXT at the last reduction: what tells of data up to here is of the
+    /// same window of data.
+    reduced_at: Option<u64>,
+    cwr_due: bool,
+}
+
+impl EcnState {
+    pub fn new(params: &TcpParams) -> Self {
+        EcnState {
+            mode: params.ecn,
+            codepoint: match params.ecn {
+                EcnMode::Off => Ecn::NotEct,
+                EcnMode::Classic | EcnMode::Accurate => params.ecn_codepoint.into(),
+            },
+            seen: CeCount::default(),
+            reduced_at: None,
+            cwr_due: false,
+        }
+    }
+
+    /// Takes the echo of an acknowledgement.
+    #[inline]
+    pub fn take(&mut self, ack: &Ack, news: &mut AckSample) {
+        match self.mode {
+            EcnMode::Off => {}
+            EcnMode::Classic => news.ece = ack.ece,
+            EcnMode::Accurate => {
+                // An acknowledgement that was overtaken brings nothing new.
+                if ack.ce.packets > self.seen.packets {
+                    news.ece = true;
+                    news.ce_packets = ack.ce.packets - self.seen.packets;
+                    news.ce_bytes = ack.ce.bytes - self.seen.bytes;
+                    self.seen = ack.ce;
+                }
+            }
+        }
+    }
+
+    /// The window was reduced, for whatever reason, with data sent up to `nxt`.
+    pub fn reduced(&mut self, nxt: u64) {
+        self.reduced_at = Some(nxt);
+        self.cwr_due = self.mode == EcnMode::Classic;
+    }
+
+    /// The codepoint and the CWR flag of a segment of new data.
+    #[inline]
+    pub fn of_new_data(&mut self) -> (Ecn, bool) {
+        (self.codepoint, std::mem::take(&mut self.cwr_due))
+    }
+}
+
+impl Sender {
+    /// Section 6.1.2: once a window of data.
+    pub(super) fn on_ecn_echo(&mut self, now: Time, delivered: u64) {
+        let same_window = self.ecn.reduced_at.is_some_and(|point| self.board.una() <= point);
+        if same_window {
+            return;
+        }
+        let window = self.control.window();
+        let flight_size = self.recovery.flight_at_loss(&self.board, self.limited, window);
+        self.stats.ecn_reductions += 1;
+        self.tell_congestion(now, Congestion::Ecn, flight_size);
+        if self.begin_reduction(delivered) {
+            self.phase = Phase::Reduction { point: self.board.nxt() };
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The sending end: what to send, and when to send it again.
+//!
+//! [`recovery`](crate::recovery) finds and mends losses, the
+//! [congestion control](crate::congestion) sets the window; here is what they
+//! have in common: the handshake, acknowledgements (`acks`), ECN
+//! (`ecn`), the order in which segments are sent (`output`), pacing
+//! (`pacing`), reductions of the window in proportion (`prr`), tail loss probes
+//! (`tlp`), the undoing of what was in vain (`undo`) and the timers (`timers`).
+//!
+//! # Sources
+//! RFC 9293 (handshake), RFC 5681 (duplicate acknowledgements), RFC 3042
+//! (limited transmit), RFC 6298 (timer).
+//!
+//! # Differences
+//! 1. The third segment of the handshake is the first data segment.
+//! 2. There is no FIN: a transfer ends when its last byte is acknowledged.
+//! 3. Round-trip times are taken from the newest segment that each
+//!    acknowledgement covers, if it was sent once (RFC 6298, section 3) and
+//!    not SACKed before. Except with Sack1, none that is covered may have been
+//!    sent twice: the others may have waited for its repair unreported.
+
+mod acks;
+mod ecn;
+mod output;
+mod pacing;
+mod prr;
+mod timers;
+mod tlp;
+mod undo;
+
+use aqmlab_core::{Span, Time};
+use ecn::EcnState;
+use pacing::Pacer;
+use prr::Prr;
+use tlp::TailProbe;
+use undo::Undo;
+
+use crate::congestion::{CongestionControl, Control, Setup};
+use crate::delivery::Delivery;
+use crate::params::TcpParams;
+use crate::recovery::{LossRecovery, Phase, Recoverer, Recovery};
+use crate::rtt::RttEstimator;
+use crate::scoreboard::Scoreboard;
+
+/// Where the connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Closed,
+    SynSent,
+    Established,
+}
+
+/// What a sender has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Data segments, with those sent again.
+    pub segments_sent: u64,
+    /// Data segments sent again.
+    pub retransmissions: u64,
+    /// Times the retransmission timer ran out, the SYN's included.
+    pub timeouts: u64,
+    /// Fast recoveries.
+    pub fast_retransmits: u64,
+    /// Tail loss probes.
+    pub tail_probes: u64,
+    /// Recoveries and timeouts that were in vain, and undone.
+    pub undone: u64,
+    /// Reductions of the window for ECN echoes.
+    pub ecn_reductions: u64,
+    /// Bytes acknowledged.
+    pub bytes_acked: u64,
+}
+
+/// The sending end of a connection.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    state: State,
+    phase: Phase,
+    board: Scoreboard,
+    recovery: Recoverer,
+    rtt: RttEstimator,
+    ecn: EcnState,
+    pacer: Pacer,
+    tlp: TailProbe,
+    undo: Undo,
+    /// While the window is being reduced with PRR.
+    prr: Option<Prr>,
+    control: Control,
+    /// Bytes to send in all.
+    size: u64,
+    finite: bool,
+    mss: u64,
+    params: TcpParams,
+    /// The byte up to which the receiver takes data.
+    window_end: u64,
+    /// When the retransmission timer runs out.
+    deadline: Time,
+    dup_acks: u64,
+    /// The first segment is to be sent again whatever the window.
+    retransmit_head: bool,
+    /// Sent by limited transmit: not counted in FlightSize at a loss.
+    limited: u64,
+    /// The window was full when last asked.
+    window_limited: bool,
+    /// The segment whose timeouts are counted: the second and later do not
+    /// lower ssthresh.
+    timed_out: Option<u64>,
+    /// The lost bytes that the control knows of.
+    lost_told: u64,
+    /// The byte, or the number of delivered bytes, with which a round ends.
+    round_end: u64,
+    seed: u64,
+    /// When data were last sent.
+    last_sent: Time,
+    /// The receiver's window is closed: the timer is for probing it.
+    persisting: bool,
+    window_probe_due: bool,
+    syn_due: bool,
+    syn_sent: Time,
+    syn_retransmitted: bool,
+    stats: Stats,
+}
+
+impl Sender {
+    /// A sender of `bytes` bytes, or of data without end. The congestion
+    /// control's random numbers start from `seed`.
+    pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
+        let setup = Setup::new(params, params.in_bytes(params.initial_window), seed);
+        let control = Control::new(params.congestion_control, &setup);
+        let mut board =
+            Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));
+        if params.recovery == Recovery::Rack {
+            board = board.by_time();
+        }
+        if params.recovery == Recovery::Rack || params.frto {
+            board = board.collecting();
+        }
+        Sender {
+            state: State::Closed,
+            phase: Phase::Open,
+            board,
+            recovery: Recoverer::new(params),
+            rtt: RttEstimator::new(params),
+            ecn: EcnState::new(params),
+            pacer: Pacer::new(params),
+            tlp: TailProbe::new(params),
+            undo: Undo::new(params),
+            prr: None,
+            control,
+            size: bytes.unwrap_or(u64::MAX / 4),
+            finite: bytes.is_some(),
+            mss: params.mss.get(),
+            params: params.clone(),
+            window_end: 0,
+            deadline: Time::MAX,
+            dup_acks: 0,
+            retransmit_head: false,
+            limited: 0,
+            window_limited: false,
+            timed_out: None,
+            lost_told: 0,
+            round_end: 0,
+            seed,
+            last_sent: Time::ZERO,
+            persisting: false,
+            window_probe_due: false,
+            syn_due: false,
+            syn_sent: Time::ZERO,
+            syn_retransmitted: false,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Opens the connection: the SYN is due.
+    pub fn open(&mut self, now: Time) {
+        assert_eq!(self.state, State::Closed, "a connection is opened once");
+        self.state = State::SynSent;
+        self.syn_due = true;
+        self.syn_sent = now;
+        self.deadline = now + self.rtt.rto();
+    }
+
+    /// The application has more to send.
+    ///
+    /// # Panics
+    /// If the data were without end before.
+    pub fn supply(&mut self, bytes: u64) {
+        assert!(self.finite, "data without end cannot grow");
+        self.size += bytes;
+    }
+
+    /// Whether all bytes are acknowledged.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        self.finite && self.board.una() == self.size
+    }
+    /// The congestion window in bytes, with what the recovery adds to it.
+    pub fn cwnd(&self) -> u64 {
+        match self.prr {
+            Some(prr) => prr.cwnd(),
+            None => self.control.window().saturating_add_signed(self.recovery.inflation()),
+        }
+        .max(self.mss)
+    }
+    /// The slow start threshold in bytes.
+    pub fn ssthresh(&self) -> u64 {
+        self.control.ssthresh()
+    }
+    /// The smoothed round-trip time, once there is one.
+    pub fn srtt(&self) -> Option<Span> {
+        self.rtt.smoothed()
+    }
+    /// The retransmission timeout.
+    pub fn rto(&self) -> Span {
+        self.rtt.rto()
+    }
+    /// Bytes thought to be in the network.
+    pub fn bytes_in_flight(&self) -> u64 {
+        self.board.pipe()
+    }
+    /// Shows what the congestion control has to record besides its window.
+    pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        self.control.observe(see);
+    }
+    /// The counts so far.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Checks what always holds.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        self.board.check();
+        assert_eq!(self.board.is_empty(), self.board.flight_size() == 0);
+        let quiet = self.state == State::Established && self.board.is_empty() && !self.persisting;
+        assert_eq!(quiet || self.state == State::Closed, self.deadline == Time::MAX);
+    }
+    /// The byte up to which the receiver takes data.
+    #[cfg(test)]
+    pub(crate) fn window_end(&self) -> u64 {
+        self.window_end
+    }
+}

@@ -1,0 +1,182 @@
+//! Which segment is sent next.
+
+use aqmlab_core::Time;
+
+use super::{Sender, State};
+use crate::congestion::{CongestionControl, SentSample};
+use crate::recovery::{LossRecovery, Phase, Repair};
+use crate::segment::DataSegment;
+
+impl Sender {
+    /// The segment to be sent now, if there is one: call until `None`.
+    #[inline]
+    pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
+        // Most segments are new data while nothing is being mended.
+        if self.state == State::Established && self.phase.is_open() && !self.tlp.due {
+            if self.pacing_holds(now) {
+                return None;
+            }
+            let len = self.new_data(now);
+            return if len > 0 { Some(self.send_new(len, now)) } else { self.window_probe(now) };
+        }
+        self.poll_other(now)
+    }
+
+    #[inline(never)]
+    fn poll_other(&mut self, now: Time) -> Option<DataSegment> {
+        match self.state {
+            State::Established => {
+                if self.pacing_holds(now) {
+                    return None;
+                }
+                if self.tlp.due { self.send_probe(now) } else { self.recovery_segment(now) }
+            }
+            State::SynSent if self.syn_due => {
+                self.syn_due = false;
+                let retransmission = self.syn_retransmitted;
+                let segment = DataSegment { syn: true, retransmission, ..DataSegment::default() };
+                Some(DataSegment { sent_at: now, ..segment })
+            }
+            _ => None,
+        }
+    }
+
+    /// An empty segment that asks for the receiver's window, if that is due.
+    fn window_probe(&mut self, now: Time) -> Option<DataSegment> {
+        let seq = self.board.nxt();
+        std::mem::take(&mut self.window_probe_due).then(|| DataSegment {
+            seq,
+            sent_at: now,
+            ..DataSegment::default()
+        })
+    }
+
+    /// What follows from sending a segment with this payload.
+    #[inline]
+    fn sent(&mut self, now: Time, len: u64, prior_in_flight: u64, retransmission: bool) {
+        self.control.on_sent(&SentSample {
+            now,
+            bytes: len,
+            prior_in_flight,
+            app_limited: self.board.delivery.is_app_limited(),
+            retransmission,
+        });
+        self.pace(now, len);
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(len);
+        }
+        self.stats.segments_sent += 1;
+        self.stats.retransmissions += u64::from(retransmission);
+        self.last_sent = now;
+        if self.deadline == Time::MAX || self.persisting {
+            self.persisting = false;
+            self.deadline = now + self.rtt.rto(); // RFC 6298, (5.1)
+        }
+    }
+
+    /// The payload of the next segment of new data; 0 if the application or
+    /// the receiver's window has no more.
+    #[inline]
+    pub(super) fn next_len(&self) -> u64 {
+        let len = (self.size - self.board.nxt()).min(self.mss);
+        if self.board.nxt() + len > self.window_end { 0 } else { len }
+    }
+
+    /// Whether the congestion window has room for new data.
+    #[inline]
+    pub(super) fn fits_window(&self, len: u64) -> bool {
+        let open = self.phase == Phase::Open;
+        let extra = if open { self.recovery.limited_transmit(self.dup_acks) } else { 0 };
+        self.recovery.in_network(&self.board, self.phase) + len <= self.cwnd() + extra
+    }
+
+    /// The payload of new data to be sent now, as far as both windows allow; 0
+    /// for none.
+    #[inline]
+    fn new_data(&mut self, now: Time) -> u64 {
+        let len = self.next_len();
+        if len == 0 {
+            self.window_limited = false;
+            if self.board.nxt() == self.size && self.board.pipe() < self.cwnd() {
+                self.board.delivery.app_limited(self.board.pipe());
+            }
+            self.persist(now);
+            return 0;
+        }
+        self.restart_after_idle(now);
+        if !self.fits_window(len) {
+            self.window_limited = true;
+            return 0;
+        }
+        if self.phase == Phase::Open && self.dup_acks > 0 {
+            self.limited += len;
+        }
+        len
+    }
+
+    /// RFC 5681, section 4.1: after an idle time the window begins anew.
+    #[inline]
+    fn restart_after_idle(&mut self, now: Time) {
+        if self.params.restart_after_idle
+            && self.board.is_empty()
+            && self.last_sent > Time::ZERO
+            && now.saturating_since(self.last_sent) > self.rtt.rto()
+        {
+            self.control.on_idle(self.params.in_bytes(self.params.initial_window));
+        }
+    }
+
+    /// Sends new data, whatever the window.
+    #[inline]
+    pub(super) fn send_new(&mut self, len: u64, now: Time) -> DataSegment {
+        let (seq, prior_in_flight) = (self.board.nxt(), self.board.pipe());
+        self.board.sent(len as u32, now);
+        self.recovery.on_sent(len as u32, false);
+        self.sent(now, len, prior_in_flight, false);
+        self.schedule_probe(now);
+        let (ecn, cwr) = self.ecn.of_new_data();
+        DataSegment { seq, len: len as u32, ecn, cwr, sent_at: now, ..DataSegment::default() }
+    }
+
+    fn new_segment(&mut self, now: Time) -> Option<DataSegment> {
+        let len = self.new_data(now);
+        (len > 0).then(|| self.send_new(len, now))
+    }
+
+    /// RFC 6675, section 5, step C: while there is room, what NextSeg says.
+    fn recovery_segment(&mut self, now: Time) -> Option<DataSegment> {
+        if self.retransmit_head {
+            self.retransmit_head = false;
+            // RFC 6298 has the timer restarted when the first segment of a
+            // recovery is sent again (5.4 for timeouts).
+            self.deadline = now + self.rtt.rto();
+            let repair = self.recovery.head(&mut self.board)?;
+            return Some(self.retransmit(repair, now, true));
+        }
+        if self.undo.holds_repairs() {
+            return self.new_segment(now);
+        }
+        if self.recovery.in_network(&self.board, self.phase) + self.mss > self.cwnd() {
+            self.window_limited = true;
+            return None;
+        }
+        if let Some(repair) = self.recovery.first_choice(&mut self.board, self.phase) {
+            return Some(self.retransmit(repair, now, false));
+        }
+        if let Some(segment) = self.new_segment(now) {
+            return Some(segment);
+        }
+        let repair = self.recovery.last_choice(&mut self.board, self.phase)?;
+        Some(self.retransmit(repair, now, false))
+    }
+
+    pub(super) fn retransmit(&mut self, repair: Repair, now: Time, replaces: bool) -> DataSegment {
+        let prior_in_flight = self.board.pipe();
+        let (seq, len) = self.board.retransmit(repair.index, now, repair.advance);
+        self.sent(now, u64::from(len), prior_in_flight, true);
+        self.recovery.on_sent(len, replaces);
+        self.recovery.on_repaired(seq, now);
+        self.undo.on_repair(now);
+        DataSegment { seq, len, retransmission: true, sent_at: now, ..DataSegment::default() }
+    }
+}

@@ -1,0 +1,83 @@
+//! The retransmission timer (RFC 6298).
+
+use aqmlab_core::Time;
+
+use super::{Sender, State};
+use crate::congestion::{Congestion, CongestionControl};
+use crate::recovery::{LossRecovery, Phase};
+
+impl Sender {
+    /// When [`on_timeout`](Self::on_timeout) has to be called: the
+    /// retransmission timer runs out, a late segment is taken for lost, a probe
+    /// is due, or a segment that is paced may leave.
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Time> {
+        let repair = self.recovery.deadline().min(self.tlp.at);
+        let next = self.deadline.min(self.pacer.deadline()).min(repair);
+        (next != Time::MAX).then_some(next)
+    }
+
+    /// New data were acknowledged: RFC 6298, (5.2) and (5.3).
+    #[inline]
+    pub(super) fn restart_timer(&mut self, now: Time) {
+        self.deadline = if self.board.is_empty() { Time::MAX } else { now + self.rtt.rto() };
+    }
+
+    /// RFC 9293, section 3.8.6.1: the receiver's window is closed, and nothing in
+    /// flight will bring word of its opening.
+    #[inline]
+    pub(super) fn persist(&mut self, now: Time) {
+        let waits = self.board.nxt() < self.size && self.board.is_empty();
+        if waits && !self.persisting {
+            self.persisting = true;
+            self.deadline = now + self.rtt.rto();
+        }
+    }
+
+    /// The time of [`next_timeout`](Self::next_timeout) has come: ask for
+    /// segments afterwards.
+    pub fn on_timeout(&mut self, now: Time) {
+        if self.recovery.deadline() <= now {
+            self.recovery.on_deadline(&mut self.board, &self.rtt, now, self.phase);
+            self.look_for_loss(now);
+        }
+        if self.tlp.at <= now {
+            self.on_probe_timeout();
+            return; // it takes the place of the retransmission timer
+        }
+        if now < self.deadline {
+            return;
+        }
+        self.rtt.back_off();
+        self.deadline = now + self.rtt.rto();
+        if self.persisting {
+            self.window_probe_due = true;
+            return;
+        }
+        self.stats.timeouts += 1;
+        if self.state == State::SynSent {
+            self.syn_due = true;
+            self.syn_retransmitted = true;
+            return;
+        }
+        if let Phase::Loss { .. } = self.phase {
+            self.undo.close();
+        } else {
+            self.undo.begin(self.board.una(), true);
+        }
+        let head = self.board.una();
+        let first = self.timed_out != Some(head);
+        self.timed_out = Some(head);
+        let window = self.control.window();
+        let flight_size = self.recovery.flight_at_loss(&self.board, 0, window);
+        self.tell_congestion(now, Congestion::Timeout { first }, flight_size);
+        // RFC 6675, section 5.1; RFC 6582, section 3.2, step 4.
+        self.phase = Phase::Loss { point: self.board.nxt() };
+        self.recovery.on_timeout(&mut self.board, &self.rtt, now);
+        self.prr = None;
+        self.tlp.stop();
+        self.retransmit_head = true;
+        self.dup_acks = 0;
+        self.limited = 0;
+    }
+}

@@ -1,0 +1,151 @@
+//! Spurious recoveries: what was taken for lost had only been late, and the
+//! window becomes what it was.
+//!
+//! # Sources
+//! RFC 5682 (F-RTO, sections 2.1 and 3.1); RFC 3522 and RFC 4015 (Eifel, by
+//! timestamps); RFC 2883 and RFC 3708 (by duplicate SACK: all that was sent
+//! again had arrived before).
+//!
+//! # Differences
+//! 1. F-RTO with SACK takes a timeout for spurious as soon as something is
+//!    reported that was not sent again, as Linux does; RFC 5682 waits for the
+//!    second acknowledgement.
+//! 2. Windows become what they were (RFC 5682, section 3); RFC 4015 would have
+//!    a sender adapt its timer as well.
+
+use aqmlab_core::Time;
+
+use super::Sender;
+use crate::congestion::CongestionControl;
+use crate::params::TcpParams;
+use crate::recovery::{LossRecovery, Phase};
+use crate::segment::Ack;
+
+/// F-RTO's steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Off,
+    /// After the timeout: the first acknowledgement decides whether to go on.
+    First,
+    /// New data were sent: the second decides.
+    Second,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Undo {
+    frto: bool,
+    sack: bool,
+    step: Step,
+    /// There is a loss or a timeout that may turn out to be none, which began
+    /// with this byte; whether it was a timeout.
+    episode: Option<(u64, bool)>,
+    /// Segments sent again in it, without those whose duplicates came.
+    repairs: u64,
+    first_repair: Option<Time>,
+}
+
+impl Undo {
+    pub fn new(params: &TcpParams) -> Self {
+        Undo {
+            frto: params.frto,
+            sack: params.sends_sack(),
+            step: Step::Off,
+            episode: None,
+            repairs: 0,
+            first_repair: None,
+        }
+    }
+
+    pub fn begin(&mut self, una: u64, timeout: bool) {
+        self.episode = Some((una, timeout));
+        self.repairs = 0;
+        self.first_repair = None;
+        self.step = if timeout && self.frto { Step::First } else { Step::Off };
+    }
+    /// The same segment has timed out again: that is no accident.
+    pub fn close(&mut self) {
+        self.episode = None;
+        self.step = Step::Off;
+    }
+    pub fn on_repair(&mut self, now: Time) {
+        self.repairs += 1;
+        self.first_repair.get_or_insert(now);
+    }
+    /// Whether only new data are to be sent.
+    pub fn holds_repairs(&self) -> bool {
+        self.step == Step::Second
+    }
+}
+
+impl Sender {
+    /// Looks whether an acknowledgement shows that the recovery was in vain.
+    #[inline]
+    pub(super) fn look_for_undo(&mut self, ack: &Ack, advanced: bool) {
+        let Some((marker, timeout)) = self.undo.episode else { return };
+        if self.by_duplicates(ack, marker)
+            || (advanced && self.by_timestamp(ack))
+            || self.by_frto(advanced)
+        {
+            self.undo(timeout);
+        }
+    }
+
+    /// All that was sent again had arrived before (RFC 3708, section 2).
+    fn by_duplicates(&mut self, ack: &Ack, marker: u64) -> bool {
+        let reported = ack.dsack().is_some_and(|block| block.0 >= marker);
+        if !reported || self.undo.repairs == 0 {
+            return false;
+        }
+        self.undo.repairs -= 1;
+        self.undo.repairs == 0
+    }
+
+    /// The segment that moved the acknowledgement on was sent before anything
+    /// was sent again (RFC 3522, section 3.2).
+    fn by_timestamp(&self, ack: &Ack) -> bool {
+        !self.phase.is_open()
+            && ack.timestamps.is_some_and(|times| {
+                self.undo.first_repair.is_some_and(|first_repair| times.echo < first_repair)
+            })
+    }
+
+    fn by_frto(&mut self, advanced: bool) -> bool {
+        let Phase::Loss { point } = self.phase else { return false };
+        let step = std::mem::replace(&mut self.undo.step, Step::Off);
+        if step == Step::Off {
+            return false;
+        }
+        let original =
+            |record: &crate::scoreboard::Record| !record.ambiguous && record.end() <= point;
+        if self.undo.sack && self.board.news.iter().any(original) {
+            return true;
+        }
+        match step {
+            // RFC 5682, section 2.1, step 3.b: it is of what was not sent again.
+            Step::Second => advanced && !self.undo.sack,
+            // Step 2.b: two segments of new data.
+            _ => {
+                if advanced && self.board.una() < point && self.next_len() > 0 {
+                    self.undo.step = Step::Second;
+                }
+                false
+            }
+        }
+    }
+
+    fn undo(&mut self, timeout: bool) {
+        self.undo.close();
+        self.control.on_undo();
+        self.board.undo_losses();
+        self.recovery.on_undo(&self.board);
+        self.phase = Phase::Open;
+        self.prr = None;
+        self.retransmit_head = false;
+        self.dup_acks = 0;
+        self.limited = 0;
+        if timeout {
+            self.rtt.undo_back_off();
+        }
+        self.stats.undone += 1;
+    }
+}
