@@ -1,9 +1,10 @@
 //! What every room of aqmlab speaks: units, parameters, random streams,
-//! packets and errors.
+//! distributions, packets and errors.
 //!
 //! Nothing here (nor in `aqmlab-aqm`, `-tcp`, `-sim`) reads a clock, the
 //! environment, a file or the operating system's randomness.
 
+pub mod distribution;
 pub mod error;
 pub mod packet;
 pub mod params;
@@ -13,6 +14,7 @@ pub mod suggest;
 pub mod time;
 pub mod value;
 
+pub use distribution::{Distribution, Sampler};
 pub use error::{Error, Result};
 pub use packet::{Ecn, Packet};
 pub use params::{Auto, ParamSpec, ParamType, Params};
