@@ -1,10 +1,13 @@
 //! A flow: two endpoints, and the links between them in both directions.
 
-use aqmlab_core::{Ecn, Span, Time};
+use aqmlab_core::{Ecn, Time};
 use aqmlab_tcp::{Ack, CeCount, DataSegment, Receiver, Sender, TcpParams};
 
 use crate::events::{Event, EventQueue};
 use crate::packet::{SimPacket, Store, kind};
+
+/// No application: the flow runs by itself.
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// One flow.
 pub(crate) struct Flow {
@@ -21,6 +24,12 @@ pub(crate) struct Flow {
     pub start: Time,
     /// When the last byte was acknowledged.
     pub finish: Option<Time>,
+    /// The application that it belongs to, or [`NONE`].
+    pub app: u32,
+    /// The application may write more.
+    pub is_open: bool,
+    /// Its data go along the group's return path.
+    pub is_turned: bool,
     index: u32,
     /// Hashes of the two directions, as queues see them.
     hashes: [u32; 2],
@@ -78,11 +87,23 @@ pub(crate) struct FlowSetup<'a> {
     pub path: Box<[u32]>,
     pub return_path: Box<[u32]>,
     pub size: Option<u64>,
-    pub start: Span,
+    pub start: Time,
+    pub app: u32,
+    pub is_open: bool,
+    pub is_turned: bool,
     pub hashes: [u32; 2],
     pub seed: u64,
     pub hosts: [u32; 2],
     pub class: u8,
+}
+
+impl FlowSetup<'_> {
+    /// Has the data go along the group's return path.
+    pub fn turn(&mut self) {
+        std::mem::swap(&mut self.path, &mut self.return_path);
+        self.hosts.reverse();
+        self.is_turned = true;
+    }
 }
 
 impl Flow {
@@ -96,8 +117,11 @@ impl Flow {
             path: setup.path,
             return_path: setup.return_path,
             size: setup.size,
-            start: Time::ZERO + setup.start,
+            start: setup.start,
             finish: None,
+            app: setup.app,
+            is_open: setup.is_open,
+            is_turned: setup.is_turned,
             index: setup.index,
             hashes: setup.hashes,
             hosts: setup.hosts,
@@ -108,6 +132,13 @@ impl Flow {
             sender_timer: Pending::default(),
             receiver_timer: Pending::default(),
         }
+    }
+
+    /// Whether a packet is of this flow, and not of one that had its place
+    /// before: it bears the flow's hash.
+    #[inline]
+    pub fn owns(&self, packet: &SimPacket) -> bool {
+        packet.hash == self.hashes[usize::from(packet.kind & kind::ACK)]
     }
 
     /// The payload of a data packet.

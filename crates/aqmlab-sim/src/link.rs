@@ -286,12 +286,7 @@ impl Link {
 }
 
 #[inline(always)]
-fn take_dropped(
-    queue: &mut Queue<SimPacket>,
-    probe: &mut LinkProbe,
-    now: Time,
-    store: &mut Store,
-) {
+fn take_dropped(queue: &mut Queue<SimPacket>, probe: &mut LinkProbe, now: Time, store: &mut Store) {
     queue.take_dropped(|packet, reason| {
         store.forget(&packet);
         probe.dropped(now, &packet, reason);

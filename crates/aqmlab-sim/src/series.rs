@@ -2,6 +2,8 @@
 
 use aqmlab_core::Time;
 
+use crate::datagram::DATAGRAMS;
+use crate::flow::NONE;
 use crate::simulation::Simulation;
 
 /// What a sample is of.
@@ -33,6 +35,7 @@ pub(crate) struct Series {
     last: Time,
     delivered: Vec<u64>,
     acknowledged: Vec<u64>,
+    received: Vec<u64>,
 }
 
 impl Series {
@@ -41,6 +44,7 @@ impl Series {
         let elapsed = time.saturating_since(self.last).as_secs_f64();
         self.delivered.resize(simulation.links.len(), 0);
         self.acknowledged.resize(simulation.flows.len(), 0);
+        self.received.resize(simulation.datagrams.len(), 0);
         for (index, link) in simulation.links.iter().enumerate() {
             let subject = Subject::Link(index as u32);
             let samples = &mut self.samples;
@@ -59,7 +63,8 @@ impl Series {
             }
         }
         for (index, flow) in simulation.flows.iter().enumerate() {
-            if time < flow.start {
+            let is_gone = flow.app != NONE && flow.finish.is_some();
+            if time < flow.start || is_gone {
                 continue;
             }
             let subject = Subject::Flow(index as u32);
@@ -74,6 +79,12 @@ impl Series {
             let acknowledged = flow.sender.stats().bytes_acked;
             see("goodput_bps", rate(acknowledged, self.acknowledged[index], elapsed));
             self.acknowledged[index] = acknowledged;
+        }
+        for (index, flow) in simulation.datagrams.iter().enumerate() {
+            let subject = Subject::Flow(index as u32 | DATAGRAMS);
+            let value = rate(flow.received_bytes, self.received[index], elapsed);
+            self.samples.push(Sample { time, subject, quantity: "goodput_bps", value });
+            self.received[index] = flow.received_bytes;
         }
         self.last = time;
     }

@@ -9,11 +9,12 @@ use super::toml::parse_document;
 use super::{FlowGroup, FlowParams, LinkConfig, LinkParams, RunParams, Scenario, Start};
 use crate::egress::ShaperParams;
 use crate::link::MAX_PACKET;
+use crate::workload::WorkloadConfig;
 
 /// What the tables of a scenario hold besides their declared parameters.
 const TOP_KEYS: &[&str] = &["bottleneck", "links", "flows", "transport", "record"];
 const LINK_KEYS: &[&str] = &["queue", "thresholds", "shaper", "driver"];
-const FLOW_KEYS: &[&str] = &["path", "return_path", "start", "transport"];
+const FLOW_KEYS: &[&str] = &["workload", "path", "return_path", "start", "transport"];
 
 /// A link appears at most this often in a path, and a path has at most this
 /// many links: hops are counted in a byte.
@@ -71,6 +72,7 @@ impl Scenario {
 fn apply(table: &mut Table, overrides: &[(String, Value)], more: &dyn Lookup) -> Result<()> {
     let is_queue = |key: &str| key == "queue" || key.starts_with("queue.");
     for (key, value) in overrides.iter().filter(|(key, _)| !is_queue(key)) {
+        spell_out_workload(table, key);
         table.set_path(key, value.clone())?;
     }
     for (key, value) in overrides.iter().filter(|(key, _)| is_queue(key)) {
@@ -78,24 +80,29 @@ fn apply(table: &mut Table, overrides: &[(String, Value)], more: &dyn Lookup) ->
         let bottleneck = &links[read_bottleneck(table, &links)?].name;
         let path = format!("links.{bottleneck}.{key}");
         if key != "queue" {
-            spell_out_queue(table, bottleneck);
+            spell_out(table, ["links", bottleneck, "queue"], "discipline");
         }
         table.set_path(&path, value.clone())?;
     }
     Ok(())
 }
 
+/// The same for `flows.NAME.workload.x`.
+fn spell_out_workload(table: &mut Table, key: &str) {
+    if let [flows @ "flows", group, workload @ "workload", _] =
+        key.splitn(4, '.').collect::<Vec<_>>()[..]
+    {
+        spell_out(table, [flows, group, workload], "kind");
+    }
+}
+
 /// Turns `queue = "codel"` into a table, so that a key can be set in it.
-fn spell_out_queue(table: &mut Table, link: &str) {
-    let name = table
-        .get("links")
-        .and_then(|links| links.as_table().ok()?.get(link)?.as_table().ok()?.get("queue"))
-        .cloned();
-    if let Some(Value::Text(_)) = name {
-        let name = name.expect("just matched");
-        let path = format!("links.{link}.queue");
-        let spelled: Table = [("discipline".to_string(), name)].into_iter().collect();
-        table.set_path(&path, Value::Table(spelled)).expect("the path was just walked");
+fn spell_out(table: &mut Table, path: [&str; 3], key: &str) {
+    let inner = |value: &Value, key| value.as_table().ok()?.get(key).cloned();
+    let name = table.get(path[0]).and_then(|outer| inner(outer, path[1]));
+    if let Some(name @ Value::Text(_)) = name.and_then(|outer| inner(&outer, path[2])) {
+        let spelled: Table = [(key.to_string(), name)].into_iter().collect();
+        table.set_path(&path.join("."), Value::Table(spelled)).expect("the path was just walked");
     }
 }
 
@@ -246,6 +253,15 @@ fn read_flow(
         let allowed = "at least 1b: a flow without packets measures nothing";
         return Err(Error::not_allowed("0b", allowed).at("size"));
     }
+    let workload = match table.get("workload") {
+        Some(value) => WorkloadConfig::read(value).map_err(|error| error.at("workload"))?,
+        None => WorkloadConfig::default(),
+    };
+    if params.size.is_some() && !matches!(workload, WorkloadConfig::Bulk(_)) {
+        let problem =
+            format!("`{}` has sizes of its own, if any: this is for bulk flows", workload.name());
+        return Err(Error::new(problem).at("size"));
+    }
     let mut transport = defaults.clone();
     update_transport(&mut transport, table)?;
     if transport.mss.get() + transport.header.get() > MAX_PACKET {
@@ -257,6 +273,7 @@ fn read_flow(
         count: params.count,
         path: read_path(table, "path", links)?,
         return_path: read_path(table, "return_path", links)?,
+        workload,
         size: params.size,
         source: params.source,
         destination: params.destination,
