@@ -1,11 +1,12 @@
 //! Applications at work: what a workload can ask of the run, and what it is
 //! told.
 
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{Span, Stream, Time};
+use aqmlab_tcp::Ack;
 
 use crate::datagram::{DATAGRAMS, DatagramFlow, DatagramSetup};
 use crate::events::Event;
-use crate::flow::{Flow, NONE};
+use crate::flow::{Flow, GONE, NONE, Opening};
 use crate::packet::SimPacket;
 use crate::probe::Sojourn;
 use crate::scenario::Level;
@@ -17,13 +18,13 @@ pub(crate) trait App {
     fn start(&mut self, cx: &mut Context);
     /// The time of [`Context::wake_at`] has come.
     fn on_timer(&mut self, _cx: &mut Context) {}
-    /// All bytes have arrived that [`Context::expect`] spoke of.
+    /// All bytes have arrived that were written to a flow.
     fn on_received(&mut self, _flow: u32, _cx: &mut Context) {}
     /// The last byte of a flow that is not to be written to any more is
     /// acknowledged; the flow is gone.
     fn on_finished(&mut self, _flow: u32, _cx: &mut Context) {}
-    /// A datagram has arrived that carries the time `stamp`.
-    fn on_datagram(&mut self, _flow: u32, _stamp: Time, _size: u32, _cx: &mut Context) {}
+    /// A datagram has arrived that was sent at `sent`.
+    fn on_datagram(&mut self, _flow: u32, _sent: Time, _cx: &mut Context) {}
     /// Numbers that sum up the application, by name: their means over the
     /// group are reported.
     fn report(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
@@ -42,11 +43,15 @@ pub(crate) enum Direction {
 pub(crate) struct AppSlot {
     app: Option<Box<dyn App>>,
     group: u32,
-    /// The member of the group that it is.
+    /// The member of the group that it is, or belongs to.
     member: u32,
-    /// Flows that it has opened: the number is in the name of their streams.
-    opened: u64,
+    /// What its streams are called.
+    name: String,
+    /// Flows and applications that it has made: their numbers are in the
+    /// names of their streams.
+    made: u64,
     wake_at: Time,
+    has_ended: bool,
 }
 
 /// What has become of a group's applications.
@@ -96,67 +101,126 @@ impl Context<'_, '_> {
     }
     /// Transfers `size` bytes over a connection of their own.
     pub fn transfer(&mut self, direction: Direction, size: u64) -> u32 {
-        self.activity().started += 1;
-        let flow = self.simulation.open_flow(self.slot, direction, Some(size));
-        let now = self.simulation.now;
-        self.simulation.flows[flow as usize].sender.open(now);
-        self.simulation.send_data(flow);
+        let flow = self.simulation.make_flow(self.slot, direction, Some(size), true);
+        self.simulation.open(flow);
         flow
     }
-    /// A connection that carries what is written; `None` of its own size.
+    /// A connection for what is written one way, that stays to the end.
     pub fn stream(&mut self, direction: Direction) -> u32 {
-        let flow = self.simulation.open_flow(self.slot, direction, None);
-        let now = self.simulation.now;
-        self.simulation.flows[flow as usize].sender.open(now);
-        self.simulation.send_data(flow);
+        let flow = self.simulation.make_flow(self.slot, direction, None, false);
+        self.simulation.open(flow);
         flow
     }
-    /// Writes to a connection that [`stream`](Self::stream) made.
+    /// A connection for what is written both ways, as two flows: from the
+    /// client, which opens it, to the server, and back along the group's
+    /// `path`.
+    pub fn connect(&mut self, is_transient: bool) -> [u32; 2] {
+        let to_server =
+            self.simulation.make_flow(self.slot, Direction::Backward, None, is_transient);
+        let to_client =
+            self.simulation.make_flow(self.slot, Direction::Forward, None, is_transient);
+        let flow = &mut self.simulation.flows[to_server as usize];
+        flow.opening = Some((to_client, Opening::Listen));
+        flow.awaited = 0;
+        self.simulation.open(to_server);
+        [to_server, to_client]
+    }
+    /// Writes to a connection; [`App::on_received`] follows when the bytes
+    /// have arrived.
     pub fn write(&mut self, flow: u32, bytes: u64) {
-        self.simulation.flows[flow as usize].sender.supply(bytes);
+        let state = &mut self.simulation.flows[flow as usize];
+        state.sender.supply(bytes);
+        state.goal += bytes;
+        if state.opening.is_none() {
+            state.awaited = state.goal;
+        }
         self.simulation.send_data(flow);
     }
-    /// A flow of datagrams; `tells`: every arrival is reported.
-    pub fn datagrams(&mut self, direction: Direction) -> u32 {
-        self.simulation.make_datagrams(self.slot, direction)
+    /// Nothing more will be written: the flow goes when all is acknowledged.
+    pub fn close(&mut self, flow: u32) {
+        let state = &mut self.simulation.flows[flow as usize];
+        state.is_open = false;
+        state.app = GONE;
+        if state.sender.is_finished() {
+            self.simulation.drained(flow);
+        }
     }
-    /// Has every arrival of a flow of datagrams reported.
-    pub fn watch(&mut self, flow: u32) {
-        self.simulation.datagrams[(flow & !DATAGRAMS) as usize].tells = true;
+    /// Starts another application of the same member of the group.
+    /// It is given its streams by name.
+    pub fn spawn(&mut self, make: impl FnOnce(&dyn Fn(&str) -> Stream) -> Box<dyn App>) {
+        self.simulation.spawn(self.slot, make);
+    }
+    /// A flow of datagrams; with `tells`, every arrival is reported.
+    pub fn datagrams(&mut self, direction: Direction, tells: bool) -> u32 {
+        self.simulation.make_datagrams(self.slot, direction, tells)
     }
     pub fn send_datagram(&mut self, flow: u32, size: u32) {
-        self.send_stamped(flow, size, self.simulation.now);
+        let Simulation { datagrams, links, events, store, now, .. } = &mut *self.simulation;
+        let flow = &mut datagrams[(flow & !DATAGRAMS) as usize];
+        let packet = flow.packet(size, *now);
+        links[flow.path[0] as usize].arrive(packet, *now, events, store);
     }
-    /// Sends a datagram that carries another time than now.
-    pub fn send_stamped(&mut self, flow: u32, size: u32, stamp: Time) {
-        let datagrams = &mut self.simulation.datagrams[(flow & !DATAGRAMS) as usize];
-        let packet = datagrams.packet(size, stamp);
-        let first = datagrams.path[0] as usize;
-        let Simulation { links, events, store, now, .. } = &mut *self.simulation;
-        links[first].arrive(packet, *now, events, store);
-    }
-    /// The application is done.
+    /// The application is done: it is told nothing more.
     pub fn end(&mut self) {
-        self.simulation.unfinished -= 1;
+        self.simulation.apps[self.slot as usize].has_ended = true;
     }
 }
 
 impl Simulation<'_> {
-    /// Makes the application of a member of a group, if it has one.
+    /// Makes the application of a member of a group.
     pub fn make_app(&mut self, group: u32, member: u64, start: Time) {
         let config = &self.scenario.flows[group as usize];
-        let streams =
-            |name: &str| self.stream(&format!("flows.{}.{member}.workload.{name}", config.name));
-        let app = config.workload.app(&streams);
-        self.apps.push(AppSlot { app, group, member: member as u32, opened: 0, wake_at: start });
-        self.events.push(start, Event::AppStart(self.apps.len() as u32 - 1));
+        let name = format!("{}.{member}", config.name);
+        let streams = |key: &str| self.stream(&format!("flows.{name}.workload.{key}"));
+        if let Some(app) = config.workload.app(&streams) {
+            let slot = self.place_app(app, group, member as u32, name);
+            self.events.push(start, Event::AppStart(slot));
+        }
+    }
+
+    fn place_app(&mut self, app: Box<dyn App>, group: u32, member: u32, name: String) -> u32 {
+        let app = Some(app);
+        let (made, wake_at, has_ended) = (0, Time::MAX, false);
+        let slot = AppSlot { app, group, member, name, made, wake_at, has_ended };
+        self.unfinished += 1;
+        match self.free_apps.pop() {
+            Some(place) => {
+                self.apps[place as usize] = slot;
+                place
+            }
+            None => {
+                self.apps.push(slot);
+                self.apps.len() as u32 - 1
+            }
+        }
+    }
+
+    fn spawn(&mut self, parent: u32, make: impl FnOnce(&dyn Fn(&str) -> Stream) -> Box<dyn App>) {
+        let (group, member, name) = self.name_next(parent);
+        let app = make(&|key| self.stream(&format!("flows.{name}.workload.{key}")));
+        let slot = self.place_app(app, group, member, name);
+        self.start_app(slot);
+    }
+
+    /// Group, member and name of what an application makes next.
+    fn name_next(&mut self, slot: u32) -> (u32, u32, String) {
+        let slot = &mut self.apps[slot as usize];
+        slot.made += 1;
+        (slot.group, slot.member, format!("{}.{}", slot.name, slot.made - 1))
     }
 
     fn tell(&mut self, slot: u32, what: impl FnOnce(&mut dyn App, &mut Context)) {
-        // Nothing that an application asks for calls another, or itself.
+        // Nothing that an application asks for tells it something.
         let mut app = self.apps[slot as usize].app.take().expect("it is not being told already");
         what(&mut *app, &mut Context { simulation: self, slot });
-        self.apps[slot as usize].app = Some(app);
+        let place = &mut self.apps[slot as usize];
+        if place.has_ended {
+            place.wake_at = Time::MAX;
+            self.unfinished -= 1;
+            self.free_apps.push(slot);
+        } else {
+            place.app = Some(app);
+        }
     }
 
     pub fn start_app(&mut self, slot: u32) {
@@ -174,18 +238,25 @@ impl Simulation<'_> {
 
     /// A flow for an application. Where no record names flows, it takes the
     /// place of one that is gone.
-    fn open_flow(&mut self, slot: u32, direction: Direction, size: Option<u64>) -> u32 {
-        let AppSlot { group, member, opened, .. } = self.apps[slot as usize];
-        self.apps[slot as usize].opened += 1;
-        let config = &self.scenario.flows[group as usize];
-        let name = format!("flows.{}.{member}.{opened}.hash", config.name);
-        let place = self.free_flows[group as usize][direction as usize].pop();
+    fn make_flow(
+        &mut self,
+        slot: u32,
+        direction: Direction,
+        size: Option<u64>,
+        is_transient: bool,
+    ) -> u32 {
+        let (group, member, name) = self.name_next(slot);
+        let place = match is_transient {
+            true => self.free_flows[group as usize][direction as usize].pop(),
+            false => None,
+        };
         let index = place.unwrap_or(self.flows.len() as u32);
-        let mut setup = self.setup_flow(index, group, u64::from(member), &name);
+        let mut setup = self.setup_flow(index, group, member, &format!("flows.{name}.hash"));
         setup.size = Some(size.unwrap_or(0));
         setup.start = self.now;
         setup.app = slot;
         setup.is_open = size.is_none();
+        setup.is_transient = is_transient;
         if direction == Direction::Backward {
             setup.turn();
         }
@@ -197,13 +268,15 @@ impl Simulation<'_> {
         index
     }
 
-    fn make_datagrams(&mut self, slot: u32, direction: Direction) -> u32 {
-        let AppSlot { group, member, opened, .. } = self.apps[slot as usize];
-        self.apps[slot as usize].opened += 1;
-        let config = &self.scenario.flows[group as usize];
-        let name = format!("flows.{}.{member}.{opened}.hash", config.name);
+    fn open(&mut self, flow: u32) {
+        self.flows[flow as usize].sender.open(self.now);
+        self.send_data(flow);
+    }
+
+    fn make_datagrams(&mut self, slot: u32, direction: Direction, tells: bool) -> u32 {
+        let (group, member, name) = self.name_next(slot);
         let index = self.datagrams.len() as u32;
-        let mut setup = self.setup_flow(index, group, u64::from(member), &name);
+        let mut setup = self.setup_flow(index, group, member, &format!("flows.{name}.hash"));
         if direction == Direction::Backward {
             setup.turn();
         }
@@ -211,7 +284,7 @@ impl Simulation<'_> {
             index,
             group,
             app: slot,
-            tells: false,
+            tells,
             path: setup.path,
             start: self.now,
             hash: setup.hashes[0],
@@ -221,10 +294,44 @@ impl Simulation<'_> {
         index | DATAGRAMS
     }
 
+    /// What a flow waited for has arrived.
+    pub fn heard(&mut self, index: u32) {
+        let now = self.now;
+        if let Some((other, opening)) = self.flows[index as usize].opening {
+            let answer = &mut self.flows[other as usize];
+            if opening == Opening::Listen {
+                // The SYN that this would send is the SYN-ACK of the first
+                // direction. Its timer runs: if need be, it is sent again.
+                answer.sender.open(now);
+                answer.sender.poll(now).expect("a SYN is due");
+                answer.arm_timers(&mut self.events);
+                let flow = &mut self.flows[index as usize];
+                flow.opening = Some((other, Opening::SynReceived));
+                flow.awaited = 1;
+                return;
+            }
+            let window = answer.receiver.window();
+            answer.sender.on_ack(now, &Ack { syn: true, window, ..Ack::default() });
+            let flow = &mut self.flows[index as usize];
+            flow.opening = None;
+            flow.awaited = flow.goal;
+        }
+        let flow = &mut self.flows[index as usize];
+        if flow.receiver.received() >= flow.goal {
+            flow.awaited = u64::MAX;
+            if flow.app < GONE {
+                let app = flow.app;
+                self.tell(app, |app, cx| app.on_received(index, cx));
+            }
+        }
+    }
+
     /// A connection of an application, or of a group without, is open.
     pub fn connected(&mut self, flow: u32) {
         let flow = &self.flows[flow as usize];
-        self.activities[flow.group as usize].record("startup", self.now - flow.start);
+        if !flow.is_open {
+            self.activities[flow.group as usize].record("startup", self.now - flow.start);
+        }
     }
 
     /// All that a sender has is acknowledged.
@@ -235,18 +342,22 @@ impl Simulation<'_> {
         }
         flow.finish = Some(self.now);
         let (group, app, time) = (flow.group as usize, flow.app, self.now - flow.start);
-        let activity = &mut self.activities[group];
-        activity.completed += 1;
-        activity.bytes += flow.size.unwrap_or(0);
-        activity.record("completion", time);
+        if let Some(size) = flow.size {
+            let activity = &mut self.activities[group];
+            activity.completed += 1;
+            activity.bytes += size;
+            activity.record("completion", time);
+        }
         if app == NONE {
             self.unfinished -= 1;
             return;
         }
-        self.tell(app, |app, cx| app.on_finished(index, cx));
-        if self.scenario.record.level == Level::Summary {
-            let turned = self.flows[index as usize].is_turned;
-            self.free_flows[group][usize::from(turned)].push(index);
+        if app != GONE {
+            self.tell(app, |app, cx| app.on_finished(index, cx));
+        }
+        let flow = &self.flows[index as usize];
+        if flow.is_transient && self.scenario.record.level == Level::Summary {
+            self.free_flows[group][usize::from(flow.is_turned)].push(index);
         }
     }
 
@@ -256,8 +367,8 @@ impl Simulation<'_> {
         flow.receive(self.now, packet);
         if flow.tells {
             let stamp = Time::from_nanos(packet.seq);
-            let (app, flow, size) = (flow.app, packet.flow, packet.size);
-            self.tell(app, |app, cx| app.on_datagram(flow, stamp, size, cx));
+            let (app, flow) = (flow.app, packet.flow);
+            self.tell(app, |app, cx| app.on_datagram(flow, stamp, cx));
         }
     }
 

@@ -8,6 +8,8 @@ use crate::packet::{SimPacket, Store, kind};
 
 /// No application: the flow runs by itself.
 pub(crate) const NONE: u32 = u32::MAX;
+/// An application that is gone.
+pub(crate) const GONE: u32 = u32::MAX - 1;
 
 /// One flow.
 pub(crate) struct Flow {
@@ -28,8 +30,17 @@ pub(crate) struct Flow {
     pub app: u32,
     /// The application may write more.
     pub is_open: bool,
+    /// It comes and goes: it has no row in the results unless all have.
+    pub is_transient: bool,
     /// Its data go along the group's return path.
     pub is_turned: bool,
+    /// The application is told when so many bytes have arrived.
+    pub goal: u64,
+    /// With so many bytes received there is something to do: [`Opening`], or
+    /// the goal.
+    pub awaited: u64,
+    /// The other direction of its connection, which is being opened.
+    pub opening: Option<(u32, Opening)>,
     index: u32,
     /// Hashes of the two directions, as queues see them.
     hashes: [u32; 2],
@@ -43,6 +54,17 @@ pub(crate) struct Flow {
     window: u64,
     sender_timer: Pending,
     receiver_timer: Pending,
+}
+
+/// How far the opening of a connection has come that carries data both ways.
+/// Its two directions are flows; the SYN of the first, its SYN-ACK and the
+/// first data after them are the handshake of both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Opening {
+    /// The passive side waits for the SYN.
+    Listen,
+    /// It has the SYN, and waits for what answers its SYN-ACK.
+    SynReceived,
 }
 
 /// When the pending events of a timer are due, the next first: of more than
@@ -90,6 +112,7 @@ pub(crate) struct FlowSetup<'a> {
     pub start: Time,
     pub app: u32,
     pub is_open: bool,
+    pub is_transient: bool,
     pub is_turned: bool,
     pub hashes: [u32; 2],
     pub seed: u64,
@@ -116,12 +139,16 @@ impl Flow {
             receiver,
             path: setup.path,
             return_path: setup.return_path,
-            size: setup.size,
+            size: setup.size.filter(|_| !setup.is_open),
             start: setup.start,
             finish: None,
             app: setup.app,
             is_open: setup.is_open,
+            is_transient: setup.is_transient,
             is_turned: setup.is_turned,
+            goal: 0,
+            awaited: u64::MAX,
+            opening: None,
             index: setup.index,
             hashes: setup.hashes,
             hosts: setup.hosts,

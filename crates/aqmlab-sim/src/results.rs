@@ -8,7 +8,6 @@ use crate::app::Activity;
 use crate::datagram::{DATAGRAMS, DatagramSummary};
 use crate::diagnosis::{Finding, diagnose};
 use crate::egress::DriverSummary;
-use crate::flow::NONE;
 use crate::probe::{Excursions, PacketRecord, SojournSummary};
 use crate::scenario::Level;
 use crate::series::{Sample, Subject};
@@ -151,7 +150,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
         bytes as f64 * 8.0 / active.max(Span::from_nanos(1)).as_secs_f64()
     };
     let is_named = simulation.scenario.record.level != Level::Summary;
-    let connections = simulation.flows.iter().filter(|flow| is_named || flow.app == NONE);
+    let connections = simulation.flows.iter().filter(|flow| is_named || !flow.is_transient);
     let mut rows: Vec<FlowResult> = connections
         .map(|flow| {
             let active = flow.finish.unwrap_or(end).saturating_since(flow.start);

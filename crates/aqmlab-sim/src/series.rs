@@ -3,7 +3,6 @@
 use aqmlab_core::Time;
 
 use crate::datagram::DATAGRAMS;
-use crate::flow::NONE;
 use crate::simulation::Simulation;
 
 /// What a sample is of.
@@ -63,7 +62,7 @@ impl Series {
             }
         }
         for (index, flow) in simulation.flows.iter().enumerate() {
-            let is_gone = flow.app != NONE && flow.finish.is_some();
+            let is_gone = flow.is_transient && flow.finish.is_some();
             if time < flow.start || is_gone {
                 continue;
             }

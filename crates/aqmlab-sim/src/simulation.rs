@@ -31,6 +31,8 @@ pub(crate) struct Simulation<'a> {
     /// Flows of datagrams, numbered apart from the others.
     pub datagrams: Vec<DatagramFlow>,
     pub apps: Vec<AppSlot>,
+    /// Places of applications that are gone.
+    pub free_apps: Vec<u32>,
     /// By group.
     pub activities: Vec<Activity>,
     /// Places of flows that are gone, by group and direction.
@@ -66,6 +68,7 @@ impl<'a> Simulation<'a> {
             events: EventQueue::new(scenario.simultaneous),
             datagrams: Vec::new(),
             apps: Vec::new(),
+            free_apps: Vec::new(),
             activities: scenario.flows.iter().map(|_| Activity::default()).collect(),
             free_flows: scenario.flows.iter().map(|_| Default::default()).collect(),
             store: Store::default(),
@@ -111,25 +114,23 @@ impl<'a> Simulation<'a> {
             if is_bulk {
                 let index = self.flows.len() as u32;
                 let name = format!("flows.{}.{member}.hash", group.name);
-                let mut setup = self.setup_flow(index, number, member, &name);
+                let mut setup = self.setup_flow(index, number, member as u32, &name);
                 setup.size = group.size.map(Bytes::get);
                 setup.start = start;
                 self.flows.push(Flow::new(setup));
                 self.activities[number as usize].started += 1;
                 self.events.push(start, Event::FlowStart(index));
+                self.unfinished += usize::from(ends);
             } else {
                 self.make_app(number, member, start);
             }
-            match ends {
-                true => self.unfinished += 1,
-                false => self.endless = true,
-            }
         }
+        self.endless |= !ends;
     }
 
     /// What flows of a group have in common. `name` is that of the stream of
     /// what tells them apart.
-    pub fn setup_flow(&self, index: u32, group: u32, member: u64, name: &str) -> FlowSetup<'a> {
+    pub fn setup_flow(&self, index: u32, group: u32, member: u32, name: &str) -> FlowSetup<'a> {
         let config = &self.scenario.flows[group as usize];
         let mut hash = self.stream(name);
         let host = |name: &Option<String>, end: &str| {
@@ -149,6 +150,7 @@ impl<'a> Simulation<'a> {
             start: Time::ZERO,
             app: NONE,
             is_open: false,
+            is_transient: false,
             is_turned: false,
             hashes: [hash.next_u32(), hash.next_u32()],
             seed: hash.next_u64(),
@@ -251,7 +253,11 @@ impl<'a> Simulation<'a> {
         } else {
             let segment = flow.segment_of(&packet, &mut self.store);
             flow.receiver.on_segment(self.now, &segment);
+            let is_awaited = flow.receiver.received() >= flow.awaited;
             self.send_acks(packet.flow);
+            if is_awaited {
+                self.heard(packet.flow);
+            }
         }
     }
 

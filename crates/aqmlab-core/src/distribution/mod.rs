@@ -111,6 +111,13 @@ impl<T: Measure> Distribution<T> {
         Self::new(Law::Constant(value.to_base()), None, value.to_text())
     }
 
+    /// Pareto's law with this shape, above 1, and this mean.
+    pub fn pareto(shape: f64, mean: T) -> Self {
+        let scale = mean.to_base() * (shape - 1.0) / shape;
+        let text = format!("pareto(shape={shape}, mean={})", mean.to_text());
+        Self::new(Law::Pareto { shape, scale }, None, text)
+    }
+
     /// Reads a value, a table or a text.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ struct Cbr {
 
 impl App for Cbr {
     fn start(&mut self, cx: &mut Context) {
-        self.flow = cx.datagrams(Direction::Forward);
+        self.flow = cx.datagrams(Direction::Forward, false);
         self.on_timer(cx);
     }
     fn on_timer(&mut self, cx: &mut Context) {

@@ -44,6 +44,7 @@ macro_rules! workloads {
 
         /// A workload with its parameters.
         #[derive(Clone, Debug, PartialEq)]
+        #[expect(clippy::large_enum_variant, reason = "there is one a group of flows")]
         pub enum WorkloadConfig {
             $(
                 #[allow(missing_docs)]
@@ -108,7 +109,10 @@ macro_rules! workloads {
 workloads! {
     Bulk(bulk::BulkParams),
     Cbr(cbr::CbrParams),
+    ParetoOnOff(pareto_onoff::ParetoOnOffParams),
     Transfers(transfers::TransfersParams),
+    Requests(requests::RequestsParams),
+    Probe(probe::ProbeParams),
 }
 
 impl WorkloadConfig {

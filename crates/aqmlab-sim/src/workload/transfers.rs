@@ -102,6 +102,7 @@ impl App for Transfers {
         self.left -= 1;
         self.active += 1;
         let size = draw_size(&mut self.size);
+        cx.activity().started += 1;
         cx.transfer(Direction::Forward, size);
         if self.is_open && self.left > 0 {
             cx.wake_at(cx.now() + self.gap.draw());
