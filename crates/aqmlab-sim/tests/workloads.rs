@@ -253,3 +253,21 @@ fn a_probe_measures_the_queue_of_others() {
     assert!((waited / queued - 1.0).abs() < 0.1, "{waited} {queued}");
     assert!(waited > 0.1);
 }
+
+#[test]
+fn packmime_opens_its_connections_a_second() {
+    let result = result(
+        r#"{ kind = "packmime", rate = 20.0 }"#,
+        &[("duration", "300s"), ("links.down.rate", "100mbit")],
+    );
+    let group = &result.groups[0];
+    let count = |name: &str| group.times.iter().find(|(known, _)| *known == name).unwrap().1.count;
+    // Long memory: the number varies more than that of a Poisson process.
+    assert!((count("startup") as f64 / 6000.0 - 1.0).abs() < 0.1, "{}", count("startup"));
+    // 9 % of the connections carry some four requests.
+    let requests = group.started as f64 / count("startup") as f64;
+    assert!((1.15..1.4).contains(&requests), "{requests}");
+    assert!(group.completed as f64 > 0.99 * group.started as f64);
+    let size = group.bytes as f64 / group.completed as f64;
+    assert!((3_000.0..40_000.0).contains(&size), "{size}");
+}

@@ -208,6 +208,22 @@ pub fn normal(stream: &mut Stream) -> f64 {
     radius * libm::cos(2.0 * std::f64::consts::PI * stream.uniform())
 }
 
+/// Of Gamma's law with this shape, at least 1, and scale 1: Marsaglia and
+/// Tsang, A simple method for generating gamma variables (ACM TOMS 2000).
+pub fn gamma(stream: &mut Stream, shape: f64) -> f64 {
+    let d = shape - 1.0 / 3.0;
+    let c = 1.0 / libm::sqrt(9.0 * d);
+    loop {
+        let x = normal(stream);
+        let root = 1.0 + c * x;
+        let v = root * root * root;
+        let u = 1.0 - stream.uniform();
+        if v > 0.0 && libm::log(u) < 0.5 * x * x + d * (1.0 - v + libm::log(v)) {
+            return d * v;
+        }
+    }
+}
+
 impl<T> fmt::Debug for Distribution<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)

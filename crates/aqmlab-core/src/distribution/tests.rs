@@ -109,6 +109,23 @@ fn a_cap_cuts() {
     assert!((mean / closed - 1.0).abs() < 0.02, "{mean} {closed}");
 }
 
+/// Mean and variance of Gamma's law are its shape, the third central moment
+/// twice that.
+#[test]
+fn gamma_has_its_moments() {
+    for shape in [1.85, 3.22, 20.0] {
+        let mut stream = Stream::for_component(1, 0, "gamma");
+        let sample: Vec<f64> = (0..N).map(|_| gamma(&mut stream, shape)).collect();
+        let moment = |power: f64, centre: f64| {
+            sample.iter().map(|x| libm::pow(x - centre, power)).sum::<f64>() / N as f64
+        };
+        let mean = moment(1.0, 0.0);
+        assert!((mean / shape - 1.0).abs() < 0.02, "{shape}: {mean}");
+        assert!((moment(2.0, mean) / shape - 1.0).abs() < 0.05, "{shape}");
+        assert!((moment(3.0, mean) / (2.0 * shape) - 1.0).abs() < 0.25, "{shape}");
+    }
+}
+
 #[test]
 fn a_list_is_taken_in_turn() {
     let listed = Distribution::<Span>::parse(&"list(1ms, 5ms)".into()).unwrap();

@@ -112,6 +112,7 @@ workloads! {
     ParetoOnOff(pareto_onoff::ParetoOnOffParams),
     Transfers(transfers::TransfersParams),
     Requests(requests::RequestsParams),
+    PackMime(packmime::PackMimeParams),
     Probe(probe::ProbeParams),
 }
 
