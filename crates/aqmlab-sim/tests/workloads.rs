@@ -3,6 +3,7 @@
 
 use aqmlab_core::Value;
 use aqmlab_sim::{GroupResult, RunResult, Scenario, run};
+use proptest::prelude::*;
 
 /// One link each way; the group `app` has the workload.
 fn scenario_text(workload: &str) -> String {
@@ -270,4 +271,195 @@ fn packmime_opens_its_connections_a_second() {
     assert!(group.completed as f64 > 0.99 * group.started as f64);
     let size = group.bytes as f64 / group.completed as f64;
     assert!((3_000.0..40_000.0).contains(&size), "{size}");
+}
+
+fn value(result: &RunResult, name: &str) -> f64 {
+    result.groups[0].values.iter().find(|(known, _)| *known == name).unwrap().1
+}
+
+#[test]
+fn a_call_sounds_well_until_there_is_a_queue() {
+    let workload = r#"{ kind = "voip", codec = "g711" }"#;
+    let alone = result(workload, &[("duration", "200s")]);
+    assert_eq!(alone.flows.len(), 2, "one each way");
+    // R of 93.2 without loss; mouth to ear in 20 + 60 + 20 ms and a little.
+    assert!((value(&alone, "r_factor") - 93.2).abs() < 0.01, "{}", value(&alone, "r_factor"));
+    // 38.75 % of the time there is speech, at 80 kbit/s.
+    let rate: f64 = alone.flows.iter().map(|flow| flow.goodput).sum::<f64>() / 2.0;
+    assert!((rate / (80e3 * 1.004 / 2.591) - 1.0).abs() < 0.2, "{rate}");
+
+    let bulk = "[flows.bulk]\npath = \"down\"\nreturn_path = \"up\"\nstart = \"10s\"";
+    let text = format!("{}\n{bulk}", scenario_text(workload)).replace("20s", "60s");
+    let loaded = run(&Scenario::parse(&text, "loaded", &[]).unwrap(), 0);
+    assert!(value(&loaded, "late") > 0.2, "{}", value(&loaded, "late"));
+    assert!(value(&loaded, "mos") < 3.5, "{}", value(&loaded, "mos"));
+}
+
+/// One of each, as its page in the guide has it.
+fn every_workload() -> Vec<&'static str> {
+    vec![
+        r#"{ kind = "cbr", rate = "500kbit" }"#,
+        r#"{ kind = "pareto-onoff", rate = "500kbit", packet = "1000b" }"#,
+        r#"{ kind = "pareto-onoff", rate = "500kbit", packet = "1000b", over = "tcp" }"#,
+        r#"{ kind = "transfers", size = "lognormal(sigma=1.5, mean=30kb)", gap = "exponential(150ms)" }"#,
+        r#"{ kind = "requests", response = "weibull(shape=0.5, mean=20kb)", think = "exponential(300ms)" }"#,
+        r#"{ kind = "requests", response = "100kb", gap = "uniform(0s, 1s)", requests = "uniform(1, 3)", think = "10ms" }"#,
+        r#"{ kind = "packmime", rate = 8.0 }"#,
+        r#"{ kind = "probe" }"#,
+        r#"{ kind = "voip", codec = "g729" }"#,
+    ]
+}
+
+#[test]
+fn every_workload_is_tried_here() {
+    let tried = every_workload();
+    for entry in aqmlab_sim::workload::entries().iter().filter(|entry| entry.name != "bulk") {
+        let name = format!("\"{}\"", entry.name);
+        assert!(tried.iter().any(|workload| workload.contains(&name)), "{name}");
+    }
+}
+
+/// With a bulk flow beside it, and a queue that drops.
+fn beside_bulk(workload: &str, seed: u64, limit: u64, level: &str) -> Scenario {
+    let bulk = "[flows.bulk]\npath = \"down\"\nreturn_path = \"up\"\n\
+                start = { uniform = [\"0s\", \"5s\"] }";
+    let text = format!("{}\n{bulk}", scenario_text(workload));
+    let overrides = [
+        ("seed", seed.to_string()),
+        ("links.down.queue.limit", format!("{limit}p")),
+        ("links.down.rate", "3mbit".to_string()),
+        ("flows.app.count", "3".to_string()),
+        ("record.level", level.to_string()),
+    ];
+    let overrides = overrides.map(|(key, value)| (key.to_string(), Value::from(value)));
+    Scenario::parse(&text, "beside bulk", &overrides).unwrap()
+}
+
+fn fingerprint(result: &RunResult) -> String {
+    let links: Vec<_> = result.links.iter().map(|link| (link.counts, link.sojourn.max)).collect();
+    let flows: Vec<_> = result.flows.iter().map(|flow| (flow.start, flow.stats)).collect();
+    let groups: Vec<_> = result
+        .groups
+        .iter()
+        .map(|group| (group.started, group.completed, group.bytes, &group.times, &group.values))
+        .collect();
+    format!("{} {links:?} {flows:?} {groups:?}", result.events)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// `run` checks at every queue that no packet is lost uncounted. Here: what
+    /// arrived at the endpoints is what was sent, less what was dropped and is
+    /// under way; nothing completes that was not started.
+    #[test]
+    fn nothing_is_lost_and_nothing_made_up(
+        workload in prop::sample::select(every_workload()),
+        seed in 0u64..1000,
+        limit in 5u64..60,
+    ) {
+        let scenario = beside_bulk(workload, seed, limit, "packets");
+        let result = run(&scenario, 0);
+        let again = Scenario::from_table(scenario.to_table(), "canonical", &[]).unwrap();
+        prop_assert_eq!(&again, &scenario);
+        for group in &result.groups {
+            prop_assert!(group.completed <= group.started);
+        }
+        let arrivals: u64 = result.groups[0].started + result.flows.len() as u64;
+        prop_assert!(arrivals > 3, "nothing happened");
+        let mut offered = vec![[0u64; 2]; result.flows.len()];
+        for (link, of) in result.links.iter().zip(0..) {
+            let gone = link.packets.iter().filter(|packet| packet.dropped.is_none());
+            prop_assert_eq!(gone.count() as u64, link.counts.delivered);
+            for packet in &link.packets {
+                offered[packet.flow as usize][of] += 1;
+            }
+        }
+        for (flow, seen) in result.flows.iter().zip(&offered) {
+            if let Some(datagrams) = &flow.datagrams {
+                prop_assert!(datagrams.received <= datagrams.sent);
+                // What still stands in a queue has no record.
+                let seen = seen[0] + seen[1];
+                prop_assert!(seen <= datagrams.sent && datagrams.sent - seen <= limit + 1);
+            } else {
+                prop_assert!(flow.finish.is_none() || flow.finish.unwrap() > flow.start);
+                if let (Some(size), Some(_)) = (flow.size, flow.finish) {
+                    prop_assert_eq!(flow.stats.bytes_acked, size);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_run(
+        workload in prop::sample::select(every_workload()),
+        seed in 0u64..1000,
+    ) {
+        let scenario = beside_bulk(workload, seed, 30, "summary");
+        prop_assert_eq!(fingerprint(&run(&scenario, 1)), fingerprint(&run(&scenario, 1)));
+    }
+
+    /// All that is started completes once the load ends.
+    #[test]
+    fn all_transfers_and_requests_complete(seed in 0u64..1000, limit in 3u64..60) {
+        for workload in [
+            r#"{ kind = "transfers", size = "pareto(shape=1.3, mean=20kb, cap=300kb)",
+                gap = "exponential(100ms)", number = 40 }"#,
+            r#"{ kind = "requests", response = "pareto(shape=1.3, mean=20kb, cap=300kb)",
+                gap = "exponential(200ms)", number = 20, requests = "uniform(1, 4)",
+                think = "exponential(200ms)", server_delay = "exponential(5ms)" }"#,
+        ] {
+            let workload = workload.split_whitespace().collect::<Vec<_>>().join(" ");
+            let (seed, limit) = (seed.to_string(), format!("{limit}p"));
+            let result = result(&workload, &[
+                ("seed", &seed),
+                ("duration", "1000s"),
+                ("links.down.rate", "2mbit"),
+                ("links.up.rate", "100kbit"),
+                ("links.down.queue.limit", &limit),
+                ("links.up.queue.limit", &limit),
+            ]);
+            let group = &result.groups[0];
+            prop_assert_eq!(group.completed, group.started);
+            prop_assert!(group.started >= 20);
+            prop_assert!(result.end.as_secs_f64() < 999.0);
+        }
+    }
+}
+
+/// Common random numbers: what a group draws does not depend on the others,
+/// nor on the queue.
+#[test]
+fn workloads_do_not_disturb_one_another() {
+    let starts = |result: &RunResult, group: u32| -> Vec<_> {
+        let flows = result.flows.iter().filter(|flow| flow.group == group);
+        flows.map(|flow| (flow.start, flow.size)).collect()
+    };
+    let transfers = every_workload()[3];
+    let reference = run(&beside_bulk(transfers, 1, 30, "series"), 0);
+    assert!(starts(&reference, 0).len() > 300);
+    let others = [run(&beside_bulk(transfers, 1, 10, "series"), 0), {
+        let more = scenario_text(transfers).replace(
+                "[flows.app]",
+                "[flows.web]\npath = \"down\"\nreturn_path = \"up\"\nworkload = \"packmime\"\n[flows.app]",
+            );
+        let mut result = run(
+            &Scenario::parse(
+                &more,
+                "more",
+                &[
+                    ("flows.app.count".to_string(), Value::Integer(3)),
+                    ("record.level".to_string(), "series".into()),
+                ],
+            )
+            .unwrap(),
+            0,
+        );
+        result.flows.retain(|flow| flow.group == 1);
+        result.flows.iter_mut().for_each(|flow| flow.group = 0);
+        result
+    }];
+    for other in others {
+        assert_eq!(starts(&reference, 0), starts(&other, 0));
+    }
 }

@@ -111,6 +111,15 @@ impl<T: Measure> Distribution<T> {
         Self::new(Law::Constant(value.to_base()), None, value.to_text())
     }
 
+    /// Exponential with this mean.
+    pub fn exponential(mean: T) -> Self {
+        Self::new(
+            Law::Exponential(mean.to_base()),
+            None,
+            format!("exponential({})", mean.to_text()),
+        )
+    }
+
     /// Pareto's law with this shape, above 1, and this mean.
     pub fn pareto(shape: f64, mean: T) -> Self {
         let scale = mean.to_base() * (shape - 1.0) / shape;

@@ -114,6 +114,7 @@ workloads! {
     Requests(requests::RequestsParams),
     PackMime(packmime::PackMimeParams),
     Probe(probe::ProbeParams),
+    Voip(voip::VoipParams),
 }
 
 impl WorkloadConfig {
