@@ -4,6 +4,7 @@ use aqmlab_aqm::registry;
 use aqmlab_core::{ParamSpec, Params};
 use aqmlab_sim::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::scenario::{FlowParams, LinkParams, RecordParams, RunParams};
+use aqmlab_sim::workload;
 use aqmlab_tcp::TcpParams;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -30,6 +31,9 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         }
         dict.set_item("settings", settings)?;
         list.append(dict)?;
+    }
+    for entry in workload::entries() {
+        list.append(section(py, "workload", entry.name, entry.summary, &entry.params)?)?;
     }
     let sections: [(&str, &str, &str, Vec<ParamSpec>); 7] = [
         ("transport", "tcp", "the endpoints of a flow", TcpParams::specs()),
