@@ -109,8 +109,8 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 class Results:
-    """Finished runs. Tables: `runs`, `links`, `flows`, `excursions`, `sojourn`, `notes`, and,
-    by recording level, `series`, `packets`. Every table has a first column `run`."""
+    """Finished runs. Tables: `runs`, `links`, `flows`, `groups`, `times`, `scores`,
+    `excursions`, `sojourn`, `notes`, and, by recording level, `series`, `packets`. Every table has a first column `run`."""
 
     runs: list[int]
     """The numbers of the finished runs."""

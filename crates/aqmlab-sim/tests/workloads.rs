@@ -463,3 +463,28 @@ fn workloads_do_not_disturb_one_another() {
         assert_eq!(starts(&reference, 0), starts(&other, 0));
     }
 }
+
+/// Every example in the guide runs, and there is one of every workload.
+#[test]
+fn the_examples_of_the_guide_run() {
+    let guide = include_str!("../../../docs/workloads.md");
+    let examples: Vec<&str> = guide
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().expect("a block ends"))
+        .collect();
+    for entry in aqmlab_sim::workload::entries() {
+        assert!(guide.contains(&format!("\n## {}\n", entry.name)), "{}", entry.name);
+        let name = format!("\"{}\"", entry.name);
+        let has_example = examples.iter().any(|example| example.contains(&name));
+        assert!(has_example || entry.name == "bulk", "{name}");
+    }
+    for example in examples {
+        let scenario = Scenario::parse(example, "docs/workloads.md", &[]).unwrap();
+        let result = run(&scenario, 0);
+        for (group, config) in result.groups.iter().zip(&scenario.flows) {
+            let arrived = result.flows.iter().any(|flow| flow.stats.bytes_acked > 0);
+            assert!(group.completed > 0 || arrived, "{}", config.name);
+        }
+    }
+}
