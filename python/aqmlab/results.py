@@ -114,7 +114,7 @@ class _TableAttributes:
 
     @property
     def groups(self) -> pl.DataFrame:
-        """One row a run and group of flows: its workload, what was started and completed."""
+        """One row a run and group of flows: what was started and completed."""
         return self.table("groups")
 
     @property

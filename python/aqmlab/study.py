@@ -39,7 +39,7 @@ AXIS_NAME = re.compile(r"[a-z][a-z0-9_]*")
 COLUMNS = """
 run point replication seed events link arrived delivered dropped marked utilisation group index
 segments_sent retransmissions timeouts fast_retransmits count id text subject quantity value flow
-is_ack verdict ce
+is_ack verdict ce started completed datagrams_received
 """
 TAKEN = frozenset(COLUMNS.split())
 UNITS = ("_s", "_bytes", "_packets", "_bps")

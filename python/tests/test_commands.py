@@ -102,7 +102,7 @@ def test_list_names_what_there_is(aqmlab: Aqmlab) -> None:
     for word in ("codel", "red", "pie", "fq_codel", "droptail", "jarvinen2014"):
         assert word in done.stdout, word
     everything = json.loads(aqmlab("list", "--json").stdout)
-    assert set(everything) == {"disciplines", "presets", "transports", "studies"}
+    assert set(everything) == {*("disciplines", "presets", "transports", "workloads", "studies")}
     for entries in everything.values():
         assert all(entry["name"] and entry["summary"] for entry in entries)
     preset_of = {each["preset_of"] for each in everything["presets"]}

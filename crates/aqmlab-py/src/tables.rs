@@ -202,7 +202,6 @@ fn groups(all: &[Finished]) -> RecordBatch {
     let mut columns = Columns::default();
     columns.u32("run", rows.clone().map(|(f, ..)| f.run));
     columns.text("group", rows.clone().map(|(_, config, _)| config.name.as_str()));
-    columns.text("workload", rows.clone().map(|(_, config, _)| config.workload.name()));
     columns.u64("started", rows.clone().map(|(_, _, group)| group.started));
     columns.u64("completed", rows.clone().map(|(_, _, group)| group.completed));
     columns.u64("completed_bytes", rows.map(|(_, _, group)| group.bytes));

@@ -1,4 +1,4 @@
-"""`aqmlab list`: the disciplines, presets, transports and studies there are."""
+"""`aqmlab list`: the disciplines, presets, transports, workloads and studies there are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STUDIES = Path(__file__).parent.parent / "studies"
 
 @reported
 def listing(json: Json = False) -> None:
-    """List the queue disciplines, presets, transports and studies."""
+    """List the queue disciplines, presets, transports, workloads and studies."""
     everything = catalogue()
     if json:
         print_json(everything)
@@ -42,6 +42,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
 
     queues = [entry for entry in reference() if entry["section"] == "queue"]
     transports = [entry for entry in reference() if entry["section"] == "transport"]
+    workloads = [entry for entry in reference() if entry["section"] == "workload"]
     return {
         "disciplines": [_short(each) for each in queues if not each["preset_of"]],
         "presets": [
@@ -50,6 +51,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
             if each["preset_of"]
         ],
         "transports": [_short(each) for each in transports],
+        "workloads": [_short(each) for each in workloads],
         "studies": studies(),
     }
 
