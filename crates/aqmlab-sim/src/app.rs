@@ -18,11 +18,8 @@ pub(crate) trait App {
     fn start(&mut self, cx: &mut Context);
     /// The time of [`Context::wake_at`] has come.
     fn on_timer(&mut self, _cx: &mut Context) {}
-    /// All bytes have arrived that were written to a flow.
+    /// All bytes of a flow have arrived, or all that were written to it.
     fn on_received(&mut self, _flow: u32, _cx: &mut Context) {}
-    /// The last byte of a flow that is not to be written to any more is
-    /// acknowledged; the flow is gone.
-    fn on_finished(&mut self, _flow: u32, _cx: &mut Context) {}
     /// A datagram has arrived that was sent at `sent`.
     fn on_datagram(&mut self, _flow: u32, _sent: Time, _cx: &mut Context) {}
     /// Numbers that sum up the application, by name: their means over the
@@ -317,12 +314,19 @@ impl Simulation<'_> {
             flow.awaited = flow.goal;
         }
         let flow = &mut self.flows[index as usize];
-        if flow.receiver.received() >= flow.goal {
-            flow.awaited = u64::MAX;
-            if flow.app < GONE {
-                let app = flow.app;
-                self.tell(app, |app, cx| app.on_received(index, cx));
-            }
+        if flow.receiver.received() < flow.goal {
+            return;
+        }
+        flow.awaited = u64::MAX;
+        if let Some(size) = flow.size {
+            let activity = &mut self.activities[flow.group as usize];
+            activity.completed += 1;
+            activity.bytes += size;
+            activity.record("completion", now - flow.start);
+        }
+        if flow.app < GONE {
+            let app = flow.app;
+            self.tell(app, |app, cx| app.on_received(index, cx));
         }
     }
 
@@ -341,23 +345,10 @@ impl Simulation<'_> {
             return;
         }
         flow.finish = Some(self.now);
-        let (group, app, time) = (flow.group as usize, flow.app, self.now - flow.start);
-        if let Some(size) = flow.size {
-            let activity = &mut self.activities[group];
-            activity.completed += 1;
-            activity.bytes += size;
-            activity.record("completion", time);
-        }
-        if app == NONE {
+        if flow.app == NONE {
             self.unfinished -= 1;
-            return;
-        }
-        if app != GONE {
-            self.tell(app, |app, cx| app.on_finished(index, cx));
-        }
-        let flow = &self.flows[index as usize];
-        if flow.is_transient && self.scenario.record.level == Level::Summary {
-            self.free_flows[group][usize::from(flow.is_turned)].push(index);
+        } else if flow.is_transient && self.scenario.record.level == Level::Summary {
+            self.free_flows[flow.group as usize][usize::from(flow.is_turned)].push(index);
         }
     }
 

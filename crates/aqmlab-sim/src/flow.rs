@@ -34,7 +34,7 @@ pub(crate) struct Flow {
     pub is_transient: bool,
     /// Its data go along the group's return path.
     pub is_turned: bool,
-    /// The application is told when so many bytes have arrived.
+    /// The bytes that are to arrive: all, or what is written so far.
     pub goal: u64,
     /// With so many bytes received there is something to do: [`Opening`], or
     /// the goal.
@@ -132,6 +132,7 @@ impl FlowSetup<'_> {
 impl Flow {
     pub fn new(setup: FlowSetup) -> Self {
         let receiver = Receiver::new(setup.transport);
+        let goal = setup.size.unwrap_or(0);
         Flow {
             group: setup.group,
             sender: Sender::new(setup.transport, setup.size, setup.seed),
@@ -146,8 +147,8 @@ impl Flow {
             is_open: setup.is_open,
             is_transient: setup.is_transient,
             is_turned: setup.is_turned,
-            goal: 0,
-            awaited: u64::MAX,
+            goal,
+            awaited: if goal > 0 { goal } else { u64::MAX },
             opening: None,
             index: setup.index,
             hashes: setup.hashes,

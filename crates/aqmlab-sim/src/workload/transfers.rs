@@ -1,8 +1,8 @@
 //! Flows that come and go: each transfers a size drawn from a distribution,
 //! over a connection of its own.
 //!
-//! The completion time of a flow is that from its SYN to the acknowledgement
-//! of its last byte; its start-up time, that from the SYN to the moment at
+//! The completion time of a flow is that from its SYN to the arrival of its
+//! last byte; its start-up time, that from the SYN to the moment at
 //! which data may be sent (RFC 7928, sections 2.1 and 2.2).
 //!
 //! # Sources
@@ -80,9 +80,13 @@ pub(super) fn check_size(size: &Distribution<Bytes>) -> Result<()> {
     Err(Error::not_allowed(format!("{size:?}"), "a mean of at least 1b"))
 }
 
+/// The most that is ever sent at once: no run is long enough for it, and a
+/// connection can count many of them.
+const MAX_SIZE: u64 = 1 << 50;
+
 /// At least one byte: a flow without packets measures nothing.
 pub(super) fn draw_size(sampler: &mut Sampler<Bytes>) -> u64 {
-    sampler.draw().get().max(1)
+    sampler.draw().get().clamp(1, MAX_SIZE)
 }
 
 struct Transfers {
@@ -108,7 +112,8 @@ impl App for Transfers {
             cx.wake_at(cx.now() + self.gap.draw());
         }
     }
-    fn on_finished(&mut self, _flow: u32, cx: &mut Context) {
+    fn on_received(&mut self, flow: u32, cx: &mut Context) {
+        cx.close(flow);
         self.active -= 1;
         if self.left == 0 && self.active == 0 {
             cx.end();
