@@ -72,7 +72,7 @@ impl Activity {
                 self.times.len() - 1
             }
         };
-        self.times[place].1.record(time);
+        self.times[place].1.note(time);
     }
 }
 
@@ -220,12 +220,14 @@ impl Simulation<'_> {
         }
     }
 
+    #[inline(never)]
     pub fn start_app(&mut self, slot: u32) {
         self.tell(slot, |app, cx| app.start(cx));
     }
 
     /// An application's timer event came; an earlier or later one may have
     /// been asked for since.
+    #[inline(never)]
     pub fn app_timer(&mut self, slot: u32) {
         if self.apps[slot as usize].wake_at == self.now {
             self.apps[slot as usize].wake_at = Time::MAX;
@@ -292,15 +294,15 @@ impl Simulation<'_> {
     }
 
     /// What a flow waited for has arrived.
+    #[inline(never)]
     pub fn heard(&mut self, index: u32) {
         let now = self.now;
         if let Some((other, opening)) = self.flows[index as usize].opening {
             let answer = &mut self.flows[other as usize];
             if opening == Opening::Listen {
                 // The SYN that this would send is the SYN-ACK of the first
-                // direction. Its timer runs: if need be, it is sent again.
+                // direction: it is not taken. But its timer runs.
                 answer.sender.open(now);
-                answer.sender.poll(now).expect("a SYN is due");
                 answer.arm_timers(&mut self.events);
                 let flow = &mut self.flows[index as usize];
                 flow.opening = Some((other, Opening::SynReceived));
@@ -331,6 +333,7 @@ impl Simulation<'_> {
     }
 
     /// A connection of an application, or of a group without, is open.
+    #[inline(never)]
     pub fn connected(&mut self, flow: u32) {
         let flow = &self.flows[flow as usize];
         if !flow.is_open {
@@ -339,6 +342,7 @@ impl Simulation<'_> {
     }
 
     /// All that a sender has is acknowledged.
+    #[inline(never)]
     pub fn drained(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
         if flow.is_open {

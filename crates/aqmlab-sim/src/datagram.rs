@@ -110,7 +110,7 @@ impl DatagramFlow {
         }
         self.last_delay = delay;
         self.received_bytes += u64::from(packet.size);
-        self.delay.record(delay);
+        self.delay.note(delay);
     }
 
     pub fn summary(&self) -> DatagramSummary {

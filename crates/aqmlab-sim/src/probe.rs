@@ -41,8 +41,14 @@ impl Sojourn {
         Sojourn { histogram, sum: 0, max: Span::ZERO }
     }
 
-    #[inline]
-    pub fn record(&mut self, sojourn: Span) {
+    /// For the paths that are not hot: the other is inlined once.
+    #[inline(never)]
+    pub fn note(&mut self, time: Span) {
+        self.record(time);
+    }
+
+    #[inline(always)]
+    fn record(&mut self, sojourn: Span) {
         self.sum += u128::from(sojourn.as_nanos());
         self.max = self.max.max(sojourn);
         self.histogram.record(sojourn.as_nanos()).expect("the histogram grows as needed");

@@ -261,6 +261,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
+    #[inline(never)]
     fn deliver_datagram(&mut self, packet: SimPacket) {
         let flow = &self.datagrams[(packet.flow & !DATAGRAMS) as usize];
         match flow.path.get(usize::from(packet.hop)) {
