@@ -490,3 +490,35 @@ fn the_examples_of_the_guide_run() {
         }
     }
 }
+
+#[test]
+fn gaps_may_be_given_one_by_one() {
+    let workload = r#"{ kind = "transfers", size = { list = ["1kb", "5kb"] }, number = 3,
+        gap = { list = ["1s", "2s", "500ms"] } }"#;
+    let workload = workload.split_whitespace().collect::<Vec<_>>().join(" ");
+    let result = result(&workload, &[("record.level", "series"), ("flows.app.start", "1s")]);
+    let flows: Vec<_> =
+        result.flows.iter().map(|flow| (flow.start.as_secs_f64(), flow.size)).collect();
+    assert_eq!(flows, [(2.0, Some(1024)), (4.0, Some(5120)), (4.5, Some(1024))]);
+}
+
+/// Whatever the endpoints do besides: timestamps, ECN, pacing, early probes.
+#[test]
+fn every_transport_carries_every_workload() {
+    for profile in ["ns2-sack1", "rfc-newreno", "linux-6", "windows", "linux-l4s"] {
+        for workload in every_workload() {
+            let result = result(
+                workload,
+                &[
+                    ("flows.app.transport.profile", profile),
+                    ("links.down.rate", "2mbit"),
+                    ("links.down.queue.limit", "20p"),
+                    ("links.up.rate", "200kbit"),
+                ],
+            );
+            let group = &result.groups[0];
+            let arrived: u64 = result.flows.iter().map(|flow| flow.stats.bytes_acked).sum();
+            assert!(group.completed > 5 || arrived > 20_000, "{profile}, {workload}");
+        }
+    }
+}
