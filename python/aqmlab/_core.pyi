@@ -109,8 +109,9 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 class Results:
-    """Finished runs. Tables: `runs`, `links`, `flows`, `excursions`, `sojourn`, `notes`, and,
-    by recording level, `series`, `packets`. Every table has a first column `run`."""
+    """Finished runs. Tables: `runs`, `links`, `flows`, `groups`, `times`, `scores`,
+    `excursions`, `sojourn`, `notes`, and, by recording level, `series`, `packets`.
+    Every table has a first column `run`."""
 
     runs: list[int]
     """The numbers of the finished runs."""
@@ -169,7 +170,7 @@ def describe_queue(name: str, folders: Sequence[str]) -> tuple[str, list[dict[st
 
 def reference() -> list[dict[str, Any]]:
     """Everything that has parameters, from the declarations: a list of
-    {"section": "queue" | "transport" | "scenario" | "link" | "flow" | "record",
+    {"section": "queue" | "transport" | "workload" | "scenario" | "link" | "flow" | "record",
      "name": "codel", "summary": str, "preset_of": str | None, "settings": {key: text},
      "source": str | None,
      "params": [{"name", "kind", "default", "range": [low, high] | None,

@@ -113,6 +113,21 @@ class _TableAttributes:
         return self.table("flows")
 
     @property
+    def groups(self) -> pl.DataFrame:
+        """One row a run and group of flows: what was started and completed."""
+        return self.table("groups")
+
+    @property
+    def times(self) -> pl.DataFrame:
+        """One row a run, group and quantity: completion, start-up and response times, delays."""
+        return self.table("times")
+
+    @property
+    def scores(self) -> pl.DataFrame:
+        """One row a run, group and quantity: other numbers of workloads, such as the MOS."""
+        return self.table("scores")
+
+    @property
     def excursions(self) -> pl.DataFrame:
         """One row a run, link and threshold: how often and how long the backlog was above."""
         return self.table("excursions")

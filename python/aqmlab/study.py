@@ -40,7 +40,7 @@ COLUMNS = """
 run point replication seed events link arrived delivered dropped marked lost duplicated reordered
 utilisation group index
 segments_sent retransmissions timeouts fast_retransmits count id text subject quantity value flow
-is_ack verdict ce
+is_ack verdict ce started completed datagrams_received
 """
 TAKEN = frozenset(COLUMNS.split())
 UNITS = ("_s", "_bytes", "_packets", "_bps")

@@ -1,9 +1,10 @@
 //! What every room of aqmlab speaks: units, parameters, random streams,
-//! packets and errors.
+//! distributions, packets and errors.
 //!
 //! Nothing here (nor in `aqmlab-aqm`, `-tcp`, `-sim`) reads a clock, the
 //! environment, a file or the operating system's randomness.
 
+pub mod distribution;
 pub mod error;
 pub mod framing;
 mod list;
@@ -15,6 +16,7 @@ pub mod suggest;
 pub mod time;
 pub mod value;
 
+pub use distribution::{Distribution, Sampler};
 pub use error::{Error, Result};
 pub use framing::{Framing, LinkLayer};
 pub use packet::{Ecn, Packet};

@@ -10,6 +10,7 @@ use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::{MarkovParams, OrnsteinUhlenbeckParams};
 use aqmlab_sim::rate::{CsvParams, RateStepsParams, TraceParams};
 use aqmlab_sim::scenario::{FlowParams, LinkParams, RecordParams, RunParams};
+use aqmlab_sim::workload;
 use aqmlab_tcp::{TcpParams, congestion};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -39,6 +40,9 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     }
     for entry in congestion::entries() {
         list.append(section(py, "congestion_control", entry.name, entry.summary, &entry.params)?)?;
+    }
+    for entry in workload::entries() {
+        list.append(section(py, "workload", entry.name, entry.summary, &entry.params)?)?;
     }
     for (kind, name, summary, params) in sections() {
         list.append(section(py, kind, name, summary, &params)?)?;

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use aqmlab_aqm::DropReason;
+use aqmlab_sim::datagram::DatagramSummary;
 use aqmlab_sim::diagnosis::About;
 use aqmlab_sim::egress::DriverSummary;
 use aqmlab_sim::probe::{PacketRecord, QUANTILES};
+use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::series::Subject;
-use aqmlab_sim::{FlowResult, LinkResult, RunResult, Scenario};
+use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
 use arrow_array::RecordBatch;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -47,6 +49,9 @@ const TABLES: &[(&str, Builder)] = &[
     ("runs", runs),
     ("links", links),
     ("flows", flows),
+    ("groups", groups),
+    ("times", times),
+    ("scores", scores),
     ("excursions", excursions),
     ("sojourn", sojourn),
     ("notes", notes),
@@ -172,7 +177,70 @@ fn flows(all: &[Finished]) -> RecordBatch {
     columns.u64("segments_sent", rows.clone().map(|(_, flow)| flow.stats.segments_sent));
     columns.u64("retransmissions", rows.clone().map(|(_, flow)| flow.stats.retransmissions));
     columns.u64("timeouts", rows.clone().map(|(_, flow)| flow.stats.timeouts));
-    columns.u64("fast_retransmits", rows.map(|(_, flow)| flow.stats.fast_retransmits));
+    columns.u64("fast_retransmits", rows.clone().map(|(_, flow)| flow.stats.fast_retransmits));
+    let received = |flow: &FlowResult| flow.datagrams.as_ref().map(|datagrams| datagrams.received);
+    columns.maybe_u64("datagrams_received", rows.clone().map(|(_, flow)| received(flow)));
+    let mut of_datagrams = |name: &str, of: fn(&DatagramSummary) -> f64| {
+        let number = |flow: &FlowResult| flow.datagrams.as_ref().map_or(f64::NAN, of);
+        columns.f64(name, rows.clone().map(|(_, flow)| number(flow)));
+    };
+    of_datagrams("delay_mean_s", |datagrams| datagrams.delay.mean);
+    of_datagrams("delay_max_s", |datagrams| datagrams.delay.max.as_secs_f64());
+    of_datagrams("jitter_s", |datagrams| datagrams.jitter);
+    columns.finish()
+}
+
+/// Every group of flows of every run.
+fn each_group(
+    all: &[Finished],
+) -> impl Iterator<Item = (&Finished, &FlowGroup, &GroupResult)> + Clone {
+    all.iter().flat_map(|finished| {
+        let groups = finished.scenario.flows.iter().zip(&finished.result.groups);
+        groups.map(move |(config, group)| (finished, config, group))
+    })
+}
+
+/// What the workloads did.
+fn groups(all: &[Finished]) -> RecordBatch {
+    let rows = each_group(all);
+    let mut columns = Columns::default();
+    columns.u32("run", rows.clone().map(|(f, ..)| f.run));
+    columns.text("group", rows.clone().map(|(_, config, _)| config.name.as_str()));
+    columns.u64("started", rows.clone().map(|(_, _, group)| group.started));
+    columns.u64("completed", rows.clone().map(|(_, _, group)| group.completed));
+    columns.u64("completed_bytes", rows.map(|(_, _, group)| group.bytes));
+    columns.finish()
+}
+
+/// The times that the workloads measured.
+fn times(all: &[Finished]) -> RecordBatch {
+    let rows = each_group(all).flat_map(|(f, config, group)| {
+        group.times.iter().map(move |(name, times)| (f.run, config.name.as_str(), *name, times))
+    });
+    let mut columns = Columns::default();
+    columns.u32("run", rows.clone().map(|(run, ..)| run));
+    columns.text("group", rows.clone().map(|(_, group, ..)| group));
+    columns.text("quantity", rows.clone().map(|(_, _, name, _)| name));
+    columns.u64("count", rows.clone().map(|(.., times)| times.count));
+    columns.f64("mean_s", rows.clone().map(|(.., times)| times.mean));
+    for (i, quantile) in QUANTILES.iter().enumerate() {
+        let name = format!("p{}_s", quantile * 100.0);
+        columns.f64(&name, rows.clone().map(|(.., times)| times.quantiles[i]));
+    }
+    columns.f64("max_s", rows.map(|(.., times)| times.max.as_secs_f64()));
+    columns.finish()
+}
+
+/// What else the workloads say of themselves.
+fn scores(all: &[Finished]) -> RecordBatch {
+    let rows = each_group(all).flat_map(|(f, config, group)| {
+        group.values.iter().map(move |(name, value)| (f.run, config.name.as_str(), *name, *value))
+    });
+    let mut columns = Columns::default();
+    columns.u32("run", rows.clone().map(|(run, ..)| run));
+    columns.text("group", rows.clone().map(|(_, group, ..)| group));
+    columns.text("quantity", rows.clone().map(|(_, _, name, _)| name));
+    columns.f64("value", rows.map(|(.., value)| value));
     columns.finish()
 }
 

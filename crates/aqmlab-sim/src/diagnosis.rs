@@ -7,7 +7,7 @@
 use aqmlab_aqm::{LinkEnv, Note};
 use aqmlab_core::{Bytes, Span, Time};
 
-use crate::flow::Flow;
+use crate::flow::{Flow, NONE};
 use crate::link::Link;
 use crate::scenario::{FlowGroup, LinkConfig, Scenario};
 use crate::simulation::Simulation;
@@ -222,7 +222,8 @@ impl Run<'_> {
     }
 
     fn unfinished(&self) -> Option<Note> {
-        let finite = || self.simulation.flows.iter().filter(|flow| flow.size.is_some());
+        let bulk = |flow: &&Flow| flow.app == NONE && flow.size.is_some();
+        let finite = || self.simulation.flows.iter().filter(bulk);
         let unfinished = finite().filter(|flow| flow.finish.is_none()).count();
         (unfinished > 0).then(|| Note {
             id: "unfinished-transfers",
@@ -264,7 +265,7 @@ impl Run<'_> {
     /// next (RFC 5681, section 3.1: one segment each).
     fn short_for_reno(&self, group: &FlowGroup) -> Option<Note> {
         let transport = &group.transport;
-        if group.size.is_some() || transport.congestion_control.name() != "reno" {
+        if !group.is_endless_bulk() || transport.congestion_control.name() != "reno" {
             return None;
         }
         let (narrow, rate) = group
@@ -273,7 +274,7 @@ impl Run<'_> {
             .map(|link| (*link, self.scenario.links[*link as usize].rate))
             .min_by_key(|(_, rate)| *rate)?;
         let shared = self.scenario.flows.iter().filter(|g| g.path.contains(&narrow));
-        let flows: u64 = shared.filter(|g| g.size.is_none()).map(|g| g.count).sum();
+        let flows: u64 = shared.filter(|g| g.is_endless_bulk()).map(|g| g.count).sum();
         let rtt = self.scenario.base_rtt_over(narrow as usize);
         let packet = Bytes::new(transport.mss.get() + transport.header.get());
         let window =

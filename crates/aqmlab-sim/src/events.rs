@@ -24,6 +24,10 @@ pub(crate) enum Event {
     Wakeup(u32),
     /// A flow begins.
     FlowStart(u32),
+    /// An application begins.
+    AppStart(u32),
+    /// An application's timer.
+    App(u32),
     /// A receiver's timer (delayed acknowledgements).
     ReceiverTimer(u32),
     /// A sender's timer (retransmission).
@@ -47,8 +51,10 @@ fn unpack(key: Key) -> (Time, Event) {
         1 => Event::TransmissionEnd(index),
         2 => Event::Wakeup(index),
         4 => Event::FlowStart(index),
-        5 => Event::ReceiverTimer(index),
-        6 => Event::SenderTimer(index),
+        5 => Event::AppStart(index),
+        6 => Event::App(index),
+        7 => Event::ReceiverTimer(index),
+        8 => Event::SenderTimer(index),
         _ => Event::Sample(index),
     };
     (time, event)
@@ -76,9 +82,11 @@ impl EventQueue {
             Event::TransmissionEnd(index) => (1, index),
             Event::Wakeup(index) => (2, index),
             Event::FlowStart(index) => (4, index),
-            Event::ReceiverTimer(index) => (5, index),
-            Event::SenderTimer(index) => (6, index),
-            Event::Sample(index) => (7, index),
+            Event::AppStart(index) => (5, index),
+            Event::App(index) => (6, index),
+            Event::ReceiverTimer(index) => (7, index),
+            Event::SenderTimer(index) => (8, index),
+            Event::Sample(index) => (9, index),
         };
         (u128::from(time.as_nanos()) << 64) | u128::from((kind << 32) | u64::from(index))
     }

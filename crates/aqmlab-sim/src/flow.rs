@@ -1,10 +1,15 @@
 //! A flow: two endpoints, and the links between them in both directions.
 
-use aqmlab_core::{Ecn, Span, Time};
+use aqmlab_core::{Ecn, Time};
 use aqmlab_tcp::{Ack, CeCount, DataSegment, Receiver, Sender, TcpParams};
 
 use crate::events::{Event, EventQueue};
 use crate::packet::{SimPacket, Store, kind};
+
+/// No application: the flow runs by itself.
+pub(crate) const NONE: u32 = u32::MAX;
+/// An application that is gone.
+pub(crate) const GONE: u32 = u32::MAX - 1;
 
 /// One flow.
 pub(crate) struct Flow {
@@ -21,6 +26,21 @@ pub(crate) struct Flow {
     pub start: Time,
     /// When the last byte was acknowledged.
     pub finish: Option<Time>,
+    /// The application that it belongs to, or [`NONE`].
+    pub app: u32,
+    /// The application may write more.
+    pub is_open: bool,
+    /// It comes and goes: it has no row in the results unless all have.
+    pub is_transient: bool,
+    /// Its data go along the group's return path.
+    pub is_turned: bool,
+    /// The bytes that are to arrive: all, or what is written so far.
+    pub goal: u64,
+    /// With so many bytes received there is something to do: [`Opening`], or
+    /// the goal.
+    pub awaited: u64,
+    /// The other direction of its connection, which is being opened.
+    pub opening: Option<(u32, Opening)>,
     index: u32,
     /// Hashes of the two directions, as queues see them.
     hashes: [u32; 2],
@@ -34,6 +54,17 @@ pub(crate) struct Flow {
     window: u64,
     sender_timer: Pending,
     receiver_timer: Pending,
+}
+
+/// How far the opening of a connection has come that carries data both ways.
+/// Its two directions are flows; the SYN of the first, its SYN-ACK and the
+/// first data after them are the handshake of both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Opening {
+    /// The passive side waits for the SYN.
+    Listen,
+    /// It has the SYN, and waits for what answers its SYN-ACK.
+    SynReceived,
 }
 
 /// When the pending events of a timer are due, the next first: of more than
@@ -78,16 +109,30 @@ pub(crate) struct FlowSetup<'a> {
     pub path: Box<[u32]>,
     pub return_path: Box<[u32]>,
     pub size: Option<u64>,
-    pub start: Span,
+    pub start: Time,
+    pub app: u32,
+    pub is_open: bool,
+    pub is_transient: bool,
+    pub is_turned: bool,
     pub hashes: [u32; 2],
     pub seed: u64,
     pub hosts: [u32; 2],
     pub class: u8,
 }
 
+impl FlowSetup<'_> {
+    /// Has the data go along the group's return path.
+    pub fn turn(&mut self) {
+        std::mem::swap(&mut self.path, &mut self.return_path);
+        self.hosts.reverse();
+        self.is_turned = true;
+    }
+}
+
 impl Flow {
     pub fn new(setup: FlowSetup) -> Self {
         let receiver = Receiver::new(setup.transport);
+        let goal = setup.size.unwrap_or(0);
         Flow {
             group: setup.group,
             sender: Sender::new(setup.transport, setup.size, setup.seed),
@@ -95,9 +140,16 @@ impl Flow {
             receiver,
             path: setup.path,
             return_path: setup.return_path,
-            size: setup.size,
-            start: Time::ZERO + setup.start,
+            size: setup.size.filter(|_| !setup.is_open),
+            start: setup.start,
             finish: None,
+            app: setup.app,
+            is_open: setup.is_open,
+            is_transient: setup.is_transient,
+            is_turned: setup.is_turned,
+            goal,
+            awaited: if goal > 0 { goal } else { u64::MAX },
+            opening: None,
             index: setup.index,
             hashes: setup.hashes,
             hosts: setup.hosts,
@@ -108,6 +160,13 @@ impl Flow {
             sender_timer: Pending::default(),
             receiver_timer: Pending::default(),
         }
+    }
+
+    /// Whether a packet is of this flow, and not of one that had its place
+    /// before: it bears the flow's hash.
+    #[inline]
+    pub fn owns(&self, packet: &SimPacket) -> bool {
+        packet.hash == self.hashes[usize::from(packet.kind & kind::ACK)]
     }
 
     /// The payload of a data packet.

@@ -5,6 +5,8 @@
 //! a file or the environment: the same scenario, seed and replication give
 //! the same bits anywhere.
 
+mod app;
+pub mod datagram;
 pub mod diagnosis;
 pub mod egress;
 mod events;
@@ -21,7 +23,8 @@ pub mod scenario;
 pub mod series;
 mod simulation;
 mod wire;
+pub mod workload;
 
-pub use results::{FlowResult, LinkResult, RunResult};
+pub use results::{FlowResult, GroupResult, LinkResult, RunResult};
 pub use scenario::{Outside, Scenario};
 pub use simulation::run;

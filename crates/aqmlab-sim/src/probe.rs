@@ -6,7 +6,8 @@ use hdrhistogram::Histogram;
 
 use crate::packet::SimPacket;
 
-/// Collects the time in queue of all packets that are sent.
+/// Collects times: those in a queue of all packets that are sent, and others.
+#[derive(Clone)]
 pub(crate) struct Sojourn {
     histogram: Histogram<u64>,
     sum: u128,
@@ -34,17 +35,30 @@ pub struct SojournSummary {
 pub const QUANTILES: [f64; 5] = [0.5, 0.75, 0.9, 0.95, 0.99];
 
 impl Sojourn {
-    fn new() -> Self {
+    pub fn new() -> Self {
         // Three significant digits: a relative error of at most 0.1 %.
         let histogram = Histogram::new(3).expect("three digits are allowed");
         Sojourn { histogram, sum: 0, max: Span::ZERO }
     }
 
-    #[inline]
+    /// For the paths that are not hot: the other is inlined once.
+    #[inline(never)]
+    pub fn note(&mut self, time: Span) {
+        self.record(time);
+    }
+
+    #[inline(always)]
     fn record(&mut self, sojourn: Span) {
         self.sum += u128::from(sojourn.as_nanos());
         self.max = self.max.max(sojourn);
         self.histogram.record(sojourn.as_nanos()).expect("the histogram grows as needed");
+    }
+
+    /// Adds all that another has recorded.
+    pub fn add(&mut self, other: &Sojourn) {
+        self.histogram.add(&other.histogram).expect("the histogram grows as needed");
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
     }
 
     /// Packets recorded.

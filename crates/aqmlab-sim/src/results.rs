@@ -4,11 +4,14 @@ use aqmlab_aqm::{Backlog, Counts};
 use aqmlab_core::{Span, Time};
 use aqmlab_tcp::Stats;
 
+use crate::app::Activity;
+use crate::datagram::{DATAGRAMS, DatagramSummary};
 use crate::diagnosis::{Finding, diagnose};
 use crate::egress::DriverSummary;
 use crate::pipe::PathCounts;
 use crate::probe::{Excursions, PacketRecord, SojournSummary};
-use crate::series::Sample;
+use crate::scenario::Level;
+use crate::series::{Sample, Subject};
 use crate::simulation::Simulation;
 
 /// The results of one run.
@@ -21,8 +24,11 @@ pub struct RunResult {
     pub events: u64,
     /// By link, in the order of the scenario.
     pub links: Vec<LinkResult>,
-    /// By flow, group after group.
+    /// By flow, group after group; flows of datagrams after the others. Those
+    /// that applications open and close are left out at level `summary`.
     pub flows: Vec<FlowResult>,
+    /// By group of flows, in the order of the scenario.
+    pub groups: Vec<GroupResult>,
     /// What a reader has to know.
     pub findings: Vec<Finding>,
     /// At levels `series` and `packets`.
@@ -65,14 +71,48 @@ pub struct FlowResult {
     pub size: Option<u64>,
     /// Bytes acknowledged, over the time it was active, in bit/s.
     pub goodput: f64,
-    /// The sender's counts.
+    /// The sender's counts; of datagrams those sent, and the bytes that arrived.
     pub stats: Stats,
+    /// Of a flow of datagrams.
+    pub datagrams: Option<DatagramSummary>,
+}
+
+/// What became of the applications of a group.
+pub struct GroupResult {
+    /// Flows or requests that were started.
+    pub started: u64,
+    /// Those that came to their end.
+    pub completed: u64,
+    /// Bytes that these transferred.
+    pub bytes: u64,
+    /// Times by name: `completion` and `startup` of flows, `delay` of
+    /// datagrams, and what the workload measures.
+    pub times: Vec<(&'static str, SojournSummary)>,
+    /// What the workload has to say besides: the means over the group.
+    pub values: Vec<(&'static str, f64)>,
 }
 
 impl RunResult {
-    pub(crate) fn of(simulation: Simulation) -> Self {
+    pub(crate) fn of(mut simulation: Simulation) -> Self {
         let end = simulation.now;
         let findings = diagnose(&simulation);
+        let groups = groups(&simulation);
+        let flows = flows(&simulation, end);
+        let named = simulation.flows.len() as u32;
+        // Datagrams come after the others.
+        let place =
+            |flow: u32| if flow & DATAGRAMS == 0 { flow } else { named + (flow & !DATAGRAMS) };
+        let mut samples = simulation.series.take().map(|series| series.samples).unwrap_or_default();
+        for sample in &mut samples {
+            if let Subject::Flow(flow) = &mut sample.subject {
+                *flow = place(*flow);
+            }
+        }
+        for packet in
+            simulation.links.iter_mut().flat_map(|link| link.probe.packets.iter_mut()).flatten()
+        {
+            packet.flow = place(packet.flow);
+        }
         let links = simulation.links.into_iter().map(|link| LinkResult {
             counts: link.queue.counts(),
             sojourn: link.probe.sojourn.summary(),
@@ -84,31 +124,15 @@ impl RunResult {
             excursions: link.probe.excursions,
             packets: link.probe.packets.unwrap_or_default(),
         });
-        let mut last_group = (u32::MAX, 0);
-        let flows = simulation.flows.iter().map(|flow| {
-            let index = if last_group.0 == flow.group { last_group.1 + 1 } else { 0 };
-            last_group = (flow.group, index);
-            let active = flow.finish.unwrap_or(end).saturating_since(flow.start);
-            let stats = flow.sender.stats();
-            FlowResult {
-                group: flow.group,
-                index,
-                start: flow.start,
-                finish: flow.finish,
-                size: flow.size,
-                goodput: stats.bytes_acked as f64 * 8.0
-                    / active.max(Span::from_nanos(1)).as_secs_f64(),
-                stats,
-            }
-        });
         RunResult {
             replication: simulation.replication,
             end,
             events: simulation.events_handled,
             findings,
             links: links.collect(),
-            flows: flows.collect(),
-            samples: simulation.series.map(|series| series.samples).unwrap_or_default(),
+            flows,
+            groups,
+            samples,
         }
     }
 
@@ -116,4 +140,72 @@ impl RunResult {
     pub fn delivered_packets(&self, bottleneck: usize) -> u64 {
         self.links[bottleneck].counts.delivered
     }
+}
+
+/// The rows of the flows that can be named: all where places are not used
+/// again.
+fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
+    let mut next = vec![0; simulation.scenario.flows.len()];
+    let mut number = |group: u32| {
+        next[group as usize] += 1;
+        next[group as usize] - 1
+    };
+    let goodput = |bytes: u64, active: Span| {
+        bytes as f64 * 8.0 / active.max(Span::from_nanos(1)).as_secs_f64()
+    };
+    let is_named = simulation.scenario.record.level != Level::Summary;
+    let connections = simulation.flows.iter().filter(|flow| is_named || !flow.is_transient);
+    let mut rows: Vec<FlowResult> = connections
+        .map(|flow| {
+            let active = flow.finish.unwrap_or(end).saturating_since(flow.start);
+            let stats = flow.sender.stats();
+            FlowResult {
+                group: flow.group,
+                index: number(flow.group),
+                start: flow.start,
+                finish: flow.finish,
+                size: flow.size,
+                goodput: goodput(stats.bytes_acked, active),
+                stats,
+                datagrams: None,
+            }
+        })
+        .collect();
+    rows.extend(simulation.datagrams.iter().map(|flow| FlowResult {
+        group: flow.group,
+        index: number(flow.group),
+        start: flow.start,
+        finish: None,
+        size: None,
+        goodput: goodput(flow.received_bytes, end.saturating_since(flow.start)),
+        stats: Stats {
+            segments_sent: flow.sent,
+            bytes_acked: flow.received_bytes,
+            ..Stats::default()
+        },
+        datagrams: Some(flow.summary()),
+    }));
+    rows
+}
+
+fn groups(simulation: &Simulation) -> Vec<GroupResult> {
+    let of = |(number, activity): (usize, &Activity)| {
+        let mut times: Vec<(&'static str, SojournSummary)> =
+            activity.times.iter().map(|(name, times)| (*name, times.summary())).collect();
+        let mut datagrams =
+            simulation.datagrams.iter().filter(|flow| flow.group as usize == number);
+        if let Some(first) = datagrams.next() {
+            let mut delay = first.delay.clone();
+            datagrams.for_each(|flow| delay.add(&flow.delay));
+            times.push(("delay", delay.summary()));
+        }
+        GroupResult {
+            started: activity.started,
+            completed: activity.completed,
+            bytes: activity.bytes,
+            times,
+            values: simulation.reports(number as u32),
+        }
+    };
+    simulation.activities.iter().enumerate().map(of).collect()
 }

@@ -2,6 +2,7 @@
 
 use aqmlab_core::{Span, Time};
 
+use crate::datagram::DATAGRAMS;
 use crate::simulation::Simulation;
 use crate::wire::Meter;
 
@@ -36,6 +37,7 @@ pub(crate) struct Series {
     /// Of links whose rate changes: what counts their capacity, and the count.
     capacity: Vec<Option<(Meter, f64)>>,
     acknowledged: Vec<u64>,
+    received: Vec<u64>,
 }
 
 impl Series {
@@ -48,6 +50,7 @@ impl Series {
             self.capacity = meters.map(|meter| meter.map(|meter| (meter, 0.0))).collect();
         }
         self.acknowledged.resize(simulation.flows.len(), 0);
+        self.received.resize(simulation.datagrams.len(), 0);
         for (index, link) in simulation.links.iter().enumerate() {
             let subject = Subject::Link(index as u32);
             let samples = &mut self.samples;
@@ -71,7 +74,8 @@ impl Series {
             }
         }
         for (index, flow) in simulation.flows.iter().enumerate() {
-            if time < flow.start {
+            let is_gone = flow.is_transient && flow.finish.is_some();
+            if time < flow.start || is_gone {
                 continue;
             }
             let subject = Subject::Flow(index as u32);
@@ -86,6 +90,12 @@ impl Series {
             let acknowledged = flow.sender.stats().bytes_acked;
             see("goodput_bps", rate(acknowledged, self.acknowledged[index], elapsed));
             self.acknowledged[index] = acknowledged;
+        }
+        for (index, flow) in simulation.datagrams.iter().enumerate() {
+            let subject = Subject::Flow(index as u32 | DATAGRAMS);
+            let value = rate(flow.received_bytes, self.received[index], elapsed);
+            self.samples.push(Sample { time, subject, quantity: "goodput_bps", value });
+            self.received[index] = flow.received_bytes;
         }
         self.last = time;
     }

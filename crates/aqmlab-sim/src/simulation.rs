@@ -3,18 +3,21 @@
 use aqmlab_aqm::{LinkEnv, Queue};
 use aqmlab_core::{Bytes, Stream, Time};
 
+use crate::app::{Activity, AppSlot};
+use crate::datagram::{DATAGRAMS, DatagramFlow};
 use crate::egress::Egress;
 use crate::events::{Event, EventQueue};
-use crate::flow::{Flow, FlowSetup};
+use crate::flow::{Flow, FlowSetup, NONE};
 use crate::link::{Link, LinkParts};
 use crate::medium::Share;
-use crate::packet::{Store, kind};
+use crate::packet::{SimPacket, Store, kind};
 use crate::pipe::Pipe;
 use crate::probe::LinkProbe;
 use crate::results::RunResult;
 use crate::scenario::{FlowGroup, Level, Scenario, Start};
 use crate::series::Series;
 use crate::wire::Wire;
+use crate::workload::WorkloadConfig;
 
 /// The kernel's `psched_mtu` of an Ethernet link: 1500 bytes and a header.
 pub(crate) const MTU: Bytes = Bytes::new(1514);
@@ -28,10 +31,19 @@ pub(crate) struct Simulation<'a> {
     pub flows: Vec<Flow>,
     pub series: Option<Series>,
     pub events_handled: u64,
-    events: EventQueue,
-    store: Store,
-    /// Finite flows that have not finished.
-    unfinished: usize,
+    /// Flows of datagrams, numbered apart from the others.
+    pub datagrams: Vec<DatagramFlow>,
+    pub apps: Vec<AppSlot>,
+    /// Places of applications that are gone.
+    pub free_apps: Vec<u32>,
+    /// By group.
+    pub activities: Vec<Activity>,
+    /// Places of flows that are gone, by group and direction.
+    pub free_flows: Vec<[Vec<u32>; 2]>,
+    pub events: EventQueue,
+    pub store: Store,
+    /// Finite flows and applications that have not finished.
+    pub unfinished: usize,
     /// Whether there are flows without end: the run then lasts its duration.
     endless: bool,
 }
@@ -57,6 +69,11 @@ impl<'a> Simulation<'a> {
             series: (scenario.record.level != Level::Summary).then(Series::default),
             events_handled: 0,
             events: EventQueue::new(scenario.simultaneous),
+            datagrams: Vec::new(),
+            apps: Vec::new(),
+            free_apps: Vec::new(),
+            activities: scenario.flows.iter().map(|_| Activity::default()).collect(),
+            free_flows: scenario.flows.iter().map(|_| Default::default()).collect(),
             store: Store::default(),
             unfinished: 0,
             endless: false,
@@ -68,7 +85,7 @@ impl<'a> Simulation<'a> {
         simulation
     }
 
-    fn stream(&self, path: &str) -> Stream {
+    pub fn stream(&self, path: &str) -> Stream {
         Stream::for_component(self.scenario.seed, self.replication, path)
     }
 
@@ -107,35 +124,55 @@ impl<'a> Simulation<'a> {
                 self.stream(&format!("flows.{}.start", group.name)).uniform_span(low, high)
             }
         };
-        for i in 0..group.count {
-            let mut hash = self.stream(&format!("flows.{}.{i}.hash", group.name));
-            let host = |name: &Option<String>, end: &str| {
-                let path = match name {
-                    Some(name) => format!("hosts.{name}"),
-                    None => format!("flows.{}.{i}.{end}", group.name),
-                };
-                self.stream(&path).next_u32()
-            };
-            let hosts = [host(&group.source, "source"), host(&group.destination, "destination")];
-            let index = self.flows.len() as u32;
-            self.flows.push(Flow::new(FlowSetup {
-                index,
-                group: number,
-                transport: &group.transport,
-                path: group.path.as_slice().into(),
-                return_path: group.return_path.as_slice().into(),
-                size: group.size.map(Bytes::get),
-                start,
-                hashes: [hash.next_u32(), hash.next_u32()],
-                seed: hash.next_u64(),
-                hosts,
-                class: group.class.0,
-            }));
-            self.events.push(Time::ZERO + start, Event::FlowStart(index));
-            match group.size {
-                Some(_) => self.unfinished += 1,
-                None => self.endless = true,
+        let start = Time::ZERO + start;
+        let is_bulk = matches!(group.workload, WorkloadConfig::Bulk(_));
+        let ends = if is_bulk { group.size.is_some() } else { group.workload.is_finite() };
+        for member in 0..group.count {
+            if is_bulk {
+                let index = self.flows.len() as u32;
+                let name = format!("flows.{}.{member}.hash", group.name);
+                let mut setup = self.setup_flow(index, number, member as u32, &name);
+                setup.size = group.size.map(Bytes::get);
+                setup.start = start;
+                self.flows.push(Flow::new(setup));
+                self.activities[number as usize].started += 1;
+                self.events.push(start, Event::FlowStart(index));
+                self.unfinished += usize::from(ends);
+            } else {
+                self.make_app(number, member, start);
             }
+        }
+        self.endless |= !ends;
+    }
+
+    /// What flows of a group have in common. `name` is that of the stream of
+    /// what tells them apart.
+    pub fn setup_flow(&self, index: u32, group: u32, member: u32, name: &str) -> FlowSetup<'a> {
+        let config = &self.scenario.flows[group as usize];
+        let mut hash = self.stream(name);
+        let host = |name: &Option<String>, end: &str| {
+            let path = match name {
+                Some(name) => format!("hosts.{name}"),
+                None => format!("flows.{}.{member}.{end}", config.name),
+            };
+            self.stream(&path).next_u32()
+        };
+        FlowSetup {
+            index,
+            group,
+            transport: &config.transport,
+            path: config.path.as_slice().into(),
+            return_path: config.return_path.as_slice().into(),
+            size: None,
+            start: Time::ZERO,
+            app: NONE,
+            is_open: false,
+            is_transient: false,
+            is_turned: false,
+            hashes: [hash.next_u32(), hash.next_u32()],
+            seed: hash.next_u64(),
+            hosts: [host(&config.source, "source"), host(&config.destination, "destination")],
+            class: config.class.0,
         }
     }
 
@@ -193,6 +230,8 @@ impl<'a> Simulation<'a> {
                     flow_state.arm_timers(&mut self.events);
                 }
             }
+            Event::AppStart(app) => self.start_app(app),
+            Event::App(app) => self.app_timer(app),
             Event::ReceiverTimer(flow) => {
                 let flow_state = &mut self.flows[flow as usize];
                 if flow_state.receiver_timer_due(now) {
@@ -211,29 +250,53 @@ impl<'a> Simulation<'a> {
     fn deliver(&mut self, link: u32) {
         let delivered = self.links[link as usize].deliver(self.now, &mut self.events);
         let Some(mut packet) = delivered else { return };
+        packet.hop += 1;
+        if packet.flow & DATAGRAMS != 0 {
+            return self.deliver_datagram(packet);
+        }
         let flow = &mut self.flows[packet.flow as usize];
         let path = if packet.is(kind::ACK) { &flow.return_path } else { &flow.path };
-        packet.hop += 1;
         if let Some(next) = path.get(usize::from(packet.hop)) {
             let next = &mut self.links[*next as usize];
             next.arrive(packet, self.now, &mut self.events, &mut self.store);
+        } else if !flow.owns(&packet) {
+            self.store.forget(&packet);
         } else if packet.is(kind::ACK) {
             let ack = flow.ack_of(&packet, &mut self.store);
             flow.sender.on_ack(self.now, &ack);
-            if flow.finish.is_none() && flow.sender.is_finished() {
-                flow.finish = Some(self.now);
-                self.unfinished -= 1;
+            let is_drained = flow.finish.is_none() && flow.sender.is_finished();
+            if ack.syn {
+                self.connected(packet.flow);
+            }
+            if is_drained {
+                self.drained(packet.flow);
             }
             self.send_data(packet.flow);
         } else {
             let segment = flow.segment_of(&packet, &mut self.store);
             flow.receiver.on_segment(self.now, &segment);
+            let is_awaited = flow.receiver.received() >= flow.awaited;
             self.send_acks(packet.flow);
+            if is_awaited {
+                self.heard(packet.flow);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn deliver_datagram(&mut self, packet: SimPacket) {
+        let flow = &self.datagrams[(packet.flow & !DATAGRAMS) as usize];
+        match flow.path.get(usize::from(packet.hop)) {
+            Some(next) => {
+                let next = &mut self.links[*next as usize];
+                next.arrive(packet, self.now, &mut self.events, &mut self.store);
+            }
+            None => self.datagram_arrived(&packet),
         }
     }
 
     #[inline]
-    fn send_data(&mut self, flow: u32) {
+    pub fn send_data(&mut self, flow: u32) {
         let flow = &mut self.flows[flow as usize];
         let first = flow.path[0] as usize;
         while let Some(packet) = flow.poll_data(self.now, &mut self.store) {

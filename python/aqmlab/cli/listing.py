@@ -1,4 +1,4 @@
-"""`aqmlab list`: disciplines, presets, congestion controls, transports and studies."""
+"""`aqmlab list`: disciplines, presets, congestion controls, transports, workloads and studies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def listing(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the queue disciplines, presets, congestion controls, transports and studies."""
+    """List the queue disciplines, presets, congestion controls, transports, workloads and studies."""
     everything = catalogue()
     if kind is not None:
         if kind not in everything:
@@ -57,6 +57,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
     queues = [entry for entry in reference() if entry["section"] == "queue"]
     controls = [entry for entry in reference() if entry["section"] == "congestion_control"]
     transports = [entry for entry in reference() if entry["section"] == "transport"]
+    workloads = [entry for entry in reference() if entry["section"] == "workload"]
     return {
         "disciplines": [_short(each) for each in queues if not each["preset_of"]],
         "presets": [
@@ -66,6 +67,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
         ],
         "congestion_controls": [_short(each) for each in controls],
         "transports": [_short(each) for each in transports],
+        "workloads": [_short(each) for each in workloads],
         "studies": studies(),
     }
 

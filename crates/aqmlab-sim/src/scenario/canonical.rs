@@ -83,6 +83,12 @@ impl Scenario {
         table.insert("count", flow.count.to_string().into());
         table.insert("path", names(&flow.path));
         table.insert("return_path", names(&flow.return_path));
+        let mut workload = Table::new();
+        workload.insert("kind", flow.workload.name().into());
+        for (key, value) in flow.workload.settings() {
+            workload.insert(key, value);
+        }
+        table.insert("workload", Value::Table(workload));
         table.insert("size", flow.size.to_text().into());
         table.insert("source", flow.source.to_text().into());
         table.insert("destination", flow.destination.to_text().into());

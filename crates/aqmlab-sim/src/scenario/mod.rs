@@ -12,6 +12,7 @@ use aqmlab_tcp::TcpParams;
 use crate::egress::{DriverParams, ShaperParams};
 use crate::impairment::PathConfig;
 use crate::rate::{MAX_RATE, RateProcess, ReadFile};
+use crate::workload::WorkloadConfig;
 
 pub use self::dscp::Dscp;
 pub use self::toml::parse_value;
@@ -68,9 +69,9 @@ params! {
 params! {
     /// A group of flows that are alike.
     pub struct FlowParams {
-        /// How many there are.
+        /// How many there are: flows, or applications.
         count: u64 = 1, in 1 => 1_000_000, source "this program";
-        /// Bytes that each transfers; `none` for a bulk flow without end.
+        /// Bytes that each bulk flow transfers; `none` without end.
         size: Option<Bytes> = None, source "this program";
         /// The host that sends; `none`: each flow has a host of its own.
         source: Option<String> = None, source "this program; used by queues that isolate hosts";
@@ -195,7 +196,9 @@ pub struct FlowGroup {
     pub path: Vec<u32>,
     /// Links from receivers to senders.
     pub return_path: Vec<u32>,
-    /// Bytes that each flow transfers.
+    /// What drives them.
+    pub workload: WorkloadConfig,
+    /// Bytes that each bulk flow transfers.
     pub size: Option<Bytes>,
     /// The host that sends.
     pub source: Option<String>,
@@ -207,6 +210,13 @@ pub struct FlowGroup {
     pub start: Start,
     /// The endpoints.
     pub transport: TcpParams,
+}
+
+impl FlowGroup {
+    /// Whether its flows always have something to send.
+    pub fn is_endless_bulk(&self) -> bool {
+        self.size.is_none() && matches!(self.workload, WorkloadConfig::Bulk(_))
+    }
 }
 
 /// When a group of flows begins: all flows of it at the same time.

@@ -11,12 +11,13 @@ use crate::egress::ShaperParams;
 use crate::impairment::{DelayProcess, read_path as read_way};
 use crate::link::MAX_PACKET;
 use crate::rate::RateProcess;
+use crate::workload::WorkloadConfig;
 
 /// What the tables of a scenario hold besides their declared parameters.
 const TOP_KEYS: &[&str] = &["bottleneck", "links", "flows", "transport", "record"];
 const LINK_KEYS: &[&str] =
     &["rate", "delay", "queue", "thresholds", "shaper", "driver", "jitter", "loss"];
-const FLOW_KEYS: &[&str] = &["path", "return_path", "start", "transport"];
+const FLOW_KEYS: &[&str] = &["workload", "path", "return_path", "start", "transport"];
 
 /// A link appears at most this often in a path, and a path has at most this
 /// many links: hops are counted in a byte.
@@ -95,6 +96,7 @@ fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
         let name_key = match outer.rsplit('.').next() {
             Some("queue") => Some("discipline"),
             Some("congestion_control") => Some("algorithm"),
+            Some("workload") => Some("kind"),
             _ => None,
         };
         if let (Some(name_key), Some(name @ Value::Text(_))) = (name_key, at_path(table, outer)) {
@@ -320,6 +322,15 @@ fn read_flow(
         let allowed = "at least 1b: a flow without packets measures nothing";
         return Err(Error::not_allowed("0b", allowed).at("size"));
     }
+    let workload = match table.get("workload") {
+        Some(value) => WorkloadConfig::read(value).map_err(|error| error.at("workload"))?,
+        None => WorkloadConfig::default(),
+    };
+    if params.size.is_some() && !matches!(workload, WorkloadConfig::Bulk(_)) {
+        let problem =
+            format!("`{}` has sizes of its own, if any: this is for bulk flows", workload.name());
+        return Err(Error::new(problem).at("size"));
+    }
     let mut transport = defaults.clone();
     update_transport(&mut transport, table)?;
     if transport.mss.get() + transport.header.get() > MAX_PACKET {
@@ -331,6 +342,7 @@ fn read_flow(
         count: params.count,
         path: read_path(table, "path", links)?,
         return_path: read_path(table, "return_path", links)?,
+        workload,
         size: params.size,
         source: params.source,
         destination: params.destination,

@@ -1,0 +1,289 @@
+//! Distributions of sizes, times and numbers, in one form for all places.
+//!
+//! In a scenario a distribution is a value (always that), a table or a text:
+//!
+//! ```toml
+//! size = "10kb"
+//! size = { pareto = { shape = 1.5, mean = "10kb", cap = "5mb" } }
+//! size = "pareto(shape=1.5, mean=10kb, cap=5mb)"
+//! ```
+//!
+//! | Law | Arguments |
+//! |---|---|
+//! | `constant` | the value |
+//! | `uniform` | the two ends |
+//! | `exponential` | the mean |
+//! | `pareto` | `shape`, and `mean` or `scale` (the least value); `cap` |
+//! | `lognormal` | `sigma`, and `mean` or `median`; `cap` |
+//! | `weibull` | `shape`, and `mean` or `scale`; `cap` |
+//! | `cdf` | values with the probability up to each, rising to 1 |
+//! | `list` | values, taken in turn |
+//!
+//! # Sources
+//! Devroye, Non-Uniform Random Variate Generation (1986), chapter II
+//! (inversion) and section V.4.4 (Box and Muller's normals).
+//!
+//! # Differences
+//! 1. A `cap` cuts: what would be larger is the cap. `mean` is that without
+//!    the cap.
+//! 2. Between the points of a `cdf` the quantiles lie on straight lines; below
+//!    the first there is nothing, so its probability is that of its value.
+
+mod text;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::error::{Error, Result};
+use crate::params::ParamType;
+use crate::quantity::Bytes;
+use crate::random::Stream;
+use crate::time::Span;
+use crate::value::Value;
+
+/// What a distribution can be of.
+pub trait Measure: ParamType + Copy {
+    /// In its base unit: bytes, nanoseconds.
+    fn to_base(self) -> f64;
+    /// The nearest that there is.
+    fn of_base(base: f64) -> Self;
+}
+
+impl Measure for Bytes {
+    fn to_base(self) -> f64 {
+        self.get() as f64
+    }
+    fn of_base(base: f64) -> Self {
+        Bytes::new(libm::round(base) as u64)
+    }
+}
+impl Measure for Span {
+    fn to_base(self) -> f64 {
+        self.as_nanos() as f64
+    }
+    fn of_base(base: f64) -> Self {
+        Span::from_nanos(libm::round(base) as u64)
+    }
+}
+impl Measure for u64 {
+    fn to_base(self) -> f64 {
+        self as f64
+    }
+    fn of_base(base: f64) -> Self {
+        libm::round(base) as u64
+    }
+}
+impl Measure for f64 {
+    fn to_base(self) -> f64 {
+        self
+    }
+    fn of_base(base: f64) -> Self {
+        base
+    }
+}
+
+/// A law, its arguments in the base unit.
+#[derive(Clone, PartialEq, Debug)]
+enum Law {
+    Constant(f64),
+    Uniform(f64, f64),
+    Exponential(f64),
+    Pareto { shape: f64, scale: f64 },
+    LogNormal { median: f64, sigma: f64 },
+    Weibull { shape: f64, scale: f64 },
+    Cdf(Vec<(f64, f64)>),
+    List(Vec<f64>),
+}
+
+/// A distribution of `T`.
+#[derive(Clone, PartialEq)]
+pub struct Distribution<T> {
+    law: Law,
+    cap: Option<f64>,
+    /// As it was written: reads back as the same.
+    text: String,
+    of: PhantomData<T>,
+}
+
+impl<T: Measure> Distribution<T> {
+    /// Always this value.
+    pub fn constant(value: T) -> Self {
+        Self::new(Law::Constant(value.to_base()), None, value.to_text())
+    }
+
+    /// Exponential with this mean.
+    pub fn exponential(mean: T) -> Self {
+        Self::new(
+            Law::Exponential(mean.to_base()),
+            None,
+            format!("exponential({})", mean.to_text()),
+        )
+    }
+
+    /// Pareto's law with this shape, above 1, and this mean.
+    pub fn pareto(shape: f64, mean: T) -> Self {
+        let scale = mean.to_base() * (shape - 1.0) / shape;
+        let text = format!("pareto(shape={shape}, mean={})", mean.to_text());
+        Self::new(Law::Pareto { shape, scale }, None, text)
+    }
+
+    /// Reads a value, a table or a text.
+    ///
+    /// # Errors
+    /// If it is none of these; the error says what is wrong.
+    pub fn parse(value: &Value) -> Result<Self> {
+        text::parse(value)
+    }
+
+    fn new(law: Law, cap: Option<f64>, text: String) -> Self {
+        Distribution { law, cap, text, of: PhantomData }
+    }
+
+    /// The mean, in the base unit (bytes, nanoseconds), without the cap;
+    /// infinite where there is none.
+    pub fn mean(&self) -> f64 {
+        match &self.law {
+            Law::Constant(value) => *value,
+            Law::Uniform(low, high) => (low + high) / 2.0,
+            Law::Exponential(mean) => *mean,
+            Law::Pareto { shape, .. } if *shape <= 1.0 => f64::INFINITY,
+            Law::Pareto { shape, scale } => scale * shape / (shape - 1.0),
+            Law::LogNormal { median, sigma } => median * libm::exp(sigma * sigma / 2.0),
+            Law::Weibull { shape, scale } => scale * libm::tgamma(1.0 + 1.0 / shape),
+            Law::Cdf(points) => {
+                let first = points[0].0 * points[0].1;
+                let between = points.windows(2).map(|pair| {
+                    let [(low, before), (high, after)] = [pair[0], pair[1]];
+                    (low + high) / 2.0 * (after - before)
+                });
+                first + between.sum::<f64>()
+            }
+            Law::List(values) => values.iter().sum::<f64>() / values.len() as f64,
+        }
+    }
+
+    /// The least value that it may give, in the base unit.
+    pub fn least(&self) -> f64 {
+        match &self.law {
+            Law::Constant(value) => *value,
+            Law::Uniform(low, _) => *low,
+            Law::Pareto { scale, .. } => *scale,
+            Law::Exponential(_) | Law::LogNormal { .. } | Law::Weibull { .. } => 0.0,
+            Law::Cdf(points) => points[0].0,
+            Law::List(values) => values.iter().copied().fold(f64::INFINITY, f64::min),
+        }
+    }
+
+    /// How many values a list has; `None` for the other laws, which never end.
+    pub fn listed(&self) -> Option<u64> {
+        match &self.law {
+            Law::List(values) => Some(values.len() as u64),
+            _ => None,
+        }
+    }
+
+    /// A value in the base unit; `turn` counts the draws, for lists.
+    fn draw(&self, stream: &mut Stream, turn: usize) -> f64 {
+        let drawn = match &self.law {
+            Law::Constant(value) => *value,
+            Law::Uniform(low, high) => low + (high - low) * stream.uniform(),
+            Law::Exponential(mean) => stream.exponential(*mean),
+            // 1 - u lies in (0, 1]: all of these are finite.
+            Law::Pareto { shape, scale } => scale * libm::pow(1.0 - stream.uniform(), -1.0 / shape),
+            Law::LogNormal { median, sigma } => median * libm::exp(sigma * normal(stream)),
+            Law::Weibull { shape, scale } => {
+                scale * libm::pow(stream.exponential(1.0), 1.0 / shape)
+            }
+            Law::Cdf(points) => quantile(points, stream.uniform()),
+            Law::List(values) => values[turn % values.len()],
+        };
+        self.cap.map_or(drawn, |cap| drawn.min(cap))
+    }
+}
+
+/// The value below which lies the share `p` of a piecewise linear law.
+pub fn quantile(points: &[(f64, f64)], p: f64) -> f64 {
+    let above = points.partition_point(|(_, up_to)| *up_to <= p);
+    let Some(&(high, after)) = points.get(above) else { return points[points.len() - 1].0 };
+    let Some(&(low, before)) = above.checked_sub(1).map(|below| &points[below]) else {
+        return high;
+    };
+    low + (high - low) * (p - before) / (after - before)
+}
+
+/// A normal with mean 0 and variance 1, of two uniform numbers.
+pub fn normal(stream: &mut Stream) -> f64 {
+    let radius = libm::sqrt(stream.exponential(2.0));
+    radius * libm::cos(2.0 * std::f64::consts::PI * stream.uniform())
+}
+
+/// Of Gamma's law with this shape, at least 1, and scale 1: Marsaglia and
+/// Tsang, A simple method for generating gamma variables (ACM TOMS 2000).
+pub fn gamma(stream: &mut Stream, shape: f64) -> f64 {
+    let d = shape - 1.0 / 3.0;
+    let c = 1.0 / libm::sqrt(9.0 * d);
+    loop {
+        let x = normal(stream);
+        let root = 1.0 + c * x;
+        let v = root * root * root;
+        let u = 1.0 - stream.uniform();
+        if v > 0.0 && libm::log(u) < 0.5 * x * x + d * (1.0 - v + libm::log(v)) {
+            return d * v;
+        }
+    }
+}
+
+impl<T> fmt::Debug for Distribution<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl<T: Measure> ParamType for Distribution<T> {
+    const KIND: &'static str = "distribution";
+    fn allowed() -> String {
+        format!(
+            "{}, or a distribution such as {{ exponential = ... }} or \
+             {{ pareto = {{ shape = 1.5, mean = ... }} }} (constant, uniform, exponential, \
+             pareto, lognormal, weibull, cdf, list)",
+            T::allowed()
+        )
+    }
+    fn read(value: &Value) -> Option<Self> {
+        Self::parse(value).ok()
+    }
+    fn to_text(&self) -> String {
+        self.text.clone()
+    }
+}
+
+/// A distribution with the stream that its values are drawn from.
+#[derive(Clone, Debug)]
+pub struct Sampler<T> {
+    distribution: Distribution<T>,
+    stream: Stream,
+    drawn: usize,
+}
+
+impl<T: Measure> Sampler<T> {
+    /// Draws from `distribution` with `stream`.
+    pub fn new(distribution: &Distribution<T>, stream: Stream) -> Self {
+        Sampler { distribution: distribution.clone(), stream, drawn: 0 }
+    }
+    /// The next value.
+    pub fn draw(&mut self) -> T {
+        let drawn = self.distribution.draw(&mut self.stream, self.drawn);
+        self.drawn = self.drawn.wrapping_add(1);
+        T::of_base(drawn)
+    }
+}
+
+/// A law that is not known.
+fn unknown(name: &str) -> Error {
+    let laws =
+        ["constant", "uniform", "exponential", "pareto", "lognormal", "weibull", "cdf", "list"];
+    Error::unknown("distribution", name, laws)
+}
+
+#[cfg(test)]
+mod tests;

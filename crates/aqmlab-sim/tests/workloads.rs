@@ -1,0 +1,524 @@
+//! Every workload: what it offers, that it completes, and that it leaves the
+//! random numbers of others alone.
+
+use aqmlab_core::Value;
+use aqmlab_sim::{GroupResult, RunResult, Scenario, run};
+use proptest::prelude::*;
+
+/// One link each way; the group `app` has the workload.
+fn scenario_text(workload: &str) -> String {
+    format!(
+        r#"
+        duration = "20s"
+        [links.down]
+        rate = "10mbit"
+        delay = "20ms"
+        queue = {{ discipline = "droptail", limit = "1000p" }}
+        [links.up]
+        rate = "10mbit"
+        delay = "20ms"
+        queue = {{ discipline = "droptail", limit = "1000p" }}
+        [flows.app]
+        path = "down"
+        return_path = "up"
+        workload = {workload}
+        "#
+    )
+}
+
+fn scenario(workload: &str, overrides: &[(&str, &str)]) -> Scenario {
+    let overrides: Vec<(String, Value)> =
+        overrides.iter().map(|(key, value)| (key.to_string(), Value::from(*value))).collect();
+    Scenario::parse(&scenario_text(workload), "workload", &overrides).unwrap()
+}
+
+fn result(workload: &str, overrides: &[(&str, &str)]) -> RunResult {
+    run(&scenario(workload, overrides), 0)
+}
+
+fn mean(group: &GroupResult, name: &str) -> f64 {
+    let times = group.times.iter().find(|(known, _)| *known == name);
+    times.unwrap_or_else(|| panic!("no times of {name}")).1.mean
+}
+
+#[test]
+fn a_constant_bit_rate_is_constant() {
+    let result = result(r#"{ kind = "cbr", rate = "1mbit", packet = "1000b" }"#, &[]);
+    let datagrams = result.flows[0].datagrams.as_ref().unwrap();
+    // At 0, 8 ms and so on up to 20 s.
+    assert_eq!(datagrams.sent, 2501);
+    assert_eq!(datagrams.sent - datagrams.received, 3, "20.8 ms on the way");
+    // Alone, each takes its transmission and the propagation delay.
+    assert!((datagrams.delay.mean - 0.0208).abs() < 1e-9, "{}", datagrams.delay.mean);
+    assert!((mean(&result.groups[0], "delay") - 0.0208).abs() < 1e-9);
+    assert_eq!(datagrams.jitter, 0.0);
+}
+
+#[test]
+fn too_much_of_it_fills_the_buffer_and_is_lost() {
+    let result = result(
+        r#"{ kind = "cbr", rate = "20mbit", packet = "1000b" }"#,
+        &[("links.down.queue.limit", "50p")],
+    );
+    let datagrams = result.flows[0].datagrams.as_ref().unwrap();
+    let lost = result.links[0].counts.dropped_total();
+    assert!((lost as f64 / datagrams.sent as f64 - 0.5).abs() < 0.01);
+    assert!(datagrams.sent - datagrams.received - lost <= 50 + 26, "the rest is on its way");
+    assert!((result.flows[0].goodput / 10e6 - 1.0).abs() < 0.01, "{}", result.flows[0].goodput);
+    assert!((datagrams.delay.quantiles[0] - (0.020 + 51.0 * 0.0008)).abs() < 0.001);
+}
+
+#[test]
+fn transfers_come_at_their_times_and_all_complete() {
+    let result =
+        result(r#"{ kind = "transfers", size = "14600b", gap = "100ms", number = 50 }"#, &[]);
+    let group = &result.groups[0];
+    assert_eq!((group.started, group.completed, group.bytes), (50, 50, 50 * 14_600));
+    // SYN and SYN-ACK, of 40 bytes each.
+    assert!((mean(group, "startup") - 0.040064).abs() < 1e-9, "{}", mean(group, "startup"));
+    // And ten segments after it, which fit the initial window.
+    assert!((mean(group, "completion") - 0.072064).abs() < 1e-6, "{}", mean(group, "completion"));
+    assert!(result.flows.is_empty(), "places are used again");
+    // The last starts at 5 s, and the run ends with it.
+    assert!((result.end.as_secs_f64() - 5.1).abs() < 0.1, "{:?}", result.end);
+}
+
+#[test]
+fn closed_transfers_follow_one_another() {
+    let workload =
+        r#"{ kind = "transfers", size = "14600b", gap = "100ms", number = 20, timing = "closed" }"#;
+    let result = result(workload, &[("record.level", "series")]);
+    assert_eq!(result.groups[0].completed, 20);
+    let flows = &result.flows;
+    assert_eq!(flows.len(), 20, "all have a row where there are records");
+    let lasted = mean(&result.groups[0], "completion");
+    for pair in flows.windows(2) {
+        let gap = (pair[1].start - pair[0].start).as_secs_f64() - lasted;
+        assert!((gap - 0.1).abs() < 1e-6, "{gap}");
+    }
+}
+
+/// Places are used again, with packets of those that had them before still on
+/// their way: nothing that is measured changes.
+#[test]
+fn using_places_again_changes_nothing() {
+    let workload = r#"{ kind = "transfers", gap = { exponential = "4ms" },
+        size = { pareto = { shape = 1.2, mean = "3kb", cap = "1mb" } } }"#;
+    let lossy = ("links.down.queue.limit", "20p");
+    let scenarios = ["summary", "series"]
+        .map(|level| result(&workload.replace('\n', " "), &[lossy, ("record.level", level)]));
+    let counts = scenarios.each_ref().map(|result| {
+        let group = &result.groups[0];
+        let down = result.links[0].counts;
+        (group.started, group.completed, group.bytes, down, result.events)
+    });
+    assert_eq!(counts[0].0, counts[1].0);
+    assert!(counts[0].0 > 4500, "{}", counts[0].0);
+    assert!(counts[0].3.dropped_total() > 100);
+    let close = |a: u64, b: u64| (a as f64 / b as f64 - 1.0).abs() < 0.01;
+    assert!(close(counts[0].1, counts[1].1), "{counts:?}");
+    assert!(close(counts[0].3.arrived, counts[1].3.arrived), "{counts:?}");
+}
+
+#[test]
+fn a_workload_is_a_name_or_a_table() {
+    let by_name = scenario("\"cbr\"", &[]);
+    assert_eq!(by_name, scenario("{ kind = \"cbr\" }", &[]));
+    assert_eq!(scenario("\"cbr\"", &[("flows.app.workload.rate", "1mbit")]), by_name);
+    assert_ne!(scenario("\"cbr\"", &[("flows.app.workload.rate", "2mbit")]), by_name);
+}
+
+#[test]
+fn a_response_takes_what_the_path_takes() {
+    let workload = r#"{ kind = "requests", request = "300b", response = "10000b", think = "1s",
+        server_delay = "5ms", requests = 3 }"#
+        .replace('\n', " ");
+    let result = result(&workload, &[]);
+    let group = &result.groups[0];
+    assert_eq!((group.started, group.completed, group.bytes), (3, 3, 30_000));
+    let ms = |bytes: f64| bytes * 8.0 / 10e6 * 1e3;
+    // SYN, SYN-ACK, and the request: 20 ms each, and the server's 5 ms.
+    let startup = 65.0 + ms(40.0) * 2.0 + ms(340.0);
+    assert!((mean(group, "startup") * 1e3 - startup).abs() < 1e-3, "{}", mean(group, "startup"));
+    // 7 segments fit the initial window. The first response has the handshake
+    // in it.
+    let response = 45.0 + ms(340.0) + ms(10_000.0 + 7.0 * 40.0);
+    let handshake = 40.0 + ms(40.0) * 2.0;
+    let expected = response + handshake / 3.0;
+    assert!((mean(group, "response") * 1e3 - expected).abs() < 0.02, "{}", mean(group, "response"));
+    let life = handshake + 3.0 * response + 2000.0;
+    assert!((mean(group, "completion") * 1e3 - life).abs() < 0.1, "{}", mean(group, "completion"));
+    assert_eq!(result.flows.len(), 2, "a connection that stays has a row for each direction");
+    // The run ends with the last byte: what would acknowledge the last
+    // exchange does not arrive.
+    let acked = [0, 1].map(|flow: usize| result.flows[flow].stats.bytes_acked);
+    assert_eq!(acked, [600, 20_000]);
+}
+
+/// The study of 2015: a request for 800 kB every 0.2 s, on a link that has
+/// room for a third of them.
+#[test]
+fn requests_that_do_not_wait_for_one_another_pile_up() {
+    let workload = r#"{ kind = "requests", response = "800000b", requests = 1, gap = "200ms" }"#;
+    let result = result(workload, &[]);
+    let group = &result.groups[0];
+    assert_eq!(group.started, 100);
+    assert!(group.completed < 34 && group.completed > 2, "{}", group.completed);
+    assert!(result.links[0].utilisation > 0.98);
+}
+
+/// ns-2's mean rate: the share of the time that is burst.
+#[test]
+fn pareto_sources_have_their_mean_rate() {
+    let workload = r#"{ kind = "pareto-onoff", rate = "100kbit", packet = "500b", shape = 1.9 }"#;
+    let result = result(
+        workload,
+        &[("flows.app.count", "200"), ("duration", "100s"), ("links.down.rate", "100mbit")],
+    );
+    let received: u64 = result.flows.iter().map(|flow| flow.stats.bytes_acked).sum();
+    let rate = received as f64 * 8.0 / 100.0 / 200.0;
+    assert!((rate / 50e3 - 1.0).abs() < 0.1, "{rate}");
+}
+
+/// What many of them send together varies over long times as over short ones:
+/// the variance of means over n intervals falls with n^(2H-2), H = (3-1.5)/2,
+/// and not with 1/n (Taqqu, Willinger and Sherman 1997).
+#[test]
+fn pareto_sources_are_self_similar() {
+    let workload = r#"{ kind = "pareto-onoff", rate = "64kbit", packet = "200b" }"#;
+    let result = result(
+        workload,
+        &[
+            ("flows.app.count", "100"),
+            ("duration", "600s"),
+            ("links.down.rate", "1gbit"),
+            ("record.level", "packets"),
+        ],
+    );
+    let mut counts = vec![0.0; 5000];
+    for packet in &result.links[0].packets {
+        // From 100 s on, in steps of 100 ms.
+        let step = (packet.end.as_secs_f64() - 100.0) / 0.1;
+        if step >= 0.0 && (step as usize) < counts.len() {
+            counts[step as usize] += 1.0;
+        }
+    }
+    let variance = |n: usize| {
+        let means: Vec<f64> =
+            counts.chunks(n).map(|chunk| chunk.iter().sum::<f64>() / n as f64).collect();
+        let mean = means.iter().sum::<f64>() / means.len() as f64;
+        means.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / means.len() as f64
+    };
+    // From 2 s to 20 s.
+    let slope = libm::log10(variance(200) / variance(20));
+    let hurst = 1.0 + slope / 2.0;
+    assert!((0.62..0.92).contains(&hurst), "{hurst}");
+}
+
+#[test]
+fn over_tcp_a_source_gives_way() {
+    let udp = r#"{ kind = "pareto-onoff", rate = "300kbit", packet = "1000b", over = "udp" }"#;
+    let tcp = udp.replace("udp", "tcp");
+    let overload = [
+        ("flows.app.count", "20"),
+        ("links.down.rate", "1mbit"),
+        ("links.down.queue.limit", "50p"),
+        ("duration", "100s"),
+    ];
+    let share = |workload: &str| {
+        let result = result(workload, &overload);
+        assert_eq!(result.flows.len(), 20);
+        let counts = result.links[0].counts;
+        assert!(result.links[0].utilisation > 0.95);
+        counts.dropped_total() as f64 / counts.arrived as f64
+    };
+    let (udp, tcp) = (share(udp), share(&tcp));
+    assert!(udp > 0.6, "{udp}");
+    assert!(tcp < 0.3, "{tcp}");
+}
+
+#[test]
+fn a_probe_measures_the_queue_of_others() {
+    let bulk = r#"
+        [flows.bulk]
+        path = "down"
+        return_path = "up"
+        [flows.app]"#;
+    let workload = r#"{ kind = "probe", gap = "50ms" }"#;
+    let idle = result(workload, &[]);
+    let alone = mean(&idle.groups[0], "rtt");
+    assert!((alone - (0.040 + 2.0 * 84.0 * 8.0 / 10e6)).abs() < 1e-6, "{alone}");
+    assert_eq!((idle.groups[0].started, idle.groups[0].completed), (400, 399));
+    let text = scenario_text(workload).replace("[flows.app]", bulk);
+    let loaded = run(&Scenario::parse(&text, "loaded", &[]).unwrap(), 0);
+    let waited = mean(&loaded.groups[1], "rtt") - alone;
+    let queued = loaded.links[0].sojourn.mean;
+    assert!((waited / queued - 1.0).abs() < 0.1, "{waited} {queued}");
+    assert!(waited > 0.1);
+}
+
+#[test]
+fn packmime_opens_its_connections_a_second() {
+    let result = result(
+        r#"{ kind = "packmime", rate = 20.0 }"#,
+        &[("duration", "300s"), ("links.down.rate", "100mbit")],
+    );
+    let group = &result.groups[0];
+    let count = |name: &str| group.times.iter().find(|(known, _)| *known == name).unwrap().1.count;
+    // Long memory: the number varies more than that of a Poisson process.
+    assert!((count("startup") as f64 / 6000.0 - 1.0).abs() < 0.1, "{}", count("startup"));
+    // 9 % of the connections carry some four requests.
+    let requests = group.started as f64 / count("startup") as f64;
+    assert!((1.15..1.4).contains(&requests), "{requests}");
+    assert!(group.completed as f64 > 0.99 * group.started as f64);
+    let size = group.bytes as f64 / group.completed as f64;
+    assert!((3_000.0..40_000.0).contains(&size), "{size}");
+}
+
+fn value(result: &RunResult, name: &str) -> f64 {
+    result.groups[0].values.iter().find(|(known, _)| *known == name).unwrap().1
+}
+
+#[test]
+fn a_call_sounds_well_until_there_is_a_queue() {
+    let workload = r#"{ kind = "voip", codec = "g711" }"#;
+    let alone = result(workload, &[("duration", "200s")]);
+    assert_eq!(alone.flows.len(), 2, "one each way");
+    // R of 93.2 without loss; mouth to ear in 20 + 60 + 20 ms and a little.
+    assert!((value(&alone, "r_factor") - 93.2).abs() < 0.01, "{}", value(&alone, "r_factor"));
+    // 38.75 % of the time there is speech, at 80 kbit/s.
+    let rate: f64 = alone.flows.iter().map(|flow| flow.goodput).sum::<f64>() / 2.0;
+    assert!((rate / (80e3 * 1.004 / 2.591) - 1.0).abs() < 0.2, "{rate}");
+
+    let bulk = "[flows.bulk]\npath = \"down\"\nreturn_path = \"up\"\nstart = \"10s\"";
+    let text = format!("{}\n{bulk}", scenario_text(workload)).replace("20s", "60s");
+    let loaded = run(&Scenario::parse(&text, "loaded", &[]).unwrap(), 0);
+    assert!(value(&loaded, "late") > 0.2, "{}", value(&loaded, "late"));
+    assert!(value(&loaded, "mos") < 3.5, "{}", value(&loaded, "mos"));
+}
+
+/// One of each, as its page in the guide has it.
+fn every_workload() -> Vec<&'static str> {
+    vec![
+        r#"{ kind = "cbr", rate = "500kbit" }"#,
+        r#"{ kind = "pareto-onoff", rate = "500kbit", packet = "1000b" }"#,
+        r#"{ kind = "pareto-onoff", rate = "500kbit", packet = "1000b", over = "tcp" }"#,
+        r#"{ kind = "transfers", size = "lognormal(sigma=1.5, mean=30kb)", gap = "exponential(150ms)" }"#,
+        r#"{ kind = "requests", response = "weibull(shape=0.5, mean=20kb)", think = "exponential(300ms)" }"#,
+        r#"{ kind = "requests", response = "100kb", gap = "uniform(0s, 1s)", requests = "uniform(1, 3)", think = "10ms" }"#,
+        r#"{ kind = "packmime", rate = 8.0 }"#,
+        r#"{ kind = "probe" }"#,
+        r#"{ kind = "voip", codec = "g729" }"#,
+    ]
+}
+
+#[test]
+fn every_workload_is_tried_here() {
+    let tried = every_workload();
+    for entry in aqmlab_sim::workload::entries().iter().filter(|entry| entry.name != "bulk") {
+        let name = format!("\"{}\"", entry.name);
+        assert!(tried.iter().any(|workload| workload.contains(&name)), "{name}");
+    }
+}
+
+/// With a bulk flow beside it, and a queue that drops.
+fn beside_bulk(workload: &str, seed: u64, limit: u64, level: &str) -> Scenario {
+    let bulk = "[flows.bulk]\npath = \"down\"\nreturn_path = \"up\"\n\
+                start = { uniform = [\"0s\", \"5s\"] }";
+    let text = format!("{}\n{bulk}", scenario_text(workload));
+    let overrides = [
+        ("seed", seed.to_string()),
+        ("links.down.queue.limit", format!("{limit}p")),
+        ("links.down.rate", "3mbit".to_string()),
+        ("flows.app.count", "3".to_string()),
+        ("record.level", level.to_string()),
+    ];
+    let overrides = overrides.map(|(key, value)| (key.to_string(), Value::from(value)));
+    Scenario::parse(&text, "beside bulk", &overrides).unwrap()
+}
+
+fn fingerprint(result: &RunResult) -> String {
+    let links: Vec<_> = result.links.iter().map(|link| (link.counts, link.sojourn.max)).collect();
+    let flows: Vec<_> = result.flows.iter().map(|flow| (flow.start, flow.stats)).collect();
+    let groups: Vec<_> = result
+        .groups
+        .iter()
+        .map(|group| (group.started, group.completed, group.bytes, &group.times, &group.values))
+        .collect();
+    format!("{} {links:?} {flows:?} {groups:?}", result.events)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// `run` checks at every queue that no packet is lost uncounted. Here: what
+    /// arrived at the endpoints is what was sent, less what was dropped and is
+    /// under way; nothing completes that was not started.
+    #[test]
+    fn nothing_is_lost_and_nothing_made_up(
+        workload in prop::sample::select(every_workload()),
+        seed in 0u64..1000,
+        limit in 5u64..60,
+    ) {
+        let scenario = beside_bulk(workload, seed, limit, "packets");
+        let result = run(&scenario, 0);
+        let again = Scenario::from_table(scenario.to_table(), "canonical", &[]).unwrap();
+        prop_assert_eq!(&again, &scenario);
+        for group in &result.groups {
+            prop_assert!(group.completed <= group.started);
+        }
+        let arrivals: u64 = result.groups[0].started + result.flows.len() as u64;
+        prop_assert!(arrivals > 3, "nothing happened");
+        let mut offered = vec![[0u64; 2]; result.flows.len()];
+        for (link, of) in result.links.iter().zip(0..) {
+            let gone = link.packets.iter().filter(|packet| packet.dropped.is_none());
+            prop_assert_eq!(gone.count() as u64, link.counts.delivered);
+            for packet in &link.packets {
+                offered[packet.flow as usize][of] += 1;
+            }
+        }
+        for (flow, seen) in result.flows.iter().zip(&offered) {
+            if let Some(datagrams) = &flow.datagrams {
+                prop_assert!(datagrams.received <= datagrams.sent);
+                // What still stands in a queue has no record.
+                let seen = seen[0] + seen[1];
+                prop_assert!(seen <= datagrams.sent && datagrams.sent - seen <= limit + 1);
+            } else {
+                prop_assert!(flow.finish.is_none() || flow.finish.unwrap() > flow.start);
+                if let (Some(size), Some(_)) = (flow.size, flow.finish) {
+                    prop_assert_eq!(flow.stats.bytes_acked, size);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_run(
+        workload in prop::sample::select(every_workload()),
+        seed in 0u64..1000,
+    ) {
+        let scenario = beside_bulk(workload, seed, 30, "summary");
+        prop_assert_eq!(fingerprint(&run(&scenario, 1)), fingerprint(&run(&scenario, 1)));
+    }
+
+    /// All that is started completes once the load ends.
+    #[test]
+    fn all_transfers_and_requests_complete(seed in 0u64..1000, limit in 3u64..60) {
+        for workload in [
+            r#"{ kind = "transfers", size = "pareto(shape=1.3, mean=20kb, cap=300kb)",
+                gap = "exponential(100ms)", number = 40 }"#,
+            r#"{ kind = "requests", response = "pareto(shape=1.3, mean=20kb, cap=300kb)",
+                gap = "exponential(200ms)", number = 20, requests = "uniform(1, 4)",
+                think = "exponential(200ms)", server_delay = "exponential(5ms)" }"#,
+        ] {
+            let workload = workload.split_whitespace().collect::<Vec<_>>().join(" ");
+            let (seed, limit) = (seed.to_string(), format!("{limit}p"));
+            let result = result(&workload, &[
+                ("seed", &seed),
+                ("duration", "1000s"),
+                ("links.down.rate", "2mbit"),
+                ("links.up.rate", "100kbit"),
+                ("links.down.queue.limit", &limit),
+                ("links.up.queue.limit", &limit),
+            ]);
+            let group = &result.groups[0];
+            prop_assert_eq!(group.completed, group.started);
+            prop_assert!(group.started >= 20);
+            prop_assert!(result.end.as_secs_f64() < 999.0);
+        }
+    }
+}
+
+/// Common random numbers: what a group draws does not depend on the others,
+/// nor on the queue.
+#[test]
+fn workloads_do_not_disturb_one_another() {
+    let starts = |result: &RunResult, group: u32| -> Vec<_> {
+        let flows = result.flows.iter().filter(|flow| flow.group == group);
+        flows.map(|flow| (flow.start, flow.size)).collect()
+    };
+    let transfers = every_workload()[3];
+    let reference = run(&beside_bulk(transfers, 1, 30, "series"), 0);
+    assert!(starts(&reference, 0).len() > 300);
+    let others = [run(&beside_bulk(transfers, 1, 10, "series"), 0), {
+        let more = scenario_text(transfers).replace(
+                "[flows.app]",
+                "[flows.web]\npath = \"down\"\nreturn_path = \"up\"\nworkload = \"packmime\"\n[flows.app]",
+            );
+        let mut result = run(
+            &Scenario::parse(
+                &more,
+                "more",
+                &[
+                    ("flows.app.count".to_string(), Value::Integer(3)),
+                    ("record.level".to_string(), "series".into()),
+                ],
+            )
+            .unwrap(),
+            0,
+        );
+        result.flows.retain(|flow| flow.group == 1);
+        result.flows.iter_mut().for_each(|flow| flow.group = 0);
+        result
+    }];
+    for other in others {
+        assert_eq!(starts(&reference, 0), starts(&other, 0));
+    }
+}
+
+/// Every example in the guide runs, and there is one of every workload.
+#[test]
+fn the_examples_of_the_guide_run() {
+    let guide = include_str!("../../../docs/workloads.md");
+    let examples: Vec<&str> = guide
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().expect("a block ends"))
+        .collect();
+    for entry in aqmlab_sim::workload::entries() {
+        assert!(guide.contains(&format!("\n## {}\n", entry.name)), "{}", entry.name);
+        let name = format!("\"{}\"", entry.name);
+        let has_example = examples.iter().any(|example| example.contains(&name));
+        assert!(has_example || entry.name == "bulk", "{name}");
+    }
+    for example in examples {
+        let scenario = Scenario::parse(example, "docs/workloads.md", &[]).unwrap();
+        let result = run(&scenario, 0);
+        for (group, config) in result.groups.iter().zip(&scenario.flows) {
+            let arrived = result.flows.iter().any(|flow| flow.stats.bytes_acked > 0);
+            assert!(group.completed > 0 || arrived, "{}", config.name);
+        }
+    }
+}
+
+#[test]
+fn gaps_may_be_given_one_by_one() {
+    let workload = r#"{ kind = "transfers", size = { list = ["1kb", "5kb"] }, number = 3,
+        gap = { list = ["1s", "2s", "500ms"] } }"#;
+    let workload = workload.split_whitespace().collect::<Vec<_>>().join(" ");
+    let result = result(&workload, &[("record.level", "series"), ("flows.app.start", "1s")]);
+    let flows: Vec<_> =
+        result.flows.iter().map(|flow| (flow.start.as_secs_f64(), flow.size)).collect();
+    assert_eq!(flows, [(2.0, Some(1024)), (4.0, Some(5120)), (4.5, Some(1024))]);
+}
+
+/// Whatever the endpoints do besides: timestamps, ECN, pacing, early probes.
+#[test]
+fn every_transport_carries_every_workload() {
+    for profile in ["ns2-sack1", "rfc-newreno", "linux-6", "windows", "linux-l4s"] {
+        for workload in every_workload() {
+            let result = result(
+                workload,
+                &[
+                    ("flows.app.transport.profile", profile),
+                    ("links.down.rate", "2mbit"),
+                    ("links.down.queue.limit", "20p"),
+                    ("links.up.rate", "200kbit"),
+                ],
+            );
+            let group = &result.groups[0];
+            let arrived: u64 = result.flows.iter().map(|flow| flow.stats.bytes_acked).sum();
+            assert!(group.completed > 5 || arrived > 20_000, "{profile}, {workload}");
+        }
+    }
+}
