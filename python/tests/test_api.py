@@ -160,3 +160,20 @@ def test_the_module_lists_what_it_offers() -> None:
         assert getattr(aqmlab, name) is not None
     with pytest.raises(AttributeError):
         aqmlab.nothing  # noqa: B018
+
+
+def test_workloads_say_what_they_did(mapping: dict[str, Any]) -> None:
+    calls = {"path": ["down"], "return_path": ["up"], "workload": "voip"}
+    web = {
+        "path": ["down"],
+        "return_path": ["up"],
+        "workload": {"kind": "transfers", "gap": {"exponential": "50ms"}, "size": "10kb"},
+    }
+    result = aqmlab.run({**mapping, "flows": {"calls": calls, "web": web}})
+    web_row = result.groups.row(by_predicate=pl.col("group") == "web", named=True)
+    assert web_row["started"] >= web_row["completed"] > 50
+    assert web_row["completed_bytes"] == 10_240 * web_row["completed"]
+    kinds = set(result.times.select("group", "quantity").iter_rows())
+    assert kinds == {("calls", "delay"), ("web", "startup"), ("web", "completion")}
+    assert set(result.scores["quantity"]) == {"mos", "r_factor", "lost", "late"}
+    assert result.flows["datagrams_received"].min() > 0

@@ -97,14 +97,13 @@ impl Context<'_, '_> {
         &mut self.simulation.activities[group as usize]
     }
     /// Transfers `size` bytes over a connection of their own.
-    pub fn transfer(&mut self, direction: Direction, size: u64) -> u32 {
-        let flow = self.simulation.make_flow(self.slot, direction, Some(size), true);
+    pub fn transfer(&mut self, size: u64) {
+        let flow = self.simulation.make_flow(self.slot, Direction::Forward, Some(size), true);
         self.simulation.open(flow);
-        flow
     }
     /// A connection for what is written one way, that stays to the end.
-    pub fn stream(&mut self, direction: Direction) -> u32 {
-        let flow = self.simulation.make_flow(self.slot, direction, None, false);
+    pub fn stream(&mut self) -> u32 {
+        let flow = self.simulation.make_flow(self.slot, Direction::Forward, None, false);
         self.simulation.open(flow);
         flow
     }

@@ -7,6 +7,7 @@
 use aqmlab_aqm::{LinkEnv, Note};
 use aqmlab_core::{Bytes, Span, Time};
 
+use crate::app::Activity;
 use crate::flow::{Flow, NONE};
 use crate::link::Link;
 use crate::scenario::{FlowGroup, LinkConfig, Scenario};
@@ -224,13 +225,19 @@ impl Run<'_> {
     fn unfinished(&self) -> Option<Note> {
         let bulk = |flow: &&Flow| flow.app == NONE && flow.size.is_some();
         let finite = || self.simulation.flows.iter().filter(bulk);
-        let unfinished = finite().filter(|flow| flow.finish.is_none()).count();
+        let of_apps = |count: fn(&Activity) -> u64| -> usize {
+            let groups = self.scenario.flows.iter().zip(&self.simulation.activities);
+            let finite = groups.filter(|(group, _)| group.workload.is_finite());
+            finite.map(|(_, activity)| count(activity) as usize).sum()
+        };
+        let started = finite().count() + of_apps(|activity| activity.started);
+        let unfinished = finite().filter(|flow| flow.finish.is_none()).count()
+            + of_apps(|activity| activity.started - activity.completed);
         (unfinished > 0).then(|| Note {
             id: "unfinished-transfers",
             text: format!(
-                "{unfinished} of {} transfers were not finished when the run ended; a longer \
-                 `duration` lets them.",
-                finite().count()
+                "{unfinished} of {started} transfers were not finished when the run ended; a longer \
+                 `duration` lets them."
             ),
         })
     }

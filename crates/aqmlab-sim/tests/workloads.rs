@@ -522,3 +522,16 @@ fn every_transport_carries_every_workload() {
         }
     }
 }
+
+#[test]
+fn a_run_says_that_it_was_too_short_for_its_transfers() {
+    let workload = r#"{ kind = "transfers", size = "10mb", gap = "1s", number = 10 }"#;
+    let note = |duration: &str| {
+        let findings = result(workload, &[("duration", duration)]).findings;
+        let found = findings.into_iter().find(|found| found.note.id == "unfinished-transfers");
+        found.map(|found| found.note.text)
+    };
+    let text = note("20s").expect("80 s are needed");
+    assert!(text.contains("of 10 transfers were not finished"), "{text}");
+    assert_eq!(note("500s"), None);
+}

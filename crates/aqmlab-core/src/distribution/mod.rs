@@ -162,26 +162,6 @@ impl<T: Measure> Distribution<T> {
         }
     }
 
-    /// The least value that it may give, in the base unit.
-    pub fn least(&self) -> f64 {
-        match &self.law {
-            Law::Constant(value) => *value,
-            Law::Uniform(low, _) => *low,
-            Law::Pareto { scale, .. } => *scale,
-            Law::Exponential(_) | Law::LogNormal { .. } | Law::Weibull { .. } => 0.0,
-            Law::Cdf(points) => points[0].0,
-            Law::List(values) => values.iter().copied().fold(f64::INFINITY, f64::min),
-        }
-    }
-
-    /// How many values a list has; `None` for the other laws, which never end.
-    pub fn listed(&self) -> Option<u64> {
-        match &self.law {
-            Law::List(values) => Some(values.len() as u64),
-            _ => None,
-        }
-    }
-
     /// A value in the base unit; `turn` counts the draws, for lists.
     fn draw(&self, stream: &mut Stream, turn: usize) -> f64 {
         let drawn = match &self.law {

@@ -78,7 +78,6 @@ fn means_are_those_of_the_closed_forms() {
         let sample = sample(text, 1);
         let measured = sample.iter().sum::<f64>() / sample.len() as f64;
         assert!((measured - mean).abs() <= share * mean, "{text}: {measured}");
-        assert!(sample.iter().all(|x| *x >= of(text).least()), "{text}");
     }
 }
 
@@ -132,7 +131,6 @@ fn a_list_is_taken_in_turn() {
     let mut sampler = Sampler::new(&listed, Stream::from_state(1));
     let drawn: Vec<u64> = (0..4).map(|_| sampler.draw().as_nanos() / 1_000_000).collect();
     assert_eq!(drawn, [1, 5, 1, 5]);
-    assert_eq!(listed.listed(), Some(2));
 }
 
 fn table(pairs: &[(&str, Value)]) -> Value {

@@ -96,7 +96,7 @@ impl App for ParetoOnOff {
     fn start(&mut self, cx: &mut Context) {
         self.flow = match self.over {
             Carrier::Udp => cx.datagrams(Direction::Forward, false),
-            Carrier::Tcp => cx.stream(Direction::Forward),
+            Carrier::Tcp => cx.stream(),
         };
         cx.wake_at(cx.now() + self.gap());
     }

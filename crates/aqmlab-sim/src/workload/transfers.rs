@@ -15,7 +15,7 @@
 use aqmlab_core::{Bytes, Distribution, Error, Result, Sampler, Span, Stream, choices, params};
 
 use super::Workload;
-use crate::app::{App, Context, Direction};
+use crate::app::{App, Context};
 
 choices! {
     /// What the gaps lie between.
@@ -107,7 +107,7 @@ impl App for Transfers {
         self.active += 1;
         let size = draw_size(&mut self.size);
         cx.activity().started += 1;
-        cx.transfer(Direction::Forward, size);
+        cx.transfer(size);
         if self.is_open && self.left > 0 {
             cx.wake_at(cx.now() + self.gap.draw());
         }
