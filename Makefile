@@ -2,6 +2,7 @@
 # make test   sets everything up and runs every test
 # make lint   format, clippy, ruff, mypy
 # make reference  makes what is made in docs again: reference, disciplines, conformance
+# make bench-disciplines  nanoseconds for a packet through each queue discipline
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
@@ -16,7 +17,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test test-rust test-python lint format bench reference setup clean
+.PHONY: demo test test-rust test-python lint format bench bench-disciplines reference setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -44,6 +45,10 @@ format: $(VENV)/.tools
 
 bench: $(VENV)/.installed
 	$(BIN)/aqmlab bench --study
+
+bench-disciplines:
+	cargo bench -p aqmlab-aqm
+	$(PYTHON) crates/aqmlab-aqm/benches/table.py
 
 reference: $(VENV)/.installed
 	$(BIN)/aqmlab explain --markdown > docs/reference.md

@@ -21,7 +21,7 @@ def listing(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the queue disciplines, presets, congestion controls, transports, workloads and studies."""
+    """List disciplines, presets, congestion controls, transports, workloads and studies."""
     everything = catalogue()
     if kind is not None:
         if kind not in everything:

@@ -89,6 +89,10 @@ pub(crate) struct Settings {
     variant: Variant,
     ecn: bool,
     ce_threshold: Option<f64>,
+    /// A delay less than this is below every threshold, however the clock
+    /// rounds: most packets need no more than this comparison. Nothing for
+    /// variants that look at every packet.
+    surely_short: Span,
     /// A queue that holds no more than this is never too long.
     pub smallest_backlog: u64,
     /// The queue is one of many, as ns-2's sfqCoDel has them.
@@ -102,7 +106,12 @@ impl Settings {
             Variant::Linux => (span.as_nanos() >> 10) as f64,
             _ => span.as_nanos() as f64 / 1e9,
         };
+        let lowest = params.ce_threshold.map_or(params.target, |mark| mark.min(params.target));
+        let learns = matches!(params.variant, Variant::Ns2Of2012 | Variant::Ns2Of2013);
+        let surely_short = if learns { Span::ZERO } else { lowest };
         Settings {
+            // Two units of Linux's clock are more than any rounding.
+            surely_short: surely_short.saturating_sub(Span::from_nanos(2 * 1024)),
             target: on_clock(params.target),
             interval: on_clock(params.interval),
             variant: params.variant,
@@ -315,12 +324,17 @@ impl CodelState {
         source: &mut impl Source<P>,
         cx: &mut Context<'_, P>,
     ) -> Option<P> {
-        let now = law.clock(cx.now);
         let Some(mut packet) = source.pop() else {
             self.ran_empty(law);
             self.dropping = false;
             return None;
         };
+        if cx.now - packet.arrival() < law.surely_short {
+            self.first_above = None;
+            self.dropping = false;
+            return Some(packet);
+        }
+        let now = law.clock(cx.now);
         if self.is_ok_to_drop(law, now, &packet, source) {
             packet = self.signal(law, now, packet, source, cx)?;
         } else {
