@@ -32,14 +32,15 @@ test-python: $(VENV)/.installed $(VENV)/.tools
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.installed $(VENV)/.tools
-	$(RUSTFMT) --check $(RUST_FILES)
+	@echo "rustfmt --check"
+	@$(RUSTFMT) --check $(RUST_FILES)
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check python examples
 	$(BIN)/ruff check python examples
 	$(BIN)/mypy --strict python/aqmlab examples/codel.py
 
 format: $(VENV)/.tools
-	$(RUSTFMT) $(RUST_FILES)
+	@$(RUSTFMT) $(RUST_FILES)
 	$(BIN)/ruff format python examples
 	$(BIN)/ruff check --fix python examples
 

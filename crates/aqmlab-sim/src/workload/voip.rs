@@ -10,8 +10,8 @@
 //! ITU-T G.107 (rating: sections 7.4 for delay, 7.5 for loss, annex B for the
 //! MOS), G.113 appendix I (what the codecs cost), G.711 and G.729, P.59 (mean
 //! talk spurt and pause), RFC 3551 (20 ms in a packet). The Recommendations
-//! themselves were not at hand; the formulas are those of their reference
-//! programs as widely published.
+//! themselves were not at hand: formulas and constants are what is commonly
+//! given for them, and were not checked against their texts.
 //!
 //! # Differences
 //! 1. Echo is cancelled: of the delay's impairments only Idd counts. All other
