@@ -100,11 +100,16 @@ impl<P: Packet> Queue<P> {
     }
 
     /// Hands the packets dropped since the last call to `each`, in order.
-    #[inline]
-    pub fn take_dropped(&mut self, mut each: impl FnMut(P, DropReason)) {
-        if self.sink.dropped.is_empty() {
-            return;
+    #[inline(always)]
+    pub fn take_dropped(&mut self, each: impl FnMut(P, DropReason)) {
+        // Asked after every call, and seldom so.
+        if !self.sink.dropped.is_empty() {
+            self.drain_dropped(each);
         }
+    }
+
+    #[inline(never)]
+    fn drain_dropped(&mut self, mut each: impl FnMut(P, DropReason)) {
         for (packet, reason) in self.sink.dropped.drain(..) {
             self.dropped[reason as usize] += 1;
             self.dropped_bytes += u64::from(packet.size());
