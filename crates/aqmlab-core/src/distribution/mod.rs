@@ -21,7 +21,7 @@
 //!
 //! # Sources
 //! Devroye, Non-Uniform Random Variate Generation (1986), chapter II
-//! (inversion) and section V.4.4 (Box and Muller's normals).
+//! (inversion).
 //!
 //! # Differences
 //! 1. A `cap` cuts: what would be larger is the cap. `mean` is that without
@@ -170,7 +170,7 @@ impl<T: Measure> Distribution<T> {
             Law::Exponential(mean) => stream.exponential(*mean),
             // 1 - u lies in (0, 1]: all of these are finite.
             Law::Pareto { shape, scale } => scale * libm::pow(1.0 - stream.uniform(), -1.0 / shape),
-            Law::LogNormal { median, sigma } => median * libm::exp(sigma * normal(stream)),
+            Law::LogNormal { median, sigma } => median * libm::exp(sigma * stream.normal()),
             Law::Weibull { shape, scale } => {
                 scale * libm::pow(stream.exponential(1.0), 1.0 / shape)
             }
@@ -191,19 +191,13 @@ pub fn quantile(points: &[(f64, f64)], p: f64) -> f64 {
     low + (high - low) * (p - before) / (after - before)
 }
 
-/// A normal with mean 0 and variance 1, of two uniform numbers.
-pub fn normal(stream: &mut Stream) -> f64 {
-    let radius = libm::sqrt(stream.exponential(2.0));
-    radius * libm::cos(2.0 * std::f64::consts::PI * stream.uniform())
-}
-
 /// Of Gamma's law with this shape, at least 1, and scale 1: Marsaglia and
 /// Tsang, A simple method for generating gamma variables (ACM TOMS 2000).
 pub fn gamma(stream: &mut Stream, shape: f64) -> f64 {
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / libm::sqrt(9.0 * d);
     loop {
-        let x = normal(stream);
+        let x = stream.normal();
         let root = 1.0 + c * x;
         let v = root * root * root;
         let u = 1.0 - stream.uniform();

@@ -24,7 +24,7 @@
 //!    once a run.
 //! 4. Delays and loss on the way are the links', not DelayBox's.
 
-use aqmlab_core::distribution::{gamma, normal, quantile};
+use aqmlab_core::distribution::{gamma, quantile};
 use aqmlab_core::{Span, Stream, params};
 
 use super::Workload;
@@ -94,18 +94,18 @@ impl FractionalSum {
         }
         let norm = libm::sqrt(weights.iter().map(|weight| weight * weight).sum());
         weights.iter_mut().for_each(|weight| *weight /= norm);
-        let noise = (0..TERMS).map(|_| normal(&mut stream)).collect();
+        let noise = (0..TERMS).map(|_| stream.normal()).collect();
         FractionalSum { weights, noise, next: 0, white, stream }
     }
 
     fn draw(&mut self) -> f64 {
-        self.noise[self.next] = normal(&mut self.stream);
+        self.noise[self.next] = self.stream.normal();
         // The newest has the first weight.
         let (new, old) = self.noise.split_at(self.next + 1);
         let newest_first = new.iter().rev().chain(old.iter().rev());
         let sum: f64 = newest_first.zip(&self.weights).map(|(noise, weight)| noise * weight).sum();
         self.next = (self.next + 1) % TERMS;
-        libm::sqrt(1.0 - self.white) * sum + libm::sqrt(self.white) * normal(&mut self.stream)
+        libm::sqrt(1.0 - self.white) * sum + libm::sqrt(self.white) * self.stream.normal()
     }
 }
 
@@ -201,12 +201,12 @@ struct Effects {
 
 impl Effects {
     fn new(stream: &mut Stream, mean: f64, variance: f64, shape: f64, error: f64) -> Self {
-        let location = mean + normal(stream) * libm::sqrt(variance);
+        let location = mean + stream.normal() * libm::sqrt(variance);
         let scale = gamma(stream, shape) / shape;
         Effects { location, deviation: libm::sqrt(scale * error) }
     }
     fn draw(&self, stream: &mut Stream) -> f64 {
-        libm::exp2(self.location + self.deviation * normal(stream))
+        libm::exp2(self.location + self.deviation * stream.normal())
     }
 }
 
