@@ -107,7 +107,7 @@ impl Settings {
             _ => span.as_nanos() as f64 / 1e9,
         };
         let lowest = params.ce_threshold.map_or(params.target, |mark| mark.min(params.target));
-        let learns = matches!(params.variant, Variant::Ns2Of2012 | Variant::Ns2Of2013);
+        let learns = params.variant.learns();
         let surely_short = if learns { Span::ZERO } else { lowest };
         Settings {
             // Two units of Linux's clock are more than any rounding.
@@ -117,11 +117,8 @@ impl Settings {
             variant: params.variant,
             ecn: params.ecn,
             ce_threshold: params.ce_threshold.map(on_clock),
-            smallest_backlog: match params.variant {
-                // ns-2 learns the largest packet, from 256 bytes.
-                Variant::Ns2Of2012 | Variant::Ns2Of2013 => 256,
-                _ => env.mtu.get(),
-            },
+            // ns-2 learns the largest packet, from 256 bytes.
+            smallest_backlog: if learns { 256 } else { env.mtu.get() },
             bucket: false,
         }
     }
@@ -142,10 +139,18 @@ impl Settings {
         }
     }
 
-    /// Whether the largest packet is learned from those that leave.
+    /// See [`Variant::learns`].
     #[inline]
     fn learns(&self) -> bool {
-        matches!(self.variant, Variant::Ns2Of2012 | Variant::Ns2Of2013)
+        self.variant.learns()
+    }
+}
+
+impl Variant {
+    /// Whether the largest packet is learned from those that leave.
+    #[inline]
+    fn learns(self) -> bool {
+        matches!(self, Variant::Ns2Of2012 | Variant::Ns2Of2013)
     }
 }
 
