@@ -15,7 +15,7 @@ use crate::scenario::Simultaneous;
 /// [`Simultaneous`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Event {
+pub enum Event {
     /// The first packet on a link's way arrives at its end.
     Delivery(u32),
     /// A link's transmission ends while its queue holds packets.
@@ -61,12 +61,13 @@ fn unpack(key: Key) -> (Time, Event) {
 }
 
 /// The pending events, earliest first.
-pub(crate) struct EventQueue {
+pub struct EventQueue {
     heap: BinaryHeap<Reverse<Key>>,
     delivery: u64,
 }
 
 impl EventQueue {
+    /// None yet.
     pub fn new(simultaneous: Simultaneous) -> Self {
         let delivery = match simultaneous {
             Simultaneous::ArrivalsFirst => FIRST,
@@ -91,13 +92,20 @@ impl EventQueue {
         (u128::from(time.as_nanos()) << 64) | u128::from((kind << 32) | u64::from(index))
     }
 
+    /// Something that will happen.
     #[inline]
     pub fn push(&mut self, time: Time, event: Event) {
         self.heap.push(Reverse(self.key(time, event)));
     }
+    /// What happens next.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
         self.heap.pop().map(|Reverse(key)| unpack(key))
+    }
+    /// When that is.
+    #[inline]
+    pub fn next_time(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse(key)| unpack(*key).0)
     }
 }
 

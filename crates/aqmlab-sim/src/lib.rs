@@ -6,13 +6,14 @@
 //! the same bits anywhere.
 
 mod app;
+pub mod carried;
 pub mod datagram;
 pub mod diagnosis;
 pub mod egress;
-mod events;
+pub mod events;
 mod flow;
 pub mod impairment;
-mod link;
+pub mod link;
 mod medium;
 mod packet;
 pub mod pipe;

@@ -4,11 +4,11 @@ use aqmlab_aqm::{Backlog, DropReason};
 use aqmlab_core::{Bytes, Ecn, Span, Time};
 use hdrhistogram::Histogram;
 
-use crate::packet::SimPacket;
+use crate::carried::Carried;
 
 /// Collects times: those in a queue of all packets that are sent, and others.
 #[derive(Clone)]
-pub(crate) struct Sojourn {
+pub struct Sojourn {
     histogram: Histogram<u64>,
     sum: u128,
     max: Span,
@@ -34,14 +34,21 @@ pub struct SojournSummary {
 /// The quantiles in a summary.
 pub const QUANTILES: [f64; 5] = [0.5, 0.75, 0.9, 0.95, 0.99];
 
+impl Default for Sojourn {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Sojourn {
+    /// Nothing recorded.
     pub fn new() -> Self {
         // Three significant digits: a relative error of at most 0.1 %.
         let histogram = Histogram::new(3).expect("three digits are allowed");
         Sojourn { histogram, sum: 0, max: Span::ZERO }
     }
 
-    /// For the paths that are not hot: the other is inlined once.
+    /// Records a time. For the paths that are not hot: the other is inlined once.
     #[inline(never)]
     pub fn note(&mut self, time: Span) {
         self.record(time);
@@ -76,6 +83,7 @@ impl Sojourn {
         self.max
     }
 
+    /// What is left of it.
     pub fn summary(&self) -> SojournSummary {
         let count = self.count();
         let quantile = |quantile: f64| match count {
@@ -207,20 +215,20 @@ impl LinkProbe {
 
     /// A packet leaves the queue for the transmitter.
     #[inline]
-    pub fn departure(&mut self, now: Time, packet: &SimPacket) {
-        self.first_arrival.get_or_insert(packet.arrival);
-        self.sojourn.record(now - packet.arrival);
-        if packet.ecn == Ecn::Ce {
+    pub fn departure(&mut self, now: Time, packet: &impl Carried) {
+        self.first_arrival.get_or_insert(packet.arrival());
+        self.sojourn.record(now - packet.arrival());
+        if packet.ecn() == Ecn::Ce {
             self.first_signal.get_or_insert(now);
         }
         self.record(now, packet, None);
     }
 
     /// A packet was dropped.
-    pub fn dropped(&mut self, now: Time, packet: &SimPacket, reason: DropReason) {
+    pub fn dropped(&mut self, now: Time, packet: &impl Carried, reason: DropReason) {
         if reason.is_signal() {
             self.first_signal.get_or_insert(now);
-            self.capable_dropped += u64::from(packet.ecn.is_capable());
+            self.capable_dropped += u64::from(packet.ecn().is_capable());
         } else {
             self.first_overflow.get_or_insert(now);
         }
@@ -233,16 +241,16 @@ impl LinkProbe {
     }
 
     #[inline]
-    fn record(&mut self, now: Time, packet: &SimPacket, dropped: Option<DropReason>) {
+    fn record(&mut self, now: Time, packet: &impl Carried, dropped: Option<DropReason>) {
         if let Some(packets) = &mut self.packets {
             packets.push(PacketRecord {
-                flow: packet.flow,
-                size: packet.size,
-                is_ack: packet.is(crate::packet::kind::ACK),
-                arrival: packet.arrival,
+                flow: packet.flow(),
+                size: packet.size(),
+                is_ack: packet.is_ack(),
+                arrival: packet.arrival(),
                 end: now,
                 dropped,
-                ce: packet.ecn == Ecn::Ce,
+                ce: packet.ecn() == Ecn::Ce,
             });
         }
     }

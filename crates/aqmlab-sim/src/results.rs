@@ -113,17 +113,7 @@ impl RunResult {
         {
             packet.flow = place(packet.flow);
         }
-        let links = simulation.links.into_iter().map(|link| LinkResult {
-            counts: link.queue.counts(),
-            sojourn: link.probe.sojourn.summary(),
-            backlog_max: link.probe.backlog_max,
-            backlog_mean: link.probe.backlog_mean(end),
-            utilisation: link.utilisation(end),
-            way: link.way(),
-            driver: link.egress.map(|egress| egress.summary),
-            excursions: link.probe.excursions,
-            packets: link.probe.packets.unwrap_or_default(),
-        });
+        let links = simulation.links.into_iter().map(|link| link.into_result(end));
         RunResult {
             replication: simulation.replication,
             end,
