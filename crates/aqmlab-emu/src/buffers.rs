@@ -41,6 +41,8 @@ struct Place {
 pub struct Buffers {
     places: Vec<Place>,
     free: [Vec<u32>; CLASSES.len()],
+    /// The place that is read into.
+    reading: Option<u32>,
 }
 
 impl Buffers {
@@ -58,26 +60,29 @@ impl Buffers {
 
     /// A place to read into, the same until something is kept.
     pub fn scratch(&mut self) -> &mut [u8] {
-        let class = CLASSES.len() - 1;
-        if self.free[class].is_empty() {
-            let place = self.take(class);
-            self.free[class].push(place);
-        }
-        let place = *self.free[class].last().expect("just made");
+        let place = self.reading();
         &mut self.places[place as usize].bytes
+    }
+
+    fn reading(&mut self) -> u32 {
+        let place = self.reading.unwrap_or_else(|| self.take(CLASSES.len() - 1));
+        self.reading = Some(place);
+        place
     }
 
     /// Keeps what was read into the scratch place, `frame.segments` handles of it.
     pub fn keep(&mut self, frame: Frame) -> u32 {
         let length = frame.headers.length as usize;
         let class = Self::class(length);
-        let read = self.take(CLASSES.len() - 1);
-        let place = if class == CLASSES.len() - 1 { read } else { self.take(class) };
-        if place != read {
+        let mut place = self.reading();
+        if class == CLASSES.len() - 1 {
+            self.reading = None;
+        } else {
+            let read = place;
+            place = self.take(class);
             let [from, to] =
                 self.places.get_disjoint_mut([read as usize, place as usize]).expect("two places");
             to.bytes[..length].copy_from_slice(&from.bytes[..length]);
-            self.free[CLASSES.len() - 1].push(read);
         }
         let kept = &mut self.places[place as usize];
         kept.frame = Some(frame);
