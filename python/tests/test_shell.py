@@ -185,11 +185,13 @@ def test_large_packets_and_small_mtus(client: Client, tmp_path: Path) -> None:
 def test_a_user_who_is_not_root_has_a_path(tmp_path: Path) -> None:
     if not shutil.which("setpriv"):
         pytest.skip("setpriv is not installed")
-    if not os.access("/dev/net/tun", os.R_OK) or not os.stat("/dev/net/tun").st_mode & 0o006:
+    if not os.access("/dev/net/tun", os.R_OK) or not Path("/dev/net/tun").stat().st_mode & 0o006:
         pytest.skip("/dev/net/tun is for root only here")
     nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
     script = "id -u; cat /proc/net/dev; exit 5"
-    words = command("shell", "--delay", "5ms", "--far", "cat /proc/net/dev", "--", "sh", "-c", script)
+    words = command(
+        "shell", "--delay", "5ms", "--far", "cat /proc/net/dev", "--", "sh", "-c", script
+    )
     done = subprocess.run([*nobody, *words], capture_output=True, text=True, cwd="/", check=False,
                           env=environment())  # fmt: skip
     assert done.returncode == 5, done.stderr

@@ -31,7 +31,7 @@ class Running:
                                       stderr=subprocess.PIPE, text=True)  # fmt: skip
         wait_until(lambda: len(self.processes()) >= 4)
         self.device = devices() - self.before
-        own = os.readlink("/proc/self/ns/net")
+        own = network(os.getpid())
         self.networks = {network(pid) for pid in self.processes()} - {own, ""}
 
     def processes(self) -> list[int]:
@@ -60,7 +60,7 @@ def contents(path: Path) -> bytes:
 
 def network(pid: int) -> str:
     try:
-        return os.readlink(f"/proc/{pid}/ns/net")
+        return str(Path(f"/proc/{pid}/ns/net").readlink())
     except OSError:
         return ""
 

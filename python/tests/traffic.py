@@ -1,9 +1,9 @@
 """A small server and clients for the tests of the emulator; a program of its own.
 
-    traffic.py serve PORT          TCP sink and UDP echo, both versions of IP
-    traffic.py bulk HOST PORT S    sends for S seconds: what came in, in bit/s
-    traffic.py rtt HOST PORT N     N datagrams one after the other: round trips in ms
-    traffic.py burst HOST PORT N TOS   N datagrams at once: [came back, with CE at the server]
+traffic.py serve PORT          TCP sink and UDP echo, both versions of IP
+traffic.py bulk HOST PORT S    sends for S seconds: what came in, in bit/s
+traffic.py rtt HOST PORT N     N datagrams one after the other: round trips in ms
+traffic.py burst HOST PORT N TOS   N datagrams at once: [came back, with CE at the server]
 """
 
 from __future__ import annotations
