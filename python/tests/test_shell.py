@@ -173,6 +173,18 @@ def test_every_packet_is_accounted_for(client: Client, tmp_path: Path) -> None:
     assert (lateness["quantity"], lateness["count"]) == ("lateness", scores["packets_out"])
 
 
+def test_every_packet_can_be_recorded(client: Client, tmp_path: Path) -> None:
+    client("--rate", "50mbit", "--set", "record.level=packets", "--out", "out", do="bulk 0.3")
+    links = {row["link"]: row["arrived"] for row in table(tmp_path / "out", "links")}
+    packets = pl.read_parquet(tmp_path / "out/packets.parquet")
+    assert dict(packets.group_by("link").len().iter_rows()) == links
+    # The connection, and its way back.
+    flows = pl.read_parquet(tmp_path / "out/flows.parquet")
+    assert flows.height == packets["flow"].n_unique() == 2
+    assert flows["goodput_bps"].max() == pytest.approx(50e6, rel=0.2)
+    assert packets.filter(link="down")["is_ack"].mean() > 0.9
+
+
 def test_large_packets_and_small_mtus(client: Client, tmp_path: Path) -> None:
     for mtu in ("9000b", "600b"):
         assert client("--mtu", mtu, "--out", mtu, do="bulk 0.3") > 1e8

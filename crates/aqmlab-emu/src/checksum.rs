@@ -1,7 +1,6 @@
 //! The Internet checksum (RFC 1071), and how it follows a change (RFC 1624).
 
 /// The sum of the 16-bit words of some bytes, not folded.
-#[cfg(test)]
 pub fn sum(bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(2);
     let mut total: u64 =
