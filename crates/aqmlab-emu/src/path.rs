@@ -335,3 +335,7 @@ pub struct Finished {
     /// Packets that were still in queues and pipes.
     pub under_way: u64,
 }
+
+#[cfg(test)]
+#[path = "path_tests.rs"]
+mod tests;
