@@ -31,7 +31,9 @@ use crate::live::{Clock, Live, Precision, Steward};
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
 use crate::sys::device::Tun;
-use crate::sys::process::{Pid, Signals, fork_into, identity, kill, wait_for, watch};
+use crate::sys::process::{
+    Pid, Signals, foreground, fork_into, identity, kill, set_foreground, wait_for, watch,
+};
 use crate::sys::time::{pin, processor, set_exact_timers, set_real_time, wait};
 use crate::sys::{files, receive, send, socket_pair};
 
@@ -110,6 +112,7 @@ fn variables(environment: &[(String, String)], block: &Block) -> Vec<(String, St
 pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> Result<Outcome> {
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
+    let terminal = foreground();
     let mtu = params.mtu.get() as u32;
     let outcome = Shell::open(options, mtu, &signals).and_then(|shell| {
         let routes = vec![
@@ -119,6 +122,9 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
         let path = DataPath::new(scenario, routes, params.mtu);
         shell.run(path, &scenario.flows, params)
     });
+    if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
+        set_foreground(group);
+    }
     signals.restore();
     outcome
 }

@@ -253,6 +253,25 @@ impl Program {
     }
 }
 
+/// The process group that the terminal listens to, if there is a terminal.
+pub fn foreground() -> Option<Pid> {
+    // SAFETY: the argument is a number.
+    let group = unsafe { libc::tcgetpgrp(libc::STDIN_FILENO) };
+    (group > 0).then_some(group)
+}
+
+/// Lets the terminal listen to this process group again. A shell that had
+/// control of jobs is gone now, and its group with it.
+pub fn set_foreground(group: Pid) {
+    // SAFETY: the handler is none of ours, and is put back.
+    unsafe {
+        // The kernel would stop a process in the background for asking.
+        let before = libc::signal(libc::SIGTTOU, libc::SIG_IGN);
+        libc::tcsetpgrp(libc::STDIN_FILENO, group);
+        libc::signal(libc::SIGTTOU, before);
+    }
+}
+
 /// Ends this process at once: no destructors, no handlers.
 pub fn exit(status: i32) -> ! {
     // SAFETY: it ends here.
