@@ -31,9 +31,7 @@ use crate::live::{Clock, Live, Precision, Steward};
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
 use crate::sys::device::Tun;
-use crate::sys::process::{
-    Pid, Signals, foreground, fork_into, identity, kill, set_foreground, wait_for, watch,
-};
+use crate::sys::process::{Child, Signals, foreground, fork_into, identity, set_foreground};
 use crate::sys::time::{pin, processor, set_exact_timers, set_real_time, wait};
 use crate::sys::{files, receive, send, socket_pair};
 
@@ -125,7 +123,6 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
     if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
         set_foreground(group);
     }
-    signals.restore();
     outcome
 }
 
@@ -136,7 +133,7 @@ const PATIENCE: Span = Span::from_secs(2);
 
 /// The processes and devices.
 struct Shell<'a> {
-    child: Pid,
+    child: Child,
     ended: OwnedFd,
     socket: OwnedFd,
     signals: &'a Signals,
@@ -160,7 +157,7 @@ impl<'a> Shell<'a> {
         let [socket, theirs] = socket_pair().map_err(|error| failed("a socket", &error))?;
         let user = if mapped.is_some() { libc::CLONE_NEWUSER } else { 0 };
         let namespaces = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user;
-        let Some(child) = fork_into(namespaces).map_err(|error| no_namespaces(&error))? else {
+        let Some(pid) = fork_into(namespaces).map_err(|error| no_namespaces(&error))? else {
             // The child: it must not keep what belongs to the emulator.
             let far = match far {
                 Some((tun, block)) => {
@@ -173,16 +170,10 @@ impl<'a> Shell<'a> {
             Inside { options, mtu, far, mapped, socket: theirs, signals }.run()
         };
         drop(theirs);
-        let ended = watch(child).map_err(|error| failed("pidfd_open", &error))?;
-        let made = receive_devices(&socket, far.map(|(tun, _)| tun));
-        match made {
-            Ok(ports) => Ok(Shell { child, ended, socket, signals, ports, deadline: Time::MAX }),
-            Err(error) => {
-                kill(child, libc::SIGKILL);
-                let _ = wait_for(child);
-                Err(error)
-            }
-        }
+        let child = Child::new(pid);
+        let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
+        let ports = receive_devices(&socket, far.map(|(tun, _)| tun))?;
+        Ok(Shell { child, ended, socket, signals, ports, deadline: Time::MAX })
     }
 
     /// Starts the command and emulates until it has ended.
@@ -194,8 +185,8 @@ impl<'a> Shell<'a> {
         let mut steward = Attendant { child, ended, socket, signals, deadline };
         let mut live = Live::new(path, ports.into(), params.precision, Clock::start());
         let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
-        kill(child, libc::SIGKILL);
-        let status = wait_for(child).map_err(|error| failed("the shell", &error))?.status();
+        let ended = steward.child.end();
+        let status = ended.map_err(|error| failed("the shell", &error))?.status();
         let busy = Span::from_nanos(processor() - before);
         Ok(to_result(live, end, status, busy, flows, params, remarks))
     }
@@ -203,7 +194,7 @@ impl<'a> Shell<'a> {
 
 /// Looks after signals and the child.
 struct Attendant<'a> {
-    child: Pid,
+    child: Child,
     ended: OwnedFd,
     socket: OwnedFd,
     signals: &'a Signals,
@@ -227,7 +218,7 @@ impl Steward for Attendant<'_> {
             }
         }
         if now >= self.deadline {
-            kill(self.child, libc::SIGKILL);
+            self.child.signal(libc::SIGKILL);
             self.deadline = Time::MAX;
         }
         let has_ended = wait([self.ended.as_fd()], Some(std::time::Duration::ZERO));

@@ -162,6 +162,52 @@ pub fn default_signal(number: i32) {
     unsafe { libc::signal(number, libc::SIG_DFL) };
 }
 
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}
+
+/// A child, which does not outlive this.
+pub struct Child {
+    pid: Option<Pid>,
+}
+
+impl Child {
+    /// The child of this number.
+    pub fn new(pid: Pid) -> Self {
+        Child { pid: Some(pid) }
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) {
+        self.pid.into_iter().for_each(|pid| kill(pid, signal));
+    }
+
+    /// A descriptor that can be read when it has ended.
+    pub fn watch(&self) -> io::Result<OwnedFd> {
+        // SAFETY: the arguments are numbers.
+        check(unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid.unwrap_or(0), 0) } as _)
+            .map(owned)
+    }
+
+    /// Ends it, unless it has ended, and says how it did.
+    pub fn end(mut self) -> io::Result<Ended> {
+        self.signal(libc::SIGKILL);
+        let pid = self.pid.take().expect("it ends once");
+        wait_for(pid)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid {
+            kill(pid, libc::SIGKILL);
+            let _ = wait_for(pid);
+        }
+    }
+}
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -194,7 +240,7 @@ pub fn reap(pid: Pid) -> io::Result<Option<(Pid, Ended)>> {
 }
 
 /// Waits until a child has ended.
-pub fn wait_for(pid: Pid) -> io::Result<Ended> {
+fn wait_for(pid: Pid) -> io::Result<Ended> {
     loop {
         let mut status = 0;
         // SAFETY: there is room for the status.
@@ -213,12 +259,6 @@ pub fn wait_for(pid: Pid) -> io::Result<Ended> {
 pub fn kill(pid: Pid, signal: i32) {
     // SAFETY: the arguments are numbers.
     unsafe { libc::kill(pid, signal) };
-}
-
-/// A descriptor that can be read when the process has ended.
-pub fn watch(pid: Pid) -> io::Result<OwnedFd> {
-    // SAFETY: the arguments are numbers.
-    check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as _).map(owned)
 }
 
 /// A program with its arguments and its environment, ready to be started.
