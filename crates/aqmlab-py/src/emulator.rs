@@ -49,7 +49,7 @@ impl Emulation {
 
 /// Runs a command behind links of a scenario; see the type stub.
 #[pyfunction]
-#[pyo3(signature = (scenario, command, *, down, up, environment, far = vec![], settings = None))]
+#[pyo3(signature = (scenario, command, *, down, up, environment, far = vec![], nat = false, settings = None))]
 #[allow(clippy::too_many_arguments)]
 pub fn emulate(
     py: Python<'_>,
@@ -59,6 +59,7 @@ pub fn emulate(
     up: Vec<String>,
     environment: Vec<(String, String)>,
     far: Vec<String>,
+    nat: bool,
     settings: Option<&Bound<'_, PyMapping>>,
 ) -> PyResult<Emulation> {
     let scenario = Arc::clone(&scenario.scenario);
@@ -77,7 +78,7 @@ pub fn emulate(
         found.map_err(|error| to_py_error(py, error.at(key)))
     };
     let (down, up) = (indices(&down, "down")?, indices(&up, "up")?);
-    let options = Options { command, far, down, up, environment };
+    let options = Options { command, nat, far, down, up, environment };
     let run = || catch_unwind(AssertUnwindSafe(|| shell::run(&scenario, &options, &params)));
     let outcome = py
         .detach(run)

@@ -98,6 +98,25 @@ pub fn own_mounts() -> io::Result<()> {
     Ok(())
 }
 
+/// Mounts a file system of this kind at a place, or a file over another.
+pub fn mount(what: &str, place: &str, kind: Option<&str>) -> io::Result<()> {
+    let text = |text: &str| CString::new(text).map_err(io::Error::from);
+    let (what, place) = (text(what)?, text(place)?);
+    let kind = kind.map(text).transpose()?;
+    let flags = if kind.is_some() { 0 } else { libc::MS_BIND };
+    let kind = kind.as_ref().map_or(std::ptr::null(), |kind| kind.as_ptr());
+    // SAFETY: all texts end with a zero and outlive the call.
+    let done = unsafe { libc::mount(what.as_ptr(), place.as_ptr(), kind, flags, std::ptr::null()) };
+    check(done).map(drop)
+}
+
+/// Takes away what was mounted last at a place; what is in use of it stays.
+pub fn unmount(place: &str) -> io::Result<()> {
+    let place = CString::new(place)?;
+    // SAFETY: the text ends with a zero and outlives the call.
+    check(unsafe { libc::umount2(place.as_ptr(), libc::MNT_DETACH) }).map(drop)
+}
+
 /// The signals of a set, blocked in this thread, as a descriptor.
 pub struct Signals {
     fd: OwnedFd,
