@@ -29,4 +29,5 @@ scripts! {
     undo
     receiver
     cubic
+    reno_growth
 }
