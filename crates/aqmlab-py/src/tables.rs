@@ -147,6 +147,7 @@ fn links(all: &[Finished]) -> RecordBatch {
         columns.f64(name, rows.clone().map(|(_, _, link)| of(link)));
     };
     number("backlog_mean_bytes", &|link| link.backlog_mean);
+    number("capacity_bytes", &|link| link.capacity);
     number("utilisation", &|link| link.utilisation);
     number("sojourn_mean_s", &|link| link.sojourn.mean);
     for (i, quantile) in QUANTILES.iter().enumerate() {

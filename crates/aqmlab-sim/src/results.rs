@@ -45,6 +45,8 @@ pub struct LinkResult {
     pub backlog_max: Backlog,
     /// The mean backlog over time, in bytes.
     pub backlog_mean: f64,
+    /// Bytes that the link offered from the start of the run to its end.
+    pub capacity: f64,
     /// Share of what the link offered since the first packet that was used.
     pub utilisation: f64,
     /// What happened to packets on the way to the far end.
@@ -118,6 +120,7 @@ impl RunResult {
             sojourn: link.probe.sojourn.summary(),
             backlog_max: link.probe.backlog_max,
             backlog_mean: link.probe.backlog_mean(end),
+            capacity: link.capacity(end),
             utilisation: link.utilisation(end),
             way: link.way(),
             driver: link.egress.map(|egress| egress.summary),
