@@ -1,4 +1,4 @@
-"""What ns-3 measured (`outcomes.json`), the bands made of it, and the same quantities of our runs."""
+"""What ns-3 measured (`outcomes.json`), the bands made of it, and the same of our runs."""
 
 from __future__ import annotations
 
@@ -90,14 +90,16 @@ class Window:
             return self._links("delivered_bytes") / self._links("capacity_bytes")
         if key == "loss":
             dropped = self._links("dropped")
-            return 100 * dropped / (dropped + self._links("delivered"))
+            share: Floats = dropped / (dropped + self._links("delivered"))
+            return 100 * share
         if key == "jain":
             return jain_indices(self._acked())
         if key == "superfluous":
             useful = self._acked().sum(axis=1) / PAYLOAD
             return 1 - useful * PACKET / self._links("delivered_bytes")
         if key == "timeouts":
-            return self._flows("timeouts").sum(axis=1)
+            count: Floats = self._flows("timeouts").sum(axis=1)
+            return count
         raise KeyError(key)
 
     def _links(self, column: str) -> Floats:
