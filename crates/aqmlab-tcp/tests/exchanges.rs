@@ -30,4 +30,5 @@ scripts! {
     receiver
     cubic
     reno_growth
+    validation
 }

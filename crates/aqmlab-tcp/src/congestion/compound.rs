@@ -191,6 +191,12 @@ impl CongestionControl for Compound {
     fn window(&self) -> u64 {
         self.total() as u64
     }
+    fn on_idle(&mut self, restart_window: u64) {
+        self.window.on_idle(restart_window);
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.window.set_ssthresh(ssthresh);
+    }
     fn ssthresh(&self) -> u64 {
         self.window.ssthresh
     }

@@ -238,6 +238,17 @@ impl CongestionControl for Cubic {
         }
     }
 
+    /// The way back is slow start, and then a curve that begins there.
+    fn on_idle(&mut self, restart_window: u64) {
+        if (restart_window as f64) < self.curve.cwnd {
+            self.curve.cwnd = restart_window as f64;
+            self.curve.epoch = None;
+        }
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.curve.ssthresh = ssthresh.max(2 * self.mss);
+    }
+
     fn on_recovery_exit(&mut self, in_flight: u64) {
         // RFC 6582, section 3.2, step 3, option 1.
         let window = self.curve.ssthresh.min(in_flight.max(self.mss) + self.mss);

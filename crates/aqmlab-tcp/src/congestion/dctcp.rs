@@ -133,6 +133,12 @@ impl CongestionControl for Dctcp {
     fn window(&self) -> u64 {
         self.reno.window()
     }
+    fn on_idle(&mut self, restart_window: u64) {
+        self.reno.on_idle(restart_window);
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.reno.set_ssthresh(ssthresh);
+    }
     fn ssthresh(&self) -> u64 {
         self.reno.ssthresh()
     }

@@ -234,6 +234,12 @@ impl CongestionControl for Prague {
     fn window(&self) -> u64 {
         self.window.bytes()
     }
+    fn on_idle(&mut self, restart_window: u64) {
+        self.window.on_idle(restart_window);
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.window.set_ssthresh(ssthresh);
+    }
     fn ssthresh(&self) -> u64 {
         self.window.ssthresh
     }

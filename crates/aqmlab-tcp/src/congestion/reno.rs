@@ -152,6 +152,9 @@ impl CongestionControl for Reno {
     fn on_idle(&mut self, restart_window: u64) {
         self.cwnd = self.cwnd.min(restart_window);
     }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.ssthresh = ssthresh.max(2 * self.mss);
+    }
 
     fn on_recovery_exit(&mut self, in_flight: u64) {
         // RFC 6582, section 3.2, step 3, option 1.

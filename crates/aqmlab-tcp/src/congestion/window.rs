@@ -91,6 +91,14 @@ impl Window {
         self.ssthresh = self.ssthresh.max(self.before.1);
     }
 
+    /// What was not used is given up.
+    pub fn on_idle(&mut self, restart_window: u64) {
+        self.cwnd = self.cwnd.min(restart_window as f64);
+    }
+    pub fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.ssthresh = ssthresh.max(2 * self.mss as u64);
+    }
+
     /// RFC 6582, section 3.2, step 3, option 1.
     pub fn on_recovery_exit(&mut self, in_flight: u64) {
         let window = (in_flight as f64).max(self.mss) + self.mss;
