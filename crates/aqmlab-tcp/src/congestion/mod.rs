@@ -126,6 +126,13 @@ pub trait ControlParams: Params {
     fn check(&self) -> Result<()> {
         Ok(())
     }
+
+    /// The seconds from one loss to the next on a path that holds a window of so
+    /// many segments and no queue; `None` if it has no such cycle. A round-trip
+    /// time is in seconds, and so many segments are acknowledged at once.
+    fn cycle(&self, _window: f64, _rtt: f64, _acknowledged: u64) -> Option<f64> {
+        None
+    }
 }
 
 /// Refuses what cannot be kept of a window.
@@ -204,6 +211,13 @@ macro_rules! controls {
             }
             fn check(&self) -> Result<()> {
                 match self { $( CongestionConfig::$Control(params) => params.check(), )+ }
+            }
+            /// The seconds from one loss to the next with a window of so many
+            /// segments, see [`ControlParams::cycle`].
+            pub fn cycle(&self, window: f64, rtt: f64, acknowledged: u64) -> Option<f64> {
+                match self { $(
+                    CongestionConfig::$Control(params) => params.cycle(window, rtt, acknowledged),
+                )+ }
             }
             /// The control's name.
             pub fn name(&self) -> &'static str {

@@ -88,6 +88,7 @@ impl Sender {
         self.stats.ecn_reductions += 1;
         let in_use = self.in_use_at_loss(now, flight_size);
         self.tell_congestion(now, Congestion::Ecn, in_use);
+        self.validation.forget();
         if self.begin_reduction(delivered) {
             self.phase = Phase::Reduction { point: self.board.nxt() };
         }
