@@ -54,6 +54,18 @@ fn a_constant_bit_rate_is_constant() {
     assert_eq!(datagrams.jitter, 0.0);
 }
 
+/// Gaps uniform around the mean: their variance is (vary x mean)^2 / 3.
+#[test]
+fn a_constant_bit_rate_may_vary_its_gaps() {
+    let result = result(r#"{ kind = "cbr", rate = "1mbit", packet = "1000b", vary = 0.5 }"#, &[]);
+    let datagrams = result.flows[0].datagrams.as_ref().unwrap();
+    // 2500 gaps of 8 ms: the sum is within three deviations of 20 s.
+    let deviation = 2500f64.sqrt() * 0.5 / 3f64.sqrt();
+    assert!((datagrams.sent as f64 - 2501.0).abs() < 3.0 * deviation, "{}", datagrams.sent);
+    assert_ne!(datagrams.sent, 2501);
+    assert_eq!(datagrams.jitter, 0.0, "each waits for nothing");
+}
+
 #[test]
 fn too_much_of_it_fills_the_buffer_and_is_lost() {
     let result = result(
