@@ -43,8 +43,10 @@ pub struct LinkResult {
     pub sojourn: SojournSummary,
     /// The largest backlog.
     pub backlog_max: Backlog,
-    /// The mean backlog over time, in bytes.
-    pub backlog_mean: f64,
+    /// The mean backlog over time: in packets, and in bytes.
+    pub backlog_mean: [f64; 2],
+    /// The times from one drop to the next.
+    pub loss_intervals: SojournSummary,
     /// Share of what the link offered since the first packet that was used.
     pub utilisation: f64,
     /// What happened to packets on the way to the far end.
@@ -73,6 +75,9 @@ pub struct FlowResult {
     pub goodput: f64,
     /// The sender's counts; of datagrams those sent, and the bytes that arrived.
     pub stats: Stats,
+    /// One-way delays of the data packets, if they are measured: the mean in
+    /// seconds, and the largest.
+    pub delays: Option<(f64, Span)>,
     /// Of a flow of datagrams.
     pub datagrams: Option<DatagramSummary>,
 }
@@ -118,6 +123,7 @@ impl RunResult {
             sojourn: link.probe.sojourn.summary(),
             backlog_max: link.probe.backlog_max,
             backlog_mean: link.probe.backlog_mean(end),
+            loss_intervals: link.probe.loss_intervals(),
             utilisation: link.utilisation(end),
             way: link.way(),
             driver: link.egress.map(|egress| egress.summary),
@@ -167,6 +173,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
                 size: flow.size,
                 goodput: goodput(stats.bytes_acked, active),
                 stats,
+                delays: flow.delays.map(|delays| (delays.mean(), delays.max)),
                 datagrams: None,
             }
         })
@@ -183,6 +190,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
             bytes_acked: flow.received_bytes,
             ..Stats::default()
         },
+        delays: Some((flow.delay.mean(), flow.delay.max())),
         datagrams: Some(flow.summary()),
     }));
     rows
