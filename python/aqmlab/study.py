@@ -316,6 +316,13 @@ def _value(given: Any, key: str | None, file: str, place: str) -> AxisValue:
     return AxisValue(label, dict(settings))
 
 
+def label_of(value: Any) -> str:
+    """How a value of an axis, as a study file has it, is called in tables."""
+    if isinstance(value, Mapping) and "set" in value:
+        return str(value["label"])
+    return _label(value)
+
+
 def _label(value: Any) -> str:
     """How a value given in short form is called in tables."""
     if isinstance(value, Mapping) and isinstance(value.get("discipline"), (str, type)):

@@ -54,6 +54,11 @@ impl Sojourn {
         self.histogram.record(sojourn.as_nanos()).expect("the histogram grows as needed");
     }
 
+    /// How many, and their sum in seconds.
+    pub fn total(&self) -> (u64, f64) {
+        (self.count(), self.sum as f64 * 1e-9)
+    }
+
     /// Adds all that another has recorded.
     pub fn add(&mut self, other: &Sojourn) {
         self.histogram.add(&other.histogram).expect("the histogram grows as needed");
@@ -167,6 +172,8 @@ pub(crate) struct LinkProbe {
     /// dropped for want of room.
     pub first_signal: Option<Time>,
     pub first_overflow: Option<Time>,
+    /// The longest time in queue since the last sample of the series.
+    pub recent_max: Span,
     /// ECN-capable packets that were dropped for a signal.
     pub capable_dropped: u64,
     /// When the last packet was dropped, and the times between two drops; made
@@ -189,6 +196,7 @@ impl LinkProbe {
             first_arrival: None,
             first_signal: None,
             first_overflow: None,
+            recent_max: Span::ZERO,
             capable_dropped: 0,
             losses: None,
             busy: Span::ZERO,
@@ -217,7 +225,9 @@ impl LinkProbe {
     #[inline]
     pub fn departure(&mut self, now: Time, packet: &SimPacket) {
         self.first_arrival.get_or_insert(packet.arrival);
-        self.sojourn.record(now - packet.arrival);
+        let sojourn = now - packet.arrival;
+        self.sojourn.record(sojourn);
+        self.recent_max = self.recent_max.max(sojourn);
         if packet.ecn == Ecn::Ce {
             self.first_signal.get_or_insert(now);
         }
