@@ -303,7 +303,7 @@ impl Simulation<'_> {
                 // The SYN that this would send is the SYN-ACK of the first
                 // direction: it is not taken. But its timer runs.
                 answer.sender.open(now);
-                answer.arm_timers(&mut self.events);
+                answer.arm_sender(&mut self.events);
                 let flow = &mut self.flows[index as usize];
                 flow.opening = Some((other, Opening::SynReceived));
                 flow.awaited = 1;

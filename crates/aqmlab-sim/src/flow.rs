@@ -310,14 +310,19 @@ impl Flow {
         self.window
     }
 
-    /// Sees to it that an event is pending no later than the deadlines.
+    /// Sees to it that an event is pending no later than the sender's deadline.
     #[inline]
-    pub fn arm_timers(&mut self, events: &mut EventQueue) {
+    pub fn arm_sender(&mut self, events: &mut EventQueue) {
         if let Some(deadline) = self.sender.next_timeout()
             && self.sender_timer.asks_for(deadline)
         {
             events.push(deadline, Event::SenderTimer(self.index));
         }
+    }
+
+    /// The same for the receiver's.
+    #[inline]
+    pub fn arm_receiver(&mut self, events: &mut EventQueue) {
         if let Some(deadline) = self.receiver.next_timeout()
             && self.receiver_timer.asks_for(deadline)
         {

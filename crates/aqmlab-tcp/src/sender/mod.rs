@@ -202,6 +202,7 @@ impl Sender {
         self.finite && self.board.una() == self.size
     }
     /// The congestion window in bytes, with what the recovery adds to it.
+    #[inline]
     pub fn cwnd(&self) -> u64 {
         let window = match self.prr {
             Some(prr) => prr.cwnd(),
