@@ -34,6 +34,8 @@ pub(crate) enum Event {
     SenderTimer(u32),
     /// Time to record a sample of everything.
     Sample(u32),
+    /// The end of the warm-up.
+    WarmupEnd(u32),
 }
 
 /// Time in the high half, kind and index in the low one.
@@ -55,7 +57,8 @@ fn unpack(key: Key) -> (Time, Event) {
         6 => Event::App(index),
         7 => Event::ReceiverTimer(index),
         8 => Event::SenderTimer(index),
-        _ => Event::Sample(index),
+        9 => Event::Sample(index),
+        _ => Event::WarmupEnd(index),
     };
     (time, event)
 }
@@ -87,6 +90,7 @@ impl EventQueue {
             Event::ReceiverTimer(index) => (7, index),
             Event::SenderTimer(index) => (8, index),
             Event::Sample(index) => (9, index),
+            Event::WarmupEnd(index) => (10, index),
         };
         (u128::from(time.as_nanos()) << 64) | u128::from((kind << 32) | u64::from(index))
     }

@@ -217,6 +217,11 @@ impl Link {
         self.wire.meter()
     }
 
+    /// The bytes that the link offered up to `end`.
+    pub fn capacity(&self, end: Time) -> f64 {
+        self.wire.capacity(end)
+    }
+
     /// The share of what the link offered from the first packet to `end` that
     /// packets used; with a constant rate, the share of the time.
     pub fn utilisation(&self, end: Time) -> f64 {

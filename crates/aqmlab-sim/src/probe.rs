@@ -4,6 +4,7 @@ use aqmlab_aqm::{Backlog, DropReason};
 use aqmlab_core::{Bytes, Ecn, Span, Time};
 use hdrhistogram::Histogram;
 
+use crate::losses::Losses;
 use crate::packet::SimPacket;
 
 /// Collects times: those in a queue of all packets that are sent, and others.
@@ -11,6 +12,7 @@ use crate::packet::SimPacket;
 pub(crate) struct Sojourn {
     histogram: Histogram<u64>,
     sum: u128,
+    min: Span,
     max: Span,
 }
 
@@ -23,6 +25,8 @@ pub struct SojournSummary {
     pub mean: f64,
     /// The values at [`QUANTILES`], in seconds.
     pub quantiles: [f64; QUANTILES.len()],
+    /// The shortest; zero without packets.
+    pub min: Span,
     /// The longest.
     pub max: Span,
     /// The histogram: upper ends of buckets in nanoseconds, and counts. The
@@ -32,13 +36,13 @@ pub struct SojournSummary {
 }
 
 /// The quantiles in a summary.
-pub const QUANTILES: [f64; 5] = [0.5, 0.75, 0.9, 0.95, 0.99];
+pub const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999];
 
 impl Sojourn {
     pub fn new() -> Self {
         // Three significant digits: a relative error of at most 0.1 %.
         let histogram = Histogram::new(3).expect("three digits are allowed");
-        Sojourn { histogram, sum: 0, max: Span::ZERO }
+        Sojourn { histogram, sum: 0, min: Span::MAX, max: Span::ZERO }
     }
 
     /// For the paths that are not hot: the other is inlined once.
@@ -50,14 +54,21 @@ impl Sojourn {
     #[inline(always)]
     fn record(&mut self, sojourn: Span) {
         self.sum += u128::from(sojourn.as_nanos());
+        self.min = self.min.min(sojourn);
         self.max = self.max.max(sojourn);
         self.histogram.record(sojourn.as_nanos()).expect("the histogram grows as needed");
+    }
+
+    /// How many, and their sum in seconds.
+    pub fn total(&self) -> (u64, f64) {
+        (self.count(), self.sum as f64 * 1e-9)
     }
 
     /// Adds all that another has recorded.
     pub fn add(&mut self, other: &Sojourn) {
         self.histogram.add(&other.histogram).expect("the histogram grows as needed");
         self.sum += other.sum;
+        self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
 
@@ -87,6 +98,7 @@ impl Sojourn {
             count,
             mean: self.mean(),
             quantiles: QUANTILES.map(quantile),
+            min: if count == 0 { Span::ZERO } else { self.min },
             max: self.max,
             buckets: self
                 .histogram
@@ -165,15 +177,19 @@ pub(crate) struct LinkProbe {
     /// dropped for want of room.
     pub first_signal: Option<Time>,
     pub first_overflow: Option<Time>,
+    /// The longest time in queue since the last sample of the series.
+    pub recent_max: Span,
     /// ECN-capable packets that were dropped for a signal.
     pub capable_dropped: u64,
+    pub losses: Losses,
     pub busy: Span,
     pub excursions: Vec<Excursions>,
     pub packets: Option<Vec<PacketRecord>>,
 }
 
 impl LinkProbe {
-    pub fn new(thresholds: &[Bytes], record_packets: bool) -> Self {
+    /// `base_rtt` is the longest round-trip time without queues over the link.
+    pub fn new(thresholds: &[Bytes], base_rtt: Span, record_packets: bool) -> Self {
         LinkProbe {
             sojourn: Sojourn::new(),
             backlog_max: Backlog::default(),
@@ -183,7 +199,9 @@ impl LinkProbe {
             first_arrival: None,
             first_signal: None,
             first_overflow: None,
+            recent_max: Span::ZERO,
             capable_dropped: 0,
+            losses: Losses::new(base_rtt),
             busy: Span::ZERO,
             excursions: thresholds.iter().copied().map(Excursions::new).collect(),
             packets: record_packets.then(Vec::new),
@@ -209,7 +227,9 @@ impl LinkProbe {
     #[inline]
     pub fn departure(&mut self, now: Time, packet: &SimPacket) {
         self.first_arrival.get_or_insert(packet.arrival);
-        self.sojourn.record(now - packet.arrival);
+        let sojourn = now - packet.arrival;
+        self.sojourn.record(sojourn);
+        self.recent_max = self.recent_max.max(sojourn);
         if packet.ecn == Ecn::Ce {
             self.first_signal.get_or_insert(now);
         }
@@ -224,6 +244,7 @@ impl LinkProbe {
         } else {
             self.first_overflow.get_or_insert(now);
         }
+        self.losses.note(now, packet);
         self.record(now, packet, Some(reason));
     }
 
@@ -245,6 +266,12 @@ impl LinkProbe {
                 ce: packet.ecn == Ecn::Ce,
             });
         }
+    }
+
+    /// The warm-up is over: distributions and loss events begin again.
+    pub fn restart(&mut self) {
+        self.sojourn = Sojourn::new();
+        self.losses.restart();
     }
 
     /// The run is over: closes what is still open.
