@@ -246,6 +246,11 @@ impl<'a> Simulation<'a> {
             }
             Event::Sample(_) => self.sample(),
             Event::WarmupEnd(_) => self.end_warmup(),
+            Event::Heard(flow) => {
+                if self.flows[flow as usize].awaited != u64::MAX {
+                    self.heard(flow);
+                }
+            }
         }
     }
 
