@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use aqmlab_aqm::DropReason;
-use aqmlab_sim::datagram::DatagramSummary;
+use aqmlab_core::Span;
 use aqmlab_sim::diagnosis::About;
 use aqmlab_sim::egress::DriverSummary;
-use aqmlab_sim::probe::{PacketRecord, QUANTILES};
+use aqmlab_sim::probe::{PacketRecord, QUANTILES, SojournSummary};
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::series::Subject;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
@@ -54,6 +54,7 @@ const TABLES: &[(&str, Builder)] = &[
     ("scores", scores),
     ("excursions", excursions),
     ("sojourn", sojourn),
+    ("delays", delays),
     ("notes", notes),
     ("series", series),
     ("packets", packets),
@@ -147,8 +148,9 @@ fn links(all: &[Finished]) -> RecordBatch {
     let mut number = |name: &str, of: &dyn Fn(&LinkResult) -> f64| {
         columns.f64(name, rows.clone().map(|(_, _, link)| of(link)));
     };
-    number("backlog_mean_bytes", &|link| link.backlog_mean);
     number("capacity_bytes", &|link| link.capacity);
+    number("backlog_mean_packets", &|link| link.backlog_mean[0]);
+    number("backlog_mean_bytes", &|link| link.backlog_mean[1]);
     number("utilisation", &|link| link.utilisation);
     number("sojourn_mean_s", &|link| link.sojourn.mean);
     for (i, quantile) in QUANTILES.iter().enumerate() {
@@ -156,6 +158,16 @@ fn links(all: &[Finished]) -> RecordBatch {
         number(&name, &|link| link.sojourn.quantiles[i]);
     }
     number("sojourn_max_s", &|link| link.sojourn.max.as_secs_f64());
+    let losses = |of: fn(&SojournSummary) -> f64| {
+        move |link: &LinkResult| match link.loss_intervals.count {
+            0 => f64::NAN,
+            _ => of(&link.loss_intervals),
+        }
+    };
+    number("loss_interval_mean_s", &losses(|intervals| intervals.mean));
+    number("loss_interval_p50_s", &losses(|intervals| intervals.quantiles[0]));
+    number("loss_interval_p95_s", &losses(|intervals| intervals.quantiles[3]));
+    number("loss_interval_max_s", &losses(|intervals| intervals.max.as_secs_f64()));
     let driver = |of: fn(&DriverSummary) -> f64| {
         move |link: &LinkResult| link.driver.as_ref().map_or(f64::NAN, of)
     };
@@ -189,13 +201,13 @@ fn flows(all: &[Finished]) -> RecordBatch {
     columns.u64("dropped", rows.clone().map(|(_, flow)| flow.losses.data));
     let received = |flow: &FlowResult| flow.datagrams.as_ref().map(|datagrams| datagrams.received);
     columns.maybe_u64("datagrams_received", rows.clone().map(|(_, flow)| received(flow)));
-    let mut of_datagrams = |name: &str, of: fn(&DatagramSummary) -> f64| {
-        let number = |flow: &FlowResult| flow.datagrams.as_ref().map_or(f64::NAN, of);
-        columns.f64(name, rows.clone().map(|(_, flow)| number(flow)));
+    let mut of_flows = |name: &str, of: fn((f64, Span)) -> f64| {
+        columns.f64(name, rows.clone().map(|(_, flow)| flow.delays.map_or(f64::NAN, of)));
     };
-    of_datagrams("delay_mean_s", |datagrams| datagrams.delay.mean);
-    of_datagrams("delay_max_s", |datagrams| datagrams.delay.max.as_secs_f64());
-    of_datagrams("jitter_s", |datagrams| datagrams.jitter);
+    of_flows("delay_mean_s", |(mean, _)| mean);
+    of_flows("delay_max_s", |(_, max)| max.as_secs_f64());
+    let jitter = |flow: &FlowResult| flow.datagrams.as_ref().map_or(f64::NAN, |of| of.jitter);
+    columns.f64("jitter_s", rows.clone().map(|(_, flow)| jitter(flow)));
     columns.finish()
 }
 
@@ -281,6 +293,21 @@ fn sojourn(all: &[Finished]) -> RecordBatch {
     columns.u32("run", rows.clone().map(|(run, ..)| run));
     columns.text("link", rows.clone().map(|(_, name, _)| name));
     columns.f64("sojourn_s", rows.clone().map(|(.., bucket)| bucket.0 as f64 * 1e-9));
+    columns.u64("count", rows.map(|(.., bucket)| bucket.1));
+    columns.finish()
+}
+
+/// The histograms of one-way delays of the groups that measure them.
+fn delays(all: &[Finished]) -> RecordBatch {
+    let rows = each_group(all).flat_map(|(f, config, group)| {
+        let measured = group.times.iter().filter(|(name, _)| *name == "delay");
+        let buckets = measured.flat_map(|(_, times)| &times.buckets);
+        buckets.map(move |bucket| (f.run, config.name.as_str(), bucket))
+    });
+    let mut columns = Columns::default();
+    columns.u32("run", rows.clone().map(|(run, ..)| run));
+    columns.text("group", rows.clone().map(|(_, group, _)| group));
+    columns.f64("delay_s", rows.clone().map(|(.., bucket)| bucket.0 as f64 * 1e-9));
     columns.u64("count", rows.map(|(.., bucket)| bucket.1));
     columns.finish()
 }

@@ -169,8 +169,10 @@ pub(crate) struct LinkProbe {
     pub sojourn: Sojourn,
     pub backlog_max: Backlog,
     /// Integral of the backlog in byte-nanoseconds.
-    backlog_integral: u128,
-    backlog_now: u64,
+    bytes_integral: u128,
+    /// The same in packet-nanoseconds.
+    packets_integral: u128,
+    backlog_now: Backlog,
     last_change: Time,
     pub first_arrival: Option<Time>,
     /// When the discipline gave its first signal, and when a packet was first
@@ -182,6 +184,9 @@ pub(crate) struct LinkProbe {
     /// ECN-capable packets that were dropped for a signal.
     pub capable_dropped: u64,
     pub losses: Losses,
+    /// When the last packet was dropped, and the times between two drops; made
+    /// at the first.
+    drops: Option<Box<(Time, Sojourn)>>,
     pub busy: Span,
     pub excursions: Vec<Excursions>,
     pub packets: Option<Vec<PacketRecord>>,
@@ -193,8 +198,9 @@ impl LinkProbe {
         LinkProbe {
             sojourn: Sojourn::new(),
             backlog_max: Backlog::default(),
-            backlog_integral: 0,
-            backlog_now: 0,
+            bytes_integral: 0,
+            packets_integral: 0,
+            backlog_now: Backlog::default(),
             last_change: Time::ZERO,
             first_arrival: None,
             first_signal: None,
@@ -202,6 +208,7 @@ impl LinkProbe {
             recent_max: Span::ZERO,
             capable_dropped: 0,
             losses: Losses::new(base_rtt),
+            drops: None,
             busy: Span::ZERO,
             excursions: thresholds.iter().copied().map(Excursions::new).collect(),
             packets: record_packets.then(Vec::new),
@@ -212,10 +219,11 @@ impl LinkProbe {
     /// been in the backlog.
     #[inline]
     pub fn backlog(&mut self, now: Time, backlog: Backlog) {
-        let elapsed = now.saturating_since(self.last_change).as_nanos();
-        self.backlog_integral += u128::from(self.backlog_now) * u128::from(elapsed);
+        let elapsed = u128::from(now.saturating_since(self.last_change).as_nanos());
+        self.bytes_integral += u128::from(self.backlog_now.bytes) * elapsed;
+        self.packets_integral += u128::from(self.backlog_now.packets) * elapsed;
         self.last_change = now;
-        self.backlog_now = backlog.bytes;
+        self.backlog_now = backlog;
         self.backlog_max.packets = self.backlog_max.packets.max(backlog.packets);
         self.backlog_max.bytes = self.backlog_max.bytes.max(backlog.bytes);
         for excursions in &mut self.excursions {
@@ -245,6 +253,13 @@ impl LinkProbe {
             self.first_overflow.get_or_insert(now);
         }
         self.losses.note(now, packet);
+        match &mut self.drops {
+            Some(drops) => {
+                drops.1.note(now - drops.0);
+                drops.0 = now;
+            }
+            None => self.drops = Some(Box::new((now, Sojourn::new()))),
+        }
         self.record(now, packet, Some(reason));
     }
 
@@ -276,16 +291,24 @@ impl LinkProbe {
 
     /// The run is over: closes what is still open.
     pub fn finish(&mut self, end: Time) {
-        let open = Backlog { packets: 0, bytes: self.backlog_now };
-        self.backlog(end, open);
+        self.backlog(end, self.backlog_now);
         for excursions in &mut self.excursions {
             excursions.update(end, 0);
         }
     }
 
-    /// The mean backlog in bytes over the time up to `end`.
-    pub fn backlog_mean(&self, end: Time) -> f64 {
-        self.backlog_integral as f64 / end.as_nanos().max(1) as f64
+    /// The mean backlog over the time up to `end`: in packets, and in bytes.
+    pub fn backlog_mean(&self, end: Time) -> [f64; 2] {
+        let mean = |integral: u128| integral as f64 / end.as_nanos().max(1) as f64;
+        [mean(self.packets_integral), mean(self.bytes_integral)]
+    }
+
+    /// The times from one drop to the next.
+    pub fn loss_intervals(&self) -> SojournSummary {
+        match &self.drops {
+            Some(drops) => drops.1.summary(),
+            None => Sojourn::new().summary(),
+        }
     }
 
     /// The share of the time from the first packet to `end` that the

@@ -44,10 +44,12 @@ pub struct LinkResult {
     pub sojourn: SojournSummary,
     /// The largest backlog.
     pub backlog_max: Backlog,
-    /// The mean backlog over time, in bytes.
-    pub backlog_mean: f64,
     /// Bytes that the link offered from the start of the run to its end.
     pub capacity: f64,
+    /// The mean backlog over time: in packets, and in bytes.
+    pub backlog_mean: [f64; 2],
+    /// The times from one drop to the next.
+    pub loss_intervals: SojournSummary,
     /// Share of what the link offered since the first packet that was used.
     pub utilisation: f64,
     /// What happened to packets on the way to the far end.
@@ -82,6 +84,9 @@ pub struct FlowResult {
     pub stats: Stats,
     /// Its packets that queues dropped, on all links.
     pub losses: FlowLosses,
+    /// One-way delays of the data packets, if they are measured: the mean in
+    /// seconds, and the largest.
+    pub delays: Option<(f64, Span)>,
     /// Of a flow of datagrams.
     pub datagrams: Option<DatagramSummary>,
 }
@@ -130,6 +135,7 @@ impl RunResult {
             backlog_max: link.probe.backlog_max,
             backlog_mean: link.probe.backlog_mean(end),
             capacity: link.capacity(end),
+            loss_intervals: link.probe.loss_intervals(),
             utilisation: link.utilisation(end),
             way: link.way(),
             driver: link.egress.map(|egress| egress.summary),
@@ -183,6 +189,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
                 goodput: goodput(stats.bytes_acked, active),
                 stats,
                 losses: losses(simulation, place as u32),
+                delays: flow.delays.map(|delays| (delays.mean(), delays.max)),
                 datagrams: None,
             }
         })
@@ -200,6 +207,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
             ..Stats::default()
         },
         losses: losses(simulation, place as u32 | DATAGRAMS),
+        delays: Some((flow.delay.mean(), flow.delay.max())),
         datagrams: Some(flow.summary()),
     }));
     rows

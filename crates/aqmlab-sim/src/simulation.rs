@@ -173,6 +173,7 @@ impl<'a> Simulation<'a> {
             seed: hash.next_u64(),
             hosts: [host(&config.source, "source"), host(&config.destination, "destination")],
             class: config.class.0,
+            delays: config.delays,
         }
     }
 
@@ -283,6 +284,11 @@ impl<'a> Simulation<'a> {
             self.send_data(packet.flow);
         } else {
             let segment = flow.segment_of(&packet, &mut self.store);
+            if flow.delays.is_some()
+                && let Some(delay) = flow.delayed(self.now, &segment)
+            {
+                self.activities[flow.group as usize].record("delay", delay);
+            }
             flow.receiver.on_segment(self.now, &segment);
             let is_awaited = flow.receiver.received() >= flow.awaited;
             self.send_acks(packet.flow);
@@ -339,6 +345,12 @@ impl<'a> Simulation<'a> {
         }
         for flow in &mut self.datagrams {
             flow.delay = Sojourn::new();
+        }
+        for flow in &mut self.flows {
+            flow.delays = flow.delays.map(|_| Default::default());
+        }
+        for activity in &mut self.activities {
+            activity.times.retain(|(name, _)| *name != "delay");
         }
         if let Some(series) = &mut self.series {
             series.restart_sojourns();

@@ -57,7 +57,7 @@ fn alone(control: &str, queue: &str, settings: &[(&str, &str)]) -> RunResult {
 
 /// The mean number of segments in the queue.
 fn standing_queue(result: &RunResult) -> f64 {
-    result.links[0].backlog_mean / 1500.0
+    result.links[0].backlog_mean[1] / 1500.0
 }
 
 /// Each control fills the link on its own: its window is above the

@@ -96,6 +96,7 @@ impl Scenario {
         table.insert("source", flow.source.to_text().into());
         table.insert("destination", flow.destination.to_text().into());
         table.insert("class", flow.class.to_text().into());
+        table.insert("delays", flow.delays.to_string().into());
         let start = match flow.start {
             Start::At(start) => Value::from(start.to_string()),
             Start::Uniform(low, high) => {

@@ -80,6 +80,9 @@ params! {
             source "this program; used by queues that isolate hosts";
         /// The class of service of all packets of the flow, in both directions.
         class: Dscp = Dscp(0), source "RFC 2474; used by queues with classes";
+        /// Whether the one-way delay of each data packet is measured, from its sender to its
+        /// receiver; that of datagrams always is.
+        delays: bool = false, source "RFC 7679; RFC 7928, section 2.6";
     }
 }
 
@@ -210,6 +213,8 @@ pub struct FlowGroup {
     pub destination: Option<String>,
     /// Their class of service.
     pub class: Dscp,
+    /// Whether the one-way delay of their data packets is measured.
+    pub delays: bool,
     /// When they begin.
     pub start: Start,
     /// The endpoints.

@@ -347,6 +347,7 @@ fn read_flow(
         source: params.source,
         destination: params.destination,
         class: params.class,
+        delays: params.delays,
         start: read_start(table).map_err(|error| error.at("start"))?,
         transport,
     })
