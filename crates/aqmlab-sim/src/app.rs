@@ -201,7 +201,7 @@ impl Simulation<'_> {
         let app = Some(app);
         let (made, wake_at, has_ended) = (0, Time::MAX, false);
         let slot = AppSlot { app, group, member, name, made, wake_at, has_ended };
-        self.unfinished += 1;
+        self.unfinished += usize::from(self.is_awaited(group));
         match self.free_apps.pop() {
             Some(place) => {
                 self.apps[place as usize] = slot;
@@ -235,7 +235,8 @@ impl Simulation<'_> {
         let place = &mut self.apps[slot as usize];
         if place.has_ended {
             place.wake_at = Time::MAX;
-            self.unfinished -= 1;
+            let group = place.group;
+            self.unfinished -= usize::from(self.is_awaited(group));
             self.free_apps.push(slot);
         } else {
             place.app = Some(app);
@@ -372,7 +373,8 @@ impl Simulation<'_> {
         }
         flow.finish = Some(self.now);
         if flow.app == NONE {
-            self.unfinished -= 1;
+            let group = flow.group;
+            self.unfinished -= usize::from(self.is_awaited(group));
         } else if flow.is_transient && self.scenario.record.level == Level::Summary {
             self.free_flows[flow.group as usize][usize::from(flow.is_turned)].push(index);
         }

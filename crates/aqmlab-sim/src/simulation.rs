@@ -42,7 +42,8 @@ pub(crate) struct Simulation<'a> {
     pub free_flows: Vec<[Vec<u32>; 2]>,
     pub events: EventQueue,
     pub store: Store,
-    /// Finite flows and applications that have not finished.
+    /// Finite flows and applications that have not finished; of the group that ends the run,
+    /// if there is one.
     pub unfinished: usize,
     /// Whether there are flows without end: the run then lasts its duration.
     endless: bool,
@@ -118,16 +119,24 @@ impl<'a> Simulation<'a> {
     }
 
     fn make_flows(&mut self, number: u32, group: &FlowGroup) {
-        let start = match group.start {
+        let name = &group.name;
+        let one = match group.start {
             Start::At(start) => start,
             Start::Uniform(low, high) => {
-                self.stream(&format!("flows.{}.start", group.name)).uniform_span(low, high)
+                self.stream(&format!("flows.{name}.start")).uniform_span(low, high)
             }
+            Start::Each(..) => Span::ZERO,
         };
-        let start = Time::ZERO + start;
         let is_bulk = matches!(group.workload, WorkloadConfig::Bulk(_));
-        let ends = if is_bulk { group.size.is_some() } else { group.workload.is_finite() };
+        let ends = group.ends();
         for member in 0..group.count {
+            let start = Time::ZERO
+                + match group.start {
+                    Start::Each(low, high) => {
+                        self.stream(&format!("flows.{name}.{member}.start")).uniform_span(low, high)
+                    }
+                    _ => one,
+                };
             if is_bulk {
                 let index = self.flows.len() as u32;
                 let name = format!("flows.{}.{member}.hash", group.name);
@@ -137,12 +146,17 @@ impl<'a> Simulation<'a> {
                 self.flows.push(Flow::new(setup));
                 self.activities[number as usize].started += 1;
                 self.events.push(start, Event::FlowStart(index));
-                self.unfinished += usize::from(ends);
+                self.unfinished += usize::from(ends && self.is_awaited(number));
             } else {
                 self.make_app(number, member, start);
             }
         }
-        self.endless |= !ends;
+        self.endless |= !ends && self.is_awaited(number);
+    }
+
+    /// Whether the run goes on until this group of flows is done.
+    pub fn is_awaited(&self, group: u32) -> bool {
+        self.scenario.until.is_none_or(|until| until == group)
     }
 
     /// What flows of a group have in common. `name` is that of the stream of

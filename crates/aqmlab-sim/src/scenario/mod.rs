@@ -26,6 +26,9 @@ params! {
             source "this program";
         /// Seed of all random streams; the replication is a second seed.
         seed: u64 = 1, source "this program";
+        /// The group of flows with whose end the run ends, whatever the others do; `none`: when
+        /// all are done.
+        until: Option<String> = None, source "this program";
         /// What comes first at one moment: packets that arrive at a queue, or its departures.
         simultaneous: Simultaneous = Simultaneous::ArrivalsFirst, source "docs/engine.md";
     }
@@ -153,6 +156,8 @@ pub struct Scenario {
     pub duration: Span,
     /// The seed.
     pub seed: u64,
+    /// The group, by index, with whose end the run ends.
+    pub until: Option<u32>,
     /// The order of what happens at one moment.
     pub simultaneous: Simultaneous,
     /// The link that the questions are about, by index.
@@ -226,22 +231,32 @@ impl FlowGroup {
     pub fn is_endless_bulk(&self) -> bool {
         self.size.is_none() && matches!(self.workload, WorkloadConfig::Bulk(_))
     }
+
+    /// Whether its flows or applications come to an end.
+    pub fn ends(&self) -> bool {
+        match self.workload {
+            WorkloadConfig::Bulk(_) => self.size.is_some(),
+            _ => self.workload.is_finite(),
+        }
+    }
 }
 
-/// When a group of flows begins: all flows of it at the same time.
+/// When the flows of a group begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Start {
-    /// At this time.
+    /// All at this time.
     At(Span),
-    /// At a time uniform between these two, drawn once for the group.
+    /// All at a time uniform between these two, drawn once for the group.
     Uniform(Span, Span),
+    /// Each at a time of its own, uniform between these two.
+    Each(Span, Span),
 }
 
 impl Start {
     /// The latest time that it may be.
     pub fn latest(self) -> Span {
         match self {
-            Start::At(start) | Start::Uniform(_, start) => start,
+            Start::At(start) | Start::Uniform(_, start) | Start::Each(_, start) => start,
         }
     }
 }
