@@ -27,6 +27,9 @@ pub(crate) trait App {
     fn report(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
 }
 
+/// More than is ever sent.
+const GREEDY: u64 = 1 << 50;
+
 /// Which way data go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
@@ -100,6 +103,26 @@ impl Context<'_, '_> {
     pub fn transfer(&mut self, size: u64) {
         let flow = self.simulation.make_flow(self.slot, Direction::Forward, Some(size), true);
         self.simulation.open(flow);
+    }
+    /// A connection of its own that always has something to send, until it is
+    /// stopped.
+    pub fn greedy(&mut self) -> u32 {
+        let flow = self.simulation.make_flow(self.slot, Direction::Forward, Some(GREEDY), true);
+        self.simulation.open(flow);
+        flow
+    }
+    /// Nothing new is sent; [`App::on_received`] follows when all that was has
+    /// arrived (maybe at once).
+    pub fn stop(&mut self, flow: u32) {
+        let state = &mut self.simulation.flows[flow as usize];
+        let sent = state.sender.cut();
+        state.size = Some(sent);
+        state.goal = sent;
+        state.awaited = sent;
+        if state.receiver.received() >= sent {
+            // An application is not told while it asks for something.
+            self.simulation.events.push(self.simulation.now, Event::Heard(flow));
+        }
     }
     /// A connection for what is written one way, that stays to the end.
     pub fn stream(&mut self) -> u32 {

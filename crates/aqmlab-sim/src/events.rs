@@ -31,12 +31,16 @@ pub(crate) enum Event {
     AppStart(u32),
     /// An application's timer.
     App(u32),
+    /// All bytes of a flow that was stopped have arrived already.
+    Heard(u32),
     /// A receiver's timer (delayed acknowledgements).
     ReceiverTimer(u32),
     /// A sender's timer (retransmission).
     SenderTimer(u32),
     /// Time to record a sample of everything.
     Sample(u32),
+    /// The end of the warm-up.
+    WarmupEnd(u32),
 }
 
 /// Time in the high half, kind and index in the low one.
@@ -58,7 +62,9 @@ fn unpack(key: Key) -> (Time, Event) {
         6 => Event::App(index),
         7 => Event::ReceiverTimer(index),
         8 => Event::SenderTimer(index),
-        _ => Event::Sample(index),
+        9 => Event::Sample(index),
+        11 => Event::Heard(index),
+        _ => Event::WarmupEnd(index),
     };
     (time, event)
 }
@@ -91,6 +97,8 @@ impl EventQueue {
             Event::ReceiverTimer(index) => (7, index),
             Event::SenderTimer(index) => (8, index),
             Event::Sample(index) => (9, index),
+            Event::WarmupEnd(index) => (10, index),
+            Event::Heard(index) => (11, index),
         };
         (u128::from(time.as_nanos()) << 64) | u128::from((kind << 32) | u64::from(index))
     }

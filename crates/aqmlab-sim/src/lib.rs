@@ -13,6 +13,7 @@ mod events;
 mod flow;
 pub mod impairment;
 mod link;
+pub mod losses;
 mod medium;
 mod packet;
 pub mod pipe;

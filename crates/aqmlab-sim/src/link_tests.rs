@@ -29,7 +29,7 @@ fn link(trace: &str, overhead: u32) -> Link {
     let stream = || Stream::for_component(1, 0, "link");
     let parts = LinkParts {
         queue: Queue::new(config.queue.build(&env), stream()),
-        probe: LinkProbe::new(&[], false),
+        probe: LinkProbe::new(&[], Span::ZERO, false),
         egress: None,
         wire: Wire::new(config, stream(), Time::MAX),
         pipe: Pipe::new(&config.way, stream()),

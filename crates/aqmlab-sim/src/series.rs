@@ -49,6 +49,13 @@ pub(crate) struct Series {
 }
 
 impl Series {
+    /// The links' sums of sojourn times have begun again.
+    pub fn restart_sojourns(&mut self) {
+        for link in &mut self.links {
+            link.sojourns = (0, 0.0);
+        }
+    }
+
     pub fn sample(&mut self, simulation: &mut Simulation) {
         let time = simulation.now;
         let elapsed = time.saturating_since(self.last).as_secs_f64();

@@ -12,7 +12,7 @@ use crate::link::{Link, LinkParts};
 use crate::medium::Share;
 use crate::packet::{SimPacket, Store, kind};
 use crate::pipe::Pipe;
-use crate::probe::LinkProbe;
+use crate::probe::{LinkProbe, Sojourn};
 use crate::results::RunResult;
 use crate::scenario::{FlowGroup, Level, Scenario, Start};
 use crate::series::Series;
@@ -97,7 +97,7 @@ impl<'a> Simulation<'a> {
             let random = self.stream(&format!("links.{}.queue", link.name));
             let queue = Queue::new(link.queue.build(&env), random);
             let record_packets = self.scenario.record.level == Level::Packets;
-            let probe = LinkProbe::new(&link.thresholds, record_packets);
+            let probe = LinkProbe::new(&link.thresholds, env.base_rtt, record_packets);
             let egress = Egress::new(link, &env).map(Box::new);
             let end = Time::ZERO + self.scenario.duration;
             let rate_stream = self.stream(&format!("links.{}.rate", link.name));
@@ -198,6 +198,9 @@ impl<'a> Simulation<'a> {
         if self.series.is_some() {
             self.events.push(Time::ZERO, Event::Sample(0));
         }
+        if self.scenario.record.warmup > Span::ZERO {
+            self.events.push(Time::ZERO + self.scenario.record.warmup, Event::WarmupEnd(0));
+        }
         let end = Time::ZERO + self.scenario.duration;
         while let Some((time, event)) = self.events.pop() {
             if time > end {
@@ -257,6 +260,12 @@ impl<'a> Simulation<'a> {
                 }
             }
             Event::Sample(_) => self.sample(),
+            Event::WarmupEnd(_) => self.end_warmup(),
+            Event::Heard(flow) => {
+                if self.flows[flow as usize].awaited != u64::MAX {
+                    self.heard(flow);
+                }
+            }
         }
     }
 
@@ -340,6 +349,26 @@ impl<'a> Simulation<'a> {
         series.sample(self);
         self.series = Some(series);
         self.events.push(self.now + self.scenario.record.interval, Event::Sample(0));
+    }
+
+    /// What is measured as a distribution begins now.
+    #[inline(never)]
+    fn end_warmup(&mut self) {
+        for link in &mut self.links {
+            link.probe.restart();
+        }
+        for flow in &mut self.datagrams {
+            flow.delay = Sojourn::new();
+        }
+        for flow in &mut self.flows {
+            flow.delays = flow.delays.map(|_| Default::default());
+        }
+        for activity in &mut self.activities {
+            activity.times.retain(|(name, _)| *name != "delay");
+        }
+        if let Some(series) = &mut self.series {
+            series.restart_sojourns();
+        }
     }
 
     /// Closes the books; in release builds too.

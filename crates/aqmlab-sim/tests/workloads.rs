@@ -319,9 +319,32 @@ fn every_workload() -> Vec<&'static str> {
         r#"{ kind = "requests", response = "weibull(shape=0.5, mean=20kb)", think = "exponential(300ms)" }"#,
         r#"{ kind = "requests", response = "100kb", gap = "uniform(0s, 1s)", requests = "uniform(1, 3)", think = "10ms" }"#,
         r#"{ kind = "packmime", rate = 8.0 }"#,
+        r#"{ kind = "sessions", on = "exponential(500ms)", off = "uniform(0s, 1s)" }"#,
         r#"{ kind = "probe" }"#,
         r#"{ kind = "voip", codec = "g729" }"#,
     ]
+}
+
+#[test]
+fn sessions_send_for_their_time_and_pause() {
+    let workload = r#"{ kind = "sessions", on = "2s", off = "3s", number = 3 }"#;
+    let text = scenario_text(workload);
+    let settings = [("record.level", "series"), ("duration", "20s")];
+    let overrides = settings.map(|(key, value)| (key.to_string(), Value::from(value)));
+    let scenario = Scenario::parse(&text, "sessions", &overrides).unwrap();
+    let result = run(&scenario, 0);
+    let group = &result.groups[0];
+    assert_eq!((group.started, group.completed), (3, 3));
+    // All that was sent arrives, and the flows end with it; the run ends
+    // before the last acknowledgements.
+    let acked: u64 = result.flows.iter().map(|flow| flow.stats.bytes_acked).sum();
+    assert!(acked <= group.bytes && group.bytes < acked + 100 * 1460, "{acked}");
+    let starts: Vec<f64> = result.flows.iter().map(|flow| flow.start.as_secs_f64()).collect();
+    assert_eq!(starts, [0.0, 5.0, 10.0]);
+    for flow in &result.flows[..2] {
+        let lasted = (flow.finish.unwrap() - flow.start).as_secs_f64();
+        assert!((2.0..4.0).contains(&lasted), "{lasted}");
+    }
 }
 
 #[test]

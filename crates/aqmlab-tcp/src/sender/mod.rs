@@ -196,6 +196,14 @@ impl Sender {
         self.size += bytes;
     }
 
+    /// The application has nothing more to send than what was sent; gives the
+    /// number of bytes. What was lost of them is still sent again.
+    pub fn cut(&mut self) -> u64 {
+        self.finite = true;
+        self.size = self.board.nxt();
+        self.size
+    }
+
     /// Whether all bytes are acknowledged.
     #[inline]
     pub fn is_finished(&self) -> bool {
