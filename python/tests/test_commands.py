@@ -120,7 +120,9 @@ def test_list_names_what_there_is(aqmlab: Aqmlab) -> None:
     for entries in everything.values():
         assert all(entry["name"] and entry["summary"] for entry in entries)
     preset_of = {each["preset_of"] for each in everything["presets"]}
-    assert preset_of <= {each["name"] for each in everything["disciplines"]}
+    bases = everything["disciplines"] + everything["workloads"]
+    assert preset_of <= {each["name"] for each in bases}
+    assert "page" in preset_of
 
 
 def test_explain_says_default_range_and_source(aqmlab: Aqmlab) -> None:

@@ -36,8 +36,11 @@ pub(crate) struct Flow {
     pub is_turned: bool,
     /// The bytes that are to arrive: all, or what is written so far.
     pub goal: u64,
+    /// The application wants to be told when so many have: the goal, unless it
+    /// asked for less.
+    pub expects: u64,
     /// With so many bytes received there is something to do: [`Opening`], or
-    /// the goal.
+    /// what the application expects.
     pub awaited: u64,
     /// The other direction of its connection, which is being opened.
     pub opening: Option<(u32, Opening)>,
@@ -172,6 +175,7 @@ impl Flow {
             is_transient: setup.is_transient,
             is_turned: setup.is_turned,
             goal,
+            expects: goal,
             awaited: if goal > 0 { goal } else { u64::MAX },
             opening: None,
             index: setup.index,
