@@ -318,8 +318,10 @@ def _value(given: Any, key: str | None, file: str, place: str) -> AxisValue:
 
 def _label(value: Any) -> str:
     """How a value given in short form is called in tables."""
-    if isinstance(value, Mapping) and isinstance(value.get("discipline"), (str, type)):
-        return _label(value["discipline"])
+    if isinstance(value, Mapping):
+        for key in ("discipline", "algorithm"):
+            if isinstance(value.get(key), (str, type)):
+                return _label(value[key])
     if isinstance(value, type):
         return value.__name__
     return value if isinstance(value, str) else json.dumps(value, default=str)
