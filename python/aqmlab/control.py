@@ -4,6 +4,9 @@
 do; any class with these members will do. `aqmlab.custom` finds it.
 """
 
+# Methods that a control need not have are empty here.
+# ruff: noqa: B027
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

@@ -232,7 +232,8 @@ def _loaded(given: type, section: str, name: str) -> Loaded:
         found = getattr(given, method, None)
         if not callable(found) or getattr(found, "__isabstractmethod__", False):
             raise input_error(f"this class has no method `{method}`: {kind.what} has", given=name)
-    optional = [each for each in kind.optional if getattr(given, each, None) not in _of_base(kind, each)]
+    of_base = {each: (None, getattr(kind.base, each)) for each in kind.optional}
+    optional = [each for each in kind.optional if getattr(given, each, None) not in of_base[each]]
     if "next_wakeup" in optional and "on_wakeup" not in optional:
         raise input_error("this class has `next_wakeup`, but no `on_wakeup`", given=name)
     answers = _answers(given, kind)
@@ -242,10 +243,6 @@ def _loaded(given: type, section: str, name: str) -> Loaded:
     parameters = _parameters(given, kind, name)
     own = [*kind.required, *optional, *answers]
     return Loaded(section, given, about, _code(given), parameters, own)
-
-
-def _of_base(kind: Kind, method: str) -> tuple[object, ...]:
-    return (None, getattr(kind.base, method))
 
 
 def _answers(given: type, kind: Kind) -> list[str]:

@@ -39,7 +39,8 @@ AXIS_NAME = re.compile(r"[a-z][a-z0-9_]*")
 COLUMNS = """
 run point replication seed events link arrived delivered dropped marked lost duplicated reordered
 utilisation group index
-segments_sent retransmissions timeouts fast_retransmits count id text subject quantity value flow
+segments_sent retransmissions timeouts fast_retransmits
+tail_probes undone ecn_reductions count id text subject quantity value flow
 is_ack verdict ce started completed datagrams_received
 """
 TAKEN = frozenset(COLUMNS.split())

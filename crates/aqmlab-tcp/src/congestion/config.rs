@@ -37,17 +37,17 @@ impl CongestionConfig {
         value: &Value,
         more: &dyn Lookup<dyn CustomControl>,
     ) -> Result<CongestionConfig> {
-        let table = match value {
-            Value::Text(name) => return Self::named_with(name, more),
-            Value::Table(table) => table,
+        let empty = Table::new();
+        let (mut config, table) = match value {
+            Value::Text(name) => (Self::named_with(name, more)?, &empty),
+            Value::Table(table) => match table.get("algorithm") {
+                Some(name) => {
+                    let named = name.as_text().and_then(|name| Self::named_with(name, more));
+                    (named.map_err(|error| error.at("algorithm"))?, table)
+                }
+                None => (self.clone(), table),
+            },
             other => return Err(Error::not_allowed(other, Self::allowed())),
-        };
-        let mut config = match table.get("algorithm") {
-            Some(name) => name
-                .as_text()
-                .and_then(|name| Self::named_with(name, more))
-                .map_err(|error| error.at("algorithm"))?,
-            None => self.clone(),
         };
         for (key, value) in table.iter().filter(|(key, _)| *key != "algorithm") {
             config.set(key, value)?;
