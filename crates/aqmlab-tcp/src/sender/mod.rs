@@ -74,7 +74,7 @@ pub struct Stats {
 }
 
 /// The sending end of a connection.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Sender {
     state: State,
     phase: Phase,
