@@ -8,8 +8,8 @@
 
 use aqmlab_core::{Span, Time};
 
+use crate::carried::Carried;
 use crate::datagram::DATAGRAMS;
-use crate::packet::{SimPacket, kind};
 
 /// Packets of one flow that queues dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,17 +56,18 @@ impl Losses {
         }
     }
 
-    pub fn note(&mut self, now: Time, packet: &SimPacket) {
-        let flows = &mut self.flows[usize::from(packet.flow & DATAGRAMS != 0)];
-        let index = (packet.flow & !DATAGRAMS) as usize;
+    pub fn note(&mut self, now: Time, packet: &impl Carried) {
+        let flow = packet.flow();
+        let flows = &mut self.flows[usize::from(flow & DATAGRAMS != 0)];
+        let index = (flow & !DATAGRAMS) as usize;
         if flows.len() <= index {
             flows.resize(index + 1, FlowLosses::default());
         }
-        let is_ack = packet.is(kind::ACK);
+        let is_ack = packet.is_ack();
         flows[index].add(FlowLosses {
             data: u64::from(!is_ack),
             acks: u64::from(is_ack),
-            syns: u64::from(packet.is(kind::SYN)),
+            syns: u64::from(packet.is_syn()),
         });
         if is_ack {
             return;
@@ -76,8 +77,8 @@ impl Losses {
             self.hit.clear();
             self.events += 1;
         }
-        if !self.hit.contains(&packet.flow) {
-            self.hit.push(packet.flow);
+        if !self.hit.contains(&flow) {
+            self.hit.push(flow);
             self.event_flows += 1;
         }
     }
@@ -110,6 +111,7 @@ mod tests {
     use aqmlab_core::Ecn;
 
     use super::*;
+    use crate::packet::{SimPacket, kind};
 
     fn packet(flow: u32, kind: u8) -> SimPacket {
         SimPacket {
