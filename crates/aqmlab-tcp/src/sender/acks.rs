@@ -74,7 +74,7 @@ impl Sender {
                 self.retransmit_head |= self.recovery.on_partial_ack(&mut self.board, acked.bytes);
             }
             Phase::Loss { point } if ack.ack >= point => {
-                self.recovery.end();
+                self.recovery.end(&mut self.board);
                 self.phase = Phase::Open;
             }
             Phase::Reduction { point } if ack.ack >= point => {
@@ -228,7 +228,7 @@ impl Sender {
     }
 
     fn end_recovery(&mut self) {
-        if self.recovery.end() {
+        if self.recovery.end(&mut self.board) {
             self.control.on_recovery_exit(self.board.flight_size());
         }
         self.phase = Phase::Open;
