@@ -88,6 +88,10 @@ pub(crate) trait LossRecovery {
     /// is sent again at once.
     fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool;
 
+    /// Whether a duplicate acknowledgement restarts the retransmission timer.
+    fn duplicates_restart_timer(&self) -> bool {
+        false
+    }
     /// Whether three duplicate acknowledgements mean a loss.
     fn counts_duplicates(&self) -> bool {
         true
@@ -236,6 +240,9 @@ impl LossRecovery for Recoverer {
     }
     fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool {
         each!(self, state => state.on_partial_ack(board, acked))
+    }
+    fn duplicates_restart_timer(&self) -> bool {
+        each!(self, state => state.duplicates_restart_timer())
     }
     fn counts_duplicates(&self) -> bool {
         each!(self, state => state.counts_duplicates())

@@ -7,7 +7,8 @@
 //! has arrived. When a recovery ends the scoreboard is empty: what was reported
 //! above its end is forgotten, counts as in flight again, and is sent once more
 //! when something still higher is reported. Until what is in flight has come down
-//! to the window, one segment is sent for two acknowledgements.
+//! to the window, one segment is sent for two acknowledgements. Every acknowledgement
+//! restarts the retransmission timer.
 //!
 //! # Sources
 //! X. Wei and P. Cao, "NS-2 TCP-Linux: an NS-2 TCP implementation with
@@ -133,6 +134,9 @@ impl LossRecovery for TcpLinux {
     }
     fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
         false
+    }
+    fn duplicates_restart_timer(&self) -> bool {
+        true
     }
     fn counts_duplicates(&self) -> bool {
         false

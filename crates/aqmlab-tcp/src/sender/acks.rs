@@ -105,6 +105,9 @@ impl Sender {
             self.tell_control(&mut news);
         }
         self.dup_acks += u64::from(counts);
+        if self.recovery.duplicates_restart_timer() {
+            self.restart_timer(now);
+        }
         // RFC 6675, section 5, steps 1 and 2; RFC 5681, section 3.2.
         let third = counts && self.dup_acks >= DUP_THRESH && self.recovery.counts_duplicates();
         if self.phase.is_open()
