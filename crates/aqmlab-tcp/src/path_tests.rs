@@ -43,6 +43,7 @@ fn any_params() -> impl Strategy<Value = TcpParams> {
         Recovery::Sack1,
         Recovery::TcpLinux,
         Recovery::NewReno,
+        Recovery::Reno,
     ]);
     let windows = (1u64..12, prop::option::of(2u64..20));
     let ecn = prop::sample::select(vec![EcnMode::Off, EcnMode::Classic, EcnMode::Accurate]);

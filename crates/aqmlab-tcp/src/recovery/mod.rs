@@ -92,6 +92,10 @@ pub(crate) trait LossRecovery {
     fn duplicates_restart_timer(&self) -> bool {
         false
     }
+    /// Whether any acknowledgement of new data ends a recovery.
+    fn ends_early(&self) -> bool {
+        false
+    }
     /// Whether three duplicate acknowledgements mean a loss.
     fn counts_duplicates(&self) -> bool {
         true
@@ -213,6 +217,9 @@ recoveries! {
     TcpLinux(tcp_linux::TcpLinux) = "tcp-linux",
     /// Without selective acknowledgements (RFC 6582).
     NewReno(newreno::NewReno) = "newreno",
+    /// Without selective acknowledgements, as before NewReno (RFC 5681,
+    /// section 3.2): a second loss in a window waits for the timer.
+    Reno(newreno::NewReno) = "reno",
 }
 
 impl Recovery {
@@ -243,6 +250,10 @@ impl LossRecovery for Recoverer {
     }
     fn duplicates_restart_timer(&self) -> bool {
         each!(self, state => state.duplicates_restart_timer())
+    }
+    #[inline]
+    fn ends_early(&self) -> bool {
+        each!(self, state => state.ends_early())
     }
     fn counts_duplicates(&self) -> bool {
         each!(self, state => state.counts_duplicates())

@@ -74,7 +74,7 @@ pub struct Stats {
 }
 
 /// The sending end of a connection.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Sender {
     state: State,
     phase: Phase,
@@ -197,12 +197,21 @@ impl Sender {
         self.size += bytes;
     }
 
+    /// The application has nothing more to send than what was sent; gives the
+    /// number of bytes. What was lost of them is still sent again.
+    pub fn cut(&mut self) -> u64 {
+        self.finite = true;
+        self.size = self.board.nxt();
+        self.size
+    }
+
     /// Whether all bytes are acknowledged.
     #[inline]
     pub fn is_finished(&self) -> bool {
         self.finite && self.board.una() == self.size
     }
     /// The congestion window in bytes, with what the recovery adds to it.
+    #[inline]
     pub fn cwnd(&self) -> u64 {
         let window = match self.prr {
             Some(prr) => prr.cwnd(),
