@@ -134,10 +134,11 @@ impl Sender {
         let control = Control::new(&params.congestion_control, &setup);
         let mut board =
             Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));
-        if params.recovery == Recovery::Rack {
+        let marks = matches!(params.recovery, Recovery::Rack | Recovery::TcpLinux);
+        if marks {
             board = board.by_time();
         }
-        if params.recovery == Recovery::Rack || params.frto {
+        if marks || params.frto {
             board = board.collecting();
         }
         Sender {
@@ -215,7 +216,10 @@ impl Sender {
         let window = match self.prr {
             Some(prr) => prr.cwnd(),
             None if self.phase.is_open() => self.control.window(),
-            None => self.control.window().saturating_add_signed(self.recovery.inflation()),
+            None => {
+                let window = self.control.window().saturating_add_signed(self.recovery.inflation());
+                window.max(self.recovery.least_window())
+            }
         };
         window.max(self.mss)
     }

@@ -18,7 +18,7 @@ use aqmlab_core::Time;
 use super::Sender;
 use crate::congestion::CongestionControl;
 use crate::params::TcpParams;
-use crate::recovery::{LossRecovery, Phase, Recovery};
+use crate::recovery::{LossRecovery, Phase};
 use crate::scoreboard::Record;
 use crate::segment::Ack;
 
@@ -54,7 +54,7 @@ impl Undo {
             frto: params.frto,
             possible: params.frto || params.dsack || params.timestamps,
             // Sack1 forgets at a timeout what had arrived.
-            sack: matches!(params.recovery, Recovery::Sack | Recovery::Rack),
+            sack: params.recovery.has_pipe(),
             step: Step::Off,
             episode: None,
             repairs: 0,
