@@ -47,22 +47,26 @@ def _all(points: Points, metric: Metric, place: str) -> str:
 
 
 def _range(points: Points, metric: Metric, place: str) -> str:
+    """`44.0`, or `90.3 to 97.1`, over the queues."""
     values = [points.mean(metric, queue, place) for queue in QUEUES]
-    return f"{metric.text([min(values)])} to {metric.text([max(values)])}"
+    ends = [metric.text([end]) for end in (min(values), max(values))]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
 
 def _window(points: Points, free: Points) -> Iterator[Cause]:
+    each = UTILISATION.text(list(free.runs(UTILISATION, "DropTail", "1000 Mbit/s")))
     yield Cause(
         "The window decides figures 2 and 8",
-        "The paper does not say how large a sender's window may get, the suite's scripts set none, "
-        "and ns-2's default is 20 packets. Five flows can then keep 100 packets of 1000 bytes on "
-        f"the way: at 1 Gbit/s the utilisation is {_range(points, UTILISATION, '1000 Mbit/s')} %, at "
-        f"an RTT of 1 s {_range(points, UTILISATION, 'RTT 1000 ms')} %, whatever the queue, and "
-        "nothing is dropped. So utilisation falls in figures 2 and 8 as the paper has it. Without "
-        f"the limit it is {_range(free, UTILISATION, '1000 Mbit/s')} % at 1 Gbit/s "
-        f"({_all(free, UTILISATION, '1000 Mbit/s')}), and figure 2 is another; at 1 s it still "
-        f"falls ({_all(free, UTILISATION, 'RTT 1000 ms')}), for Reno needs longer than 100 s to "
-        "open the windows.",
+        "The paper does not say how large a sender's window may get, the suite's scripts set "
+        "none, and ns-2's default is 20 packets. Five flows can then keep 100 packets of 1000 "
+        "bytes on the way: the utilisation at 1 Gbit/s is "
+        f"{_range(points, UTILISATION, '1000 Mbit/s')} %, at an RTT of 1 s "
+        f"{_range(points, UTILISATION, 'RTT 1000 ms')} %, whatever the queue, and nothing is "
+        "dropped. So utilisation falls in figures 2 and 8 as the paper has it. Without the limit "
+        f"it is {_all(free, UTILISATION, '1000 Mbit/s')} % at 1 Gbit/s, and "
+        f"{_all(free, UTILISATION, 'RTT 1000 ms')} % at 1 s, where 100 s are too short for Reno "
+        f"to open the windows. (DropTail at 1 Gbit/s, run by run: {each} %. When both directions "
+        "fill their buffers at once, round trips grow faster than the timers learn; README.)",
     )
 
 
@@ -70,34 +74,25 @@ def _short_rtts(points: Points) -> Iterator[Cause]:
     full = {queue: 100 * points.share_of_drops("overlimit", queue, "RTT 1 ms") for queue in QUEUES}
     told = ", ".join(f"{queue} {share:.0f} %" for queue, share in full.items())
     yield Cause(
-        "Below 10 ms there is no AQM",
-        "8 BDP are 10 packets at an RTT of 1 ms, and 8 ms of delay: CoDel hardly sees more than its "
-        f"target. Of all drops the full buffer made {told}. So all queues are alike there, and drop "
-        f"as much: {_all(points, DROPS, 'RTT 1 ms')} %.",
+        "At 1 ms there is no AQM",
+        "8 BDP are 10 packets at an RTT of 1 ms, and 8 ms of delay: CoDel hardly sees more than "
+        f"its target. Of all drops the full buffer made {told}. So all queues are alike there, "
+        f"and drop as much: {_all(points, DROPS, 'RTT 1 ms')} %.",
     )
 
 
 def _experiments(points: Points, experiments: Points, free: Points | None) -> Iterator[Cause]:
     yield from _degraded(points, experiments, free)
-    yield Cause(
-        "sfqCoDel's queue at low bandwidths: the streams",
-        "Streams and voice send 3.5 Mbit/s each way and respond to nothing. At 1 and 2 Mbit/s they "
-        "are more than the link can carry, and each of their queues waits for its own CoDel to find "
-        "the drop rate; a single queue gathers one drop rate for all. Mean queue in packets at "
-        f"1 Mbit/s: {_all(points, QUEUE, '1 Mbit/s')}. With TCP alone: "
-        f"{_all(experiments, QUEUE, 'only TCP, 1 Mbit/s')} at 1 Mbit/s, "
-        f"{_all(experiments, QUEUE, 'only TCP, 2 Mbit/s')} at 2, and "
-        f"{_all(experiments, QUEUE, 'only TCP, 5 Mbit/s')} at 5.",
-    )
+    yield _streams(points, experiments)
     yield Cause(
         "The AQMs' queue is not constant with many flows",
-        "CoDel raises its drop rate with the square root of its count, and with 1000 flows, most of "
-        "them slow and coming back from timeouts, that takes long: mean queue with 1000 flows "
+        "CoDel's drop rate grows with the square root of its count, and against 1000 flows it "
+        "has to grow far: the mean queue with 1000 flows is "
         f"{_all(points, QUEUE, '1000 FTP')} packets over 100 s, "
-        f"{_all(experiments, QUEUE, '400 s, 1000 FTP')} over 400 s. sfqCoDel cannot do better: "
-        "CoDel leaves a queue of one packet alone, and 1000 flows have as many queues; "
-        f"{100 * points.share_of_drops('overlimit', 'sfqCoDel', '1000 FTP'):.0f} % of its drops are "
-        "those of the full buffer.",
+        f"{_all(experiments, QUEUE, '400 s, 1000 FTP')} over 400 s. In sfqCoDel each flow has a "
+        "queue, and CoDel leaves the last packet of each alone, so what waits grows with the "
+        "flows whatever the buffer: with one of 2010 packets "
+        f"{QUEUE.text([experiments.mean(QUEUE, 'sfqCoDel', 'two packets a flow, 1000 FTP')])}.",
     )
     yield Cause(
         "The other readings of the bottleneck",
@@ -105,20 +100,41 @@ def _experiments(points: Points, experiments: Points, free: Points | None) -> It
         f"{_range(experiments, UTILISATION, 'RTT 80 ms, 1 Mbit/s')} % at 1 Mbit/s, "
         f"{_range(experiments, UTILISATION, 'RTT 80 ms, 10 Mbit/s')} at 10, "
         f"{_range(experiments, UTILISATION, 'RTT 80 ms, 100 Mbit/s')} at 100 and "
-        f"{_range(experiments, UTILISATION, 'RTT 80 ms, 1000 Mbit/s')} at 1000; the mean queue with "
-        f"1000 FTP flows {_all(experiments, QUEUE, 'RTT 80 ms, 1000 FTP')} packets, with 30 "
-        f"{_all(experiments, QUEUE, 'RTT 80 ms, 30 FTP')}. At 20 Mbit/s and 4 ms the utilisation is "
-        f"{_all(experiments, UTILISATION, '20 Mbit/s and 4 ms')} % and the mean queue with 1000 "
-        f"flows {_all(experiments, QUEUE, '20 Mbit/s and 4 ms, 1000 FTP')} packets. Neither changes "
-        "an order that the claims are about.",
+        f"{_range(experiments, UTILISATION, 'RTT 80 ms, 1000 Mbit/s')} at 1000, and with 1 FTP "
+        f"flow {_all(experiments, UTILISATION, 'RTT 80 ms, 1 FTP')}; the mean queue with 1000 FTP "
+        f"flows is {_all(experiments, QUEUE, 'RTT 80 ms, 1000 FTP')} packets. At 20 Mbit/s and "
+        "4 ms each way the utilisation is "
+        f"{_all(experiments, UTILISATION, '20 Mbit/s and 4 ms')} %, with 1 FTP flow "
+        f"{_all(experiments, UTILISATION, '20 Mbit/s and 4 ms, 1 FTP')}; the mean queue with 1000 "
+        f"flows {_all(experiments, QUEUE, '20 Mbit/s and 4 ms, 1000 FTP')} packets.",
     )
     yield Cause(
         "The beginning counts",
-        "The suite leaves out the first fifth of 100 s; here all of it is measured. Over 400 s the "
-        f"mean queue at 1 Mbit/s is {_all(experiments, QUEUE, '400 s, 1 Mbit/s')} packets (100 s: "
-        f"{_all(points, QUEUE, '1 Mbit/s')}), the utilisation at an RTT of 1 s "
+        "The suite leaves out the first fifth of 100 s; here all of it is measured. Over 400 s "
+        f"the mean queue at 1 Mbit/s is {_all(experiments, QUEUE, '400 s, 1 Mbit/s')} packets "
+        f"(100 s: {_all(points, QUEUE, '1 Mbit/s')}), the utilisation at an RTT of 1 s "
         f"{_range(experiments, UTILISATION, '400 s, RTT 1000 ms')} % (100 s: "
         f"{_range(points, UTILISATION, 'RTT 1000 ms')}).",
+    )
+
+
+def _streams(points: Points, experiments: Points) -> Cause:
+    full = {
+        queue: f"{100 * points.share_of_drops('overlimit', queue, '1 Mbit/s'):.0f} %"
+        for queue in ("sfqCoDel", "CoDel")
+    }
+    alone = "; ".join(
+        f"{_all(experiments, QUEUE, f'only TCP, {rate} Mbit/s')} at {rate} Mbit/s"
+        for rate in (1, 2, 5)
+    )
+    return Cause(
+        "sfqCoDel's queue at low bandwidths: the streams",
+        "Streams and voice send 3.5 Mbit/s each way and respond to nothing, which is more than "
+        "links of 1 and 2 Mbit/s carry. sfqCoDel keeps their queues apart and drops from one when "
+        "its turn comes: at 1 Mbit/s the mean queue is "
+        f"{_all(points, QUEUE, '1 Mbit/s')} packets, and {full['sfqCoDel']} of its drops are those "
+        f"of the full buffer (CoDel {full['CoDel']}). With TCP alone the AQMs' queues are alike at "
+        f"1 Mbit/s, and sfqCoDel's is shortest at 5: {alone}.",
     )
 
 
@@ -131,13 +147,9 @@ def _degraded(points: Points, experiments: Points, free: Points | None) -> Itera
         "The acknowledgements wait behind what comes backwards. Under DropTail that queue is long, "
         f"and the windows of 20 packets are spread over a longer round trip: {few}, {more}. With "
         f"nothing backwards but acknowledgements and voice all queues are alike: {alone} % with 1 "
-        f"flow, and {_all(experiments, UTILISATION, 'nothing backwards, 3 FTP')} % with 3. So this is "
-        "bufferbloat at work, and it needs few flows and small windows"
-        + (
-            f": without a limit of the window it is {_all(free, UTILISATION, '1 FTP')} % with 1 flow."
-            if free
-            else "."
-        ),
+        f"flow, and {_all(experiments, UTILISATION, 'nothing backwards, 3 FTP')} % with 3. So "
+        "this is bufferbloat at work, and it needs few flows and small windows"
+        + (f": with no limit it is {_all(free, UTILISATION, '1 FTP')} %." if free else "."),
     )
     readings = {
         "here": (points, "1000 FTP"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Claim
@@ -86,10 +87,7 @@ def _told(series: Series, metric: Metric, points: Points, sweep: Sweep) -> str:
     """`utilisation in % at 1, 2, 5 Mbit/s: DropTail 100, ..; CoDel ..`."""
     ats = ", ".join(f"{sweep.places[place]:g}" for place in points.places(sweep))
     each = "; ".join(f"{queue} {metric.text(values)}" for queue, values in series.items())
-    name, _, unit = sweep.title.partition(" (")
-    return f"{metric.title} in {metric.unit} at a {name} of {ats} {unit.rstrip(')')}".rstrip() + (
-        f": {each}."
-    )
+    return f"{metric.title} in {metric.unit} at {ats} {sweep.unit}: {each}."
 
 
 def _some(hits: Sequence[bool]) -> bool | None:
@@ -104,7 +102,7 @@ def _answers(names: Sequence[str], answers: Sequence[bool | None]) -> str:
 
 def _bandwidth_utilisation(points: Points) -> Finding:
     series = _series(points, UTILISATION, BANDWIDTH)
-    rises = [b - a for values in series.values() for a, b in zip(values, values[1:], strict=False)]
+    rises = [b - a for values in series.values() for a, b in pairwise(values)]
     falls = all(values[-1] < values[0] / 2 for values in series.values()) and max(rises) <= 5
     ahead = [
         ours - max(others)
@@ -180,9 +178,7 @@ def _flows_utilisation(points: Points) -> Finding:
 def _flows_queue(points: Points) -> Finding:
     series = _series(points, QUEUE, FLOWS)
     droptail = series["DropTail"]
-    grows = droptail[-1] > 2 * droptail[0] and all(
-        b >= 0.9 * a for a, b in zip(droptail, droptail[1:], strict=False)
-    )
+    grows = droptail[-1] > 2 * droptail[0] and all(b >= 0.9 * a for a, b in pairwise(droptail))
     ratios = {queue: max(series[queue]) / min(series[queue]) for queue in AQMS}
     constant = _some([ratio <= 2 for ratio in ratios.values()])
     names = ("DropTail's grows", "the AQMs' stay")
@@ -241,7 +237,7 @@ def _rtt_queue(points: Points) -> Finding:
 
 
 def _never_rises(values: Sequence[float]) -> bool:
-    return all(b <= 1.1 * a for a, b in zip(values, values[1:], strict=False))
+    return all(b <= 1.1 * a for a, b in pairwise(values))
 
 
 def _rtt_drops(points: Points) -> Finding:
@@ -273,8 +269,8 @@ def _conclusion(points: Points) -> Finding:
     told = ", ".join(f"{name} {count}" for name, count in wins.items())
     return Finding(
         (True if share >= 0.9 else None if share >= 0.5 else False,),
-        f"Of {len(places)} points sfqCoDel is best or as good in all three at {best}; in each alone: "
-        f"{told}.",
+        f"Of {len(places)} points sfqCoDel is best or as good in all three at {best}; in each "
+        f"alone: {told}.",
     )
 
 
@@ -311,10 +307,10 @@ CHECKS = (
     ),
     Check(
         "ftp-queue",
-        "Figure 6: the mean queue grows with the FTP flows under DropTail and stays almost constant "
-        "under the AQMs.",
-        "DropTail's more than doubles and never falls by more than 10 %; an AQM's largest is at most "
-        "twice its smallest.",
+        "Figure 6: the mean queue grows with the FTP flows under DropTail and stays almost "
+        "constant under the AQMs.",
+        "DropTail's more than doubles and never falls by more than 10 %; an AQM's largest is at "
+        "most twice its smallest.",
         _flows_queue,
     ),
     Check(
@@ -343,10 +339,10 @@ CHECKS = (
     ),
     Check(
         "conclusion",
-        "The conclusion: in almost all scenarios sfqCoDel is better than the others in utilisation, "
-        "mean queue and drop rate.",
-        "at nine of ten points in all three at once (half: in part), where as good means within a "
-        "point of utilisation, 10 % of the queue, and 0.1 points of drops.",
+        "The conclusion: in almost all scenarios sfqCoDel is better than the others in "
+        "utilisation, mean queue and drop rate.",
+        "at nine of ten points in all three at once (half: in part), where as good means within "
+        "a point of utilisation, 10 % of the queue, and 0.1 points of drops.",
         _conclusion,
     ),
 )

@@ -11,6 +11,7 @@ from aqmlab.statistics import MEAN_METHOD, mean_interval
 from aqmlab.studies.monga2016.sweeps import (
     DROPS,
     FILL,
+    FLOWS,
     QUEUE,
     QUEUES,
     SWEEPS,
@@ -46,8 +47,10 @@ def _figures(measured: Measurements) -> Iterator[Figure]:
             ident = f"figure-{number}"
             if points.places(sweep):
                 title = f"Figure {number}: {metric.title} over the {sweep.title.partition(' (')[0]}"
-                yield _figure(ident, title, metric, sweep, points, free)
-            if metric is QUEUE and points.places(sweep):
+                # In packets, queues that fill a buffer of 8 BDP would hide all others.
+                beside = None if metric is QUEUE and sweep is not FLOWS else free
+                yield _figure(ident, title, metric, sweep, points, beside)
+            if metric is QUEUE and sweep is not FLOWS and points.places(sweep):
                 title = f"Figure {number}, as a share of the buffer of 8 BDP"
                 yield _figure(f"{ident}-share", title, FILL, sweep, points, free)
             number += 1
@@ -103,8 +106,7 @@ def _message(points: Points, metric: Metric, sweep: Sweep) -> str:
         first, last = points.along(metric, queue, ends)
         told.append(f"{queue} {metric.text([first])} to {metric.text([last])}")
     low, high = (f"{sweep.places[place]:g}" for place in ends)
-    name, _, unit = sweep.title.partition(" (")
-    return f"In {metric.unit}, from {low} to {high} {unit.rstrip(')') or name}: {'; '.join(told)}."
+    return f"In {metric.unit}, from {low} to {high} {sweep.unit}: {'; '.join(told)}."
 
 
 def tables(measured: Measurements) -> list[Table]:

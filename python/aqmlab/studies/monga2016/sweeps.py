@@ -24,6 +24,8 @@ class Sweep:
     id: str
     title: str
     """What it is, as the title of an axis."""
+    unit: str
+    """What the numbers are, in a sentence."""
     places: dict[str, float]
     """Label to the number."""
 
@@ -33,16 +35,19 @@ BASE = "10 Mbit/s"
 BANDWIDTH = Sweep(
     "bandwidth",
     "bottleneck bandwidth (Mbit/s)",
+    "Mbit/s",
     {f"{rate} Mbit/s": rate for rate in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)},
 )
 FLOWS = Sweep(
     "flows",
     "FTP flows forwards",
+    "FTP flows",
     {BASE if n == 5 else f"{n} FTP": n for n in (1, 3, 5, 10, 30, 100, 300, 1000)},
 )
 RTT = Sweep(
     "rtt",
     "round-trip time (ms)",
+    "ms of round-trip time",
     {BASE if n == 32 else f"RTT {n} ms": n for n in (1, 3, 10, 32, 100, 300, 1000)},
 )
 SWEEPS = (BANDWIDTH, FLOWS, RTT)
