@@ -95,6 +95,10 @@ impl Series {
                 egress.observe(&mut see);
             }
         }
+        self.last = time;
+        if !simulation.scenario.record.flows {
+            return;
+        }
         for (index, flow) in simulation.flows.iter().enumerate() {
             let is_gone = flow.is_transient && flow.finish.is_some();
             if time < flow.start || is_gone {
@@ -119,7 +123,6 @@ impl Series {
             self.samples.push(Sample { time, subject, quantity: "goodput_bps", value });
             self.received[index] = flow.received_bytes;
         }
-        self.last = time;
     }
 }
 

@@ -92,6 +92,8 @@ params! {
         interval: Span = Span::from_millis(100),
             in Span::from_micros(1) => Span::from_secs(3600),
             source "this program";
+        /// Whether flows are sampled too, or links alone: many short flows make many samples.
+        flows: bool = true, source "this program";
     }
 }
 
