@@ -196,6 +196,22 @@ impl Sender {
         self.size += bytes;
     }
 
+    /// Gives up a connection that is not open yet: nothing is sent any more.
+    pub fn abort(&mut self) {
+        self.state = State::Closed;
+        self.syn_due = false;
+        self.deadline = Time::MAX;
+    }
+    /// The application has no more than has been sent.
+    pub fn stop(&mut self) {
+        self.finite = true;
+        self.size = self.board.nxt();
+    }
+    /// The bytes that have been sent, once or more often.
+    pub fn sent_bytes(&self) -> u64 {
+        self.board.nxt()
+    }
+
     /// Whether all bytes are acknowledged.
     #[inline]
     pub fn is_finished(&self) -> bool {
