@@ -85,7 +85,7 @@ def test_reproduce_as_json_has_the_documented_form(aqmlab: Aqmlab, tmp_path: Pat
     done = aqmlab("reproduce", "jarvinen2014", *part, "--json", "--out", "out")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert list(answer) == ["study", "version", "tables", "claims"]
+    assert list(answer) == ["study", "version", "tables", "claims", "contradictions"]
     assert answer["study"] == "jarvinen2014"
     cell = ["row", "column", "published", "measured", "low", "high", "verdict"]
     for table in answer["tables"]:
@@ -95,6 +95,19 @@ def test_reproduce_as_json_has_the_documented_form(aqmlab: Aqmlab, tmp_path: Pat
     for claim in answer["claims"]:
         assert set(claim) >= {"id", "text", "verdict", "evidence"}
     assert (tmp_path / "out" / "links.parquet").exists()
+
+
+def test_all_studies_take_no_part_and_no_trace(aqmlab: Aqmlab) -> None:
+    for given in (["--only", "paper"], ["--trace", "some.trace"]):
+        done = aqmlab("reproduce", "all", *given)
+        assert done.returncode == 2
+        assert "single study" in done.stderr and given[0] in done.stderr
+
+
+def test_a_trace_needs_a_link_that_takes_one(aqmlab: Aqmlab) -> None:
+    done = aqmlab("reproduce", "jarvinen2014", "--trace", "some.trace")
+    assert done.returncode == 2
+    assert "jarvinen2014" in done.stderr and "--trace" in done.stderr
 
 
 def test_list_names_what_there_is(aqmlab: Aqmlab) -> None:
@@ -107,7 +120,9 @@ def test_list_names_what_there_is(aqmlab: Aqmlab) -> None:
     for entries in everything.values():
         assert all(entry["name"] and entry["summary"] for entry in entries)
     preset_of = {each["preset_of"] for each in everything["presets"]}
-    assert preset_of <= {each["name"] for each in everything["disciplines"]}
+    bases = everything["disciplines"] + everything["workloads"]
+    assert preset_of <= {each["name"] for each in bases}
+    assert "page" in preset_of
 
 
 def test_explain_says_default_range_and_source(aqmlab: Aqmlab) -> None:

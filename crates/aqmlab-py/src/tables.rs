@@ -11,6 +11,7 @@ use aqmlab_sim::probe::{PacketRecord, QUANTILES, SojournSummary};
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::series::Subject;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
+use aqmlab_tcp::Stats;
 use arrow_array::RecordBatch;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -151,6 +152,7 @@ fn links(all: &[Finished]) -> RecordBatch {
     number("capacity_bytes", &|link| link.capacity);
     number("backlog_mean_packets", &|link| link.backlog_mean[0]);
     number("backlog_mean_bytes", &|link| link.backlog_mean[1]);
+    number("capacity_bytes", &|link| link.capacity);
     number("utilisation", &|link| link.utilisation);
     number("sojourn_mean_s", &|link| link.sojourn.mean);
     for (i, quantile) in QUANTILES.iter().enumerate() {
@@ -194,10 +196,16 @@ fn flows(all: &[Finished]) -> RecordBatch {
     columns.f64("finish_s", rows.clone().map(|(_, flow)| finish(flow)));
     columns.maybe_u64("size_bytes", rows.clone().map(|(_, flow)| flow.size));
     columns.f64("goodput_bps", rows.clone().map(|(_, flow)| flow.goodput));
-    columns.u64("segments_sent", rows.clone().map(|(_, flow)| flow.stats.segments_sent));
-    columns.u64("retransmissions", rows.clone().map(|(_, flow)| flow.stats.retransmissions));
-    columns.u64("timeouts", rows.clone().map(|(_, flow)| flow.stats.timeouts));
-    columns.u64("fast_retransmits", rows.clone().map(|(_, flow)| flow.stats.fast_retransmits));
+    let mut count = |name: &str, of: fn(&Stats) -> u64| {
+        columns.u64(name, rows.clone().map(|(_, flow)| of(&flow.stats)));
+    };
+    count("segments_sent", |stats| stats.segments_sent);
+    count("retransmissions", |stats| stats.retransmissions);
+    count("timeouts", |stats| stats.timeouts);
+    count("fast_retransmits", |stats| stats.fast_retransmits);
+    count("tail_probes", |stats| stats.tail_probes);
+    count("undone", |stats| stats.undone);
+    count("ecn_reductions", |stats| stats.ecn_reductions);
     columns.u64("dropped", rows.clone().map(|(_, flow)| flow.losses.data));
     let received = |flow: &FlowResult| flow.datagrams.as_ref().map(|datagrams| datagrams.received);
     columns.maybe_u64("datagrams_received", rows.clone().map(|(_, flow)| received(flow)));

@@ -18,13 +18,14 @@ pub(crate) trait App {
     fn start(&mut self, cx: &mut Context);
     /// The time of [`Context::wake_at`] has come.
     fn on_timer(&mut self, _cx: &mut Context) {}
-    /// All bytes of a flow have arrived, or all that were written to it.
+    /// All bytes of a flow have arrived, or all that were written to it, or as
+    /// many as [`Context::expect`] said.
     fn on_received(&mut self, _flow: u32, _cx: &mut Context) {}
     /// A datagram has arrived that was sent at `sent`.
     fn on_datagram(&mut self, _flow: u32, _sent: Time, _cx: &mut Context) {}
-    /// Numbers that sum up the application, by name: their means over the
-    /// group are reported.
-    fn report(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
+    /// Numbers that sum up the application at `now`, by name: their means over
+    /// the group are reported.
+    fn report(&self, _now: Time, _see: &mut dyn FnMut(&'static str, f64)) {}
 }
 
 /// More than is ever sent.
@@ -64,6 +65,19 @@ pub(crate) struct Activity {
     pub bytes: u64,
     /// Times by name.
     pub times: Vec<(&'static str, Sojourn)>,
+    /// Numbers by name of the applications that have ended: sums and counts.
+    pub scores: Vec<(&'static str, f64, f64)>,
+}
+
+/// Adds a number of an application to those of the same name.
+fn add_score(scores: &mut Vec<(&'static str, f64, f64)>, name: &'static str, value: f64) {
+    match scores.iter_mut().find(|(known, ..)| *known == name) {
+        Some((_, sum, count)) => {
+            *sum += value;
+            *count += 1.0;
+        }
+        None => scores.push((name, value, 1.0)),
+    }
 }
 
 impl Activity {
@@ -125,8 +139,8 @@ impl Context<'_, '_> {
         }
     }
     /// A connection for what is written one way, that stays to the end.
-    pub fn stream(&mut self) -> u32 {
-        let flow = self.simulation.make_flow(self.slot, Direction::Forward, None, false);
+    pub fn stream(&mut self, direction: Direction) -> u32 {
+        let flow = self.simulation.make_flow(self.slot, direction, None, false);
         self.simulation.open(flow);
         flow
     }
@@ -145,18 +159,40 @@ impl Context<'_, '_> {
         [to_server, to_client]
     }
     /// Writes to a connection; [`App::on_received`] follows when the bytes
-    /// have arrived.
-    pub fn write(&mut self, flow: u32, bytes: u64) {
+    /// have arrived. Returns how many were written so far.
+    pub fn write(&mut self, flow: u32, bytes: u64) -> u64 {
         let state = &mut self.simulation.flows[flow as usize];
         state.sender.supply(bytes);
         state.goal += bytes;
+        state.expects = state.goal;
         if state.opening.is_none() {
             state.awaited = state.goal;
         }
+        let written = state.goal;
         self.simulation.send_data(flow);
+        written
+    }
+    /// Asks for [`App::on_received`] when this many bytes of those written
+    /// have arrived (more than have by now), in place of what was asked for.
+    pub fn expect(&mut self, flow: u32, bytes: u64) {
+        let state = &mut self.simulation.flows[flow as usize];
+        debug_assert!(state.receiver.received() < bytes && bytes <= state.goal);
+        state.expects = bytes;
+        if state.opening.is_none() {
+            state.awaited = bytes;
+        }
+    }
+    /// Bytes of a flow that have arrived.
+    pub fn received(&self, flow: u32) -> u64 {
+        self.simulation.flows[flow as usize].receiver.received()
     }
     /// Nothing more will be written: the flow goes when all is acknowledged.
+    /// Of a flow of datagrams nothing more is told.
     pub fn close(&mut self, flow: u32) {
+        if flow & DATAGRAMS != 0 {
+            self.simulation.datagrams[(flow & !DATAGRAMS) as usize].tells = false;
+            return;
+        }
         let state = &mut self.simulation.flows[flow as usize];
         state.is_open = false;
         state.app = GONE;
@@ -234,6 +270,8 @@ impl Simulation<'_> {
         what(&mut *app, &mut Context { simulation: self, slot });
         let place = &mut self.apps[slot as usize];
         if place.has_ended {
+            let scores = &mut self.activities[place.group as usize].scores;
+            app.report(self.now, &mut |name, value| add_score(scores, name, value));
             place.wake_at = Time::MAX;
             let group = place.group;
             self.unfinished -= usize::from(self.is_awaited(group));
@@ -326,7 +364,7 @@ impl Simulation<'_> {
                 // The SYN that this would send is the SYN-ACK of the first
                 // direction: it is not taken. But its timer runs.
                 answer.sender.open(now);
-                answer.arm_timers(&mut self.events);
+                answer.arm_sender(&mut self.events);
                 let flow = &mut self.flows[index as usize];
                 flow.opening = Some((other, Opening::SynReceived));
                 flow.awaited = 1;
@@ -336,10 +374,10 @@ impl Simulation<'_> {
             answer.sender.on_ack(now, &Ack { syn: true, window, ..Ack::default() });
             let flow = &mut self.flows[index as usize];
             flow.opening = None;
-            flow.awaited = flow.goal;
+            flow.awaited = flow.expects;
         }
         let flow = &mut self.flows[index as usize];
-        if flow.receiver.received() < flow.goal {
+        if flow.receiver.received() < flow.expects {
             return;
         }
         flow.awaited = u64::MAX;
@@ -393,18 +431,10 @@ impl Simulation<'_> {
 
     /// The numbers that the applications of a group sum up to, as means.
     pub fn reports(&self, group: u32) -> Vec<(&'static str, f64)> {
-        let mut sums: Vec<(&'static str, f64, f64)> = Vec::new();
+        let mut sums = self.activities[group as usize].scores.clone();
         let of_group = self.apps.iter().filter(|slot| slot.group == group);
         for app in of_group.filter_map(|slot| slot.app.as_ref()) {
-            app.report(
-                &mut |name, value| match sums.iter_mut().find(|(known, ..)| *known == name) {
-                    Some((_, sum, count)) => {
-                        *sum += value;
-                        *count += 1.0;
-                    }
-                    None => sums.push((name, value, 1.0)),
-                },
-            );
+            app.report(self.now, &mut |name, value| add_score(&mut sums, name, value));
         }
         sums.into_iter().map(|(name, sum, count)| (name, sum / count)).collect()
     }

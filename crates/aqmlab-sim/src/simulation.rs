@@ -245,7 +245,7 @@ impl<'a> Simulation<'a> {
                     flow_state.sender.on_timeout(now);
                     self.send_data(flow);
                 } else {
-                    flow_state.arm_timers(&mut self.events);
+                    flow_state.arm_sender(&mut self.events);
                 }
             }
             Event::AppStart(app) => self.start_app(app),
@@ -256,7 +256,7 @@ impl<'a> Simulation<'a> {
                     flow_state.receiver.on_timeout(now);
                     self.send_acks(flow);
                 } else {
-                    flow_state.arm_timers(&mut self.events);
+                    flow_state.arm_receiver(&mut self.events);
                 }
             }
             Event::Sample(_) => self.sample(),
@@ -331,7 +331,7 @@ impl<'a> Simulation<'a> {
         while let Some(packet) = flow.poll_data(self.now, &mut self.store) {
             self.links[first].arrive(packet, self.now, &mut self.events, &mut self.store);
         }
-        flow.arm_timers(&mut self.events);
+        flow.arm_sender(&mut self.events);
     }
 
     #[inline]
@@ -341,7 +341,7 @@ impl<'a> Simulation<'a> {
         while let Some(packet) = flow.poll_ack(self.now, &mut self.store) {
             self.links[first].arrive(packet, self.now, &mut self.events, &mut self.store);
         }
-        flow.arm_timers(&mut self.events);
+        flow.arm_receiver(&mut self.events);
     }
 
     fn sample(&mut self) {

@@ -183,7 +183,8 @@ fn what_yields_to_delay_yields_to_reno() {
 
 #[test]
 fn what_grows_fast_gets_more_than_reno() {
-    for (control, least) in [("cubic", 1.3), ("scalable", 2.5)] {
+    // At these windows CUBIC is in its Reno-friendly region (RFC 9438, section 4.3) for long.
+    for (control, least) in [("cubic", 1.1), ("scalable", 2.5)] {
         let ratio = ratio("reno", control, "100p");
         assert!(ratio > least, "{control}: {ratio}");
     }

@@ -142,7 +142,7 @@ impl TcpParams {
 
     /// Whether the receiver sends selective acknowledgements.
     pub(crate) fn sends_sack(&self) -> bool {
-        self.recovery != Recovery::NewReno
+        !matches!(self.recovery, Recovery::NewReno | Recovery::Reno)
     }
 
     /// A limit in bytes of payload.

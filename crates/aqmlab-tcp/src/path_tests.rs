@@ -42,6 +42,7 @@ fn any_params() -> impl Strategy<Value = TcpParams> {
         Recovery::Rack,
         Recovery::Sack1,
         Recovery::NewReno,
+        Recovery::Reno,
     ]);
     let windows = (1u64..12, prop::option::of(2u64..20));
     let ecn = prop::sample::select(vec![EcnMode::Off, EcnMode::Classic, EcnMode::Accurate]);

@@ -211,7 +211,15 @@ impl Scoreboard {
 
     /// Takes SACK blocks (RFC 6675, section 4, Update); returns the bytes
     /// that were not known to have arrived before.
+    #[inline]
     pub fn sack(&mut self, blocks: &SackBlocks, now: Time) -> u64 {
+        if blocks.is_empty() && self.seen.is_empty() {
+            return 0;
+        }
+        self.take_blocks(blocks, now)
+    }
+
+    fn take_blocks(&mut self, blocks: &SackBlocks, now: Time) -> u64 {
         let mut bytes = 0;
         for &(start, end) in blocks.as_slice() {
             let seen = self.seen.as_slice().iter().find(|block| block.0 == start && block.1 <= end);

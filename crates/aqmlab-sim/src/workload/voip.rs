@@ -184,7 +184,7 @@ impl App for Talker {
             false => self.late += 1,
         }
     }
-    fn report(&self, see: &mut dyn FnMut(&'static str, f64)) {
+    fn report(&self, _now: Time, see: &mut dyn FnMut(&'static str, f64)) {
         let Some(plays_after) = self.plays_after else { return };
         let due = (self.played + self.late + self.lost) as f64;
         let missed = (self.late + self.lost) as f64 / due;

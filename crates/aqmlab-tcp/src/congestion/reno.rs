@@ -3,7 +3,8 @@
 //! # Sources
 //! RFC 5681, sections 3.1 and 3.2; RFC 6582 for the end of a recovery
 //! without SACK; RFC 3168, section 6.1.2, and RFC 8511 (ABE) for ECN; RFC 3465
-//! for counting bytes. What differs between Reno, NewReno and SACK is how losses
+//! for counting bytes, which RFC 5681 recommends: a segment a round-trip time, whatever
+//! the acknowledgements cover. What differs between Reno, NewReno and SACK is how losses
 //! are found and mended, which is the sender's part.
 //!
 //! # Differences
@@ -25,8 +26,8 @@ params! {
         /// How slow start ends.
         slow_start: SlowStartKind = SlowStartKind::Standard, source "RFC 5681, section 3.1";
         /// L: bytes are counted, in slow start up to so many segments for each acknowledgement;
-        /// `none` counts acknowledgements.
-        byte_counting: Option<u64> = None, source "RFC 3465: at most 2";
+        /// `none` counts acknowledgements, as ns-2 does.
+        byte_counting: Option<u64> = Some(1), source "RFC 5681, section 3.1; RFC 3465: at most 2";
     }
 }
 

@@ -87,6 +87,10 @@ pub(crate) trait LossRecovery {
     /// is sent again at once.
     fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool;
 
+    /// Whether any acknowledgement of new data ends a recovery.
+    fn ends_early(&self) -> bool {
+        false
+    }
     /// Whether three duplicate acknowledgements mean a loss.
     fn counts_duplicates(&self) -> bool {
         true
@@ -201,6 +205,9 @@ recoveries! {
     Sack1(sack1::Sack1) = "sack1",
     /// Without selective acknowledgements (RFC 6582).
     NewReno(newreno::NewReno) = "newreno",
+    /// Without selective acknowledgements, as before NewReno (RFC 5681,
+    /// section 3.2): a second loss in a window waits for the timer.
+    Reno(newreno::NewReno) = "reno",
 }
 
 impl LossRecovery for Recoverer {
@@ -221,6 +228,10 @@ impl LossRecovery for Recoverer {
     }
     fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool {
         each!(self, state => state.on_partial_ack(board, acked))
+    }
+    #[inline]
+    fn ends_early(&self) -> bool {
+        each!(self, state => state.ends_early())
     }
     fn counts_duplicates(&self) -> bool {
         each!(self, state => state.counts_duplicates())

@@ -69,7 +69,9 @@ impl Sender {
         news.sacked = self.recovery.take_sack(&mut self.board, ack, &cx);
         self.look_for_undo(ack, true);
         match self.phase {
-            Phase::Recovery { point } if ack.ack >= point => self.end_recovery(),
+            Phase::Recovery { point } if ack.ack >= point || self.recovery.ends_early() => {
+                self.end_recovery();
+            }
             Phase::Recovery { .. } => {
                 self.retransmit_head |= self.recovery.on_partial_ack(&mut self.board, acked.bytes);
             }

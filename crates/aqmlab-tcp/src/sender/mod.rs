@@ -74,7 +74,7 @@ pub struct Stats {
 }
 
 /// The sending end of a connection.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Sender {
     state: State,
     phase: Phase,
@@ -210,6 +210,7 @@ impl Sender {
         self.finite && self.board.una() == self.size
     }
     /// The congestion window in bytes, with what the recovery adds to it.
+    #[inline]
     pub fn cwnd(&self) -> u64 {
         let window = match self.prr {
             Some(prr) => prr.cwnd(),

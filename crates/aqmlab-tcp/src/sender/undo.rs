@@ -35,6 +35,8 @@ enum Step {
 #[derive(Clone, Debug)]
 pub(super) struct Undo {
     frto: bool,
+    /// Something could tell that a recovery was in vain.
+    possible: bool,
     /// What was reported before the timeout is known.
     sack: bool,
     step: Step,
@@ -50,6 +52,7 @@ impl Undo {
     pub fn new(params: &TcpParams) -> Self {
         Undo {
             frto: params.frto,
+            possible: params.frto || params.dsack || params.timestamps,
             // Sack1 forgets at a timeout what had arrived.
             sack: matches!(params.recovery, Recovery::Sack | Recovery::Rack),
             step: Step::Off,
@@ -60,7 +63,7 @@ impl Undo {
     }
 
     pub fn begin(&mut self, una: u64, timeout: bool) {
-        self.episode = Some((una, timeout));
+        self.episode = self.possible.then_some((una, timeout));
         self.repairs = 0;
         self.first_repair = None;
         self.step = if timeout && self.frto { Step::First } else { Step::Off };
@@ -84,7 +87,12 @@ impl Sender {
     /// Looks whether an acknowledgement shows that the recovery was in vain.
     #[inline]
     pub(super) fn look_for_undo(&mut self, ack: &Ack, advanced: bool) {
-        let Some((marker, timeout)) = self.undo.episode else { return };
+        if let Some((marker, timeout)) = self.undo.episode {
+            self.examine(ack, advanced, marker, timeout);
+        }
+    }
+
+    fn examine(&mut self, ack: &Ack, advanced: bool, marker: u64, timeout: bool) {
         if self.by_duplicates(ack, marker)
             || (advanced && self.by_timestamp(ack))
             || self.by_frto(advanced)
