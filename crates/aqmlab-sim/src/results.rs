@@ -50,8 +50,6 @@ pub struct LinkResult {
     pub backlog_mean: [f64; 2],
     /// The times from one drop to the next.
     pub loss_intervals: SojournSummary,
-    /// Bytes that the link offered from the start of the run to its end.
-    pub capacity: f64,
     /// Share of what the link offered since the first packet that was used.
     pub utilisation: f64,
     /// What happened to packets on the way to the far end.
@@ -138,7 +136,6 @@ impl RunResult {
             backlog_mean: link.probe.backlog_mean(end),
             capacity: link.capacity(end),
             loss_intervals: link.probe.loss_intervals(),
-            capacity: link.capacity(end),
             utilisation: link.utilisation(end),
             way: link.way(),
             driver: link.egress.map(|egress| egress.summary),
