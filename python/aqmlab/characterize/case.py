@@ -20,6 +20,8 @@ DURATION = 80.0
 STEPS = 10
 """K of RFC 7928, section 2.7: goodput is sampled every K times the round-trip time."""
 HEADER = 40
+VOIP_PACKET = 200
+"""Bytes of a packet of 20 ms of G.711, with its headers."""
 NEWRENO = "reno"
 CLASSIC_WINDOW = "3p"
 
@@ -188,7 +190,9 @@ class Dumbbell:
         """Propagation and transmission of a full packet over the group's path."""
         flow = self.flows[group]
         size = PACKET
-        if "transport" in flow:
+        if flow.get("workload") == "voip":
+            size = VOIP_PACKET
+        elif "transport" in flow:
             size = int(flow["transport"]["mss"].removesuffix("b")) + HEADER
         total = 0.0
         for name in flow["path"]:

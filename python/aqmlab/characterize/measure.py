@@ -53,6 +53,7 @@ class Measures:
             self._times(),
             self._scores(),
             self._group_losses(),
+            self._acks(),
             *self._phases(),
         ]
         long = pl.concat([part.select(COLUMNS) for part in parts if part.height])
@@ -237,6 +238,23 @@ class Measures:
         wide = rows.group_by("run", "class", maintain_order=True).agg(*sums)
         return wide.rename({"class": "subject"}).unpivot(
             index=["run", "subject"], variable_name="measure"
+        )
+
+    def _acks(self) -> pl.DataFrame:
+        """The share of acknowledgements that queues dropped, of cases in which data and
+        acknowledgements of each flow pass one queue each: what came to the queues and was not
+        data was an acknowledgement."""
+        both = [n for n, case in enumerate(self.cases) if set(case.links) == {"down", "up"}]
+        chosen = self._point().is_in(both)
+        came = self.result.raw("links").filter(chosen).group_by("run").agg(pl.col("arrived").sum())
+        data = self.result.raw("flows").filter(chosen).group_by("run").agg(
+            pl.col("segments_sent").sum()
+        )  # fmt: skip
+        lost = self.result.raw("groups").group_by("run").agg(pl.col("dropped_acks").sum())
+        joined = came.join(data, on="run").join(lost, on="run")
+        acks = pl.col("arrived").cast(pl.Float64) - pl.col("segments_sent")
+        return joined.select(
+            "run", subject=pl.lit("all"), measure=pl.lit("ack_loss"), value=pl.col("dropped_acks") / acks
         )
 
     def _times(self) -> pl.DataFrame:

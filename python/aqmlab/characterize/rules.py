@@ -281,7 +281,7 @@ def sensitivity(view: View) -> Finding:
 
 def bursts(view: View) -> Finding:
     """Page load time, and what the constant stream loses."""
-    load = view.both("page", "web")
+    load = view.both("page_load", "web")
     ratio = _ratio(*load)
     losses = [view.pair(case, "cbr", "loss_share") for case in view.cases()]
     own, other = (float(np.nanmean([each[place] for each in losses])) for place in (0, 1))
@@ -300,7 +300,7 @@ def bursts(view: View) -> Finding:
 def mix(view: View) -> Finding:
     """Four questions, one a class: page load time, MOS, bit rate of the video, bulk goodput."""
     rules: Sequence[tuple[str, str, str, bool, Callable[[float], str]]] = (
-        ("web", "page", "pages in", False, lambda value: f"{value:.2f} s"),
+        ("web", "page_load", "pages in", False, lambda value: f"{value:.2f} s"),
         ("voip", "mos", "MOS", True, lambda value: f"{value:.2f}"),
         ("video", "bitrate", "video at", True, rate),
         ("bulk", "goodput", "bulk at", True, rate),

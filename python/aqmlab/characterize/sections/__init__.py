@@ -32,12 +32,14 @@ class Section:
 def all_sections() -> list[Section]:
     """Every section, in the order of the RFC."""
     from aqmlab.characterize.sections import (
+        bursts,
         methodology,
+        mixes,
         profiles,
         rtt,
         series,
         stability,
     )
 
-    modules = (methodology, profiles, rtt, stability, series)
+    modules = (methodology, profiles, rtt, bursts, stability, mixes, series)
     return [section for module in modules for section in module.SECTIONS]
