@@ -152,8 +152,6 @@ class Measures:
             for n, case in enumerate(self.cases)
         }
         shares = {
-            "drop_share": pl.col("dropped") / pl.col("arrived"),
-            "mark_share": pl.col("marked") / pl.col("arrived"),
             "loss_synchronisation": pl.col("loss_event_flows") / pl.col("flows"),
         }
         plain = {name: pl.col(column).cast(pl.Float64) for name, column in LINK_MEASURES.items()}
@@ -162,9 +160,12 @@ class Measures:
         return wide.unpivot(index=["run", "subject"], variable_name="measure")
 
     @cached_property
-    def _series(self) -> pl.DataFrame:
-        """The samples after the warm-up, with `since`: the seconds from then on."""
-        kept = ("goodput_bps", "throughput_bps", "sojourn_mean_s", "sojourn_max_s")
+    def _all_series(self) -> pl.DataFrame:
+        """The samples, with `since`: the seconds since the end of the warm-up."""
+        kept = (
+            "goodput_bps", "throughput_bps", "ingress_bps", "sojourn_mean_s", "sojourn_max_s",
+            "dropped", "marked",
+        )  # fmt: skip
         warmup = {n: case.warmup for n, case in enumerate(self.cases)}
         return (
             self.result.raw("series")
@@ -172,8 +173,12 @@ class Measures:
             .with_columns(point=self._point())
             .join(self._per_case(warmup, "warmup"), on="point", maintain_order="left")
             .with_columns(since=pl.col("time_s") - pl.col("warmup"))
-            .filter(pl.col("since") > 1e-9)
         )
+
+    @cached_property
+    def _series(self) -> pl.DataFrame:
+        """The samples after the warm-up."""
+        return self._all_series.filter(pl.col("since") > 1e-9)
 
     def _of_links(self) -> pl.DataFrame:
         return self._series.join(self._watched, on=["point", "subject"], maintain_order="left")
@@ -185,10 +190,42 @@ class Measures:
         return own.group_by("run", maintain_order=True).agg(samples=pl.len())
 
     def _link_series(self) -> pl.DataFrame:
-        rows = self._of_links().filter(quantity="throughput_bps")
-        return rows.group_by("run", "subject", maintain_order=True).agg(
-            measure=pl.lit("throughput").first(), value=pl.col("value").mean()
+        """Throughput, and the shares of packets dropped and marked, after the warm-up.
+
+        The links count packets from the start: what was counted at the end of the warm-up is
+        taken off. The number of packets is that of the bytes over their mean size."""
+        wide = self._of_links().pivot(
+            "quantity", index=["run", "point", "subject", "since"], values="value"
         )
+        links = self.result.raw("links").select(
+            "run", "arrived", "arrived_bytes", subject=pl.col("link").cast(pl.String)
+        )
+        every = pl.col("since").max() / pl.len()
+        sums = wide.group_by("run", "point", "subject", maintain_order=True).agg(
+            pl.col("dropped", "marked").max(),
+            throughput=pl.col("throughput_bps").mean(),
+            bytes=pl.col("ingress_bps").sum() * every / 8,
+        )
+        joined = sums.join(self._before, on=["run", "subject"], how="left", maintain_order="left")
+        joined = joined.join(links, on=["run", "subject"], how="left", maintain_order="left")
+        packets = pl.col("bytes") * pl.col("arrived") / pl.col("arrived_bytes")
+        return joined.select(
+            "run",
+            "subject",
+            "throughput",
+            drop_share=(pl.col("dropped") - pl.col("dropped_before").fill_null(0.0)) / packets,
+            mark_share=(pl.col("marked") - pl.col("marked_before").fill_null(0.0)) / packets,
+        ).unpivot(index=["run", "subject"], variable_name="measure")
+
+    @cached_property
+    def _before(self) -> pl.DataFrame:
+        """What links had dropped and marked at the end of the warm-up."""
+        rows = self._all_series.filter(
+            pl.col("since") <= 1e-9, pl.col("quantity").is_in(["dropped", "marked"])
+        )
+        last = rows.group_by("run", "subject", "quantity").agg(pl.col("value").max())
+        wide = last.pivot("quantity", on_columns=["dropped", "marked"], values="value")
+        return wide.rename({"dropped": "dropped_before", "marked": "marked_before"})
 
     @cached_property
     def flow_goodput(self) -> pl.DataFrame:
@@ -223,11 +260,11 @@ class Measures:
         )
 
     def _flows(self) -> pl.DataFrame:
-        """The share of a class's packets that queues dropped."""
+        """The share of a class's packets after the warm-up that queues dropped."""
         rows = self.result.raw("flows").with_columns(_class("group"))
         return rows.group_by("run", "class", maintain_order=True).agg(
             measure=pl.lit("loss_share").first(),
-            value=pl.col("dropped").sum() / pl.col("segments_sent").sum(),
+            value=pl.col("dropped").sum() / pl.col("sent_since_warmup").sum(),
         ).rename({"class": "subject"})  # fmt: skip
 
     def _group_losses(self) -> pl.DataFrame:
@@ -248,11 +285,13 @@ class Measures:
         chosen = self._point().is_in(both)
         came = self.result.raw("links").filter(chosen).group_by("run").agg(pl.col("arrived").sum())
         data = self.result.raw("flows").filter(chosen).group_by("run").agg(
-            pl.col("segments_sent").sum()
+            pl.col("segments_sent", "sent_since_warmup").sum()
         )  # fmt: skip
         lost = self.result.raw("groups").group_by("run").agg(pl.col("dropped_acks").sum())
         joined = came.join(data, on="run").join(lost, on="run")
-        acks = pl.col("arrived").cast(pl.Float64) - pl.col("segments_sent")
+        # Drops count after the warm-up, packets from the start.
+        kept = pl.col("sent_since_warmup") / pl.col("segments_sent")
+        acks = (pl.col("arrived").cast(pl.Float64) - pl.col("segments_sent")) * kept
         return joined.select(
             "run", subject=pl.lit("all"), measure=pl.lit("ack_loss"), value=pl.col("dropped_acks") / acks
         )
