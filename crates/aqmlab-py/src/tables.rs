@@ -151,7 +151,6 @@ fn links(all: &[Finished]) -> RecordBatch {
     };
     number("backlog_mean_packets", &|link| link.backlog_mean[0]);
     number("backlog_mean_bytes", &|link| link.backlog_mean[1]);
-    number("capacity_bytes", &|link| link.capacity);
     number("utilisation", &|link| link.utilisation);
     number("sojourn_mean_s", &|link| link.sojourn.mean);
     for (i, quantile) in QUANTILES.iter().enumerate() {
@@ -205,6 +204,7 @@ fn flows(all: &[Finished]) -> RecordBatch {
     count("tail_probes", |stats| stats.tail_probes);
     count("undone", |stats| stats.undone);
     count("ecn_reductions", |stats| stats.ecn_reductions);
+    columns.u64("sent_since_warmup", rows.clone().map(|(_, flow)| flow.sent_since));
     columns.u64("dropped", rows.clone().map(|(_, flow)| flow.losses.data));
     let received = |flow: &FlowResult| flow.datagrams.as_ref().map(|datagrams| datagrams.received);
     columns.maybe_u64("datagrams_received", rows.clone().map(|(_, flow)| received(flow)));

@@ -83,8 +83,9 @@ impl Losses {
         }
     }
 
-    /// Events count from now on.
+    /// All counts from now on.
     pub fn restart(&mut self) {
+        self.flows = [Vec::new(), Vec::new()];
         self.events = 0;
         self.event_flows = 0;
         self.event_end = Time::ZERO;
@@ -161,6 +162,6 @@ mod tests {
         losses.restart();
         assert_eq!(losses.events(), 0);
         assert!(losses.mean_flows().is_nan());
-        assert_eq!(losses.of(4).acks, 2);
+        assert_eq!(losses.of(4), FlowLosses::default());
     }
 }

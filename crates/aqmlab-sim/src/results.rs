@@ -48,8 +48,6 @@ pub struct LinkResult {
     pub backlog_mean: [f64; 2],
     /// The times from one drop to the next.
     pub loss_intervals: SojournSummary,
-    /// Bytes that the link offered from the start of the run to its end.
-    pub capacity: f64,
     /// Share of what the link offered since the first packet that was used.
     pub utilisation: f64,
     /// What happened to packets on the way to the far end.
@@ -82,7 +80,9 @@ pub struct FlowResult {
     pub goodput: f64,
     /// The sender's counts; of datagrams those sent, and the bytes that arrived.
     pub stats: Stats,
-    /// Its packets that queues dropped, on all links.
+    /// Segments or datagrams sent after the warm-up.
+    pub sent_since: u64,
+    /// Its packets that queues dropped after the warm-up, on all links.
     pub losses: FlowLosses,
     /// One-way delays of the data packets, if they are measured: the mean in
     /// seconds, and the largest.
@@ -102,7 +102,7 @@ pub struct GroupResult {
     /// Times by name: `completion` and `startup` of flows, `delay` of
     /// datagrams, and what the workload measures.
     pub times: Vec<(&'static str, SojournSummary)>,
-    /// Packets of its flows that queues dropped.
+    /// Packets of its flows that queues dropped after the warm-up.
     pub losses: FlowLosses,
     /// What the workload has to say besides: the means over the group.
     pub values: Vec<(&'static str, f64)>,
@@ -174,6 +174,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
                 size: flow.size,
                 goodput: goodput(stats.bytes_acked, active),
                 stats,
+                sent_since: stats.segments_sent - flow.sent_before,
                 losses: losses(simulation, place as u32),
                 delays: flow.delays.map(|delays| (delays.mean(), delays.max)),
                 datagrams: None,
@@ -192,6 +193,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
             bytes_acked: flow.received_bytes,
             ..Stats::default()
         },
+        sent_since: flow.sent - flow.sent_before,
         losses: losses(simulation, place as u32 | DATAGRAMS),
         delays: Some((flow.delay.mean(), flow.delay.max())),
         datagrams: Some(flow.summary()),
