@@ -125,6 +125,9 @@ impl CongestionControl for Dctcp {
     fn on_undo(&mut self) {
         self.reno.on_undo();
     }
+    fn on_idle(&mut self, restart_window: u64) {
+        self.reno.on_idle(restart_window);
+    }
     fn on_recovery_exit(&mut self, in_flight: u64) {
         self.reno.on_recovery_exit(in_flight);
     }
