@@ -48,6 +48,8 @@ pub struct LinkResult {
     pub backlog_mean: [f64; 2],
     /// The times from one drop to the next.
     pub loss_intervals: SojournSummary,
+    /// Bytes that the link offered from the start of the run to its end.
+    pub capacity: f64,
     /// Share of what the link offered since the first packet that was used.
     pub utilisation: f64,
     /// What happened to packets on the way to the far end.

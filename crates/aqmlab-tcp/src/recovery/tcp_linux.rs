@@ -108,8 +108,7 @@ impl TcpLinux {
                 record.seq == sent.seq && record.sent_at == sent.at && !record.sacked
             });
             if is_sent {
-                let is_lost =
-                    sent.nxt <= self.fack || sent.number + DUP_THRESH + 1 < self.arrived;
+                let is_lost = sent.nxt <= self.fack || sent.number + DUP_THRESH + 1 < self.arrived;
                 if !is_lost {
                     break;
                 }
