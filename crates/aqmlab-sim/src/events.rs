@@ -18,7 +18,7 @@ use crate::scenario::Simultaneous;
 /// [`Simultaneous`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Event {
+pub enum Event {
     /// The first packet on a link's way arrives at its end.
     Delivery(u32),
     /// A link's transmission ends while its queue holds packets.
@@ -31,12 +31,16 @@ pub(crate) enum Event {
     AppStart(u32),
     /// An application's timer.
     App(u32),
+    /// All bytes of a flow that was stopped have arrived already.
+    Heard(u32),
     /// A receiver's timer (delayed acknowledgements).
     ReceiverTimer(u32),
     /// A sender's timer (retransmission).
     SenderTimer(u32),
     /// Time to record a sample of everything.
     Sample(u32),
+    /// The end of the warm-up.
+    WarmupEnd(u32),
 }
 
 /// Time in the high half, kind and index in the low one.
@@ -58,19 +62,22 @@ fn unpack(key: Key) -> (Time, Event) {
         6 => Event::App(index),
         7 => Event::ReceiverTimer(index),
         8 => Event::SenderTimer(index),
-        _ => Event::Sample(index),
+        9 => Event::Sample(index),
+        11 => Event::Heard(index),
+        _ => Event::WarmupEnd(index),
     };
     (time, event)
 }
 
 /// The pending events, earliest first.
-pub(crate) struct EventQueue {
+pub struct EventQueue {
     links: BinaryHeap<Reverse<Key>>,
     others: BinaryHeap<Reverse<Key>>,
     delivery: u64,
 }
 
 impl EventQueue {
+    /// None yet.
     pub fn new(simultaneous: Simultaneous) -> Self {
         let delivery = match simultaneous {
             Simultaneous::ArrivalsFirst => FIRST,
@@ -91,10 +98,13 @@ impl EventQueue {
             Event::ReceiverTimer(index) => (7, index),
             Event::SenderTimer(index) => (8, index),
             Event::Sample(index) => (9, index),
+            Event::WarmupEnd(index) => (10, index),
+            Event::Heard(index) => (11, index),
         };
         (u128::from(time.as_nanos()) << 64) | u128::from((kind << 32) | u64::from(index))
     }
 
+    /// Something that will happen.
     #[inline]
     pub fn push(&mut self, time: Time, event: Event) {
         let key = Reverse(self.key(time, event));
@@ -105,6 +115,7 @@ impl EventQueue {
             _ => self.others.push(key),
         }
     }
+    /// What happens next.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
         // The greater of two reversed keys is the earlier; none comes last.
@@ -113,6 +124,13 @@ impl EventQueue {
             false => self.links.pop(),
         };
         earliest.map(|Reverse(key)| unpack(key))
+    }
+    /// When that is.
+    #[inline]
+    pub fn next_time(&self) -> Option<Time> {
+        // As in `pop`: the greater of two reversed keys is the earlier.
+        let earliest = self.others.peek().max(self.links.peek());
+        earliest.map(|Reverse(key)| unpack(*key).0)
     }
 }
 

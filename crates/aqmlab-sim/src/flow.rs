@@ -36,9 +36,14 @@ pub(crate) struct Flow {
     pub is_turned: bool,
     /// The bytes that are to arrive: all, or what is written so far.
     pub goal: u64,
+    /// The application wants to be told when so many have: the goal, unless it
+    /// asked for less.
+    pub expects: u64,
     /// With so many bytes received there is something to do: [`Opening`], or
-    /// the goal.
+    /// what the application expects.
     pub awaited: u64,
+    /// Segments that were sent in the warm-up.
+    pub sent_before: u64,
     /// The other direction of its connection, which is being opened.
     pub opening: Option<(u32, Opening)>,
     index: u32,
@@ -46,7 +51,7 @@ pub(crate) struct Flow {
     hashes: [u32; 2],
     /// The sender's and the receiver's host.
     hosts: [u32; 2],
-    class: u8,
+    pub class: u8,
     header: u32,
     mss: u64,
     /// Data packets carry when they were sent: for timestamps, or to be measured.
@@ -172,7 +177,9 @@ impl Flow {
             is_transient: setup.is_transient,
             is_turned: setup.is_turned,
             goal,
+            expects: goal,
             awaited: if goal > 0 { goal } else { u64::MAX },
+            sent_before: 0,
             opening: None,
             index: setup.index,
             hashes: setup.hashes,

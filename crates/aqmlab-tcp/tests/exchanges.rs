@@ -19,6 +19,7 @@ scripts! {
     timeouts
     sack
     newreno
+    reno
     limited_transmit
     windows
     ecn

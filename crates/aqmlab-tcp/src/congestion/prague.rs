@@ -179,6 +179,11 @@ impl Prague {
 }
 
 impl CongestionControl for Prague {
+    /// The first window is paced by the handshake's round-trip time.
+    fn on_connected(&mut self, _now: Time, rtt: Option<Span>) {
+        self.srtt = rtt;
+    }
+
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
         self.srtt = sample.smoothed_rtt;
@@ -233,12 +238,6 @@ impl CongestionControl for Prague {
     #[inline]
     fn window(&self) -> u64 {
         self.window.bytes()
-    }
-    fn on_idle(&mut self, restart_window: u64) {
-        self.window.on_idle(restart_window);
-    }
-    fn set_ssthresh(&mut self, ssthresh: u64) {
-        self.window.set_ssthresh(ssthresh);
     }
     fn ssthresh(&self) -> u64 {
         self.window.ssthresh

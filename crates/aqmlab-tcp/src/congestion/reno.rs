@@ -95,7 +95,7 @@ impl CongestionControl for Reno {
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
         // RFC 3168, section 6.1.2: nor does an ECN echo make the window grow.
-        if sample.acked == 0 || sample.ece || sample.in_recovery || !sample.window_limited {
+        if sample.acked == 0 || sample.ece || sample.in_recovery {
             return;
         }
         if self.cwnd < self.ssthresh {
@@ -105,7 +105,12 @@ impl CongestionControl for Reno {
             if step.exit {
                 self.ssthresh = self.cwnd;
             }
-        } else if let Some(counted) = &mut self.counted {
+            return;
+        }
+        if !sample.window_limited {
+            return;
+        }
+        if let Some(counted) = &mut self.counted {
             // RFC 3465, section 2.1: a segment for each window of bytes.
             *counted += sample.counted();
             if *counted >= self.cwnd {
