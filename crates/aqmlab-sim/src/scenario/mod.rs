@@ -6,7 +6,9 @@ mod read;
 mod toml;
 
 use aqmlab_aqm::{CustomConfig, QueueConfig};
-use aqmlab_core::{Bytes, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices, params};
+use aqmlab_core::{
+    Bytes, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices, params,
+};
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
 
