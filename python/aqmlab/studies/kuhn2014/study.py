@@ -243,8 +243,8 @@ def _experiment_causes(part: Measurements) -> Iterator[Cause]:
             "When the applications begin",
             "The study does not say. Of beginnings spread over the first 0, 50, 100 and 150 s, "
             "only 100 s give ns-2's times with CoDel and UDP sources of 8, 12, 16 and 20 kbit/s, "
-            "2 to 6 % short of them (90 s would be within 3 %; 50 s are 9 to 30 % too long, 150 s 8 to 36 % "
-            "too short). "
+            "2 to 6 % short of them (90 s would be within 3 %; 50 s are 9 to 30 % too long, 150 s "
+            "8 to 36 % too short). "
             "With 100 s the other readings were run. If all begin at once the 10 MB take "
             f"{told(transfer_time, once, 0, 's')}, in place of {told(transfer_time, own, 0, 's')}.",
         )
