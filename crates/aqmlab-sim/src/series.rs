@@ -124,6 +124,9 @@ impl Series {
         self.acknowledged.resize(simulation.flows.len(), 0);
         self.received.resize(simulation.datagrams.len(), 0);
         self.links.sample(time, &mut simulation.links, &mut self.samples);
+        if !simulation.scenario.record.flows {
+            return;
+        }
         for (index, flow) in simulation.flows.iter().enumerate() {
             let is_gone = flow.is_transient && flow.finish.is_some();
             if time < flow.start || is_gone {
@@ -148,7 +151,6 @@ impl Series {
             self.samples.push(Sample { time, subject, quantity: "goodput_bps", value });
             self.received[index] = flow.received_bytes;
         }
-        self.last = time;
     }
 }
 

@@ -13,6 +13,8 @@ choices! {
         Off = "off",
         /// ECE until CWR: one signal a window of data (RFC 3168).
         Classic = "classic",
+        /// ECE says whether what is acknowledged came with CE (RFC 8257, section 3.2).
+        Dctcp = "dctcp",
         /// Acknowledgements count what came with CE (RFC 9768).
         Accurate = "accurate",
     }
@@ -108,7 +110,7 @@ params! {
         /// The first data, segments (10p) or bytes, which are not paced.
         pacing_quantum: Limit = Limit::Packets(10), source "Linux: tc-fq(8), initial_quantum";
         /// Explicit congestion notification; taken to be negotiated.
-        ecn: EcnMode = EcnMode::Off, source "RFC 3168; RFC 9768";
+        ecn: EcnMode = EcnMode::Off, source "RFC 3168; RFC 8257; RFC 9768";
         /// What new data are sent with if `ecn` is on; what is sent again never is ECN-capable.
         ecn_codepoint: Codepoint = Codepoint::Ect0, source "RFC 3168, section 6.1.2; RFC 9331, section 4.1";
     }

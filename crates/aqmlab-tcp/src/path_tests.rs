@@ -46,7 +46,12 @@ fn any_params() -> impl Strategy<Value = TcpParams> {
         Recovery::Reno,
     ]);
     let windows = (1u64..12, prop::option::of(2u64..20));
-    let ecn = prop::sample::select(vec![EcnMode::Off, EcnMode::Classic, EcnMode::Accurate]);
+    let ecn = prop::sample::select(vec![
+        EcnMode::Off,
+        EcnMode::Classic,
+        EcnMode::Dctcp,
+        EcnMode::Accurate,
+    ]);
     let switches = prop::collection::vec(any::<bool>(), 8);
     let controls: Vec<_> = congestion::entries().iter().map(|entry| entry.name).collect();
     let control = prop::sample::select(controls);

@@ -283,8 +283,10 @@ def series(
     colours: Colours,
     x_title: str,
     y_title: str,
+    *,
+    log: bool = False,
 ) -> dict[str, Any]:
-    """Something over time: name to (times, values)."""
+    """Something over time: name to (times, values); the values logarithmically with `log`."""
     rows = [
         {"name": name, "x": round(float(x), 4), "y": round(float(y), 3)}
         for name, (times, values) in curves.items()
@@ -296,7 +298,7 @@ def series(
         .mark_line(strokeWidth=1.8)
         .encode(
             x=alt.X("x:Q").title(x_title).scale(nice=False),
-            y=alt.Y("y:Q").title(y_title),
+            y=alt.Y("y:Q").title(y_title).scale(type="log" if log else "linear"),
             color=_colour(list(curves), colours, symbol="stroke"),
             opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.12)),
         )

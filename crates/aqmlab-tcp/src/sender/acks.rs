@@ -48,7 +48,7 @@ impl Sender {
         } else {
             self.rtt.sample(now - self.syn_sent);
         }
-        self.control.on_connected(self.rtt.smoothed());
+        self.control.on_connected(now, self.rtt.smoothed());
     }
 
     fn on_new_ack(&mut self, now: Time, ack: &Ack) {

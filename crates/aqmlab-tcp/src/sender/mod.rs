@@ -197,6 +197,16 @@ impl Sender {
         self.size += bytes;
     }
 
+    /// Gives up a connection that is not open yet: nothing is sent any more.
+    pub fn abort(&mut self) {
+        self.state = State::Closed;
+        self.syn_due = false;
+        self.deadline = Time::MAX;
+    }
+    /// The bytes that have been sent, once or more often.
+    pub fn sent_bytes(&self) -> u64 {
+        self.board.nxt()
+    }
     /// The application has nothing more to send than what was sent; gives the
     /// number of bytes. What was lost of them is still sent again.
     pub fn cut(&mut self) -> u64 {
