@@ -234,7 +234,7 @@ class Table:
 
 class Results:
     """Finished runs. Tables: `runs`, `links`, `flows`, `groups`, `times`, `scores`,
-    `excursions`, `sojourn`, `notes`, and, by recording level, `series`, `packets`.
+    `excursions`, `sojourn`, `delays`, `notes`, and, by recording level, `series`, `packets`.
     Every table has a first column `run`."""
 
     runs: list[int]
