@@ -36,8 +36,11 @@ pub(crate) struct Flow {
     pub is_turned: bool,
     /// The bytes that are to arrive: all, or what is written so far.
     pub goal: u64,
+    /// The application wants to be told when so many have: the goal, unless it
+    /// asked for less.
+    pub expects: u64,
     /// With so many bytes received there is something to do: [`Opening`], or
-    /// the goal.
+    /// what the application expects.
     pub awaited: u64,
     /// The other direction of its connection, which is being opened.
     pub opening: Option<(u32, Opening)>,
@@ -46,7 +49,7 @@ pub(crate) struct Flow {
     hashes: [u32; 2],
     /// The sender's and the receiver's host.
     hosts: [u32; 2],
-    class: u8,
+    pub class: u8,
     header: u32,
     mss: u64,
     /// Data packets carry when they were sent: for timestamps, or to be measured.
@@ -172,6 +175,7 @@ impl Flow {
             is_transient: setup.is_transient,
             is_turned: setup.is_turned,
             goal,
+            expects: goal,
             awaited: if goal > 0 { goal } else { u64::MAX },
             opening: None,
             index: setup.index,
@@ -310,14 +314,19 @@ impl Flow {
         self.window
     }
 
-    /// Sees to it that an event is pending no later than the deadlines.
+    /// Sees to it that an event is pending no later than the sender's deadline.
     #[inline]
-    pub fn arm_timers(&mut self, events: &mut EventQueue) {
+    pub fn arm_sender(&mut self, events: &mut EventQueue) {
         if let Some(deadline) = self.sender.next_timeout()
             && self.sender_timer.asks_for(deadline)
         {
             events.push(deadline, Event::SenderTimer(self.index));
         }
+    }
+
+    /// The same for the receiver's.
+    #[inline]
+    pub fn arm_receiver(&mut self, events: &mut EventQueue) {
         if let Some(deadline) = self.receiver.next_timeout()
             && self.receiver_timer.asks_for(deadline)
         {

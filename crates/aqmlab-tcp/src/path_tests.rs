@@ -41,6 +41,7 @@ fn any_params() -> impl Strategy<Value = TcpParams> {
         Recovery::Sack,
         Recovery::Rack,
         Recovery::Sack1,
+        Recovery::TcpLinux,
         Recovery::NewReno,
         Recovery::Reno,
     ]);
@@ -58,7 +59,7 @@ fn any_params() -> impl Strategy<Value = TcpParams> {
             receive_window: receive.map_or(Limit::Unlimited, Limit::Packets),
             limited_transmit: switches[0],
             ecn,
-            prr: switches[2] && matches!(recovery, Recovery::Sack | Recovery::Rack),
+            prr: switches[2] && recovery.has_pipe(),
             tail_loss_probe: switches[3],
             frto: switches[4],
             dsack: switches[5],

@@ -30,4 +30,5 @@ scripts! {
     undo
     receiver
     cubic
+    reno_growth
 }

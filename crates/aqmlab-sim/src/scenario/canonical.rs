@@ -27,7 +27,10 @@ impl Scenario {
         table.insert("links", Value::Table(links.collect()));
         let flows = self.flows.iter().map(|flow| (flow.name.clone(), self.flow_table(flow)));
         table.insert("flows", Value::Table(flows.collect()));
-        table.insert("record", settings(self.record.entries()));
+        let mut record = self.record.entries();
+        // As with links: what is not there is left out.
+        record.retain(|(key, _)| *key != "warmup" || self.record.warmup.as_nanos() > 0);
+        table.insert("record", settings(record));
         table
     }
 

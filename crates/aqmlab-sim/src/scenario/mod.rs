@@ -5,9 +5,12 @@ mod dscp;
 mod read;
 mod toml;
 
-use aqmlab_aqm::{Disciplines, Lookup, QueueConfig};
-use aqmlab_core::{Bytes, Error, Framing, LinkLayer, Rate, Result, Span, choices, params};
+use aqmlab_aqm::{CustomConfig, QueueConfig};
+use aqmlab_core::{
+    Bytes, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices, params,
+};
 use aqmlab_tcp::TcpParams;
+use aqmlab_tcp::congestion::CustomControl;
 
 use crate::egress::{DriverParams, ShaperParams};
 use crate::impairment::PathConfig;
@@ -98,6 +101,12 @@ params! {
         interval: Span = Span::from_millis(100),
             in Span::from_micros(1) => Span::from_secs(3600),
             source "this program";
+        /// Distributions (sojourn times, delays) and loss events count from here; counts of
+        /// packets from the start.
+        warmup: Span = Span::ZERO, in Span::ZERO => Span::from_secs(10_000_000),
+            source "RFC 7928, section 8.2: time 0 is when slow start is over";
+        /// Whether flows are sampled too, or links alone: many short flows make many samples.
+        flows: bool = true, source "this program";
     }
 }
 
@@ -117,18 +126,25 @@ choices! {
 #[derive(Clone, Copy)]
 pub struct Outside<'a> {
     /// Queue disciplines that are not in the catalogue.
-    pub disciplines: &'a dyn Lookup,
+    pub disciplines: &'a dyn Lookup<dyn CustomConfig>,
+    /// Congestion controls that are not in the catalogue.
+    pub controls: &'a dyn Lookup<dyn CustomControl>,
     /// Gives the content of a file.
     pub read_file: ReadFile<'a>,
 }
 
 impl<'a> Outside<'a> {
-    /// Disciplines that are not in the catalogue, and no files.
-    pub fn disciplines(disciplines: &'a dyn Lookup) -> Self {
+    /// Disciplines that are not in the catalogue, and nothing else.
+    pub fn disciplines(disciplines: &'a dyn Lookup<dyn CustomConfig>) -> Self {
         Outside { disciplines, ..Outside::default() }
     }
 
-    /// Files, and no other disciplines than the catalogue's.
+    /// Congestion controls that are not in the catalogue, and nothing else.
+    pub fn controls(controls: &'a dyn Lookup<dyn CustomControl>) -> Self {
+        Outside { controls, ..Outside::default() }
+    }
+
+    /// Files, and nothing else.
     pub fn files(read_file: ReadFile<'a>) -> Self {
         Outside { read_file, ..Outside::default() }
     }
@@ -136,8 +152,7 @@ impl<'a> Outside<'a> {
 
 impl Default for Outside<'_> {
     fn default() -> Self {
-        static NONE: Disciplines = Disciplines::none();
-        Outside { disciplines: &NONE, read_file: &no_files }
+        Outside { disciplines: &Nothing, controls: &Nothing, read_file: &no_files }
     }
 }
 

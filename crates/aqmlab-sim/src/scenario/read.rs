@@ -147,7 +147,7 @@ fn read(table: &Table, outside: Outside<'_>) -> Result<Scenario> {
     let run: RunParams = read_params(table, TOP_KEYS)?;
     let links = read_links(table, outside)?;
     let bottleneck = read_bottleneck(table, &links)?;
-    let flows = read_flows(table, &links)?;
+    let flows = read_flows(table, &links, outside)?;
     let record = read_group(table, "record")?.unwrap_or_default();
     let until = run.until.map(|name| ending_group(&flows, &name)).transpose();
     Ok(Scenario {
@@ -301,23 +301,24 @@ fn read_shaper(table: &Table) -> Result<Option<ShaperParams>> {
     Ok(shaper)
 }
 
-fn read_flows(table: &Table, links: &[LinkConfig]) -> Result<Vec<FlowGroup>> {
+fn read_flows(table: &Table, links: &[LinkConfig], outside: Outside<'_>) -> Result<Vec<FlowGroup>> {
     let mut defaults = TcpParams::default();
-    update_transport(&mut defaults, table)?;
+    update_transport(&mut defaults, table, outside)?;
     let tables = named_tables(table, "flows", "[flows.bulk]")?;
     tables
         .iter()
         .map(|(name, value)| {
-            read_flow(name, value, links, &defaults).map_err(|error| error.at(name).at("flows"))
+            read_flow(name, value, links, &defaults, outside)
+                .map_err(|error| error.at(name).at("flows"))
         })
         .collect()
 }
 
-fn update_transport(transport: &mut TcpParams, table: &Table) -> Result<()> {
+fn update_transport(transport: &mut TcpParams, table: &Table, outside: Outside<'_>) -> Result<()> {
     if let Some(value) = table.get("transport") {
         value
             .as_table()
-            .and_then(|table| transport.read(table))
+            .and_then(|table| transport.read_with(table, outside.controls))
             .and_then(|()| transport.check())
             .map_err(|error| error.at("transport"))?;
     }
@@ -329,6 +330,7 @@ fn read_flow(
     value: &Value,
     links: &[LinkConfig],
     defaults: &TcpParams,
+    outside: Outside<'_>,
 ) -> Result<FlowGroup> {
     let table = value.as_table()?;
     let params: FlowParams = read_params(table, FLOW_KEYS)?;
@@ -346,7 +348,7 @@ fn read_flow(
         return Err(Error::new(problem).at("size"));
     }
     let mut transport = defaults.clone();
-    update_transport(&mut transport, table)?;
+    update_transport(&mut transport, table, outside)?;
     if transport.mss.get() + transport.header.get() > MAX_PACKET {
         let allowed = format!("at most {MAX_PACKET}b with its header");
         return Err(Error::not_allowed(transport.mss, allowed).at("transport.mss"));
