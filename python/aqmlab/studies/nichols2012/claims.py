@@ -93,7 +93,8 @@ def _red_overcontrols(static: Measurements) -> Claim:
         )
     return Claim(
         "red-overcontrols",
-        "From 10 Mbit/s on RED's delays and utilisations are smaller than CoDel's: it overcontrols.",
+        "From 10 Mbit/s on RED's delays and utilisations are smaller than CoDel's: it "
+        "overcontrols.",
         _grade(kept),
         "Rule: at each rate both the median of the median delays and the mean utilisation are "
         f"smaller. RED and CoDel at {'; '.join(words)}.",
@@ -177,7 +178,8 @@ def _close_to_tail_drop(static: Measurements) -> Claim:
         )
     return Claim(
         "close-to-tail-drop",
-        "CoDel's utilisation is very close to tail drop's (except at 500 ms), with much less delay.",
+        "CoDel's utilisation is very close to tail drop's (except at 500 ms), with much less "
+        "delay.",
         _grade(kept),
         "Rule: the mean utilisation is lower by at most 5 points, and the median of the median "
         f"delays at most a quarter. CoDel and tail drop at {'; '.join(words)}.",
@@ -255,7 +257,8 @@ def _red_between(dynamic: Measurements) -> Claim:
     words = ", ".join(f"{c:.1f} and {r:.1f} s" for c, r in zip(slow[CODEL], slow[RED], strict=True))
     return Claim(
         "red-slower",
-        "RED keeps the delay below tail drop's but does not respond to changes as quickly as CoDel.",
+        "RED keeps the delay below tail drop's but does not respond to changes as quickly as "
+        "CoDel.",
         _grade(kept),
         "Rule: RED's mean delay is below tail drop's in 95 % of the half seconds, and after each "
         "drop of the rate it is longer above 100 ms than CoDel's. "
@@ -320,7 +323,8 @@ def _at_the_jumps(dynamic: Measurements) -> Claim:
     words = ", ".join(f"{value / 1e6:.0f} MB after {start} s" for start, value in at.items())
     return Claim(
         "at-the-jumps",
-        "The differences come at the rate jumps (150 and 250 s), where CoDel's FTPs have to ramp up.",
+        "The differences come at the rate jumps (150 and 250 s), where CoDel's FTPs have to ramp "
+        "up.",
         HOLDS if portion >= 0.5 else PARTLY if portion >= 0.25 else FAILS,
         "Rule: at least half of what CoDel carries less is missing from the 15 s after them. "
         f"{words}, of {gap[-1] / 1e6:.0f} MB: {100 * portion:.0f} %.",

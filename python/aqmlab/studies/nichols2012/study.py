@@ -104,13 +104,13 @@ def _few_flows(measured: Measurements) -> Iterator[Cause]:
     listed = "; ".join(f"{load} {codel:.3f} and {tail:.3f}" for load, (codel, tail) in used.items())
     yield Cause(
         "CoDel and long paths: it is a matter of how many flows there are",
-        "The article finds CoDel's utilisation at 200 ms very close to tail drop's, and no different "
-        f"from that at 30 ms. Here CoDel and tail drop have at 200 ms: {listed}. CUBIC keeps 0.7 of "
-        "its window at a loss, and a queue of 5 ms does not bridge the gap on a path of 200 ms; many "
-        "flows do so together. The article's loads go to 50 FTPs, and it gives neither the list nor "
-        "their weights. The length of the runs is not the cause: with 300 s instead of 60, at 10 "
-        "Mbit/s and 200 ms, CoDel's utilisation went from 0.653 to 0.664 with one FTP and from 0.961 "
-        "to 0.977 with twenty (2026-11-21, two replications).",
+        "The article finds CoDel's utilisation at 200 ms very close to tail drop's, and no "
+        f"different from that at 30 ms. Here CoDel and tail drop have at 200 ms: {listed}. CUBIC "
+        "keeps 0.7 of its window at a loss, and a queue of 5 ms does not bridge the gap on a path "
+        "of 200 ms; many flows do so together. The article's loads go to 50 FTPs, and it gives "
+        "neither the list nor their weights. The length of the runs is not the cause: with 300 s "
+        "instead of 60, at 10 Mbit/s and 200 ms, CoDel's utilisation went from 0.653 to 0.664 "
+        "with one FTP and from 0.961 to 0.977 with twenty (2026-11-21, two replications).",
     )  # fmt: skip
 
 
@@ -124,9 +124,9 @@ def _percentiles(measured: Measurements) -> Iterator[Cause]:
     times = [1e3 * quantile(means[~np.isnan(means)], share) for share in (0.5, 0.75, 0.95)]
     yield Cause(
         "Figure 7: percentiles of packets and of time",
-        "The article gives a median of 2.7 ms and a 75th percentile of 5 ms, and says that the delay "
-        "is below 90 ms for 95 % of the simulated time. Over packets (most of which pass at 100 "
-        f"Mbit/s) percentiles 50, 75 and 95 are {packets[0]:.1f}, {packets[1]:.1f} and "
+        "The article gives a median of 2.7 ms and a 75th percentile of 5 ms, and says that the "
+        "delay is below 90 ms for 95 % of the simulated time. Over packets (most of which pass at "
+        f"100 Mbit/s) percentiles 50, 75 and 95 are {packets[0]:.1f}, {packets[1]:.1f} and "
         f"{packets[2]:.1f} ms here, over half seconds (their means) {times[0]:.1f}, {times[1]:.1f} "
         f"and {times[2]:.1f} ms. The printed ones lie between; with tail drop of 10 packets and "
         "in the bytes carried we agree.",
