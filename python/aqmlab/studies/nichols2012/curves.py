@@ -65,6 +65,16 @@ def _lost_shares(result: StudyResult) -> dict[int, Floats]:
     return {int(run): own["share"].to_numpy() for (run,), own in parts.items()}
 
 
+def losses(part: Measurements, **labels: str) -> tuple[float, float]:
+    """Segments sent again and fast retransmits of an FTP, the means at one point."""
+    first = part.point(**labels) * part.replications
+    is_ftp = pl.col("group").cast(pl.String).str.starts_with("ftp")
+    runs = pl.col("run").is_between(first, first + part.replications - 1)
+    rows = part.result.raw("flows").filter(is_ftp & runs & (pl.col("segments_sent") > 0))
+    sent, recoveries = rows["retransmissions"].to_numpy(), rows["fast_retransmits"].to_numpy()
+    return float(np.mean(sent)), float(np.mean(recoveries))
+
+
 def points(part: Measurements, **fixed: str) -> Iterator[dict[str, str]]:
     """The labels of all points that have these."""
     names = list(part.axes)

@@ -62,7 +62,7 @@ def _box(
     for (queue, _), each in cells.items():
         medians.setdefault(queue, []).append(each.median)
     words = (f"{queue} {np.median(each):.{digits}f}" for queue, each in medians.items())
-    y_title = f"{title.partition(': ')[2]}{f' ({unit})' if unit else ''}"
+    y_title = f"{title.partition(': ')[2].partition(' by ')[0]}{f' ({unit})' if unit else ''}"
     others = "RTTs" if axis == "rate" else "rates"
     return Figure(
         ident,
