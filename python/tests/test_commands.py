@@ -43,7 +43,7 @@ def test_run_as_json_gives_the_tables(scenario: Path, aqmlab: Aqmlab) -> None:
     done = aqmlab("run", scenario, "--json")
     tables = json.loads(done.stdout)
     assert set(tables) == {
-        *("runs", "links", "flows", "groups", "times", "scores", "excursions", "notes")
+        *("runs", "links", "flows", "groups", "times", "scores", "delays", "excursions", "notes")
     }
     assert {row["link"] for row in tables["links"]} == {"down", "up"}
     kept = json.loads(aqmlab("run", scenario, "--json", "--out", "kept").stdout)
@@ -120,7 +120,9 @@ def test_list_names_what_there_is(aqmlab: Aqmlab) -> None:
     for entries in everything.values():
         assert all(entry["name"] and entry["summary"] for entry in entries)
     preset_of = {each["preset_of"] for each in everything["presets"]}
-    assert preset_of <= {each["name"] for each in everything["disciplines"]}
+    bases = everything["disciplines"] + everything["workloads"]
+    assert preset_of <= {each["name"] for each in bases}
+    assert "page" in preset_of
 
 
 def test_explain_says_default_range_and_source(aqmlab: Aqmlab) -> None:

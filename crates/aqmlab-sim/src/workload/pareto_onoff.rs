@@ -96,14 +96,16 @@ impl App for ParetoOnOff {
     fn start(&mut self, cx: &mut Context) {
         self.flow = match self.over {
             Carrier::Udp => cx.datagrams(Direction::Forward, false),
-            Carrier::Tcp => cx.stream(),
+            Carrier::Tcp => cx.stream(Direction::Forward),
         };
         cx.wake_at(cx.now() + self.gap());
     }
     fn on_timer(&mut self, cx: &mut Context) {
         match self.over {
             Carrier::Udp => cx.send_datagram(self.flow, self.packet),
-            Carrier::Tcp => cx.write(self.flow, u64::from(self.packet)),
+            Carrier::Tcp => {
+                cx.write(self.flow, u64::from(self.packet));
+            }
         }
         cx.wake_at(cx.now() + self.gap());
     }

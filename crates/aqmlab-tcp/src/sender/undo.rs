@@ -18,7 +18,7 @@ use aqmlab_core::Time;
 use super::Sender;
 use crate::congestion::CongestionControl;
 use crate::params::TcpParams;
-use crate::recovery::{LossRecovery, Phase, Recovery};
+use crate::recovery::{LossRecovery, Phase};
 use crate::scoreboard::Record;
 use crate::segment::Ack;
 
@@ -35,6 +35,8 @@ enum Step {
 #[derive(Clone, Debug)]
 pub(super) struct Undo {
     frto: bool,
+    /// Something could tell that a recovery was in vain.
+    possible: bool,
     /// What was reported before the timeout is known.
     sack: bool,
     step: Step,
@@ -52,8 +54,9 @@ impl Undo {
     pub fn new(params: &TcpParams) -> Self {
         Undo {
             frto: params.frto,
+            possible: params.frto || params.dsack || params.timestamps,
             // Sack1 forgets at a timeout what had arrived.
-            sack: matches!(params.recovery, Recovery::Sack | Recovery::Rack),
+            sack: params.recovery.has_pipe(),
             step: Step::Off,
             episode: None,
             repairs: 0,
@@ -63,7 +66,7 @@ impl Undo {
     }
 
     pub fn begin(&mut self, una: u64, timeout: bool) {
-        self.episode = Some((una, timeout));
+        self.episode = self.possible.then_some((una, timeout));
         // Repairs of the recovery before may still be on their way: what they bring is no
         // sign of anything (Linux keeps its retrans_stamp as well).
         if una >= self.repaired {
@@ -93,7 +96,12 @@ impl Sender {
     /// Looks whether an acknowledgement shows that the recovery was in vain.
     #[inline]
     pub(super) fn look_for_undo(&mut self, ack: &Ack, advanced: bool) {
-        let Some((marker, timeout)) = self.undo.episode else { return };
+        if let Some((marker, timeout)) = self.undo.episode {
+            self.examine(ack, advanced, marker, timeout);
+        }
+    }
+
+    fn examine(&mut self, ack: &Ack, advanced: bool, marker: u64, timeout: bool) {
         if self.by_duplicates(ack, marker)
             || (advanced && self.by_timestamp(ack))
             || self.by_frto(advanced)
