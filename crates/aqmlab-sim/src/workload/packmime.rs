@@ -12,7 +12,8 @@
 //! Cao, Cleveland, Gao, Jeffay, Smith and Weigle, Stochastic models for
 //! generating synthetic HTTP source traffic (INFOCOM 2004), with the numbers
 //! of the authors' own generator in ns-2.35 (packmime/packmime_ranvar.cc,
-//! packmime_HTTP.cc): the paper itself was not at hand.
+//! packmime_HTTP.cc), compared number by number; the paper itself was not at
+//! hand.
 //!
 //! # Differences
 //! 1. The inverse distributions of sizes have 26 or so points where ns-2's have

@@ -72,8 +72,10 @@ fn many_connections_are_nearly_poisson() {
     assert!(few.1 > 0.15 && many.1 < 0.06, "{few:?} {many:?}");
 }
 
-/// ns-2 states a mean request of 423 bytes, and of the responses (without the
-/// tail, whose mean does not settle) quantiles follow from its points.
+/// ns-2 gives 423 and 2272 bytes as the averages of requests and responses: of
+/// its own curves they are the medians, of responses that of downloads. (The
+/// means are some 620 bytes, and of responses do not settle.) Other quantiles
+/// follow from its points.
 #[test]
 fn sizes_are_those_of_the_fits() {
     let mut requests = Requests::new(15.0, stream(4));
@@ -81,7 +83,8 @@ fn sizes_are_those_of_the_fits() {
     sample.sort_unstable_by(f64::total_cmp);
     let at = |sample: &[f64], p: f64| sample[(p * sample.len() as f64) as usize];
     assert!((at(&sample, 0.25) / 351.0 - 1.0).abs() < 0.05, "{}", at(&sample, 0.25));
-    assert!((at(&sample, 0.5) / 422.0 - 1.0).abs() < 0.05, "{}", at(&sample, 0.5));
+    assert!((at(&sample, 0.5) / 423.0 - 1.0).abs() < 0.02, "{}", at(&sample, 0.5));
+    assert!((mean(&sample) / 620.0 - 1.0).abs() < 0.03, "{}", mean(&sample));
     // Of the larger half, half exceed 2^9.02.
     assert!((at(&sample, 0.75) / 519.0 - 1.0).abs() < 0.06, "{}", at(&sample, 0.75));
 
@@ -89,8 +92,8 @@ fn sizes_are_those_of_the_fits() {
     let sample: Vec<f64> = (0..N).map(|_| responses.draw() as f64).collect();
     let (cached, mut loaded): (Vec<f64>, Vec<f64>) = sample.iter().partition(|x| **x <= 272.0);
     loaded.sort_unstable_by(f64::total_cmp);
-    // Half of the downloads exceed 2^11.17, a 64th 2^15.98.
-    assert!((at(&loaded, 0.5) / 2300.0 - 1.0).abs() < 0.1, "{}", at(&loaded, 0.5));
+    // A 64th of the downloads exceed 2^15.98.
+    assert!((at(&loaded, 0.5) / 2272.0 - 1.0).abs() < 0.05, "{}", at(&loaded, 0.5));
     assert!((at(&loaded, 1.0 - 1.0 / 64.0) / 65_500.0 - 1.0).abs() < 0.15);
     assert!((mean(&cached) / 150.0 - 1.0).abs() < 0.1, "{}", mean(&cached));
     // Runs: the mean of the upper end of a Weibull variable is the sum of its
