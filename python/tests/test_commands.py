@@ -43,7 +43,7 @@ def test_run_as_json_gives_the_tables(scenario: Path, aqmlab: Aqmlab) -> None:
     done = aqmlab("run", scenario, "--json")
     tables = json.loads(done.stdout)
     assert set(tables) == {
-        *("runs", "links", "flows", "groups", "times", "scores", "excursions", "notes")
+        *("runs", "links", "flows", "groups", "times", "scores", "delays", "excursions", "notes")
     }
     assert {row["link"] for row in tables["links"]} == {"down", "up"}
     kept = json.loads(aqmlab("run", scenario, "--json", "--out", "kept").stdout)
@@ -85,7 +85,7 @@ def test_reproduce_as_json_has_the_documented_form(aqmlab: Aqmlab, tmp_path: Pat
     done = aqmlab("reproduce", "jarvinen2014", *part, "--json", "--out", "out")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert list(answer) == ["study", "version", "tables", "claims"]
+    assert list(answer) == ["study", "version", "tables", "claims", "contradictions"]
     assert answer["study"] == "jarvinen2014"
     cell = ["row", "column", "published", "measured", "low", "high", "verdict"]
     for table in answer["tables"]:
@@ -115,8 +115,21 @@ def test_run_shows_what_applications_measure(aqmlab: Aqmlab, tmp_path: Path) -> 
     }.items():
         done = aqmlab("run", scenario, "--set", f"flows.app.workload={workload}").stdout
         assert all(word in done for word in words), done
-    done = aqmlab("run", scenario, "--set", "flows.app.workload=rfc7928-webb", code=None)
+    done = aqmlab("run", scenario, "--set", "flows.app.workload=rfc7928-webb")
     assert "rfc7928-web" in done.stderr
+
+
+def test_all_studies_take_no_part_and_no_trace(aqmlab: Aqmlab) -> None:
+    for given in (["--only", "paper"], ["--trace", "some.trace"]):
+        done = aqmlab("reproduce", "all", *given)
+        assert done.returncode == 2
+        assert "single study" in done.stderr and given[0] in done.stderr
+
+
+def test_a_trace_needs_a_link_that_takes_one(aqmlab: Aqmlab) -> None:
+    done = aqmlab("reproduce", "jarvinen2014", "--trace", "some.trace")
+    assert done.returncode == 2
+    assert "jarvinen2014" in done.stderr and "--trace" in done.stderr
 
 
 def test_list_names_what_there_is(aqmlab: Aqmlab) -> None:

@@ -30,6 +30,9 @@ pub(crate) trait App {
     fn report(&self, _now: Time, _see: &mut dyn FnMut(&'static str, f64)) {}
 }
 
+/// More than is ever sent.
+const GREEDY: u64 = 1 << 50;
+
 /// Which way data go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
@@ -122,6 +125,26 @@ impl Context<'_, '_> {
         let flow = self.make_flow(Direction::Forward, Some(size), true);
         self.simulation.open(flow);
     }
+    /// A connection of its own that always has something to send, until it is
+    /// stopped.
+    pub fn greedy(&mut self) -> u32 {
+        let flow = self.simulation.make_flow(self.slot, Direction::Forward, Some(GREEDY), true);
+        self.simulation.open(flow);
+        flow
+    }
+    /// Nothing new is sent; [`App::on_received`] follows when all that was has
+    /// arrived (maybe at once).
+    pub fn stop(&mut self, flow: u32) {
+        let state = &mut self.simulation.flows[flow as usize];
+        let sent = state.sender.cut();
+        state.size = Some(sent);
+        state.goal = sent;
+        state.awaited = sent;
+        if state.receiver.received() >= sent {
+            // An application is not told while it asks for something.
+            self.simulation.events.push(self.simulation.now, Event::Heard(flow));
+        }
+    }
     /// A connection for what is written one way, that stays to the end.
     pub fn stream(&mut self, direction: Direction) -> u32 {
         let flow = self.make_flow(direction, None, false);
@@ -164,15 +187,14 @@ impl Context<'_, '_> {
             state.awaited = bytes;
         }
     }
-    /// Writes more than any run can send: see [`Context::stop`].
+    /// Writes more than any run can send: see [`Context::take_back`].
     pub fn fill(&mut self, flow: u32) {
         self.write(flow, ENDLESS);
     }
     /// Takes back what was written and is not sent, for good.
-    pub fn stop(&mut self, flow: u32) {
+    pub fn take_back(&mut self, flow: u32) {
         let state = &mut self.simulation.flows[flow as usize];
-        state.sender.stop();
-        state.goal = state.sender.sent_bytes();
+        state.goal = state.sender.cut();
     }
     /// Bytes of a flow that have been sent: what is put into a flow that was
     /// filled follows them.
@@ -252,7 +274,7 @@ impl Simulation<'_> {
         let app = Some(app);
         let (made, wake_at, has_ended) = (0, Time::MAX, false);
         let slot = AppSlot { app, group, member, name, made, wake_at, has_ended };
-        self.unfinished += 1;
+        self.unfinished += usize::from(self.is_awaited(group));
         match self.free_apps.pop() {
             Some(place) => {
                 self.apps[place as usize] = slot;
@@ -288,7 +310,8 @@ impl Simulation<'_> {
             let scores = &mut self.activities[place.group as usize].scores;
             app.report(self.now, &mut |name, value| add_score(scores, name, value));
             place.wake_at = Time::MAX;
-            self.unfinished -= 1;
+            let group = place.group;
+            self.unfinished -= usize::from(self.is_awaited(group));
             self.free_apps.push(slot);
         } else {
             place.app = Some(app);
@@ -378,7 +401,7 @@ impl Simulation<'_> {
                 // The SYN that this would send is the SYN-ACK of the first
                 // direction: it is not taken. But its timer runs.
                 answer.sender.open(now);
-                answer.arm_timers(&mut self.events);
+                answer.arm_sender(&mut self.events);
                 let flow = &mut self.flows[index as usize];
                 flow.opening = Some((other, Opening::SynReceived));
                 flow.awaited = 1;
@@ -412,7 +435,8 @@ impl Simulation<'_> {
     pub fn connected(&mut self, index: u32) {
         let flow = &self.flows[index as usize];
         let app = flow.app;
-        if !flow.is_open {
+        // One that was closed meanwhile is not a flow of its own.
+        if !flow.is_open && app != GONE {
             self.activities[flow.group as usize].record("startup", self.now - flow.start);
         }
         if app < GONE {
@@ -429,7 +453,8 @@ impl Simulation<'_> {
         }
         flow.finish = Some(self.now);
         if flow.app == NONE {
-            self.unfinished -= 1;
+            let group = flow.group;
+            self.unfinished -= usize::from(self.is_awaited(group));
         } else if flow.is_transient && self.scenario.record.level == Level::Summary {
             self.free_flows[flow.group as usize][usize::from(flow.is_turned)].push(index);
         }

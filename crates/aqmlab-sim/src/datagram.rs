@@ -37,6 +37,8 @@ pub(crate) struct DatagramFlow {
     pub start: Time,
     pub sent: u64,
     pub sent_bytes: u64,
+    /// Packets that were sent in the warm-up.
+    pub sent_before: u64,
     pub received_bytes: u64,
     pub delay: Sojourn,
     index: u32,
@@ -70,6 +72,7 @@ impl DatagramFlow {
             start: setup.start,
             sent: 0,
             sent_bytes: 0,
+            sent_before: 0,
             received_bytes: 0,
             delay: Sojourn::new(),
             index: setup.index | DATAGRAMS,

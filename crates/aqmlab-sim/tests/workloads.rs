@@ -22,6 +22,18 @@ fn a_constant_bit_rate_is_constant() {
     assert_eq!(datagrams.jitter, 0.0);
 }
 
+/// Gaps uniform around the mean: their variance is (vary x mean)^2 / 3.
+#[test]
+fn a_constant_bit_rate_may_vary_its_gaps() {
+    let result = result(r#"{ kind = "cbr", rate = "1mbit", packet = "1000b", vary = 0.5 }"#, &[]);
+    let datagrams = result.flows[0].datagrams.as_ref().unwrap();
+    // 2500 gaps of 8 ms: the sum is within three deviations of 20 s.
+    let deviation = 2500f64.sqrt() * 0.5 / 3f64.sqrt();
+    assert!((datagrams.sent as f64 - 2501.0).abs() < 3.0 * deviation, "{}", datagrams.sent);
+    assert_ne!(datagrams.sent, 2501);
+    assert_eq!(datagrams.jitter, 0.0, "each waits for nothing");
+}
+
 #[test]
 fn too_much_of_it_fills_the_buffer_and_is_lost() {
     let result = result(
@@ -316,6 +328,7 @@ fn every_workload() -> Vec<&'static str> {
         r#"{ kind = "requests", response = "weibull(shape=0.5, mean=20kb)", think = "exponential(300ms)" }"#,
         r#"{ kind = "requests", response = "100kb", gap = "uniform(0s, 1s)", requests = "uniform(1, 3)", think = "10ms" }"#,
         r#"{ kind = "packmime", rate = 8.0 }"#,
+        r#"{ kind = "sessions", on = "exponential(500ms)", off = "uniform(0s, 1s)" }"#,
         r#"{ kind = "probe" }"#,
         r#"{ kind = "voip", codec = "g729" }"#,
         r#"{ kind = "page", hosts = 2, think = "exponential(300ms)" }"#,
@@ -333,6 +346,28 @@ fn every_workload() -> Vec<&'static str> {
         r#"{ kind = "rpm" }"#,
         r#"{ kind = "rpm", load = "up", tls = 0 }"#,
     ]
+}
+
+#[test]
+fn sessions_send_for_their_time_and_pause() {
+    let workload = r#"{ kind = "sessions", on = "2s", off = "3s", number = 3 }"#;
+    let text = scenario_text(workload);
+    let settings = [("record.level", "series"), ("duration", "20s")];
+    let overrides = settings.map(|(key, value)| (key.to_string(), Value::from(value)));
+    let scenario = Scenario::parse(&text, "sessions", &overrides).unwrap();
+    let result = run(&scenario, 0);
+    let group = &result.groups[0];
+    assert_eq!((group.started, group.completed), (3, 3));
+    // All that was sent arrives, and the flows end with it; the run ends
+    // before the last acknowledgements.
+    let acked: u64 = result.flows.iter().map(|flow| flow.stats.bytes_acked).sum();
+    assert!(acked <= group.bytes && group.bytes < acked + 100 * 1460, "{acked}");
+    let starts: Vec<f64> = result.flows.iter().map(|flow| flow.start.as_secs_f64()).collect();
+    assert_eq!(starts, [0.0, 5.0, 10.0]);
+    for flow in &result.flows[..2] {
+        let lasted = (flow.finish.unwrap() - flow.start).as_secs_f64();
+        assert!((2.0..4.0).contains(&lasted), "{lasted}");
+    }
 }
 
 #[test]

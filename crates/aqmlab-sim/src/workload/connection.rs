@@ -150,7 +150,7 @@ impl Connection {
 
     pub fn close(self, cx: &mut Context) {
         if let Some(direction) = self.load {
-            cx.stop(self.flow(direction));
+            cx.take_back(self.flow(direction));
         }
         cx.close(self.to_server);
         cx.close(self.to_client);

@@ -121,6 +121,7 @@ workloads! {
     Cbr(cbr::CbrParams),
     ParetoOnOff(pareto_onoff::ParetoOnOffParams),
     Transfers(transfers::TransfersParams),
+    Sessions(sessions::SessionsParams),
     Requests(requests::RequestsParams),
     PackMime(packmime::PackMimeParams),
     Probe(probe::ProbeParams),

@@ -124,7 +124,7 @@ impl Test {
         activity.completed += self.flows.len() as u64;
         activity.bytes += self.bytes.iter().sum::<u64>();
         for (_, flow) in self.flows.drain(..) {
-            cx.stop(flow);
+            cx.take_back(flow);
             cx.close(flow);
         }
     }

@@ -74,7 +74,7 @@ pub struct Stats {
 }
 
 /// The sending end of a connection.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Sender {
     state: State,
     phase: Phase,
@@ -134,10 +134,11 @@ impl Sender {
         let control = Control::new(&params.congestion_control, &setup);
         let mut board =
             Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));
-        if params.recovery == Recovery::Rack {
+        let marks = matches!(params.recovery, Recovery::Rack | Recovery::TcpLinux);
+        if marks {
             board = board.by_time();
         }
-        if params.recovery == Recovery::Rack || params.frto {
+        if marks || params.frto {
             board = board.collecting();
         }
         Sender {
@@ -202,14 +203,16 @@ impl Sender {
         self.syn_due = false;
         self.deadline = Time::MAX;
     }
-    /// The application has no more than has been sent.
-    pub fn stop(&mut self) {
-        self.finite = true;
-        self.size = self.board.nxt();
-    }
     /// The bytes that have been sent, once or more often.
     pub fn sent_bytes(&self) -> u64 {
         self.board.nxt()
+    }
+    /// The application has nothing more to send than what was sent; gives the
+    /// number of bytes. What was lost of them is still sent again.
+    pub fn cut(&mut self) -> u64 {
+        self.finite = true;
+        self.size = self.board.nxt();
+        self.size
     }
 
     /// Whether all bytes are acknowledged.
@@ -218,11 +221,15 @@ impl Sender {
         self.finite && self.board.una() == self.size
     }
     /// The congestion window in bytes, with what the recovery adds to it.
+    #[inline]
     pub fn cwnd(&self) -> u64 {
         let window = match self.prr {
             Some(prr) => prr.cwnd(),
             None if self.phase.is_open() => self.control.window(),
-            None => self.control.window().saturating_add_signed(self.recovery.inflation()),
+            None => {
+                let window = self.control.window().saturating_add_signed(self.recovery.inflation());
+                window.max(self.recovery.least_window())
+            }
         };
         window.max(self.mss)
     }
