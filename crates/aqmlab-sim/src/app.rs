@@ -139,6 +139,7 @@ impl Context<'_, '_> {
         let sent = state.sender.cut();
         state.size = Some(sent);
         state.goal = sent;
+        state.expects = sent;
         state.awaited = sent;
         if state.receiver.received() >= sent {
             // An application is not told while it asks for something.
