@@ -19,7 +19,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test test-rust test-python lint format bench bench-disciplines reference studies setup clean
+.PHONY: demo test test-rust test-python lint format bench bench-disciplines reference studies characterize setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo

@@ -62,12 +62,12 @@ def page(result: Characterization) -> str:
         "| section | | " + " | ".join(names) + " |",
         "|---|---|" + "---|" * len(names),
     ]
-    for section, case, subject, measure, title, factor, digits in PLACES:
+    for number, case, subject, measure, title, factor, digits in PLACES:
         cells = []
         for name in names:
-            value = result.measures.mean(section, case, name, subject, measure) * factor
+            value = result.measures.mean(number, case, name, subject, measure) * factor
             cells.append(f"{value:.{digits}f}" if value == value else "–")
-        lines.append(f"| {section} | {title} | " + " | ".join(cells) + " |")
+        lines.append(f"| {number} | {title} | " + " | ".join(cells) + " |")
     lines += [
         "",
         "## Verdicts against drop-tail",
