@@ -149,9 +149,9 @@ fn links(all: &[Finished]) -> RecordBatch {
     let mut number = |name: &str, of: &dyn Fn(&LinkResult) -> f64| {
         columns.f64(name, rows.clone().map(|(_, _, link)| of(link)));
     };
-    number("capacity_bytes", &|link| link.capacity);
     number("backlog_mean_packets", &|link| link.backlog_mean[0]);
     number("backlog_mean_bytes", &|link| link.backlog_mean[1]);
+    number("capacity_bytes", &|link| link.capacity);
     number("utilisation", &|link| link.utilisation);
     number("sojourn_mean_s", &|link| link.sojourn.mean);
     for (i, quantile) in QUANTILES.iter().enumerate() {

@@ -9,7 +9,7 @@ use crate::events::Event;
 use crate::flow::{Flow, GONE, NONE, Opening};
 use crate::packet::SimPacket;
 use crate::probe::Sojourn;
-use crate::scenario::Level;
+use crate::scenario::{Dscp, Level};
 use crate::simulation::Simulation;
 
 /// An application: it opens flows, and is told what becomes of them.
@@ -18,6 +18,8 @@ pub(crate) trait App {
     fn start(&mut self, cx: &mut Context);
     /// The time of [`Context::wake_at`] has come.
     fn on_timer(&mut self, _cx: &mut Context) {}
+    /// A connection's opener has the answer to its SYN.
+    fn on_connected(&mut self, _flow: u32, _cx: &mut Context) {}
     /// All bytes of a flow have arrived, or all that were written to it, or as
     /// many as [`Context::expect`] said.
     fn on_received(&mut self, _flow: u32, _cx: &mut Context) {}
@@ -93,10 +95,15 @@ impl Activity {
     }
 }
 
+/// What fills a connection.
+const ENDLESS: u64 = 1 << 60;
+
 /// The run as an application sees it.
 pub(crate) struct Context<'a, 'b> {
     simulation: &'a mut Simulation<'b>,
     slot: u32,
+    /// The class of service of the flows made next; `None`: the group's.
+    pub class: Option<Dscp>,
 }
 
 impl Context<'_, '_> {
@@ -115,7 +122,7 @@ impl Context<'_, '_> {
     }
     /// Transfers `size` bytes over a connection of their own.
     pub fn transfer(&mut self, size: u64) {
-        let flow = self.simulation.make_flow(self.slot, Direction::Forward, Some(size), true);
+        let flow = self.make_flow(Direction::Forward, Some(size), true);
         self.simulation.open(flow);
     }
     /// A connection of its own that always has something to send, until it is
@@ -140,7 +147,7 @@ impl Context<'_, '_> {
     }
     /// A connection for what is written one way, that stays to the end.
     pub fn stream(&mut self, direction: Direction) -> u32 {
-        let flow = self.simulation.make_flow(self.slot, direction, None, false);
+        let flow = self.make_flow(direction, None, false);
         self.simulation.open(flow);
         flow
     }
@@ -148,10 +155,8 @@ impl Context<'_, '_> {
     /// client, which opens it, to the server, and back along the group's
     /// `path`.
     pub fn connect(&mut self, is_transient: bool) -> [u32; 2] {
-        let to_server =
-            self.simulation.make_flow(self.slot, Direction::Backward, None, is_transient);
-        let to_client =
-            self.simulation.make_flow(self.slot, Direction::Forward, None, is_transient);
+        let to_server = self.make_flow(Direction::Backward, None, is_transient);
+        let to_client = self.make_flow(Direction::Forward, None, is_transient);
         let flow = &mut self.simulation.flows[to_server as usize];
         flow.opening = Some((to_client, Opening::Listen));
         flow.awaited = 0;
@@ -182,12 +187,27 @@ impl Context<'_, '_> {
             state.awaited = bytes;
         }
     }
+    /// Writes more than any run can send: see [`Context::take_back`].
+    pub fn fill(&mut self, flow: u32) {
+        self.write(flow, ENDLESS);
+    }
+    /// Takes back what was written and is not sent, for good.
+    pub fn take_back(&mut self, flow: u32) {
+        let state = &mut self.simulation.flows[flow as usize];
+        state.goal = state.sender.cut();
+    }
+    /// Bytes of a flow that have been sent: what is put into a flow that was
+    /// filled follows them.
+    pub fn sent(&self, flow: u32) -> u64 {
+        self.simulation.flows[flow as usize].sender.sent_bytes()
+    }
     /// Bytes of a flow that have arrived.
     pub fn received(&self, flow: u32) -> u64 {
         self.simulation.flows[flow as usize].receiver.received()
     }
-    /// Nothing more will be written: the flow goes when all is acknowledged.
-    /// Of a flow of datagrams nothing more is told.
+    /// Nothing more will be written: the flow goes when all is acknowledged. Of
+    /// a connection that is being opened both flows have to be closed, that of
+    /// the client first. Of a flow of datagrams nothing more is told.
     pub fn close(&mut self, flow: u32) {
         if flow & DATAGRAMS != 0 {
             self.simulation.datagrams[(flow & !DATAGRAMS) as usize].tells = false;
@@ -196,6 +216,12 @@ impl Context<'_, '_> {
         let state = &mut self.simulation.flows[flow as usize];
         state.is_open = false;
         state.app = GONE;
+        if let Some((answer, _)) = state.opening.take() {
+            // Nobody waits for the answer: the other side never sends.
+            state.awaited = u64::MAX;
+            self.simulation.flows[answer as usize].sender.abort();
+        }
+        let state = &self.simulation.flows[flow as usize];
         if state.sender.is_finished() {
             self.simulation.drained(flow);
         }
@@ -207,7 +233,18 @@ impl Context<'_, '_> {
     }
     /// A flow of datagrams; with `tells`, every arrival is reported.
     pub fn datagrams(&mut self, direction: Direction, tells: bool) -> u32 {
-        self.simulation.make_datagrams(self.slot, direction, tells)
+        let flow = self.simulation.make_datagrams(self.slot, direction, tells);
+        if let Some(class) = self.class {
+            self.simulation.datagrams[(flow & !DATAGRAMS) as usize].class = class.0;
+        }
+        flow
+    }
+    fn make_flow(&mut self, direction: Direction, size: Option<u64>, is_transient: bool) -> u32 {
+        let flow = self.simulation.make_flow(self.slot, direction, size, is_transient);
+        if let Some(class) = self.class {
+            self.simulation.flows[flow as usize].class = class.0;
+        }
+        flow
     }
     pub fn send_datagram(&mut self, flow: u32, size: u32) {
         let Simulation { datagrams, links, events, store, now, .. } = &mut *self.simulation;
@@ -267,7 +304,7 @@ impl Simulation<'_> {
     fn tell(&mut self, slot: u32, what: impl FnOnce(&mut dyn App, &mut Context)) {
         // Nothing that an application asks for tells it something.
         let mut app = self.apps[slot as usize].app.take().expect("it is not being told already");
-        what(&mut *app, &mut Context { simulation: self, slot });
+        what(&mut *app, &mut Context { simulation: self, slot, class: None });
         let place = &mut self.apps[slot as usize];
         if place.has_ended {
             let scores = &mut self.activities[place.group as usize].scores;
@@ -395,10 +432,14 @@ impl Simulation<'_> {
 
     /// A connection of an application, or of a group without, is open.
     #[inline(never)]
-    pub fn connected(&mut self, flow: u32) {
-        let flow = &self.flows[flow as usize];
+    pub fn connected(&mut self, index: u32) {
+        let flow = &self.flows[index as usize];
+        let app = flow.app;
         if !flow.is_open {
             self.activities[flow.group as usize].record("startup", self.now - flow.start);
+        }
+        if app < GONE {
+            self.tell(app, |app, cx| app.on_connected(index, cx));
         }
     }
 

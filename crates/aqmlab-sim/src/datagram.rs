@@ -44,7 +44,7 @@ pub(crate) struct DatagramFlow {
     index: u32,
     hash: u32,
     hosts: [u32; 2],
-    class: u8,
+    pub class: u8,
     last_delay: Span,
     jitter: f64,
 }

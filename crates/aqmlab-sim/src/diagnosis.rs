@@ -10,6 +10,7 @@ use aqmlab_core::{Bytes, Span, Time};
 use crate::app::Activity;
 use crate::flow::{Flow, NONE};
 use crate::link::Link;
+use crate::packet::SimPacket;
 use crate::scenario::{FlowGroup, LinkConfig, Scenario};
 use crate::simulation::Simulation;
 
@@ -74,7 +75,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
 
 /// A link that something may be said of.
 struct Site<'a> {
-    link: &'a Link,
+    link: &'a Link<SimPacket>,
     config: &'a LinkConfig,
     end: Time,
 }
@@ -244,17 +245,17 @@ impl Run<'_> {
 
     /// The delay was at another link than the one that the questions are about.
     fn bottleneck_elsewhere(&self, site: &Site) -> Option<Note> {
-        let waited = |link: &Link| link.probe.sojourn.mean();
+        let waited = |link: &Link<SimPacket>| link.probe.sojourn.mean();
         let here = waited(site.link);
         let links = self.simulation.links.iter();
         let longest = links
             .filter(|link| waited(link) > 0.0)
             .max_by(|a, b| waited(a).total_cmp(&waited(b)))?;
-        let busy = |link: &Link| link.utilisation(self.simulation.now);
+        let busy = |link: &Link<SimPacket>| link.utilisation(self.simulation.now);
         let is_elsewhere = longest.name != site.link.name
             && (here.is_nan() || waited(longest) > 2.0 * here)
             && busy(longest) > busy(site.link);
-        let of = |link: &Link| {
+        let of = |link: &Link<SimPacket>| {
             let mean = Span::from_secs_f64(waited(link));
             format!("{} ({} on average, {} busy)", link.name, rounded(mean), percent(busy(link)))
         };

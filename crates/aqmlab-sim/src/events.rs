@@ -18,7 +18,7 @@ use crate::scenario::Simultaneous;
 /// [`Simultaneous`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Event {
+pub enum Event {
     /// The first packet on a link's way arrives at its end.
     Delivery(u32),
     /// A link's transmission ends while its queue holds packets.
@@ -70,13 +70,14 @@ fn unpack(key: Key) -> (Time, Event) {
 }
 
 /// The pending events, earliest first.
-pub(crate) struct EventQueue {
+pub struct EventQueue {
     links: BinaryHeap<Reverse<Key>>,
     others: BinaryHeap<Reverse<Key>>,
     delivery: u64,
 }
 
 impl EventQueue {
+    /// None yet.
     pub fn new(simultaneous: Simultaneous) -> Self {
         let delivery = match simultaneous {
             Simultaneous::ArrivalsFirst => FIRST,
@@ -103,6 +104,7 @@ impl EventQueue {
         (u128::from(time.as_nanos()) << 64) | u128::from((kind << 32) | u64::from(index))
     }
 
+    /// Something that will happen.
     #[inline]
     pub fn push(&mut self, time: Time, event: Event) {
         let key = Reverse(self.key(time, event));
@@ -113,6 +115,7 @@ impl EventQueue {
             _ => self.others.push(key),
         }
     }
+    /// What happens next.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
         // The greater of two reversed keys is the earlier; none comes last.
@@ -121,6 +124,13 @@ impl EventQueue {
             false => self.links.pop(),
         };
         earliest.map(|Reverse(key)| unpack(key))
+    }
+    /// When that is.
+    #[inline]
+    pub fn next_time(&self) -> Option<Time> {
+        // As in `pop`: the greater of two reversed keys is the earlier.
+        let earliest = self.others.peek().max(self.links.peek());
+        earliest.map(|Reverse(key)| unpack(*key).0)
     }
 }
 

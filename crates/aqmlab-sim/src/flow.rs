@@ -51,7 +51,7 @@ pub(crate) struct Flow {
     hashes: [u32; 2],
     /// The sender's and the receiver's host.
     hosts: [u32; 2],
-    class: u8,
+    pub class: u8,
     header: u32,
     mss: u64,
     /// Data packets carry when they were sent: for timestamps, or to be measured.

@@ -7,13 +7,14 @@
 
 mod agenda;
 mod app;
+pub mod carried;
 pub mod datagram;
 pub mod diagnosis;
 pub mod egress;
-mod events;
+pub mod events;
 mod flow;
 pub mod impairment;
-mod link;
+pub mod link;
 pub mod losses;
 mod medium;
 mod packet;

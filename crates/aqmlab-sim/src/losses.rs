@@ -6,10 +6,11 @@
 //! The share of the flows that lose packets in one event is the global
 //! synchronisation ratio of RFC 7928, section 2.4.
 
+use std::collections::BTreeMap;
+
 use aqmlab_core::{Span, Time};
 
-use crate::datagram::DATAGRAMS;
-use crate::packet::{SimPacket, kind};
+use crate::carried::Carried;
 
 /// Packets of one flow that queues dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,8 +33,8 @@ impl FlowLosses {
 
 /// The drops at one link.
 pub(crate) struct Losses {
-    /// By flow; those of datagrams apart.
-    flows: [Vec<FlowLosses>; 2],
+    /// By flow, as packets name it.
+    flows: BTreeMap<u32, FlowLosses>,
     /// How long an event lasts.
     window: Span,
     event_end: Time,
@@ -47,7 +48,7 @@ pub(crate) struct Losses {
 impl Losses {
     pub fn new(window: Span) -> Self {
         Losses {
-            flows: [Vec::new(), Vec::new()],
+            flows: BTreeMap::new(),
             window: window.max(Span::from_nanos(1)),
             event_end: Time::ZERO,
             hit: Vec::new(),
@@ -56,17 +57,13 @@ impl Losses {
         }
     }
 
-    pub fn note(&mut self, now: Time, packet: &SimPacket) {
-        let flows = &mut self.flows[usize::from(packet.flow & DATAGRAMS != 0)];
-        let index = (packet.flow & !DATAGRAMS) as usize;
-        if flows.len() <= index {
-            flows.resize(index + 1, FlowLosses::default());
-        }
-        let is_ack = packet.is(kind::ACK);
-        flows[index].add(FlowLosses {
+    pub fn note(&mut self, now: Time, packet: &impl Carried) {
+        let flow = packet.flow();
+        let is_ack = packet.is_ack();
+        self.flows.entry(flow).or_default().add(FlowLosses {
             data: u64::from(!is_ack),
             acks: u64::from(is_ack),
-            syns: u64::from(packet.is(kind::SYN)),
+            syns: u64::from(packet.is_syn()),
         });
         if is_ack {
             return;
@@ -76,15 +73,15 @@ impl Losses {
             self.hit.clear();
             self.events += 1;
         }
-        if !self.hit.contains(&packet.flow) {
-            self.hit.push(packet.flow);
+        if !self.hit.contains(&flow) {
+            self.hit.push(flow);
             self.event_flows += 1;
         }
     }
 
     /// All counts from now on.
     pub fn restart(&mut self) {
-        self.flows = [Vec::new(), Vec::new()];
+        self.flows.clear();
         self.events = 0;
         self.event_flows = 0;
         self.event_end = Time::ZERO;
@@ -92,8 +89,7 @@ impl Losses {
 
     /// What a flow has lost here; `flow` as in packets.
     pub fn of(&self, flow: u32) -> FlowLosses {
-        let flows = &self.flows[usize::from(flow & DATAGRAMS != 0)];
-        flows.get((flow & !DATAGRAMS) as usize).copied().unwrap_or_default()
+        self.flows.get(&flow).copied().unwrap_or_default()
     }
 
     pub fn events(&self) -> u64 {
@@ -111,6 +107,8 @@ mod tests {
     use aqmlab_core::Ecn;
 
     use super::*;
+    use crate::datagram::DATAGRAMS;
+    use crate::packet::{SimPacket, kind};
 
     fn packet(flow: u32, kind: u8) -> SimPacket {
         SimPacket {

@@ -4,12 +4,12 @@ use aqmlab_aqm::{Backlog, DropReason};
 use aqmlab_core::{Bytes, Ecn, Span, Time};
 use hdrhistogram::Histogram;
 
+use crate::carried::Carried;
 use crate::losses::Losses;
-use crate::packet::SimPacket;
 
 /// Collects times: those in a queue of all packets that are sent, and others.
 #[derive(Clone)]
-pub(crate) struct Sojourn {
+pub struct Sojourn {
     histogram: Histogram<u64>,
     sum: u128,
     min: Span,
@@ -38,17 +38,32 @@ pub struct SojournSummary {
 /// The quantiles in a summary.
 pub const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999];
 
+impl Default for Sojourn {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Sojourn {
+    /// Nothing recorded.
     pub fn new() -> Self {
         // Three significant digits: a relative error of at most 0.1 %.
         let histogram = Histogram::new(3).expect("three digits are allowed");
         Sojourn { histogram, sum: 0, min: Span::MAX, max: Span::ZERO }
     }
 
-    /// For the paths that are not hot: the other is inlined once.
+    /// Records a time. For the paths that are not hot: the other is inlined once.
     #[inline(never)]
     pub fn note(&mut self, time: Span) {
         self.record(time);
+    }
+
+    /// Records a time as often as `count` says.
+    pub fn note_many(&mut self, time: Span, count: u64) {
+        self.sum += u128::from(time.as_nanos()) * u128::from(count);
+        self.max = self.max.max(time);
+        let recorded = self.histogram.record_n(time.as_nanos(), count);
+        recorded.expect("the histogram grows as needed");
     }
 
     #[inline(always)]
@@ -87,6 +102,7 @@ impl Sojourn {
         self.max
     }
 
+    /// What is left of it.
     pub fn summary(&self) -> SojournSummary {
         let count = self.count();
         let quantile = |quantile: f64| match count {
@@ -233,22 +249,22 @@ impl LinkProbe {
 
     /// A packet leaves the queue for the transmitter.
     #[inline]
-    pub fn departure(&mut self, now: Time, packet: &SimPacket) {
-        self.first_arrival.get_or_insert(packet.arrival);
-        let sojourn = now - packet.arrival;
+    pub fn departure(&mut self, now: Time, packet: &impl Carried) {
+        self.first_arrival.get_or_insert(packet.arrival());
+        let sojourn = now - packet.arrival();
         self.sojourn.record(sojourn);
         self.recent_max = self.recent_max.max(sojourn);
-        if packet.ecn == Ecn::Ce {
+        if packet.ecn() == Ecn::Ce {
             self.first_signal.get_or_insert(now);
         }
         self.record(now, packet, None);
     }
 
     /// A packet was dropped.
-    pub fn dropped(&mut self, now: Time, packet: &SimPacket, reason: DropReason) {
+    pub fn dropped(&mut self, now: Time, packet: &impl Carried, reason: DropReason) {
         if reason.is_signal() {
             self.first_signal.get_or_insert(now);
-            self.capable_dropped += u64::from(packet.ecn.is_capable());
+            self.capable_dropped += u64::from(packet.ecn().is_capable());
         } else {
             self.first_overflow.get_or_insert(now);
         }
@@ -269,16 +285,16 @@ impl LinkProbe {
     }
 
     #[inline]
-    fn record(&mut self, now: Time, packet: &SimPacket, dropped: Option<DropReason>) {
+    fn record(&mut self, now: Time, packet: &impl Carried, dropped: Option<DropReason>) {
         if let Some(packets) = &mut self.packets {
             packets.push(PacketRecord {
-                flow: packet.flow,
-                size: packet.size,
-                is_ack: packet.is(crate::packet::kind::ACK),
-                arrival: packet.arrival,
+                flow: packet.flow(),
+                size: packet.size(),
+                is_ack: packet.is_ack(),
+                arrival: packet.arrival(),
                 end: now,
                 dropped,
-                ce: packet.ecn == Ecn::Ce,
+                ce: packet.ecn() == Ecn::Ce,
             });
         }
     }

@@ -44,12 +44,12 @@ pub struct LinkResult {
     pub sojourn: SojournSummary,
     /// The largest backlog.
     pub backlog_max: Backlog,
-    /// Bytes that the link offered from the start of the run to its end.
-    pub capacity: f64,
     /// The mean backlog over time: in packets, and in bytes.
     pub backlog_mean: [f64; 2],
     /// The times from one drop to the next.
     pub loss_intervals: SojournSummary,
+    /// Bytes that the link offered from the start of the run to its end.
+    pub capacity: f64,
     /// Share of what the link offered since the first packet that was used.
     pub utilisation: f64,
     /// What happened to packets on the way to the far end.
@@ -131,21 +131,7 @@ impl RunResult {
         {
             packet.flow = place(packet.flow);
         }
-        let links = simulation.links.into_iter().map(|link| LinkResult {
-            counts: link.queue.counts(),
-            sojourn: link.probe.sojourn.summary(),
-            backlog_max: link.probe.backlog_max,
-            backlog_mean: link.probe.backlog_mean(end),
-            capacity: link.capacity(end),
-            loss_intervals: link.probe.loss_intervals(),
-            utilisation: link.utilisation(end),
-            way: link.way(),
-            driver: link.egress.map(|egress| egress.summary),
-            loss_events: link.probe.losses.events(),
-            loss_event_flows: link.probe.losses.mean_flows(),
-            excursions: link.probe.excursions,
-            packets: link.probe.packets.unwrap_or_default(),
-        });
+        let links = simulation.links.into_iter().map(|link| link.into_result(end));
         RunResult {
             replication: simulation.replication,
             end,

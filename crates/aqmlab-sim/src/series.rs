@@ -2,7 +2,9 @@
 
 use aqmlab_core::{Span, Time};
 
+use crate::carried::Carried;
 use crate::datagram::DATAGRAMS;
+use crate::link::Link;
 use crate::simulation::Simulation;
 use crate::wire::Meter;
 
@@ -36,19 +38,16 @@ struct LinkCounts {
     sojourns: (u64, f64),
 }
 
-/// The samples so far.
+/// What samples of links need of the ones before.
 #[derive(Default)]
-pub(crate) struct Series {
-    pub samples: Vec<Sample>,
+pub struct LinkSeries {
     last: Time,
     links: Vec<LinkCounts>,
     /// Of links whose rate changes: what counts their capacity, and the count.
     capacity: Vec<Option<(Meter, f64)>>,
-    acknowledged: Vec<u64>,
-    received: Vec<u64>,
 }
 
-impl Series {
+impl LinkSeries {
     /// The links' sums of sojourn times have begun again.
     pub fn restart_sojourns(&mut self) {
         for link in &mut self.links {
@@ -56,20 +55,17 @@ impl Series {
         }
     }
 
-    pub fn sample(&mut self, simulation: &mut Simulation) {
-        let time = simulation.now;
+    /// Takes a sample of every link.
+    pub fn sample<P: Carried>(&mut self, time: Time, links: &mut [Link<P>], to: &mut Vec<Sample>) {
         let elapsed = time.saturating_since(self.last).as_secs_f64();
-        self.links.resize(simulation.links.len(), LinkCounts::default());
+        self.links.resize(links.len(), LinkCounts::default());
         if self.capacity.is_empty() {
-            let meters = simulation.links.iter().map(|link| link.meter());
+            let meters = links.iter().map(Link::meter);
             self.capacity = meters.map(|meter| meter.map(|meter| (meter, 0.0))).collect();
         }
-        self.acknowledged.resize(simulation.flows.len(), 0);
-        self.received.resize(simulation.datagrams.len(), 0);
-        for (index, link) in simulation.links.iter_mut().enumerate() {
+        for (index, link) in links.iter_mut().enumerate() {
             let subject = Subject::Link(index as u32);
-            let samples = &mut self.samples;
-            let mut see = |quantity, value| samples.push(Sample { time, subject, quantity, value });
+            let mut see = |quantity, value| to.push(Sample { time, subject, quantity, value });
             let backlog = link.queue.backlog();
             see("backlog_packets", backlog.packets as f64);
             see("backlog_bytes", backlog.bytes as f64);
@@ -102,6 +98,35 @@ impl Series {
                 egress.observe(&mut see);
             }
         }
+        self.last = time;
+    }
+}
+
+/// The samples so far.
+#[derive(Default)]
+pub(crate) struct Series {
+    pub samples: Vec<Sample>,
+    last: Time,
+    links: LinkSeries,
+    acknowledged: Vec<u64>,
+    received: Vec<u64>,
+}
+
+impl Series {
+    /// The links' sums of sojourn times have begun again.
+    pub fn restart_sojourns(&mut self) {
+        self.links.restart_sojourns();
+    }
+
+    pub fn sample(&mut self, simulation: &mut Simulation) {
+        let time = simulation.now;
+        let elapsed = time.saturating_since(self.last).as_secs_f64();
+        self.acknowledged.resize(simulation.flows.len(), 0);
+        self.received.resize(simulation.datagrams.len(), 0);
+        self.links.sample(time, &mut simulation.links, &mut self.samples);
+        if !simulation.scenario.record.flows {
+            return;
+        }
         for (index, flow) in simulation.flows.iter().enumerate() {
             let is_gone = flow.is_transient && flow.finish.is_some();
             if time < flow.start || is_gone {
@@ -126,7 +151,6 @@ impl Series {
             self.samples.push(Sample { time, subject, quantity: "goodput_bps", value });
             self.received[index] = flow.received_bytes;
         }
-        self.last = time;
     }
 }
 

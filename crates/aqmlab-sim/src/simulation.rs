@@ -1,22 +1,17 @@
 //! One run: links, flows and the events between them.
 
-use aqmlab_aqm::{LinkEnv, Queue};
 use aqmlab_core::{Bytes, Span, Stream, Time};
 
 use crate::app::{Activity, AppSlot};
 use crate::datagram::{DATAGRAMS, DatagramFlow};
-use crate::egress::Egress;
 use crate::events::{Event, EventQueue};
 use crate::flow::{Flow, FlowSetup, NONE};
-use crate::link::{Link, LinkParts};
-use crate::medium::Share;
+use crate::link::{Link, Setting, transmission_end};
 use crate::packet::{SimPacket, Store, kind};
-use crate::pipe::Pipe;
-use crate::probe::{LinkProbe, Sojourn};
+use crate::probe::Sojourn;
 use crate::results::RunResult;
 use crate::scenario::{FlowGroup, Level, Scenario, Start};
 use crate::series::Series;
-use crate::wire::Wire;
 use crate::workload::WorkloadConfig;
 
 /// The kernel's `psched_mtu` of an Ethernet link: 1500 bytes and a header.
@@ -27,7 +22,7 @@ pub(crate) struct Simulation<'a> {
     pub scenario: &'a Scenario,
     pub replication: u64,
     pub now: Time,
-    pub links: Vec<Link>,
+    pub links: Vec<Link<SimPacket>>,
     pub flows: Vec<Flow>,
     pub series: Option<Series>,
     pub events_handled: u64,
@@ -91,31 +86,9 @@ impl<'a> Simulation<'a> {
     }
 
     fn make_links(&mut self) {
-        for (index, link) in self.scenario.links.iter().enumerate() {
-            let env =
-                LinkEnv { rate: link.rate, base_rtt: self.scenario.base_rtt_over(index), mtu: MTU };
-            let random = self.stream(&format!("links.{}.queue", link.name));
-            let queue = Queue::new(link.queue.build(&env), random);
-            let record_packets = self.scenario.record.level == Level::Packets;
-            let probe = LinkProbe::new(&link.thresholds, env.base_rtt, record_packets);
-            let egress = Egress::new(link, &env).map(Box::new);
-            let end = Time::ZERO + self.scenario.duration;
-            let rate_stream = self.stream(&format!("links.{}.rate", link.name));
-            let wire = Wire::new(link, rate_stream, end);
-            let pipe = Pipe::new(&link.way, self.stream(&format!("links.{}.way", link.name)));
-            let parts = LinkParts { queue, probe, egress, wire, pipe };
-            let simultaneous = self.scenario.simultaneous;
-            self.links.push(Link::new(link, index as u32, parts, simultaneous));
-        }
-        for (index, link) in self.scenario.links.iter().enumerate() {
-            if let Some(partner) = link.shares.map(|partner| partner as usize)
-                && index < partner
-            {
-                let [own, other] = Share::pair(index as u32, partner as u32);
-                self.links[index].share(own);
-                self.links[partner].share(other);
-            }
-        }
+        let end = Time::ZERO + self.scenario.duration;
+        let setting = Setting { replication: self.replication, mtu: MTU, end };
+        self.links = Link::all(self.scenario, &setting);
     }
 
     fn make_flows(&mut self, number: u32, group: &FlowGroup) {
@@ -226,10 +199,7 @@ impl<'a> Simulation<'a> {
         match event {
             Event::TransmissionEnd(link) => {
                 let (events, store) = (&mut self.events, &mut self.store);
-                let mut next = self.links[link as usize].transmission_end(now, events, store);
-                while let Some(link) = next {
-                    next = self.links[link as usize].granted(now, events, store);
-                }
+                transmission_end(&mut self.links, link, now, events, store);
             }
             Event::Delivery(link) => self.deliver(link),
             Event::Wakeup(link) => {

@@ -294,6 +294,12 @@ fn every_workload() -> Vec<&'static str> {
         r#"{ kind = "dash", segment = "1s", start_with = "1s" }"#,
         r#"{ kind = "dash", adaptation = "bola", segment = "1s", variation = "uniform(0.5, 1.5)" }"#,
         r#"{ kind = "dash", adaptation = "bba", segment = "1s" }"#,
+        r#"{ kind = "game" }"#,
+        r#"{ kind = "incast", senders = 8, think = "exponential(100ms)", server_delay = "uniform(0s, 1ms)" }"#,
+        r#"{ kind = "rrul", lead = "1s", length = "15s", flows = 2 }"#,
+        r#"{ kind = "rrul-be", lead = "1s", length = "15s" }"#,
+        r#"{ kind = "rpm" }"#,
+        r#"{ kind = "rpm", load = "up", tls = 0 }"#,
     ]
 }
 

@@ -13,6 +13,8 @@ choices! {
         Off = "off",
         /// ECE until CWR: one signal a window of data (RFC 3168).
         Classic = "classic",
+        /// ECE says whether what is acknowledged came with CE (RFC 8257, section 3.2).
+        Dctcp = "dctcp",
         /// Acknowledgements count what came with CE (RFC 9768).
         Accurate = "accurate",
     }
@@ -67,7 +69,7 @@ params! {
         clock_granularity: Span = Span::from_millis(1), in Span::from_nanos(1) => Span::from_secs(1),
             source "RFC 6298, section 2; 10ms in ns-2's studies";
         /// How losses are found and mended.
-        recovery: Recovery = Recovery::Sack, source "RFC 6675; RFC 6582; Fall and Floyd 1996";
+        recovery: Recovery = Recovery::Sack, source "RFC 6675; RFC 8985; RFC 6582; Fall and Floyd 1996; Wei and Cao 2006";
         /// With `rack`: a probe is sent when acknowledgements stay away at the end of a flight.
         tail_loss_probe: bool = true, source "RFC 8985, section 7";
         /// What a probe of a single segment waits longer, for its acknowledgement may be delayed.
@@ -108,7 +110,7 @@ params! {
         /// The first data, segments (10p) or bytes, which are not paced.
         pacing_quantum: Limit = Limit::Packets(10), source "Linux: tc-fq(8), initial_quantum";
         /// Explicit congestion notification; taken to be negotiated.
-        ecn: EcnMode = EcnMode::Off, source "RFC 3168; RFC 9768";
+        ecn: EcnMode = EcnMode::Off, source "RFC 3168; RFC 8257; RFC 9768";
         /// What new data are sent with if `ecn` is on; what is sent again never is ECN-capable.
         ecn_codepoint: Codepoint = Codepoint::Ect0, source "RFC 3168, section 6.1.2; RFC 9331, section 4.1";
     }
@@ -133,8 +135,8 @@ impl TcpParams {
             let allowed = format!("at most max_rto = {}", self.max_rto);
             return Err(Error::not_allowed(self.min_rto, allowed).at("min_rto"));
         }
-        if self.prr && !matches!(self.recovery, Recovery::Sack | Recovery::Rack) {
-            let allowed = "false, or recovery = sack or rack";
+        if self.prr && !self.recovery.has_pipe() {
+            let allowed = "false, or recovery = sack, rack or tcp-linux";
             return Err(Error::not_allowed(self.prr, allowed).at("prr"));
         }
         Ok(())

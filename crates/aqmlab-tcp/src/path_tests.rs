@@ -41,11 +41,17 @@ fn any_params() -> impl Strategy<Value = TcpParams> {
         Recovery::Sack,
         Recovery::Rack,
         Recovery::Sack1,
+        Recovery::TcpLinux,
         Recovery::NewReno,
         Recovery::Reno,
     ]);
     let windows = (1u64..12, prop::option::of(2u64..20));
-    let ecn = prop::sample::select(vec![EcnMode::Off, EcnMode::Classic, EcnMode::Accurate]);
+    let ecn = prop::sample::select(vec![
+        EcnMode::Off,
+        EcnMode::Classic,
+        EcnMode::Dctcp,
+        EcnMode::Accurate,
+    ]);
     let switches = prop::collection::vec(any::<bool>(), 8);
     let controls: Vec<_> = congestion::entries().iter().map(|entry| entry.name).collect();
     let control = prop::sample::select(controls);
@@ -58,7 +64,7 @@ fn any_params() -> impl Strategy<Value = TcpParams> {
             receive_window: receive.map_or(Limit::Unlimited, Limit::Packets),
             limited_transmit: switches[0],
             ecn,
-            prr: switches[2] && matches!(recovery, Recovery::Sack | Recovery::Rack),
+            prr: switches[2] && recovery.has_pipe(),
             tail_loss_probe: switches[3],
             frto: switches[4],
             dsack: switches[5],

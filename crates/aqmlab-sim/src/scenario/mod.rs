@@ -6,7 +6,9 @@ mod read;
 mod toml;
 
 use aqmlab_aqm::{CustomConfig, QueueConfig};
-use aqmlab_core::{Bytes, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices, params};
+use aqmlab_core::{
+    Bytes, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices, params,
+};
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
 
@@ -103,6 +105,8 @@ params! {
         /// the links' counts of packets from the start.
         warmup: Span = Span::ZERO, in Span::ZERO => Span::from_secs(10_000_000),
             source "RFC 7928, section 8.2: time 0 is when slow start is over";
+        /// Whether flows are sampled too, or links alone: many short flows make many samples.
+        flows: bool = true, source "this program";
     }
 }
 

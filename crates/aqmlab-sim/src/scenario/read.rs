@@ -301,11 +301,7 @@ fn read_shaper(table: &Table) -> Result<Option<ShaperParams>> {
     Ok(shaper)
 }
 
-fn read_flows(
-    table: &Table,
-    links: &[LinkConfig],
-    outside: Outside<'_>,
-) -> Result<Vec<FlowGroup>> {
+fn read_flows(table: &Table, links: &[LinkConfig], outside: Outside<'_>) -> Result<Vec<FlowGroup>> {
     let mut defaults = TcpParams::default();
     update_transport(&mut defaults, table, outside)?;
     let tables = named_tables(table, "flows", "[flows.bulk]")?;
@@ -318,11 +314,7 @@ fn read_flows(
         .collect()
 }
 
-fn update_transport(
-    transport: &mut TcpParams,
-    table: &Table,
-    outside: Outside<'_>,
-) -> Result<()> {
+fn update_transport(transport: &mut TcpParams, table: &Table, outside: Outside<'_>) -> Result<()> {
     if let Some(value) = table.get("transport") {
         value
             .as_table()

@@ -9,6 +9,8 @@ use aqmlab_core::{Error, ParamSpec, ParamType, Params, Result, Stream, Table, Va
 
 use crate::app::App;
 
+mod connection;
+mod ledger;
 mod player;
 mod presets;
 
@@ -50,7 +52,6 @@ macro_rules! workloads {
 
         /// A workload with its parameters.
         #[derive(Clone, Debug, PartialEq)]
-        #[expect(clippy::large_enum_variant, reason = "there is one a group of flows")]
         pub enum WorkloadConfig {
             $(
                 #[allow(missing_docs)]
@@ -128,6 +129,10 @@ workloads! {
     Page(page::PageParams),
     Video(video::VideoParams),
     Dash(dash::DashParams),
+    Game(game::GameParams),
+    Incast(incast::IncastParams),
+    Rrul(rrul::RrulParams),
+    Rpm(rpm::RpmParams),
 }
 
 impl WorkloadConfig {

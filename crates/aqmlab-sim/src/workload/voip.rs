@@ -19,11 +19,10 @@
 //! 2. Loss counts as random (BurstR = 1).
 //! 3. The two directions talk independently.
 
-use std::collections::VecDeque;
-
 use aqmlab_core::{Distribution, Sampler, Span, Stream, Time, choices, params};
 
 use super::Workload;
+use super::ledger::Ledger;
 use crate::app::{App, Context, Direction};
 
 choices! {
@@ -108,13 +107,11 @@ struct Talker {
     flow: u32,
     /// Packets of the spurt that are still to come.
     left: u64,
-    /// When those were sent that have not arrived.
-    under_way: VecDeque<Time>,
+    ledger: Ledger,
     /// The delay with which packets are played.
     plays_after: Option<Span>,
     played: u64,
     late: u64,
-    lost: u64,
 }
 
 impl Talker {
@@ -133,11 +130,10 @@ impl Talker {
             playout: params.playout,
             flow: 0,
             left: 0,
-            under_way: VecDeque::new(),
+            ledger: Ledger::default(),
             plays_after: None,
             played: 0,
             late: 0,
-            lost: 0,
         }
     }
 
@@ -162,21 +158,14 @@ impl App for Talker {
         cx.wake_at(cx.now() + self.gap());
     }
     fn on_timer(&mut self, cx: &mut Context) {
-        self.under_way.push_back(cx.now());
+        self.ledger.sent(cx.now());
         cx.send_datagram(self.flow, HEADERS + self.coding.payload);
         cx.wake_at(cx.now() + self.gap());
     }
     fn on_datagram(&mut self, _flow: u32, sent: Time, cx: &mut Context) {
-        while let Some(first) = self.under_way.front()
-            && *first < sent
-        {
-            self.under_way.pop_front();
-            self.lost += 1;
+        if !self.ledger.arrived(sent) {
+            return;
         }
-        if self.under_way.front() != Some(&sent) {
-            return; // It was overtaken, and is given up already.
-        }
-        self.under_way.pop_front();
         let delay = cx.now() - sent;
         let plays_after = *self.plays_after.get_or_insert(delay + self.playout);
         match delay <= plays_after {
@@ -186,12 +175,12 @@ impl App for Talker {
     }
     fn report(&self, _now: Time, see: &mut dyn FnMut(&'static str, f64)) {
         let Some(plays_after) = self.plays_after else { return };
-        let due = (self.played + self.late + self.lost) as f64;
-        let missed = (self.late + self.lost) as f64 / due;
+        let due = (self.played + self.late + self.ledger.lost) as f64;
+        let missed = (self.late + self.ledger.lost) as f64 / due;
         let rating = rating(plays_after + FRAME + self.coding.lookahead, missed, &self.coding);
         see("mos", mos(rating));
         see("r_factor", rating);
-        see("lost", self.lost as f64 / due);
+        see("lost", self.ledger.lost as f64 / due);
         see("late", self.late as f64 / due);
     }
 }

@@ -147,16 +147,11 @@ impl CongestionControl for Compound {
             self.least = self.least.min(rtt);
             self.samples += 1;
         }
-        if !grows {
-            return;
-        }
-        if self.window.in_slow_start() {
-            self.window.slow_start(sample);
-        } else {
+        let total = self.total();
+        self.window.on_ack(sample, |window| {
             // Reno's segment comes once a round of the whole window.
-            let total = self.total();
-            self.window.cwnd += self.window.mss * sample.counted() as f64 / total;
-        }
+            window.cwnd += window.mss * sample.counted() as f64 / total;
+        });
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
@@ -181,6 +176,12 @@ impl CongestionControl for Compound {
     fn on_undo(&mut self) {
         self.window.undo();
         self.dwnd = self.dwnd.max(self.dwnd_before);
+    }
+
+    fn on_idle(&mut self, restart_window: u64) {
+        let share = (restart_window as f64 / self.total()).min(1.0);
+        self.window.cwnd *= share;
+        self.dwnd *= share;
     }
 
     fn on_recovery_exit(&mut self, in_flight: u64) {

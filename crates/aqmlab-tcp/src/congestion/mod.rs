@@ -65,7 +65,7 @@ mod slow_start;
 mod testing;
 mod window;
 
-use aqmlab_core::{Custom, Entry, Error, Params, Rate, Result, Span, Value};
+use aqmlab_core::{Custom, Entry, Error, Params, Rate, Result, Span, Time, Value};
 
 use crate::params::TcpParams;
 pub use custom::{Controls, CustomControl};
@@ -81,7 +81,7 @@ pub trait CongestionControl: Send {
     fn on_undo(&mut self);
     /// The connection is open; the round-trip time is that of the SYN, if it was
     /// sent once.
-    fn on_connected(&mut self, _rtt: Option<Span>) {}
+    fn on_connected(&mut self, _now: Time, _rtt: Option<Span>) {}
     /// Nothing was sent for a retransmission timeout: the window becomes this
     /// at most (RFC 5681, section 4.1; only with `restart_after_idle`).
     fn on_idle(&mut self, _restart_window: u64) {}
@@ -293,8 +293,8 @@ impl CongestionControl for Control {
     fn on_undo(&mut self) {
         each!(self, state => state.on_undo())
     }
-    fn on_connected(&mut self, rtt: Option<Span>) {
-        each!(self, state => state.on_connected(rtt))
+    fn on_connected(&mut self, now: Time, rtt: Option<Span>) {
+        each!(self, state => state.on_connected(now, rtt))
     }
     fn on_idle(&mut self, restart_window: u64) {
         each!(self, state => state.on_idle(restart_window))
@@ -328,5 +328,32 @@ impl CongestionControl for Control {
     }
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         each!(self, state => state.observe(see))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{ack, transport};
+    use super::*;
+
+    /// RFC 5681, section 4.1. BBR and Prague pace what they send after an idle
+    /// time, and have rules of their own; a constant rate has none.
+    #[test]
+    fn windows_restart_after_idle_times() {
+        let others = ["bbr", "bbr3", "prague", "cbr"];
+        for entry in entries() {
+            let config = CongestionConfig::named(entry.name).unwrap();
+            let mut control = Control::new(&config, &Setup::new(&transport(), 10_000, 0));
+            for _ in 0..30 {
+                let rtt = Some(Span::from_millis(100));
+                control.on_ack(&AckSample { rtt, smoothed_rtt: rtt, min_rtt: rtt, ..ack(1000) });
+            }
+            let window = control.window();
+            control.on_idle(10_000);
+            let restarts = control.window() == 10_000;
+            assert_eq!(restarts, !others.contains(&entry.name), "{}: {window}", entry.name);
+            control.on_idle(20_000);
+            assert!(!restarts || control.window() == 10_000, "{}: it shrinks only", entry.name);
+        }
     }
 }

@@ -60,7 +60,7 @@ impl CongestionControl for Relentless {
             window.ssthresh = window.bytes();
         }
         if window.in_slow_start() {
-            if Window::may_grow(sample) {
+            if Window::counts(sample) {
                 window.slow_start(sample);
             }
         } else if sample.window_limited {
@@ -80,6 +80,10 @@ impl CongestionControl for Relentless {
 
     fn on_undo(&mut self) {
         self.window.undo();
+    }
+
+    fn on_idle(&mut self, restart_window: u64) {
+        self.window.on_idle(restart_window);
     }
 
     #[inline]

@@ -88,7 +88,7 @@ impl CongestionControl for Reno {
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
         // RFC 3168, section 6.1.2: nor does an ECN echo make the window grow.
-        if sample.acked == 0 || sample.ece || sample.in_recovery || !sample.window_limited {
+        if sample.acked == 0 || sample.ece || sample.in_recovery {
             return;
         }
         if self.cwnd < self.ssthresh {
@@ -98,7 +98,12 @@ impl CongestionControl for Reno {
             if step.exit {
                 self.ssthresh = self.cwnd;
             }
-        } else if let Some(counted) = &mut self.counted {
+            return;
+        }
+        if !sample.window_limited {
+            return;
+        }
+        if let Some(counted) = &mut self.counted {
             // RFC 3465, section 2.1: a segment for each window of bytes.
             *counted += sample.counted();
             if *counted >= self.cwnd {
@@ -112,8 +117,9 @@ impl CongestionControl for Reno {
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
-        // Section 3.1, equation 4.
-        let halved = (event.flight_size / 2).max(2 * self.mss);
+        // Section 3.1, equation 4: no more than half of FlightSize.
+        let in_use = event.flight_size.min(self.cwnd);
+        let halved = (in_use / 2).max(2 * self.mss);
         self.slow_start.on_congestion(matches!(event.kind, Congestion::Timeout { .. }));
         // When the same segment times out again, the first time was before.
         if !matches!(event.kind, Congestion::Timeout { first: false }) {
@@ -127,7 +133,7 @@ impl CongestionControl for Reno {
             }
             Congestion::Ecn => {
                 // RFC 8511, section 3.1.
-                let kept = |beta| (event.flight_size as f64 * beta) as u64;
+                let kept = |beta| (in_use as f64 * beta) as u64;
                 self.ssthresh = self.beta_ecn.map_or(halved, kept).max(2 * self.mss);
                 self.cwnd = self.ssthresh;
             }
@@ -172,27 +178,27 @@ mod tests {
     use super::*;
 
     fn reno() -> Reno {
-        Reno::new(&RenoParams::default(), &Setup::new(&transport(), 10_000, 0))
+        Reno::new(&RenoParams::default(), &Setup::new(&transport(), 20_000, 0))
     }
 
     #[test]
     fn slow_start_adds_at_most_one_segment_an_acknowledgement() {
         let mut reno = reno();
         reno.on_ack(&ack(2000));
-        assert_eq!(reno.window(), 11_000);
+        assert_eq!(reno.window(), 21_000);
         reno.on_ack(&ack(300));
-        assert_eq!(reno.window(), 11_300);
+        assert_eq!(reno.window(), 21_300);
     }
 
     #[test]
-    fn congestion_avoidance_adds_about_a_segment_a_round_trip() {
+    fn congestion_avoidance_adds_a_segment_a_round_trip() {
         let mut reno = reno();
         reno.on_congestion(&event(Congestion::Loss, 20_000));
         assert_eq!(reno.window(), 10_000);
         for _ in 0..10 {
             reno.on_ack(&ack(1000));
         }
-        assert!((10_950..=11_000).contains(&reno.window()), "{}", reno.window());
+        assert_eq!(reno.window(), 11_000);
     }
 
     #[test]
@@ -224,9 +230,9 @@ mod tests {
     #[test]
     fn bytes_can_be_counted() {
         let params = RenoParams { byte_counting: Some(2), ..RenoParams::default() };
-        let mut reno = Reno::new(&params, &Setup::new(&transport(), 10_000, 0));
+        let mut reno = Reno::new(&params, &Setup::new(&transport(), 20_000, 0));
         reno.on_ack(&ack(3000));
-        assert_eq!(reno.window(), 12_000);
+        assert_eq!(reno.window(), 22_000);
         reno.on_congestion(&event(Congestion::Loss, 20_000));
         for _ in 0..4 {
             reno.on_ack(&ack(2000));
@@ -247,6 +253,30 @@ mod tests {
         reno.on_congestion(&event(Congestion::Timeout { first: false }, 1000));
         reno.on_undo();
         assert_eq!((reno.window(), reno.ssthresh()), before);
+    }
+
+    /// Equation 3: about a segment a round trip if each segment is acknowledged.
+    #[test]
+    fn acknowledgements_can_be_counted() {
+        let params = RenoParams { byte_counting: None, ..RenoParams::default() };
+        let mut reno = Reno::new(&params, &Setup::new(&transport(), 20_000, 0));
+        reno.on_congestion(&event(Congestion::Loss, 20_000));
+        for _ in 0..10 {
+            reno.on_ack(&ack(1000));
+        }
+        assert!((10_950..=11_000).contains(&reno.window()), "{}", reno.window());
+    }
+
+    /// FlightSize has in it what SACK has reported: half of it can be more than
+    /// the window, which a loss must not make larger.
+    #[test]
+    fn a_loss_never_makes_the_window_larger() {
+        for kind in [Congestion::Loss, Congestion::Ecn, Congestion::Timeout { first: true }] {
+            let mut reno = reno();
+            reno.on_congestion(&event(kind, 100_000));
+            assert_eq!(reno.ssthresh(), 10_000);
+            assert!(reno.window() <= 10_000);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@
 use aqmlab_core::params;
 
 use super::slow_start::SlowStartKind;
-use super::window::Window;
+use super::window::{Window, by_window};
 use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
@@ -52,17 +52,14 @@ impl Scalable {
 impl CongestionControl for Scalable {
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
-        if !Window::may_grow(sample) {
-            return;
-        }
-        let window = &mut self.window;
-        if window.in_slow_start() {
-            window.slow_start(sample);
-        } else if window.segments() <= self.params.low_window {
-            window.grow(1.0, sample.counted());
-        } else {
-            window.cwnd += self.params.increase * sample.counted() as f64;
-        }
+        let ScalableParams { low_window, increase, .. } = self.params;
+        self.window.on_ack(sample, |window| {
+            if window.segments() <= low_window {
+                window.grow(1.0, sample.counted());
+            } else {
+                window.cwnd += increase * sample.counted() as f64;
+            }
+        });
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
@@ -72,21 +69,7 @@ impl CongestionControl for Scalable {
         self.window.reduce(event, self.window.in_use(event) * (1.0 - lost));
     }
 
-    fn on_undo(&mut self) {
-        self.window.undo();
-    }
-
-    fn on_recovery_exit(&mut self, in_flight: u64) {
-        self.window.on_recovery_exit(in_flight);
-    }
-
-    #[inline]
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh
-    }
+    by_window!();
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl LossRecovery for NewReno {
         board.head_lost();
         self.inflation = (DUP_THRESH * self.mss) as i64;
     }
-    fn end(&mut self) -> bool {
+    fn end(&mut self, _board: &mut Scoreboard) -> bool {
         self.inflation = 0;
         !self.ends_early
     }

@@ -48,7 +48,7 @@ impl Sender {
         } else {
             self.rtt.sample(now - self.syn_sent);
         }
-        self.control.on_connected(self.rtt.smoothed());
+        self.control.on_connected(now, self.rtt.smoothed());
     }
 
     fn on_new_ack(&mut self, now: Time, ack: &Ack) {
@@ -76,7 +76,7 @@ impl Sender {
                 self.retransmit_head |= self.recovery.on_partial_ack(&mut self.board, acked.bytes);
             }
             Phase::Loss { point } if ack.ack >= point => {
-                self.recovery.end();
+                self.recovery.end(&mut self.board);
                 self.phase = Phase::Open;
             }
             Phase::Reduction { point } if ack.ack >= point => {
@@ -107,6 +107,9 @@ impl Sender {
             self.tell_control(&mut news);
         }
         self.dup_acks += u64::from(counts);
+        if self.recovery.duplicates_restart_timer() {
+            self.restart_timer(now);
+        }
         // RFC 6675, section 5, steps 1 and 2; RFC 5681, section 3.2.
         let third = counts && self.dup_acks >= DUP_THRESH && self.recovery.counts_duplicates();
         if self.phase.is_open()
@@ -230,7 +233,7 @@ impl Sender {
     }
 
     fn end_recovery(&mut self) {
-        if self.recovery.end() {
+        if self.recovery.end(&mut self.board) {
             self.control.on_recovery_exit(self.board.flight_size());
         }
         self.phase = Phase::Open;

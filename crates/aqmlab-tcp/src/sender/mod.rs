@@ -134,10 +134,11 @@ impl Sender {
         let control = Control::new(&params.congestion_control, &setup);
         let mut board =
             Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));
-        if params.recovery == Recovery::Rack {
+        let marks = matches!(params.recovery, Recovery::Rack | Recovery::TcpLinux);
+        if marks {
             board = board.by_time();
         }
-        if params.recovery == Recovery::Rack || params.frto {
+        if marks || params.frto {
             board = board.collecting();
         }
         Sender {
@@ -196,6 +197,16 @@ impl Sender {
         self.size += bytes;
     }
 
+    /// Gives up a connection that is not open yet: nothing is sent any more.
+    pub fn abort(&mut self) {
+        self.state = State::Closed;
+        self.syn_due = false;
+        self.deadline = Time::MAX;
+    }
+    /// The bytes that have been sent, once or more often.
+    pub fn sent_bytes(&self) -> u64 {
+        self.board.nxt()
+    }
     /// The application has nothing more to send than what was sent; gives the
     /// number of bytes. What was lost of them is still sent again.
     pub fn cut(&mut self) -> u64 {
@@ -215,7 +226,10 @@ impl Sender {
         let window = match self.prr {
             Some(prr) => prr.cwnd(),
             None if self.phase.is_open() => self.control.window(),
-            None => self.control.window().saturating_add_signed(self.recovery.inflation()),
+            None => {
+                let window = self.control.window().saturating_add_signed(self.recovery.inflation());
+                window.max(self.recovery.least_window())
+            }
         };
         window.max(self.mss)
     }

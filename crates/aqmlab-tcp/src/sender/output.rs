@@ -179,8 +179,8 @@ impl Sender {
         let (seq, len) = self.board.retransmit(repair.index, now, repair.advance);
         self.sent(now, u64::from(len), prior_in_flight, true);
         self.recovery.on_sent(len, replaces);
-        self.recovery.on_repaired(seq, now);
-        self.undo.on_repair(now);
+        self.recovery.on_repaired(seq, self.board.nxt(), now);
+        self.undo.on_repair(seq + u64::from(len), now);
         DataSegment { seq, len, retransmission: true, sent_at: now, ..DataSegment::default() }
     }
 }

@@ -18,7 +18,7 @@ use aqmlab_core::Time;
 use super::Sender;
 use crate::congestion::CongestionControl;
 use crate::params::TcpParams;
-use crate::recovery::{LossRecovery, Phase, Recovery};
+use crate::recovery::{LossRecovery, Phase};
 use crate::scoreboard::Record;
 use crate::segment::Ack;
 
@@ -46,6 +46,8 @@ pub(super) struct Undo {
     /// Segments sent again in it, without those whose duplicates came.
     repairs: u64,
     first_repair: Option<Time>,
+    /// The end of the highest segment that was ever sent again.
+    repaired: u64,
 }
 
 impl Undo {
@@ -54,18 +56,23 @@ impl Undo {
             frto: params.frto,
             possible: params.frto || params.dsack || params.timestamps,
             // Sack1 forgets at a timeout what had arrived.
-            sack: matches!(params.recovery, Recovery::Sack | Recovery::Rack),
+            sack: params.recovery.has_pipe(),
             step: Step::Off,
             episode: None,
             repairs: 0,
             first_repair: None,
+            repaired: 0,
         }
     }
 
     pub fn begin(&mut self, una: u64, timeout: bool) {
         self.episode = self.possible.then_some((una, timeout));
-        self.repairs = 0;
-        self.first_repair = None;
+        // Repairs of the recovery before may still be on their way: what they bring is no
+        // sign of anything (Linux keeps its retrans_stamp as well).
+        if una >= self.repaired {
+            self.repairs = 0;
+            self.first_repair = None;
+        }
         self.step = if timeout && self.frto { Step::First } else { Step::Off };
     }
     /// The window was reduced once more: what came before stands.
@@ -73,8 +80,10 @@ impl Undo {
         self.episode = None;
         self.step = Step::Off;
     }
-    pub fn on_repair(&mut self, now: Time) {
+    /// A segment up to `end` is sent again.
+    pub fn on_repair(&mut self, end: u64, now: Time) {
         self.repairs += 1;
+        self.repaired = self.repaired.max(end);
         self.first_repair.get_or_insert(now);
     }
     /// Whether only new data are to be sent.

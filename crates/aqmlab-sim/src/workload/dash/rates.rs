@@ -165,15 +165,15 @@ mod tests {
     #[test]
     fn bola_rises_with_the_buffer() {
         let chooser = chooser(Adaptation::Bola);
-        let v = (30.0 / 4.0 - 1.0) / (6f64.ln() + 5.0);
-        let between_first = v * (5.0 - 2f64.ln()) * 4.0;
+        let v = (30.0 / 4.0 - 1.0) / (libm::log(6.0) + 5.0);
+        let between_first = v * (5.0 - libm::log(2.0)) * 4.0;
         for (level, rung) in
             [(0.0, 0), (between_first - 0.01, 0), (between_first + 0.01, 1), (26.0, 3)]
         {
             assert_eq!(chooser.choose(Span::from_secs_f64(level), None), rung, "{level}");
         }
         // No objective is negative where there is room for a segment.
-        assert!(v * (6f64.ln() + 5.0) >= 26.0 / 4.0 - 1e-9);
+        assert!(v * (libm::log(6.0) + 5.0) >= 26.0 / 4.0 - 1e-9);
     }
 
     /// A line from 1 Mbit/s at 9.75 s to 6 Mbit/s at 23.4 s.

@@ -28,19 +28,20 @@
 //! 2. Nothing is cached; scripts take no time to run but that of the server.
 //! 3. Which object names another is drawn: any of the level above.
 
+use std::collections::VecDeque;
+
 use aqmlab_core::{
     Bytes, Distribution, Error, Result, Sampler, Span, Stream, Time, choices, params,
 };
 
+use super::connection::{Arrival, Connection};
 use super::transfers::{check_size, draw_size};
 use super::{Workload, written};
 use crate::agenda::Agenda;
 use crate::app::{App, Context};
 
-mod connection;
 mod names;
 
-use connection::{Arrival, Connection};
 use names::Names;
 
 choices! {
@@ -163,7 +164,7 @@ struct Browser {
     names: Names,
     connections: Vec<Connection>,
     /// Objects that wait for a connection, by host; the first first.
-    waiting: Vec<std::collections::VecDeque<u32>>,
+    waiting: Vec<VecDeque<u32>>,
     page: Vec<Object>,
     began: Time,
     /// Objects of the page that have not arrived.
@@ -278,7 +279,7 @@ impl Browser {
                 return;
             }
             let Settings { tls, certificates, .. } = self.settings;
-            self.connections.push(Connection::open(host, tls, certificates, cx));
+            self.connections.push(Connection::open(host, tls, certificates, true, cx));
         }
     }
 
