@@ -278,6 +278,7 @@ def replay(
     ns_per_byte: int,
     random_seed: int,
     mtu: int,
+    emulator: bool = False,
 ) -> Table:
     """What `queue` does with arrivals at a link that answers to nothing.
 
