@@ -15,9 +15,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aqmlab._core import InputError, QueueError, Scenario, __version__, reference
+from aqmlab._core import (
+    ControlError,
+    CustomError,
+    InputError,
+    QueueError,
+    Scenario,
+    __version__,
+    reference,
+)
 
 if TYPE_CHECKING:
+    from aqmlab.control import CongestionControl
     from aqmlab.errors import FolderError, StorageError
     from aqmlab.queue import Queue
     from aqmlab.results import RunResult, StudyResult
@@ -25,6 +34,9 @@ if TYPE_CHECKING:
     from aqmlab.study import Study
 
 __all__ = [
+    "CongestionControl",
+    "ControlError",
+    "CustomError",
     "FolderError",
     "InputError",
     "Queue",
@@ -40,6 +52,7 @@ __all__ = [
 ]
 
 _LAZY = {
+    "CongestionControl": "control",
     "FolderError": "errors",
     "Queue": "queue",
     "RunResult": "results",

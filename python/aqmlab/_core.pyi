@@ -20,8 +20,8 @@ class InputError(ValueError):
     problem: str
     hint: str | None
 
-class QueueError(RuntimeError):
-    """A queue discipline written in Python did something wrong.
+class CustomError(RuntimeError):
+    """Code of the user's own, written in Python, did something wrong.
 
     `str(error)` names file, line, class and method; `__cause__` is the exception that
     the class raised, if it raised one.
@@ -29,6 +29,12 @@ class QueueError(RuntimeError):
 
     run: int
     """The number of the run."""
+
+class QueueError(CustomError):
+    """It is a queue discipline's."""
+
+class ControlError(CustomError):
+    """It is a congestion control's."""
 
 class Packet:
     """A packet in a queue. It cannot be made or copied; keep the object itself."""
@@ -83,6 +89,124 @@ class Limit:
     def admits(self, packets: int, bytes: int, size: int) -> bool:
         """Whether a queue of `packets` packets and `bytes` bytes has room for `size` more."""
 
+class Setup:
+    """What a congestion control is made from."""
+
+    mss: int
+    """The payload of a full segment, in bytes."""
+    header: int
+    """Bytes on the wire that each segment has besides its payload."""
+    initial_window: int
+    """The first window in bytes: one segment if the SYN was lost."""
+    initial_ssthresh: int
+    """The first slow start threshold in bytes."""
+    def random(self) -> float:
+        """Uniform in [0, 1), from a stream of the connection's own."""
+
+class AckSample:
+    """An acknowledgement that delivers data or tells of CE marks. Times are nanoseconds."""
+
+    now: int
+    """When it came."""
+    acked: int
+    """Bytes newly acknowledged, cumulatively."""
+    sacked: int
+    """Bytes newly reported by SACK."""
+    delivered: int
+    """Bytes newly delivered, in either way."""
+    lost: int
+    """Bytes newly taken for lost."""
+    ce_bytes: int
+    """Bytes newly reported to have come with CE (accurate ECN)."""
+    ce_packets: int
+    """Packets newly reported to have come with CE (accurate ECN)."""
+    ece: bool
+    """Whether it tells of CE marks."""
+    prior_in_flight: int
+    """Bytes in flight before it came."""
+    in_flight: int
+    """What counts against the window after it."""
+    rtt: int | None
+    """The round-trip time measured with it, if there was one to measure."""
+    one_way_delay: int | None
+    """From the sending of the data to that of the acknowledgement; only with `timestamps`."""
+    smoothed_rtt: int | None
+    """The smoothed round-trip time with it."""
+    min_rtt: int | None
+    """The least round-trip time of the connection."""
+    rate: RateSample | None
+    """The delivery rate; only with `needs_rate_samples`, if there was enough to measure it."""
+    round_start: bool
+    """Whether a round begins: data sent after the last one began have been acknowledged."""
+    total_delivered: int
+    """All bytes delivered so far."""
+    total_lost: int
+    """All bytes taken for lost so far."""
+    in_recovery: bool
+    """Whether the sender is in a recovery: windows do not grow then."""
+    in_loss: bool
+    """Whether the data of a timeout are not through yet."""
+    window_limited: bool
+    """Whether the window, and not the application, has held the sender back."""
+
+class RateSample:
+    """A sample of the rate at which data arrive."""
+
+    delivered: int
+    """Bytes delivered since `prior_delivered`."""
+    interval: int
+    """Over this time, in nanoseconds."""
+    app_limited: bool
+    """Whether the application had nothing to send when the segment was sent."""
+    prior_delivered: int
+    """All bytes delivered when the segment was sent."""
+    lost: int
+    """Bytes taken for lost since then."""
+    tx_in_flight: int
+    """Bytes in flight just after it was sent, with it."""
+    rtt: int
+    """The time since it was sent, in nanoseconds."""
+
+class CongestionEvent:
+    """Congestion was found."""
+
+    now: int
+    """When, in nanoseconds."""
+    kind: str
+    """`loss`, `timeout` or `ecn`."""
+    first: bool
+    """False if the same segment has timed out before."""
+    flight_size: int
+    """Bytes sent and not acknowledged, without what limited transmit sent."""
+    in_flight: int
+    """What counts against the window."""
+
+class SentSample:
+    """A data segment that is sent."""
+
+    now: int
+    """When, in nanoseconds."""
+    bytes: int
+    """Its payload."""
+    prior_in_flight: int
+    """What counted against the window before it."""
+    app_limited: bool
+    """Whether the application has held the sender back."""
+    retransmission: bool
+    """Whether it was sent before."""
+
+class LostSegment:
+    """A segment that is taken for lost."""
+
+    bytes: int
+    """Its payload."""
+    tx_in_flight: int
+    """Bytes in flight just after it was sent, with it."""
+    lost: int
+    """Bytes taken for lost since it was sent, with it."""
+    app_limited: bool
+    """Whether the application had nothing to send when it was sent."""
+
 class Scenario:
     """A checked scenario with every default filled in."""
 
@@ -110,7 +234,7 @@ class Table:
 
 class Results:
     """Finished runs. Tables: `runs`, `links`, `flows`, `groups`, `times`, `scores`,
-    `excursions`, `sojourn`, `notes`, and, by recording level, `series`, `packets`.
+    `excursions`, `sojourn`, `delays`, `notes`, and, by recording level, `series`, `packets`.
     Every table has a first column `run`."""
 
     runs: list[int]
@@ -135,13 +259,13 @@ class Runner:
     def poll(self, timeout: float) -> Results | None:
         """Waits up to `timeout` seconds for finished runs and takes all there are; None if none.
         The GIL is released meanwhile. A panic in the engine is raised here as RuntimeError. A fault
-        of a queue in Python starts no further run and is raised, as `QueueError`, when all that
+        of code in Python starts no further run and is raised, as `CustomError`, when all that
         were under way have been taken."""
     finished: int
     total: int
     def stop(self) -> set[int]:
         """Starts no further job and gives up those under way. Returns the threads on which a
-        method of a queue in Python is still running some seconds later."""
+        method in Python is still running some seconds later."""
 
 def replay(
     queue: Mapping[str, Any],
@@ -166,8 +290,9 @@ def replay(
 def parse_value(text: str) -> Any:
     """What stands after `--set key=`: a TOML value, or else the text itself."""
 
-def describe_queue(name: str, folders: Sequence[str]) -> tuple[str, list[dict[str, str]]]:
-    """One line about a queue in Python, and its parameters: [{"name", "kind", "default"}]."""
+def describe(name: str, folders: Sequence[str]) -> tuple[str, str, list[dict[str, str]]]:
+    """Of a class in Python: `queue` or `congestion_control`, one line about it, and its
+    parameters: [{"name", "kind", "default"}]."""
 
 def reference() -> list[dict[str, Any]]:
     """Everything that has parameters, from the declarations: a list of

@@ -2,8 +2,8 @@
 
 * `InputError` (a `ValueError`): something given is not right. It names the file,
   the key, what was given and what is allowed.
-* `QueueError` (a `RuntimeError`): a queue written in Python did something wrong. It
-  names the file, the line, the class and the method.
+* `CustomError` (a `RuntimeError`): code of the user's own did something wrong. It names
+  the file, the line, the class and the method. It is a `QueueError` or a `ControlError`.
 * `FolderError`: a results folder cannot be used; nothing in it was changed.
 * `StorageError` (an `OSError`): results could not be written; what had been
   computed before is still there.
@@ -16,9 +16,11 @@ import errno
 from collections.abc import Iterable
 from pathlib import Path
 
-from aqmlab._core import InputError, QueueError
+from aqmlab._core import ControlError, CustomError, InputError, QueueError
 
 __all__ = [
+    "ControlError",
+    "CustomError",
     "FolderError",
     "InputError",
     "QueueError",

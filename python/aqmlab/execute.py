@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aqmlab import _core
-from aqmlab.errors import QueueError
+from aqmlab.errors import CustomError
 from aqmlab.folder import ResultsFolder
 from aqmlab.results import MemoryTables, RunResult, StudyInfo, StudyResult, gather, resolved
 
@@ -38,7 +38,7 @@ def execute(
                 _into_folder(study, folder, missing, threads, progress)
             if not folder.complete:
                 folder.finish()
-        except QueueError as error:
+        except CustomError as error:
             kept = f"{len(folder.done):,} of {study.total:,} runs are kept in {out}"
             error.args = (f"{error}; {kept}",)
             raise
@@ -69,10 +69,12 @@ def run_scenario(scenario: _core.Scenario, replication: int = 0) -> RunResult:
 
 def _in_memory(study: Study, threads: int | None, progress: Progress | None) -> StudyResult:
     batches = []
+    count = 0
     for batch in _of_study(study, range(study.total), threads):
         batches.append(batch)
+        count += len(batch.runs)
         if progress:
-            progress(sum(len(each.runs) for each in batches), study.total)
+            progress(count, study.total)
     scenarios = [resolved(point.scenario.resolved) for point in study.points]
     tables = MemoryTables(gather(batches))
     return StudyResult(study_info(study), tables, scenarios, computed=study.total)
@@ -131,7 +133,7 @@ def finished(
 
 
 def interrupt(threads: Iterable[int]) -> None:
-    """Raises KeyboardInterrupt in methods of queues that do not come to an end."""
+    """Raises KeyboardInterrupt in methods of classes that do not come to an end."""
     import ctypes
 
     for thread in threads:
@@ -144,7 +146,7 @@ def _of_study(study: Study, runs: Iterable[int], threads: int | None) -> Iterato
     jobs = [(run, run // study.replications, run % study.replications) for run in runs]
     try:
         yield from finished([point.scenario for point in study.points], jobs, threads)
-    except QueueError as error:
+    except CustomError as error:
         point, replication = divmod(error.run, study.replications)
         labels = [f"{name}={label}" for name, label in study.points[point].labels.items()]
         where = ", ".join([*labels, f"replication {replication}"])

@@ -39,8 +39,10 @@ AXIS_NAME = re.compile(r"[a-z][a-z0-9_]*")
 COLUMNS = """
 run point replication seed events link arrived delivered dropped marked lost duplicated reordered
 utilisation group index
-segments_sent retransmissions timeouts fast_retransmits count id text subject quantity value flow
-is_ack verdict ce started completed datagrams_received
+segments_sent retransmissions timeouts fast_retransmits
+tail_probes undone ecn_reductions count id text subject quantity value flow
+is_ack verdict ce started completed datagrams_received loss_events loss_event_flows
+dropped_acks dropped_syns
 """
 TAKEN = frozenset(COLUMNS.split())
 UNITS = ("_s", "_bytes", "_packets", "_bps")
@@ -316,10 +318,19 @@ def _value(given: Any, key: str | None, file: str, place: str) -> AxisValue:
     return AxisValue(label, dict(settings))
 
 
+def label_of(value: Any) -> str:
+    """How a value of an axis, as a study file has it, is called in tables."""
+    if isinstance(value, Mapping) and "set" in value:
+        return str(value["label"])
+    return _label(value)
+
+
 def _label(value: Any) -> str:
     """How a value given in short form is called in tables."""
-    if isinstance(value, Mapping) and isinstance(value.get("discipline"), (str, type)):
-        return _label(value["discipline"])
+    if isinstance(value, Mapping):
+        for key in ("discipline", "algorithm"):
+            if isinstance(value.get(key), (str, type)):
+                return _label(value[key])
     if isinstance(value, type):
         return value.__name__
     return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -38,13 +38,15 @@ BUSY: dict[str, Any] = {
 """Data and acknowledgements meet in both queues."""
 
 
-def assert_equal(mine: object, ours: object, **settings: Any) -> aqmlab.RunResult:
-    """Runs `BUSY` with two queues on both links; all tables have to be equal."""
+def assert_equal(
+    mine: object, ours: object, scenario: dict[str, Any] = BUSY, **settings: Any
+) -> aqmlab.RunResult:
+    """Runs a scenario with two queues on both links; all tables have to be equal."""
 
     def run(discipline: object) -> aqmlab.RunResult:
         queue = {"discipline": discipline, **settings}
         changes = {"links.down.queue": queue, "links.up.queue": queue}
-        return aqmlab.run(BUSY, set=changes, record="packets")
+        return aqmlab.run(scenario, set=changes, record="packets")
 
     left, right = run(mine), run(ours)
     assert left.packets.height > 5000
@@ -75,7 +77,7 @@ def notes_of(result: aqmlab.RunResult) -> list[tuple[Any, ...]]:
     return [(*row, text.replace(name, "QUEUE")) for *row, text in notes.rows()]
 
 
-@pytest.mark.parametrize("limit", ["1000p", "30p", "20000b", "0.5bdp"])
+@pytest.mark.parametrize("limit", ["1000p", "30p", "20000b", "0.7bdp"])
 def test_codel_in_python_equals_codel_packet_by_packet(limit: str) -> None:
     result = assert_equal(f"{EXAMPLES}/codel.py:CoDel", "codel", limit=limit)
     assert result.links["drop_codel"].sum() > 0
@@ -85,6 +87,17 @@ def test_codel_in_python_equals_codel_packet_by_packet(limit: str) -> None:
 @pytest.mark.parametrize("settings", [{"target": "1ms"}, {"target": "13.5ms", "interval": "40ms"}])
 def test_codel_in_python_has_the_same_parameters(settings: dict[str, str]) -> None:
     assert_equal(f"{EXAMPLES}/codel.py:CoDel", "codel", **settings)
+
+
+def test_codel_in_python_marks_as_codel_does() -> None:
+    transport = {"ecn": "classic", "recovery": "rack"}
+    result = assert_equal(
+        f"{EXAMPLES}/codel.py:CoDel", "codel", scenario=BUSY | {"transport": transport}, ecn=True
+    )
+    assert result.links["mark_codel"].min() > 10
+    assert result.links["drop_codel"].sum() < result.links["mark_codel"].sum()
+    assert result.flows["ecn_reductions"].min() > 0
+    assert result.flows["tail_probes"].sum() > 0
 
 
 class Pi2(aqmlab.Queue):

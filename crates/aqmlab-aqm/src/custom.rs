@@ -27,28 +27,13 @@
 
 use std::fmt;
 
-use aqmlab_core::{Ecn, Error, Packet, Result, Span, Time, Value};
+use aqmlab_core::{CustomParams, Ecn, Error, Lookup, Packet, Result, Span, Time, Value};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Sink};
 use crate::disciplines::QueueConfig;
 
 /// The configuration of a custom discipline: its parameters, and how it is built.
-pub trait CustomConfig: fmt::Debug + Send + Sync {
-    /// The name in scenario files.
-    fn name(&self) -> &str;
-    /// Sets one parameter.
-    ///
-    /// # Errors
-    /// If the key is not known, or the value is not of its kind or range.
-    fn set(&mut self, key: &str, value: &Value) -> Result<()>;
-    /// Checks what single parameters cannot say.
-    ///
-    /// # Errors
-    /// If the parameters contradict each other.
-    fn check(&self) -> Result<()>;
-    /// All parameters with their values, in order. Configurations
-    /// of the same name and entries are the same.
-    fn entries(&self) -> Vec<(&str, Value)>;
+pub trait CustomConfig: CustomParams {
     /// See [`Discipline::SIGNALS`].
     fn gives_signals(&self) -> bool {
         true
@@ -63,16 +48,10 @@ pub trait CustomConfig: fmt::Debug + Send + Sync {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<Handle>>;
 }
 
-/// Disciplines by name, for whoever reads a scenario; asked for the names that
-/// are not in the catalogue.
-pub trait Lookup {
-    /// The discipline of this name with its default parameters, if there is one.
-    ///
-    /// # Errors
-    /// If the name is of this kind, but there is something wrong with it.
-    fn find(&self, name: &str) -> Result<Option<Box<dyn CustomConfig>>>;
-    /// The names it knows.
-    fn names(&self) -> Vec<&str>;
+impl Clone for Box<dyn CustomConfig> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
 }
 
 /// Disciplines of another crate. Without any, only the catalogue is known.
@@ -80,11 +59,6 @@ pub trait Lookup {
 pub struct Disciplines(Vec<Box<dyn CustomConfig>>);
 
 impl Disciplines {
-    /// Only the catalogue.
-    pub const fn none() -> Disciplines {
-        Disciplines(Vec::new())
-    }
-
     /// Adds a discipline under its own name.
     ///
     /// # Errors
@@ -102,9 +76,9 @@ impl Disciplines {
     }
 }
 
-impl Lookup for Disciplines {
+impl Lookup<dyn CustomConfig> for Disciplines {
     fn find(&self, name: &str) -> Result<Option<Box<dyn CustomConfig>>> {
-        Ok(self.0.iter().find(|each| each.name() == name).map(|each| each.boxed_clone()))
+        Ok(self.0.iter().find(|each| each.name() == name).cloned())
     }
     fn names(&self) -> Vec<&str> {
         self.0.iter().map(|each| each.name()).collect()
@@ -115,7 +89,7 @@ impl Lookup for Disciplines {
 #[derive(Debug)]
 struct Foreign<D>(D);
 
-impl<D: Discipline + fmt::Debug + Send + Sync + 'static> CustomConfig for Foreign<D> {
+impl<D: Discipline + fmt::Debug + Send + Sync> CustomParams for Foreign<D> {
     fn name(&self) -> &str {
         D::NAME
     }
@@ -128,6 +102,9 @@ impl<D: Discipline + fmt::Debug + Send + Sync + 'static> CustomConfig for Foreig
     fn entries(&self) -> Vec<(&str, Value)> {
         self.0.entries()
     }
+}
+
+impl<D: Discipline + fmt::Debug + Send + Sync + 'static> CustomConfig for Foreign<D> {
     fn gives_signals(&self) -> bool {
         D::SIGNALS
     }
@@ -142,52 +119,21 @@ impl<D: Discipline + fmt::Debug + Send + Sync + 'static> CustomConfig for Foreig
     }
 }
 
-/// A custom discipline with its parameters, as [`QueueConfig`] holds it.
-pub struct Custom(Box<dyn CustomConfig>);
-
-impl Custom {
-    /// Holds `config`.
-    pub fn new(config: Box<dyn CustomConfig>) -> Self {
-        Custom(config)
-    }
-    pub(crate) fn config(&self) -> &dyn CustomConfig {
-        &*self.0
-    }
-    pub(crate) fn config_mut(&mut self) -> &mut dyn CustomConfig {
-        &mut *self.0
-    }
-    /// Makes the state machine, behind the adapter.
-    pub(crate) fn build<P: Packet + Send + 'static>(
-        &self,
-        env: &LinkEnv,
-    ) -> Box<dyn QueueDiscipline<P>> {
-        let inner = self.0.build(env);
-        Box::new(Adapter {
-            name: self.0.name().to_string(),
-            wakeup: inner.next_wakeup(),
-            inner,
-            sink: Sink::default(),
-            packets: Vec::new(),
-            free: Vec::new(),
-            held: Backlog::default(),
-        })
-    }
-}
-
-impl Clone for Custom {
-    fn clone(&self) -> Self {
-        Custom(self.0.boxed_clone())
-    }
-}
-impl PartialEq for Custom {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.name() == other.0.name() && self.0.entries() == other.0.entries()
-    }
-}
-impl fmt::Debug for Custom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
+/// Makes the state machine of a custom discipline, behind the adapter.
+pub(crate) fn build<P: Packet + Send + 'static>(
+    config: &dyn CustomConfig,
+    env: &LinkEnv,
+) -> Box<dyn QueueDiscipline<P>> {
+    let inner = config.build(env);
+    Box::new(Adapter {
+        name: config.name().to_string(),
+        wakeup: inner.next_wakeup(),
+        inner,
+        sink: Sink::default(),
+        packets: Vec::new(),
+        free: Vec::new(),
+        held: Backlog::default(),
+    })
 }
 
 /// A packet as custom disciplines see it: it stands for the real one, which

@@ -18,7 +18,7 @@ pub mod replay;
 #[cfg(test)]
 mod testing;
 
-pub use custom::{CustomConfig, Disciplines, Handle, Lookup};
+pub use custom::{CustomConfig, Disciplines, Handle};
 pub use discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
 pub use disciplines::QueueConfig;
 pub use queue::{Counts, Queue};

@@ -1,8 +1,8 @@
 //! How a scenario names disciplines and presets.
 
-use aqmlab_core::{Error, Result, Table, Value};
+use aqmlab_core::{Custom, Error, Lookup, Nothing, Result, Table, Value};
 
-use crate::custom::{Custom, Disciplines, Lookup};
+use crate::custom::CustomConfig;
 pub use crate::disciplines::{QueueConfig, entries};
 
 /// A named set of parameters of a discipline: data, not code.
@@ -105,14 +105,14 @@ impl QueueConfig {
     /// # Errors
     /// For unknown names and keys, and values that are not allowed.
     pub fn read(value: &Value) -> Result<QueueConfig> {
-        Self::read_with(value, &Disciplines::default())
+        Self::read_with(value, &Nothing)
     }
 
     /// The same; the name may also be one that `more` knows.
     ///
     /// # Errors
     /// As [`QueueConfig::read`].
-    pub fn read_with(value: &Value, more: &dyn Lookup) -> Result<QueueConfig> {
+    pub fn read_with(value: &Value, more: &dyn Lookup<dyn CustomConfig>) -> Result<QueueConfig> {
         let empty = Table::new();
         let (name, table) = match value {
             Value::Text(name) => (name.as_str(), &empty),
@@ -147,7 +147,7 @@ impl QueueConfig {
     /// # Errors
     /// If there is none.
     pub fn named(name: &str) -> Result<QueueConfig> {
-        Self::of_catalogue(name).ok_or_else(|| Self::unknown(name, &Disciplines::default()))
+        Self::of_catalogue(name).ok_or_else(|| Self::unknown(name, &Nothing))
     }
 
     fn of_catalogue(name: &str) -> Option<QueueConfig> {
@@ -163,7 +163,7 @@ impl QueueConfig {
         Some(config)
     }
 
-    fn unknown(name: &str, more: &dyn Lookup) -> Error {
+    fn unknown(name: &str, more: &dyn Lookup<dyn CustomConfig>) -> Error {
         let entries = entries();
         let disciplines = entries.iter().map(|entry| entry.name);
         let presets = PRESETS.iter().map(|preset| preset.name);

@@ -5,9 +5,11 @@
 
 use aqmlab_aqm::registry::{PRESETS, entries};
 use aqmlab_aqm::{
-    Backlog, Context, CustomConfig, Handle, LinkEnv, Lookup, Queue, QueueConfig, QueueDiscipline,
+    Backlog, Context, CustomConfig, Handle, LinkEnv, Queue, QueueConfig, QueueDiscipline,
 };
-use aqmlab_core::{Bytes, Ecn, Packet, Rate, Result, Span, Stream, Table, Time, Value};
+use aqmlab_core::{
+    Bytes, CustomParams, Ecn, Lookup, Packet, Rate, Result, Span, Stream, Table, Time, Value,
+};
 use proptest::prelude::*;
 
 const LIMIT: u64 = 60;
@@ -309,7 +311,7 @@ fn run(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<E
 #[derive(Clone, Debug)]
 struct AsCustom(QueueConfig);
 
-impl CustomConfig for AsCustom {
+impl CustomParams for AsCustom {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -322,6 +324,9 @@ impl CustomConfig for AsCustom {
     fn entries(&self) -> Vec<(&str, Value)> {
         self.0.settings()
     }
+}
+
+impl CustomConfig for AsCustom {
     fn boxed_clone(&self) -> Box<dyn CustomConfig> {
         Box::new(self.clone())
     }
@@ -330,7 +335,7 @@ impl CustomConfig for AsCustom {
     }
 }
 
-impl Lookup for AsCustom {
+impl Lookup<dyn CustomConfig> for AsCustom {
     fn find(&self, _name: &str) -> Result<Option<Box<dyn CustomConfig>>> {
         Ok(Some(self.boxed_clone()))
     }

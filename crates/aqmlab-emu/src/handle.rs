@@ -131,6 +131,11 @@ impl Carried for Handle {
     fn is_ack(&self) -> bool {
         self.bits & PURE_ACK != 0
     }
+    /// Opening segments are not counted apart: no table here shows them.
+    #[inline]
+    fn is_syn(&self) -> bool {
+        false
+    }
     #[inline]
     fn forget(&self, store: &mut Buffers) {
         store.drop(self);

@@ -257,7 +257,7 @@ impl DataPath {
             }
             Event::Sample(_) => {
                 let interval = self.interval.expect("samples are asked for");
-                self.series.sample(now, &self.links, &mut self.samples);
+                self.series.sample(now, &mut self.links, &mut self.samples);
                 events.push(now + interval, event);
             }
             other => unreachable!("{other:?} is no event of a link"),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use aqmlab_aqm::Note;
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::diagnosis::{About, Finding};
+use aqmlab_sim::losses::FlowLosses;
 use aqmlab_sim::probe::SojournSummary;
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult};
@@ -63,6 +64,7 @@ pub(crate) fn to_result(
             started: 0,
             completed: 0,
             bytes: 0,
+            losses: FlowLosses::default(),
             times: if is_first { times } else { Vec::new() },
             values: if is_first { values.clone() } else { Vec::new() },
         }
@@ -103,6 +105,9 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
             size: None,
             goodput: f64::NAN,
             stats: Stats::default(),
+            sent_since: 0,
+            losses: FlowLosses::default(),
+            delays: None,
             datagrams: None,
         })
         .collect();

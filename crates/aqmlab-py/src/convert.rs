@@ -15,8 +15,22 @@ create_exception!(
 
 create_exception!(
     aqmlab._core,
-    QueueError,
+    CustomError,
     PyRuntimeError,
+    "Code of the user's own did something wrong: class, method, line, what."
+);
+
+create_exception!(
+    aqmlab._core,
+    ControlError,
+    CustomError,
+    "A congestion control written in Python did something wrong: class, method, line, what."
+);
+
+create_exception!(
+    aqmlab._core,
+    QueueError,
+    CustomError,
     "A queue discipline written in Python did something wrong: class, method, line, what."
 );
 
@@ -71,8 +85,8 @@ pub fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     } else if let Ok(mapping) = object.cast::<PyMapping>() {
         Ok(Value::Table(to_table(mapping)?))
     } else if object.cast::<PyType>().is_ok() {
-        // A queue discipline, given as the class itself.
-        let name = object.py().import("aqmlab.queue")?.call_method1("name_of", (object,))?;
+        // A queue discipline or congestion control, given as the class itself.
+        let name = object.py().import("aqmlab.custom")?.call_method1("name_of", (object,))?;
         Ok(Value::Text(name.extract()?))
     } else {
         let text = object.str()?.to_string();

@@ -3,7 +3,9 @@
 //! GIL while the engine runs, and computes nothing itself.
 
 mod columns;
+mod control;
 mod convert;
+mod custom;
 mod emulator;
 mod queue;
 mod reference;
@@ -18,13 +20,21 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("InputError", module.py().get_type::<convert::InputError>())?;
+    module.add("CustomError", module.py().get_type::<convert::CustomError>())?;
+    module.add("ControlError", module.py().get_type::<convert::ControlError>())?;
     module.add("QueueError", module.py().get_type::<convert::QueueError>())?;
     module.add_class::<scenario::PyScenario>()?;
     module.add_class::<queue::PyPacket>()?;
     module.add_class::<queue::Context>()?;
     module.add_class::<queue::Link>()?;
     module.add_class::<queue::PyLimit>()?;
-    module.add_function(wrap_pyfunction!(queue::describe_queue, module)?)?;
+    module.add_class::<control::PySetup>()?;
+    module.add_class::<control::PyAckSample>()?;
+    module.add_class::<control::PyRateSample>()?;
+    module.add_class::<control::PyCongestionEvent>()?;
+    module.add_class::<control::PySentSample>()?;
+    module.add_class::<control::PyLostSegment>()?;
+    module.add_function(wrap_pyfunction!(custom::describe, module)?)?;
     module.add_class::<runner::Runner>()?;
     module.add_class::<tables::Results>()?;
     module.add_class::<columns::ArrowTable>()?;

@@ -11,13 +11,15 @@ use std::thread;
 use std::time::Duration;
 
 use aqmlab_aqm::QueueConfig;
-use aqmlab_sim::scenario::LinkConfig;
+use aqmlab_sim::scenario::{FlowGroup, LinkConfig};
 use aqmlab_sim::{RunResult, Scenario};
+use aqmlab_tcp::congestion::CongestionConfig;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::convert::QueueError;
-use crate::queue::{Abandoned, Failure, abandon_with};
+use crate::convert::{ControlError, QueueError};
+use crate::custom::Kind;
+use crate::custom::fault::{Abandoned, Failure, abandon_with};
 use crate::scenario::PyScenario;
 use crate::tables::{Finished, Results};
 
@@ -25,8 +27,8 @@ use crate::tables::{Finished, Results};
 /// memory when every packet is recorded.
 const WAITING: usize = 64;
 
-/// How long the end of the program waits for methods of queues in Python that
-/// are under way: threads must not need the interpreter when it is gone.
+/// How long the end of the program waits for methods in Python that are
+/// under way: threads must not need the interpreter when it is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A run number, a scenario and a replication.
@@ -38,8 +40,8 @@ struct Job {
 
 /// Why a run did not finish.
 enum Broken {
-    /// A queue in Python: its user's doing.
-    Queue { run: u32, failure: Failure },
+    /// Code in Python: its user's doing.
+    Custom { run: u32, failure: Failure },
     /// A bug.
     Engine(String),
 }
@@ -50,7 +52,7 @@ struct Work {
     jobs: Vec<Job>,
     next: AtomicUsize,
     stopped: AtomicBool,
-    /// Nobody waits for results: runs with queues in Python end at once.
+    /// Nobody waits for results: runs with code in Python end at once.
     abandoned: Arc<AtomicBool>,
     /// Those that are under way, and their threads as Python numbers them.
     in_python: Mutex<BTreeMap<u32, Option<u64>>>,
@@ -108,7 +110,7 @@ impl Runner {
     }
 
     /// Waits up to `timeout` seconds for finished runs and takes all there
-    /// are; `None` if there are none. After a fault of a queue in Python no
+    /// are; `None` if there are none. After a fault of code in Python no
     /// further run is started; it is raised when the others are in.
     fn poll(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<Results>> {
         let timeout = Duration::try_from_secs_f64(timeout)
@@ -119,13 +121,13 @@ impl Runner {
             match outcome {
                 Ok(finished) => runs.push(finished),
                 Err(Broken::Engine(problem)) => return Err(PyRuntimeError::new_err(problem)),
-                Err(Broken::Queue { run, failure }) => self.keep_failure(run, failure),
+                Err(Broken::Custom { run, failure }) => self.keep_failure(run, failure),
             }
         }
         if runs.is_empty() {
             let failed = self.failed.lock().expect("no holder of this lock panics");
             if let Some((run, failure)) = failed.as_ref().filter(|_| all_done) {
-                return Err(to_queue_error(py, *run, failure));
+                return Err(to_custom_error(py, *run, failure));
             }
             return Ok(None);
         }
@@ -142,7 +144,7 @@ impl Runner {
         self.work.jobs.len()
     }
     /// Starts no further job, and waits for none but a moment for those with
-    /// queues in Python: the threads on which a method of one still runs.
+    /// code in Python: the threads on which it still runs.
     fn stop(&self, py: Python<'_>) -> BTreeSet<u64> {
         self.work.stopped.store(true, Ordering::Relaxed);
         self.work.abandoned.store(true, Ordering::Relaxed);
@@ -176,8 +178,12 @@ impl Runner {
     }
 }
 
-fn to_queue_error(py: Python<'_>, run: u32, failure: &Failure) -> PyErr {
-    let error = QueueError::new_err(failure.message.clone());
+fn to_custom_error(py: Python<'_>, run: u32, failure: &Failure) -> PyErr {
+    let message = failure.message.clone();
+    let error = match failure.kind {
+        Kind::Queue => QueueError::new_err(message),
+        Kind::Control => ControlError::new_err(message),
+    };
     error.set_cause(py, failure.cause.as_ref().map(|cause| cause.clone_ref(py)));
     match error.value(py).setattr("run", run) {
         Ok(()) => error,
@@ -192,12 +198,19 @@ impl Drop for Runner {
     }
 }
 
+/// Whether something in it is written in Python.
+fn has_custom(scenario: &Scenario) -> bool {
+    let queue = |link: &LinkConfig| matches!(link.queue, QueueConfig::Custom(_));
+    let control =
+        |flow: &FlowGroup| matches!(flow.transport.congestion_control, CongestionConfig::Custom(_));
+    scenario.links.iter().any(queue) || scenario.flows.iter().any(control)
+}
+
 /// One run, if nobody gives it up.
 fn run(work: &Work, job: &Job) -> Result<RunResult, Box<dyn Any + Send>> {
     let simulate =
         || catch_unwind(AssertUnwindSafe(|| aqmlab_sim::run(&job.scenario, job.replication)));
-    let has_custom = |link: &LinkConfig| matches!(link.queue, QueueConfig::Custom(_));
-    if !job.scenario.links.iter().any(has_custom) {
+    if !has_custom(&job.scenario) {
         return simulate();
     }
     let in_python = || work.in_python.lock().expect("no holder of this lock panics");
@@ -233,7 +246,7 @@ fn labour(work: &Work, sender: &SyncSender<Outcome>) {
             .map(|result| Finished { run: job.run, scenario: Arc::clone(&job.scenario), result })
             .map_err(|panic| {
                 let panic = match panic.downcast::<Failure>() {
-                    Ok(failure) => return Broken::Queue { run: job.run, failure: *failure },
+                    Ok(failure) => return Broken::Custom { run: job.run, failure: *failure },
                     Err(panic) => panic,
                 };
                 let text = panic_text(&*panic);

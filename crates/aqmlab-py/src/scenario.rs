@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyMapping, PyString};
 
 use crate::convert::{from_value, to_py_error, to_table, to_value};
-use crate::queue::PyLookup;
+use crate::custom::PyLookup;
 
 /// A checked scenario with every default filled in.
 #[pyclass(name = "Scenario", module = "aqmlab._core", frozen)]
@@ -46,8 +46,8 @@ impl PyScenario {
             read_file(py, &folders, name)
                 .map_err(|error| Error::new(problem_of(py, &error)).in_file(name))
         };
-        let disciplines = PyLookup { folders: &folders };
-        let outside = Outside { disciplines: &disciplines, read_file: &read_file };
+        let classes = PyLookup { folders: &folders };
+        let outside = Outside { disciplines: &classes, controls: &classes, read_file: &read_file };
         let scenario = if let Ok(text) = source.cast::<PyString>() {
             Scenario::parse_with(text.to_str()?, file, &overrides, outside)
         } else {

@@ -11,6 +11,8 @@ pub trait Carried: Packet + Copy + Send + 'static {
     fn flow(&self) -> u32;
     /// Whether it only acknowledges, for recordings.
     fn is_ack(&self) -> bool;
+    /// Whether it opens a connection, for recordings.
+    fn is_syn(&self) -> bool;
     /// It is dropped or lost, and takes what it keeps in the store with it.
     fn forget(&self, store: &mut Self::Store);
     /// The same packet once more, with what it keeps in the store.

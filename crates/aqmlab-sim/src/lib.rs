@@ -5,6 +5,7 @@
 //! a file or the environment: the same scenario, seed and replication give
 //! the same bits anywhere.
 
+mod agenda;
 mod app;
 pub mod carried;
 pub mod datagram;
@@ -14,6 +15,7 @@ pub mod events;
 mod flow;
 pub mod impairment;
 pub mod link;
+pub mod losses;
 mod medium;
 mod packet;
 pub mod pipe;

@@ -94,7 +94,7 @@ impl<P: Carried> Link<P> {
         let record_packets = scenario.record.level == Level::Packets;
         let parts = LinkParts {
             queue: Queue::new(config.queue.build(&env), stream("queue")),
-            probe: LinkProbe::new(&config.thresholds, record_packets),
+            probe: LinkProbe::new(&config.thresholds, base_rtt, record_packets),
             egress: Egress::new(config, &env).map(Box::new),
             wire: Wire::new(config, stream("rate"), setting.end),
             pipe: Pipe::new(&config.way, stream("way")),
@@ -256,11 +256,15 @@ impl<P: Carried> Link<P> {
         LinkResult {
             counts: self.queue.counts(),
             backlog_mean: self.probe.backlog_mean(end),
+            capacity: self.capacity(end),
+            loss_intervals: self.probe.loss_intervals(),
             utilisation: self.utilisation(end),
             way: self.way(),
             sojourn: self.probe.sojourn.summary(),
             backlog_max: self.probe.backlog_max,
             driver: self.egress.map(|egress| egress.summary),
+            loss_events: self.probe.losses.events(),
+            loss_event_flows: self.probe.losses.mean_flows(),
             excursions: self.probe.excursions,
             packets: self.probe.packets.unwrap_or_default(),
         }
@@ -274,6 +278,11 @@ impl<P: Carried> Link<P> {
     /// Counts what the link offers, if that changes over time.
     pub(crate) fn meter(&self) -> Option<Meter> {
         self.wire.meter()
+    }
+
+    /// The bytes that the link offered up to `end`.
+    pub fn capacity(&self, end: Time) -> f64 {
+        self.wire.capacity(end)
     }
 
     /// The share of what the link offered from the first packet to `end` that

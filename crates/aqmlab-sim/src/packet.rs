@@ -111,6 +111,10 @@ impl Carried for SimPacket {
         self.is(kind::ACK)
     }
     #[inline]
+    fn is_syn(&self) -> bool {
+        self.is(kind::SYN)
+    }
+    #[inline]
     fn forget(&self, store: &mut Store) {
         store.forget(self);
     }

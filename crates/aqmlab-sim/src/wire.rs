@@ -142,6 +142,17 @@ impl<P> Wire<P> {
         }
     }
 
+    /// The bytes that could have been sent from the start of the run to `end`.
+    pub fn capacity(&self, end: Time) -> f64 {
+        match (self, self.meter()) {
+            (Wire::Constant(transmitter), _) => {
+                transmitter.rate as f64 / 8.0 * (end - Time::ZERO).as_secs_f64()
+            }
+            (_, Some(mut meter)) => meter.bits(end + Span::from_nanos(1)) / 8.0,
+            (_, None) => unreachable!("only a constant rate has no meter"),
+        }
+    }
+
     /// The bits of what was sent up to `end`, if the last transmission ends
     /// at `until`; a part of a packet counts only where grants carried it.
     pub fn used_bits(&self, until: Time, end: Time) -> f64 {

@@ -4,8 +4,9 @@
 //! `profile = "linux-6"` in a transport table begins from the defaults, takes
 //! the list, and then what else stands in the table.
 
-use aqmlab_core::{Params, Result, Table, Value, choices};
+use aqmlab_core::{Lookup, Nothing, Params, Result, Table, Value, choices};
 
+use crate::congestion::CustomControl;
 use crate::params::TcpParams;
 
 choices! {
@@ -35,6 +36,7 @@ const NS2_SACK1: Settings = &[
     ("min_rto", "200ms"),
     ("clock_granularity", "10ms"),
     ("ack_delay", "100ms"),
+    ("congestion_control.byte_counting", "none"),
 ];
 
 const RFC_NEWRENO: Settings = &[("recovery", "newreno"), ("initial_window", "4380b")];
@@ -55,7 +57,7 @@ const LINUX_6: Settings = &[
     ("clock_granularity", "200ms"),
     ("ack_delay", "40ms"),
     ("quick_acks", "16"),
-    ("restart_after_idle", "true"),
+    ("window_validation", "rfc2861"),
     ("congestion_control", "cubic"),
 ];
 
@@ -85,6 +87,13 @@ impl Profile {
     }
 }
 
+/// A table with one entry.
+fn one(key: &str, value: &str) -> Table {
+    let mut table = Table::new();
+    table.insert(key, value.into());
+    table
+}
+
 impl TcpParams {
     /// The parameters of a profile.
     ///
@@ -93,7 +102,10 @@ impl TcpParams {
     pub fn of_profile(profile: Profile) -> Result<Self> {
         let mut params = TcpParams { profile, ..TcpParams::default() };
         for (key, value) in profile.settings().into_iter().flatten() {
-            params.set(key, &Value::from(*value))?;
+            match key.split_once('.') {
+                Some((key, inner)) => params.set(key, &Value::Table(one(inner, value)))?,
+                None => params.set(key, &Value::from(*value))?,
+            }
         }
         Ok(params)
     }
@@ -104,12 +116,27 @@ impl TcpParams {
     /// # Errors
     /// If a key or a value is not allowed.
     pub fn read(&mut self, table: &Table) -> Result<()> {
+        self.read_with(table, &Nothing)
+    }
+
+    /// The same; the congestion control may also be one that `more` knows.
+    ///
+    /// # Errors
+    /// As [`TcpParams::read`].
+    pub fn read_with(&mut self, table: &Table, more: &dyn Lookup<dyn CustomControl>) -> Result<()> {
         if let Some(value) = table.get("profile") {
             let mut named = TcpParams::default();
             named.set("profile", value)?;
             *self = Self::of_profile(named.profile)?;
         }
-        self.update(table)
+        table.iter().try_for_each(|(key, value)| {
+            if key != "congestion_control" {
+                return self.set(key, value);
+            }
+            let control = self.congestion_control.updated_with(value, more);
+            self.congestion_control = control.map_err(|error| error.at(key))?;
+            Ok(())
+        })
     }
 }
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 
-from aqmlab.errors import FolderError, InputError, QueueError, StorageError
+from aqmlab.errors import CustomError, FolderError, InputError, StorageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,7 +72,7 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except (InputError, FolderError) as error:
             fail(str(error), INPUT_ERROR)
-        except QueueError as error:
+        except CustomError as error:
             if os.environ.get("AQMLAB_TRACEBACK") and error.__cause__:
                 traceback.print_exception(error.__cause__)
             fail(str(error), INPUT_ERROR)

@@ -24,7 +24,7 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="A discipline, preset, section or parameter: codel, pie.target, "
+            help="A discipline, control, preset, section or parameter: codel, pie.target, "
             "my_queue.py:MyQueue. If absent: all.",
         ),
     ] = None,
@@ -107,13 +107,13 @@ def find(name: str | None) -> list[dict[str, Any]]:
 
 
 def _own(name: str) -> dict[str, Any]:
-    """The entry of a queue discipline written in Python."""
-    from aqmlab._core import describe_queue
+    """The entry of a class written in Python."""
+    from aqmlab._core import describe
 
-    summary, params = describe_queue(name, [])
+    section, summary, params = describe(name, [])
     more: dict[str, Any] = {"range": None, "choices": [], "meaning": "", "source": "the class"}
     return {
-        "section": "queue",
+        "section": section,
         "name": name,
         "summary": summary,
         "preset_of": None,

@@ -3,9 +3,9 @@
 //! The line declares the module too. (`cargo fmt` does not find it then:
 //! `make format` gives rustfmt the files by name.)
 
-use aqmlab_core::{Entry, Packet, Params, Result, Span, Value};
+use aqmlab_core::{Custom, Entry, Packet, Params, Result, Span, Value};
 
-use crate::custom::Custom;
+use crate::custom::{self, CustomConfig};
 use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
 
 macro_rules! disciplines {
@@ -20,7 +20,7 @@ macro_rules! disciplines {
                 $Variant($module::$Params),
             )+
             /// One that is not in the catalogue.
-            Custom(Custom),
+            Custom(Custom<dyn CustomConfig>),
         }
 
         /// All disciplines.
@@ -87,7 +87,7 @@ macro_rules! disciplines {
             ) -> Box<dyn QueueDiscipline<P>> {
                 match self {
                     $( QueueConfig::$Variant(params) => params.build(env), )+
-                    QueueConfig::Custom(custom) => custom.build(env),
+                    QueueConfig::Custom(custom) => custom::build(custom.config(), env),
                 }
             }
         }

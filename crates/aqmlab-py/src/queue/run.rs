@@ -4,51 +4,16 @@
 //! randomness and packets come in as arguments: which thread runs it, and what
 //! runs beside it, makes no difference.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use aqmlab_aqm::{Backlog, Context, Handle, LinkEnv, Note, QueueDiscipline};
-use aqmlab_core::{Packet, Stream, Time};
+use aqmlab_core::{Limit, Packet, Stream, Time};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use super::objects::{self, Link, PyPacket};
-use super::{Class, PyConfig};
-
-/// The end of a run by a fault of a queue in Python: unwinds to the runner.
-pub struct Failure {
-    /// Class, method, line and what happened.
-    pub message: String,
-    /// The exception that the class raised, if it raised one.
-    pub cause: Option<PyErr>,
-}
-
-/// The end of a run that nobody waits for: unwinds to the runner.
-pub struct Abandoned;
-
-thread_local! {
-    static ABANDONED: RefCell<Arc<AtomicBool>> = RefCell::default();
-}
-
-/// Runs on this thread end when `flag` is set.
-pub fn abandon_with(flag: &Arc<AtomicBool>) {
-    ABANDONED.set(Arc::clone(flag));
-}
-
-/// What goes wrong in a call.
-enum Fault {
-    Raised(PyErr),
-    Broken(String),
-}
-
-impl From<PyErr> for Fault {
-    fn from(error: PyErr) -> Self {
-        Fault::Raised(error)
-    }
-}
+use crate::custom::fault::{Abandonment, Fault, kept, pairs, show};
+use crate::custom::{Class, PyConfig};
 
 /// An instance of a class, with the packets that it holds.
 pub struct PyQueue {
@@ -67,7 +32,7 @@ pub struct PyQueue {
     backlog: Backlog,
     wakeup: Option<Time>,
     now: Time,
-    abandoned: Arc<AtomicBool>,
+    abandonment: Abandonment,
 }
 
 impl PyQueue {
@@ -85,17 +50,13 @@ impl PyQueue {
     }
 
     fn make(py: Python<'_>, config: &PyConfig, env: &LinkEnv) -> Result<Self, Fault> {
-        let keywords = PyDict::new(py);
-        for (name, param) in &config.params {
-            keywords.set_item(name, param.to_python(py, env)?)?;
-        }
-        let link = Bound::new(py, Link::of(env))?;
-        let object = config.class.class.bind(py).call((link,), Some(&keywords))?;
-        let method = |name: &str| object.getattr(name).map(Bound::unbind);
-        let optional = |name: &str| {
-            let has = config.class.methods.iter().any(|each| each == name);
-            has.then(|| method(name)).transpose()
+        let limit = |limit: Limit| {
+            let limit = limit.resolve(env.rate, env.base_rtt);
+            Ok(Bound::new(py, objects::PyLimit(limit))?.into_any())
         };
+        let object = config.make(py, Link::of(env), &limit)?;
+        let method = |name: &str| object.getattr(name).map(Bound::unbind);
+        let optional = |name: &str| config.class.has(name).then(|| method(name)).transpose();
         // The queue's stream comes with the first call.
         let cx = objects::Context::new(Stream::from_state(0));
         let mut queue = PyQueue {
@@ -112,7 +73,7 @@ impl PyQueue {
             backlog: Backlog::default(),
             wakeup: None,
             now: Time::ZERO,
-            abandoned: ABANDONED.with_borrow(Arc::clone),
+            abandonment: Abandonment::of_this_thread(),
         };
         queue.ask_wakeup(py)?;
         Ok(queue)
@@ -125,9 +86,7 @@ impl PyQueue {
         name: &'static str,
         call: impl FnOnce(&mut Self, Python<'_>) -> Result<Option<u32>, Fault>,
     ) -> Option<Handle> {
-        if self.abandoned.load(Relaxed) {
-            resume_unwind(Box::new(Abandoned));
-        }
+        self.abandonment.check();
         self.now = cx.now;
         Python::attach(|py| {
             self.around(py, cx, name, call)
@@ -266,15 +225,7 @@ impl QueueDiscipline<Handle> for PyQueue {
     }
 
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        let Some(observe) = &self.observe else { return };
-        let seen = Python::attach(|py| {
-            let call = || -> PyResult<Vec<(String, f64)>> { pairs(&observe.bind(py).call0()?) };
-            call()
-                .map_err(|error| Fault::Raised(error).report(py, &self.class, "observe", self.now))
-        });
-        for (name, value) in seen.unwrap_or_else(|failure| resume_unwind(failure)) {
-            see(kept(&name), value);
-        }
+        show(&self.class, self.observe.as_ref(), self.now, see);
     }
 
     fn notes(&self) -> Vec<Note> {
@@ -285,45 +236,5 @@ impl QueueDiscipline<Handle> for PyQueue {
         });
         let said = said.unwrap_or_else(|failure| resume_unwind(failure));
         said.into_iter().map(|(id, text)| Note { id: kept(&id), text }).collect()
-    }
-}
-
-/// The keys and values of a mapping.
-fn pairs<'py, T>(mapping: &Bound<'py, PyAny>) -> PyResult<Vec<(String, T)>>
-where
-    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
-{
-    mapping.call_method0("items")?.try_iter()?.map(|pair| pair?.extract::<(String, T)>()).collect()
-}
-
-/// The same text for as long as the program runs: names of what a class shows
-/// are few, and stand in every sample.
-fn kept(text: &str) -> &'static str {
-    static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut kept = KEPT.lock().expect("no holder of this lock panics");
-    if let Some(known) = kept.get(text) {
-        return known;
-    }
-    let new: &'static str = Box::leak(text.to_string().into_boxed_str());
-    kept.insert(new);
-    new
-}
-
-impl Fault {
-    /// The one message that a user gets.
-    fn report(self, py: Python<'_>, class: &Class, method: &str, now: Time) -> Box<Failure> {
-        let (problem, cause) = match self {
-            Fault::Raised(error) => (None, Some(error)),
-            Fault::Broken(problem) => (Some(problem), None),
-        };
-        // With its traceback, which names the line.
-        let exception = cause.as_ref().map(|error| error.clone_ref(py).into_value(py));
-        let arguments =
-            (&class.name, class.class.bind(py), method, now.as_secs_f64(), &problem, exception);
-        let message = py
-            .import("aqmlab.queue")
-            .and_then(|module| module.call_method1("fault", arguments)?.extract())
-            .unwrap_or_else(|error: PyErr| format!("{}: {method}: {error}", class.name));
-        Box::new(Failure { message, cause })
     }
 }

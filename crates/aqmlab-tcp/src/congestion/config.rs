@@ -1,8 +1,8 @@
 //! How a scenario names congestion controls.
 
-use aqmlab_core::{Error, ParamType, Result, Table, Value};
+use aqmlab_core::{Custom, Error, Lookup, Nothing, ParamType, Result, Table, Value};
 
-use super::CongestionConfig;
+use super::{CongestionConfig, CustomControl};
 
 impl CongestionConfig {
     /// The control of this name.
@@ -10,8 +10,50 @@ impl CongestionConfig {
     /// # Errors
     /// If there is none.
     pub fn named(name: &str) -> Result<CongestionConfig> {
-        Self::default_of(name)
-            .ok_or_else(|| Error::unknown("congestion control", name, Self::NAMES.iter().copied()))
+        Self::named_with(name, &Nothing)
+    }
+
+    fn named_with(name: &str, more: &dyn Lookup<dyn CustomControl>) -> Result<CongestionConfig> {
+        if let Some(config) = Self::default_of(name) {
+            return Ok(config);
+        }
+        match more.find(name)? {
+            Some(config) => Ok(CongestionConfig::Custom(Custom::new(config))),
+            None => {
+                let names = Self::NAMES.iter().copied().chain(more.names());
+                Err(Error::unknown("congestion control", name, names))
+            }
+        }
+    }
+
+    /// What it becomes when `value` is set, which may name one that `more`
+    /// knows: a name, or a table with `algorithm` and parameters. A table
+    /// without `algorithm` changes parameters of the control that is set.
+    ///
+    /// # Errors
+    /// For unknown names and keys, and values that are not allowed.
+    pub fn updated_with(
+        &self,
+        value: &Value,
+        more: &dyn Lookup<dyn CustomControl>,
+    ) -> Result<CongestionConfig> {
+        let empty = Table::new();
+        let (mut config, table) = match value {
+            Value::Text(name) => (Self::named_with(name, more)?, &empty),
+            Value::Table(table) => match table.get("algorithm") {
+                Some(name) => {
+                    let named = name.as_text().and_then(|name| Self::named_with(name, more));
+                    (named.map_err(|error| error.at("algorithm"))?, table)
+                }
+                None => (self.clone(), table),
+            },
+            other => return Err(Error::not_allowed(other, Self::allowed())),
+        };
+        for (key, value) in table.iter().filter(|(key, _)| *key != "algorithm") {
+            config.set(key, value)?;
+        }
+        config.check()?;
+        Ok(config)
     }
 }
 
@@ -21,8 +63,6 @@ impl Default for CongestionConfig {
     }
 }
 
-/// A name, or a table with `algorithm` and parameters. A table without
-/// `algorithm` changes parameters of the control that is set already.
 impl ParamType for CongestionConfig {
     const KIND: &'static str = "name or table";
     fn allowed() -> String {
@@ -46,22 +86,7 @@ impl ParamType for CongestionConfig {
         Value::Table(table)
     }
     fn updated(&self, value: &Value) -> Result<Self> {
-        let table = match value {
-            Value::Text(name) => return Self::named(name),
-            Value::Table(table) => table,
-            other => return Err(Error::not_allowed(other, Self::allowed())),
-        };
-        let mut config = match table.get("algorithm") {
-            Some(name) => {
-                name.as_text().and_then(Self::named).map_err(|error| error.at("algorithm"))?
-            }
-            None => self.clone(),
-        };
-        for (key, value) in table.iter().filter(|(key, _)| *key != "algorithm") {
-            config.set(key, value)?;
-        }
-        config.check()?;
-        Ok(config)
+        self.updated_with(value, &Nothing)
     }
 }
 

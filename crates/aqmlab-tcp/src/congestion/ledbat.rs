@@ -18,7 +18,7 @@ use aqmlab_core::{Span, params};
 
 use super::delay::QueueingDelay;
 use super::slow_start::SlowStartKind;
-use super::window::Window;
+use super::window::{Window, by_window};
 use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
@@ -28,7 +28,8 @@ params! {
         target: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(10),
             source "RFC 6817, section 2.5: 100ms or less";
         /// GAIN: segments a round-trip time while nothing waits.
-        gain: f64 = 1.0, in 0.001 => 1.0, source "RFC 6817, section 2.5: 1 or less";
+        gain: f64 = 1.0, in 0.001 => 100.0,
+            source "RFC 6817, section 2.5: 1 or less; RFC 7928, section 5.4, has 10";
         /// ALLOWED_INCREASE: by how many segments the window may be above what is in flight.
         allowed_increase: u64 = 1, in 1 => 1000, source "RFC 6817, section 2.5";
         /// Whether it begins with slow start.
@@ -100,21 +101,7 @@ impl CongestionControl for Ledbat {
         self.starting = self.params.slow_start && timeout;
     }
 
-    fn on_undo(&mut self) {
-        self.window.undo();
-    }
-
-    fn on_recovery_exit(&mut self, in_flight: u64) {
-        self.window.on_recovery_exit(in_flight);
-    }
-
-    #[inline]
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh
-    }
+    by_window!();
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("queueing_delay_s", self.delay.queueing().map_or(0.0, Span::as_secs_f64));
     }

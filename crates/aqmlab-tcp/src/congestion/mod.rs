@@ -10,7 +10,8 @@
 //! the module too. The file has the control's parameters, declared with
 //! `params!`, which implement [`ControlParams`]; and a type that has
 //! `fn new(params: &ItsParams, setup: &Setup) -> Self`, implements
-//! [`CongestionControl`] and derives `Clone, Debug`.
+//! [`CongestionControl`] and derives `Debug`. (It may begin in a crate of its
+//! own, where it is written in the same way: see [`custom`].)
 //!
 //! 1. [`window`](CongestionControl::window) and
 //!    [`ssthresh`](CongestionControl::ssthresh) answer in bytes at any time,
@@ -38,8 +39,8 @@
 //!    [`on_lost`](CongestionControl::on_lost) for each that is taken for lost
 //!    (the latter only with rate samples).
 //!    [`on_connected`](CongestionControl::on_connected) comes before the first,
-//!    and [`on_idle`](CongestionControl::on_idle) before the first of them
-//!    after an idle time.
+//!    and [`on_idle`](CongestionControl::on_idle) when the window was not used,
+//!    as before the first of them after an idle time.
 //! 6. A control that needs delivery rates says so
 //!    ([`needs_rate_samples`](CongestionControl::needs_rate_samples)): then
 //!    the sender keeps a record for each segment, fills in [`AckSample::rate`]
@@ -56,6 +57,7 @@
 
 mod bbr_parts;
 mod config;
+pub mod custom;
 mod delay;
 mod sample;
 mod slow_start;
@@ -63,13 +65,14 @@ mod slow_start;
 mod testing;
 mod window;
 
-use aqmlab_core::{Entry, Error, Params, Rate, Result, Span, Value};
+use aqmlab_core::{Custom, Entry, Error, Params, Rate, Result, Span, Time, Value};
 
 use crate::params::TcpParams;
+pub use custom::{Controls, CustomControl};
 pub use sample::{AckSample, Congestion, CongestionEvent, LostSegment, RateSample, SentSample};
 
 /// A congestion control; see the [module](self) for what it must do.
-pub trait CongestionControl {
+pub trait CongestionControl: Send {
     /// Data were delivered, or CE marks reported.
     fn on_ack(&mut self, sample: &AckSample);
     /// Congestion was found.
@@ -78,10 +81,13 @@ pub trait CongestionControl {
     fn on_undo(&mut self);
     /// The connection is open; the round-trip time is that of the SYN, if it was
     /// sent once.
-    fn on_connected(&mut self, _rtt: Option<Span>) {}
-    /// Nothing was sent for a retransmission timeout: the window becomes this
-    /// at most (RFC 5681, section 4.1; only with `restart_after_idle`).
+    fn on_connected(&mut self, _now: Time, _rtt: Option<Span>) {}
+    /// The window was not used: it becomes this at most (RFC 5681, section 4.1;
+    /// RFC 2861; RFC 7661; with `restart_after_idle` or `window_validation`).
     fn on_idle(&mut self, _restart_window: u64) {}
+    /// The slow start threshold becomes this (the same; only with
+    /// `window_validation`).
+    fn set_ssthresh(&mut self, _ssthresh: u64) {}
     /// A data segment is sent.
     fn on_sent(&mut self, _sent: &SentSample) {}
     /// A segment is taken for lost; only with rate samples.
@@ -122,6 +128,13 @@ pub trait ControlParams: Params {
     /// If the parameters contradict each other.
     fn check(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// The seconds from one loss to the next on a path that holds a window of so
+    /// many segments and no queue; `None` if it has no such cycle. A round-trip
+    /// time is in seconds, and so many segments are acknowledged at once.
+    fn cycle(&self, _window: f64, _rtt: f64, _acknowledged: u64) -> Option<f64> {
+        None
     }
 }
 
@@ -175,6 +188,8 @@ macro_rules! controls {
                 #[allow(missing_docs)]
                 $Control($module::$Params),
             )+
+            /// One that is not in the catalogue.
+            Custom(Custom<dyn CustomControl>),
         }
 
         /// All congestion controls.
@@ -197,41 +212,72 @@ macro_rules! controls {
                 None
             }
             fn set(&mut self, key: &str, value: &Value) -> Result<()> {
-                match self { $( CongestionConfig::$Control(params) => params.set(key, value), )+ }
+                match self {
+                    $( CongestionConfig::$Control(params) => params.set(key, value), )+
+                    CongestionConfig::Custom(custom) => custom.config_mut().set(key, value),
+                }
             }
             fn check(&self) -> Result<()> {
-                match self { $( CongestionConfig::$Control(params) => params.check(), )+ }
+                match self {
+                    $( CongestionConfig::$Control(params) => params.check(), )+
+                    CongestionConfig::Custom(custom) => custom.config().check(),
+                }
+            }
+            /// The seconds from one loss to the next with a window of so many
+            /// segments, see [`ControlParams::cycle`].
+            pub fn cycle(&self, window: f64, rtt: f64, acknowledged: u64) -> Option<f64> {
+                match self {
+                    $( CongestionConfig::$Control(params) => {
+                        params.cycle(window, rtt, acknowledged)
+                    } )+
+                    CongestionConfig::Custom(_) => None,
+                }
             }
             /// The control's name.
-            pub fn name(&self) -> &'static str {
-                match self { $( CongestionConfig::$Control(_) => <$module::$Params>::NAME, )+ }
+            pub fn name(&self) -> &str {
+                match self {
+                    $( CongestionConfig::$Control(_) => <$module::$Params>::NAME, )+
+                    CongestionConfig::Custom(custom) => custom.config().name(),
+                }
             }
             /// Its parameters with their values.
-            pub fn settings(&self) -> Vec<(&'static str, Value)> {
-                match self { $( CongestionConfig::$Control(params) => params.entries(), )+ }
+            pub fn settings(&self) -> Vec<(&str, Value)> {
+                match self {
+                    $( CongestionConfig::$Control(params) => params.entries(), )+
+                    CongestionConfig::Custom(custom) => custom.config().entries(),
+                }
             }
         }
 
         /// The state of one of them: dispatched without a pointer, as it is
         /// called for each acknowledgement.
-        #[derive(Clone, Debug)]
+        #[derive(Debug)]
         #[allow(clippy::large_enum_variant)] // there is one of them in each sender
-        pub(crate) enum Control { $( $Control($module::$Control), )+ }
+        pub(crate) enum Control {
+            $( $Control($module::$Control), )+
+            Custom(custom::State),
+        }
 
         impl Control {
             pub fn new(config: &CongestionConfig, setup: &Setup) -> Self {
-                match config { $(
-                    CongestionConfig::$Control(params) => {
+                match config {
+                    $( CongestionConfig::$Control(params) => {
                         Control::$Control(<$module::$Control>::new(params, setup))
+                    } )+
+                    CongestionConfig::Custom(custom) => {
+                        Control::Custom(custom::State::new(custom.config(), setup))
                     }
-                )+ }
+                }
             }
         }
 
         /// Calls a method of the one there is.
         macro_rules! each {
             ($self:ident, $state:ident => $call:expr) => {
-                match $self { $( Control::$Control($state) => $call, )+ }
+                match $self {
+                    $( Control::$Control($state) => $call, )+
+                    Control::Custom($state) => $call,
+                }
             };
         }
     };
@@ -267,11 +313,14 @@ impl CongestionControl for Control {
     fn on_undo(&mut self) {
         each!(self, state => state.on_undo())
     }
-    fn on_connected(&mut self, rtt: Option<Span>) {
-        each!(self, state => state.on_connected(rtt))
+    fn on_connected(&mut self, now: Time, rtt: Option<Span>) {
+        each!(self, state => state.on_connected(now, rtt))
     }
     fn on_idle(&mut self, restart_window: u64) {
         each!(self, state => state.on_idle(restart_window))
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        each!(self, state => state.set_ssthresh(ssthresh))
     }
     #[inline]
     fn on_sent(&mut self, sent: &SentSample) {
@@ -302,5 +351,32 @@ impl CongestionControl for Control {
     }
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         each!(self, state => state.observe(see))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{ack, transport};
+    use super::*;
+
+    /// RFC 5681, section 4.1. BBR and Prague pace what they send after an idle
+    /// time, and have rules of their own; a constant rate has none.
+    #[test]
+    fn windows_restart_after_idle_times() {
+        let others = ["bbr", "bbr3", "prague", "cbr"];
+        for entry in entries() {
+            let config = CongestionConfig::named(entry.name).unwrap();
+            let mut control = Control::new(&config, &Setup::new(&transport(), 10_000, 0));
+            for _ in 0..30 {
+                let rtt = Some(Span::from_millis(100));
+                control.on_ack(&AckSample { rtt, smoothed_rtt: rtt, min_rtt: rtt, ..ack(1000) });
+            }
+            let window = control.window();
+            control.on_idle(10_000);
+            let restarts = control.window() == 10_000;
+            assert_eq!(restarts, !others.contains(&entry.name), "{}: {window}", entry.name);
+            control.on_idle(20_000);
+            assert!(!restarts || control.window() == 10_000, "{}: it shrinks only", entry.name);
+        }
     }
 }

@@ -1,0 +1,32 @@
+//! Congestion controls written in Python. `aqmlab.control` is the Python half,
+//! `docs/your-own-congestion-control.md` the promise.
+
+mod objects;
+mod run;
+
+use aqmlab_core::{Lookup, Result};
+use aqmlab_tcp::congestion::{CongestionControl, CustomControl, Setup};
+
+use crate::custom::{Kind, PyConfig, PyLookup};
+pub use objects::{
+    PyAckSample, PyCongestionEvent, PyLostSegment, PyRateSample, PySentSample, PySetup,
+};
+
+impl Lookup<dyn CustomControl> for PyLookup<'_> {
+    fn find(&self, name: &str) -> Result<Option<Box<dyn CustomControl>>> {
+        let config = PyLookup::find(self, Kind::Control, name)?;
+        Ok(config.map(|config| Box::new(config) as Box<dyn CustomControl>))
+    }
+    fn names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+}
+
+impl CustomControl for PyConfig {
+    fn boxed_clone(&self) -> Box<dyn CustomControl> {
+        Box::new(self.clone())
+    }
+    fn build(&self, setup: &Setup) -> Box<dyn CongestionControl> {
+        Box::new(run::PyControl::new(self, setup))
+    }
+}

@@ -1,0 +1,222 @@
+//! A congestion control whose methods are Python's.
+//!
+//! The GIL is taken for each call. After it the object is asked for its
+//! answers, which the sender then gets without Python as often as it likes.
+//! The object is one connection's own: which thread runs it, and what runs
+//! beside it, makes no difference.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use aqmlab_core::{Limit, Rate, Span, Time};
+use aqmlab_tcp::congestion::{
+    AckSample, CongestionControl, CongestionEvent, LostSegment, SentSample, Setup,
+};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::objects::{PyAckSample, PyCongestionEvent, PyLostSegment, PySentSample, PySetup};
+use crate::custom::fault::{Abandonment, Fault, show};
+use crate::custom::{Class, PyConfig};
+
+/// The methods that tell a control something.
+#[derive(Clone, Copy)]
+enum Call {
+    Ack,
+    Congestion,
+    Undo,
+    Connected,
+    Idle,
+    Sent,
+    Lost,
+    RecoveryExit,
+}
+
+const METHODS: [&str; 8] = [
+    "on_ack",
+    "on_congestion",
+    "on_undo",
+    "on_connected",
+    "on_idle",
+    "on_sent",
+    "on_lost",
+    "on_recovery_exit",
+];
+
+/// What the object said last.
+#[derive(Clone, Copy)]
+struct Answers {
+    window: u64,
+    ssthresh: u64,
+    pacing_rate: Option<Rate>,
+}
+
+/// An instance of a class.
+pub struct PyControl {
+    class: Arc<Class>,
+    object: Py<PyAny>,
+    /// By [`Call`].
+    methods: [Option<Py<PyAny>>; METHODS.len()],
+    observe: Option<Py<PyAny>>,
+    has_ssthresh: bool,
+    has_pacing_rate: bool,
+    needs_rate_samples: bool,
+    recovers_by_itself: bool,
+    answers: Answers,
+    now: Time,
+    abandonment: Abandonment,
+}
+
+impl PyControl {
+    /// An instance of the class.
+    ///
+    /// # Panics
+    /// With a [`Failure`](crate::custom::fault::Failure) if the class does not
+    /// let itself be made.
+    pub fn new(config: &PyConfig, setup: &Setup) -> Self {
+        Python::attach(|py| {
+            Self::make(py, config, setup)
+                .map_err(|fault| fault.report(py, &config.class, "__init__", Time::ZERO))
+        })
+        .unwrap_or_else(|failure| resume_unwind(failure))
+    }
+
+    fn make(py: Python<'_>, config: &PyConfig, setup: &Setup) -> Result<Self, Fault> {
+        let limit = |limit: Limit| {
+            let bytes = match limit {
+                Limit::Packets(packets) => packets.saturating_mul(setup.mss),
+                Limit::Bytes(bytes) => bytes.get(),
+                Limit::Bdp(_) | Limit::Unlimited => u64::MAX / 4,
+            };
+            Ok(bytes.into_pyobject(py)?.into_any())
+        };
+        let class = &config.class;
+        let object = config.make(py, PySetup::of(setup), &limit)?;
+        let optional = |name: &str| {
+            class.has(name).then(|| object.getattr(name).map(Bound::unbind)).transpose()
+        };
+        let mut methods = [const { None }; METHODS.len()];
+        for (place, name) in methods.iter_mut().zip(METHODS) {
+            *place = optional(name)?;
+        }
+        let says = |name: &str| -> Result<bool, Fault> {
+            if !class.has(name) {
+                return Ok(false);
+            }
+            let answer = object.getattr(name)?;
+            let problem = |_| Fault::Broken(format!("{name} is {answer}, not True or False"));
+            answer.extract().map_err(problem)
+        };
+        let mut control = PyControl {
+            class: Arc::clone(class),
+            methods,
+            observe: optional("observe")?,
+            has_ssthresh: class.has("ssthresh"),
+            has_pacing_rate: class.has("pacing_rate"),
+            needs_rate_samples: says("needs_rate_samples")?,
+            recovers_by_itself: says("recovers_by_itself")?,
+            answers: Answers {
+                window: setup.initial_window,
+                ssthresh: setup.initial_ssthresh,
+                pacing_rate: None,
+            },
+            object: object.unbind(),
+            now: Time::ZERO,
+            abandonment: Abandonment::of_this_thread(),
+        };
+        control.answers = control.ask(py)?;
+        Ok(control)
+    }
+
+    /// Asks the object for its answers.
+    fn ask(&self, py: Python<'_>) -> Result<Answers, Fault> {
+        let object = self.object.bind(py);
+        let bytes = |name: &Bound<'_, PyString>| -> Result<u64, Fault> {
+            let answer = object.getattr(name)?;
+            let problem = |_| Fault::Broken(format!("{name} is {answer}, not whole bytes"));
+            answer.extract().map_err(problem)
+        };
+        let mut answers = Answers { window: bytes(intern!(py, "window"))?, ..self.answers };
+        if self.has_ssthresh {
+            answers.ssthresh = bytes(intern!(py, "ssthresh"))?;
+        }
+        if self.has_pacing_rate {
+            let answer = object.getattr(intern!(py, "pacing_rate"))?;
+            let rate = answer.extract::<Option<u64>>().ok().filter(|rate| *rate != Some(0));
+            let rate = rate.ok_or_else(|| {
+                let allowed = "whole bits per second from 1, or None";
+                Fault::Broken(format!("pacing_rate is {answer}, not {allowed}"))
+            })?;
+            answers.pacing_rate = rate.map(Rate::from_bps);
+        }
+        Ok(answers)
+    }
+
+    /// Tells the object something, if it has the method, and asks for its
+    /// answers; a fault ends the run.
+    fn tell(
+        &mut self,
+        call: Call,
+        tell: impl for<'py> FnOnce(Python<'py>, &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+    ) {
+        let Some(method) = &self.methods[call as usize] else { return };
+        self.abandonment.check();
+        let told = Python::attach(|py| {
+            let told = tell(py, method.bind(py)).map_err(Fault::Raised);
+            told.and_then(|_| self.ask(py))
+                .map_err(|fault| fault.report(py, &self.class, METHODS[call as usize], self.now))
+        });
+        self.answers = told.unwrap_or_else(|failure| resume_unwind(failure));
+    }
+}
+
+impl CongestionControl for PyControl {
+    fn on_ack(&mut self, sample: &AckSample) {
+        self.now = sample.now;
+        self.tell(Call::Ack, |py, method| method.call1((PyAckSample::of(py, sample)?,)));
+    }
+    fn on_congestion(&mut self, event: &CongestionEvent) {
+        self.now = event.now;
+        self.tell(Call::Congestion, |_, method| method.call1((PyCongestionEvent::of(event),)));
+    }
+    fn on_undo(&mut self) {
+        self.tell(Call::Undo, |_, method| method.call0());
+    }
+    fn on_connected(&mut self, now: Time, rtt: Option<Span>) {
+        self.now = now;
+        let told = (now.as_nanos(), rtt.map(Span::as_nanos));
+        self.tell(Call::Connected, |_, method| method.call1(told));
+    }
+    fn on_idle(&mut self, restart_window: u64) {
+        self.tell(Call::Idle, |_, method| method.call1((restart_window,)));
+    }
+    fn on_sent(&mut self, sent: &SentSample) {
+        self.now = sent.now;
+        self.tell(Call::Sent, |_, method| method.call1((PySentSample::of(sent),)));
+    }
+    fn on_lost(&mut self, lost: &LostSegment) {
+        self.tell(Call::Lost, |_, method| method.call1((PyLostSegment::of(lost),)));
+    }
+    fn on_recovery_exit(&mut self, in_flight: u64) {
+        self.tell(Call::RecoveryExit, |_, method| method.call1((in_flight,)));
+    }
+    fn window(&self) -> u64 {
+        self.answers.window
+    }
+    fn ssthresh(&self) -> u64 {
+        self.answers.ssthresh
+    }
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.answers.pacing_rate
+    }
+    fn needs_rate_samples(&self) -> bool {
+        self.needs_rate_samples
+    }
+    fn recovers_by_itself(&self) -> bool {
+        self.recovers_by_itself
+    }
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        show(&self.class, self.observe.as_ref(), self.now, see);
+    }
+}
