@@ -197,6 +197,8 @@ def test_every_packet_is_accounted_for(client: Client, tmp_path: Path) -> None:
     assert scores["packets_in"] == scores["packets_out"] + lost + scores["packets_under_way"]
     assert scores["packets_in"] == sum(row["arrived"] for row in links)
     assert scores["packets_refused_by_device"] == 0
+    page = (tmp_path / "out/report.html").read_text()
+    assert f"{scores['packets_out']:,.0f}" in page and "late, 99th percentile" in page
     lateness = table(tmp_path / "out", "times")[0]
     assert (lateness["quantity"], lateness["count"]) == ("lateness", scores["packets_out"])
 

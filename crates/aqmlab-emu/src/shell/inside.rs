@@ -25,7 +25,7 @@ use crate::sys::process::{
     self, Ended, Pid, Program, Signals, default_signal, die_with_parent, exit, fork_into, identity,
     keep_capabilities, kill, own_mounts, reap, unshare,
 };
-use crate::sys::time::wait;
+use crate::sys::time::{set_real_time, wait};
 use crate::sys::{receive, send};
 
 /// Exit statuses of a command that could not be started, as shells give them.
@@ -56,6 +56,7 @@ pub enum FarEnd {
 pub struct Inside<'a> {
     pub options: &'a Options,
     pub mtu: u32,
+    pub priority: i32,
     pub far: FarEnd,
     /// The user and the group outside, if there is a user namespace.
     pub mapped: Option<(u32, u32)>,
@@ -131,6 +132,8 @@ impl Inside<'_> {
         match fork_into(0).map_err(|error| failed("a process", &error))? {
             Some(pid) => Ok(pid),
             None => {
+                // The emulator waits for it.
+                let _ = set_real_time(self.priority);
                 keep_gate(gate);
                 exit(0)
             }

@@ -116,8 +116,7 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let terminal = foreground();
-    let mtu = params.mtu.get() as u32;
-    let outcome = Shell::open(options, mtu, &signals).and_then(|shell| {
+    let outcome = Shell::open(options, params, &signals).and_then(|shell| {
         let routes = vec![
             Route { links: options.up.clone(), exit: 1 },
             Route { links: options.down.clone(), exit: 0 },
@@ -152,7 +151,8 @@ struct Shell<'a> {
 
 impl<'a> Shell<'a> {
     /// Makes all of it; the command does not run yet.
-    fn open(options: &'a Options, mtu: u32, signals: &'a Signals) -> Result<Self> {
+    fn open(options: &'a Options, params: &EmulatorParams, signals: &'a Signals) -> Result<Self> {
+        let mtu = params.mtu.get() as u32;
         let (far, mapped) = match make_far() {
             Ok(made) => (Some(made).filter(|_| !options.nat), None),
             Err(NoDevice::NotPermitted) => (None, Some(identity())),
@@ -184,6 +184,7 @@ impl<'a> Shell<'a> {
             Inside {
                 options,
                 mtu,
+                priority: params.priority as i32,
                 far: end,
                 mapped,
                 socket: theirs,
