@@ -88,6 +88,23 @@ def test_arguments_input_and_output_are_the_commands(aqmlab: Aqmlab) -> None:
     assert done.returncode == 0
 
 
+def test_bytes_that_are_no_text_are_passed_on() -> None:
+    words = command("shell", "-q", "--", "sh", "-c", 'printf %s "$1$STRANGE"', "x")
+    done = subprocess.run(
+        [*(os.fsencode(word) for word in words), b"a\xff"],
+        env={**os.environb, b"STRANGE": b"\xfe"}, capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.stdout == b"a\xff\xfe", done.stderr
+
+
+def test_variables_of_no_shell_are_not_believed() -> None:
+    words = ["env", "AQMLAB_FAR=1.2.3.4", *command("shell", "-q", "--", "env")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "AQMLAB_" in line)
+    assert found["AQMLAB_FAR"].startswith("100.")
+    assert found["AQMLAB_NEAR"].rsplit(".", 1)[0] == found["AQMLAB_FAR"].rsplit(".", 1)[0]
+
+
 @pytest.mark.parametrize("far", ["$AQMLAB_FAR", "$AQMLAB_FAR6"])
 def test_both_directions_have_the_delay(client: Client, far: str) -> None:
     times = client("--delay", "15ms", do="rtt 30", far=far)
@@ -196,7 +213,7 @@ def test_every_packet_is_accounted_for(client: Client, tmp_path: Path) -> None:
     lost = sum(row["lost"] + row["dropped"] for row in links)
     assert scores["packets_in"] == scores["packets_out"] + lost + scores["packets_under_way"]
     assert scores["packets_in"] == sum(row["arrived"] for row in links)
-    assert scores["packets_refused_by_device"] == 0
+    assert scores["packets_refused_by_device"] == scores["packets_not_read_in_time"] == 0
     page = (tmp_path / "out/report.html").read_text()
     assert f"{scores['packets_out']:,.0f}" in page and "late, 99th percentile" in page
     lateness = table(tmp_path / "out", "times")[0]
@@ -240,6 +257,21 @@ def test_a_user_who_is_not_root_has_a_path(tmp_path: Path) -> None:
     assert "65534" in done.stdout.splitlines()
     assert "aqmlab:" in done.stdout and "aqmlab0:" in done.stdout
     assert "without real-time priority" in done.stderr
+
+
+@as_root
+@pytest.mark.parametrize(
+    ("machine", "words"),
+    [
+        ("mount -t tmpfs none /dev/net", ["/dev/net/tun", "modprobe tun"]),
+        ("echo 0 > /proc/sys/user/max_user_namespaces", ["user.max_user_namespaces"]),
+    ],
+)
+def test_what_is_missing_is_named(tmp_path: Path, machine: str, words: list[str]) -> None:
+    inside = ["unshare", "--mount", "--user", "--map-root-user", "--pid", "--fork"]
+    script = [*inside, "sh", "-c", f'{machine}; exec "$@"', "sh", *command("shell", "--", "true")]
+    done = subprocess.run(script, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert_refused(done, *words)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ fn spin_before(ahead: Span) -> Span {
 }
 
 /// The port of the far end.
-const FAR: u16 = 1;
+pub const FAR: u16 = 1;
 /// Packets that are read from one port before the others are looked at.
 const BATCH: usize = 16;
 /// How often signals are looked for while the loop does not sleep.
@@ -85,6 +85,15 @@ pub struct Writer {
     pub gate: Option<Gate>,
     /// Packets that the gate did not let pass.
     pub unroutable: u64,
+    /// Packets, large ones counted once, that came faster than they were read.
+    pub overrun: u64,
+}
+
+impl Writer {
+    /// The name of a device.
+    pub fn name_of(&self, port: u16) -> &str {
+        &self.ports[usize::from(port)].name
+    }
 }
 
 impl Exits for Writer {
@@ -131,7 +140,8 @@ impl Live {
     /// Drives `path` between these devices, the first of which is port 0.
     pub fn new(path: DataPath, ports: Vec<Tun>, precision: Precision, clock: Clock) -> Self {
         let (lateness, refused) = (Sojourn::new(), Tally::default());
-        let writer = Writer { ports, clock, lateness, refused, gate: None, unroutable: 0 };
+        let writer =
+            Writer { ports, clock, lateness, refused, gate: None, unroutable: 0, overrun: 0 };
         Live { path, writer, wakeups: Sojourn::new(), clock, precision }
     }
 

@@ -73,6 +73,13 @@ pub fn set_real_time(priority: i32) -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, policy, &param) }).map(drop)
 }
 
+/// Gives real-time priority back.
+pub fn unset_real_time() {
+    let param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameter outlives the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &param) };
+}
+
 /// Keeps this thread on one processor.
 pub fn pin(cpu: usize) -> io::Result<()> {
     // SAFETY: a set of zeros is empty; the set outlives the call.
