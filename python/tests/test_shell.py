@@ -173,6 +173,45 @@ def test_what_is_not_capable_of_ecn_is_not_marked(client: Client) -> None:
     assert client("--up", f"rate=10mbit {queue}", do="burst 100 0") == [100, 0]
 
 
+@as_root
+def test_tcp_learns_of_marks(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    """Marks in the middle of large packets, which the kernel cuts and checks."""
+    script = f"echo 1 > /proc/sys/net/ipv4/tcp_ecn; {TRAFFIC} bulk $AQMLAB_FAR {PORT} 1"
+    queue = "queue={ discipline = 'codel', ecn = true }"
+    done = aqmlab("shell", "--up", f"rate=100mbit {queue}", "--delay", "5ms", "--out", "out",
+                  "--far", f"{TRAFFIC} serve {PORT}", "--", "sh", "-c", script)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    up = next(row for row in table(tmp_path / "out", "links") if row["link"] == "up")
+    assert up["marked"] > 0
+    assert up["drop_codel"] == 0
+    assert float(done.stdout) > 60e6
+
+
+@as_root
+def test_packets_that_make_no_sense_do_no_harm(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    code = f"""
+import os, random, socket
+random.seed(1)
+raw = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM)
+for number in range(3000):
+    kind = 0x86DD if number % 2 else 0x0800
+    packet = bytearray(random.randbytes(random.randrange(1, 1400)))
+    packet[0] = random.choice([0x45, 0x46, 0x4F, 0x60, packet[0]])
+    if number % 3 and len(packet) > 6:
+        packet[2:4] = packet[4:6] = len(packet).to_bytes(2, "big")
+    raw.sendto(packet, ("aqmlab", kind))
+os.execvp("sh", ["sh", "-c", "{TRAFFIC} burst $AQMLAB_FAR {PORT} 20 0"])
+"""
+    (tmp_path / "strange.py").write_text(code)
+    done = aqmlab("shell", "--queue", "fq_codel", "--rate", "50mbit", "--out", "out", "--far",
+                  f"{TRAFFIC} serve {PORT}", "--", sys.executable, "strange.py")  # fmt: skip
+    assert done.stdout == "[20, 0]\n", done.stderr
+    scores = {row["quantity"]: row["value"] for row in table(tmp_path / "out", "scores")}
+    unfit = sum(value for name, value in scores.items() if name.startswith("unfit_"))
+    assert scores["unfit_truncated"] > 100 and scores["unfit_not_ip"] > 100
+    assert scores["packets_in"] + unfit + scores["packets_not_read_in_time"] > 3000
+
+
 def test_shells_nest(aqmlab: Aqmlab) -> None:
     inner = f"{TRAFFIC} rtt $AQMLAB_FAR {PORT} 20"
     words = ["sh", "-c", inner]
