@@ -25,9 +25,8 @@ PORT = 20_000 + os.getpid() % 20_000
 
 def why_not() -> str | None:
     """What is missing for an emulated path here, in the words of the program."""
-    done = subprocess.run(
-        command("shell", "--quiet", "--", "true"), capture_output=True, text=True, check=False
-    )
+    words = command("shell", "--quiet", "--", "true")
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
     return done.stderr.strip() if done.returncode else None
 
 

@@ -317,7 +317,8 @@ fn no_namespaces(error: &io::Error) -> Error {
     let hint = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             "run it as root, or let users make user namespaces: sysctls \
-             kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0"
+             kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0; \
+             in a container: `--cap-add SYS_ADMIN --cap-add NET_ADMIN --device /dev/net/tun`"
         }
         Some(libc::ENOSPC | libc::EUSERS) => "sysctl user.max_user_namespaces is too small",
         _ => return Error::new(problem),

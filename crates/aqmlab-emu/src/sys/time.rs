@@ -54,6 +54,9 @@ pub fn wait_for(polled: &mut [libc::pollfd], timeout: Option<Duration>) -> io::R
     }
 }
 
+/// A descriptor that is waited for.
+pub type Polled = libc::pollfd;
+
 /// What can be asked of [`wait_for`].
 pub fn readable(fd: BorrowedFd<'_>) -> libc::pollfd {
     libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }
