@@ -25,7 +25,7 @@ use crate::sys::time as system;
 choices! {
     /// How the emulator waits for the time of a departure.
     pub enum Precision {
-        /// It sleeps, and comes as late as the kernel wakes it.
+        /// It sleeps, 100 us at least, and comes as late as the kernel wakes it.
         LowCpu = "low-cpu",
         /// It sleeps until shortly before, and looks at the clock from then on.
         Balanced = "balanced",
@@ -49,6 +49,9 @@ fn spin_before(ahead: Span) -> Span {
     (SPIN + Span::from_nanos(ahead.as_nanos() / SPIN_SHARE)).min(MOST_SPIN)
 }
 
+/// The loop that saves processor time sleeps at least so long, and writes
+/// together what was due meanwhile.
+const GATHERED: Span = Span::from_micros(100);
 /// The port of the far end.
 pub const FAR: u16 = 1;
 /// Packets that are read from one port before the others are looked at.
@@ -174,6 +177,10 @@ impl Live {
             if due <= now || (is_near && due == awaited) {
                 continue;
             }
+            let due = match self.precision {
+                Precision::LowCpu => due.max(now + GATHERED),
+                _ => due,
+            };
             let spin = match self.precision {
                 Precision::Balanced if !is_near => spin_before(due.saturating_since(now)),
                 _ => Span::ZERO,
