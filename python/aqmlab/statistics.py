@@ -8,10 +8,10 @@ Definitions, the same in every table and figure:
   interpolating would invent delays that no packet had).
 * **Pooled** means over the packets of all replications together, each packet
   with the same weight.
-* Intervals have the **level 95 %**. That of a pooled quantile, a median or a mean
-  is a percentile bootstrap: whole replications are drawn with replacement
-  (packets of one run are not independent, runs are), 1,000 times, with a fixed
-  seed, so the same results always give the same interval.
+* Intervals have the **level 95 %**. That of a mean over replications is Student's t.
+  That of a pooled quantile or a median is a percentile bootstrap: whole replications
+  are drawn with replacement (packets of one run are not independent, runs are), 1,000
+  times, with a fixed seed, so the same results always give the same interval.
 * The **maximum** is different: a bootstrap can never go above the largest run it
   draws from, so its interval would be too short. What `maximum_interval` gives is
   where the maximum of *another* set of as many replications is to be expected.
@@ -41,6 +41,7 @@ SEED = 20140612
 """Seed of the bootstrap; intervals are a function of the results alone."""
 
 QUANTILE_METHOD = f"percentile bootstrap over whole replications, {RESAMPLES:,} draws, level 95 %"
+MEAN_METHOD = "Student's t over the replications, level 95 %"
 MAXIMUM_METHOD = (
     "where the maximum of another set of as many replications is to be expected, level 95 %; the "
     "high end supposes that the largest fifth of the maxima falls off exponentially"
@@ -173,6 +174,29 @@ def quartiles(sample: Sequence[float] | Floats) -> Quartiles:
         return Quartiles(nan, nan, nan)
     low, median, high = (float(each) for each in np.quantile(data, [0.25, 0.5, 0.75]))
     return Quartiles(low, median, high)
+
+
+T_QUANTILES = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+)  # fmt: skip
+"""The 97.5 % quantiles of Student's t with 1 to 20 degrees of freedom."""
+
+
+def mean_interval(sample: Sequence[float] | Floats) -> Interval:
+    """The 95 % interval of the mean (one value a replication), by Student's t.
+
+    A bootstrap of five or ten values would be too short.
+    """
+    data = np.asarray(sample, dtype=np.float64)
+    mean = float(data.mean()) if data.size else float("nan")
+    if data.size < 2:
+        return Interval(mean, mean)
+    freedom = data.size - 1
+    # Beyond the table: the first terms of the expansion about the normal quantile.
+    t = T_QUANTILES[freedom - 1] if freedom <= len(T_QUANTILES) else 1.95996 + 2.3723 / freedom
+    half = t * float(data.std(ddof=1)) / float(np.sqrt(data.size))
+    return Interval(mean - half, mean + half)
 
 
 def median_interval(

@@ -41,7 +41,8 @@ run point replication seed events link arrived delivered dropped marked lost dup
 utilisation group index
 segments_sent retransmissions timeouts fast_retransmits
 tail_probes undone ecn_reductions count id text subject quantity value flow
-is_ack verdict ce started completed datagrams_received
+is_ack verdict ce started completed datagrams_received loss_events loss_event_flows
+dropped_acks dropped_syns
 """
 TAKEN = frozenset(COLUMNS.split())
 UNITS = ("_s", "_bytes", "_packets", "_bps")
@@ -315,6 +316,13 @@ def _value(given: Any, key: str | None, file: str, place: str) -> AxisValue:
         problem = "expected a table of dotted keys and values"
         raise input_error(problem, file=file, key=f"{place}.set", given=settings)
     return AxisValue(label, dict(settings))
+
+
+def label_of(value: Any) -> str:
+    """How a value of an axis, as a study file has it, is called in tables."""
+    if isinstance(value, Mapping) and "set" in value:
+        return str(value["label"])
+    return _label(value)
 
 
 def _label(value: Any) -> str:

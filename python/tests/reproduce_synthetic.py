@@ -19,12 +19,13 @@ def reproduction(replications: int = 5, only: str = "") -> Reproduction:
     kept = published.selection(parts)
     axes = tuple(
         (axis["name"], tuple(kept.get(axis["name"], [each["label"] for each in axis["values"]])))
-        for axis in published.study["axes"]
+        for axis in published.parts["study"]["axes"]
     )
     info = StudyInfo("jarvinen2014", "A made-up study", axes, replications, 1, "0" * 64, "0.0.0")
     frames = _frames(info)
     scenarios = [_scenario()] * info.points
-    return Reproduction(published, StudyResult(info, MemoryTables(frames), scenarios), only=parts)
+    results = {"study": StudyResult(info, MemoryTables(frames), scenarios)}
+    return Reproduction(published, results, only=parts)
 
 
 def _frames(info: StudyInfo) -> dict[str, pl.DataFrame]:

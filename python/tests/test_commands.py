@@ -13,7 +13,7 @@ from helpers import Aqmlab, command, environment
 from aqmlab.report import pages
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMMANDS = ("run", "study", "reproduce", "list", "explain", "bench", "conformance")
+COMMANDS = ("run", "study", "reproduce", "characterize", "list", "explain", "bench", "conformance")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -43,7 +43,7 @@ def test_run_as_json_gives_the_tables(scenario: Path, aqmlab: Aqmlab) -> None:
     done = aqmlab("run", scenario, "--json")
     tables = json.loads(done.stdout)
     assert set(tables) == {
-        *("runs", "links", "flows", "groups", "times", "scores", "excursions", "notes")
+        *("runs", "links", "flows", "groups", "times", "scores", "delays", "excursions", "notes")
     }
     assert {row["link"] for row in tables["links"]} == {"down", "up"}
     kept = json.loads(aqmlab("run", scenario, "--json", "--out", "kept").stdout)
@@ -85,7 +85,7 @@ def test_reproduce_as_json_has_the_documented_form(aqmlab: Aqmlab, tmp_path: Pat
     done = aqmlab("reproduce", "jarvinen2014", *part, "--json", "--out", "out")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert list(answer) == ["study", "version", "tables", "claims"]
+    assert list(answer) == ["study", "version", "tables", "claims", "contradictions"]
     assert answer["study"] == "jarvinen2014"
     cell = ["row", "column", "published", "measured", "low", "high", "verdict"]
     for table in answer["tables"]:
@@ -95,6 +95,41 @@ def test_reproduce_as_json_has_the_documented_form(aqmlab: Aqmlab, tmp_path: Pat
     for claim in answer["claims"]:
         assert set(claim) >= {"id", "text", "verdict", "evidence"}
     assert (tmp_path / "out" / "links.parquet").exists()
+
+
+def test_run_shows_what_applications_measure(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    link = 'rate = "20mbit"\ndelay = "10ms"\nqueue = "fq_codel"\n'
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text(
+        f'duration = "20s"\n[links.down]\n{link}[links.up]\n{link}'
+        '[flows.app]\npath = "down"\nreturn_path = "up"\nworkload = "rpm"\n'
+    )
+    rpm = aqmlab("run", scenario).stdout
+    for word in ("http_l", "tls_f", "app: rpm", "confidence 2", "Mbit/s"):
+        assert word in rpm, word
+    for workload, words in {
+        "rfc7928-web": ("page_load", "first_byte"),
+        "dash": ("segment", "bitrate", "stalls 0"),
+        "incast": ("query",),
+        "game": ("late_down 0",),
+    }.items():
+        done = aqmlab("run", scenario, "--set", f"flows.app.workload={workload}").stdout
+        assert all(word in done for word in words), done
+    done = aqmlab("run", scenario, "--set", "flows.app.workload=rfc7928-webb")
+    assert "rfc7928-web" in done.stderr
+
+
+def test_all_studies_take_no_part_and_no_trace(aqmlab: Aqmlab) -> None:
+    for given in (["--only", "paper"], ["--trace", "some.trace"]):
+        done = aqmlab("reproduce", "all", *given)
+        assert done.returncode == 2
+        assert "single study" in done.stderr and given[0] in done.stderr
+
+
+def test_a_trace_needs_a_link_that_takes_one(aqmlab: Aqmlab) -> None:
+    done = aqmlab("reproduce", "jarvinen2014", "--trace", "some.trace")
+    assert done.returncode == 2
+    assert "jarvinen2014" in done.stderr and "--trace" in done.stderr
 
 
 def test_list_names_what_there_is(aqmlab: Aqmlab) -> None:
@@ -107,7 +142,9 @@ def test_list_names_what_there_is(aqmlab: Aqmlab) -> None:
     for entries in everything.values():
         assert all(entry["name"] and entry["summary"] for entry in entries)
     preset_of = {each["preset_of"] for each in everything["presets"]}
-    assert preset_of <= {each["name"] for each in everything["disciplines"]}
+    bases = everything["disciplines"] + everything["workloads"]
+    assert preset_of <= {each["name"] for each in bases}
+    assert "page" in preset_of
 
 
 def test_explain_says_default_range_and_source(aqmlab: Aqmlab) -> None:

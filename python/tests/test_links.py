@@ -174,3 +174,33 @@ def test_explain_shows_what_a_link_may_be(aqmlab: Aqmlab) -> None:
     for name in ("overhead", "shares", "rate-steps", "lte", "wifi", "gilbert-elliott", "jitter"):
         assert name in done.stdout, name
     assert "slow_deviation" in aqmlab("explain", "lte").stdout
+
+
+def test_series_add_up_to_the_totals(folder: Path) -> None:
+    settings = {"links.down.queue": {"discipline": "droptail", "limit": "20p"}}
+    record = {"level": "series", "interval": "100ms"}
+    result = aqmlab.run(folder / "scenario.toml", set=settings, record=record)
+    rows = result.series.filter(pl.col("subject") == "down")
+    of = {name: part["value"].to_numpy() for (name,), part in rows.group_by("quantity")}
+    link = the_link(result)
+    # The last sample may come before the end of the run.
+    assert of["delivered_bytes"].tolist() == sorted(of["delivered_bytes"])
+    assert link["delivered_bytes"] - of["delivered_bytes"][-1] <= 50 * 1504
+    assert of["throughput_bps"].sum() / 80 == pytest.approx(of["delivered_bytes"][-1])
+    lost = of["dropped"][-1] * 1500 + of["backlog_bytes"][-1]
+    assert of["ingress_bps"].sum() / 80 == pytest.approx(of["delivered_bytes"][-1] + lost, rel=0.01)
+    assert of["capacity_bps"].sum() / 80 == pytest.approx(link["capacity_bytes"], rel=0.04)
+    assert max(of["sojourn_max_s"]) <= link["sojourn_max_s"] < 1.5 * max(of["sojourn_max_s"])
+    assert (of["sojourn_mean_s"] <= of["sojourn_max_s"]).all()
+
+
+@pytest.mark.parametrize(
+    ("rate", "capacity"),
+    [("10mbit", 3.75e6), ({"steps": [["0s", "8mbit"], ["2s", "16mbit"]]}, 2e6 + 2e6)],
+)
+def test_the_capacity_of_a_run(rate: object, capacity: float, folder: Path) -> None:
+    settings = {"links.down.rate": rate, "duration": "3s", "links.down.overhead": 0}
+    result = aqmlab.run(folder / "scenario.toml", set=settings)
+    link = the_link(result)
+    assert link["capacity_bytes"] == pytest.approx(capacity)
+    assert 0.3 * capacity < link["delivered_bytes"] <= capacity

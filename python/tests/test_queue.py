@@ -77,7 +77,7 @@ def notes_of(result: aqmlab.RunResult) -> list[tuple[Any, ...]]:
     return [(*row, text.replace(name, "QUEUE")) for *row, text in notes.rows()]
 
 
-@pytest.mark.parametrize("limit", ["1000p", "30p", "20000b", "0.5bdp"])
+@pytest.mark.parametrize("limit", ["1000p", "30p", "20000b", "0.7bdp"])
 def test_codel_in_python_equals_codel_packet_by_packet(limit: str) -> None:
     result = assert_equal(f"{EXAMPLES}/codel.py:CoDel", "codel", limit=limit)
     assert result.links["drop_codel"].sum() > 0

@@ -11,8 +11,10 @@ from reproduce_synthetic import reproduction
 from rich.console import Console
 
 from aqmlab.errors import InputError
+from aqmlab.report.studies import page
 from aqmlab.reproduce import Reproduction, names, reproduce
 from aqmlab.reproduce.published import Published, title
+from aqmlab.reproduce.summary import Summary
 from aqmlab.statistics import CLAIM_VERDICTS, VERDICTS, quantile
 from aqmlab.studies.jarvinen2014 import ns2
 
@@ -77,7 +79,7 @@ def test_an_unfinished_flow_leaves_no_response_time(result: Reproduction) -> Non
 
 def test_json_form(result: Reproduction) -> None:
     form = json.loads(json.dumps(result.to_json(), allow_nan=False))
-    assert list(form) == ["study", "version", "tables", "claims"]
+    assert list(form) == ["study", "version", "tables", "claims", "contradictions"]
     assert form["study"] == "jarvinen2014"
     for table in form["tables"]:
         assert list(table) == ["name", "unit", "cells"]
@@ -137,3 +139,31 @@ def test_ns2_reference_is_complete() -> None:
     assert ns2.value("maximum", "CoDel", "1+1") == pytest.approx(0.155, abs=5e-4)
     assert ns2.value("p95", "CoDel", "6+6") == 0.245
     assert ns2.value("p95", "DropTail", "6+6") is None
+
+
+def test_the_summary_counts_the_verdicts(result: Reproduction) -> None:
+    summary = Summary.of(result)
+    own = [
+        cell
+        for ident in ("table-2", "table-3")
+        for cell in result.table(ident).cells
+        if cell.row in result.published.main_rows(ident)
+    ]
+    assert summary.published == len(own) == 48
+    assert summary.reproduced == sum(cell.verdict in ("agrees", "close") for cell in own)
+    assert summary.claims == 8 == summary.hold + summary.partly + summary.fail
+    assert summary.simulations == result.runs
+
+
+def test_the_page_of_a_study_has_every_verdict(result: Reproduction) -> None:
+    text = "\n".join(page(result))
+    assert text.startswith(f"# {result.title}\n")
+    for claim in result.claims:
+        assert f"**{claim.text}** *{claim.verdict}*. {claim.evidence}" in text
+    for table in result.tables:
+        assert f"### {table.name}" in text
+        for cell in table.cells:
+            if cell.published is not None:
+                assert f"**{cell.published:.3f}** {cell.verdict}" in text
+    for figure in result.figures:
+        assert f"({result.name}/{figure.id}.svg)" in text

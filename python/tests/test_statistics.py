@@ -167,3 +167,15 @@ def test_verdicts(
 def test_every_verdict_is_documented() -> None:
     assert set(stats.VERDICTS) == {"agrees", "close", "differs", "unpublished"}
     assert set(stats.CLAIM_VERDICTS) == {"holds", "holds in part", "does not hold"}
+
+
+def test_the_interval_of_a_mean_is_students() -> None:
+    # By hand: mean 3, deviation sqrt(2.5), t(4) = 2.776: 3 -+ 2.776 sqrt(2.5 / 5).
+    interval = stats.mean_interval([1, 2, 3, 4, 5])
+    assert (interval.low, interval.high) == pytest.approx((3 - 1.96293, 3 + 1.96293), abs=1e-4)
+    rng = np.random.default_rng(4)
+    for size in (3, 10, 40):
+        rows = (stats.mean_interval(rng.normal(size=size)) for _ in range(2000))
+        covered = np.mean([0.0 in each for each in rows])
+        assert 0.935 < covered < 0.965, size
+    assert stats.mean_interval([7.0]).low == 7.0

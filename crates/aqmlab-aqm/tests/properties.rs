@@ -7,7 +7,9 @@ use aqmlab_aqm::registry::{PRESETS, entries};
 use aqmlab_aqm::{
     Backlog, Context, CustomConfig, Handle, LinkEnv, Queue, QueueConfig, QueueDiscipline,
 };
-use aqmlab_core::{Bytes, CustomParams, Ecn, Lookup, Packet, Rate, Result, Span, Stream, Table, Time, Value};
+use aqmlab_core::{
+    Bytes, CustomParams, Ecn, Lookup, Packet, Rate, Result, Span, Stream, Table, Time, Value,
+};
 use proptest::prelude::*;
 
 const LIMIT: u64 = 60;

@@ -2,6 +2,7 @@
 
 use aqmlab_aqm::registry;
 use aqmlab_core::{ParamSpec, Params};
+use aqmlab_emu::shell::EmulatorParams;
 use aqmlab_sim::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::impairment::{
     DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams, ListedLossParams,
@@ -29,13 +30,7 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             .map(|entry| entry.params)
             .unwrap_or_default();
         let dict = section(py, "queue", preset.name, preset.summary, &params)?;
-        dict.set_item("preset_of", preset.discipline)?;
-        dict.set_item("source", preset.source)?;
-        let settings = PyDict::new(py);
-        for (key, text) in preset.settings {
-            settings.set_item(key, text)?;
-        }
-        dict.set_item("settings", settings)?;
+        make_preset(&dict, preset.discipline, preset.source, preset.settings)?;
         list.append(dict)?;
     }
     for entry in congestion::entries() {
@@ -44,10 +39,33 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     for entry in workload::entries() {
         list.append(section(py, "workload", entry.name, entry.summary, &entry.params)?)?;
     }
+    for preset in workload::PRESETS {
+        let entry = workload::entries().into_iter().find(|entry| entry.name == preset.kind);
+        let params = entry.map(|entry| entry.params).unwrap_or_default();
+        let dict = section(py, "workload", preset.name, preset.summary, &params)?;
+        make_preset(&dict, preset.kind, preset.source, preset.settings)?;
+        list.append(dict)?;
+    }
     for (kind, name, summary, params) in sections() {
         list.append(section(py, kind, name, summary, &params)?)?;
     }
     Ok(list)
+}
+
+/// Says of a section that it is `of` with other numbers.
+fn make_preset(
+    section: &Bound<'_, PyDict>,
+    of: &str,
+    source: &str,
+    changed: &[(&str, &str)],
+) -> PyResult<()> {
+    section.set_item("preset_of", of)?;
+    section.set_item("source", source)?;
+    let settings = PyDict::new(section.py());
+    for (key, text) in changed {
+        settings.set_item(key, text)?;
+    }
+    section.set_item("settings", settings)
 }
 
 type Section = (&'static str, &'static str, &'static str, Vec<ParamSpec>);
@@ -83,6 +101,7 @@ fn sections() -> Vec<Section> {
         ),
         ("flow", "flow", "a group of flows that are alike", FlowParams::specs()),
         ("record", "record", "what is recorded besides the summary", RecordParams::specs()),
+        ("emulator", "emulator", "how the emulator works", EmulatorParams::specs()),
     ]
 }
 

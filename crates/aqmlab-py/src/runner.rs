@@ -201,9 +201,8 @@ impl Drop for Runner {
 /// Whether something in it is written in Python.
 fn has_custom(scenario: &Scenario) -> bool {
     let queue = |link: &LinkConfig| matches!(link.queue, QueueConfig::Custom(_));
-    let control = |flow: &FlowGroup| {
-        matches!(flow.transport.congestion_control, CongestionConfig::Custom(_))
-    };
+    let control =
+        |flow: &FlowGroup| matches!(flow.transport.congestion_control, CongestionConfig::Custom(_));
     scenario.links.iter().any(queue) || scenario.flows.iter().any(control)
 }
 

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use aqmlab_aqm::DropReason;
-use aqmlab_sim::datagram::DatagramSummary;
+use aqmlab_core::Span;
 use aqmlab_sim::diagnosis::About;
 use aqmlab_sim::egress::DriverSummary;
-use aqmlab_sim::probe::{PacketRecord, QUANTILES};
+use aqmlab_sim::probe::{PacketRecord, QUANTILES, SojournSummary};
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::series::Subject;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
@@ -55,6 +55,7 @@ const TABLES: &[(&str, Builder)] = &[
     ("scores", scores),
     ("excursions", excursions),
     ("sojourn", sojourn),
+    ("delays", delays),
     ("notes", notes),
     ("series", series),
     ("packets", packets),
@@ -142,26 +143,45 @@ fn links(all: &[Finished]) -> RecordBatch {
     for reason in DropReason::ALL.into_iter().filter(|reason| reason.is_signal()) {
         count(&format!("mark_{}", reason.name()), &|link| link.counts.marked[reason as usize]);
     }
+    count("loss_events", &|link| link.loss_events);
     count("backlog_max_packets", &|link| link.backlog_max.packets);
     count("backlog_max_bytes", &|link| link.backlog_max.bytes);
     let mut number = |name: &str, of: &dyn Fn(&LinkResult) -> f64| {
         columns.f64(name, rows.clone().map(|(_, _, link)| of(link)));
     };
-    number("backlog_mean_bytes", &|link| link.backlog_mean);
+    number("backlog_mean_packets", &|link| link.backlog_mean[0]);
+    number("backlog_mean_bytes", &|link| link.backlog_mean[1]);
+    number("capacity_bytes", &|link| link.capacity);
     number("utilisation", &|link| link.utilisation);
     number("sojourn_mean_s", &|link| link.sojourn.mean);
     for (i, quantile) in QUANTILES.iter().enumerate() {
-        let name = format!("sojourn_p{}_s", quantile * 100.0);
+        let name = format!("sojourn_{}_s", percentile(*quantile));
         number(&name, &|link| link.sojourn.quantiles[i]);
     }
     number("sojourn_max_s", &|link| link.sojourn.max.as_secs_f64());
+    let losses = |of: fn(&SojournSummary) -> f64| {
+        move |link: &LinkResult| match link.loss_intervals.count {
+            0 => f64::NAN,
+            _ => of(&link.loss_intervals),
+        }
+    };
+    number("loss_interval_mean_s", &losses(|intervals| intervals.mean));
+    number("loss_interval_p50_s", &losses(|intervals| intervals.quantiles[0]));
+    number("loss_interval_p95_s", &losses(|intervals| intervals.quantiles[3]));
+    number("loss_interval_max_s", &losses(|intervals| intervals.max.as_secs_f64()));
     let driver = |of: fn(&DriverSummary) -> f64| {
         move |link: &LinkResult| link.driver.as_ref().map_or(f64::NAN, of)
     };
+    number("loss_event_flows", &|link| link.loss_event_flows);
     number("driver_mean_s", &driver(DriverSummary::mean));
     number("driver_max_s", &driver(|driver| driver.max.as_secs_f64()));
     number("driver_max_bytes", &driver(|driver| driver.max_bytes as f64));
     columns.finish()
+}
+
+/// `p50`, `p99`, `p999`.
+fn percentile(quantile: f64) -> String {
+    format!("p{}", (quantile * 1000.0) / 10.0).replace('.', "")
 }
 
 fn flows(all: &[Finished]) -> RecordBatch {
@@ -185,15 +205,17 @@ fn flows(all: &[Finished]) -> RecordBatch {
     count("tail_probes", |stats| stats.tail_probes);
     count("undone", |stats| stats.undone);
     count("ecn_reductions", |stats| stats.ecn_reductions);
+    columns.u64("sent_since_warmup", rows.clone().map(|(_, flow)| flow.sent_since));
+    columns.u64("dropped", rows.clone().map(|(_, flow)| flow.losses.data));
     let received = |flow: &FlowResult| flow.datagrams.as_ref().map(|datagrams| datagrams.received);
     columns.maybe_u64("datagrams_received", rows.clone().map(|(_, flow)| received(flow)));
-    let mut of_datagrams = |name: &str, of: fn(&DatagramSummary) -> f64| {
-        let number = |flow: &FlowResult| flow.datagrams.as_ref().map_or(f64::NAN, of);
-        columns.f64(name, rows.clone().map(|(_, flow)| number(flow)));
+    let mut of_flows = |name: &str, of: fn((f64, Span)) -> f64| {
+        columns.f64(name, rows.clone().map(|(_, flow)| flow.delays.map_or(f64::NAN, of)));
     };
-    of_datagrams("delay_mean_s", |datagrams| datagrams.delay.mean);
-    of_datagrams("delay_max_s", |datagrams| datagrams.delay.max.as_secs_f64());
-    of_datagrams("jitter_s", |datagrams| datagrams.jitter);
+    of_flows("delay_mean_s", |(mean, _)| mean);
+    of_flows("delay_max_s", |(_, max)| max.as_secs_f64());
+    let jitter = |flow: &FlowResult| flow.datagrams.as_ref().map_or(f64::NAN, |of| of.jitter);
+    columns.f64("jitter_s", rows.clone().map(|(_, flow)| jitter(flow)));
     columns.finish()
 }
 
@@ -215,7 +237,10 @@ fn groups(all: &[Finished]) -> RecordBatch {
     columns.text("group", rows.clone().map(|(_, config, _)| config.name.as_str()));
     columns.u64("started", rows.clone().map(|(_, _, group)| group.started));
     columns.u64("completed", rows.clone().map(|(_, _, group)| group.completed));
-    columns.u64("completed_bytes", rows.map(|(_, _, group)| group.bytes));
+    columns.u64("completed_bytes", rows.clone().map(|(_, _, group)| group.bytes));
+    columns.u64("dropped", rows.clone().map(|(_, _, group)| group.losses.data));
+    columns.u64("dropped_acks", rows.clone().map(|(_, _, group)| group.losses.acks));
+    columns.u64("dropped_syns", rows.map(|(_, _, group)| group.losses.syns));
     columns.finish()
 }
 
@@ -231,9 +256,10 @@ fn times(all: &[Finished]) -> RecordBatch {
     columns.u64("count", rows.clone().map(|(.., times)| times.count));
     columns.f64("mean_s", rows.clone().map(|(.., times)| times.mean));
     for (i, quantile) in QUANTILES.iter().enumerate() {
-        let name = format!("p{}_s", quantile * 100.0);
+        let name = format!("{}_s", percentile(*quantile));
         columns.f64(&name, rows.clone().map(|(.., times)| times.quantiles[i]));
     }
+    columns.f64("min_s", rows.clone().map(|(.., times)| times.min.as_secs_f64()));
     columns.f64("max_s", rows.map(|(.., times)| times.max.as_secs_f64()));
     columns.finish()
 }
@@ -275,6 +301,21 @@ fn sojourn(all: &[Finished]) -> RecordBatch {
     columns.u32("run", rows.clone().map(|(run, ..)| run));
     columns.text("link", rows.clone().map(|(_, name, _)| name));
     columns.f64("sojourn_s", rows.clone().map(|(.., bucket)| bucket.0 as f64 * 1e-9));
+    columns.u64("count", rows.map(|(.., bucket)| bucket.1));
+    columns.finish()
+}
+
+/// The histograms of one-way delays of the groups that measure them.
+fn delays(all: &[Finished]) -> RecordBatch {
+    let rows = each_group(all).flat_map(|(f, config, group)| {
+        let measured = group.times.iter().filter(|(name, _)| *name == "delay");
+        let buckets = measured.flat_map(|(_, times)| &times.buckets);
+        buckets.map(move |bucket| (f.run, config.name.as_str(), bucket))
+    });
+    let mut columns = Columns::default();
+    columns.u32("run", rows.clone().map(|(run, ..)| run));
+    columns.text("group", rows.clone().map(|(_, group, _)| group));
+    columns.f64("delay_s", rows.clone().map(|(.., bucket)| bucket.0 as f64 * 1e-9));
     columns.u64("count", rows.map(|(.., bucket)| bucket.1));
     columns.finish()
 }

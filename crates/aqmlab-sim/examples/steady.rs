@@ -1,13 +1,21 @@
-//! One run of a benchmark scenario, for profilers, with the congestion control
-//! that is named: `valgrind --tool=callgrind target/release/examples/steady cubic`.
+//! One run of a benchmark scenario, for profilers:
+//! `valgrind --tool=callgrind target/release/examples/steady d cubic`.
+//! Of (b), (c) and (d) the one that is named, with the congestion control that is.
 
-const B: &str = include_str!("../../../python/aqmlab/benchmarks/d-1gbit-droptail.toml");
+const SCENARIOS: [(&str, &str); 3] = [
+    ("b", include_str!("../../../python/aqmlab/benchmarks/b-10mbit-codel.toml")),
+    ("c", include_str!("../../../python/aqmlab/benchmarks/c-100mbit-codel.toml")),
+    ("d", include_str!("../../../python/aqmlab/benchmarks/d-1gbit-droptail.toml")),
+];
 
 #[allow(clippy::disallowed_methods)] // a program, not the engine, reads its arguments
 fn main() {
-    let control = std::env::args().nth(1).unwrap_or_else(|| "reno".into());
+    let mut arguments = std::env::args().skip(1);
+    let name = arguments.next().unwrap_or_else(|| "d".into());
+    let control = arguments.next().unwrap_or_else(|| "reno".into());
+    let (_, text) = SCENARIOS.into_iter().find(|(each, _)| *each == name).expect("b, c or d");
     let overrides = [("transport.congestion_control".to_string(), control.into())];
-    let scenario = aqmlab_sim::Scenario::parse(B, "steady", &overrides).unwrap();
+    let scenario = aqmlab_sim::Scenario::parse(text, "steady", &overrides).unwrap();
     let result = aqmlab_sim::run(&scenario, 0);
     println!("{} packets, {} events", result.delivered_packets(scenario.bottleneck), result.events);
 }

@@ -9,7 +9,7 @@ use crate::events::Event;
 use crate::flow::{Flow, GONE, NONE, Opening};
 use crate::packet::SimPacket;
 use crate::probe::Sojourn;
-use crate::scenario::Level;
+use crate::scenario::{Dscp, Level};
 use crate::simulation::Simulation;
 
 /// An application: it opens flows, and is told what becomes of them.
@@ -18,14 +18,20 @@ pub(crate) trait App {
     fn start(&mut self, cx: &mut Context);
     /// The time of [`Context::wake_at`] has come.
     fn on_timer(&mut self, _cx: &mut Context) {}
-    /// All bytes of a flow have arrived, or all that were written to it.
+    /// A connection's opener has the answer to its SYN.
+    fn on_connected(&mut self, _flow: u32, _cx: &mut Context) {}
+    /// All bytes of a flow have arrived, or all that were written to it, or as
+    /// many as [`Context::expect`] said.
     fn on_received(&mut self, _flow: u32, _cx: &mut Context) {}
     /// A datagram has arrived that was sent at `sent`.
     fn on_datagram(&mut self, _flow: u32, _sent: Time, _cx: &mut Context) {}
-    /// Numbers that sum up the application, by name: their means over the
-    /// group are reported.
-    fn report(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
+    /// Numbers that sum up the application at `now`, by name: their means over
+    /// the group are reported.
+    fn report(&self, _now: Time, _see: &mut dyn FnMut(&'static str, f64)) {}
 }
+
+/// More than is ever sent.
+const GREEDY: u64 = 1 << 50;
 
 /// Which way data go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +67,19 @@ pub(crate) struct Activity {
     pub bytes: u64,
     /// Times by name.
     pub times: Vec<(&'static str, Sojourn)>,
+    /// Numbers by name of the applications that have ended: sums and counts.
+    pub scores: Vec<(&'static str, f64, f64)>,
+}
+
+/// Adds a number of an application to those of the same name.
+fn add_score(scores: &mut Vec<(&'static str, f64, f64)>, name: &'static str, value: f64) {
+    match scores.iter_mut().find(|(known, ..)| *known == name) {
+        Some((_, sum, count)) => {
+            *sum += value;
+            *count += 1.0;
+        }
+        None => scores.push((name, value, 1.0)),
+    }
 }
 
 impl Activity {
@@ -76,10 +95,15 @@ impl Activity {
     }
 }
 
+/// What fills a connection.
+const ENDLESS: u64 = 1 << 60;
+
 /// The run as an application sees it.
 pub(crate) struct Context<'a, 'b> {
     simulation: &'a mut Simulation<'b>,
     slot: u32,
+    /// The class of service of the flows made next; `None`: the group's.
+    pub class: Option<Dscp>,
 }
 
 impl Context<'_, '_> {
@@ -98,12 +122,33 @@ impl Context<'_, '_> {
     }
     /// Transfers `size` bytes over a connection of their own.
     pub fn transfer(&mut self, size: u64) {
-        let flow = self.simulation.make_flow(self.slot, Direction::Forward, Some(size), true);
+        let flow = self.make_flow(Direction::Forward, Some(size), true);
         self.simulation.open(flow);
     }
+    /// A connection of its own that always has something to send, until it is
+    /// stopped.
+    pub fn greedy(&mut self) -> u32 {
+        let flow = self.simulation.make_flow(self.slot, Direction::Forward, Some(GREEDY), true);
+        self.simulation.open(flow);
+        flow
+    }
+    /// Nothing new is sent; [`App::on_received`] follows when all that was has
+    /// arrived (maybe at once).
+    pub fn stop(&mut self, flow: u32) {
+        let state = &mut self.simulation.flows[flow as usize];
+        let sent = state.sender.cut();
+        state.size = Some(sent);
+        state.goal = sent;
+        state.expects = sent;
+        state.awaited = sent;
+        if state.receiver.received() >= sent {
+            // An application is not told while it asks for something.
+            self.simulation.events.push(self.simulation.now, Event::Heard(flow));
+        }
+    }
     /// A connection for what is written one way, that stays to the end.
-    pub fn stream(&mut self) -> u32 {
-        let flow = self.simulation.make_flow(self.slot, Direction::Forward, None, false);
+    pub fn stream(&mut self, direction: Direction) -> u32 {
+        let flow = self.make_flow(direction, None, false);
         self.simulation.open(flow);
         flow
     }
@@ -111,10 +156,8 @@ impl Context<'_, '_> {
     /// client, which opens it, to the server, and back along the group's
     /// `path`.
     pub fn connect(&mut self, is_transient: bool) -> [u32; 2] {
-        let to_server =
-            self.simulation.make_flow(self.slot, Direction::Backward, None, is_transient);
-        let to_client =
-            self.simulation.make_flow(self.slot, Direction::Forward, None, is_transient);
+        let to_server = self.make_flow(Direction::Backward, None, is_transient);
+        let to_client = self.make_flow(Direction::Forward, None, is_transient);
         let flow = &mut self.simulation.flows[to_server as usize];
         flow.opening = Some((to_client, Opening::Listen));
         flow.awaited = 0;
@@ -122,21 +165,64 @@ impl Context<'_, '_> {
         [to_server, to_client]
     }
     /// Writes to a connection; [`App::on_received`] follows when the bytes
-    /// have arrived.
-    pub fn write(&mut self, flow: u32, bytes: u64) {
+    /// have arrived. Returns how many were written so far.
+    pub fn write(&mut self, flow: u32, bytes: u64) -> u64 {
         let state = &mut self.simulation.flows[flow as usize];
         state.sender.supply(bytes);
         state.goal += bytes;
+        state.expects = state.goal;
         if state.opening.is_none() {
             state.awaited = state.goal;
         }
+        let written = state.goal;
         self.simulation.send_data(flow);
+        written
     }
-    /// Nothing more will be written: the flow goes when all is acknowledged.
+    /// Asks for [`App::on_received`] when this many bytes of those written
+    /// have arrived (more than have by now), in place of what was asked for.
+    pub fn expect(&mut self, flow: u32, bytes: u64) {
+        let state = &mut self.simulation.flows[flow as usize];
+        debug_assert!(state.receiver.received() < bytes && bytes <= state.goal);
+        state.expects = bytes;
+        if state.opening.is_none() {
+            state.awaited = bytes;
+        }
+    }
+    /// Writes more than any run can send: see [`Context::take_back`].
+    pub fn fill(&mut self, flow: u32) {
+        self.write(flow, ENDLESS);
+    }
+    /// Takes back what was written and is not sent, for good.
+    pub fn take_back(&mut self, flow: u32) {
+        let state = &mut self.simulation.flows[flow as usize];
+        state.goal = state.sender.cut();
+    }
+    /// Bytes of a flow that have been sent: what is put into a flow that was
+    /// filled follows them.
+    pub fn sent(&self, flow: u32) -> u64 {
+        self.simulation.flows[flow as usize].sender.sent_bytes()
+    }
+    /// Bytes of a flow that have arrived.
+    pub fn received(&self, flow: u32) -> u64 {
+        self.simulation.flows[flow as usize].receiver.received()
+    }
+    /// Nothing more will be written: the flow goes when all is acknowledged. Of
+    /// a connection that is being opened both flows have to be closed, that of
+    /// the client first. Of a flow of datagrams nothing more is told.
     pub fn close(&mut self, flow: u32) {
+        if flow & DATAGRAMS != 0 {
+            self.simulation.datagrams[(flow & !DATAGRAMS) as usize].tells = false;
+            return;
+        }
         let state = &mut self.simulation.flows[flow as usize];
         state.is_open = false;
         state.app = GONE;
+        if let Some((answer, _)) = state.opening.take() {
+            // Nobody waits for the answer: the other side never sends.
+            state.awaited = u64::MAX;
+            self.simulation.flows[answer as usize].sender.abort();
+        }
+        let state = &self.simulation.flows[flow as usize];
         if state.sender.is_finished() {
             self.simulation.drained(flow);
         }
@@ -148,7 +234,18 @@ impl Context<'_, '_> {
     }
     /// A flow of datagrams; with `tells`, every arrival is reported.
     pub fn datagrams(&mut self, direction: Direction, tells: bool) -> u32 {
-        self.simulation.make_datagrams(self.slot, direction, tells)
+        let flow = self.simulation.make_datagrams(self.slot, direction, tells);
+        if let Some(class) = self.class {
+            self.simulation.datagrams[(flow & !DATAGRAMS) as usize].class = class.0;
+        }
+        flow
+    }
+    fn make_flow(&mut self, direction: Direction, size: Option<u64>, is_transient: bool) -> u32 {
+        let flow = self.simulation.make_flow(self.slot, direction, size, is_transient);
+        if let Some(class) = self.class {
+            self.simulation.flows[flow as usize].class = class.0;
+        }
+        flow
     }
     pub fn send_datagram(&mut self, flow: u32, size: u32) {
         let Simulation { datagrams, links, events, store, now, .. } = &mut *self.simulation;
@@ -178,7 +275,7 @@ impl Simulation<'_> {
         let app = Some(app);
         let (made, wake_at, has_ended) = (0, Time::MAX, false);
         let slot = AppSlot { app, group, member, name, made, wake_at, has_ended };
-        self.unfinished += 1;
+        self.unfinished += usize::from(self.is_awaited(group));
         match self.free_apps.pop() {
             Some(place) => {
                 self.apps[place as usize] = slot;
@@ -208,11 +305,14 @@ impl Simulation<'_> {
     fn tell(&mut self, slot: u32, what: impl FnOnce(&mut dyn App, &mut Context)) {
         // Nothing that an application asks for tells it something.
         let mut app = self.apps[slot as usize].app.take().expect("it is not being told already");
-        what(&mut *app, &mut Context { simulation: self, slot });
+        what(&mut *app, &mut Context { simulation: self, slot, class: None });
         let place = &mut self.apps[slot as usize];
         if place.has_ended {
+            let scores = &mut self.activities[place.group as usize].scores;
+            app.report(self.now, &mut |name, value| add_score(scores, name, value));
             place.wake_at = Time::MAX;
-            self.unfinished -= 1;
+            let group = place.group;
+            self.unfinished -= usize::from(self.is_awaited(group));
             self.free_apps.push(slot);
         } else {
             place.app = Some(app);
@@ -302,7 +402,7 @@ impl Simulation<'_> {
                 // The SYN that this would send is the SYN-ACK of the first
                 // direction: it is not taken. But its timer runs.
                 answer.sender.open(now);
-                answer.arm_timers(&mut self.events);
+                answer.arm_sender(&mut self.events);
                 let flow = &mut self.flows[index as usize];
                 flow.opening = Some((other, Opening::SynReceived));
                 flow.awaited = 1;
@@ -312,10 +412,10 @@ impl Simulation<'_> {
             answer.sender.on_ack(now, &Ack { syn: true, window, ..Ack::default() });
             let flow = &mut self.flows[index as usize];
             flow.opening = None;
-            flow.awaited = flow.goal;
+            flow.awaited = flow.expects;
         }
         let flow = &mut self.flows[index as usize];
-        if flow.receiver.received() < flow.goal {
+        if flow.receiver.received() < flow.expects {
             return;
         }
         flow.awaited = u64::MAX;
@@ -333,10 +433,15 @@ impl Simulation<'_> {
 
     /// A connection of an application, or of a group without, is open.
     #[inline(never)]
-    pub fn connected(&mut self, flow: u32) {
-        let flow = &self.flows[flow as usize];
-        if !flow.is_open {
+    pub fn connected(&mut self, index: u32) {
+        let flow = &self.flows[index as usize];
+        let app = flow.app;
+        // One that was closed meanwhile is not a flow of its own.
+        if !flow.is_open && app != GONE {
             self.activities[flow.group as usize].record("startup", self.now - flow.start);
+        }
+        if app < GONE {
+            self.tell(app, |app, cx| app.on_connected(index, cx));
         }
     }
 
@@ -349,7 +454,8 @@ impl Simulation<'_> {
         }
         flow.finish = Some(self.now);
         if flow.app == NONE {
-            self.unfinished -= 1;
+            let group = flow.group;
+            self.unfinished -= usize::from(self.is_awaited(group));
         } else if flow.is_transient && self.scenario.record.level == Level::Summary {
             self.free_flows[flow.group as usize][usize::from(flow.is_turned)].push(index);
         }
@@ -368,18 +474,10 @@ impl Simulation<'_> {
 
     /// The numbers that the applications of a group sum up to, as means.
     pub fn reports(&self, group: u32) -> Vec<(&'static str, f64)> {
-        let mut sums: Vec<(&'static str, f64, f64)> = Vec::new();
+        let mut sums = self.activities[group as usize].scores.clone();
         let of_group = self.apps.iter().filter(|slot| slot.group == group);
         for app in of_group.filter_map(|slot| slot.app.as_ref()) {
-            app.report(
-                &mut |name, value| match sums.iter_mut().find(|(known, ..)| *known == name) {
-                    Some((_, sum, count)) => {
-                        *sum += value;
-                        *count += 1.0;
-                    }
-                    None => sums.push((name, value, 1.0)),
-                },
-            );
+            app.report(self.now, &mut |name, value| add_score(&mut sums, name, value));
         }
         sums.into_iter().map(|(name, sum, count)| (name, sum / count)).collect()
     }

@@ -24,9 +24,9 @@ use std::collections::VecDeque;
 
 use aqmlab_aqm::LinkEnv;
 use aqmlab_core::time::NANOS_PER_SEC;
-use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time, params};
+use aqmlab_core::{Bytes, Limit, Rate, Span, Time, params};
 
-use crate::packet::SimPacket;
+use crate::carried::Carried;
 use crate::scenario::LinkConfig;
 
 params! {
@@ -90,13 +90,13 @@ impl Bucket {
 }
 
 /// The token bucket, and the one of the peak rate.
-struct Shaper {
+struct Shaper<P> {
     buckets: Vec<Bucket>,
     /// A packet that the queue gave and that has no tokens yet.
-    held: Option<SimPacket>,
+    held: Option<P>,
 }
 
-impl Shaper {
+impl<P: Carried> Shaper<P> {
     fn new(params: &ShaperParams, mtu: Bytes) -> Self {
         let mut buckets = vec![Bucket::new(params.rate, params.burst)];
         buckets.extend(params.peak.map(|peak| Bucket::new(peak, mtu)));
@@ -160,11 +160,11 @@ impl DynamicLimit {
 }
 
 /// The driver's FIFO.
-struct Driver {
+struct Driver<P> {
     limit: Limit,
     dynamic: Option<DynamicLimit>,
     interrupts: Span,
-    fifo: VecDeque<SimPacket>,
+    fifo: VecDeque<P>,
     /// What needs room: waiting, in transmission, or not told of yet.
     packets: u64,
     bytes: u64,
@@ -174,7 +174,7 @@ struct Driver {
     interrupt_at: Time,
 }
 
-impl Driver {
+impl<P: Carried> Driver<P> {
     fn new(params: &DriverParams, env: &LinkEnv) -> Self {
         Driver {
             limit: params.limit.resolve(env.rate, env.base_rtt),
@@ -201,11 +201,11 @@ impl Driver {
         within && self.dynamic.as_ref().is_none_or(DynamicLimit::has_room)
     }
 
-    fn push(&mut self, packet: SimPacket) {
+    fn push(&mut self, packet: P) {
         self.packets += 1;
-        self.bytes += u64::from(packet.size);
+        self.bytes += u64::from(packet.size());
         if let Some(dynamic) = &mut self.dynamic {
-            dynamic.queued += u64::from(packet.size);
+            dynamic.queued += u64::from(packet.size());
         }
         self.fifo.push_back(packet);
     }
@@ -253,13 +253,13 @@ impl DriverSummary {
 }
 
 /// What stands between queue and transmitter.
-pub(crate) struct Egress {
-    shaper: Option<Shaper>,
-    driver: Driver,
+pub(crate) struct Egress<P> {
+    shaper: Option<Shaper<P>>,
+    driver: Driver<P>,
     pub summary: DriverSummary,
 }
 
-impl Egress {
+impl<P: Carried> Egress<P> {
     /// `None` if there is nothing between the two.
     pub fn new(link: &LinkConfig, env: &LinkEnv) -> Option<Self> {
         if link.shaper.is_none() && link.driver.is_none() {
@@ -275,16 +275,16 @@ impl Egress {
     }
 
     /// Fills the driver with what `fetch` gives.
-    pub fn fill(&mut self, now: Time, mut fetch: impl FnMut() -> Option<SimPacket>) {
+    pub fn fill(&mut self, now: Time, mut fetch: impl FnMut() -> Option<P>) {
         while self.driver.has_room() {
             let held = self.shaper.as_mut().and_then(|shaper| shaper.held.take());
             let Some(mut packet) = held.or_else(&mut fetch) else { return };
             if let Some(shaper) = &mut self.shaper {
-                if shaper.wait(now, packet.size) > Span::ZERO {
+                if shaper.wait(now, packet.size()) > Span::ZERO {
                     shaper.held = Some(packet);
                     return;
                 }
-                shaper.buckets.iter_mut().for_each(|bucket| bucket.take(packet.size));
+                shaper.buckets.iter_mut().for_each(|bucket| bucket.take(packet.size()));
             }
             packet.set_arrival(now);
             self.driver.push(packet);
@@ -293,9 +293,9 @@ impl Egress {
     }
 
     /// The next packet for the transmitter.
-    pub fn pop(&mut self, now: Time) -> Option<SimPacket> {
+    pub fn pop(&mut self, now: Time) -> Option<P> {
         let packet = self.driver.fifo.pop_front()?;
-        let waited = now - packet.arrival;
+        let waited = now - packet.arrival();
         self.summary.count += 1;
         self.summary.total += u128::from(waited.as_nanos());
         self.summary.max = self.summary.max.max(waited);
@@ -314,7 +314,7 @@ impl Egress {
         if let Some(shaper) = &mut self.shaper
             && let Some(packet) = shaper.held
         {
-            at = at.min(now + shaper.wait(now, packet.size));
+            at = at.min(now + shaper.wait(now, packet.size()));
         }
         at
     }

@@ -3,6 +3,9 @@
 //! Every link and flow has at most one pending event of each kind, so the
 //! set stays in the hundreds and a key (time, kind, index) is unique: events
 //! at one moment have one order, which does not depend on who asked first.
+//!
+//! Links and the rest have a heap each. Nearly all events are of the few
+//! links, and need not pass by the timers of all flows, which wait for long.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +18,7 @@ use crate::scenario::Simultaneous;
 /// [`Simultaneous`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Event {
+pub enum Event {
     /// The first packet on a link's way arrives at its end.
     Delivery(u32),
     /// A link's transmission ends while its queue holds packets.
@@ -28,12 +31,16 @@ pub(crate) enum Event {
     AppStart(u32),
     /// An application's timer.
     App(u32),
+    /// All bytes of a flow that was stopped have arrived already.
+    Heard(u32),
     /// A receiver's timer (delayed acknowledgements).
     ReceiverTimer(u32),
     /// A sender's timer (retransmission).
     SenderTimer(u32),
     /// Time to record a sample of everything.
     Sample(u32),
+    /// The end of the warm-up.
+    WarmupEnd(u32),
 }
 
 /// Time in the high half, kind and index in the low one.
@@ -55,24 +62,28 @@ fn unpack(key: Key) -> (Time, Event) {
         6 => Event::App(index),
         7 => Event::ReceiverTimer(index),
         8 => Event::SenderTimer(index),
-        _ => Event::Sample(index),
+        9 => Event::Sample(index),
+        11 => Event::Heard(index),
+        _ => Event::WarmupEnd(index),
     };
     (time, event)
 }
 
 /// The pending events, earliest first.
-pub(crate) struct EventQueue {
-    heap: BinaryHeap<Reverse<Key>>,
+pub struct EventQueue {
+    links: BinaryHeap<Reverse<Key>>,
+    others: BinaryHeap<Reverse<Key>>,
     delivery: u64,
 }
 
 impl EventQueue {
+    /// None yet.
     pub fn new(simultaneous: Simultaneous) -> Self {
         let delivery = match simultaneous {
             Simultaneous::ArrivalsFirst => FIRST,
             Simultaneous::DeparturesFirst => AFTER_QUEUES,
         };
-        EventQueue { heap: BinaryHeap::new(), delivery }
+        EventQueue { links: BinaryHeap::new(), others: BinaryHeap::new(), delivery }
     }
 
     #[inline]
@@ -87,17 +98,39 @@ impl EventQueue {
             Event::ReceiverTimer(index) => (7, index),
             Event::SenderTimer(index) => (8, index),
             Event::Sample(index) => (9, index),
+            Event::WarmupEnd(index) => (10, index),
+            Event::Heard(index) => (11, index),
         };
         (u128::from(time.as_nanos()) << 64) | u128::from((kind << 32) | u64::from(index))
     }
 
+    /// Something that will happen.
     #[inline]
     pub fn push(&mut self, time: Time, event: Event) {
-        self.heap.push(Reverse(self.key(time, event)));
+        let key = Reverse(self.key(time, event));
+        match event {
+            Event::Delivery(_) | Event::TransmissionEnd(_) | Event::Wakeup(_) => {
+                self.links.push(key);
+            }
+            _ => self.others.push(key),
+        }
     }
+    /// What happens next.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
-        self.heap.pop().map(|Reverse(key)| unpack(key))
+        // The greater of two reversed keys is the earlier; none comes last.
+        let earliest = match self.others.peek() > self.links.peek() {
+            true => self.others.pop(),
+            false => self.links.pop(),
+        };
+        earliest.map(|Reverse(key)| unpack(key))
+    }
+    /// When that is.
+    #[inline]
+    pub fn next_time(&self) -> Option<Time> {
+        // As in `pop`: the greater of two reversed keys is the earlier.
+        let earliest = self.others.peek().max(self.links.peek());
+        earliest.map(|Reverse(key)| unpack(*key).0)
     }
 }
 
@@ -134,8 +167,9 @@ mod tests {
         #[test]
         fn events_come_out_in_order_of_time(times in prop::collection::vec(any::<u64>(), 0..200)) {
             let mut events = EventQueue::new(Simultaneous::ArrivalsFirst);
-            for (i, time) in times.iter().enumerate() {
-                events.push(Time::from_nanos(*time), Event::Delivery(i as u32));
+            for (i, time) in (0..).zip(&times) {
+                let event = if i % 3 == 0 { Event::SenderTimer(i) } else { Event::Delivery(i) };
+                events.push(Time::from_nanos(*time), event);
             }
             let out: Vec<u64> =
                 std::iter::from_fn(|| events.pop()).map(|(t, _)| t.as_nanos()).collect();

@@ -1,6 +1,6 @@
 //! A flow: two endpoints, and the links between them in both directions.
 
-use aqmlab_core::{Ecn, Time};
+use aqmlab_core::{Ecn, Span, Time};
 use aqmlab_tcp::{Ack, CeCount, DataSegment, Receiver, Sender, TcpParams};
 
 use crate::events::{Event, EventQueue};
@@ -36,9 +36,14 @@ pub(crate) struct Flow {
     pub is_turned: bool,
     /// The bytes that are to arrive: all, or what is written so far.
     pub goal: u64,
+    /// The application wants to be told when so many have: the goal, unless it
+    /// asked for less.
+    pub expects: u64,
     /// With so many bytes received there is something to do: [`Opening`], or
-    /// the goal.
+    /// what the application expects.
     pub awaited: u64,
+    /// Segments that were sent in the warm-up.
+    pub sent_before: u64,
     /// The other direction of its connection, which is being opened.
     pub opening: Option<(u32, Opening)>,
     index: u32,
@@ -46,14 +51,37 @@ pub(crate) struct Flow {
     hashes: [u32; 2],
     /// The sender's and the receiver's host.
     hosts: [u32; 2],
-    class: u8,
+    pub class: u8,
     header: u32,
     mss: u64,
-    timestamps: bool,
+    /// Data packets carry when they were sent: for timestamps, or to be measured.
+    carries_time: bool,
+    /// What the one-way delays of data packets sum up to, if they are measured.
+    pub delays: Option<Delays>,
     /// The window that plain acknowledgements advertise.
     window: u64,
     sender_timer: Pending,
     receiver_timer: Pending,
+}
+
+/// One-way delays of a flow's data packets.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Delays {
+    count: u64,
+    sum: u128,
+    pub max: Span,
+}
+
+impl Delays {
+    fn add(&mut self, delay: Span) {
+        self.count += 1;
+        self.sum += u128::from(delay.as_nanos());
+        self.max = self.max.max(delay);
+    }
+    /// The mean in seconds; NaN without packets.
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.count as f64 * 1e-9
+    }
 }
 
 /// How far the opening of a connection has come that carries data both ways.
@@ -118,6 +146,7 @@ pub(crate) struct FlowSetup<'a> {
     pub seed: u64,
     pub hosts: [u32; 2],
     pub class: u8,
+    pub delays: bool,
 }
 
 impl FlowSetup<'_> {
@@ -148,7 +177,9 @@ impl Flow {
             is_transient: setup.is_transient,
             is_turned: setup.is_turned,
             goal,
+            expects: goal,
             awaited: if goal > 0 { goal } else { u64::MAX },
+            sent_before: 0,
             opening: None,
             index: setup.index,
             hashes: setup.hashes,
@@ -156,7 +187,8 @@ impl Flow {
             class: setup.class,
             header: setup.transport.header.get() as u32,
             mss: setup.transport.mss.get(),
-            timestamps: setup.transport.timestamps,
+            carries_time: setup.transport.timestamps || setup.delays,
+            delays: setup.delays.then(Delays::default),
             sender_timer: Pending::default(),
             receiver_timer: Pending::default(),
         }
@@ -184,6 +216,15 @@ impl Flow {
             cwr: packet.is(kind::CWR),
             sent_at: Time::ZERO,
         }
+    }
+
+    /// A data packet has arrived that is measured: its one-way delay.
+    #[inline(never)]
+    pub fn delayed(&mut self, now: Time, segment: &DataSegment) -> Option<Span> {
+        let delays = self.delays.as_mut().filter(|_| !segment.syn)?;
+        let delay = now - segment.sent_at;
+        delays.add(delay);
+        Some(delay)
     }
 
     /// The acknowledgement that a packet carries.
@@ -216,7 +257,7 @@ impl Flow {
         if segment.cwr {
             bits |= kind::CWR;
         }
-        let seq = if self.timestamps {
+        let seq = if self.carries_time {
             bits |= kind::STORED;
             store.put_data(segment)
         } else {
@@ -276,14 +317,19 @@ impl Flow {
         self.window
     }
 
-    /// Sees to it that an event is pending no later than the deadlines.
+    /// Sees to it that an event is pending no later than the sender's deadline.
     #[inline]
-    pub fn arm_timers(&mut self, events: &mut EventQueue) {
+    pub fn arm_sender(&mut self, events: &mut EventQueue) {
         if let Some(deadline) = self.sender.next_timeout()
             && self.sender_timer.asks_for(deadline)
         {
             events.push(deadline, Event::SenderTimer(self.index));
         }
+    }
+
+    /// The same for the receiver's.
+    #[inline]
+    pub fn arm_receiver(&mut self, events: &mut EventQueue) {
         if let Some(deadline) = self.receiver.next_timeout()
             && self.receiver_timer.asks_for(deadline)
         {

@@ -5,14 +5,17 @@
 //! a file or the environment: the same scenario, seed and replication give
 //! the same bits anywhere.
 
+mod agenda;
 mod app;
+pub mod carried;
 pub mod datagram;
 pub mod diagnosis;
 pub mod egress;
-mod events;
+pub mod events;
 mod flow;
 pub mod impairment;
-mod link;
+pub mod link;
+pub mod losses;
 mod medium;
 mod packet;
 pub mod pipe;

@@ -1,38 +1,41 @@
 //! A link: a queue, a wire, and the way to the far end.
 
-use aqmlab_aqm::Queue;
-use aqmlab_core::{Span, Time};
+use aqmlab_aqm::{LinkEnv, Queue};
+use aqmlab_core::{Bytes, Span, Stream, Time};
 
+use crate::carried::Carried;
 use crate::egress::Egress;
 use crate::events::{Event, EventQueue};
 use crate::medium::Share;
-use crate::packet::{SimPacket, Store};
 use crate::pipe::{PathCounts, Pipe};
-use crate::probe::LinkProbe;
-use crate::scenario::{LinkConfig, Simultaneous};
+use crate::probe::{LinkProbe, PacketRecord};
+use crate::results::LinkResult;
+use crate::scenario::{Level, LinkConfig, Scenario, Simultaneous};
 use crate::wire::{Meter, Wire};
 
 /// The largest packet there is: keeps the transmitter's arithmetic in 64 bits.
 pub(crate) const MAX_PACKET: u64 = 1 << 30;
 
 /// What a link is made of.
-pub(crate) struct LinkParts {
-    pub queue: Queue<SimPacket>,
-    pub probe: LinkProbe,
-    pub egress: Option<Box<Egress>>,
-    pub wire: Wire,
-    pub pipe: Pipe,
+struct LinkParts<P> {
+    queue: Queue<P>,
+    probe: LinkProbe,
+    egress: Option<Box<Egress<P>>>,
+    wire: Wire<P>,
+    pipe: Pipe<P>,
 }
 
 /// One direction of a link.
-pub(crate) struct Link {
+pub struct Link<P> {
+    /// Its name in the scenario.
     pub name: String,
-    pub queue: Queue<SimPacket>,
-    pub probe: LinkProbe,
+    /// Its queue.
+    pub queue: Queue<P>,
+    pub(crate) probe: LinkProbe,
     index: u32,
     /// Shaper and driver, if there are such.
-    pub egress: Option<Box<Egress>>,
-    wire: Wire,
+    pub(crate) egress: Option<Box<Egress<P>>>,
+    wire: Wire<P>,
     /// The medium, if another link uses it too.
     medium: Option<Share>,
     /// Whether it sends only when a grant comes or a shared medium is free.
@@ -45,18 +48,64 @@ pub(crate) struct Link {
     busy_until: Time,
     /// Whether a `TransmissionEnd` is pending.
     end_pending: bool,
-    pipe: Pipe,
+    pipe: Pipe<P>,
     /// When the pending wake-up of queue or egress is due.
     wakeup_at: Time,
     /// Whether a transmission that ends at the moment of an arrival ends first.
     departures_first: bool,
 }
 
-impl Link {
-    pub fn new(
+/// What the links of a scenario are made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// The second seed of all random streams.
+    pub replication: u64,
+    /// The largest packet on the link layer, for disciplines that ask.
+    pub mtu: Bytes,
+    /// When the run is over: nothing is sent after that.
+    pub end: Time,
+}
+
+impl<P: Carried> Link<P> {
+    /// The links of a scenario.
+    pub fn all(scenario: &Scenario, setting: &Setting) -> Vec<Self> {
+        let mut links: Vec<Self> =
+            (0..scenario.links.len()).map(|index| Self::make(scenario, index, setting)).collect();
+        for (index, config) in scenario.links.iter().enumerate() {
+            if let Some(partner) = config.shares.map(|partner| partner as usize)
+                && index < partner
+            {
+                let [own, other] = Share::pair(index as u32, partner as u32);
+                links[index].share(own);
+                links[partner].share(other);
+            }
+        }
+        links
+    }
+
+    fn make(scenario: &Scenario, index: usize, setting: &Setting) -> Self {
+        let config = &scenario.links[index];
+        let stream = |part: &str| {
+            let path = format!("links.{}.{part}", config.name);
+            Stream::for_component(scenario.seed, setting.replication, &path)
+        };
+        let base_rtt = scenario.base_rtt_over(index);
+        let env = LinkEnv { rate: config.rate, base_rtt, mtu: setting.mtu };
+        let record_packets = scenario.record.level == Level::Packets;
+        let parts = LinkParts {
+            queue: Queue::new(config.queue.build(&env), stream("queue")),
+            probe: LinkProbe::new(&config.thresholds, base_rtt, record_packets),
+            egress: Egress::new(config, &env).map(Box::new),
+            wire: Wire::new(config, stream("rate"), setting.end),
+            pipe: Pipe::new(&config.way, stream("way")),
+        };
+        Link::new(config, index as u32, parts, scenario.simultaneous)
+    }
+
+    fn new(
         config: &LinkConfig,
         index: u32,
-        parts: LinkParts,
+        parts: LinkParts<P>,
         simultaneous: Simultaneous,
     ) -> Self {
         let LinkParts { queue, probe, egress, wire, pipe } = parts;
@@ -80,13 +129,7 @@ impl Link {
     }
 
     /// A packet comes to the queue.
-    pub fn arrive(
-        &mut self,
-        packet: SimPacket,
-        now: Time,
-        events: &mut EventQueue,
-        store: &mut Store,
-    ) {
+    pub fn arrive(&mut self, packet: P, now: Time, events: &mut EventQueue, store: &mut P::Store) {
         if self.busy_until < now || (self.busy_until == now && self.departures_first) {
             self.settle();
         }
@@ -105,11 +148,11 @@ impl Link {
 
     /// A transmission ended while packets were waiting, or a grant has come.
     /// Gives the link that may use a shared medium now.
-    pub fn transmission_end(
+    fn transmission_end(
         &mut self,
         now: Time,
         events: &mut EventQueue,
-        store: &mut Store,
+        store: &mut P::Store,
     ) -> Option<u32> {
         self.end_pending = false;
         self.busy = false;
@@ -129,7 +172,7 @@ impl Link {
         &mut self,
         now: Time,
         events: &mut EventQueue,
-        store: &mut Store,
+        store: &mut P::Store,
     ) -> Option<u32> {
         let Some(medium) = &self.medium else {
             self.use_grant(now, events, store);
@@ -151,12 +194,7 @@ impl Link {
 
     /// The shared medium for which this link has waited is free. Gives the
     /// other link if that may use it after all.
-    pub fn granted(
-        &mut self,
-        now: Time,
-        events: &mut EventQueue,
-        store: &mut Store,
-    ) -> Option<u32> {
+    fn granted(&mut self, now: Time, events: &mut EventQueue, store: &mut P::Store) -> Option<u32> {
         self.end_pending = false;
         self.busy = false;
         self.medium.as_ref().expect("it has waited for it").stop_waiting();
@@ -176,7 +214,7 @@ impl Link {
     }
 
     /// A timer of the queue discipline or of the egress ran out.
-    pub fn wakeup(&mut self, now: Time, events: &mut EventQueue, store: &mut Store) {
+    pub fn wakeup(&mut self, now: Time, events: &mut EventQueue, store: &mut P::Store) {
         if now != self.wakeup_at {
             return; // An earlier one was asked for since.
         }
@@ -203,8 +241,33 @@ impl Link {
 
     /// Takes the packet that arrives at the far end now, if there is one.
     #[inline]
-    pub fn deliver(&mut self, now: Time, events: &mut EventQueue) -> Option<SimPacket> {
+    pub fn deliver(&mut self, now: Time, events: &mut EventQueue) -> Option<P> {
         self.pipe.pop(now, self.index, events)
+    }
+
+    /// What became of each packet since this was last asked, at recording
+    /// level `packets`.
+    pub fn take_records(&mut self) -> Vec<PacketRecord> {
+        self.probe.packets.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// What happened, up to `end`; call [`finish`](Link::finish) before.
+    pub fn into_result(self, end: Time) -> LinkResult {
+        LinkResult {
+            counts: self.queue.counts(),
+            backlog_mean: self.probe.backlog_mean(end),
+            capacity: self.capacity(end),
+            loss_intervals: self.probe.loss_intervals(),
+            utilisation: self.utilisation(end),
+            way: self.way(),
+            sojourn: self.probe.sojourn.summary(),
+            backlog_max: self.probe.backlog_max,
+            driver: self.egress.map(|egress| egress.summary),
+            loss_events: self.probe.losses.events(),
+            loss_event_flows: self.probe.losses.mean_flows(),
+            excursions: self.probe.excursions,
+            packets: self.probe.packets.unwrap_or_default(),
+        }
     }
 
     /// What happened to packets on their way.
@@ -213,8 +276,13 @@ impl Link {
     }
 
     /// Counts what the link offers, if that changes over time.
-    pub fn meter(&self) -> Option<Meter> {
+    pub(crate) fn meter(&self) -> Option<Meter> {
         self.wire.meter()
+    }
+
+    /// The bytes that the link offered up to `end`.
+    pub fn capacity(&self, end: Time) -> f64 {
+        self.wire.capacity(end)
     }
 
     /// The share of what the link offered from the first packet to `end` that
@@ -255,11 +323,11 @@ impl Link {
     /// Takes the next packet from the queue.
     #[inline(always)]
     fn fetch(
-        queue: &mut Queue<SimPacket>,
+        queue: &mut Queue<P>,
         probe: &mut LinkProbe,
         now: Time,
-        store: &mut Store,
-    ) -> Option<SimPacket> {
+        store: &mut P::Store,
+    ) -> Option<P> {
         let packet = queue.dequeue(now);
         take_dropped(queue, probe, now, store);
         probe.backlog(now, queue.backlog());
@@ -270,7 +338,7 @@ impl Link {
 
     /// Lets the driver, if there is one, take what it has room for.
     #[inline]
-    fn fill(&mut self, now: Time, store: &mut Store) {
+    fn fill(&mut self, now: Time, store: &mut P::Store) {
         if let Some(egress) = &mut self.egress {
             let (queue, probe) = (&mut self.queue, &mut self.probe);
             egress.fill(now, || Self::fetch(queue, probe, now, store));
@@ -278,7 +346,7 @@ impl Link {
     }
 
     /// Gives the transmitter, which is free, the next packet.
-    fn send_next(&mut self, now: Time, events: &mut EventQueue, store: &mut Store) {
+    fn send_next(&mut self, now: Time, events: &mut EventQueue, store: &mut P::Store) {
         if self.is_unusual && !self.may_send(now, events) {
             return;
         }
@@ -289,14 +357,14 @@ impl Link {
             return;
         };
         self.busy = true;
-        self.sending = packet.size;
+        self.sending = packet.size();
         match &mut self.wire {
             Wire::Constant(transmitter) => {
-                let duration = transmitter.transmit(packet.size);
+                let duration = transmitter.transmit(packet.size());
                 self.probe.transmission(duration);
                 self.busy_until = now + duration;
             }
-            Wire::Course(wire) => self.busy_until = wire.transmit(packet.size),
+            Wire::Course(wire) => self.busy_until = wire.transmit(packet.size()),
             Wire::Grants(_) => unreachable!("it sends when a grant comes"),
         }
         self.pipe.push(packet, self.busy_until, self.index, events, store);
@@ -324,7 +392,7 @@ impl Link {
     }
 
     /// Sends what a grant has room for. What it leaves is lost.
-    fn use_grant(&mut self, now: Time, events: &mut EventQueue, store: &mut Store) {
+    fn use_grant(&mut self, now: Time, events: &mut EventQueue, store: &mut P::Store) {
         let Wire::Grants(wire) = &mut self.wire else { return };
         let (granted, framing) = (wire.next(), wire.framing);
         let mut sending = wire.sending.take();
@@ -333,7 +401,7 @@ impl Link {
         while room > 0 {
             let next = sending.take().or_else(|| {
                 let packet = self.take(now, store)?;
-                Some((packet, u64::from(framing.wire_size(packet.size))))
+                Some((packet, u64::from(framing.wire_size(packet.size()))))
             });
             let Some((packet, left)) = next else {
                 is_empty = true;
@@ -346,7 +414,7 @@ impl Link {
             }
             room -= left;
             if let Some(egress) = &mut self.egress {
-                egress.sent(now, packet.size);
+                egress.sent(now, packet.size());
             }
             self.pipe.push(packet, now, self.index, events, store);
         }
@@ -362,7 +430,7 @@ impl Link {
 
     /// The next packet out of queue or egress.
     #[inline(always)]
-    fn take(&mut self, now: Time, store: &mut Store) -> Option<SimPacket> {
+    fn take(&mut self, now: Time, store: &mut P::Store) -> Option<P> {
         self.fill(now, store);
         match &mut self.egress {
             None => Self::fetch(&mut self.queue, &mut self.probe, now, store),
@@ -371,7 +439,7 @@ impl Link {
     }
 
     /// Shares a medium with another link.
-    pub fn share(&mut self, share: Share) {
+    fn share(&mut self, share: Share) {
         self.medium = Some(share);
         self.is_unusual = true;
     }
@@ -423,15 +491,36 @@ impl Link {
     }
 
     #[inline]
-    fn take_dropped(&mut self, now: Time, store: &mut Store) {
+    fn take_dropped(&mut self, now: Time, store: &mut P::Store) {
         take_dropped(&mut self.queue, &mut self.probe, now, store);
     }
 }
 
+/// The transmission of a link ended: of all that may follow from that on a
+/// shared medium too.
+#[inline]
+pub fn transmission_end<P: Carried>(
+    links: &mut [Link<P>],
+    index: u32,
+    now: Time,
+    events: &mut EventQueue,
+    store: &mut P::Store,
+) {
+    let mut next = links[index as usize].transmission_end(now, events, store);
+    while let Some(index) = next {
+        next = links[index as usize].granted(now, events, store);
+    }
+}
+
 #[inline(always)]
-fn take_dropped(queue: &mut Queue<SimPacket>, probe: &mut LinkProbe, now: Time, store: &mut Store) {
+fn take_dropped<P: Carried>(
+    queue: &mut Queue<P>,
+    probe: &mut LinkProbe,
+    now: Time,
+    store: &mut P::Store,
+) {
     queue.take_dropped(|packet, reason| {
-        store.forget(&packet);
+        packet.forget(store);
         probe.dropped(now, &packet, reason);
     });
 }

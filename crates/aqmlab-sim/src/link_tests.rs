@@ -1,9 +1,9 @@
 //! A link alone: packets in, packets out.
 
 use super::*;
-use crate::pipe::Pipe;
-use crate::scenario::{Outside, Scenario};
-use aqmlab_core::{Bytes, Ecn, Stream};
+use crate::packet::{SimPacket, Store};
+use crate::scenario::Outside;
+use aqmlab_core::Ecn;
 use proptest::prelude::*;
 
 const LINK: &str = r#"
@@ -18,23 +18,13 @@ const LINK: &str = r#"
     return_path = ["up"]
 "#;
 
-fn link(trace: &str, overhead: u32) -> Link {
+fn link(trace: &str, overhead: u32) -> Link<SimPacket> {
     let overrides = [("links.down.overhead".to_string(), overhead.to_string().as_str().into())];
     let read_file = |_: &str| Ok(trace.as_bytes().to_vec());
     let scenario =
         Scenario::parse_with(LINK, "link", &overrides, Outside::files(&read_file)).unwrap();
-    let config = &scenario.links[0];
-    let mtu = Bytes::new(1514);
-    let env = aqmlab_aqm::LinkEnv { rate: config.rate, base_rtt: Span::ZERO, mtu };
-    let stream = || Stream::for_component(1, 0, "link");
-    let parts = LinkParts {
-        queue: Queue::new(config.queue.build(&env), stream()),
-        probe: LinkProbe::new(&[], false),
-        egress: None,
-        wire: Wire::new(config, stream(), Time::MAX),
-        pipe: Pipe::new(&config.way, stream()),
-    };
-    Link::new(config, 0, parts, Simultaneous::ArrivalsFirst)
+    let setting = Setting { replication: 0, mtu: Bytes::new(1514), end: Time::MAX };
+    Link::all(&scenario, &setting).swap_remove(0)
 }
 
 fn packet(number: usize, size: u32) -> SimPacket {
@@ -53,7 +43,7 @@ fn packet(number: usize, size: u32) -> SimPacket {
 }
 
 /// In which millisecond each packet leaves.
-fn departures(link: &mut Link, arrivals: &[(u64, u32)]) -> Vec<u64> {
+fn departures(link: &mut Link<SimPacket>, arrivals: &[(u64, u32)]) -> Vec<u64> {
     let (mut events, mut store) = (EventQueue::new(Simultaneous::ArrivalsFirst), Store::default());
     let mut left = arrivals.iter().enumerate().peekable();
     let mut out = Vec::new();

@@ -4,6 +4,8 @@
 use aqmlab_core::{Ecn, Packet, Time};
 use aqmlab_tcp::{Ack, DataSegment};
 
+use crate::carried::Carried;
+
 /// What a packet is: bits of [`SimPacket::kind`].
 pub(crate) mod kind {
     /// An acknowledgement, on the return path.
@@ -95,6 +97,29 @@ impl Packet for SimPacket {
     #[inline]
     fn set_arrival(&mut self, now: Time) {
         self.arrival = now;
+    }
+}
+
+impl Carried for SimPacket {
+    type Store = Store;
+    #[inline]
+    fn flow(&self) -> u32 {
+        self.flow
+    }
+    #[inline]
+    fn is_ack(&self) -> bool {
+        self.is(kind::ACK)
+    }
+    #[inline]
+    fn is_syn(&self) -> bool {
+        self.is(kind::SYN)
+    }
+    #[inline]
+    fn forget(&self, store: &mut Store) {
+        store.forget(self);
+    }
+    fn copy(&self, store: &mut Store) -> Self {
+        store.copy(self)
     }
 }
 

@@ -8,9 +8,9 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use aqmlab_core::{Span, Stream, Time};
 
+use crate::carried::Carried;
 use crate::events::{Event, EventQueue};
 use crate::impairment::{DelayProcess, LossState, PathConfig};
-use crate::packet::{SimPacket, Store};
 
 /// What happened to packets on their way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,14 +26,14 @@ pub struct PathCounts {
 }
 
 /// Packets on their way.
-pub(crate) enum Pipe {
+pub(crate) enum Pipe<P> {
     /// All take the same time.
-    Fixed { delay: Span, packets: VecDeque<(Time, SimPacket)> },
+    Fixed { delay: Span, packets: VecDeque<(Time, P)> },
     /// They do not, or not all arrive.
-    Varied(Box<Varied>),
+    Varied(Box<Varied<P>>),
 }
 
-impl Pipe {
+impl<P: Carried> Pipe<P> {
     /// `stream` draws for what is random on the way.
     pub fn new(config: &PathConfig, stream: Stream) -> Self {
         match config {
@@ -53,11 +53,11 @@ impl Pipe {
     #[inline(always)]
     pub fn push(
         &mut self,
-        packet: SimPacket,
+        packet: P,
         sent: Time,
         index: u32,
         events: &mut EventQueue,
-        store: &mut Store,
+        store: &mut P::Store,
     ) {
         match self {
             Pipe::Fixed { delay, packets } => {
@@ -73,7 +73,7 @@ impl Pipe {
 
     /// Takes the packet that arrives now; `None` if another overtook it.
     #[inline(always)]
-    pub fn pop(&mut self, now: Time, index: u32, events: &mut EventQueue) -> Option<SimPacket> {
+    pub fn pop(&mut self, now: Time, index: u32, events: &mut EventQueue) -> Option<P> {
         match self {
             Pipe::Fixed { packets, .. } => {
                 let (_, packet) = packets.pop_front().expect("a delivery is pending for a packet");
@@ -107,40 +107,40 @@ impl Pipe {
 }
 
 /// A packet under way. The order is that of arrival, the earliest greatest.
-struct Travelling {
+struct Travelling<P> {
     arrival: Time,
     number: u64,
-    packet: SimPacket,
+    packet: P,
 }
 
-impl Travelling {
+impl<P> Travelling<P> {
     fn key(&self) -> (Time, u64) {
         (self.arrival, self.number)
     }
 }
-impl PartialEq for Travelling {
+impl<P> PartialEq for Travelling<P> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
-impl Eq for Travelling {}
-impl PartialOrd for Travelling {
+impl<P> Eq for Travelling<P> {}
+impl<P> PartialOrd for Travelling<P> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Travelling {
+impl<P> Ord for Travelling<P> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }
 }
 
 /// A way on which packets take different times, get lost or come twice.
-pub(crate) struct Varied {
+pub(crate) struct Varied<P> {
     config: PathConfig,
     loss: Option<LossState>,
     stream: Stream,
-    packets: BinaryHeap<Travelling>,
+    packets: BinaryHeap<Travelling<P>>,
     /// When the pending event is due.
     pending: Time,
     /// The latest arrival so far: nothing comes before it without reordering.
@@ -154,7 +154,7 @@ pub(crate) struct Varied {
     counts: PathCounts,
 }
 
-impl Varied {
+impl<P: Carried> Varied<P> {
     fn new(config: PathConfig, stream: Stream) -> Self {
         Varied {
             loss: config.loss.clone().map(LossState::new),
@@ -174,30 +174,30 @@ impl Varied {
     #[inline(never)]
     fn push(
         &mut self,
-        packet: SimPacket,
+        packet: P,
         sent: Time,
         index: u32,
         events: &mut EventQueue,
-        store: &mut Store,
+        store: &mut P::Store,
     ) {
         self.entered += 1;
         if self.loss.as_mut().is_some_and(|loss| loss.next(&mut self.stream)) {
             self.counts.lost += 1;
-            self.counts.lost_bytes += u64::from(packet.size);
-            store.forget(&packet);
+            self.counts.lost_bytes += u64::from(packet.size());
+            packet.forget(store);
             return;
         }
         let duplicate = self.config.duplicate;
         if duplicate > 0.0 && self.stream.uniform() < duplicate {
             self.counts.duplicated += 1;
-            let copy = store.copy(&packet);
+            let copy = packet.copy(store);
             self.send(copy, sent);
         }
         self.send(packet, sent);
         self.await_first(index, events);
     }
 
-    fn send(&mut self, packet: SimPacket, sent: Time) {
+    fn send(&mut self, packet: P, sent: Time) {
         let mut delay = self.config.delay.at(sent);
         if let Some(jitter) = &self.config.jitter {
             delay = jitter.draw(delay, &mut self.stream);
@@ -223,7 +223,7 @@ impl Varied {
     }
 
     #[inline(never)]
-    fn pop(&mut self, now: Time, index: u32, events: &mut EventQueue) -> Option<SimPacket> {
+    fn pop(&mut self, now: Time, index: u32, events: &mut EventQueue) -> Option<P> {
         if now != self.pending {
             return None;
         }

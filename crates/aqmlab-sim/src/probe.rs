@@ -4,13 +4,15 @@ use aqmlab_aqm::{Backlog, DropReason};
 use aqmlab_core::{Bytes, Ecn, Span, Time};
 use hdrhistogram::Histogram;
 
-use crate::packet::SimPacket;
+use crate::carried::Carried;
+use crate::losses::Losses;
 
 /// Collects times: those in a queue of all packets that are sent, and others.
 #[derive(Clone)]
-pub(crate) struct Sojourn {
+pub struct Sojourn {
     histogram: Histogram<u64>,
     sum: u128,
+    min: Span,
     max: Span,
 }
 
@@ -23,6 +25,8 @@ pub struct SojournSummary {
     pub mean: f64,
     /// The values at [`QUANTILES`], in seconds.
     pub quantiles: [f64; QUANTILES.len()],
+    /// The shortest; zero without packets.
+    pub min: Span,
     /// The longest.
     pub max: Span,
     /// The histogram: upper ends of buckets in nanoseconds, and counts. The
@@ -32,32 +36,54 @@ pub struct SojournSummary {
 }
 
 /// The quantiles in a summary.
-pub const QUANTILES: [f64; 5] = [0.5, 0.75, 0.9, 0.95, 0.99];
+pub const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999];
+
+impl Default for Sojourn {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Sojourn {
+    /// Nothing recorded.
     pub fn new() -> Self {
         // Three significant digits: a relative error of at most 0.1 %.
         let histogram = Histogram::new(3).expect("three digits are allowed");
-        Sojourn { histogram, sum: 0, max: Span::ZERO }
+        Sojourn { histogram, sum: 0, min: Span::MAX, max: Span::ZERO }
     }
 
-    /// For the paths that are not hot: the other is inlined once.
+    /// Records a time. For the paths that are not hot: the other is inlined once.
     #[inline(never)]
     pub fn note(&mut self, time: Span) {
         self.record(time);
     }
 
+    /// Records a time as often as `count` says.
+    pub fn note_many(&mut self, time: Span, count: u64) {
+        self.sum += u128::from(time.as_nanos()) * u128::from(count);
+        self.max = self.max.max(time);
+        let recorded = self.histogram.record_n(time.as_nanos(), count);
+        recorded.expect("the histogram grows as needed");
+    }
+
     #[inline(always)]
     fn record(&mut self, sojourn: Span) {
         self.sum += u128::from(sojourn.as_nanos());
+        self.min = self.min.min(sojourn);
         self.max = self.max.max(sojourn);
         self.histogram.record(sojourn.as_nanos()).expect("the histogram grows as needed");
+    }
+
+    /// How many, and their sum in seconds.
+    pub fn total(&self) -> (u64, f64) {
+        (self.count(), self.sum as f64 * 1e-9)
     }
 
     /// Adds all that another has recorded.
     pub fn add(&mut self, other: &Sojourn) {
         self.histogram.add(&other.histogram).expect("the histogram grows as needed");
         self.sum += other.sum;
+        self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
 
@@ -76,6 +102,7 @@ impl Sojourn {
         self.max
     }
 
+    /// What is left of it.
     pub fn summary(&self) -> SojournSummary {
         let count = self.count();
         let quantile = |quantile: f64| match count {
@@ -87,6 +114,7 @@ impl Sojourn {
             count,
             mean: self.mean(),
             quantiles: QUANTILES.map(quantile),
+            min: if count == 0 { Span::ZERO } else { self.min },
             max: self.max,
             buckets: self
                 .histogram
@@ -157,33 +185,46 @@ pub(crate) struct LinkProbe {
     pub sojourn: Sojourn,
     pub backlog_max: Backlog,
     /// Integral of the backlog in byte-nanoseconds.
-    backlog_integral: u128,
-    backlog_now: u64,
+    bytes_integral: u128,
+    /// The same in packet-nanoseconds.
+    packets_integral: u128,
+    backlog_now: Backlog,
     last_change: Time,
     pub first_arrival: Option<Time>,
     /// When the discipline gave its first signal, and when a packet was first
     /// dropped for want of room.
     pub first_signal: Option<Time>,
     pub first_overflow: Option<Time>,
+    /// The longest time in queue since the last sample of the series.
+    pub recent_max: Span,
     /// ECN-capable packets that were dropped for a signal.
     pub capable_dropped: u64,
+    pub losses: Losses,
+    /// When the last packet was dropped, and the times between two drops; made
+    /// at the first.
+    drops: Option<Box<(Time, Sojourn)>>,
     pub busy: Span,
     pub excursions: Vec<Excursions>,
     pub packets: Option<Vec<PacketRecord>>,
 }
 
 impl LinkProbe {
-    pub fn new(thresholds: &[Bytes], record_packets: bool) -> Self {
+    /// `base_rtt` is the longest round-trip time without queues over the link.
+    pub fn new(thresholds: &[Bytes], base_rtt: Span, record_packets: bool) -> Self {
         LinkProbe {
             sojourn: Sojourn::new(),
             backlog_max: Backlog::default(),
-            backlog_integral: 0,
-            backlog_now: 0,
+            bytes_integral: 0,
+            packets_integral: 0,
+            backlog_now: Backlog::default(),
             last_change: Time::ZERO,
             first_arrival: None,
             first_signal: None,
             first_overflow: None,
+            recent_max: Span::ZERO,
             capable_dropped: 0,
+            losses: Losses::new(base_rtt),
+            drops: None,
             busy: Span::ZERO,
             excursions: thresholds.iter().copied().map(Excursions::new).collect(),
             packets: record_packets.then(Vec::new),
@@ -194,10 +235,11 @@ impl LinkProbe {
     /// been in the backlog.
     #[inline]
     pub fn backlog(&mut self, now: Time, backlog: Backlog) {
-        let elapsed = now.saturating_since(self.last_change).as_nanos();
-        self.backlog_integral += u128::from(self.backlog_now) * u128::from(elapsed);
+        let elapsed = u128::from(now.saturating_since(self.last_change).as_nanos());
+        self.bytes_integral += u128::from(self.backlog_now.bytes) * elapsed;
+        self.packets_integral += u128::from(self.backlog_now.packets) * elapsed;
         self.last_change = now;
-        self.backlog_now = backlog.bytes;
+        self.backlog_now = backlog;
         self.backlog_max.packets = self.backlog_max.packets.max(backlog.packets);
         self.backlog_max.bytes = self.backlog_max.bytes.max(backlog.bytes);
         for excursions in &mut self.excursions {
@@ -207,22 +249,32 @@ impl LinkProbe {
 
     /// A packet leaves the queue for the transmitter.
     #[inline]
-    pub fn departure(&mut self, now: Time, packet: &SimPacket) {
-        self.first_arrival.get_or_insert(packet.arrival);
-        self.sojourn.record(now - packet.arrival);
-        if packet.ecn == Ecn::Ce {
+    pub fn departure(&mut self, now: Time, packet: &impl Carried) {
+        self.first_arrival.get_or_insert(packet.arrival());
+        let sojourn = now - packet.arrival();
+        self.sojourn.record(sojourn);
+        self.recent_max = self.recent_max.max(sojourn);
+        if packet.ecn() == Ecn::Ce {
             self.first_signal.get_or_insert(now);
         }
         self.record(now, packet, None);
     }
 
     /// A packet was dropped.
-    pub fn dropped(&mut self, now: Time, packet: &SimPacket, reason: DropReason) {
+    pub fn dropped(&mut self, now: Time, packet: &impl Carried, reason: DropReason) {
         if reason.is_signal() {
             self.first_signal.get_or_insert(now);
-            self.capable_dropped += u64::from(packet.ecn.is_capable());
+            self.capable_dropped += u64::from(packet.ecn().is_capable());
         } else {
             self.first_overflow.get_or_insert(now);
+        }
+        self.losses.note(now, packet);
+        match &mut self.drops {
+            Some(drops) => {
+                drops.1.note(now - drops.0);
+                drops.0 = now;
+            }
+            None => self.drops = Some(Box::new((now, Sojourn::new()))),
         }
         self.record(now, packet, Some(reason));
     }
@@ -233,32 +285,46 @@ impl LinkProbe {
     }
 
     #[inline]
-    fn record(&mut self, now: Time, packet: &SimPacket, dropped: Option<DropReason>) {
+    fn record(&mut self, now: Time, packet: &impl Carried, dropped: Option<DropReason>) {
         if let Some(packets) = &mut self.packets {
             packets.push(PacketRecord {
-                flow: packet.flow,
-                size: packet.size,
-                is_ack: packet.is(crate::packet::kind::ACK),
-                arrival: packet.arrival,
+                flow: packet.flow(),
+                size: packet.size(),
+                is_ack: packet.is_ack(),
+                arrival: packet.arrival(),
                 end: now,
                 dropped,
-                ce: packet.ecn == Ecn::Ce,
+                ce: packet.ecn() == Ecn::Ce,
             });
         }
     }
 
+    /// The warm-up is over: distributions and loss events begin again.
+    pub fn restart(&mut self) {
+        self.sojourn = Sojourn::new();
+        self.losses.restart();
+    }
+
     /// The run is over: closes what is still open.
     pub fn finish(&mut self, end: Time) {
-        let open = Backlog { packets: 0, bytes: self.backlog_now };
-        self.backlog(end, open);
+        self.backlog(end, self.backlog_now);
         for excursions in &mut self.excursions {
             excursions.update(end, 0);
         }
     }
 
-    /// The mean backlog in bytes over the time up to `end`.
-    pub fn backlog_mean(&self, end: Time) -> f64 {
-        self.backlog_integral as f64 / end.as_nanos().max(1) as f64
+    /// The mean backlog over the time up to `end`: in packets, and in bytes.
+    pub fn backlog_mean(&self, end: Time) -> [f64; 2] {
+        let mean = |integral: u128| integral as f64 / end.as_nanos().max(1) as f64;
+        [mean(self.packets_integral), mean(self.bytes_integral)]
+    }
+
+    /// The times from one drop to the next.
+    pub fn loss_intervals(&self) -> SojournSummary {
+        match &self.drops {
+            Some(drops) => drops.1.summary(),
+            None => Sojourn::new().summary(),
+        }
     }
 
     /// The share of the time from the first packet to `end` that the

@@ -8,6 +8,7 @@ use crate::app::Activity;
 use crate::datagram::{DATAGRAMS, DatagramSummary};
 use crate::diagnosis::{Finding, diagnose};
 use crate::egress::DriverSummary;
+use crate::losses::FlowLosses;
 use crate::pipe::PathCounts;
 use crate::probe::{Excursions, PacketRecord, SojournSummary};
 use crate::scenario::Level;
@@ -43,14 +44,22 @@ pub struct LinkResult {
     pub sojourn: SojournSummary,
     /// The largest backlog.
     pub backlog_max: Backlog,
-    /// The mean backlog over time, in bytes.
-    pub backlog_mean: f64,
+    /// The mean backlog over time: in packets, and in bytes.
+    pub backlog_mean: [f64; 2],
+    /// The times from one drop to the next.
+    pub loss_intervals: SojournSummary,
+    /// Bytes that the link offered from the start of the run to its end.
+    pub capacity: f64,
     /// Share of what the link offered since the first packet that was used.
     pub utilisation: f64,
     /// What happened to packets on the way to the far end.
     pub way: PathCounts,
     /// What passed the driver behind the queue, if the link has one (or a shaper).
     pub driver: Option<DriverSummary>,
+    /// Loss events, after the warm-up: see [`losses`](crate::losses).
+    pub loss_events: u64,
+    /// How many flows lose data in one, as a mean; NaN without events.
+    pub loss_event_flows: f64,
     /// Backlog above thresholds.
     pub excursions: Vec<Excursions>,
     /// At level `packets`.
@@ -73,6 +82,13 @@ pub struct FlowResult {
     pub goodput: f64,
     /// The sender's counts; of datagrams those sent, and the bytes that arrived.
     pub stats: Stats,
+    /// Segments or datagrams sent after the warm-up.
+    pub sent_since: u64,
+    /// Its packets that queues dropped after the warm-up, on all links.
+    pub losses: FlowLosses,
+    /// One-way delays of the data packets, if they are measured: the mean in
+    /// seconds, and the largest.
+    pub delays: Option<(f64, Span)>,
     /// Of a flow of datagrams.
     pub datagrams: Option<DatagramSummary>,
 }
@@ -88,6 +104,8 @@ pub struct GroupResult {
     /// Times by name: `completion` and `startup` of flows, `delay` of
     /// datagrams, and what the workload measures.
     pub times: Vec<(&'static str, SojournSummary)>,
+    /// Packets of its flows that queues dropped after the warm-up.
+    pub losses: FlowLosses,
     /// What the workload has to say besides: the means over the group.
     pub values: Vec<(&'static str, f64)>,
 }
@@ -113,17 +131,7 @@ impl RunResult {
         {
             packet.flow = place(packet.flow);
         }
-        let links = simulation.links.into_iter().map(|link| LinkResult {
-            counts: link.queue.counts(),
-            sojourn: link.probe.sojourn.summary(),
-            backlog_max: link.probe.backlog_max,
-            backlog_mean: link.probe.backlog_mean(end),
-            utilisation: link.utilisation(end),
-            way: link.way(),
-            driver: link.egress.map(|egress| egress.summary),
-            excursions: link.probe.excursions,
-            packets: link.probe.packets.unwrap_or_default(),
-        });
+        let links = simulation.links.into_iter().map(|link| link.into_result(end));
         RunResult {
             replication: simulation.replication,
             end,
@@ -154,9 +162,10 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
         bytes as f64 * 8.0 / active.max(Span::from_nanos(1)).as_secs_f64()
     };
     let is_named = simulation.scenario.record.level != Level::Summary;
-    let connections = simulation.flows.iter().filter(|flow| is_named || !flow.is_transient);
+    let connections = simulation.flows.iter().enumerate();
     let mut rows: Vec<FlowResult> = connections
-        .map(|flow| {
+        .filter(|(_, flow)| is_named || !flow.is_transient)
+        .map(|(place, flow)| {
             let active = flow.finish.unwrap_or(end).saturating_since(flow.start);
             let stats = flow.sender.stats();
             FlowResult {
@@ -167,11 +176,14 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
                 size: flow.size,
                 goodput: goodput(stats.bytes_acked, active),
                 stats,
+                sent_since: stats.segments_sent - flow.sent_before,
+                losses: losses(simulation, place as u32),
+                delays: flow.delays.map(|delays| (delays.mean(), delays.max)),
                 datagrams: None,
             }
         })
         .collect();
-    rows.extend(simulation.datagrams.iter().map(|flow| FlowResult {
+    rows.extend(simulation.datagrams.iter().enumerate().map(|(place, flow)| FlowResult {
         group: flow.group,
         index: number(flow.group),
         start: flow.start,
@@ -183,9 +195,31 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
             bytes_acked: flow.received_bytes,
             ..Stats::default()
         },
+        sent_since: flow.sent - flow.sent_before,
+        losses: losses(simulation, place as u32 | DATAGRAMS),
+        delays: Some((flow.delay.mean(), flow.delay.max())),
         datagrams: Some(flow.summary()),
     }));
     rows
+}
+
+/// What queues dropped of a flow.
+fn losses(simulation: &Simulation, flow: u32) -> FlowLosses {
+    let mut sum = FlowLosses::default();
+    simulation.links.iter().for_each(|link| sum.add(link.probe.losses.of(flow)));
+    sum
+}
+
+/// What queues dropped of the flows of a group, those that are gone too: a
+/// place is used again by flows of the same group.
+fn group_losses(simulation: &Simulation, group: u32) -> FlowLosses {
+    let connections = simulation.flows.iter().map(|flow| flow.group).zip(0..);
+    let datagrams = simulation.datagrams.iter().map(|flow| flow.group).zip(DATAGRAMS..);
+    let mut sum = FlowLosses::default();
+    for (_, flow) in connections.chain(datagrams).filter(|(of, _)| *of == group) {
+        sum.add(losses(simulation, flow));
+    }
+    sum
 }
 
 fn groups(simulation: &Simulation) -> Vec<GroupResult> {
@@ -205,6 +239,7 @@ fn groups(simulation: &Simulation) -> Vec<GroupResult> {
             bytes: activity.bytes,
             times,
             values: simulation.reports(number as u32),
+            losses: group_losses(simulation, number as u32),
         }
     };
     simulation.activities.iter().enumerate().map(of).collect()

@@ -2,7 +2,9 @@
 
 use aqmlab_core::{Span, Time};
 
+use crate::carried::Carried;
 use crate::datagram::DATAGRAMS;
+use crate::link::Link;
 use crate::simulation::Simulation;
 use crate::wire::Meter;
 
@@ -28,41 +30,64 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// The samples so far.
-#[derive(Default)]
-pub(crate) struct Series {
-    pub samples: Vec<Sample>,
-    last: Time,
-    delivered: Vec<u64>,
-    /// Of links whose rate changes: what counts their capacity, and the count.
-    capacity: Vec<Option<(Meter, f64)>>,
-    acknowledged: Vec<u64>,
-    received: Vec<u64>,
+/// What had happened at a link at the sample before.
+#[derive(Clone, Copy, Default)]
+struct LinkCounts {
+    arrived_bytes: u64,
+    delivered_bytes: u64,
+    sojourns: (u64, f64),
 }
 
-impl Series {
-    pub fn sample(&mut self, simulation: &Simulation) {
-        let time = simulation.now;
+/// What samples of links need of the ones before.
+#[derive(Default)]
+pub struct LinkSeries {
+    last: Time,
+    links: Vec<LinkCounts>,
+    /// Of links whose rate changes: what counts their capacity, and the count.
+    capacity: Vec<Option<(Meter, f64)>>,
+}
+
+impl LinkSeries {
+    /// The links' sums of sojourn times have begun again.
+    pub fn restart_sojourns(&mut self) {
+        for link in &mut self.links {
+            link.sojourns = (0, 0.0);
+        }
+    }
+
+    /// Takes a sample of every link.
+    pub fn sample<P: Carried>(&mut self, time: Time, links: &mut [Link<P>], to: &mut Vec<Sample>) {
         let elapsed = time.saturating_since(self.last).as_secs_f64();
-        self.delivered.resize(simulation.links.len(), 0);
+        self.links.resize(links.len(), LinkCounts::default());
         if self.capacity.is_empty() {
-            let meters = simulation.links.iter().map(|link| link.meter());
+            let meters = links.iter().map(Link::meter);
             self.capacity = meters.map(|meter| meter.map(|meter| (meter, 0.0))).collect();
         }
-        self.acknowledged.resize(simulation.flows.len(), 0);
-        self.received.resize(simulation.datagrams.len(), 0);
-        for (index, link) in simulation.links.iter().enumerate() {
+        for (index, link) in links.iter_mut().enumerate() {
             let subject = Subject::Link(index as u32);
-            let samples = &mut self.samples;
-            let mut see = |quantity, value| samples.push(Sample { time, subject, quantity, value });
+            let mut see = |quantity, value| to.push(Sample { time, subject, quantity, value });
             let backlog = link.queue.backlog();
             see("backlog_packets", backlog.packets as f64);
             see("backlog_bytes", backlog.bytes as f64);
             let counts = link.queue.counts();
             see("dropped", counts.dropped_total() as f64);
             see("marked", counts.marked_total() as f64);
-            see("throughput_bps", rate(counts.delivered_bytes, self.delivered[index], elapsed));
-            self.delivered[index] = counts.delivered_bytes;
+            let before = self.links[index];
+            see("ingress_bps", rate(counts.arrived_bytes, before.arrived_bytes, elapsed));
+            see("throughput_bps", rate(counts.delivered_bytes, before.delivered_bytes, elapsed));
+            see("delivered_bytes", counts.delivered_bytes as f64);
+            let sojourns = link.probe.sojourn.total();
+            let (packets, seconds) =
+                (sojourns.0 - before.sojourns.0, sojourns.1 - before.sojourns.1);
+            if packets > 0 {
+                see("sojourn_mean_s", seconds / packets as f64);
+                see("sojourn_max_s", std::mem::take(&mut link.probe.recent_max).as_secs_f64());
+            }
+            self.links[index] = LinkCounts {
+                arrived_bytes: counts.arrived_bytes,
+                delivered_bytes: counts.delivered_bytes,
+                sojourns,
+            };
             if let Some((meter, before)) = &mut self.capacity[index] {
                 let bits = meter.bits(time + Span::from_nanos(1));
                 see("capacity_bps", if elapsed > 0.0 { (bits - *before) / elapsed } else { 0.0 });
@@ -72,6 +97,36 @@ impl Series {
             if let Some(egress) = &link.egress {
                 egress.observe(&mut see);
             }
+        }
+        self.last = time;
+    }
+}
+
+/// The samples so far.
+#[derive(Default)]
+pub(crate) struct Series {
+    pub samples: Vec<Sample>,
+    last: Time,
+    links: LinkSeries,
+    acknowledged: Vec<u64>,
+    received: Vec<u64>,
+}
+
+impl Series {
+    /// The links' sums of sojourn times have begun again.
+    pub fn restart_sojourns(&mut self) {
+        self.links.restart_sojourns();
+    }
+
+    pub fn sample(&mut self, simulation: &mut Simulation) {
+        let time = simulation.now;
+        let elapsed = time.saturating_since(self.last).as_secs_f64();
+        self.last = time;
+        self.acknowledged.resize(simulation.flows.len(), 0);
+        self.received.resize(simulation.datagrams.len(), 0);
+        self.links.sample(time, &mut simulation.links, &mut self.samples);
+        if !simulation.scenario.record.flows {
+            return;
         }
         for (index, flow) in simulation.flows.iter().enumerate() {
             let is_gone = flow.is_transient && flow.finish.is_some();
@@ -97,7 +152,6 @@ impl Series {
             self.samples.push(Sample { time, subject, quantity: "goodput_bps", value });
             self.received[index] = flow.received_bytes;
         }
-        self.last = time;
     }
 }
 

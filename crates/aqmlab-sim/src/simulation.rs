@@ -1,22 +1,17 @@
 //! One run: links, flows and the events between them.
 
-use aqmlab_aqm::{LinkEnv, Queue};
-use aqmlab_core::{Bytes, Stream, Time};
+use aqmlab_core::{Bytes, Span, Stream, Time};
 
 use crate::app::{Activity, AppSlot};
 use crate::datagram::{DATAGRAMS, DatagramFlow};
-use crate::egress::Egress;
 use crate::events::{Event, EventQueue};
 use crate::flow::{Flow, FlowSetup, NONE};
-use crate::link::{Link, LinkParts};
-use crate::medium::Share;
+use crate::link::{Link, Setting, transmission_end};
 use crate::packet::{SimPacket, Store, kind};
-use crate::pipe::Pipe;
-use crate::probe::LinkProbe;
+use crate::probe::Sojourn;
 use crate::results::RunResult;
 use crate::scenario::{FlowGroup, Level, Scenario, Start};
 use crate::series::Series;
-use crate::wire::Wire;
 use crate::workload::WorkloadConfig;
 
 /// The kernel's `psched_mtu` of an Ethernet link: 1500 bytes and a header.
@@ -27,7 +22,7 @@ pub(crate) struct Simulation<'a> {
     pub scenario: &'a Scenario,
     pub replication: u64,
     pub now: Time,
-    pub links: Vec<Link>,
+    pub links: Vec<Link<SimPacket>>,
     pub flows: Vec<Flow>,
     pub series: Option<Series>,
     pub events_handled: u64,
@@ -42,7 +37,8 @@ pub(crate) struct Simulation<'a> {
     pub free_flows: Vec<[Vec<u32>; 2]>,
     pub events: EventQueue,
     pub store: Store,
-    /// Finite flows and applications that have not finished.
+    /// Finite flows and applications that have not finished; of the group that ends the run,
+    /// if there is one.
     pub unfinished: usize,
     /// Whether there are flows without end: the run then lasts its duration.
     endless: bool,
@@ -90,44 +86,30 @@ impl<'a> Simulation<'a> {
     }
 
     fn make_links(&mut self) {
-        for (index, link) in self.scenario.links.iter().enumerate() {
-            let env =
-                LinkEnv { rate: link.rate, base_rtt: self.scenario.base_rtt_over(index), mtu: MTU };
-            let random = self.stream(&format!("links.{}.queue", link.name));
-            let queue = Queue::new(link.queue.build(&env), random);
-            let record_packets = self.scenario.record.level == Level::Packets;
-            let probe = LinkProbe::new(&link.thresholds, record_packets);
-            let egress = Egress::new(link, &env).map(Box::new);
-            let end = Time::ZERO + self.scenario.duration;
-            let rate_stream = self.stream(&format!("links.{}.rate", link.name));
-            let wire = Wire::new(link, rate_stream, end);
-            let pipe = Pipe::new(&link.way, self.stream(&format!("links.{}.way", link.name)));
-            let parts = LinkParts { queue, probe, egress, wire, pipe };
-            let simultaneous = self.scenario.simultaneous;
-            self.links.push(Link::new(link, index as u32, parts, simultaneous));
-        }
-        for (index, link) in self.scenario.links.iter().enumerate() {
-            if let Some(partner) = link.shares.map(|partner| partner as usize)
-                && index < partner
-            {
-                let [own, other] = Share::pair(index as u32, partner as u32);
-                self.links[index].share(own);
-                self.links[partner].share(other);
-            }
-        }
+        let end = Time::ZERO + self.scenario.duration;
+        let setting = Setting { replication: self.replication, mtu: MTU, end };
+        self.links = Link::all(self.scenario, &setting);
     }
 
     fn make_flows(&mut self, number: u32, group: &FlowGroup) {
-        let start = match group.start {
+        let name = &group.name;
+        let one = match group.start {
             Start::At(start) => start,
             Start::Uniform(low, high) => {
-                self.stream(&format!("flows.{}.start", group.name)).uniform_span(low, high)
+                self.stream(&format!("flows.{name}.start")).uniform_span(low, high)
             }
+            Start::Each(..) => Span::ZERO,
         };
-        let start = Time::ZERO + start;
         let is_bulk = matches!(group.workload, WorkloadConfig::Bulk(_));
-        let ends = if is_bulk { group.size.is_some() } else { group.workload.is_finite() };
+        let ends = group.ends();
         for member in 0..group.count {
+            let start = Time::ZERO
+                + match group.start {
+                    Start::Each(low, high) => {
+                        self.stream(&format!("flows.{name}.{member}.start")).uniform_span(low, high)
+                    }
+                    _ => one,
+                };
             if is_bulk {
                 let index = self.flows.len() as u32;
                 let name = format!("flows.{}.{member}.hash", group.name);
@@ -137,12 +119,17 @@ impl<'a> Simulation<'a> {
                 self.flows.push(Flow::new(setup));
                 self.activities[number as usize].started += 1;
                 self.events.push(start, Event::FlowStart(index));
-                self.unfinished += usize::from(ends);
+                self.unfinished += usize::from(ends && self.is_awaited(number));
             } else {
                 self.make_app(number, member, start);
             }
         }
-        self.endless |= !ends;
+        self.endless |= !ends && self.is_awaited(number);
+    }
+
+    /// Whether the run goes on until this group of flows is done.
+    pub fn is_awaited(&self, group: u32) -> bool {
+        self.scenario.until.is_none_or(|until| until == group)
     }
 
     /// What flows of a group have in common. `name` is that of the stream of
@@ -173,6 +160,7 @@ impl<'a> Simulation<'a> {
             seed: hash.next_u64(),
             hosts: [host(&config.source, "source"), host(&config.destination, "destination")],
             class: config.class.0,
+            delays: config.delays,
         }
     }
 
@@ -182,6 +170,9 @@ impl<'a> Simulation<'a> {
         }
         if self.series.is_some() {
             self.events.push(Time::ZERO, Event::Sample(0));
+        }
+        if self.scenario.record.warmup > Span::ZERO {
+            self.events.push(Time::ZERO + self.scenario.record.warmup, Event::WarmupEnd(0));
         }
         let end = Time::ZERO + self.scenario.duration;
         while let Some((time, event)) = self.events.pop() {
@@ -208,10 +199,7 @@ impl<'a> Simulation<'a> {
         match event {
             Event::TransmissionEnd(link) => {
                 let (events, store) = (&mut self.events, &mut self.store);
-                let mut next = self.links[link as usize].transmission_end(now, events, store);
-                while let Some(link) = next {
-                    next = self.links[link as usize].granted(now, events, store);
-                }
+                transmission_end(&mut self.links, link, now, events, store);
             }
             Event::Delivery(link) => self.deliver(link),
             Event::Wakeup(link) => {
@@ -227,7 +215,7 @@ impl<'a> Simulation<'a> {
                     flow_state.sender.on_timeout(now);
                     self.send_data(flow);
                 } else {
-                    flow_state.arm_timers(&mut self.events);
+                    flow_state.arm_sender(&mut self.events);
                 }
             }
             Event::AppStart(app) => self.start_app(app),
@@ -238,10 +226,16 @@ impl<'a> Simulation<'a> {
                     flow_state.receiver.on_timeout(now);
                     self.send_acks(flow);
                 } else {
-                    flow_state.arm_timers(&mut self.events);
+                    flow_state.arm_receiver(&mut self.events);
                 }
             }
             Event::Sample(_) => self.sample(),
+            Event::WarmupEnd(_) => self.end_warmup(),
+            Event::Heard(flow) => {
+                if self.flows[flow as usize].awaited != u64::MAX {
+                    self.heard(flow);
+                }
+            }
         }
     }
 
@@ -274,6 +268,11 @@ impl<'a> Simulation<'a> {
             self.send_data(packet.flow);
         } else {
             let segment = flow.segment_of(&packet, &mut self.store);
+            if flow.delays.is_some()
+                && let Some(delay) = flow.delayed(self.now, &segment)
+            {
+                self.activities[flow.group as usize].record("delay", delay);
+            }
             flow.receiver.on_segment(self.now, &segment);
             let is_awaited = flow.receiver.received() >= flow.awaited;
             self.send_acks(packet.flow);
@@ -302,7 +301,7 @@ impl<'a> Simulation<'a> {
         while let Some(packet) = flow.poll_data(self.now, &mut self.store) {
             self.links[first].arrive(packet, self.now, &mut self.events, &mut self.store);
         }
-        flow.arm_timers(&mut self.events);
+        flow.arm_sender(&mut self.events);
     }
 
     #[inline]
@@ -312,7 +311,7 @@ impl<'a> Simulation<'a> {
         while let Some(packet) = flow.poll_ack(self.now, &mut self.store) {
             self.links[first].arrive(packet, self.now, &mut self.events, &mut self.store);
         }
-        flow.arm_timers(&mut self.events);
+        flow.arm_receiver(&mut self.events);
     }
 
     fn sample(&mut self) {
@@ -320,6 +319,28 @@ impl<'a> Simulation<'a> {
         series.sample(self);
         self.series = Some(series);
         self.events.push(self.now + self.scenario.record.interval, Event::Sample(0));
+    }
+
+    /// What is measured as a distribution begins now.
+    #[inline(never)]
+    fn end_warmup(&mut self) {
+        for link in &mut self.links {
+            link.probe.restart();
+        }
+        for flow in &mut self.datagrams {
+            flow.delay = Sojourn::new();
+            flow.sent_before = flow.sent;
+        }
+        for flow in &mut self.flows {
+            flow.delays = flow.delays.map(|_| Default::default());
+            flow.sent_before = flow.sender.stats().segments_sent;
+        }
+        for activity in &mut self.activities {
+            activity.times.retain(|(name, _)| *name != "delay");
+        }
+        if let Some(series) = &mut self.series {
+            series.restart_sojourns();
+        }
     }
 
     /// Closes the books; in release builds too.

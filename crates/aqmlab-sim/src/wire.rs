@@ -5,7 +5,6 @@ use aqmlab_core::time::NANOS_PER_SEC;
 use aqmlab_core::{Framing, Rate, Span, Stream, Time};
 
 use crate::link::MAX_PACKET;
-use crate::packet::SimPacket;
 use crate::rate::Source;
 use crate::rate::course::{Course, CourseMeter, CourseTransmitter};
 use crate::rate::grants::{Grants, GrantsMeter};
@@ -59,18 +58,18 @@ impl CourseWire {
 }
 
 /// A wire that sends when it is granted.
-pub(crate) struct GrantWire {
+pub(crate) struct GrantWire<P> {
     grants: Grants,
     pub framing: Framing,
     /// A packet of which a part was sent, and how many bytes are left.
-    pub sending: Option<(SimPacket, u64)>,
+    pub sending: Option<(P, u64)>,
     /// Bytes that were sent.
     pub used: u64,
     /// At the start of the run.
     meter: GrantsMeter,
 }
 
-impl GrantWire {
+impl<P> GrantWire<P> {
     /// The bytes of the grant that has come, which is used up now.
     pub fn next(&mut self) -> u64 {
         let (_, bytes) = self.grants.peek();
@@ -86,13 +85,13 @@ impl GrantWire {
 }
 
 /// What carries a link's packets.
-pub(crate) enum Wire {
+pub(crate) enum Wire<P> {
     Constant(Transmitter),
     Course(Box<CourseWire>),
-    Grants(Box<GrantWire>),
+    Grants(Box<GrantWire<P>>),
 }
 
-impl Wire {
+impl<P> Wire<P> {
     /// A wire for a run that is over at `end`.
     pub fn new(link: &LinkConfig, stream: Stream, end: Time) -> Self {
         let framing = link.framing;
@@ -140,6 +139,17 @@ impl Wire {
             Wire::Constant(_) => None,
             Wire::Course(wire) => Some(Meter::Course(wire.meter.clone())),
             Wire::Grants(wire) => Some(Meter::Grants(wire.meter.clone())),
+        }
+    }
+
+    /// The bytes that could have been sent from the start of the run to `end`.
+    pub fn capacity(&self, end: Time) -> f64 {
+        match (self, self.meter()) {
+            (Wire::Constant(transmitter), _) => {
+                transmitter.rate as f64 / 8.0 * (end - Time::ZERO).as_secs_f64()
+            }
+            (_, Some(mut meter)) => meter.bits(end + Span::from_nanos(1)) / 8.0,
+            (_, None) => unreachable!("only a constant rate has no meter"),
         }
     }
 

@@ -105,7 +105,7 @@ fn the_queue_is_short_and_the_window_bounded() {
         let link = &result.links[0];
         assert!(link.utilisation > 0.95, "{control}: {}", link.utilisation);
         assert_eq!(link.counts.dropped_total(), 0);
-        let [median, _, _, p95, _] = link.sojourn.quantiles;
+        let [median, _, _, p95, ..] = link.sojourn.quantiles;
         assert!(median < 0.25 * BASE_RTT && p95 < BASE_RTT, "{control}: {median} {p95}");
         let bdp = 10e6 / 8.0 * MSS / 1500.0 * BASE_RTT;
         let windows = series(&result, Subject::Flow(0), "cwnd_bytes");

@@ -57,7 +57,7 @@ fn alone(control: &str, queue: &str, settings: &[(&str, &str)]) -> RunResult {
 
 /// The mean number of segments in the queue.
 fn standing_queue(result: &RunResult) -> f64 {
-    result.links[0].backlog_mean / 1500.0
+    result.links[0].backlog_mean[1] / 1500.0
 }
 
 /// Each control fills the link on its own: its window is above the
@@ -208,8 +208,28 @@ fn what_yields_to_delay_yields_to_reno() {
 
 #[test]
 fn what_grows_fast_gets_more_than_reno() {
-    for (control, least) in [("cubic", 1.3), ("scalable", 2.5)] {
+    // At these windows CUBIC is in its Reno-friendly region (RFC 9438, section 4.3) for long.
+    for (control, least) in [("cubic", 1.1), ("scalable", 2.0)] {
         let ratio = ratio("reno", control, "100p");
         assert!(ratio > least, "{control}: {ratio}");
+    }
+}
+
+/// PIE as Linux computes it drops in bursts. What SACK reports meanwhile is in
+/// FlightSize, half of which is no window: it was 28 timeouts and a storm of
+/// repairs.
+#[test]
+fn bursts_of_losses_are_mended_without_a_storm() {
+    for recovery in ["sack", "rack", "newreno"] {
+        let settings = [
+            ("queue", "pie"),
+            ("queue.variant", "linux-clamped"),
+            ("transport.recovery", recovery),
+            ("duration", "60s"),
+        ];
+        let result = run(&scenario(&settings), 0);
+        let (stats, goodput) = (result.flows[0].stats, result.flows[0].goodput);
+        assert!(stats.timeouts <= 5 && stats.retransmissions < 600, "{recovery}: {stats:?}");
+        assert!(goodput > 8.8e6, "{recovery}: {goodput}");
     }
 }

@@ -58,7 +58,7 @@ fn acknowledgements_are_never_marked() {
 /// RFC 8511: a flow that keeps more at each mark has the larger queue.
 #[test]
 fn abe_uses_a_small_queue_better() {
-    let queue = |settings: &[(&str, &str)]| bulk(settings).links[0].backlog_mean;
+    let queue = |settings: &[(&str, &str)]| bulk(settings).links[0].backlog_mean[1];
     let classic = queue(&[("ecn", "classic")]);
     let abe = queue(&[("ecn", "classic"), ("congestion_control.beta_ecn", "0.8")]);
     assert!(abe > classic, "{abe} {classic}");

@@ -2,44 +2,12 @@
 //! random numbers of others alone.
 
 use aqmlab_core::Value;
-use aqmlab_sim::{GroupResult, RunResult, Scenario, run};
+use aqmlab_sim::{RunResult, Scenario, run};
 use proptest::prelude::*;
 
-/// One link each way; the group `app` has the workload.
-fn scenario_text(workload: &str) -> String {
-    format!(
-        r#"
-        duration = "20s"
-        [links.down]
-        rate = "10mbit"
-        delay = "20ms"
-        queue = {{ discipline = "droptail", limit = "1000p" }}
-        [links.up]
-        rate = "10mbit"
-        delay = "20ms"
-        queue = {{ discipline = "droptail", limit = "1000p" }}
-        [flows.app]
-        path = "down"
-        return_path = "up"
-        workload = {workload}
-        "#
-    )
-}
+mod common;
 
-fn scenario(workload: &str, overrides: &[(&str, &str)]) -> Scenario {
-    let overrides: Vec<(String, Value)> =
-        overrides.iter().map(|(key, value)| (key.to_string(), Value::from(*value))).collect();
-    Scenario::parse(&scenario_text(workload), "workload", &overrides).unwrap()
-}
-
-fn result(workload: &str, overrides: &[(&str, &str)]) -> RunResult {
-    run(&scenario(workload, overrides), 0)
-}
-
-fn mean(group: &GroupResult, name: &str) -> f64 {
-    let times = group.times.iter().find(|(known, _)| *known == name);
-    times.unwrap_or_else(|| panic!("no times of {name}")).1.mean
-}
+use common::{mean, result, scenario, scenario_text, value};
 
 #[test]
 fn a_constant_bit_rate_is_constant() {
@@ -52,6 +20,18 @@ fn a_constant_bit_rate_is_constant() {
     assert!((datagrams.delay.mean - 0.0208).abs() < 1e-9, "{}", datagrams.delay.mean);
     assert!((mean(&result.groups[0], "delay") - 0.0208).abs() < 1e-9);
     assert_eq!(datagrams.jitter, 0.0);
+}
+
+/// Gaps uniform around the mean: their variance is (vary x mean)^2 / 3.
+#[test]
+fn a_constant_bit_rate_may_vary_its_gaps() {
+    let result = result(r#"{ kind = "cbr", rate = "1mbit", packet = "1000b", vary = 0.5 }"#, &[]);
+    let datagrams = result.flows[0].datagrams.as_ref().unwrap();
+    // 2500 gaps of 8 ms: the sum is within three deviations of 20 s.
+    let deviation = 2500f64.sqrt() * 0.5 / 3f64.sqrt();
+    assert!((datagrams.sent as f64 - 2501.0).abs() < 3.0 * deviation, "{}", datagrams.sent);
+    assert_ne!(datagrams.sent, 2501);
+    assert_eq!(datagrams.jitter, 0.0, "each waits for nothing");
 }
 
 #[test]
@@ -167,6 +147,51 @@ fn requests_that_do_not_wait_for_one_another_pile_up() {
     assert!(result.links[0].utilisation > 0.98);
 }
 
+/// Kolmogorov and Smirnov's distance of a sample from a law, times the root of
+/// its size: above 1.63 it is 1 % likely.
+fn distance(mut sample: Vec<f64>, law: impl Fn(f64) -> f64) -> f64 {
+    sample.sort_unstable_by(f64::total_cmp);
+    let n = sample.len() as f64;
+    let gaps = sample.iter().enumerate().map(|(i, x)| {
+        let share = law(*x);
+        (share - i as f64 / n).abs().max(((i + 1) as f64 / n - share).abs())
+    });
+    gaps.fold(0.0, f64::max) * libm::sqrt(n)
+}
+
+/// What arrives at the link is what was asked for: a Poisson process of flows
+/// with sizes of their law, and numbers in a second as they are of one.
+#[test]
+fn transfers_are_a_poisson_process_of_their_sizes() {
+    let workload = r#"{ kind = "transfers", gap = "exponential(50ms)",
+        size = "pareto(shape=1.4, scale=4kb)" }"#;
+    let workload = workload.split_whitespace().collect::<Vec<_>>().join(" ");
+    let result = result(
+        &workload,
+        &[
+            ("duration", "500s"),
+            ("links.down.rate", "1gbit"),
+            ("record.level", "series"),
+            ("record.interval", "100s"),
+        ],
+    );
+    let starts: Vec<f64> = result.flows.iter().map(|flow| flow.start.as_secs_f64()).collect();
+    let gaps: Vec<f64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.len() > 9500, "{}", gaps.len());
+    let found = distance(gaps.clone(), |gap| 1.0 - libm::exp(-gap / 0.05));
+    assert!(found < 1.63, "{found}");
+    assert!(distance(gaps, |gap| 1.0 - libm::exp(-gap / 0.053)) > 1.63, "a mean of 53 ms is told");
+    let sizes = result.flows.iter().map(|flow| flow.size.unwrap() as f64);
+    let found = distance(sizes.collect(), |size| 1.0 - libm::pow(4096.0 / size.max(4096.0), 1.4));
+    assert!(found < 1.63, "{found}");
+    // The variance of a Poisson number is its mean.
+    let mut numbers = vec![0.0f64; 500];
+    starts.iter().for_each(|start| numbers[(*start as usize).min(499)] += 1.0);
+    let mean = numbers.iter().sum::<f64>() / 500.0;
+    let variance = numbers.iter().map(|n| (n - mean) * (n - mean)).sum::<f64>() / 499.0;
+    assert!((variance / mean - 1.0).abs() < 3.0 * libm::sqrt(2.0 / 499.0), "{variance} {mean}");
+}
+
 /// ns-2's mean rate: the share of the time that is burst.
 #[test]
 fn pareto_sources_have_their_mean_rate() {
@@ -275,10 +300,6 @@ fn packmime_opens_its_connections_a_second() {
     assert!((3_000.0..40_000.0).contains(&size), "{size}");
 }
 
-fn value(result: &RunResult, name: &str) -> f64 {
-    result.groups[0].values.iter().find(|(known, _)| *known == name).unwrap().1
-}
-
 #[test]
 fn a_call_sounds_well_until_there_is_a_queue() {
     let workload = r#"{ kind = "voip", codec = "g711" }"#;
@@ -307,9 +328,46 @@ fn every_workload() -> Vec<&'static str> {
         r#"{ kind = "requests", response = "weibull(shape=0.5, mean=20kb)", think = "exponential(300ms)" }"#,
         r#"{ kind = "requests", response = "100kb", gap = "uniform(0s, 1s)", requests = "uniform(1, 3)", think = "10ms" }"#,
         r#"{ kind = "packmime", rate = 8.0 }"#,
+        r#"{ kind = "sessions", on = "exponential(500ms)", off = "uniform(0s, 1s)" }"#,
         r#"{ kind = "probe" }"#,
         r#"{ kind = "voip", codec = "g729" }"#,
+        r#"{ kind = "page", hosts = 2, think = "exponential(300ms)" }"#,
+        r#"{ kind = "page", connections = 1, streams = 100, keep = "all", tls = 2 }"#,
+        r#"{ kind = "rfc7928-web" }"#,
+        r#"{ kind = "video", rate = "500kbit", variation = "lognormal(sigma=0.3, mean=1)" }"#,
+        r#"{ kind = "video", rate = "500kbit", over = "tcp" }"#,
+        r#"{ kind = "dash", segment = "1s", start_with = "1s" }"#,
+        r#"{ kind = "dash", adaptation = "bola", segment = "1s", variation = "uniform(0.5, 1.5)" }"#,
+        r#"{ kind = "dash", adaptation = "bba", segment = "1s" }"#,
+        r#"{ kind = "game" }"#,
+        r#"{ kind = "incast", senders = 8, think = "exponential(100ms)", server_delay = "uniform(0s, 1ms)" }"#,
+        r#"{ kind = "rrul", lead = "1s", length = "15s", flows = 2 }"#,
+        r#"{ kind = "rrul-be", lead = "1s", length = "15s" }"#,
+        r#"{ kind = "rpm" }"#,
+        r#"{ kind = "rpm", load = "up", tls = 0 }"#,
     ]
+}
+
+#[test]
+fn sessions_send_for_their_time_and_pause() {
+    let workload = r#"{ kind = "sessions", on = "2s", off = "3s", number = 3 }"#;
+    let text = scenario_text(workload);
+    let settings = [("record.level", "series"), ("duration", "20s")];
+    let overrides = settings.map(|(key, value)| (key.to_string(), Value::from(value)));
+    let scenario = Scenario::parse(&text, "sessions", &overrides).unwrap();
+    let result = run(&scenario, 0);
+    let group = &result.groups[0];
+    assert_eq!((group.started, group.completed), (3, 3));
+    // All that was sent arrives, and the flows end with it; the run ends
+    // before the last acknowledgements.
+    let acked: u64 = result.flows.iter().map(|flow| flow.stats.bytes_acked).sum();
+    assert!(acked <= group.bytes && group.bytes < acked + 100 * 1460, "{acked}");
+    let starts: Vec<f64> = result.flows.iter().map(|flow| flow.start.as_secs_f64()).collect();
+    assert_eq!(starts, [0.0, 5.0, 10.0]);
+    for flow in &result.flows[..2] {
+        let lasted = (flow.finish.unwrap() - flow.start).as_secs_f64();
+        assert!((2.0..4.0).contains(&lasted), "{lasted}");
+    }
 }
 
 #[test]
@@ -317,6 +375,10 @@ fn every_workload_is_tried_here() {
     let tried = every_workload();
     for entry in aqmlab_sim::workload::entries().iter().filter(|entry| entry.name != "bulk") {
         let name = format!("\"{}\"", entry.name);
+        assert!(tried.iter().any(|workload| workload.contains(&name)), "{name}");
+    }
+    for preset in aqmlab_sim::workload::PRESETS {
+        let name = format!("\"{}\"", preset.name);
         assert!(tried.iter().any(|workload| workload.contains(&name)), "{name}");
     }
 }
@@ -518,7 +580,9 @@ fn every_transport_carries_every_workload() {
             );
             let group = &result.groups[0];
             let arrived: u64 = result.flows.iter().map(|flow| flow.stats.bytes_acked).sum();
+            let arrived = arrived.max(group.bytes);
             assert!(group.completed > 5 || arrived > 20_000, "{profile}, {workload}");
+            assert!(group.completed > 0 || group.started == 0, "{profile}, {workload}");
         }
     }
 }

@@ -36,6 +36,7 @@ const NS2_SACK1: Settings = &[
     ("min_rto", "200ms"),
     ("clock_granularity", "10ms"),
     ("ack_delay", "100ms"),
+    ("congestion_control.byte_counting", "none"),
 ];
 
 const RFC_NEWRENO: Settings = &[("recovery", "newreno"), ("initial_window", "4380b")];
@@ -56,7 +57,7 @@ const LINUX_6: Settings = &[
     ("clock_granularity", "200ms"),
     ("ack_delay", "40ms"),
     ("quick_acks", "16"),
-    ("restart_after_idle", "true"),
+    ("window_validation", "rfc2861"),
     ("congestion_control", "cubic"),
 ];
 
@@ -86,6 +87,13 @@ impl Profile {
     }
 }
 
+/// A table with one entry.
+fn one(key: &str, value: &str) -> Table {
+    let mut table = Table::new();
+    table.insert(key, value.into());
+    table
+}
+
 impl TcpParams {
     /// The parameters of a profile.
     ///
@@ -94,7 +102,10 @@ impl TcpParams {
     pub fn of_profile(profile: Profile) -> Result<Self> {
         let mut params = TcpParams { profile, ..TcpParams::default() };
         for (key, value) in profile.settings().into_iter().flatten() {
-            params.set(key, &Value::from(*value))?;
+            match key.split_once('.') {
+                Some((key, inner)) => params.set(key, &Value::Table(one(inner, value)))?,
+                None => params.set(key, &Value::from(*value))?,
+            }
         }
         Ok(params)
     }

@@ -194,8 +194,12 @@ impl Receiver {
     }
 
     /// All bytes before `end` are here; so may be blocks beyond.
+    #[inline]
     fn advance(&mut self, end: u64) {
         self.next = end;
+        if self.blocks.is_empty() {
+            return;
+        }
         let joined = self.blocks.iter().take_while(|block| block.start <= self.next).count();
         for block in self.blocks.drain(..joined) {
             self.next = self.next.max(block.end);

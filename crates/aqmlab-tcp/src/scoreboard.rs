@@ -77,7 +77,7 @@ pub(crate) struct Scoreboard {
     /// SACKed segments, and their bytes.
     pub sacked_segments: u64,
     pub sacked_bytes: u64,
-    /// Losses are found by time (RFC 8985), not by what is SACKed above.
+    /// Losses are found by the recovery, not by RFC 6675's rule.
     by_time: bool,
     /// The segments that the acknowledgement at hand delivers, if `collects`.
     pub news: Vec<Record>,
@@ -108,7 +108,7 @@ impl Scoreboard {
         }
     }
 
-    /// Losses are found by time, by the caller.
+    /// Losses are found by the caller: by time, or whichever way.
     pub fn by_time(mut self) -> Self {
         self.by_time = true;
         self
@@ -211,7 +211,15 @@ impl Scoreboard {
 
     /// Takes SACK blocks (RFC 6675, section 4, Update); returns the bytes
     /// that were not known to have arrived before.
+    #[inline]
     pub fn sack(&mut self, blocks: &SackBlocks, now: Time) -> u64 {
+        if blocks.is_empty() && self.seen.is_empty() {
+            return 0;
+        }
+        self.take_blocks(blocks, now)
+    }
+
+    fn take_blocks(&mut self, blocks: &SackBlocks, now: Time) -> u64 {
         let mut bytes = 0;
         for &(start, end) in blocks.as_slice() {
             let seen = self.seen.as_slice().iter().find(|block| block.0 == start && block.1 <= end);
@@ -393,6 +401,18 @@ impl Scoreboard {
         self.pipe = self.records.iter().map(Record::in_network).sum();
         self.lost_edge = self.una;
         self.high_rxt = self.una;
+    }
+
+    /// Nothing is known of what is in flight: one copy of each segment.
+    pub fn forget_all(&mut self) {
+        for record in &mut self.records {
+            record.sacked = false;
+        }
+        self.seen = SackBlocks::default();
+        self.high_sacked = self.una;
+        self.sacked_segments = 0;
+        self.sacked_bytes = 0;
+        self.undo_losses();
     }
 
     /// NextSeg, rule 1 and 3 (RFC 6675, section 4): the first segment after

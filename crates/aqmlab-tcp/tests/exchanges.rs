@@ -19,6 +19,7 @@ scripts! {
     timeouts
     sack
     newreno
+    reno
     limited_transmit
     windows
     ecn
@@ -29,4 +30,6 @@ scripts! {
     undo
     receiver
     cubic
+    reno_growth
+    validation
 }

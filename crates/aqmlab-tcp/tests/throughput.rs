@@ -71,6 +71,7 @@ fn the_square_root_law_holds_for_every_recovery() {
         ("sack", TcpParams { recovery: Recovery::Sack, ..base.clone() }),
         ("sack1", TcpParams { recovery: Recovery::Sack1, ..base.clone() }),
         ("newreno", TcpParams { recovery: Recovery::NewReno, ..base.clone() }),
+        ("reno", TcpParams { recovery: Recovery::Reno, ..base.clone() }),
         ("rack", TcpParams { recovery: Recovery::Rack, ..base.clone() }),
         ("sack with prr", TcpParams { recovery: Recovery::Sack, prr: true, ..base.clone() }),
         (
@@ -93,7 +94,9 @@ fn the_square_root_law_holds_for_every_recovery() {
             let seconds = (50.0 / (loss * law)) as u64;
             let (window, stats) = mean_window(&params, loss, seconds);
             let place = format!("{name} at {loss}: {window} {law} {stats:?}");
-            assert!((window / law - 1.0).abs() < 0.1, "{place}");
+            // With Reno a second loss in a window waits for the timer, which the law leaves out.
+            let allowed = if name == "reno" { 0.15 } else { 0.1 };
+            assert!((window / law - 1.0).abs() < allowed, "{place}");
             let losses = loss * stats.segments_sent as f64;
             // Nothing is sent again that was not lost, or almost.
             assert!((stats.retransmissions as f64) < 1.25 * losses, "{place}");

@@ -62,12 +62,12 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
         "disciplines": [_short(each) for each in queues if not each["preset_of"]],
         "presets": [
             _short(each) | {"preset_of": each["preset_of"], "settings": each["settings"]}
-            for each in queues
+            for each in queues + workloads
             if each["preset_of"]
         ],
         "congestion_controls": [_short(each) for each in controls],
         "transports": [_short(each) for each in transports],
-        "workloads": [_short(each) for each in workloads],
+        "workloads": [_short(each) for each in workloads if not each["preset_of"]],
         "studies": studies(),
     }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,17 +22,25 @@ from aqmlab.cli.common import (
     reported,
 )
 
+if TYPE_CHECKING:
+    from aqmlab.reproduce import Reproduction
+
+ALL = "all"
 EXAMPLE = EXAMPLES.format(
     "aqmlab reproduce jarvinen2014\n\n"
     "aqmlab reproduce jarvinen2014 --replications 10 --out results/quick\n\n"
     "aqmlab reproduce jarvinen2014 --only paper\n\n"
+    "aqmlab reproduce cs244_2015 --trace Verizon-LTE-short.down\n\n"
+    "aqmlab reproduce all\n\n"
     "aqmlab reproduce jarvinen2014 --json > jarvinen2014.json"
 )
 
 
 @reported
 def reproduce(
-    name: Annotated[str, typer.Argument(help="A study of `aqmlab list`.", metavar="NAME")],
+    name: Annotated[
+        str, typer.Argument(help="A study of `aqmlab list`, or `all` of them.", metavar="NAME")
+    ],
     replications: Replications = None,
     seed: Seed = None,
     out: Out = None,
@@ -43,32 +53,48 @@ def reproduce(
             help="A part of the study, such as paper or queue=CoDel. May be repeated.",
         ),
     ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            help="Delivery opportunities (mahimahi's format) for the link that takes a trace.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Re-run a published study and compare it with its paper, cell by cell.
 
     Prints the tables and statements of the paper with what was measured, and
     writes all results and a report (HTML; not with --json) to results/NAME or --out.
+    With `all`, every study is run, and one table says how far each agrees.
     """
     from aqmlab.cli.listing import studies
-    from aqmlab.errors import unknown
 
     known = [study["name"] for study in studies()]
-    if name not in known:
-        raise unknown("study", name, known)
-    from aqmlab.reproduce import reproduce as reproduce_study
+    if name == ALL:
+        if only or trace:
+            from aqmlab.errors import input_error
 
-    folder = out or default_folder(name, only or [], r=replications, s=seed)
-    with progress_bar(name, shown=not json) as progress:
-        reproduction = reproduce_study(
-            name,
-            only=only or (),
-            replications=replications,
-            seed=seed,
-            out=folder,
-            threads=threads,
-            progress=progress,
-        )
+            key = "--only" if only else "--trace"
+            raise input_error("this goes with a single study", key=key, given=f"{key} with all")
+        _all(known, replications, seed, out, threads, json)
+        return
+    if name not in known:
+        from aqmlab.errors import unknown
+
+        raise unknown("study", name, known)
+    folder = out or _folder(name, only or [], trace, r=replications, s=seed)
+    reproduction = _one(
+        name,
+        folder,
+        shown=not json,
+        only=only or (),
+        replications=replications,
+        seed=seed,
+        threads=threads,
+        trace=trace,
+    )
     if json:
         print_json(reproduction.to_json())
         return
@@ -76,3 +102,46 @@ def reproduce(
     reproduction.print(screen)
     report = reproduction.write_report(folder)
     screen.print(f"Report: {report}", soft_wrap=True)
+
+
+def _one(name: str, folder: Path, *, shown: bool, **options: Any) -> Reproduction:
+    from aqmlab.reproduce import reproduce as reproduce_study
+
+    with progress_bar(name, shown=shown) as progress:
+        return reproduce_study(name, out=folder, progress=progress, **options)
+
+
+def _folder(name: str, only: Sequence[str], trace: Path | None, **changes: int | None) -> Path:
+    given = [*only, f"trace_{trace.name}"] if trace else only
+    return default_folder(name, given, **changes)
+
+
+def _all(
+    known: Sequence[str],
+    replications: int | None,
+    seed: int | None,
+    out: Path | None,
+    threads: int | None,
+    json: bool,
+) -> None:
+    """Every study; one table at the end."""
+    from aqmlab.reproduce.summary import Summary, grid
+
+    screen = console()
+    done, forms = [], []
+    for name in known:
+        folder = out / name if out else _folder(name, (), None, r=replications, s=seed)
+        reproduction = _one(
+            name, folder, shown=not json, replications=replications, seed=seed, threads=threads
+        )
+        done.append(Summary.of(reproduction))
+        if json:
+            forms.append(reproduction.to_json())
+        else:
+            report = reproduction.write_report(folder)
+            screen.print(f"{name}: {report}", soft_wrap=True)
+    if json:
+        print_json({"summary": [each.to_json() for each in done], "studies": forms})
+    else:
+        screen.print()
+        screen.print(grid(done))

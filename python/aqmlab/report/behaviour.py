@@ -35,7 +35,10 @@ SCENARIO: dict[str, Any] = {
     "record": {"level": "packets", "interval": f"{BIN:g}s"},
 }
 DELAY, LATEST, DROPS, MARKS, STATE = "#1f77b4", "#aec7e8", "#d62728", "#9467bd", "#2ca02c"
-PLAIN = {"backlog_packets", "backlog_bytes", "dropped", "marked", "throughput_bps"}
+PLAIN = {
+    "backlog_packets", "backlog_bytes", "dropped", "marked", "ingress_bps", "throughput_bps",
+    "delivered_bytes", "sojourn_mean_s", "sojourn_max_s", "capacity_bps",
+}  # fmt: skip
 """What every link has in its series: not a state of the discipline."""
 
 

@@ -8,12 +8,13 @@ on white paper needs; the HTML report adds its own, light or dark.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import altair as alt
 import numpy as np
 
-from aqmlab.statistics import Floats, Quartiles
+from aqmlab.statistics import Floats, Interval, Quartiles
 
 WIDTH = 760
 HEIGHT = 340
@@ -143,6 +144,95 @@ def bars(
     return _spec(alt.layer(*layers).add_params(pick))
 
 
+@dataclass(frozen=True)
+class Candle:
+    """A distribution as a candlestick: its ends, a box, the median and its interval."""
+
+    least: float
+    low: float
+    median: float
+    high: float
+    largest: float
+    median_low: float
+    median_high: float
+
+    @staticmethod
+    def of(quantiles: Sequence[float], median: Interval) -> Candle:
+        """From its five quantiles, ascending, and the interval of the median."""
+        least, low, middle, high, largest = quantiles
+        return Candle(least, low, middle, high, largest, median.low, median.high)
+
+
+def candles(
+    cells: Mapping[tuple[str, str], Candle], colours: Colours, y_title: str, x_title: str
+) -> dict[str, Any]:
+    """Candlesticks; keys are (candle's name, group on the x axis)."""
+    names = list(dict.fromkeys(name for name, _ in cells))
+    groups = list(dict.fromkeys(group for _, group in cells))
+    rows = [
+        {"name": name, "group": group, **{key: round(v, 5) for key, v in asdict(each).items()}}
+        for (name, group), each in cells.items()
+    ]
+    base = alt.Chart(alt.InlineData(rows)).encode(
+        x=alt.X("group:N").title(x_title).sort(groups).axis(labelAngle=0, ticks=False),
+        xOffset=alt.XOffset("name:N").sort(names).scale(padding=0.4),
+        color=_colour(names, colours),
+        tooltip=[
+            alt.Tooltip("name:N", title="queue"),
+            alt.Tooltip("group:N", title=x_title),
+            *(
+                alt.Tooltip(f"{key}:Q", format=".4~g", title=title)
+                for key, title in (
+                    ("least", "least"),
+                    ("low", "2.5 %"),
+                    ("median", "median"),
+                    ("high", "97.5 %"),
+                    ("largest", "largest"),
+                )
+            ),
+        ],
+    )
+    y = alt.Y("least:Q").title(y_title).scale(zero=True)
+    line = base.mark_rule(strokeWidth=1.4).encode(y=y, y2="largest:Q")
+    box = base.mark_bar(size=16, opacity=0.45).encode(y=alt.Y("low:Q").title(y_title), y2="high:Q")
+    sure = base.mark_bar(size=16).encode(y=alt.Y("median_low:Q").title(y_title), y2="median_high:Q")
+    tick = base.mark_tick(size=24, thickness=2.5).encode(y=alt.Y("median:Q").title(y_title))
+    return _spec(alt.layer(line, box, sure, tick))
+
+
+def scatter(
+    points: Mapping[tuple[str, str], tuple[Floats, Floats]],
+    colours: Colours,
+    shapes: Mapping[str, str],
+    x_title: str,
+    y_title: str,
+    shape_title: str,
+) -> dict[str, Any]:
+    """Points on a logarithmic x axis; keys are (what the colour says, what the shape says)."""
+    names = list(dict.fromkeys(name for name, _ in points))
+    kinds = list(dict.fromkeys(kind for _, kind in points))
+    rows = [
+        {"name": name, "kind": kind, "x": float(f"{x:.4g}"), "y": round(float(y), 4)}
+        for (name, kind), (xs, ys) in points.items()
+        for x, y in zip(xs, ys, strict=True)
+    ]
+    pick = alt.selection_point(fields=["name"], bind="legend", name="pick")
+    shape = alt.Scale(domain=kinds, range=[shapes[kind] for kind in kinds])
+    chart = (
+        alt.Chart(alt.InlineData(rows))
+        .mark_point(size=26, strokeWidth=1.1)
+        .encode(
+            x=alt.X("x:Q").title(x_title).scale(type="log").axis(tickCount=6, format="~g"),
+            y=alt.Y("y:Q").title(y_title).scale(zero=True),
+            color=_colour(names, colours, symbol="stroke"),
+            shape=alt.Shape("kind:N").scale(shape).sort(kinds).title(shape_title),
+            opacity=alt.when(pick).then(alt.value(0.55)).otherwise(alt.value(0.04)),
+        )
+        .add_params(pick)
+    )
+    return _spec(chart)
+
+
 def lines(
     points: Mapping[tuple[str, str], float],
     colours: Colours,
@@ -193,8 +283,10 @@ def series(
     colours: Colours,
     x_title: str,
     y_title: str,
+    *,
+    log: bool = False,
 ) -> dict[str, Any]:
-    """Something over time: name to (times, values)."""
+    """Something over time: name to (times, values); the values logarithmically with `log`."""
     rows = [
         {"name": name, "x": round(float(x), 4), "y": round(float(y), 3)}
         for name, (times, values) in curves.items()
@@ -206,7 +298,7 @@ def series(
         .mark_line(strokeWidth=1.8)
         .encode(
             x=alt.X("x:Q").title(x_title).scale(nice=False),
-            y=alt.Y("y:Q").title(y_title),
+            y=alt.Y("y:Q").title(y_title).scale(type="log" if log else "linear"),
             color=_colour(list(curves), colours, symbol="stroke"),
             opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.12)),
         )
@@ -221,9 +313,10 @@ def panels(
     *,
     x_domain: tuple[float, float],
     height: int = 130,
+    shaded: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Curves over the same time, one panel below the other: (y title, name to (times,
-    values), colours) each. A panel with one curve needs no legend."""
+    values), colours) each. A panel with one curve needs no legend. What is `shaded` is an area."""
     drawn = []
     for place, (y_title, curves, colours) in enumerate(parts):
         names = list(curves)
@@ -232,6 +325,7 @@ def panels(
             for name, (times, values) in curves.items()
             for x, y in zip(times, values, strict=True)
         ]
+        thin = [name for name in names if name not in shaded]
         colour = _colour(names, colours, symbol="stroke")
         if len(names) == 1:
             colour = colour.legend(None)
@@ -241,12 +335,15 @@ def panels(
             )
         title = x_title if place == len(parts) - 1 else None
         x = alt.X("x:Q").title(title).scale(nice=False, domain=list(x_domain))
-        chart = alt.Chart(alt.InlineData(rows)).mark_line(strokeWidth=1.8)
-        drawn.append(
-            chart.encode(
-                x=x, y=alt.Y("y:Q").title(y_title).scale(zero=True), color=colour
-            ).properties(width=WIDTH - 120, height=height)
+        base = alt.Chart(alt.InlineData(rows)).encode(
+            x=x, y=alt.Y("y:Q").title(y_title).scale(zero=True), color=colour
         )
+        lines = base.transform_filter(alt.FieldOneOfPredicate("name", thin)) if shaded else base
+        chart = lines.mark_line(strokeWidth=1.8)
+        if shaded:
+            filled = base.transform_filter(alt.FieldOneOfPredicate("name", list(shaded)))
+            chart = alt.layer(filled.mark_area(interpolate="step-before", opacity=0.5), chart)
+        drawn.append(chart.properties(width=WIDTH - 120, height=height))
     return _spec(alt.vconcat(*drawn, spacing=12).resolve_scale(color="independent"))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from pathlib import Path
@@ -25,6 +24,7 @@ from aqmlab.statistics import (
 if TYPE_CHECKING:
     from aqmlab.reproduce import Reproduction
     from aqmlab.reproduce.model import Cell, Claim, Figure, Table
+    from aqmlab.results import StudyResult
 
 EMBED = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundled libraries."""
@@ -35,16 +35,22 @@ CHIPS = {AGREES: "good", CLOSE: "near", DIFFERS: "bad", HOLDS: "good", PARTLY: "
 def html(reproduction: Reproduction) -> str:
     """The whole page."""
     body = "\n".join(_sections(reproduction))
-    specs = json.dumps({figure.id: figure.spec for figure in reproduction.figures})
+    return document(reproduction.title, body, reproduction.figures)
+
+
+def document(title: str, body: str, figures: Iterable[Figure], style: str = "") -> str:
+    """A page with everything it needs inside: the charts are drawn into the elements that
+    have the figures' ids. `style` comes after the style of all pages."""
+    specs = json.dumps({figure.id: figure.spec for figure in figures})
     safe = specs.replace("</", "<\\/")
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(reproduction.title)}</title>
+<title>{escape(title)}</title>
 <style>
-{_own("style.css")}</style>
+{_own("style.css")}{style}</style>
 </head>
 <body>
 <main>
@@ -79,6 +85,11 @@ def _sections(reproduction: Reproduction) -> Iterator[str]:
     if reproduction.claims:
         yield "<h2 id='claims'>The paper's statements, checked</h2>"
         yield "<ol class='claims'>" + "".join(map(_claim, reproduction.claims)) + "</ol>"
+    if reproduction.contradictions:
+        yield "<h2 id='contradictions'>Where the paper contradicts itself</h2>"
+        for remark in reproduction.contradictions:
+            head = f"<h3>{escape(remark.title)}</h3>"
+            yield f"<div class='note'>{head}<p>{inline(remark.text)}</p></div>"
     if reproduction.figures:
         yield "<h2 id='figures'>Figures</h2>"
         yield (
@@ -91,7 +102,7 @@ def _sections(reproduction: Reproduction) -> Iterator[str]:
         yield f"<h2 id='simulators'>Beside {escape(', '.join(names))}</h2>"
         yield (
             "<p>The same scenario in another program. A published number can be off because the "
-            "paper does not say everything; here nothing is left unsaid, so these cells test our "
+            "paper does not say everything; here less is left unsaid, so these cells test our "
             "engine.</p>"
         )
         yield _legend(", ".join(names))
@@ -100,13 +111,13 @@ def _sections(reproduction: Reproduction) -> Iterator[str]:
 
 
 def _head(reproduction: Reproduction) -> str:
-    info = reproduction.result.info
     simulators = any(each.reference != "published" for each in reproduction.tables)
     present = [
         ("warnings", "What to know first", bool(reproduction.warnings)),
         ("tables", "Published and measured", True),
         ("causes", "Why some cells differ", bool(reproduction.causes)),
         ("claims", "Statements", bool(reproduction.claims)),
+        ("contradictions", "Contradictions", bool(reproduction.contradictions)),
         ("figures", "Figures", bool(reproduction.figures)),
         ("simulators", "Beside another simulator", simulators),
         ("how", "How this was made", True),
@@ -117,7 +128,7 @@ def _head(reproduction: Reproduction) -> str:
 <h1>{escape(reproduction.title)}</h1>
 <p class="soft">{escape(reproduction.published.citation)}</p>
 <p class="lead">The study was run again: {reproduction.runs:,} simulations{escape(part)},
-{info.points} points with {info.replications} replications each. This page shows every published
+{escape(reproduction.extent)}. This page shows every published
 number beside the measured one, the paper's statements checked one by one, and its figures drawn
 again.</p>
 <div class="tiles">{_tiles(reproduction)}</div>
@@ -223,31 +234,33 @@ def _note(text: str, more: str, kind: str) -> str:
 
 def _how(reproduction: Reproduction) -> str:
     info = reproduction.result.info
-    scenario = reproduction.result.scenarios[0]
     facts = [
         ("Program", f"aqmlab {aqmlab.__version__}"),
         (
             "Simulations",
-            f"{reproduction.runs:,}: {info.points} points × {info.replications} replications",
+            f"{reproduction.runs:,}: {reproduction.extent}",
         ),
         ("Seed", f"{info.seed}; replication r draws the same random numbers at every point"),
-        ("Study digest", info.digest),
-        *((f"Axis “{name}”", ", ".join(labels)) for name, labels in info.axes),
-        *_scenario(scenario),
+        *(fact for result in reproduction.results.values() for fact in _study(result)),
     ]
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
-    command = f"aqmlab reproduce {reproduction.name}"
-    command += "".join(f" --only {shlex.quote(each)}" for each in reproduction.only)
-    command += f" --replications {info.replications} --seed {info.seed}"
     readme = reproduction.published.folder / "README.md"
     about = to_html(readme.read_text(encoding="utf-8")) if readme.exists() else ""
     return f"""<h2 id="how">How this was made</h2>
 <p>The same command on any machine, with any number of cores, gives the same numbers:</p>
-<pre>{escape(command)}</pre>
+<pre>{escape(reproduction.command)}</pre>
 <p>The results are Parquet files beside this page;
 <code>aqmlab.StudyResult.open("folder")</code> reads them.</p>
 <dl>{rows}</dl>
 {about}"""
+
+
+def _study(result: StudyResult) -> Iterable[tuple[str, str]]:
+    """What a part consists of."""
+    yield f"Digest of “{result.info.name}”", result.info.digest
+    for name, labels in result.info.axes:
+        yield f"Axis “{name}”", ", ".join(labels)
+    yield from _scenario(result.scenarios[0])
 
 
 def _scenario(scenario: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

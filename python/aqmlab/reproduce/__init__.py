@@ -10,16 +10,17 @@ A study is a folder in `aqmlab/studies`; docs/reproductions.md says what is in i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aqmlab
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Claim, Figure, Table, Warning
-from aqmlab.reproduce.published import Published, names
-from aqmlab.study import Study
+from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Figure, Table, Warning
+from aqmlab.reproduce.published import MAIN, Published, names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +31,7 @@ __all__ = [
     "Cause",
     "Cell",
     "Claim",
+    "Contradiction",
     "Figure",
     "Measurements",
     "Reproduction",
@@ -46,6 +48,7 @@ def reproduce(
     only: str | Sequence[str] = (),
     replications: int | None = None,
     seed: int | None = None,
+    trace: str | Path | None = None,
     out: str | Path | None = None,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -54,7 +57,8 @@ def reproduce(
 
     `only` names a subset of the study (of jarvinen2014: `"paper"`, the paper's own
     queues with the short path, or `"short"`), or labels of axes to keep
-    (`["queue=CoDel", "rest=11 ms"]`). The results are kept in the folder
+    (`["queue=CoDel", "rest=11 ms"]`). `trace` is a file of delivery opportunities for the
+    link that takes one (of cs244_2015: the cellular link). The results are kept in the folder
     `out`, from which an interrupted study goes on; `progress` is called with
     (finished runs, all runs).
 
@@ -62,26 +66,58 @@ def reproduce(
     """
     only = (only,) if isinstance(only, str) else only
     published = Published.load(name)
-    study = Study(
-        published.folder / "study.toml",
-        seed=seed,
-        replications=replications,
-        only=published.selection(only),
+    studies = published.studies(
+        only, seed=seed, replications=replications, trace=Path(trace) if trace else None
     )
-    result = study.run(out, threads=threads, progress=progress)
-    return Reproduction(published, result, only=only)
+    total = sum(study.total for study in studies.values())
+    results, before = {}, 0
+    for part, study in studies.items():
+        folder = None if out is None else Path(out) if part == MAIN else Path(out) / part
+        told = _later(progress, before, total) if progress else None
+        results[part] = study.run(folder, threads=threads, progress=told)
+        before += study.total
+    return Reproduction(published, results, only=only, trace=trace)
+
+
+def _later(
+    progress: Callable[[int, int], None], before: int, total: int
+) -> Callable[[int, int], None]:
+    """What counts the runs of one part among those of all."""
+    return lambda done, _: progress(before + done, total)
 
 
 class Reproduction:
-    """A study that was run again: its tables, claims, causes of differences and figures."""
+    """A study that was run again: its tables, claims, causes of differences and figures.
+
+    `results` are those of its parts, by name; most studies have one, called `study`.
+    """
 
     def __init__(
-        self, published: Published, result: StudyResult, *, only: Sequence[str] = ()
+        self,
+        published: Published,
+        results: Mapping[str, StudyResult],
+        *,
+        only: Sequence[str] = (),
+        trace: str | Path | None = None,
     ) -> None:
         self.published = published
-        self.result = result
+        self.results = dict(results)
         self.only = tuple(only)
-        self.measured = Measurements(result, published.paper["link"])
+        self.trace = trace
+        parts: dict[str, Measurements] = {}
+        for name, result in self.results.items():
+            parts[name] = Measurements(result, published.paper["link"], parts)
+        self.parts = parts
+
+    @property
+    def measured(self) -> Measurements:
+        """The measurements of the first part that was run; it knows the others."""
+        return next(iter(self.parts.values()))
+
+    @property
+    def result(self) -> StudyResult:
+        """The results of the first part that was run."""
+        return self.measured.result
 
     @property
     def name(self) -> str:
@@ -91,12 +127,34 @@ class Reproduction:
     @property
     def title(self) -> str:
         """The title of the study."""
-        return self.result.info.title
+        return str(self.published.study.get("title", self.name))
 
     @property
     def runs(self) -> int:
         """The number of simulations behind it."""
-        return self.result.info.points * self.result.info.replications
+        return sum(each.info.points * each.info.replications for each in self.results.values())
+
+    @property
+    def extent(self) -> str:
+        """`200 points, 100 replications`, for each part."""
+        told = (
+            f"{each.info.points} points, {each.info.replications} replications"
+            for each in self.results.values()
+        )
+        return "; ".join(told)
+
+    @property
+    def command(self) -> str:
+        """What gives the same numbers on any machine."""
+        words = ["aqmlab", "reproduce", self.name]
+        for each in self.only:
+            words += ["--only", each]
+        if self.trace:
+            words += ["--trace", str(self.trace)]
+        counts = {each.info.replications for each in self.results.values()}
+        if len(counts) == 1:
+            words += ["--replications", str(counts.pop())]
+        return shlex.join([*words, "--seed", str(self.result.info.seed)])
 
     @cached_property
     def tables(self) -> list[Table]:
@@ -113,6 +171,11 @@ class Reproduction:
         """Why some of the cells differ."""
         return self.published.causes(self.measured)
 
+    @property
+    def contradictions(self) -> list[Contradiction]:
+        """Where the paper contradicts itself."""
+        return self.published.contradictions
+
     @cached_property
     def figures(self) -> list[Figure]:
         """The figures of the paper, and ours."""
@@ -120,8 +183,18 @@ class Reproduction:
 
     @property
     def warnings(self) -> list[Warning]:
-        """What the engine noted in the runs."""
-        return self.measured.warnings
+        """What the engine noted in the runs, each kind once: in the first part that has it, and
+        the names of the others."""
+        found: dict[str, tuple[Warning, list[str]]] = {}
+        for name, part in self.parts.items():
+            for each in part.warnings:
+                first, more = found.setdefault(each.id, (each, []))
+                if first is not each:
+                    found[each.id] = (replace(first, runs=first.runs + each.runs), [*more, name])
+        return [
+            replace(each, where=f"{each.where}; also in {', '.join(more)}") if more else each
+            for each, more in found.values()
+        ]
 
     def table(self, ident: str) -> Table:
         """The table with this id. Raises `KeyError` if there is none."""
@@ -131,12 +204,13 @@ class Reproduction:
         raise KeyError(ident)
 
     def to_json(self) -> dict[str, Any]:
-        """{"study", "version", "tables": [..], "claims": [..]}; see docs/reproductions.md."""
+        """{"study", "version", "tables", "claims", "contradictions"}; see docs/reproductions.md."""
         return {
             "study": self.name,
             "version": aqmlab.__version__,
             "tables": [table.to_json() for table in self.tables],
             "claims": [claim.to_json() for claim in self.claims],
+            "contradictions": [asdict(each) for each in self.contradictions],
         }
 
     def print(self, console: Console) -> None:

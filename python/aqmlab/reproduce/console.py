@@ -29,11 +29,10 @@ SIGNS = {AGREES: "✓", CLOSE: "≈", DIFFERS: "✗", HOLDS: "✓", PARTLY: "≈
 
 def show(reproduction: Reproduction, console: Console) -> None:
     """Prints `reproduction`."""
-    info = reproduction.result.info
     console.print(f"[bold]{reproduction.title}[/]", highlight=False)
     console.print(
-        f"{reproduction.runs:,} simulations: {info.points} points, "
-        f"{info.replications} replications, seed {info.seed}",
+        f"{reproduction.runs:,} simulations: {reproduction.extent}; "
+        f"seed {reproduction.result.info.seed}",
         style="dim",
         highlight=False,
     )
@@ -57,6 +56,8 @@ def show(reproduction: Reproduction, console: Console) -> None:
         for each in reproduction.warnings
     ]
     _remarks(console, "Warnings", warnings)
+    contradictions = [(each.title, each.text) for each in reproduction.contradictions]
+    _remarks(console, "Where the paper contradicts itself", contradictions)
     if reproduction.claims:
         console.print("\n[bold]Statements of the paper[/]")
     for number, claim in enumerate(reproduction.claims, start=1):

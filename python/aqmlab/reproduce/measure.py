@@ -18,16 +18,31 @@ from aqmlab.statistics import Floats, Histograms, Interval, maximum_interval
 
 
 class Measurements:
-    """Quick access to the results of a study at the queue of the link called `link`."""
+    """Quick access to the results of a study at the queue of the link called `link`.
 
-    def __init__(self, result: StudyResult, link: str) -> None:
+    A reproduction may consist of several studies: `parts` has all that were run, by name.
+    """
+
+    def __init__(
+        self, result: StudyResult, link: str, parts: dict[str, Measurements] | None = None
+    ) -> None:
         self.result = result
         self.link = link
+        self.parts = {} if parts is None else parts
         self.axes = dict(result.info.axes)
         self.replications = result.info.replications
         self._intervals: dict[tuple[int, float], Interval] = {}
         self._histograms: dict[int, Histograms] = {}
         self._counts: dict[str, Floats] = {}
+        self._times: dict[tuple[str, str, str], Floats] = {}
+        self._series: dict[tuple[str, str], pl.DataFrame] = {}
+
+    def part(self, name: str) -> Measurements | None:
+        """The measurements of a part of the reproduction, None if it was not run.
+
+        The part in `study.toml` is called `study`.
+        """
+        return self.parts.get(name)
 
     def has(self, **labels: str) -> bool:
         """Whether the study has a point with these labels (it may be a subset)."""
@@ -91,6 +106,29 @@ class Measurements:
         if column not in self._counts:
             self._counts[column] = self._grid(self._links, column)
         return self._of(self._counts[column], labels)
+
+    def times(self, group: str, quantity: str, column: str, **labels: str) -> Floats:
+        """A column of the table `times` in each run: of a group's `completion`, `response`, ..."""
+        key = (group, quantity, column)
+        if key not in self._times:
+            rows = self.result.raw("times")
+            rows = rows.filter((pl.col("group") == group) & (pl.col("quantity") == quantity))
+            self._times[key] = self._grid(rows, column)
+        return self._of(self._times[key], labels)
+
+    def series(
+        self, quantity: str, subject: str | None = None, *, replication: int = 0, **labels: str
+    ) -> tuple[Floats, Floats]:
+        """Times and values of a sampled quantity in one run (the link's, without `subject`)."""
+        run = self.point(**labels) * self.replications + replication
+        key = (quantity, subject or self.link)
+        if key not in self._series:
+            rows = self.result.raw("series").filter(
+                (pl.col("quantity") == quantity) & (pl.col("subject") == key[1])
+            )
+            self._series[key] = rows.select("run", "time_s", "value").sort("run", "time_s")
+        rows = self._series[key].filter(pl.col("run") == run)
+        return rows["time_s"].to_numpy(), rows["value"].to_numpy()
 
     @cached_property
     def warnings(self) -> list[Warning]:

@@ -1,4 +1,4 @@
-"""What a reproduction consists of: cells, tables, claims, causes, warnings, figures."""
+"""What a reproduction consists of: tables of cells, claims, causes, contradictions, figures."""
 
 from __future__ import annotations
 
@@ -106,6 +106,14 @@ class Claim:
     def to_json(self) -> dict[str, str]:
         """{"id", "text", "verdict", "evidence"}."""
         return {key: getattr(self, key) for key in ("id", "text", "verdict", "evidence")}
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Where a paper says two things that cannot both be so."""
+
+    title: str
+    text: str
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,14 @@ from typing import Any
 
 from aqmlab.errors import input_error, unknown
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Claim, Figure, Table
+from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Figure, Table
 from aqmlab.settings import parse_selection, parse_toml, read_text
-from aqmlab.statistics import MAXIMUM_METHOD, QUANTILE_METHOD, Interval
+from aqmlab.statistics import MAXIMUM_METHOD, MEAN_METHOD, QUANTILE_METHOD, Interval, mean_interval
+from aqmlab.study import Study, label_of
 
 STUDIES = Path(__file__).parent.parent / "studies"
+MAIN = "study"
+"""The part of a reproduction that is in `study.toml`."""
 Measured = tuple[float, Interval]
 
 
@@ -32,11 +35,35 @@ def _delay_maximum(measured: Measurements, labels: dict[str, str]) -> Measured:
     return float(measured.maxima(**labels).max()), measured.maximum_interval(**labels)
 
 
+def _link_mean(
+    measured: Measurements, labels: dict[str, str], column: str, scale: float = 1.0
+) -> Measured:
+    """The mean over the replications of a column of `links`."""
+    values = scale * measured.count(column, **labels)
+    return float(values.mean()), mean_interval(values)
+
+
+def _time_mean(
+    measured: Measurements,
+    labels: dict[str, str],
+    group: str,
+    quantity: str,
+    column: str = "mean_s",
+    scale: float = 1.0,
+) -> Measured:
+    """The mean over the replications of a column of `times`."""
+    values = scale * measured.times(group, quantity, column, **labels)
+    return float(values.mean()), mean_interval(values)
+
+
 METRICS: dict[str, tuple[Callable[..., Measured], str]] = {
     "delay_quantile": (_delay_quantile, QUANTILE_METHOD),
     "delay_maximum": (_delay_maximum, MAXIMUM_METHOD),
+    "link": (_link_mean, MEAN_METHOD),
+    "time": (_time_mean, MEAN_METHOD),
 }
-"""The metrics that a table may name: function, and how its interval is made."""
+"""The metrics that a table may name: function, and how its interval is made. `METRICS` in
+a study's own `study.py` adds to them."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +72,8 @@ class Published:
 
     name: str
     folder: Path
-    study: Mapping[str, Any]
+    parts: Mapping[str, Mapping[str, Any]]
+    """The studies of which it consists, as mappings: `study.toml`, and what `parts` names."""
     paper: Mapping[str, Any]
     hooks: ModuleType | None
 
@@ -58,13 +86,14 @@ class Published:
         hooks = None
         if (folder / "study.py").exists():
             hooks = importlib.import_module(f"aqmlab.studies.{name}.study")
-        return Published(
-            name,
-            folder,
-            _toml(folder / "study.toml"),
-            _toml(folder / "published.toml"),
-            hooks,
-        )
+        paper = _toml(folder / "published.toml")
+        parts = {part: _toml(folder / f"{part}.toml") for part in (MAIN, *paper.get("parts", ()))}
+        return Published(name, folder, parts, paper, hooks)
+
+    @property
+    def study(self) -> Mapping[str, Any]:
+        """The main part."""
+        return self.parts[MAIN]
 
     @property
     def citation(self) -> str:
@@ -96,13 +125,80 @@ class Published:
     def selection(self, only: Sequence[str]) -> dict[str, list[str]]:
         """Axes and the labels to keep of them, from names of subsets and `AXIS=LABEL`.
 
+        Labels win over those of a subset. The names of whole parts stand under `parts`.
         Raises `InputError` for a subset that there is not.
         """
-        if len(only) == 1 and "=" not in only[0]:
-            if only[0] not in self.subsets:
-                raise unknown("subset of the study", only[0], self.subsets, key="--only")
-            return {axis: list(labels) for axis, labels in self.paper["subsets"][only[0]].items()}
-        return parse_selection(only)
+        kept: dict[str, list[str]] = {}
+        for name in (each for each in only if "=" not in each):
+            if name not in self.subsets:
+                raise unknown("subset of the study", name, self.subsets, key="--only")
+            kept |= {axis: list(labels) for axis, labels in self.paper["subsets"][name].items()}
+        return kept | parse_selection([each for each in only if "=" in each])
+
+    def studies(
+        self,
+        only: Sequence[str] = (),
+        *,
+        seed: int | None = None,
+        replications: int | None = None,
+        trace: Path | None = None,
+    ) -> dict[str, Study]:
+        """The parts to run. A selection holds for every part that has its axis, and a part
+        that has the axis but none of the labels is not run.
+
+        Raises `InputError` for an axis or label that no part has, and for a trace where
+        none can be given.
+        """
+        kept = self.selection(only)
+        wanted = kept.pop("parts", list(self.parts))
+        chosen: dict[str, dict[str, list[str]]] = {
+            name: {} for name in self.parts if name in wanted
+        }
+        for axis, labels in kept.items():
+            self._check_selection(axis, labels)
+            for name in list(chosen):
+                known = axis_labels(self.parts[name], axis)
+                here = [label for label in labels if label in known]
+                if here:
+                    chosen[name][axis] = here
+                elif known:
+                    del chosen[name]
+        if not chosen:
+            raise input_error("no part of the study has all of these", key="--only", given=only)
+        settings = self._traced(trace)
+        return {
+            name: Study(
+                self.folder / f"{name}.toml",
+                set=settings.get(name),
+                seed=seed,
+                replications=replications,
+                only=axes,
+            )
+            for name, axes in chosen.items()
+        }
+
+    def _check_selection(self, axis: str, labels: Sequence[str]) -> None:
+        known = {name: axis_labels(part, axis) for name, part in self.parts.items()}
+        if not any(known.values()):
+            axes = {each["name"] for part in self.parts.values() for each in part["axes"]}
+            raise unknown("axis", axis, sorted(axes), file=str(self.folder / "study.toml"))
+        everything = list(dict.fromkeys(label for each in known.values() for label in each))
+        for label in labels:
+            if label not in everything:
+                file = str(self.folder / "study.toml")
+                raise unknown("label", label, everything, file=file, key=f"axis {axis}")
+
+    def _traced(self, trace: Path | None) -> dict[str, dict[str, Any]]:
+        """Part to the settings that a trace given by the user makes there."""
+        if trace is None:
+            return {}
+        if "trace" not in self.paper:
+            problem = f"no link of {self.name} takes a trace"
+            raise input_error(problem, key="--trace", given=str(trace))
+        if not trace.is_file():
+            raise input_error("there is no such file", key="--trace", given=str(trace))
+        place = self.paper["trace"]
+        return {place["part"]: {place["key"]: {"trace": str(trace.resolve())}}}
 
     def tables(self, measured: Measurements) -> list[Table]:
         """The tables of `published.toml` and of the hook `tables`, as far as they were run."""
@@ -117,6 +213,11 @@ class Published:
         """Why cells differ."""
         return list(self._hook("causes", measured))
 
+    @property
+    def contradictions(self) -> list[Contradiction]:
+        """Where the paper contradicts itself, or its own figures."""
+        return [Contradiction(**each) for each in self.paper.get("contradictions", ())]
+
     def figures(self, measured: Measurements) -> list[Figure]:
         """The figures."""
         return list(self._hook("figures", measured))
@@ -126,11 +227,16 @@ class Published:
         return function(measured) if function else ()
 
     def _table(self, given: Mapping[str, Any], measured: Measurements) -> Table | None:
+        part = measured.part(given.get("part", MAIN))
+        if part is None:
+            return None
+        measured = part
         metric = dict(given["metric"])
         name = metric.pop("name")
-        if name not in METRICS:
-            raise unknown("metric", name, METRICS, file=str(self.folder / "published.toml"))
-        function, method = METRICS[name]
+        known = METRICS | getattr(self.hooks, "METRICS", {})
+        if name not in known:
+            raise unknown("metric", name, known, file=str(self.folder / "published.toml"))
+        function, method = known[name]
         cells = list(
             self._cells(given, measured, lambda labels: function(measured, labels, **metric))
         )
@@ -149,7 +255,8 @@ class Published:
         measured: Measurements,
         measure: Callable[[dict[str, str]], Measured],
     ) -> Iterator[Cell]:
-        columns = [value["label"] for value in self._axis(given["columns"])["values"]]
+        columns = axis_labels(self.parts[given.get("part", MAIN)], given["columns"])
+        step = float(given.get("step", self.step))
         for row in given["values"]:
             published = row.get("published", [None] * len(columns))
             if len(published) != len(columns):
@@ -161,11 +268,15 @@ class Published:
                 if not measured.has(**labels):
                     continue
                 value, interval = measure(labels)
-                yield Cell.judged(row["row"], column, reference, value, interval, self.step)
+                yield Cell.judged(row["row"], column, reference, value, interval, step)
 
-    def _axis(self, name: str) -> Mapping[str, Any]:
-        axes: list[Mapping[str, Any]] = self.study["axes"]
-        return next(axis for axis in axes if axis["name"] == name)
+
+def axis_labels(study: Mapping[str, Any], name: str) -> list[str]:
+    """The labels on an axis of a study; none if it has no such axis."""
+    for axis in study.get("axes", ()):
+        if axis.get("name", str(axis.get("key")).rpartition(".")[2]) == name:
+            return [label_of(value) for value in axis["values"]]
+    return []
 
 
 def names() -> list[str]:

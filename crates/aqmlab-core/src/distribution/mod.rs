@@ -16,12 +16,13 @@
 //! | `pareto` | `shape`, and `mean` or `scale` (the least value); `cap` |
 //! | `lognormal` | `sigma`, and `mean` or `median`; `cap` |
 //! | `weibull` | `shape`, and `mean` or `scale`; `cap` |
+//! | `extreme` | `location` and `scale` (Gumbel's, of the largest value); `cap` |
 //! | `cdf` | values with the probability up to each, rising to 1 |
 //! | `list` | values, taken in turn |
 //!
 //! # Sources
 //! Devroye, Non-Uniform Random Variate Generation (1986), chapter II
-//! (inversion).
+//! (inversion); Gumbel, Statistics of Extremes (1958): exp(-exp(-(x - a)/b)).
 //!
 //! # Differences
 //! 1. A `cap` cuts: what would be larger is the cap. `mean` is that without
@@ -91,6 +92,7 @@ enum Law {
     Pareto { shape: f64, scale: f64 },
     LogNormal { median: f64, sigma: f64 },
     Weibull { shape: f64, scale: f64 },
+    Extreme { location: f64, scale: f64 },
     Cdf(Vec<(f64, f64)>),
     List(Vec<f64>),
 }
@@ -150,6 +152,7 @@ impl<T: Measure> Distribution<T> {
             Law::Pareto { shape, scale } => scale * shape / (shape - 1.0),
             Law::LogNormal { median, sigma } => median * libm::exp(sigma * sigma / 2.0),
             Law::Weibull { shape, scale } => scale * libm::tgamma(1.0 + 1.0 / shape),
+            Law::Extreme { location, scale } => location + EULER * scale,
             Law::Cdf(points) => {
                 let first = points[0].0 * points[0].1;
                 let between = points.windows(2).map(|pair| {
@@ -174,12 +177,19 @@ impl<T: Measure> Distribution<T> {
             Law::Weibull { shape, scale } => {
                 scale * libm::pow(stream.exponential(1.0), 1.0 / shape)
             }
+            // Of an exponential variable the logarithm; that of 0 there is not.
+            Law::Extreme { location, scale } => {
+                location - scale * libm::log(stream.exponential(1.0).max(1e-16))
+            }
             Law::Cdf(points) => quantile(points, stream.uniform()),
             Law::List(values) => values[turn % values.len()],
         };
         self.cap.map_or(drawn, |cap| drawn.min(cap))
     }
 }
+
+/// Euler's constant.
+const EULER: f64 = 0.577_215_664_901_532_9;
 
 /// The value below which lies the share `p` of a piecewise linear law.
 pub fn quantile(points: &[(f64, f64)], p: f64) -> f64 {
@@ -219,7 +229,7 @@ impl<T: Measure> ParamType for Distribution<T> {
         format!(
             "{}, or a distribution such as {{ exponential = ... }} or \
              {{ pareto = {{ shape = 1.5, mean = ... }} }} (constant, uniform, exponential, \
-             pareto, lognormal, weibull, cdf, list)",
+             pareto, lognormal, weibull, extreme, cdf, list)",
             T::allowed()
         )
     }
@@ -254,8 +264,17 @@ impl<T: Measure> Sampler<T> {
 
 /// A law that is not known.
 fn unknown(name: &str) -> Error {
-    let laws =
-        ["constant", "uniform", "exponential", "pareto", "lognormal", "weibull", "cdf", "list"];
+    let laws = [
+        "constant",
+        "uniform",
+        "exponential",
+        "pareto",
+        "lognormal",
+        "weibull",
+        "extreme",
+        "cdf",
+        "list",
+    ];
     Error::unknown("distribution", name, laws)
 }
 

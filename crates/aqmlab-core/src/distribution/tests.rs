@@ -44,6 +44,7 @@ fn samples_follow_their_laws() {
             "lognormal(sigma=0.7, median=3)",
             Box::new(|x| 0.5 * libm::erfc(-libm::log(x / 3.0) / 0.7 / std::f64::consts::SQRT_2)),
         ),
+        ("extreme(location=55, scale=6)", Box::new(|x| libm::exp(-libm::exp(-(x - 55.0) / 6.0)))),
         (
             "cdf(1:0, 3:0.5, 4:1)",
             Box::new(|x| if x < 3.0 { (x - 1.0) / 4.0 } else { 0.5 + (x - 3.0) / 2.0 }),
@@ -70,6 +71,7 @@ fn means_are_those_of_the_closed_forms() {
         ("weibull(shape=2, mean=10)", 10.0, 0.02),
         ("lognormal(sigma=0.5, mean=10)", 10.0, 0.02),
         ("cdf(2:0.5, 4:1)", 2.5, 0.01),
+        ("extreme(location=55, scale=6)", 55.0 + 6.0 * 0.577_215_664_901_532_9, 0.005),
         ("list(1, 2, 6)", 3.0, 0.001),
         ("pareto(shape=3, mean=10)", 10.0, 0.03),
         ("weibull(shape=0.5, mean=10)", 10.0, 0.05),
@@ -162,6 +164,7 @@ fn what_is_written_reads_back() {
         "pareto(shape=1.5, mean=500ms, cap=1min)",
         "lognormal(sigma=0.5, median=1s)",
         "weibull(shape=2, scale=1s)",
+        "extreme(location=55ms, scale=6ms, cap=1s)",
         "cdf(0s:0.25, 1s:1)",
         "list(0s, 1s, 2s)",
     ] {
@@ -185,6 +188,7 @@ fn what_is_no_distribution_is_refused() {
         ("uniform(2s)", "two values"),
         ("cdf(1s:0.5, 2s:0.4, 3s:1)", "rising"),
         ("cdf(1s:0.5)", "rising"),
+        ("extreme(location=1s)", "`scale` is missing"),
         ("list()", "at least one value"),
     ] {
         let error = Distribution::<Span>::parse(&text.into()).unwrap_err().to_string();

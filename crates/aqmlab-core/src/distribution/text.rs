@@ -78,8 +78,25 @@ fn of_law<T: Measure>(name: &str, arguments: &Value) -> Result<Distribution<T>> 
         }
         "cdf" => of_cdf(arguments),
         "pareto" | "weibull" | "lognormal" => of_shape(name, arguments.as_table()?),
+        "extreme" => of_extreme(arguments.as_table()?),
         other => Err(unknown(other)),
     }
+}
+
+fn of_extreme<T: Measure>(table: &Table) -> Result<Distribution<T>> {
+    table.only(["location", "scale", "cap"])?;
+    let number = |key: &str| -> Result<Option<T>> {
+        table.get(key).map(read_value::<T>).transpose().map_err(|error| error.at(key))
+    };
+    let needed =
+        |key: &str| number(key)?.ok_or_else(|| Error::new(format!("the key `{key}` is missing")));
+    let (location, scale, cap) = (needed("location")?, needed("scale")?, number("cap")?);
+    let mut text = format!("location={}, scale={}", location.to_text(), scale.to_text());
+    if let Some(cap) = cap {
+        text.push_str(&format!(", cap={}", cap.to_text()));
+    }
+    let law = Law::Extreme { location: location.to_base(), scale: scale.to_base() };
+    Ok(Distribution::new(law, cap.map(T::to_base), format!("extreme({text})")))
 }
 
 fn with_text<T: Measure>(law: Law, name: &str, arguments: &str) -> Distribution<T> {

@@ -56,9 +56,7 @@ impl PyQueue {
         };
         let object = config.make(py, Link::of(env), &limit)?;
         let method = |name: &str| object.getattr(name).map(Bound::unbind);
-        let optional = |name: &str| {
-            config.class.has(name).then(|| method(name)).transpose()
-        };
+        let optional = |name: &str| config.class.has(name).then(|| method(name)).transpose();
         // The queue's stream comes with the first call.
         let cx = objects::Context::new(Stream::from_state(0));
         let mut queue = PyQueue {

@@ -1,7 +1,7 @@
 //! The canonical form of a scenario: JSON with every default filled in.
 //! Equal scenarios have equal texts, so its digest names a scenario.
 
-use aqmlab_core::{Framing, ParamType, Params, Table, Value};
+use aqmlab_core::{Framing, ParamType, Params, Span, Table, Value};
 
 use super::{FlowGroup, LinkConfig, Scenario, Start};
 
@@ -18,13 +18,19 @@ impl Scenario {
         let mut table = Table::new();
         table.insert("duration", self.duration.to_string().into());
         table.insert("seed", self.seed.to_string().into());
+        if let Some(group) = self.until {
+            table.insert("until", self.flows[group as usize].name.as_str().into());
+        }
         table.insert("simultaneous", self.simultaneous.to_text().into());
         table.insert("bottleneck", self.links[self.bottleneck].name.as_str().into());
         let links = self.links.iter().map(|link| (link.name.clone(), self.link_table(link)));
         table.insert("links", Value::Table(links.collect()));
         let flows = self.flows.iter().map(|flow| (flow.name.clone(), self.flow_table(flow)));
         table.insert("flows", Value::Table(flows.collect()));
-        table.insert("record", settings(self.record.entries()));
+        let mut record = self.record.entries();
+        // As with links: what is not there is left out.
+        record.retain(|(key, _)| *key != "warmup" || self.record.warmup.as_nanos() > 0);
+        table.insert("record", settings(record));
         table
     }
 
@@ -93,12 +99,17 @@ impl Scenario {
         table.insert("source", flow.source.to_text().into());
         table.insert("destination", flow.destination.to_text().into());
         table.insert("class", flow.class.to_text().into());
+        if flow.delays {
+            table.insert("delays", "true".into());
+        }
+        let between = |name: &str, low: Span, high: Span| {
+            let ends = vec![low.to_string().into(), high.to_string().into()];
+            Value::Table([(name.to_string(), Value::List(ends))].into_iter().collect())
+        };
         let start = match flow.start {
             Start::At(start) => Value::from(start.to_string()),
-            Start::Uniform(low, high) => {
-                let ends = vec![low.to_string().into(), high.to_string().into()];
-                Value::Table([("uniform".to_string(), Value::List(ends))].into_iter().collect())
-            }
+            Start::Uniform(low, high) => between("uniform", low, high),
+            Start::Each(low, high) => between("each", low, high),
         };
         table.insert("start", start);
         table.insert("transport", settings(flow.transport.entries()));

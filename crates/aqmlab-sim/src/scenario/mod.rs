@@ -6,7 +6,9 @@ mod read;
 mod toml;
 
 use aqmlab_aqm::{CustomConfig, QueueConfig};
-use aqmlab_core::{Bytes, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices, params};
+use aqmlab_core::{
+    Bytes, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices, params,
+};
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
 
@@ -27,6 +29,9 @@ params! {
             source "this program";
         /// Seed of all random streams; the replication is a second seed.
         seed: u64 = 1, source "this program";
+        /// The group of flows with whose end the run ends, whatever the others do; `none`: when
+        /// all are done.
+        until: Option<String> = None, source "this program";
         /// What comes first at one moment: packets that arrive at a queue, or its departures.
         simultaneous: Simultaneous = Simultaneous::ArrivalsFirst, source "docs/engine.md";
     }
@@ -81,6 +86,9 @@ params! {
             source "this program; used by queues that isolate hosts";
         /// The class of service of all packets of the flow, in both directions.
         class: Dscp = Dscp(0), source "RFC 2474; used by queues with classes";
+        /// Whether the one-way delay of each data packet is measured, from its sender to its
+        /// receiver; that of datagrams always is.
+        delays: bool = false, source "RFC 7679; RFC 7928, section 2.6";
     }
 }
 
@@ -93,6 +101,12 @@ params! {
         interval: Span = Span::from_millis(100),
             in Span::from_micros(1) => Span::from_secs(3600),
             source "this program";
+        /// Distributions (sojourn times, delays) and losses by flow and event count from here;
+        /// the links' counts of packets from the start.
+        warmup: Span = Span::ZERO, in Span::ZERO => Span::from_secs(10_000_000),
+            source "RFC 7928, section 8.2: time 0 is when slow start is over";
+        /// Whether flows are sampled too, or links alone: many short flows make many samples.
+        flows: bool = true, source "this program";
     }
 }
 
@@ -153,6 +167,8 @@ pub struct Scenario {
     pub duration: Span,
     /// The seed.
     pub seed: u64,
+    /// The group, by index, with whose end the run ends.
+    pub until: Option<u32>,
     /// The order of what happens at one moment.
     pub simultaneous: Simultaneous,
     /// The link that the questions are about, by index.
@@ -213,6 +229,8 @@ pub struct FlowGroup {
     pub destination: Option<String>,
     /// Their class of service.
     pub class: Dscp,
+    /// Whether the one-way delay of their data packets is measured.
+    pub delays: bool,
     /// When they begin.
     pub start: Start,
     /// The endpoints.
@@ -224,22 +242,32 @@ impl FlowGroup {
     pub fn is_endless_bulk(&self) -> bool {
         self.size.is_none() && matches!(self.workload, WorkloadConfig::Bulk(_))
     }
+
+    /// Whether its flows or applications come to an end.
+    pub fn ends(&self) -> bool {
+        match self.workload {
+            WorkloadConfig::Bulk(_) => self.size.is_some(),
+            _ => self.workload.is_finite(),
+        }
+    }
 }
 
-/// When a group of flows begins: all flows of it at the same time.
+/// When the flows of a group begin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Start {
-    /// At this time.
+    /// All at this time.
     At(Span),
-    /// At a time uniform between these two, drawn once for the group.
+    /// All at a time uniform between these two, drawn once for the group.
     Uniform(Span, Span),
+    /// Each at a time of its own, uniform between these two.
+    Each(Span, Span),
 }
 
 impl Start {
     /// The latest time that it may be.
     pub fn latest(self) -> Span {
         match self {
-            Start::At(start) | Start::Uniform(_, start) => start,
+            Start::At(start) | Start::Uniform(_, start) | Start::Each(_, start) => start,
         }
     }
 }

@@ -149,15 +149,29 @@ fn read(table: &Table, outside: Outside<'_>) -> Result<Scenario> {
     let bottleneck = read_bottleneck(table, &links)?;
     let flows = read_flows(table, &links, outside)?;
     let record = read_group(table, "record")?.unwrap_or_default();
+    let until = run.until.map(|name| ending_group(&flows, &name)).transpose();
     Ok(Scenario {
         duration: run.duration,
         seed: run.seed,
+        until: until.map_err(|error| error.at("until"))?,
         simultaneous: run.simultaneous,
         bottleneck,
         links,
         flows,
         record,
     })
+}
+
+/// The group called `name`, by index, whose flows must come to an end.
+fn ending_group(flows: &[FlowGroup], name: &str) -> Result<u32> {
+    let names = || flows.iter().map(|flow| flow.name.as_str());
+    let index = names().position(|known| known == name);
+    let index = index.ok_or_else(|| Error::unknown("group of flows", name, names()))?;
+    if !flows[index].ends() {
+        let allowed = "a group of flows with a `size`, or whose workload has an end";
+        return Err(Error::not_allowed(name, allowed));
+    }
+    Ok(index as u32)
 }
 
 /// The named tables below `key`, of which there must be at least one.
@@ -287,11 +301,7 @@ fn read_shaper(table: &Table) -> Result<Option<ShaperParams>> {
     Ok(shaper)
 }
 
-fn read_flows(
-    table: &Table,
-    links: &[LinkConfig],
-    outside: Outside<'_>,
-) -> Result<Vec<FlowGroup>> {
+fn read_flows(table: &Table, links: &[LinkConfig], outside: Outside<'_>) -> Result<Vec<FlowGroup>> {
     let mut defaults = TcpParams::default();
     update_transport(&mut defaults, table, outside)?;
     let tables = named_tables(table, "flows", "[flows.bulk]")?;
@@ -304,11 +314,7 @@ fn read_flows(
         .collect()
 }
 
-fn update_transport(
-    transport: &mut TcpParams,
-    table: &Table,
-    outside: Outside<'_>,
-) -> Result<()> {
+fn update_transport(transport: &mut TcpParams, table: &Table, outside: Outside<'_>) -> Result<()> {
     if let Some(value) = table.get("transport") {
         value
             .as_table()
@@ -357,6 +363,7 @@ fn read_flow(
         source: params.source,
         destination: params.destination,
         class: params.class,
+        delays: params.delays,
         start: read_start(table).map_err(|error| error.at("start"))?,
         transport,
     })
@@ -399,18 +406,21 @@ fn read_start(table: &Table) -> Result<Start> {
     match table.get("start") {
         None => Ok(Start::At(Span::ZERO)),
         Some(Value::Table(table)) => {
-            table.only(["uniform"])?;
-            match table.get("uniform") {
-                Some(Value::List(ends)) if ends.len() == 2 => {
-                    let low = read_value::<Span>(&ends[0]).map_err(|e| e.at("uniform"))?;
-                    let high = read_value::<Span>(&ends[1]).map_err(|e| e.at("uniform"))?;
+            table.only(["uniform", "each"])?;
+            let kinds = [("uniform", Start::Uniform as fn(_, _) -> _), ("each", Start::Each)];
+            let mut given = kinds.iter().filter_map(|(key, of)| Some((key, of, table.get(key)?)));
+            match (given.next(), given.next()) {
+                (Some((key, of, Value::List(ends))), None) if ends.len() == 2 => {
+                    let low = read_value::<Span>(&ends[0]).map_err(|e| e.at(key))?;
+                    let high = read_value::<Span>(&ends[1]).map_err(|e| e.at(key))?;
                     if low > high {
                         let error = Error::new("the first time is later than the second");
-                        return Err(error.given(format!("{low}, {high}")).at("uniform"));
+                        return Err(error.given(format!("{low}, {high}")).at(key));
                     }
-                    Ok(Start::Uniform(low, high))
+                    Ok(of(low, high))
                 }
-                _ => Err(Error::new("expected two times: { uniform = [\"0s\", \"650ms\"] }")),
+                _ => Err(Error::new("expected two times: { uniform = [\"0s\", \"650ms\"] }")
+                    .hint("or { each = [\"0s\", \"650ms\"] }: a time of its own for each flow")),
             }
         }
         Some(value) => read_value::<Span>(value)

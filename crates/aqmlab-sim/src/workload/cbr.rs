@@ -6,9 +6,9 @@
 //!
 //! # Differences
 //! 1. The gaps are exact: what a packet's time leaves of a nanosecond is
-//!    carried on to the next.
+//!    carried on to the next. With `vary` they are exact in the mean.
 
-use aqmlab_core::{Bytes, Rate, Stream, params};
+use aqmlab_core::{Bytes, Rate, Span, Stream, params};
 
 use super::Workload;
 use crate::app::{App, Context, Direction};
@@ -25,21 +25,26 @@ params! {
         /// Size of a packet on the wire.
         packet: Bytes = Bytes::new(1000), in Bytes::new(1) => Bytes::new(MAX_PACKET),
             source "this program";
+        /// How far the gap between two packets may be from its mean, as a share of it; uniform.
+        vary: f64 = 0.0, in 0.0 => 1.0, source "ns-2, CBR's random_: 0.5";
     }
 }
 
 impl Workload for CbrParams {
     const NAME: &'static str = "cbr";
     const SUMMARY: &'static str = "Datagrams at a constant bit rate that respond to nothing";
-    fn app(&self, _streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
+    fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         let pace = Transmitter::new(self.rate);
-        Some(Box::new(Cbr { pace, packet: self.packet.get() as u32, flow: 0 }))
+        let packet = self.packet.get() as u32;
+        Some(Box::new(Cbr { pace, packet, vary: self.vary, gaps: streams("gap"), flow: 0 }))
     }
 }
 
 struct Cbr {
     pace: Transmitter,
     packet: u32,
+    vary: f64,
+    gaps: Stream,
     flow: u32,
 }
 
@@ -50,6 +55,11 @@ impl App for Cbr {
     }
     fn on_timer(&mut self, cx: &mut Context) {
         cx.send_datagram(self.flow, self.packet);
-        cx.wake_at(cx.now() + self.pace.transmit(self.packet));
+        let mut gap = self.pace.transmit(self.packet);
+        if self.vary > 0.0 {
+            let factor = 1.0 + self.vary * (2.0 * self.gaps.uniform() - 1.0);
+            gap = Span::from_secs_f64(gap.as_secs_f64() * factor);
+        }
+        cx.wake_at(cx.now() + gap);
     }
 }

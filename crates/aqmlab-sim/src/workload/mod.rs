@@ -4,9 +4,17 @@
 //! make an [`App`] for each member of a group; a group's own keys (`path`,
 //! `start`, `count`, `transport`) are the same for all.
 
-use aqmlab_core::{Error, ParamSpec, Params, Result, Stream, Table, Value};
+use aqmlab_core::params::read_value;
+use aqmlab_core::{Error, ParamSpec, ParamType, Params, Result, Stream, Table, Value};
 
 use crate::app::App;
+
+mod connection;
+mod ledger;
+mod player;
+mod presets;
+
+pub use presets::{PRESETS, Preset};
 
 /// What a workload's parameters have to offer.
 pub(crate) trait Workload: Params {
@@ -44,7 +52,6 @@ macro_rules! workloads {
 
         /// A workload with its parameters.
         #[derive(Clone, Debug, PartialEq)]
-        #[expect(clippy::large_enum_variant, reason = "there is one a group of flows")]
         pub enum WorkloadConfig {
             $(
                 #[allow(missing_docs)]
@@ -64,6 +71,9 @@ macro_rules! workloads {
         impl WorkloadConfig {
             /// The workload of this name with its default parameters.
             fn default_of(name: &str) -> Option<WorkloadConfig> {
+                if let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) {
+                    return Some(preset.config());
+                }
                 $( if name == <$module::$Params>::NAME {
                     return Some(WorkloadConfig::$Variant(<$module::$Params>::default()));
                 } )+
@@ -111,15 +121,23 @@ workloads! {
     Cbr(cbr::CbrParams),
     ParetoOnOff(pareto_onoff::ParetoOnOffParams),
     Transfers(transfers::TransfersParams),
+    Sessions(sessions::SessionsParams),
     Requests(requests::RequestsParams),
     PackMime(packmime::PackMimeParams),
     Probe(probe::ProbeParams),
     Voip(voip::VoipParams),
+    Page(page::PageParams),
+    Video(video::VideoParams),
+    Dash(dash::DashParams),
+    Game(game::GameParams),
+    Incast(incast::IncastParams),
+    Rrul(rrul::RrulParams),
+    Rpm(rpm::RpmParams),
 }
 
 impl WorkloadConfig {
     /// Reads what stands under `workload` in a group of flows: a name, or a
-    /// table with `kind` and parameters.
+    /// table with `kind` and parameters. The name may be a preset's.
     ///
     /// # Errors
     /// For unknown names and keys, and values that are not allowed.
@@ -142,14 +160,32 @@ impl WorkloadConfig {
             }
         };
         let mut config = Self::default_of(name).ok_or_else(|| {
-            let names: Vec<&str> = entries().iter().map(|entry| entry.name).collect();
-            Error::unknown("workload", name, names)
+            let presets = PRESETS.iter().map(|preset| preset.name);
+            let names = entries().into_iter().map(|entry| entry.name).chain(presets);
+            Error::unknown("workload", name, names.collect::<Vec<_>>())
         })?;
         for (key, value) in table.iter().filter(|(key, _)| *key != "kind") {
             config.set(key, value)?;
         }
         config.check()?;
         Ok(config)
+    }
+}
+
+/// A default that is written as in a scenario.
+fn written<T: ParamType>(text: &str) -> T {
+    read_value(&text.into()).expect("a default is valid")
+}
+
+impl Preset {
+    /// The workload with these settings.
+    fn config(&self) -> WorkloadConfig {
+        let mut config =
+            WorkloadConfig::default_of(self.kind).expect("a preset is one of a workload");
+        for (key, text) in self.settings {
+            config.set(key, &Value::from(*text)).expect("a preset's settings are valid");
+        }
+        config
     }
 }
 

@@ -11,8 +11,11 @@
 //! # Sources
 //! Cao, Cleveland, Gao, Jeffay, Smith and Weigle, Stochastic models for
 //! generating synthetic HTTP source traffic (INFOCOM 2004), with the numbers
-//! of the authors' own generator in ns-2.35 (packmime/packmime_ranvar.cc,
-//! packmime_HTTP.cc): the paper itself was not at hand.
+//! of the authors' own generator in ns-2.35, compared one by one with a public
+//! copy (packmime/packmime_ranvar.cc, packmime/packmime_HTTP.cc, and logitinv in
+//! tools/rng.h, which is to base 2): the paper itself was not at hand. The means
+//! that the code states by `avg()` (423 and 2272 bytes) are not those of its own
+//! curves: they are near the medians of requests and of downloads.
 //!
 //! # Differences
 //! 1. The inverse distributions of sizes have 26 or so points where ns-2's have

@@ -33,16 +33,41 @@ impl Workload for ProbeParams {
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         Some(Box::new(Probe {
             gap: Sampler::new(&self.gap, streams("gap")),
-            packet: self.packet.get() as u32,
-            there: 0,
-            back: 0,
-            echoes: VecDeque::new(),
+            echo: Echo::new(self.packet.get() as u32),
         }))
     }
 }
 
 struct Probe {
     gap: Sampler<Span>,
+    echo: Echo,
+}
+
+impl App for Probe {
+    fn start(&mut self, cx: &mut Context) {
+        self.echo.open(cx);
+        let first = self.gap.draw();
+        cx.wake_at(cx.now() + first);
+    }
+    fn on_timer(&mut self, cx: &mut Context) {
+        cx.activity().started += 1;
+        self.echo.send(cx);
+        cx.wake_at(cx.now() + self.gap.draw());
+    }
+    fn on_datagram(&mut self, flow: u32, sent: Time, cx: &mut Context) {
+        if let Some((_, round_trip)) = self.echo.on_datagram(flow, sent, cx) {
+            let packet = u64::from(self.echo.packet);
+            let activity = cx.activity();
+            activity.completed += 1;
+            activity.bytes += packet;
+            activity.record("rtt", round_trip);
+        }
+    }
+}
+
+/// Packets there, and what answers them.
+#[derive(Default)]
+pub(super) struct Echo {
     packet: u32,
     there: u32,
     back: u32,
@@ -53,33 +78,37 @@ struct Probe {
 /// So many echoes may be on their way; older ones are lost.
 const ECHOES: usize = 4096;
 
-impl App for Probe {
-    fn start(&mut self, cx: &mut Context) {
+impl Echo {
+    pub fn new(packet: u32) -> Self {
+        Echo { packet, ..Echo::default() }
+    }
+    pub fn open(&mut self, cx: &mut Context) {
         self.there = cx.datagrams(Direction::Forward, true);
         self.back = cx.datagrams(Direction::Backward, true);
-        let first = self.gap.draw();
-        cx.wake_at(cx.now() + first);
     }
-    fn on_timer(&mut self, cx: &mut Context) {
-        cx.activity().started += 1;
+    pub fn has(&self, flow: u32) -> bool {
+        flow == self.there || flow == self.back
+    }
+    pub fn send(&self, cx: &mut Context) {
         cx.send_datagram(self.there, self.packet);
-        cx.wake_at(cx.now() + self.gap.draw());
     }
-    fn on_datagram(&mut self, flow: u32, sent: Time, cx: &mut Context) {
+    /// Answers what has come; of what is an answer, when it was asked for, and
+    /// the time that it took.
+    pub fn on_datagram(&mut self, flow: u32, sent: Time, cx: &mut Context) -> Option<(Time, Span)> {
         if flow == self.there {
             self.echoes.push_back((cx.now(), sent));
             if self.echoes.len() > ECHOES {
                 self.echoes.pop_front();
             }
             cx.send_datagram(self.back, self.packet);
-        } else if let Ok(place) = self.echoes.binary_search_by_key(&sent, |(echoed, _)| *echoed)
-            && let Some((_, asked)) = self.echoes.remove(place)
-        {
-            let round_trip = cx.now() - asked;
-            let activity = cx.activity();
-            activity.completed += 1;
-            activity.bytes += u64::from(self.packet);
-            activity.record("rtt", round_trip);
+            return None;
         }
+        let place = self.echoes.binary_search_by_key(&sent, |(echoed, _)| *echoed).ok()?;
+        let (_, asked) = self.echoes.remove(place)?;
+        Some((asked, cx.now() - asked))
+    }
+    pub fn close(&self, cx: &mut Context) {
+        cx.close(self.there);
+        cx.close(self.back);
     }
 }

@@ -28,7 +28,8 @@ params! {
         target: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(10),
             source "RFC 6817, section 2.5: 100ms or less";
         /// GAIN: segments a round-trip time while nothing waits.
-        gain: f64 = 1.0, in 0.001 => 1.0, source "RFC 6817, section 2.5: 1 or less";
+        gain: f64 = 1.0, in 0.001 => 100.0,
+            source "RFC 6817, section 2.5: 1 or less; RFC 7928, section 5.4, has 10";
         /// ALLOWED_INCREASE: by how many segments the window may be above what is in flight.
         allowed_increase: u64 = 1, in 1 => 1000, source "RFC 6817, section 2.5";
         /// Whether it begins with slow start.

@@ -3,7 +3,8 @@
 //! # Sources
 //! RFC 5681, sections 3.1 and 3.2; RFC 6582 for the end of a recovery
 //! without SACK; RFC 3168, section 6.1.2, and RFC 8511 (ABE) for ECN; RFC 3465
-//! for counting bytes. What differs between Reno, NewReno and SACK is how losses
+//! for counting bytes, which RFC 5681 recommends: a segment a round-trip time, whatever
+//! the acknowledgements cover. What differs between Reno, NewReno and SACK is how losses
 //! are found and mended, which is the sender's part.
 //!
 //! # Differences
@@ -25,8 +26,8 @@ params! {
         /// How slow start ends.
         slow_start: SlowStartKind = SlowStartKind::Standard, source "RFC 5681, section 3.1";
         /// L: bytes are counted, in slow start up to so many segments for each acknowledgement;
-        /// `none` counts acknowledgements.
-        byte_counting: Option<u64> = None, source "RFC 3465: at most 2";
+        /// `none` counts acknowledgements, as ns-2 does.
+        byte_counting: Option<u64> = Some(1), source "RFC 5681, section 3.1; RFC 3465: at most 2";
     }
 }
 
@@ -40,6 +41,13 @@ impl ControlParams for RenoParams {
             return Err(Error::not_allowed(0, allowed).at("byte_counting"));
         }
         check_beta_ecn(self.beta_ecn)
+    }
+
+    /// Half of the window at a segment a round trip, or one for each
+    /// acknowledgement that a window has.
+    fn cycle(&self, window: f64, rtt: f64, acknowledged: u64) -> Option<f64> {
+        let growth = self.byte_counting.map_or(1.0 / acknowledged as f64, |_| 1.0);
+        Some(window / 2.0 / growth * rtt)
     }
 }
 
@@ -116,8 +124,9 @@ impl CongestionControl for Reno {
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
-        // Section 3.1, equation 4.
-        let halved = (event.flight_size / 2).max(2 * self.mss);
+        // Section 3.1, equation 4: no more than half of FlightSize.
+        let in_use = event.flight_size.min(self.cwnd);
+        let halved = (in_use / 2).max(2 * self.mss);
         self.slow_start.on_congestion(matches!(event.kind, Congestion::Timeout { .. }));
         // When the same segment times out again, the first time was before.
         if !matches!(event.kind, Congestion::Timeout { first: false }) {
@@ -131,7 +140,7 @@ impl CongestionControl for Reno {
             }
             Congestion::Ecn => {
                 // RFC 8511, section 3.1.
-                let kept = |beta| (event.flight_size as f64 * beta) as u64;
+                let kept = |beta| (in_use as f64 * beta) as u64;
                 self.ssthresh = self.beta_ecn.map_or(halved, kept).max(2 * self.mss);
                 self.cwnd = self.ssthresh;
             }
@@ -155,6 +164,9 @@ impl CongestionControl for Reno {
     fn on_idle(&mut self, restart_window: u64) {
         self.cwnd = self.cwnd.min(restart_window);
     }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.ssthresh = ssthresh.max(2 * self.mss);
+    }
 
     fn on_recovery_exit(&mut self, in_flight: u64) {
         // RFC 6582, section 3.2, step 3, option 1.
@@ -176,27 +188,27 @@ mod tests {
     use super::*;
 
     fn reno() -> Reno {
-        Reno::new(&RenoParams::default(), &Setup::new(&transport(), 10_000, 0))
+        Reno::new(&RenoParams::default(), &Setup::new(&transport(), 20_000, 0))
     }
 
     #[test]
     fn slow_start_adds_at_most_one_segment_an_acknowledgement() {
         let mut reno = reno();
         reno.on_ack(&ack(2000));
-        assert_eq!(reno.window(), 11_000);
+        assert_eq!(reno.window(), 21_000);
         reno.on_ack(&ack(300));
-        assert_eq!(reno.window(), 11_300);
+        assert_eq!(reno.window(), 21_300);
     }
 
     #[test]
-    fn congestion_avoidance_adds_about_a_segment_a_round_trip() {
+    fn congestion_avoidance_adds_a_segment_a_round_trip() {
         let mut reno = reno();
         reno.on_congestion(&event(Congestion::Loss, 20_000));
         assert_eq!(reno.window(), 10_000);
         for _ in 0..10 {
             reno.on_ack(&ack(1000));
         }
-        assert!((10_950..=11_000).contains(&reno.window()), "{}", reno.window());
+        assert_eq!(reno.window(), 11_000);
     }
 
     #[test]
@@ -228,9 +240,9 @@ mod tests {
     #[test]
     fn bytes_can_be_counted() {
         let params = RenoParams { byte_counting: Some(2), ..RenoParams::default() };
-        let mut reno = Reno::new(&params, &Setup::new(&transport(), 10_000, 0));
+        let mut reno = Reno::new(&params, &Setup::new(&transport(), 20_000, 0));
         reno.on_ack(&ack(3000));
-        assert_eq!(reno.window(), 12_000);
+        assert_eq!(reno.window(), 22_000);
         reno.on_congestion(&event(Congestion::Loss, 20_000));
         for _ in 0..4 {
             reno.on_ack(&ack(2000));
@@ -251,6 +263,30 @@ mod tests {
         reno.on_congestion(&event(Congestion::Timeout { first: false }, 1000));
         reno.on_undo();
         assert_eq!((reno.window(), reno.ssthresh()), before);
+    }
+
+    /// Equation 3: about a segment a round trip if each segment is acknowledged.
+    #[test]
+    fn acknowledgements_can_be_counted() {
+        let params = RenoParams { byte_counting: None, ..RenoParams::default() };
+        let mut reno = Reno::new(&params, &Setup::new(&transport(), 20_000, 0));
+        reno.on_congestion(&event(Congestion::Loss, 20_000));
+        for _ in 0..10 {
+            reno.on_ack(&ack(1000));
+        }
+        assert!((10_950..=11_000).contains(&reno.window()), "{}", reno.window());
+    }
+
+    /// FlightSize has in it what SACK has reported: half of it can be more than
+    /// the window, which a loss must not make larger.
+    #[test]
+    fn a_loss_never_makes_the_window_larger() {
+        for kind in [Congestion::Loss, Congestion::Ecn, Congestion::Timeout { first: true }] {
+            let mut reno = reno();
+            reno.on_congestion(&event(kind, 100_000));
+            assert_eq!(reno.ssthresh(), 10_000);
+            assert!(reno.window() <= 10_000);
+        }
     }
 
     #[test]

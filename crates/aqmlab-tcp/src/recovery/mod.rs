@@ -9,6 +9,7 @@ mod newreno;
 mod rack;
 mod sack;
 mod sack1;
+mod tcp_linux;
 
 use aqmlab_core::{Time, choices};
 
@@ -87,6 +88,14 @@ pub(crate) trait LossRecovery {
     /// is sent again at once.
     fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool;
 
+    /// Whether a duplicate acknowledgement restarts the retransmission timer.
+    fn duplicates_restart_timer(&self) -> bool {
+        false
+    }
+    /// Whether any acknowledgement of new data ends a recovery.
+    fn ends_early(&self) -> bool {
+        false
+    }
     /// Whether three duplicate acknowledgements mean a loss.
     fn counts_duplicates(&self) -> bool {
         true
@@ -109,7 +118,7 @@ pub(crate) trait LossRecovery {
     fn begin(&mut self, board: &mut Scoreboard);
     /// It ends; whether the control is to bring the window down to what is in
     /// flight (RFC 6582, section 3.2, step 3).
-    fn end(&mut self) -> bool {
+    fn end(&mut self, _board: &mut Scoreboard) -> bool {
         false
     }
     /// The retransmission timer ran out.
@@ -119,6 +128,10 @@ pub(crate) trait LossRecovery {
     fn in_network(&self, board: &Scoreboard, phase: Phase) -> u64;
     /// What is added to the control's window in a recovery.
     fn inflation(&self) -> i64 {
+        0
+    }
+    /// What the window is at least in a recovery: one that comes down slowly.
+    fn least_window(&self) -> u64 {
         0
     }
     /// What these duplicate acknowledgements add to the window before a
@@ -139,8 +152,8 @@ pub(crate) trait LossRecovery {
     /// A segment was sent while something is mended; `replaces` if it is the lost one that a recovery
     /// begins with.
     fn on_sent(&mut self, _len: u32, _replaces: bool) {}
-    /// The segment that begins here was sent again.
-    fn on_repaired(&mut self, _seq: u64, _now: Time) {}
+    /// The segment that begins here was sent again; `nxt` is SND.NXT.
+    fn on_repaired(&mut self, _seq: u64, _nxt: u64, _now: Time) {}
 
     /// When a segment that is late will be lost.
     fn deadline(&self) -> Time {
@@ -199,8 +212,21 @@ recoveries! {
     /// segment out of the network, a partial one two, and a lost one is
     /// counted until then. After a timeout everything is sent again.
     Sack1(sack1::Sack1) = "sack1",
+    /// That of ns-2's TCP-Linux: forward acknowledgement, and a scoreboard
+    /// that is emptied when a recovery ends.
+    TcpLinux(tcp_linux::TcpLinux) = "tcp-linux",
     /// Without selective acknowledgements (RFC 6582).
     NewReno(newreno::NewReno) = "newreno",
+    /// Without selective acknowledgements, as before NewReno (RFC 5681,
+    /// section 3.2): a second loss in a window waits for the timer.
+    Reno(newreno::NewReno) = "reno",
+}
+
+impl Recovery {
+    /// Whether it knows what is in the network, segment by segment.
+    pub(crate) fn has_pipe(self) -> bool {
+        matches!(self, Recovery::Sack | Recovery::Rack | Recovery::TcpLinux)
+    }
 }
 
 impl LossRecovery for Recoverer {
@@ -222,6 +248,13 @@ impl LossRecovery for Recoverer {
     fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool {
         each!(self, state => state.on_partial_ack(board, acked))
     }
+    fn duplicates_restart_timer(&self) -> bool {
+        each!(self, state => state.duplicates_restart_timer())
+    }
+    #[inline]
+    fn ends_early(&self) -> bool {
+        each!(self, state => state.ends_early())
+    }
     fn counts_duplicates(&self) -> bool {
         each!(self, state => state.counts_duplicates())
     }
@@ -237,8 +270,8 @@ impl LossRecovery for Recoverer {
     fn begin(&mut self, board: &mut Scoreboard) {
         each!(self, state => state.begin(board))
     }
-    fn end(&mut self) -> bool {
-        each!(self, state => state.end())
+    fn end(&mut self, board: &mut Scoreboard) -> bool {
+        each!(self, state => state.end(board))
     }
     fn on_timeout(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time) {
         each!(self, state => state.on_timeout(board, rtt, now))
@@ -250,6 +283,10 @@ impl LossRecovery for Recoverer {
     #[inline]
     fn inflation(&self) -> i64 {
         each!(self, state => state.inflation())
+    }
+    #[inline]
+    fn least_window(&self) -> u64 {
+        each!(self, state => state.least_window())
     }
     #[inline]
     fn limited_transmit(&self, dup_acks: u64) -> u64 {
@@ -268,8 +305,8 @@ impl LossRecovery for Recoverer {
     fn on_sent(&mut self, len: u32, replaces: bool) {
         each!(self, state => state.on_sent(len, replaces))
     }
-    fn on_repaired(&mut self, seq: u64, now: Time) {
-        each!(self, state => state.on_repaired(seq, now))
+    fn on_repaired(&mut self, seq: u64, nxt: u64, now: Time) {
+        each!(self, state => state.on_repaired(seq, nxt, now))
     }
     #[inline]
     fn deadline(&self) -> Time {

@@ -1,7 +1,10 @@
-//! Recovery without SACK: one loss is mended each round trip.
+//! Recovery without SACK: one loss is mended each round trip (NewReno), or one
+//! alone, and a second one in the same window waits for the timer (Reno).
 //!
 //! # Sources
-//! RFC 6582, section 3.2; RFC 5681, section 3.2; RFC 3042.
+//! RFC 6582, section 3.2; RFC 5681, section 3.2; RFC 3042. Reno: RFC 5681,
+//! section 3.2, step 6, with ns-2's `bugFix_` (no second fast retransmit of
+//! what was sent before the last one, Floyd 1994).
 //!
 //! # Differences
 //! 1. Without the heuristics of RFC 6582, section 4.
@@ -10,7 +13,7 @@
 
 use aqmlab_core::Time;
 
-use super::{AckContext, LossRecovery, Phase, Repair};
+use super::{AckContext, LossRecovery, Phase, Recovery, Repair};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Scoreboard};
@@ -25,6 +28,8 @@ pub(crate) struct NewReno {
     inflation: i64,
     mss: u64,
     limited_transmit: bool,
+    /// Reno: the first acknowledgement of new data ends a recovery.
+    ends_early: bool,
 }
 
 impl NewReno {
@@ -34,6 +39,7 @@ impl NewReno {
             inflation: 0,
             mss: params.mss.get(),
             limited_transmit: params.limited_transmit,
+            ends_early: params.recovery == Recovery::Reno,
         }
     }
 }
@@ -59,6 +65,10 @@ impl LossRecovery for NewReno {
         }
         true
     }
+    #[inline]
+    fn ends_early(&self) -> bool {
+        self.ends_early
+    }
     /// Section 3.2, step 2.
     fn may_begin(&self, board: &Scoreboard) -> bool {
         self.recover.is_none_or(|recover| board.una() > recover)
@@ -69,9 +79,9 @@ impl LossRecovery for NewReno {
         board.head_lost();
         self.inflation = (DUP_THRESH * self.mss) as i64;
     }
-    fn end(&mut self) -> bool {
+    fn end(&mut self, _board: &mut Scoreboard) -> bool {
         self.inflation = 0;
-        true
+        !self.ends_early
     }
     /// Section 3.2, step 4.
     fn on_timeout(&mut self, board: &mut Scoreboard, _rtt: &RttEstimator, _now: Time) {

@@ -198,7 +198,7 @@ impl LossRecovery for Rack {
         board.next_lost().is_some()
     }
     fn begin(&mut self, _board: &mut Scoreboard) {}
-    fn end(&mut self) -> bool {
+    fn end(&mut self, _board: &mut Scoreboard) -> bool {
         // Step 4.
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -240,7 +240,7 @@ impl LossRecovery for Rack {
     fn first_choice(&mut self, board: &mut Scoreboard, _phase: Phase) -> Option<Repair> {
         board.next_lost().map(Repair::at)
     }
-    fn on_repaired(&mut self, seq: u64, now: Time) {
+    fn on_repaired(&mut self, seq: u64, _nxt: u64, now: Time) {
         self.repairs.push_back((seq, now));
     }
     fn deadline(&self) -> Time {
@@ -289,10 +289,10 @@ mod tests {
             board.acknowledge(duplicate.ack, at(100 + round));
         }
         for _ in 0..15 {
-            rack.end();
+            rack.end(&mut board);
             assert_eq!(window(&rack, &board), 100);
         }
-        rack.end();
+        rack.end(&mut board);
         assert_eq!(window(&rack, &board), 25);
     }
 }

@@ -69,12 +69,14 @@ impl Sender {
         news.sacked = self.recovery.take_sack(&mut self.board, ack, &cx);
         self.look_for_undo(ack, true);
         match self.phase {
-            Phase::Recovery { point } if ack.ack >= point => self.end_recovery(),
+            Phase::Recovery { point } if ack.ack >= point || self.recovery.ends_early() => {
+                self.end_recovery();
+            }
             Phase::Recovery { .. } => {
                 self.retransmit_head |= self.recovery.on_partial_ack(&mut self.board, acked.bytes);
             }
             Phase::Loss { point } if ack.ack >= point => {
-                self.recovery.end();
+                self.recovery.end(&mut self.board);
                 self.phase = Phase::Open;
             }
             Phase::Reduction { point } if ack.ack >= point => {
@@ -86,6 +88,7 @@ impl Sender {
         self.dup_acks = self.recovery.duplicates_after(news.sacked);
         self.limited = 0;
         self.timed_out = None;
+        self.validate_delivery(now, news.total_delivered);
         self.tell_control(&mut news);
         self.restart_timer(now);
         if self.phase.is_open() && self.recovery.finds_loss(&mut self.board, news.sacked) {
@@ -105,6 +108,9 @@ impl Sender {
             self.tell_control(&mut news);
         }
         self.dup_acks += u64::from(counts);
+        if self.recovery.duplicates_restart_timer() {
+            self.restart_timer(now);
+        }
         // RFC 6675, section 5, steps 1 and 2; RFC 5681, section 3.2.
         let third = counts && self.dup_acks >= DUP_THRESH && self.recovery.counts_duplicates();
         if self.phase.is_open()
@@ -199,7 +205,8 @@ impl Sender {
         if self.phase == Phase::Open {
             let window = self.control.window();
             let flight_size = self.recovery.flight_at_loss(&self.board, self.limited, window);
-            self.tell_congestion(now, Congestion::Loss, flight_size);
+            let in_use = self.in_use_at_loss(now, flight_size);
+            self.tell_congestion(now, Congestion::Loss, in_use);
             self.undo.begin(self.board.una(), false);
             self.begin_reduction(delivered);
         }
@@ -228,9 +235,10 @@ impl Sender {
     }
 
     fn end_recovery(&mut self) {
-        if self.recovery.end() {
+        if self.recovery.end(&mut self.board) {
             self.control.on_recovery_exit(self.board.flight_size());
         }
+        self.validate_after_recovery();
         self.phase = Phase::Open;
         self.prr = None;
         self.retransmit_head = false;

@@ -5,7 +5,8 @@
 //! have in common: the handshake, acknowledgements (`acks`), ECN
 //! (`ecn`), the order in which segments are sent (`output`), pacing
 //! (`pacing`), reductions of the window in proportion (`prr`), tail loss probes
-//! (`tlp`), the undoing of what was in vain (`undo`) and the timers (`timers`).
+//! (`tlp`), the undoing of what was in vain (`undo`), windows that are not used
+//! (`validation`) and the timers (`timers`).
 //!
 //! # Sources
 //! RFC 9293 (handshake), RFC 5681 (duplicate acknowledgements), RFC 3042
@@ -29,6 +30,7 @@ mod prr;
 mod timers;
 mod tlp;
 mod undo;
+mod validation;
 
 use aqmlab_core::{Span, Time};
 use ecn::EcnState;
@@ -36,6 +38,7 @@ use pacing::Pacer;
 use prr::Prr;
 use tlp::TailProbe;
 use undo::Undo;
+use validation::Validation;
 
 use crate::congestion::{CongestionControl, Control, Setup};
 use crate::delivery::Delivery;
@@ -85,6 +88,7 @@ pub struct Sender {
     pacer: Pacer,
     tlp: TailProbe,
     undo: Undo,
+    validation: Validation,
     /// While the window is being reduced with PRR.
     prr: Option<Prr>,
     control: Control,
@@ -134,10 +138,11 @@ impl Sender {
         let control = Control::new(&params.congestion_control, &setup);
         let mut board =
             Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));
-        if params.recovery == Recovery::Rack {
+        let marks = matches!(params.recovery, Recovery::Rack | Recovery::TcpLinux);
+        if marks {
             board = board.by_time();
         }
-        if params.recovery == Recovery::Rack || params.frto {
+        if marks || params.frto {
             board = board.collecting();
         }
         Sender {
@@ -150,6 +155,7 @@ impl Sender {
             pacer: Pacer::new(params),
             tlp: TailProbe::new(params),
             undo: Undo::new(params),
+            validation: Validation::new(params),
             prr: None,
             control,
             size: bytes.unwrap_or(u64::MAX / 4),
@@ -196,17 +202,39 @@ impl Sender {
         self.size += bytes;
     }
 
+    /// Gives up a connection that is not open yet: nothing is sent any more.
+    pub fn abort(&mut self) {
+        self.state = State::Closed;
+        self.syn_due = false;
+        self.deadline = Time::MAX;
+    }
+    /// The bytes that have been sent, once or more often.
+    pub fn sent_bytes(&self) -> u64 {
+        self.board.nxt()
+    }
+    /// The application has nothing more to send than what was sent; gives the
+    /// number of bytes. What was lost of them is still sent again.
+    pub fn cut(&mut self) -> u64 {
+        self.finite = true;
+        self.size = self.board.nxt();
+        self.size
+    }
+
     /// Whether all bytes are acknowledged.
     #[inline]
     pub fn is_finished(&self) -> bool {
         self.finite && self.board.una() == self.size
     }
     /// The congestion window in bytes, with what the recovery adds to it.
+    #[inline]
     pub fn cwnd(&self) -> u64 {
         let window = match self.prr {
             Some(prr) => prr.cwnd(),
             None if self.phase.is_open() => self.control.window(),
-            None => self.control.window().saturating_add_signed(self.recovery.inflation()),
+            None => {
+                let window = self.control.window().saturating_add_signed(self.recovery.inflation());
+                window.max(self.recovery.least_window())
+            }
         };
         window.max(self.mss)
     }

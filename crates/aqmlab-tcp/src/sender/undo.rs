@@ -18,7 +18,7 @@ use aqmlab_core::Time;
 use super::Sender;
 use crate::congestion::CongestionControl;
 use crate::params::TcpParams;
-use crate::recovery::{LossRecovery, Phase, Recovery};
+use crate::recovery::{LossRecovery, Phase};
 use crate::scoreboard::Record;
 use crate::segment::Ack;
 
@@ -35,6 +35,8 @@ enum Step {
 #[derive(Clone, Debug)]
 pub(super) struct Undo {
     frto: bool,
+    /// Something could tell that a recovery was in vain.
+    possible: bool,
     /// What was reported before the timeout is known.
     sack: bool,
     step: Step,
@@ -44,25 +46,33 @@ pub(super) struct Undo {
     /// Segments sent again in it, without those whose duplicates came.
     repairs: u64,
     first_repair: Option<Time>,
+    /// The end of the highest segment that was ever sent again.
+    repaired: u64,
 }
 
 impl Undo {
     pub fn new(params: &TcpParams) -> Self {
         Undo {
             frto: params.frto,
+            possible: params.frto || params.dsack || params.timestamps,
             // Sack1 forgets at a timeout what had arrived.
-            sack: matches!(params.recovery, Recovery::Sack | Recovery::Rack),
+            sack: params.recovery.has_pipe(),
             step: Step::Off,
             episode: None,
             repairs: 0,
             first_repair: None,
+            repaired: 0,
         }
     }
 
     pub fn begin(&mut self, una: u64, timeout: bool) {
-        self.episode = Some((una, timeout));
-        self.repairs = 0;
-        self.first_repair = None;
+        self.episode = self.possible.then_some((una, timeout));
+        // Repairs of the recovery before may still be on their way: what they bring is no
+        // sign of anything (Linux keeps its retrans_stamp as well).
+        if una >= self.repaired {
+            self.repairs = 0;
+            self.first_repair = None;
+        }
         self.step = if timeout && self.frto { Step::First } else { Step::Off };
     }
     /// The window was reduced once more: what came before stands.
@@ -70,8 +80,10 @@ impl Undo {
         self.episode = None;
         self.step = Step::Off;
     }
-    pub fn on_repair(&mut self, now: Time) {
+    /// A segment up to `end` is sent again.
+    pub fn on_repair(&mut self, end: u64, now: Time) {
         self.repairs += 1;
+        self.repaired = self.repaired.max(end);
         self.first_repair.get_or_insert(now);
     }
     /// Whether only new data are to be sent.
@@ -84,7 +96,12 @@ impl Sender {
     /// Looks whether an acknowledgement shows that the recovery was in vain.
     #[inline]
     pub(super) fn look_for_undo(&mut self, ack: &Ack, advanced: bool) {
-        let Some((marker, timeout)) = self.undo.episode else { return };
+        if let Some((marker, timeout)) = self.undo.episode {
+            self.examine(ack, advanced, marker, timeout);
+        }
+    }
+
+    fn examine(&mut self, ack: &Ack, advanced: bool, marker: u64, timeout: bool) {
         if self.by_duplicates(ack, marker)
             || (advanced && self.by_timestamp(ack))
             || self.by_frto(advanced)
@@ -141,6 +158,7 @@ impl Sender {
         self.board.undo_losses();
         self.recovery.on_undo(&self.board);
         self.phase = Phase::Open;
+        self.validation.forget();
         self.prr = None;
         self.retransmit_head = false;
         self.dup_acks = 0;

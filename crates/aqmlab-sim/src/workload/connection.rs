@@ -1,0 +1,158 @@
+//! A connection of HTTP's clients to a server, with both its ends: TLS's
+//! round trips, requests and answers, and load without end.
+
+use crate::agenda::Messages;
+use crate::app::{Context, Direction};
+
+/// Bytes of a client's first flight in TLS: RFC 7685 pads it to 512, and a
+/// record has five of its own (RFC 8446, section 5.1).
+const HELLO: u64 = 517;
+/// Bytes of a flight of the later round trips: keys and Finished.
+const FLIGHT: u64 = 100;
+
+/// What has arrived over a connection.
+pub(in crate::workload) enum Arrival {
+    /// It may be used.
+    Opened,
+    /// The request for this object, at the server.
+    Request(u32),
+    /// The first byte of an object.
+    FirstByte(u32),
+    /// The last byte of an object.
+    Object(u32),
+}
+
+enum ToServer {
+    Hello,
+    Request(u32),
+}
+
+enum ToClient {
+    Flight,
+    FirstByte(u32),
+    Object(u32),
+}
+
+pub(in crate::workload) struct Connection {
+    pub host: u32,
+    /// The flow of its requests: its name.
+    pub to_server: u32,
+    to_client: u32,
+    /// Requests that have no answer yet.
+    pub busy: usize,
+    /// Round trips of TLS that are still to come.
+    tls: u64,
+    certificates: u64,
+    /// It carries data without end this way; what else is written comes in
+    /// between.
+    load: Option<Direction>,
+    up: Messages<ToServer>,
+    down: Messages<ToClient>,
+}
+
+impl Connection {
+    pub fn open(
+        host: u32,
+        tls: u64,
+        certificates: u64,
+        is_transient: bool,
+        cx: &mut Context,
+    ) -> Self {
+        let [to_server, to_client] = cx.connect(is_transient);
+        let (up, down) = (Messages::default(), Messages::default());
+        let (busy, load) = (0, None);
+        let mut connection =
+            Connection { host, to_server, to_client, busy, tls, certificates, load, up, down };
+        if tls > 0 {
+            connection.up.write(to_server, HELLO, ToServer::Hello, cx);
+        }
+        connection
+    }
+
+    pub fn has(&self, flow: u32) -> bool {
+        flow == self.to_server || flow == self.to_client
+    }
+
+    /// Whether requests may be written. Without TLS they may from the start:
+    /// TCP keeps them until it is connected.
+    pub fn is_open(&self) -> bool {
+        self.tls == 0
+    }
+
+    pub fn ask(&mut self, object: u32, request: u64, cx: &mut Context) {
+        self.busy += 1;
+        let end = match self.load {
+            Some(Direction::Backward) => cx.sent(self.to_server) + request,
+            _ => cx.write(self.to_server, request),
+        };
+        self.up.mark(self.to_server, end, ToServer::Request(object), cx);
+    }
+
+    pub fn answer(&mut self, object: u32, size: u64, cx: &mut Context) {
+        let end = match self.load {
+            Some(Direction::Forward) => cx.sent(self.to_client) + size,
+            _ => cx.write(self.to_client, size),
+        };
+        self.down.mark(self.to_client, end - size + 1, ToClient::FirstByte(object), cx);
+        self.down.mark(self.to_client, end, ToClient::Object(object), cx);
+    }
+
+    /// What has arrived of a flow; ask until there is nothing.
+    pub fn arrived(&mut self, flow: u32, cx: &mut Context) -> Option<Arrival> {
+        if flow == self.to_server {
+            return Some(match self.up.arrived(flow, cx)? {
+                ToServer::Request(object) => Arrival::Request(object),
+                ToServer::Hello => {
+                    let flight = std::mem::replace(&mut self.certificates, FLIGHT);
+                    self.down.write(self.to_client, flight, ToClient::Flight, cx);
+                    return None;
+                }
+            });
+        }
+        Some(match self.down.arrived(flow, cx)? {
+            ToClient::FirstByte(object) => Arrival::FirstByte(object),
+            ToClient::Object(object) => {
+                self.busy -= 1;
+                Arrival::Object(object)
+            }
+            ToClient::Flight => {
+                self.tls -= 1;
+                if self.tls == 0 {
+                    return Some(Arrival::Opened);
+                }
+                self.up.write(self.to_server, FLIGHT, ToServer::Hello, cx);
+                return None;
+            }
+        })
+    }
+
+    /// Sends without end from now on, to the client (`Forward`) or the server.
+    pub fn fill(&mut self, direction: Direction, cx: &mut Context) {
+        self.load = Some(direction);
+        cx.fill(self.flow(direction));
+    }
+
+    pub fn is_filled(&self) -> bool {
+        self.load.is_some()
+    }
+
+    /// Bytes that have arrived of what goes this way.
+    pub fn received(&self, direction: Direction, cx: &Context) -> u64 {
+        cx.received(self.flow(direction))
+    }
+
+    fn flow(&self, direction: Direction) -> u32 {
+        match direction {
+            Direction::Forward => self.to_client,
+            Direction::Backward => self.to_server,
+        }
+    }
+
+    pub fn close(self, cx: &mut Context) {
+        if let Some(direction) = self.load {
+            cx.take_back(self.flow(direction));
+        }
+        cx.close(self.to_server);
+        cx.close(self.to_client);
+    }
+}

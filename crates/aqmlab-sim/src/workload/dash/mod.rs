@@ -1,0 +1,241 @@
+//! Adaptive video over HTTP (DASH, HLS): a player fetches segments one by one,
+//! each in the rate of a ladder that it thinks it can have.
+//!
+//! Segments are asked for over one connection that persists, the first at the
+//! start; while the buffer holds `buffer` less one segment, or more, the player
+//! waits. It begins to play with `start_with` in the buffer, and after a stall
+//! goes on with `resume_with`.
+//!
+//! Recorded are the times of each `segment` (from the request to its last
+//! byte), `join` (from the SYN to the first picture) and each `stall`; reported
+//! for each player, as means over the group: `stalls` (number), `stalled`
+//! (share of the time since it began to play), `bitrate` (mean of what was
+//! fetched, bit/s) and `switches` (number of segments in another rate than the
+//! one before). `started` and `completed` count segments.
+//!
+//! # Sources
+//! ISO/IEC 23009-1 (segments, ladder); for the choice of rates see `rates.rs`.
+//!
+//! # Differences
+//! 1. Segments are never abandoned, and nobody seeks.
+//! 2. The manifest is not fetched; audio is part of the video.
+
+use aqmlab_core::{
+    Bytes, Distribution, Error, Rate, Result, Sampler, Span, Stream, Time, choices, params,
+};
+
+use self::rates::{Chooser, Seen};
+use super::player::{Player, Resumed};
+use super::{Workload, written};
+use crate::app::{App, Context};
+
+mod rates;
+
+choices! {
+    /// How the rate of a segment is chosen.
+    pub enum Adaptation {
+        /// As the last segments came: FESTIVE's estimate.
+        Throughput = "throughput",
+        /// By the buffer: BOLA.
+        Bola = "bola",
+        /// By the buffer: BBA-0.
+        Bba = "bba",
+    }
+}
+
+params! {
+    /// Adaptive video over HTTP.
+    pub struct DashParams {
+        /// How the rate of a segment is chosen.
+        adaptation: Adaptation = Adaptation::Throughput, source "this program";
+        /// The rates that there are, rising.
+        ladder: Vec<Rate> =
+            written("[145kbit, 365kbit, 730kbit, 1100kbit, 2mbit, 3mbit, 4500kbit, 6mbit, 7800kbit]"),
+            source "Apple, HLS authoring specification, H.264";
+        /// The length of a segment.
+        segment: Span = Span::from_secs(4), in Span::from_millis(10) => Span::from_secs(600),
+            source "this program";
+        /// What a segment's size is multiplied with; its mean should be 1.
+        variation: Distribution<f64> = Distribution::constant(1.0), source "this program";
+        /// How much video the player holds.
+        buffer: Span = Span::from_secs(30), in Span::from_millis(20) => Span::from_secs(36_000),
+            source "this program";
+        /// It begins with so much in the buffer.
+        start_with: Span = Span::from_secs(4), in Span::ZERO => Span::from_secs(36_000),
+            source "this program: a segment";
+        /// After a stall it goes on with so much.
+        resume_with: Span = Span::from_secs(4), in Span::ZERO => Span::from_secs(36_000),
+            source "this program: a segment";
+        /// Segments whose throughput counts, with `throughput`: their harmonic mean.
+        window: u64 = 20, in 1 => 10_000, source "Jiang, Sekar and Zhang 2012, section 4.2";
+        /// The share of that throughput that is used.
+        safety: f64 = 0.85, in 0.01 => 10.0, source "Jiang, Sekar and Zhang 2012, section 4.3";
+        /// The weight of a full buffer against a high rate, with `bola`: gamma p.
+        gamma: f64 = 5.0, in 0.01 => 1000.0,
+            source "Spiteri, Urgaonkar and Sitaraman 2016, evaluation";
+        /// The share of the buffer, less a segment, below which `bba` takes the lowest rate.
+        reservoir: f64 = 0.375, in 0.0 => 1.0,
+            source "Huang et al. 2014, section 4: 90 of 240 s";
+        /// The share of the buffer, less a segment, from which `bba` takes the highest rate.
+        cushion_end: f64 = 0.9, in 0.0 => 1.0,
+            source "Huang et al. 2014, section 4: 216 of 240 s";
+        /// Bytes of a request.
+        request: Bytes = Bytes::new(300), in Bytes::new(1) => Bytes::new(1_000_000),
+            source "this program";
+        /// The length of the video; `none` without end.
+        length: Option<Span> = None, source "this program";
+    }
+}
+
+impl Workload for DashParams {
+    const NAME: &'static str = "dash";
+    const SUMMARY: &'static str = "Adaptive video over HTTP: bit rate, stalls, switches";
+    fn check(&self) -> Result<()> {
+        let rises = self.ladder.windows(2).all(|pair| pair[0] < pair[1]);
+        if self.ladder.is_empty() || !rises || self.ladder[0].as_bps() == 0 {
+            let allowed = "rates that rise, at least one";
+            return Err(Error::not_allowed(format!("{:?}", self.ladder), allowed).at("ladder"));
+        }
+        if self.buffer < self.segment + self.segment {
+            let allowed = format!("at least two segments, of {} each", self.segment);
+            return Err(Error::not_allowed(self.buffer, allowed).at("buffer"));
+        }
+        for (key, level) in [("start_with", self.start_with), ("resume_with", self.resume_with)] {
+            if level > self.buffer.saturating_sub(self.segment) {
+                let allowed = format!("at most the buffer of {} less a segment", self.buffer);
+                return Err(Error::not_allowed(level, allowed).at(key));
+            }
+        }
+        if self.reservoir >= self.cushion_end {
+            let allowed = format!("less than cushion_end, {}", self.cushion_end);
+            return Err(Error::not_allowed(self.reservoir, allowed).at("reservoir"));
+        }
+        if self.length == Some(Span::ZERO) {
+            return Err(Error::not_allowed("0s", "more than 0s").at("length"));
+        }
+        Ok(())
+    }
+    fn is_finite(&self) -> bool {
+        self.length.is_some()
+    }
+    fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
+        let left = self.length.map(|all| all.as_nanos().div_ceil(self.segment.as_nanos()));
+        Some(Box::new(Viewer {
+            chooser: Chooser::new(self),
+            ladder: self.ladder.clone(),
+            segment: self.segment,
+            buffer: self.buffer,
+            request: self.request.get(),
+            variation: Sampler::new(&self.variation, streams("variation")),
+            player: Player::new(self.start_with, self.resume_with),
+            left: left.unwrap_or(u64::MAX),
+            flows: [0; 2],
+            opened: Time::ZERO,
+            asked: Time::ZERO,
+            rung: None,
+            size: 0,
+            bits: 0.0,
+            fetched: 0,
+            switches: 0,
+        }))
+    }
+}
+
+/// A player with its server.
+struct Viewer {
+    chooser: Chooser,
+    ladder: Vec<Rate>,
+    segment: Span,
+    buffer: Span,
+    request: u64,
+    variation: Sampler<f64>,
+    player: Player,
+    /// Segments that are not fetched yet.
+    left: u64,
+    /// To the server, and to the client.
+    flows: [u32; 2],
+    opened: Time,
+    asked: Time,
+    /// The rate of the segment that is fetched, by its place in the ladder, and
+    /// its bytes.
+    rung: Option<usize>,
+    size: u64,
+    /// The sum of the rates of the segments that were fetched.
+    bits: f64,
+    fetched: u64,
+    switches: u64,
+}
+
+impl Viewer {
+    /// Asks for the next segment, or waits for room for it.
+    fn go_on(&mut self, cx: &mut Context) {
+        let now = cx.now();
+        let level = self.player.level(now);
+        let excess = (level + self.segment).saturating_sub(self.buffer);
+        if excess > Span::ZERO {
+            return cx.wake_at(now + excess);
+        }
+        let rung = self.chooser.choose(level, self.rung);
+        self.switches += u64::from(self.rung.is_some_and(|before| before != rung));
+        self.rung = Some(rung);
+        let mean = self.ladder[rung].as_bytes_per_sec() * self.segment.as_secs_f64();
+        self.size = libm::round(mean * self.variation.draw()).clamp(1.0, 1e12) as u64;
+        self.asked = now;
+        cx.activity().started += 1;
+        cx.write(self.flows[0], self.request);
+    }
+
+    fn fetched(&mut self, cx: &mut Context) {
+        let now = cx.now();
+        let time = now - self.asked;
+        let activity = cx.activity();
+        activity.completed += 1;
+        activity.bytes += self.size;
+        activity.record("segment", time);
+        self.chooser.seen(Seen { bytes: self.size, time });
+        self.bits += self.rung.map_or(0.0, |rung| self.ladder[rung].as_bps() as f64);
+        self.fetched += 1;
+        self.left -= 1;
+        match self.player.arrived(now, self.segment, self.left == 0) {
+            Some(Resumed::Join) => activity.record("join", now - self.opened),
+            Some(Resumed::Stall(length)) => activity.record("stall", length),
+            None => {}
+        }
+        match self.left {
+            // It plays what it has.
+            0 => cx.wake_at(now + self.player.level(now)),
+            _ => self.go_on(cx),
+        }
+    }
+}
+
+impl App for Viewer {
+    fn start(&mut self, cx: &mut Context) {
+        self.opened = cx.now();
+        self.flows = cx.connect(false);
+        self.go_on(cx);
+    }
+    fn on_timer(&mut self, cx: &mut Context) {
+        if self.left > 0 {
+            return self.go_on(cx);
+        }
+        self.flows.into_iter().for_each(|flow| cx.close(flow));
+        cx.end();
+    }
+    fn on_received(&mut self, flow: u32, cx: &mut Context) {
+        if flow == self.flows[0] {
+            cx.write(self.flows[1], self.size);
+        } else {
+            self.fetched(cx);
+        }
+    }
+    fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
+        let player = self.player.at(now);
+        see("stalls", player.stalls as f64);
+        see("stalled", player.stalled_share());
+        if self.fetched > 0 {
+            see("bitrate", self.bits / self.fetched as f64);
+        }
+        see("switches", self.switches as f64);
+    }
+}

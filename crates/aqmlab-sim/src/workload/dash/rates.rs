@@ -1,0 +1,198 @@
+//! Which rate a player takes for its next segment.
+//!
+//! # Sources
+//! Throughput: Jiang, Sekar and Zhang, Improving fairness, efficiency, and
+//! stability in HTTP-based adaptive video streaming with FESTIVE (CoNEXT 2012):
+//! the harmonic mean of the last 20 segments, of which a share of 0.85 is used.
+//! Buffer: Spiteri, Urgaonkar and Sitaraman, BOLA: near-optimal bitrate
+//! adaptation for online videos (INFOCOM 2016), BOLA-BASIC; Huang, Johari,
+//! McKeown, Trunnell and Watson, A buffer-based approach to rate adaptation
+//! (SIGCOMM 2014), algorithm 1 (BBA-0).
+//!
+//! # Differences
+//! 1. FESTIVE's gradual switching, its random scheduling and its delayed
+//!    updates are not modelled: only its estimate.
+//! 2. BOLA chooses when there is room for a segment: it does not wait longer
+//!    where all its objectives are negative, which its V prevents.
+//! 3. BBA's reservoir and cushion are shares of the level up to which segments
+//!    are asked for: the buffer less one segment. In the paper they are 90 and
+//!    126 s of a buffer of 240.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::Span;
+
+use super::{Adaptation, DashParams};
+
+/// What became of a segment.
+pub(super) struct Seen {
+    pub bytes: u64,
+    pub time: Span,
+}
+
+/// Chooses the rates of a player.
+pub(super) struct Chooser {
+    adaptation: Adaptation,
+    /// Rates in bit/s.
+    ladder: Vec<f64>,
+    /// The last segments' seconds for a bit.
+    slowness: VecDeque<f64>,
+    window: usize,
+    safety: f64,
+    segment: f64,
+    buffer: f64,
+    gamma: f64,
+    reservoir: f64,
+    cushion_end: f64,
+}
+
+impl Chooser {
+    pub fn new(params: &DashParams) -> Self {
+        Chooser {
+            adaptation: params.adaptation,
+            ladder: params.ladder.iter().map(|rate| rate.as_bps() as f64).collect(),
+            slowness: VecDeque::new(),
+            window: params.window as usize,
+            safety: params.safety,
+            segment: params.segment.as_secs_f64(),
+            buffer: params.buffer.as_secs_f64(),
+            gamma: params.gamma,
+            reservoir: params.reservoir,
+            cushion_end: params.cushion_end,
+        }
+    }
+
+    /// A segment has come.
+    pub fn seen(&mut self, seen: Seen) {
+        if self.adaptation == Adaptation::Throughput {
+            let bits = 8.0 * seen.bytes as f64;
+            self.slowness.push_back(seen.time.as_secs_f64() / bits);
+            if self.slowness.len() > self.window {
+                self.slowness.pop_front();
+            }
+        }
+    }
+
+    /// The place in the ladder of the next segment, with `level` in the buffer
+    /// and `last` the place of the one before.
+    pub fn choose(&self, level: Span, last: Option<usize>) -> usize {
+        let level = level.as_secs_f64();
+        match self.adaptation {
+            Adaptation::Throughput => self.by_throughput(),
+            Adaptation::Bola => self.by_bola(level),
+            Adaptation::Bba => self.by_bba(level, last.unwrap_or(0)),
+        }
+    }
+
+    /// The highest that the throughput carries; the lowest at first.
+    fn by_throughput(&self) -> usize {
+        let sum: f64 = self.slowness.iter().sum();
+        let estimate = match self.slowness.len() {
+            0 => 0.0,
+            count => self.safety * count as f64 / sum,
+        };
+        self.ladder.iter().rposition(|rate| *rate <= estimate).unwrap_or(0)
+    }
+
+    /// BOLA-BASIC: the rate with the largest (V (v + gamma p) - Q) / S, Q in
+    /// segments, v the logarithm of the rate over the lowest. V is the largest
+    /// with which the buffer does not overflow (theorem 1).
+    fn by_bola(&self, level: f64) -> usize {
+        let utility = |rate: &f64| libm::log(rate / self.ladder[0]);
+        let highest = self.ladder.last().map_or(0.0, utility);
+        let v = (self.buffer / self.segment - 1.0) / (highest + self.gamma);
+        let objective =
+            |rate: &f64| (v * (utility(rate) + self.gamma) - level / self.segment) / rate;
+        let best = self.ladder.iter().enumerate().max_by(|a, b| {
+            // Of equals the higher rate.
+            objective(a.1).total_cmp(&objective(b.1))
+        });
+        best.map_or(0, |(rung, _)| rung)
+    }
+
+    /// BBA-0: a line from the lowest rate at the reservoir to the highest at
+    /// the cushion's end; the rate changes when the line passes the next one.
+    fn by_bba(&self, level: f64, last: usize) -> usize {
+        let full = self.buffer - self.segment;
+        let (low, high) = (self.reservoir * full, self.cushion_end * full);
+        let top = self.ladder.len() - 1;
+        if level <= low {
+            return 0;
+        }
+        if level >= high {
+            return top;
+        }
+        let [least, most] = [self.ladder[0], self.ladder[top]];
+        let line = least + (most - least) * (level - low) / (high - low);
+        if last < top && line >= self.ladder[last + 1] {
+            return self.ladder.iter().rposition(|rate| *rate < line).unwrap_or(0);
+        }
+        if last > 0 && line <= self.ladder[last - 1] {
+            return self.ladder.iter().position(|rate| *rate > line).unwrap_or(top);
+        }
+        last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aqmlab_core::Rate;
+
+    fn chooser(adaptation: Adaptation) -> Chooser {
+        let ladder = [1, 2, 3, 6].map(|mbit| Rate::from_bps(mbit * 1_000_000)).to_vec();
+        let (window, safety) = (2, 0.9);
+        Chooser::new(&DashParams { adaptation, ladder, window, safety, ..DashParams::default() })
+    }
+
+    #[test]
+    fn throughput_is_a_harmonic_mean() {
+        let mut chooser = chooser(Adaptation::Throughput);
+        assert_eq!(chooser.choose(Span::from_secs(9), None), 0);
+        let segment = |mbit: u64| Seen { bytes: mbit * 125_000, time: Span::from_secs(1) };
+        chooser.seen(segment(6));
+        assert_eq!(chooser.choose(Span::ZERO, None), 2, "0.9 * 6");
+        chooser.seen(segment(2));
+        assert_eq!(chooser.choose(Span::ZERO, None), 1, "0.9 * 3");
+        chooser.seen(segment(7));
+        assert_eq!(chooser.choose(Span::ZERO, None), 1, "0.9 * 3.1");
+        chooser.seen(segment(7));
+        assert_eq!(chooser.choose(Span::ZERO, None), 3, "0.9 * 7");
+    }
+
+    /// With V = 6.5 / (ln 6 + 5), the rates take turns where their objectives
+    /// are equal: between 1 and 2 Mbit/s at Q = V (5 - ln 2) = 4.1 segments.
+    #[test]
+    fn bola_rises_with_the_buffer() {
+        let chooser = chooser(Adaptation::Bola);
+        let v = (30.0 / 4.0 - 1.0) / (libm::log(6.0) + 5.0);
+        let between_first = v * (5.0 - libm::log(2.0)) * 4.0;
+        for (level, rung) in
+            [(0.0, 0), (between_first - 0.01, 0), (between_first + 0.01, 1), (26.0, 3)]
+        {
+            assert_eq!(chooser.choose(Span::from_secs_f64(level), None), rung, "{level}");
+        }
+        // No objective is negative where there is room for a segment.
+        assert!(v * (libm::log(6.0) + 5.0) >= 26.0 / 4.0 - 1e-9);
+    }
+
+    /// A line from 1 Mbit/s at 9.75 s to 6 Mbit/s at 23.4 s.
+    #[test]
+    fn bba_follows_its_line_and_stays_where_it_can() {
+        let chooser = chooser(Adaptation::Bba);
+        let level = |mbit: f64| Span::from_secs_f64(9.75 + 13.65 * (mbit - 1.0) / 5.0);
+        for (mbit, last, rung) in [
+            (1.9, 0, 0),
+            (2.1, 0, 1),
+            (4.0, 0, 2),
+            (2.5, 2, 2),
+            (1.9, 2, 1),
+            (2.9, 3, 2),
+            (3.1, 3, 3),
+        ] {
+            assert_eq!(chooser.choose(level(mbit), Some(last)), rung, "{mbit} after {last}");
+        }
+        assert_eq!(chooser.choose(Span::from_millis(9700), Some(3)), 0);
+        assert_eq!(chooser.choose(Span::from_millis(23_410), Some(0)), 3);
+    }
+}

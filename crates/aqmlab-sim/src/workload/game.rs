@@ -1,0 +1,142 @@
+//! Games: small packets both ways, all the time.
+//!
+//! The client tells of its player each 40 ms; the server of the game's state
+//! about each 60 ms. What comes late is as bad as lost: reported for each
+//! direction (`down` along the group's `path`) are the shares `lost` and
+//! `late`, those that took longer than `threshold`; delays and jitter are those
+//! of the flows.
+//!
+//! # Sources
+//! Färber, Network game traffic modelling (NetGames 2002): Counter-Strike, with
+//! extreme value laws; the same numbers are in NGMN's Radio access performance
+//! evaluation methodology (2008), annex A, where the client's gaps are constant,
+//! and in simulators after it (the Vienna LTE simulator, with a delay of 60 ms
+//! as the bound; ns-3, which has 5.7 for the scale of the server's gaps).
+//!
+//! # Differences
+//! 1. Sizes and gaps are independent; one client counts, not the bursts that a
+//!    server sends to all of them at once.
+//! 2. What overtakes makes others lost.
+
+use aqmlab_core::{Bytes, Distribution, Result, Sampler, Span, Stream, Time, params};
+
+use super::ledger::Ledger;
+use super::transfers::check_gap;
+use super::{Workload, written};
+use crate::app::{App, Context, Direction};
+
+params! {
+    /// The packets of a game.
+    pub struct GameParams {
+        /// Bytes that the client sends, above UDP.
+        up: Distribution<Bytes> = written("extreme(location=45b, scale=5.7b)"),
+            source "NGMN 2008, annex A";
+        /// Time between two packets of the client.
+        up_gap: Distribution<Span> = Distribution::constant(Span::from_millis(40)),
+            source "NGMN 2008, annex A; Färber 2002: 40 ms on average";
+        /// Bytes that the server sends, above UDP.
+        down: Distribution<Bytes> = written("extreme(location=120b, scale=36b)"),
+            source "Färber 2002; NGMN 2008, annex A";
+        /// Time between two packets of the server.
+        down_gap: Distribution<Span> = written("extreme(location=55ms, scale=6ms)"),
+            source "Färber 2002; NGMN 2008, annex A";
+        /// What takes longer is late.
+        threshold: Span = Span::from_millis(60), in Span::ZERO => Span::from_secs(3600),
+            source "the Vienna LTE simulator's delay constraint for games";
+    }
+}
+
+/// IP and UDP.
+const HEADERS: u64 = 20 + 8;
+
+impl Workload for GameParams {
+    const NAME: &'static str = "game";
+    const SUMMARY: &'static str = "Games: small packets both ways, and which come late";
+    fn check(&self) -> Result<()> {
+        check_gap(&self.up_gap).map_err(|error| error.at("up_gap"))?;
+        check_gap(&self.down_gap).map_err(|error| error.at("down_gap"))
+    }
+    fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
+        let other = Some(self.clone());
+        Some(Box::new(Side { other, ..Side::new(self, Direction::Forward, streams) }))
+    }
+}
+
+/// One side of a game, with what the other gets of it.
+struct Side {
+    direction: Direction,
+    /// Of the other side, which this one starts.
+    other: Option<GameParams>,
+    size: Sampler<Bytes>,
+    gap: Sampler<Span>,
+    phase: Stream,
+    threshold: Span,
+    flow: u32,
+    ledger: Ledger,
+    in_time: u64,
+    late: u64,
+}
+
+impl Side {
+    fn new(params: &GameParams, direction: Direction, streams: &dyn Fn(&str) -> Stream) -> Self {
+        let (size, gap, keys) = match direction {
+            Direction::Forward => (&params.down, &params.down_gap, ["down", "down_gap"]),
+            Direction::Backward => (&params.up, &params.up_gap, ["up", "up_gap"]),
+        };
+        Side {
+            direction,
+            other: None,
+            size: Sampler::new(size, streams(keys[0])),
+            gap: Sampler::new(gap, streams(keys[1])),
+            phase: streams("phase"),
+            threshold: params.threshold,
+            flow: 0,
+            ledger: Ledger::default(),
+            in_time: 0,
+            late: 0,
+        }
+    }
+}
+
+impl App for Side {
+    fn start(&mut self, cx: &mut Context) {
+        self.flow = cx.datagrams(self.direction, true);
+        if let Some(params) = self.other.take() {
+            cx.spawn(|streams| Box::new(Side::new(&params, Direction::Backward, streams)));
+        }
+        // NGMN: the first packet comes within 40 ms, so that players do not
+        // keep in step.
+        let phase = self.phase.uniform_span(Span::ZERO, Span::from_millis(40));
+        cx.wake_at(cx.now() + phase);
+    }
+    fn on_timer(&mut self, cx: &mut Context) {
+        let payload = self.size.draw().get().clamp(1, 65_000);
+        self.ledger.sent(cx.now());
+        let activity = cx.activity();
+        activity.started += 1;
+        cx.send_datagram(self.flow, (HEADERS + payload) as u32);
+        cx.wake_at(cx.now() + self.gap.draw());
+    }
+    fn on_datagram(&mut self, _flow: u32, sent: Time, cx: &mut Context) {
+        if !self.ledger.arrived(sent) {
+            return;
+        }
+        cx.activity().completed += 1;
+        match cx.now() - sent <= self.threshold {
+            true => self.in_time += 1,
+            false => self.late += 1,
+        }
+    }
+    fn report(&self, _now: Time, see: &mut dyn FnMut(&'static str, f64)) {
+        let due = (self.in_time + self.late + self.ledger.lost) as f64;
+        if due == 0.0 {
+            return;
+        }
+        let names = match self.direction {
+            Direction::Forward => ["lost_down", "late_down"],
+            Direction::Backward => ["lost_up", "late_up"],
+        };
+        see(names[0], self.ledger.lost as f64 / due);
+        see(names[1], self.late as f64 / due);
+    }
+}

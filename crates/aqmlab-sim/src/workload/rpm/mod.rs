@@ -1,0 +1,411 @@
+//! Responsiveness under working conditions: round trips a minute, RPM, as
+//! networkQuality measures it.
+//!
+//! Connections that send without end are added one by one each interval, the
+//! way(s) that `load` says, until their goodput no longer grows; meanwhile
+//! probes ask for one byte: foreign ones over connections of their own (their
+//! TCP handshake `tcp_f`, a round trip of TLS `tls_f`, request and answer
+//! `http_f`) and self probes over a loaded connection (`http_l`). When the
+//! responsiveness of the last intervals no longer changes the test is over; or
+//! at its `limit`. All four times are recorded, over the whole test; reported
+//! are `rpm`, its two halves `rpm_foreign` and `rpm_loaded`, the goodputs
+//! `download` and `upload` of the last intervals in bit/s, the
+//! `seconds` that it took, and the `confidence`: 0 is low, 1
+//! medium, 2 high.
+//!
+//! # Sources
+//! draft-ietf-ippm-responsiveness, sections "Test Parameters", "Measuring
+//! Responsiveness" and "Final Algorithm", as of commit 0240b73 of its repository.
+//!
+//! # Differences
+//! 1. The draft has a pair of probes each 1/MPS s, and also `probes` in all a
+//!    second, which is half as many; with the second its figure of 300 kB a
+//!    second is right, and it is what is done here.
+//! 2. Probes begin after the first interval: their number is a share of the
+//!    goodput of the interval before, down and up together.
+//! 3. What is put into a loaded connection is sent next: senders hold nothing
+//!    back that is not sent (the draft asks for TCP_NOTSENT_LOWAT).
+//! 4. HTTP/2's framing is in the sizes of requests and answers; uploads and
+//!    downloads have connections of their own.
+//! 5. The standard deviation is that of the population.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::{Bytes, Span, Stream, Time, choices, params};
+
+use self::samples::Samples;
+use self::stability::Stability;
+use super::Workload;
+use super::connection::{Arrival, Connection};
+use crate::agenda::Agenda;
+use crate::app::{App, Context, Direction};
+
+mod samples;
+mod stability;
+
+choices! {
+    /// Which way the load goes.
+    pub enum Load {
+        /// Both ways at once, as networkQuality does.
+        Both = "both",
+        /// Along the group's path.
+        Down = "down",
+        /// Along its return path.
+        Up = "up",
+    }
+}
+
+params! {
+    /// A test of the responsiveness.
+    pub struct RpmParams {
+        /// Which way the load goes.
+        load: Load = Load::Both, source "draft-ietf-ippm-responsiveness, networkQuality";
+        /// Intervals of the moving averages, MAD.
+        distance: u64 = 4, in 2 => 1000, source "draft-ietf-ippm-responsiveness, MAD";
+        /// Length of an interval, ID.
+        interval: Span = Span::from_secs(1), in Span::from_millis(1) => Span::from_secs(3600),
+            source "draft-ietf-ippm-responsiveness, ID";
+        /// The share of the times that counts, the rest being the longest: TMP.
+        trim: f64 = 0.95, in 0.01 => 1.0, source "draft-ietf-ippm-responsiveness, TMP";
+        /// What is stable deviates by so much of the average, SDT.
+        tolerance: f64 = 0.05, in 0.0001 => 1.0, source "draft-ietf-ippm-responsiveness, SDT";
+        /// Loaded connections at the start, each way: INP.
+        initial: u64 = 1, in 1 => 1000, source "draft-ietf-ippm-responsiveness, INP";
+        /// Loaded connections that come each interval, each way: INC.
+        increment: u64 = 1, in 0 => 1000, source "draft-ietf-ippm-responsiveness, INC";
+        /// The most loaded connections each way, MNP.
+        most: u64 = 16, in 1 => 10_000, source "draft-ietf-ippm-responsiveness, MNP";
+        /// Probes a second at most, MPS; half of them foreign.
+        probes: f64 = 100.0, in 0.01 => 100_000.0, source "draft-ietf-ippm-responsiveness, MPS";
+        /// The share of the capacity that probes may take, PTC.
+        share: f64 = 0.05, in 0.0001 => 1.0, source "draft-ietf-ippm-responsiveness, PTC";
+        /// Round trips of TLS; 0 for none at all.
+        tls: u64 = 1, in 0 => 3, source "RFC 8446, section 2";
+        /// Bytes of the server's first flight, with its certificates.
+        certificates: Bytes = Bytes::new(4000), in Bytes::new(1) => Bytes::new(1_000_000),
+            source "draft-ietf-ippm-responsiveness: some 5000 bytes for a foreign probe";
+        /// Bytes of a request.
+        request: Bytes = Bytes::new(100), in Bytes::new(1) => Bytes::new(100_000),
+            source "this program";
+        /// Bytes of the answer to a probe: its header, and one byte.
+        response: Bytes = Bytes::new(100), in Bytes::new(1) => Bytes::new(100_000),
+            source "this program";
+        /// The test ends then at the latest.
+        limit: Span = Span::from_secs(20), in Span::from_millis(1) => Span::from_secs(10_000_000),
+            source "draft-ietf-ippm-responsiveness: 10 s for each of two stages";
+    }
+}
+
+impl Workload for RpmParams {
+    const NAME: &'static str = "rpm";
+    const SUMMARY: &'static str = "Responsiveness under load, in round trips a minute (RPM)";
+    fn is_finite(&self) -> bool {
+        true
+    }
+    fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
+        Some(Box::new(Tester::new(self, streams("probe"))))
+    }
+}
+
+/// Bytes that a foreign and a self probe take, by the draft's estimate.
+const PAIR: f64 = 5000.0 + 1000.0;
+
+enum Step {
+    Interval,
+    /// A foreign probe, and a self probe after half the time to the next.
+    Probe,
+    SelfProbe,
+    Limit,
+}
+
+/// A connection with load.
+struct Loaded {
+    connection: Connection,
+    direction: Direction,
+}
+
+/// A foreign probe: what it does now, and since when.
+struct Foreign {
+    connection: Connection,
+    since: Time,
+}
+
+/// The request that starts a download; those of probes have other numbers.
+const DOWNLOAD: u32 = u32::MAX;
+
+struct Tester {
+    params: RpmParams,
+    directions: &'static [Direction],
+    agenda: Agenda<Step>,
+    choice: Stream,
+    loaded: Vec<Loaded>,
+    foreign: Vec<Foreign>,
+    /// Self probes that are under way: their numbers, and when they began.
+    own: VecDeque<(u32, Time)>,
+    probes: u32,
+    /// Time between two pairs of probes, once there is a goodput.
+    gap: Option<Span>,
+    samples: Samples,
+    began: Time,
+    ended: Option<Time>,
+    /// Bytes that arrived in the last intervals, down and up, and those up to
+    /// the last.
+    moved: VecDeque<[u64; 2]>,
+    counted: [u64; 2],
+    goodput: Stability,
+    responsiveness: Stability,
+}
+
+impl Tester {
+    fn new(params: &RpmParams, choice: Stream) -> Self {
+        let stability = || Stability::new(params.distance as usize, params.tolerance);
+        Tester {
+            params: params.clone(),
+            directions: match params.load {
+                Load::Both => &[Direction::Forward, Direction::Backward],
+                Load::Down => &[Direction::Forward],
+                Load::Up => &[Direction::Backward],
+            },
+            agenda: Agenda::default(),
+            choice,
+            loaded: Vec::new(),
+            foreign: Vec::new(),
+            own: VecDeque::new(),
+            probes: 0,
+            gap: None,
+            samples: Samples::default(),
+            began: Time::ZERO,
+            ended: None,
+            moved: VecDeque::new(),
+            counted: [0; 2],
+            goodput: stability(),
+            responsiveness: stability(),
+        }
+    }
+
+    /// Adds connections with load, as many as may be.
+    fn add_load(&mut self, number: u64, cx: &mut Context) {
+        let RpmParams { tls, certificates, most, .. } = self.params;
+        for direction in self.directions {
+            let of_direction = self.loaded.iter().filter(|each| each.direction == *direction);
+            let room = most.saturating_sub(of_direction.count() as u64);
+            for _ in 0..number.min(room) {
+                let connection = Connection::open(0, tls, certificates.get(), false, cx);
+                let mut loaded = Loaded { connection, direction: *direction };
+                if tls == 0 {
+                    loaded.begin(self.params.request.get(), cx);
+                }
+                self.loaded.push(loaded);
+            }
+        }
+    }
+
+    /// The end of an interval.
+    fn end_interval(&mut self, cx: &mut Context) {
+        let RpmParams { distance, interval, share, probes, increment, .. } = self.params;
+        let mut sums = [0; 2];
+        for Loaded { connection, direction } in &self.loaded {
+            sums[usize::from(*direction == Direction::Backward)] +=
+                connection.received(*direction, cx);
+        }
+        let moved = [0, 1].map(|way: usize| sums[way] - self.counted[way]);
+        self.counted = sums;
+        self.moved.push_back(moved);
+        if self.moved.len() as u64 > distance {
+            self.moved.pop_front();
+        }
+        let capacity = (moved[0] + moved[1]) as f64 / interval.as_secs_f64();
+        let pairs = (probes / 2.0).min(share * capacity / PAIR);
+        if pairs > 0.0 {
+            let gap = Span::from_secs_f64(1.0 / pairs);
+            if self.gap.replace(gap).is_none() {
+                self.agenda.add(cx.now(), Step::Probe, cx);
+            }
+        }
+        if self.judge(cx.now()) {
+            return self.finish(cx);
+        }
+        self.add_load(increment, cx);
+        self.agenda.add(cx.now() + interval, Step::Interval, cx);
+    }
+
+    /// Whether all is stable.
+    fn judge(&mut self, now: Time) -> bool {
+        if !self.goodput.is_stable() {
+            self.goodput.add(self.rates().iter().sum());
+            return false;
+        }
+        if let Some([rpm, ..]) = self.rpm(now) {
+            self.responsiveness.add(rpm);
+        }
+        self.responsiveness.is_stable()
+    }
+
+    /// The moving averages of the goodputs down and up, in bit/s.
+    fn rates(&self) -> [f64; 2] {
+        let time = self.params.distance as f64 * self.params.interval.as_secs_f64();
+        [0, 1].map(|way: usize| {
+            self.moved.iter().map(|moved| moved[way]).sum::<u64>() as f64 * 8.0 / time
+        })
+    }
+
+    /// Responsiveness, foreign and loaded, over the last intervals.
+    fn rpm(&self, now: Time) -> Option<[f64; 3]> {
+        let RpmParams { distance, interval, trim, tls, .. } = self.params;
+        let window = Span::from_nanos(interval.as_nanos() * distance);
+        let since = Time::ZERO + now.saturating_since(Time::ZERO + window);
+        self.samples.rpm(since, trim, tls > 0)
+    }
+
+    fn finish(&mut self, cx: &mut Context) {
+        self.ended = Some(cx.now());
+        let activity = cx.activity();
+        activity.completed += 1;
+        activity.bytes += self.counted.iter().sum::<u64>();
+        let foreign = self.foreign.drain(..).map(|each| each.connection);
+        let loaded = self.loaded.drain(..).map(|each| each.connection);
+        foreign.chain(loaded).for_each(|connection| connection.close(cx));
+        cx.end();
+    }
+
+    fn probe(&mut self, cx: &mut Context) {
+        let Some(gap) = self.gap else { return };
+        let RpmParams { tls, certificates, .. } = self.params;
+        let connection = Connection::open(0, tls, certificates.get(), true, cx);
+        self.foreign.push(Foreign { connection, since: cx.now() });
+        self.agenda.add(cx.now() + Span::from_nanos(gap.as_nanos() / 2), Step::SelfProbe, cx);
+        self.agenda.add(cx.now() + gap, Step::Probe, cx);
+    }
+
+    /// Over any of the connections that have load.
+    fn probe_load(&mut self, cx: &mut Context) {
+        let open = self.loaded.iter_mut().filter(|each| each.connection.is_filled());
+        let mut open: Vec<&mut Loaded> = open.collect();
+        let place = (self.choice.uniform() * open.len() as f64) as usize;
+        let Some(loaded) = open.get_mut(place) else { return };
+        self.own.push_back((self.probes, cx.now()));
+        loaded.connection.ask(self.probes, self.params.request.get(), cx);
+        self.probes = (self.probes + 1) % DOWNLOAD;
+    }
+
+    fn of_loaded(&mut self, place: usize, arrival: Arrival, cx: &mut Context) {
+        let loaded = &mut self.loaded[place];
+        match arrival {
+            Arrival::Opened => loaded.begin(self.params.request.get(), cx),
+            Arrival::Request(DOWNLOAD) => loaded.connection.fill(Direction::Forward, cx),
+            Arrival::Request(probe) => {
+                loaded.connection.answer(probe, self.params.response.get(), cx);
+            }
+            Arrival::FirstByte(_) => {}
+            Arrival::Object(probe) => {
+                let Some(place) = self.own.iter().position(|(own, _)| *own == probe) else {
+                    return;
+                };
+                if let Some((_, asked)) = self.own.remove(place) {
+                    let time = cx.now() - asked;
+                    self.samples.add("http_l", time, cx);
+                }
+            }
+        }
+    }
+
+    fn of_foreign(&mut self, place: usize, arrival: Arrival, cx: &mut Context) {
+        let foreign = &mut self.foreign[place];
+        match arrival {
+            Arrival::Opened => {
+                let time = foreign.begin_next(cx.now());
+                let round_trip = Span::from_nanos(time.as_nanos() / self.params.tls);
+                self.samples.add("tls_f", round_trip, cx);
+                foreign.connection.ask(0, self.params.request.get(), cx);
+            }
+            Arrival::Request(_) => {
+                foreign.connection.answer(0, self.params.response.get(), cx);
+            }
+            Arrival::FirstByte(_) => {}
+            Arrival::Object(_) => {
+                let time = foreign.begin_next(cx.now());
+                self.samples.add("http_f", time, cx);
+                self.foreign.swap_remove(place).connection.close(cx);
+            }
+        }
+    }
+}
+
+impl Loaded {
+    /// Asks for data without end, or sends them.
+    fn begin(&mut self, request: u64, cx: &mut Context) {
+        match self.direction {
+            Direction::Forward => self.connection.ask(DOWNLOAD, request, cx),
+            Direction::Backward => self.connection.fill(Direction::Backward, cx),
+        }
+    }
+}
+
+impl Foreign {
+    /// The time since the last step, which is over.
+    fn begin_next(&mut self, now: Time) -> Span {
+        now - std::mem::replace(&mut self.since, now)
+    }
+}
+
+impl App for Tester {
+    fn start(&mut self, cx: &mut Context) {
+        self.began = cx.now();
+        cx.activity().started += 1;
+        self.add_load(self.params.initial, cx);
+        self.agenda.add(cx.now() + self.params.interval, Step::Interval, cx);
+        self.agenda.add(cx.now() + self.params.limit, Step::Limit, cx);
+    }
+    fn on_timer(&mut self, cx: &mut Context) {
+        while self.ended.is_none()
+            && let Some(step) = self.agenda.due(cx)
+        {
+            match step {
+                Step::Interval => self.end_interval(cx),
+                Step::Probe => self.probe(cx),
+                Step::SelfProbe => self.probe_load(cx),
+                Step::Limit => self.finish(cx),
+            }
+        }
+    }
+    fn on_connected(&mut self, flow: u32, cx: &mut Context) {
+        let Some(foreign) = self.foreign.iter_mut().find(|each| each.connection.has(flow)) else {
+            return;
+        };
+        let time = foreign.begin_next(cx.now());
+        self.samples.add("tcp_f", time, cx);
+        if self.params.tls == 0 {
+            foreign.connection.ask(0, self.params.request.get(), cx);
+        }
+    }
+    fn on_received(&mut self, flow: u32, cx: &mut Context) {
+        while let Some(place) = self.loaded.iter().position(|each| each.connection.has(flow))
+            && let Some(arrival) = self.loaded[place].connection.arrived(flow, cx)
+        {
+            self.of_loaded(place, arrival, cx);
+        }
+        while let Some(place) = self.foreign.iter().position(|each| each.connection.has(flow))
+            && let Some(arrival) = self.foreign[place].connection.arrived(flow, cx)
+        {
+            self.of_foreign(place, arrival, cx);
+        }
+    }
+    fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
+        let now = self.ended.unwrap_or(now);
+        if let Some([rpm, foreign, loaded]) = self.rpm(now) {
+            see("rpm", rpm);
+            see("rpm_foreign", foreign);
+            see("rpm_loaded", loaded);
+        }
+        let [download, upload] = self.rates();
+        see("download", download);
+        see("upload", upload);
+        let confidence = match (self.responsiveness.count(), self.responsiveness.is_stable()) {
+            (_, true) => 2.0,
+            (count, _) if count >= self.params.distance => 1.0,
+            _ => 0.0,
+        };
+        see("confidence", confidence);
+        see("seconds", (now - self.began).as_secs_f64());
+    }
+}

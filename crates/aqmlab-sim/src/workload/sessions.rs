@@ -1,0 +1,89 @@
+//! Greedy flows that stop: each sends as fast as it may for a time, over a
+//! connection of its own, and then nothing for another.
+//!
+//! A number of them makes congestion that comes and goes at set times: the
+//! phases of RFC 7928, section 8.2.5.
+//!
+//! # Differences
+//! 1. RFC 7928 says how many flows there are in each phase, not how the others
+//!    stop. Here a session ends as by a `close`: what was sent is still
+//!    delivered, nothing new is. The next session is a new connection.
+
+use aqmlab_core::{Distribution, Result, Sampler, Span, Stream, params};
+
+use super::{Workload, transfers::check_gap};
+use crate::app::{App, Context};
+
+params! {
+    /// Greedy flows that stop.
+    pub struct SessionsParams {
+        /// For how long a flow sends.
+        on: Distribution<Span> = Distribution::constant(Span::from_secs(20)),
+            source "RFC 7928, section 8.2.5: phases of 20 s";
+        /// Time from then to the next flow.
+        off: Distribution<Span> = Distribution::constant(Span::from_secs(20)),
+            source "RFC 7928, section 8.2.5: phases of 20 s";
+        /// How many flows there are, one after the other; `none` without end.
+        number: Option<u64> = None, in Some(1) => Some(100_000_000), source "this program";
+    }
+}
+
+impl Workload for SessionsParams {
+    const NAME: &'static str = "sessions";
+    const SUMMARY: &'static str = "Greedy flows that send for a time and pause for a time";
+    fn check(&self) -> Result<()> {
+        check_gap(&self.on).map_err(|error| error.at("on"))
+    }
+    fn is_finite(&self) -> bool {
+        self.number.is_some()
+    }
+    fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
+        Some(Box::new(Sessions {
+            on: Sampler::new(&self.on, streams("on")),
+            off: Sampler::new(&self.off, streams("off")),
+            left: self.number.unwrap_or(u64::MAX),
+            flow: None,
+            active: 0,
+        }))
+    }
+}
+
+struct Sessions {
+    on: Sampler<Span>,
+    off: Sampler<Span>,
+    left: u64,
+    /// The flow that is sending.
+    flow: Option<u32>,
+    /// Flows whose last bytes have not arrived.
+    active: u64,
+}
+
+impl Sessions {
+    fn begin(&mut self, cx: &mut Context) {
+        self.left -= 1;
+        self.active += 1;
+        cx.activity().started += 1;
+        self.flow = Some(cx.greedy());
+        cx.wake_at(cx.now() + self.on.draw().max(Span::from_nanos(1)));
+    }
+}
+
+impl App for Sessions {
+    fn start(&mut self, cx: &mut Context) {
+        self.begin(cx);
+    }
+    fn on_timer(&mut self, cx: &mut Context) {
+        let Some(flow) = self.flow.take() else { return self.begin(cx) };
+        if self.left > 0 {
+            cx.wake_at(cx.now() + self.off.draw().max(Span::from_nanos(1)));
+        }
+        cx.stop(flow);
+    }
+    fn on_received(&mut self, flow: u32, cx: &mut Context) {
+        cx.close(flow);
+        self.active -= 1;
+        if self.left == 0 && self.active == 0 {
+            cx.end();
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Video as it is made, in frames at a constant or variable bit rate: a call, a
+//! camera, live television.
+//!
+//! Each frame is sent at once, as a burst. Over UDP a frame is worth something
+//! if all its packets arrive before its turn: a fixed delay after it was sent,
+//! that of the first frame and `buffer`; `missed` is the share of those that do
+//! not. Over TCP nothing is missed, but the player stands still when its buffer
+//! is empty, until there is `buffer` in it again: `stalls`, their number, and
+//! `stalled`, their share of the time.
+//!
+//! Recorded is the time of each `frame` (from when it was sent to its last
+//! byte); over TCP `join` (from the start to the first picture) and `stall`.
+//! `started` and `completed` count frames.
+//!
+//! # Sources
+//! RFC 7928, sections 7.2 (bursty video frames) and 9.1; RFC 3550 (RTP).
+//!
+//! # Differences
+//! 1. The encoder does not adapt to what the network does: for that see `dash`.
+//! 2. A packet that arrives twice counts twice.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::{Bytes, Distribution, Error, Rate, Result, Sampler, Span, Stream, Time, params};
+
+use super::Workload;
+use super::pareto_onoff::Carrier;
+use super::player::{Player, Resumed};
+use crate::agenda::Messages;
+use crate::app::{App, Context, Direction};
+
+params! {
+    /// Video frames as they are made.
+    pub struct VideoParams {
+        /// What carries the frames.
+        over: Carrier = Carrier::Udp, source "this program";
+        /// The mean rate of the video, without headers.
+        rate: Rate = Rate::from_bps(2_500_000),
+            in Rate::from_bps(1000) => Rate::from_bps(1_000_000_000_000),
+            source "this program";
+        /// Frames a second.
+        fps: f64 = 30.0, in 0.1 => 1000.0, source "this program";
+        /// An intra frame each so many; 1: all are alike.
+        gop: u64 = 30, in 1 => 100_000, source "this program";
+        /// How many times as large as another an intra frame is.
+        intra: f64 = 5.0, in 1.0 => 1000.0, source "this program";
+        /// What the size of each frame is multiplied with; its mean should be 1.
+        variation: Distribution<f64> = Distribution::constant(1.0), source "this program";
+        /// Bytes of video in a packet, over UDP.
+        packet: Bytes = Bytes::new(1200), in Bytes::new(1) => Bytes::new(65_000),
+            source "RFC 9000, section 14.1: what passes everywhere";
+        /// How much longer than the first frame another may take; over TCP, what is in the
+        /// buffer when the video starts and goes on.
+        buffer: Span = Span::from_millis(200), in Span::ZERO => Span::from_secs(3600),
+            source "this program";
+    }
+}
+
+/// IP, UDP and RTP.
+const HEADERS: u32 = 20 + 8 + 12;
+
+impl Workload for VideoParams {
+    const NAME: &'static str = "video";
+    const SUMMARY: &'static str = "Video frames as they are made, at a constant or variable rate";
+    fn check(&self) -> Result<()> {
+        if self.variation.mean() > 0.0 {
+            return Ok(());
+        }
+        let allowed = "a mean above 0";
+        Err(Error::not_allowed(format!("{:?}", self.variation), allowed).at("variation"))
+    }
+    fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
+        let camera = Camera::new(self, streams);
+        Some(match self.over {
+            Carrier::Udp => Box::new(Datagrams {
+                camera,
+                packet: self.packet.get() as u32,
+                buffer: self.buffer,
+                flow: 0,
+                waiting: VecDeque::new(),
+                plays_after: None,
+                missed: 0,
+                shown: 0,
+            }),
+            Carrier::Tcp => Box::new(Connection {
+                camera,
+                flow: 0,
+                frames: Messages::default(),
+                player: Player::new(self.buffer, self.buffer),
+                began: Time::ZERO,
+            }),
+        })
+    }
+}
+
+/// What makes the frames.
+struct Camera {
+    interval: Span,
+    /// Bytes of an intra frame and of another.
+    sizes: [f64; 2],
+    gop: u64,
+    variation: Sampler<f64>,
+    made: u64,
+}
+
+impl Camera {
+    fn new(params: &VideoParams, streams: &dyn Fn(&str) -> Stream) -> Self {
+        let mean = params.rate.as_bytes_per_sec() / params.fps;
+        let gop = params.gop as f64;
+        let other = mean * gop / (gop - 1.0 + params.intra);
+        Camera {
+            interval: Span::from_secs_f64(1.0 / params.fps),
+            sizes: [other * params.intra, other],
+            gop: params.gop,
+            variation: Sampler::new(&params.variation, streams("variation")),
+            made: 0,
+        }
+    }
+
+    /// Bytes of the next frame.
+    fn frame(&mut self) -> u64 {
+        let mean = self.sizes[usize::from(!self.made.is_multiple_of(self.gop))];
+        self.made += 1;
+        libm::round(mean * self.variation.draw()).clamp(1.0, 1e9) as u64
+    }
+}
+
+/// A frame has arrived in full.
+fn completed(bytes: u64, time: Span, cx: &mut Context) {
+    let activity = cx.activity();
+    activity.completed += 1;
+    activity.bytes += bytes;
+    activity.record("frame", time);
+}
+
+/// A frame on its way.
+struct Frame {
+    sent: Time,
+    bytes: u64,
+    packets: u64,
+}
+
+struct Datagrams {
+    camera: Camera,
+    packet: u32,
+    buffer: Span,
+    flow: u32,
+    /// Frames that have not arrived in full, and whose turn has not come.
+    waiting: VecDeque<Frame>,
+    /// The delay with which frames are shown.
+    plays_after: Option<Span>,
+    missed: u64,
+    shown: u64,
+}
+
+/// Before any frame has arrived so many may be on their way.
+const MAX_WAITING: usize = 1 << 16;
+
+impl Datagrams {
+    /// Frames whose turn has come are not waited for any longer.
+    fn give_up(&mut self, now: Time) {
+        while let Some(frame) = self.waiting.front()
+            && (self.waiting.len() > MAX_WAITING
+                || self.plays_after.is_some_and(|delay| frame.sent + delay < now))
+        {
+            self.waiting.pop_front();
+            self.missed += 1;
+        }
+    }
+}
+
+impl App for Datagrams {
+    fn start(&mut self, cx: &mut Context) {
+        self.flow = cx.datagrams(Direction::Forward, true);
+        self.on_timer(cx);
+    }
+    fn on_timer(&mut self, cx: &mut Context) {
+        self.give_up(cx.now());
+        let bytes = self.camera.frame();
+        let packets = bytes.div_ceil(u64::from(self.packet));
+        cx.activity().started += 1;
+        for number in 0..packets {
+            let payload = u64::from(self.packet).min(bytes - number * u64::from(self.packet));
+            cx.send_datagram(self.flow, HEADERS + payload as u32);
+        }
+        self.waiting.push_back(Frame { sent: cx.now(), bytes, packets });
+        cx.wake_at(cx.now() + self.camera.interval);
+    }
+    fn on_datagram(&mut self, _flow: u32, sent: Time, cx: &mut Context) {
+        self.give_up(cx.now());
+        let Ok(place) = self.waiting.binary_search_by_key(&sent, |frame| frame.sent) else {
+            return; // Too late.
+        };
+        let frame = &mut self.waiting[place];
+        frame.packets -= 1;
+        if frame.packets > 0 {
+            return;
+        }
+        let time = cx.now() - sent;
+        let bytes = frame.bytes;
+        self.waiting.remove(place);
+        self.plays_after.get_or_insert(time + self.buffer);
+        self.shown += 1;
+        completed(bytes, time, cx);
+    }
+    fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
+        let Some(delay) = self.plays_after else { return };
+        let overdue = self.waiting.iter().filter(|frame| frame.sent + delay < now).count() as u64;
+        let missed = self.missed + overdue;
+        see("missed", missed as f64 / (missed + self.shown) as f64);
+    }
+}
+
+struct Connection {
+    camera: Camera,
+    flow: u32,
+    /// When each frame was made, and its bytes.
+    frames: Messages<(Time, u64)>,
+    player: Player,
+    began: Time,
+}
+
+impl App for Connection {
+    fn start(&mut self, cx: &mut Context) {
+        self.flow = cx.stream(Direction::Forward);
+        self.began = cx.now();
+        self.on_timer(cx);
+    }
+    fn on_timer(&mut self, cx: &mut Context) {
+        let bytes = self.camera.frame();
+        cx.activity().started += 1;
+        self.frames.write(self.flow, bytes, (cx.now(), bytes), cx);
+        cx.wake_at(cx.now() + self.camera.interval);
+    }
+    fn on_received(&mut self, flow: u32, cx: &mut Context) {
+        while let Some((made, bytes)) = self.frames.arrived(flow, cx) {
+            let now = cx.now();
+            completed(bytes, now - made, cx);
+            match self.player.arrived(now, self.camera.interval, false) {
+                Some(Resumed::Join) => cx.activity().record("join", now - self.began),
+                Some(Resumed::Stall(length)) => cx.activity().record("stall", length),
+                None => {}
+            }
+        }
+    }
+    fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
+        let player = self.player.at(now);
+        see("stalls", player.stalls as f64);
+        see("stalled", player.stalled_share());
+    }
+}

@@ -1,0 +1,321 @@
+//! The recovery of ns-2's TCP-Linux, for studies that used its congestion
+//! controls.
+//!
+//! Forward acknowledgement: what lies more than three segments below the
+//! highest segment reported is lost. A retransmission is lost when new data
+//! that were sent after it are reported, or the fifth retransmission after it
+//! has arrived. When a recovery ends the scoreboard is empty: what was reported
+//! above its end is forgotten, counts as in flight again, and is sent once more
+//! when something still higher is reported. Until what is in flight has come down
+//! to the window, one segment is sent for two acknowledgements. Every acknowledgement
+//! restarts the retransmission timer.
+//!
+//! # Sources
+//! X. Wei and P. Cao, "NS-2 TCP-Linux: an NS-2 TCP implementation with
+//! congestion control algorithms from Linux" (WNS2 2006); ns-2.35, `Agent/TCP/Linux`.
+//!
+//! # Differences
+//! 1. A loss found after a timeout does not reduce the window again before all
+//!    that was sent until then is acknowledged.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::Time;
+
+use super::{AckContext, LossRecovery, Phase, Repair};
+use crate::params::TcpParams;
+use crate::rtt::RttEstimator;
+use crate::scoreboard::{DUP_THRESH, Scoreboard};
+use crate::segment::Ack;
+
+/// A retransmission that may be in the network.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    seq: u64,
+    at: Time,
+    /// The next new byte at that time.
+    nxt: u64,
+    /// Its number among the retransmissions.
+    number: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct TcpLinux {
+    /// The highest segment reported.
+    fack: u64,
+    /// First transmissions below were judged.
+    edge: u64,
+    /// In the order in which they were sent.
+    repairs: VecDeque<Sent>,
+    /// Retransmissions so far, and the number of the latest that has arrived.
+    made: u64,
+    arrived: u64,
+    /// What is in flight, and what may be while it comes down to the window.
+    pipe: u64,
+    allowed: u64,
+    mss: u64,
+}
+
+impl TcpLinux {
+    pub fn new(params: &TcpParams) -> Self {
+        TcpLinux {
+            fack: 0,
+            edge: 0,
+            repairs: VecDeque::new(),
+            made: 0,
+            arrived: 0,
+            pipe: 0,
+            allowed: 0,
+            mss: params.mss.get(),
+        }
+    }
+
+    fn forget(&mut self, board: &Scoreboard) {
+        self.repairs.clear();
+        self.fack = board.una();
+        self.edge = board.una();
+    }
+
+    /// What the acknowledgement at hand delivers.
+    fn take_news(&mut self, board: &Scoreboard) {
+        for record in &board.news {
+            if record.seq >= board.una() {
+                self.fack = self.fack.max(record.seq);
+            }
+            if record.retransmitted {
+                let found = self.repairs.iter().rfind(|sent| sent.seq == record.seq);
+                self.arrived = self.arrived.max(found.map_or(0, |sent| sent.number));
+            }
+        }
+    }
+
+    fn find_losses(&mut self, board: &mut Scoreboard) {
+        self.edge = self.edge.max(board.una());
+        let mut index = board.index_of(self.edge);
+        while let Some(record) = board.record(index).copied() {
+            if record.seq + (DUP_THRESH + 1) * self.mss > self.fack {
+                break;
+            }
+            if !record.sacked && !record.lost {
+                board.mark_lost(index);
+            }
+            self.edge = record.end();
+            index += 1;
+        }
+        while let Some(sent) = self.repairs.front().copied() {
+            let index = board.index_of(sent.seq);
+            let is_sent = board.record(index).is_some_and(|record| {
+                record.seq == sent.seq && record.sent_at == sent.at && !record.sacked
+            });
+            if is_sent {
+                let is_lost = sent.nxt <= self.fack || sent.number + DUP_THRESH + 1 < self.arrived;
+                if !is_lost {
+                    break;
+                }
+                board.mark_lost(index);
+            }
+            self.repairs.pop_front();
+        }
+    }
+}
+
+impl LossRecovery for TcpLinux {
+    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
+        let sacked = board.sack(&ack.sack, cx.now);
+        self.take_news(board);
+        self.find_losses(board);
+        self.pipe = board.pipe();
+        self.allowed = self.allowed.min(self.pipe + self.mss);
+        sacked
+    }
+    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> bool {
+        self.take_sack(board, ack, cx) > 0
+    }
+    fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
+        false
+    }
+    fn duplicates_restart_timer(&self) -> bool {
+        true
+    }
+    fn counts_duplicates(&self) -> bool {
+        false
+    }
+    fn finds_loss(&self, board: &mut Scoreboard, _sacked: u64) -> bool {
+        board.next_lost().is_some()
+    }
+    fn flight_at_loss(&self, _board: &Scoreboard, _limited: u64, window: u64) -> u64 {
+        window
+    }
+    fn begin(&mut self, board: &mut Scoreboard) {
+        self.pipe = board.pipe();
+        self.allowed = self.pipe + self.mss;
+    }
+    fn end(&mut self, board: &mut Scoreboard) -> bool {
+        board.forget_all();
+        self.allowed = 0;
+        self.forget(board);
+        false
+    }
+    fn on_timeout(&mut self, board: &mut Scoreboard, _rtt: &RttEstimator, _now: Time) {
+        board.timeout(true);
+        self.allowed = 0;
+        self.repairs.clear();
+        self.edge = board.nxt();
+    }
+    #[inline]
+    fn in_network(&self, board: &Scoreboard, _phase: Phase) -> u64 {
+        board.pipe()
+    }
+    fn least_window(&self) -> u64 {
+        self.allowed
+    }
+    #[inline]
+    fn on_sent(&mut self, len: u32, _replaces: bool) {
+        self.pipe += u64::from(len);
+        self.allowed = self.allowed.min(self.pipe.saturating_sub(self.mss).max(self.mss));
+    }
+    fn limited_transmit(&self, _dup_acks: u64) -> u64 {
+        0
+    }
+    fn head(&mut self, board: &mut Scoreboard) -> Option<Repair> {
+        board.next_lost().map(Repair::at)
+    }
+    fn first_choice(&mut self, board: &mut Scoreboard, _phase: Phase) -> Option<Repair> {
+        board.next_lost().map(Repair::at)
+    }
+    fn on_repaired(&mut self, seq: u64, nxt: u64, now: Time) {
+        self.made += 1;
+        self.repairs.push_back(Sent { seq, at: now, nxt, number: self.made });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Span;
+
+    use super::*;
+    use crate::delivery::Delivery;
+
+    /// A connection with segments of 1000 bytes.
+    struct Connection {
+        board: Scoreboard,
+        recovery: TcpLinux,
+        rtt: RttEstimator,
+        now: Time,
+    }
+
+    impl Connection {
+        fn new(segments: u64) -> Self {
+            let params = TcpParams { mss: aqmlab_core::Bytes::new(1000), ..TcpParams::default() };
+            let board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
+            let mut connection = Connection {
+                board,
+                recovery: TcpLinux::new(&params),
+                rtt: RttEstimator::new(&params),
+                now: Time::ZERO,
+            };
+            connection.send(segments);
+            connection
+        }
+        fn send(&mut self, segments: u64) {
+            self.now += Span::from_millis(1);
+            for _ in 0..segments {
+                self.board.sent(1000, self.now);
+            }
+        }
+        /// An acknowledgement that reports one segment.
+        fn report(&mut self, segment: u64) {
+            self.now += Span::from_millis(1);
+            self.board.news.clear();
+            let mut ack = Ack { ack: self.board.una(), ..Ack::default() };
+            ack.sack.push(segment * 1000, segment * 1000 + 1000);
+            let cx = AckContext { now: self.now, phase: Phase::Open, rtt: &self.rtt };
+            self.recovery.on_duplicate(&mut self.board, &ack, &cx);
+        }
+        fn lost(&self) -> Vec<u64> {
+            let records = (0..).map_while(|index| self.board.record(index));
+            let lost = records.filter(|each| each.lost && !each.retransmitted && !each.sacked);
+            lost.map(|each| each.seq / 1000).collect()
+        }
+        /// Sends what is lost first once more.
+        fn repair(&mut self) {
+            self.now += Span::from_millis(1);
+            let repair = self.recovery.head(&mut self.board).unwrap();
+            let (seq, len) = self.board.retransmit(repair.index, self.now, repair.advance);
+            self.recovery.on_sent(len, false);
+            self.recovery.on_repaired(seq, self.board.nxt(), self.now);
+        }
+    }
+
+    #[test]
+    fn what_lies_four_segments_below_the_highest_report_is_lost() {
+        let mut connection = Connection::new(10);
+        connection.report(3);
+        assert_eq!(connection.lost(), [0; 0]);
+        connection.report(4);
+        assert_eq!(connection.lost(), [0]);
+        connection.report(7);
+        assert_eq!(connection.lost(), [0, 1, 2]);
+        // Three are lost and three reported.
+        assert_eq!(connection.board.pipe(), 4000);
+    }
+
+    #[test]
+    fn a_retransmission_is_lost_when_later_data_are_reported() {
+        let mut connection = Connection::new(5);
+        connection.report(4);
+        connection.repair();
+        assert_eq!(connection.lost(), [0; 0]);
+        connection.send(2); // segments 5 and 6
+        connection.report(5);
+        assert_eq!(connection.lost(), [0, 1], "and a first transmission by the other rule");
+    }
+
+    #[test]
+    fn a_retransmission_is_lost_when_the_fifth_after_it_has_arrived() {
+        let mut connection = Connection::new(12);
+        connection.report(11);
+        assert_eq!(connection.lost(), [0, 1, 2, 3, 4, 5, 6, 7]);
+        for _ in 0..7 {
+            connection.repair();
+        }
+        connection.report(4);
+        assert_eq!(connection.lost(), [7]);
+        connection.report(5);
+        assert_eq!(connection.lost(), [0, 7]);
+    }
+
+    #[test]
+    fn the_end_of_a_recovery_forgets_what_was_reported() {
+        let mut connection = Connection::new(10);
+        connection.report(8);
+        assert_eq!(connection.lost(), [0, 1, 2, 3, 4]);
+        connection.board.acknowledge(5000, connection.now);
+        connection.recovery.end(&mut connection.board);
+        assert_eq!((connection.lost(), connection.board.pipe()), (vec![], 5000));
+        assert_eq!(connection.board.sacked_segments, 0);
+        // Segment 8 had arrived: it is taken for lost with the others.
+        connection.send(4);
+        connection.report(13);
+        assert_eq!(connection.lost(), [5, 6, 7, 8, 9]);
+        connection.board.check();
+    }
+
+    /// Half of the acknowledgements send nothing until the window is reached.
+    #[test]
+    fn the_window_comes_down_by_one_segment_for_two_acknowledgements() {
+        let mut connection = Connection::new(20);
+        connection.report(4);
+        connection.recovery.begin(&mut connection.board);
+        let mut sent = 0;
+        for segment in 5..17 {
+            connection.report(segment);
+            while connection.board.pipe() + 1000 <= connection.recovery.least_window() {
+                connection.board.sent(1000, connection.now);
+                connection.recovery.on_sent(1000, false);
+                sent += 1;
+            }
+        }
+        assert!((5..=7).contains(&sent), "{sent} of 12");
+    }
+}

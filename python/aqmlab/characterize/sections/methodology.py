@@ -1,0 +1,47 @@
+"""Section 4 of RFC 7928: packet sizes and ECN. (4.3, several values of the control inputs, is
+run with 8.3.)"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aqmlab.characterize.case import HEADER, Case, Dumbbell
+from aqmlab.characterize.environment import PACKET, Contender, Environment
+from aqmlab.characterize.sections import Section
+from aqmlab.characterize.sections.rtt import rtt_cases
+
+SMALL = 500
+"""Bytes of the packets of category I."""
+
+
+def packet_sizes(
+    environment: Environment, contender: Contender, _: Sequence[Contender]
+) -> list[Case]:
+    """Mild congestion, half of the flows with small packets."""
+    plan = Dumbbell(environment, contender)
+    half = max(environment.mild // 2, 1)
+    plan.tcp("small", half, mss=SMALL - HEADER)
+    plan.tcp("large", half, mss=PACKET - HEADER)
+    return [plan.case("4.4")]
+
+
+def ecn(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
+    """The cases of 6.2 with ECN at the senders, and in the queue where it can."""
+    return rtt_cases(environment, contender, "4.5", ecn=True)
+
+
+SECTIONS = [
+    Section(
+        "4.4",
+        "Packet sizes",
+        "Do flows with small packets get an advantage?",
+        packet_sizes,
+    ),
+    Section(
+        "4.5",
+        "ECN",
+        "What changes when the queue may mark instead of drop?",
+        ecn,
+        "must be discussed if supported",
+    ),
+]

@@ -1,0 +1,104 @@
+"""Section 5 of RFC 7928: senders of different kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aqmlab.characterize.case import HEADER, Case, Dumbbell
+from aqmlab.characterize.environment import PACKET, Contender, Environment
+from aqmlab.characterize.sections import Section
+
+SHORT_PACKETS = 50
+"""Packets of an application-limited flow: more than 10, fewer than 100."""
+SHORT_FLOWS = 6
+SHORT_FIRST, SHORT_GAP = 24.0, 9.0
+"""Seconds: the long flow's goodput is stable, and one short flow is over before the next."""
+LEDBAT = {"algorithm": "ledbat", "target": "5ms", "gain": 10.0}
+"""As section 5.4 recommends."""
+
+
+def friendly(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
+    """One NewReno flow with an initial window of 3."""
+    plan = Dumbbell(environment, contender)
+    plan.tcp("bulk")
+    return [plan.case("5.1.1")]
+
+
+def windows(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
+    """A long flow, and short ones with an initial window of 3 or 10."""
+    cases = []
+    for window in ("3p", "10p"):
+        plan = Dumbbell(environment, contender)
+        plan.tcp("bulk")
+        plan.tcp(
+            "short",
+            start=SHORT_FIRST - SHORT_GAP,
+            window=window,
+            workload={
+                "kind": "transfers",
+                "size": f"{SHORT_PACKETS * (PACKET - HEADER)}b",
+                "gap": f"{SHORT_GAP:g}s",
+                "number": SHORT_FLOWS,
+            },
+        )
+        cases.append(plan.case("5.1.2", f"IW {window.removesuffix('p')}"))
+    return cases
+
+
+def aggressive(
+    environment: Environment, contender: Contender, _: Sequence[Contender]
+) -> list[Case]:
+    """One CUBIC flow."""
+    plan = Dumbbell(environment, contender)
+    plan.tcp("cubic", control="cubic")
+    return [plan.case("5.2")]
+
+
+def unresponsive(
+    environment: Environment, contender: Contender, _: Sequence[Contender]
+) -> list[Case]:
+    """Datagrams above the capacity alone; at three quarters of it beside a NewReno flow."""
+    alone = Dumbbell(environment, contender)
+    alone.datagrams("udp", 1.5 * environment.rate)
+    beside = Dumbbell(environment, contender)
+    beside.datagrams("udp", 0.75 * environment.rate)
+    beside.tcp("bulk")
+    return [alone.case("5.3", "UDP 1.5 C"), beside.case("5.3", "UDP 0.75 C + TCP")]
+
+
+def background(
+    environment: Environment, contender: Contender, _: Sequence[Contender]
+) -> list[Case]:
+    """A NewReno flow and a LEDBAT flow."""
+    plan = Dumbbell(environment, contender)
+    plan.tcp("bulk")
+    plan.tcp("ledbat", control=LEDBAT)
+    return [plan.case("5.4")]
+
+
+MUST, MAY = "must be considered", "may be considered"
+SECTIONS = [
+    Section("5.1.1", "TCP-friendly sender", "One NewReno flow.", friendly, MUST),
+    Section(
+        "5.1.2",
+        "Initial windows",
+        "How do short flows fare beside a long one, with initial windows of 3 and 10?",
+        windows,
+        MUST,
+    ),
+    Section("5.2", "Aggressive sender", "One CUBIC flow.", aggressive, MUST),
+    Section(
+        "5.3",
+        "Unresponsive sender",
+        "How long is the queue when datagrams do not give way, and what is left for TCP?",
+        unresponsive,
+        MUST,
+    ),
+    Section(
+        "5.4",
+        "Less-than-best-effort sender",
+        "Does LEDBAT still give way to NewReno?",
+        background,
+        MAY,
+    ),
+]

@@ -1,0 +1,121 @@
+"""Section 8 of RFC 7928: levels of congestion, changing load, changing capacity, and the
+parameters of the discipline (with section 4.3, which asks for several values of them)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aqmlab.characterize.case import WARMUP, Case, Dumbbell, Phase, seconds
+from aqmlab.characterize.environment import Contender, Environment
+from aqmlab.characterize.sections import Section
+
+PHASE = 20.0
+FAST_PHASE = 0.1
+LOW, HIGH = 1.0, 10.0
+"""Of the environment's rate: with 10 Mbit/s, the 100 and 10 Mbit/s of section 8.2.6."""
+CAPACITY_FLOWS = 5
+
+
+def level(number: str, flows: str) -> Section:
+    """A section with one level of congestion: 8.2.2 to 8.2.4."""
+
+    def cases(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
+        plan = Dumbbell(environment, contender)
+        plan.tcp("bulk", getattr(environment, flows))
+        return [plan.case(number)]
+
+    question = f"Bulk flows that make {flows} congestion with drop-tail."
+    return Section(number, f"{flows.capitalize()} congestion", question, cases, "")
+
+
+def changing_load(
+    environment: Environment, contender: Contender, _: Sequence[Contender]
+) -> list[Case]:
+    """Mild, medium and heavy congestion in turn, twice."""
+    plan = Dumbbell(environment, contender)
+    counts = (environment.mild, environment.medium, environment.heavy)
+    plan.tcp("bulk", counts[0])
+    for number, more in ((1, counts[1] - counts[0]), (2, counts[2] - counts[1])):
+        if more < 1:
+            continue
+        on, off = (3 - number) * PHASE, number * PHASE
+        plan.tcp(
+            f"bulk_{number}",
+            more,
+            start=WARMUP + number * PHASE,
+            workload={"kind": "sessions", "on": seconds(on), "off": seconds(off)},
+        )
+    names = ("mild", "medium", "heavy")
+    phases = tuple(Phase(name, i * PHASE, (i + 1) * PHASE) for i, name in enumerate(names))
+    return [plan.case("8.2.5", duration=WARMUP + 6 * PHASE, phases=phases)]
+
+
+def changing_capacity(
+    environment: Environment, contender: Contender, _: Sequence[Contender]
+) -> list[Case]:
+    """Ten times the rate and the rate itself in turn, for 20 s and for 100 ms each."""
+    high = HIGH * environment.rate
+    limit = environment.limit(rate=high)
+    found = []
+    for name, phase, interval in (("slow", PHASE, 0.2), ("fast", FAST_PHASE, FAST_PHASE / 4)):
+        steps = [["0s", f"{round(high)}bit"], [seconds(phase), f"{round(environment.rate)}bit"]]
+        rate = {"steps": steps, "repeat": True}
+        plan = Dumbbell(environment, contender, rate=rate, back_rate=high, limit=limit)
+        plan.tcp("bulk", CAPACITY_FLOWS)
+        phases = (Phase("high", 0.0, phase), Phase("low", phase, 2 * phase))
+        # Steps count from the start of the run: the warm-up is a whole number of periods.
+        warmup, duration = (2 * PHASE, 6 * PHASE) if name == "slow" else (WARMUP, 40.0)
+        found.append(
+            plan.case(
+                "8.2.6",
+                name,
+                duration=duration,
+                warmup=warmup,
+                interval=interval,
+                phases=phases,
+            )
+        )
+    return found
+
+
+def sensitivity(
+    environment: Environment, contender: Contender, _: Sequence[Contender]
+) -> list[Case]:
+    """Medium congestion with the discipline's knob from a quarter to four times its value."""
+    cases = []
+    for factor, settings in contender.knob_values(environment.limit()):
+        # The buffer has room for what is asked for, the knob being what is asked about.
+        plan = Dumbbell(environment, contender, more=settings)
+        plan.tcp("bulk", environment.medium)
+        knob, value = next(iter(settings.items()))
+        cases.append(plan.case("8.3", f"{knob} {value}", value=factor))
+    return cases
+
+
+MUST = "must be considered"
+SECTIONS = [
+    level("8.2.2", "mild"),
+    level("8.2.3", "medium"),
+    level("8.2.4", "heavy"),
+    Section(
+        "8.2.5",
+        "Varying congestion",
+        "How does the queue follow a load that changes every 20 s?",
+        changing_load,
+        MUST,
+    ),
+    Section(
+        "8.2.6",
+        "Varying capacity",
+        "How does the queue follow a capacity that changes by a factor of ten?",
+        changing_capacity,
+        MUST,
+    ),
+    Section(
+        "8.3",
+        "Parameter sensitivity",
+        "What does its main parameter move, and how much? (With section 4.3.)",
+        sensitivity,
+        "should be discussed",
+    ),
+]

@@ -1,0 +1,104 @@
+"""What tables, statements and figures need of the recorded series."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.statistics import Floats
+
+RATES = (100, 10, 1, 50, 1, 100)
+"""The rates of the steps in Mbit/s."""
+STEP = 50.0
+"""Seconds of each."""
+POSSIBLE = sum(RATES) * STEP * 1e6 / 8
+"""Bytes that the link could carry: 1637.5 MB."""
+FALLS, RISES = (1, 2, 4), (3, 5)
+"""The steps that begin with less, and with more."""
+BUFFER = 830 * 1500 * 8
+"""Bits in a full buffer."""
+TAIL, CODEL = "tail drop", "CoDel"
+LOADS = ("bulk and web", "bulk and small pages", "bulk")
+SENDERS = ("CUBIC", "Reno")
+
+
+@cache
+def recorded() -> dict[str, Any]:
+    """mahimahi's runs: `steps` and `lte`, a list of points each."""
+    text = (Path(__file__).parent / "mahimahi.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def point_labels(point: Mapping[str, Any]) -> dict[str, str]:
+    """The labels of a recorded run."""
+    return {axis: str(point[axis]) for axis in ("load", "sender", "queue") if axis in point}
+
+
+def settings(measured: Measurements) -> Iterator[dict[str, str]]:
+    """Load and sender of the points at which both queues were run."""
+    axes = [axis for axis in ("load", "sender") if axis in measured.axes]
+    for load in LOADS:
+        for sender in SENDERS if "sender" in axes else ("",):
+            labels = {"load": load} | ({"sender": sender} if sender else {})
+            if all(measured.has(queue=queue, **labels) for queue in (TAIL, CODEL)):
+                yield labels
+
+
+def told(labels: dict[str, str]) -> str:
+    """`CUBIC, bulk and web`."""
+    return ", ".join(labels[axis] for axis in ("sender", "load") if axis in labels)
+
+
+def shares(measured: Measurements, **labels: str) -> Floats:
+    """The share of the possible bytes in each run; headers that the link adds count."""
+    link = measured.result.scenarios[0]["links"][measured.link]
+    header = float(str(link.get("overhead", 0)).removesuffix("b"))
+    sent = measured.count("delivered_bytes", **labels)
+    sent = sent + header * measured.count("delivered", **labels)
+    share: Floats = sent / measured.count("capacity_bytes", **labels)
+    return share
+
+
+def average(measured: Measurements, quantity: str, **labels: str) -> tuple[Floats, Floats]:
+    """Times and means over the replications of a quantity; samples without it are left out."""
+    found: dict[float, list[float]] = {}
+    for replication in range(measured.replications):
+        times, values = measured.series(quantity, replication=replication, **labels)
+        for time, value in zip(times, values, strict=True):
+            found.setdefault(round(float(time), 6), []).append(float(value))
+    times = np.array(sorted(found))
+    return times, np.array([np.mean(found[time]) for time in times.tolist()])
+
+
+def both(measured: Measurements, quantity: str, **labels: str) -> tuple[Floats, dict[str, Floats]]:
+    """The same with tail drop and with CoDel, at the times that both have."""
+    curves = {
+        queue: dict(zip(*average(measured, quantity, queue=queue, **labels), strict=True))
+        for queue in (TAIL, CODEL)
+    }
+    times = np.array(sorted(curves[TAIL].keys() & curves[CODEL].keys()))
+    return times, {
+        queue: np.array([curve[time] for time in times]) for queue, curve in curves.items()
+    }
+
+
+def carried(measured: Measurements, start: float, end: float, **labels: str) -> Floats:
+    """Bytes that left the queue from `start` to `end` in each run."""
+    made = []
+    for replication in range(measured.replications):
+        times, values = measured.series("delivered_bytes", replication=replication, **labels)
+        made.append(float(np.interp(end, times, values) - np.interp(start, times, values)))
+    return np.array(made)
+
+
+def of_step(measured: Measurements, step: int, after: float = 0.0, **labels: str) -> Floats:
+    """The share of what a step offers that is used, in each run, from `after` seconds on."""
+    start, end = step * STEP + after, (step + 1) * STEP
+    return carried(measured, start, end, **labels) * 8 / (RATES[step] * 1e6 * (end - start))

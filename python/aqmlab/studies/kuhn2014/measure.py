@@ -1,0 +1,68 @@
+"""The study's quantities, of one point: their means over the replications, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.statistics import Floats, Interval, mean_interval
+
+QUEUES = ("DropTail", "RED", "CoDel")
+AQMS = ("RED", "CoDel")
+CONTROLS = ("CUBIC", "NewReno", "Vegas", "Compound")
+BUFFERS = ("10", "45", "125", "unlimited")
+MAIN_BUFFER = "125"
+"""That of figures 5 and 6."""
+
+Value = tuple[float, Interval]
+DROPTAIL = {"queue": "DropTail"}
+
+
+def packet_times(measured: Measurements, **labels: str) -> Floats:
+    """The mean one-way transmission time of the transfer's packets in each run, seconds."""
+    return measured.times("transfer", "delay", "mean_s", **labels)
+
+
+def transfer_times(measured: Measurements, **labels: str) -> Floats:
+    """From the SYN to the last byte of the 10 MB in each run, seconds."""
+    return measured.times("transfer", "completion", "mean_s", **labels)
+
+
+def packet_time(measured: Measurements, **labels: str) -> Value:
+    """The mean of `packet_times`."""
+    return _mean(packet_times(measured, **labels))
+
+
+def transfer_time(measured: Measurements, **labels: str) -> Value:
+    """The mean of `transfer_times`."""
+    return _mean(transfer_times(measured, **labels))
+
+
+def reduction(
+    measured: Measurements, against: Mapping[str, str] = DROPTAIL, /, **labels: str
+) -> Value:
+    """By which share packets are faster than at the point with the labels `against`."""
+    ours = packet_times(measured, **labels)
+    return _share(packet_times(measured, **labels | dict(against)), ours, -1.0)
+
+
+def increase(
+    measured: Measurements, against: Mapping[str, str] = DROPTAIL, /, **labels: str
+) -> Value:
+    """By which share the transfer takes longer than at the point with the labels `against`."""
+    ours = transfer_times(measured, **labels)
+    return _share(transfer_times(measured, **labels | dict(against)), ours, 1.0)
+
+
+def _share(base: Floats, ours: Floats, sign: float) -> Value:
+    """The ratio of two means less one. Replications are pairs with the same arrivals, so
+    the interval is that of ours - ratio * base (Fieller's, to first order)."""
+    ratio = float(ours.mean() / base.mean())
+    spread = mean_interval(ours - ratio * base).scaled(1 / float(base.mean()))
+    half = (spread.high - spread.low) / 2
+    value = sign * (ratio - 1)
+    return value, Interval(value - half, value + half)
+
+
+def _mean(values: Floats) -> Value:
+    return float(values.mean()), mean_interval(values)

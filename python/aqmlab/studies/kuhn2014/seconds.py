@@ -1,0 +1,59 @@
+"""What figures 2 to 4 are made of: the transfer second by second, in one run of a point.
+
+A point is run once more with every packet recorded: its replication 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+import aqmlab
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.statistics import Floats
+
+FLOW = "transfer.0"
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """One value a second of the transfer."""
+
+    delay: Floats
+    """Mean queuing delay of its packets at node 2, seconds; NaN if none left the queue."""
+    drops: Floats
+    """Share of its packets that were dropped of those whose lot was decided."""
+    throughput: Floats
+    """What arrived of it at node 5, headers included, bit/s."""
+
+
+def seconds(measured: Measurements, **labels: str) -> Seconds:
+    """Those of the point with these labels; run once, and kept with `measured`."""
+    kept: dict[int, Seconds] = measured.__dict__.setdefault("_seconds", {})
+    point = measured.point(**labels)
+    if point not in kept:
+        result = aqmlab.run(measured.result.scenarios[point], record="packets")
+        kept[point] = _by_second(result.packets.filter(flow=FLOW, is_ack=False))
+    return kept[point]
+
+
+def _by_second(packets: pl.DataFrame) -> Seconds:
+    packets = packets.with_columns(second=pl.col("end_s").floor().cast(pl.Int64))
+    centre = packets.filter(link="centre")
+    count = int(packets["second"].to_numpy().max())  # whole ones: the last is left out
+    delivered = centre.filter(verdict="delivered")
+    sent = _sums(delivered, pl.len(), count)
+    waited = _sums(delivered, (pl.col("end_s") - pl.col("arrival_s")).sum(), count)
+    decided = _sums(centre, pl.len(), count)
+    arrived = _sums(packets.filter(link="far_transfer"), 8 * pl.col("size_bytes").sum(), count)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Seconds(waited / sent, (decided - sent) / decided, arrived)
+
+
+def _sums(packets: pl.DataFrame, what: pl.Expr, count: int) -> Floats:
+    sums = np.zeros(count)
+    found = packets.group_by("second").agg(what.alias("value")).filter(pl.col("second") < count)
+    sums[found["second"].to_numpy()] = found["value"].to_numpy()
+    return sums

@@ -1,0 +1,1 @@
+"""Monga and Kumar (2016), run again."""

@@ -1,0 +1,1 @@
+"""The outcomes of ns-3 on the benchmark scenarios."""

@@ -1,0 +1,151 @@
+"""What ns-3 measured (`outcomes.json`), the bands made of it, and the same of our runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.statistics import Floats, Histograms, Interval, jain_indices, weighted_quantile
+
+JOBS = ("b CUBIC", "b Reno", "c CoDel", "c FQ-CoDel", "d")
+BUILDS = ("ns-3.48", "ns-3.48, TCP of 2026-07-23")
+PAYLOAD = 1446
+"""Bytes of a segment: 1500 on the wire without the headers of PPP, IP and TCP with timestamps."""
+PACKET = 1500
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something that is compared."""
+
+    key: str
+    name: str
+    unit: str
+
+    def band(self, job: str) -> Interval:
+        """Where a right answer may lie."""
+        values = [outcome(build, job)[self.key] for build in BUILDS]
+        low, high = min(values), max(values)
+        if self.key == "utilisation":
+            return Interval(low - 0.02, high + 0.02)
+        if self.key == "jain":
+            return Interval(low - 0.02, 1.0)
+        return Interval(0.75 * low, 1.25 * high)
+
+    def agrees(self, job: str, value: float) -> bool:
+        """Whether a value is inside."""
+        if self.key == "utilisation":
+            return any(abs(value - outcome(build, job)[self.key]) <= 0.02 for build in BUILDS)
+        return value in self.band(job)
+
+
+QUANTITIES = (
+    Quantity("utilisation", "Utilisation of the bottleneck", "1"),
+    Quantity("p50", "Median time in queue of delivered packets", "ms"),
+    Quantity("p95", "95th percentile of the time in queue of delivered packets", "ms"),
+    Quantity("loss", "Share of packets dropped", "%"),
+    Quantity("jain", "Jain's index of the goodputs", "1"),
+)
+
+
+@cache
+def _outcomes() -> dict[tuple[str, str], dict[str, Any]]:
+    file = Path(__file__).parent / "outcomes.json"
+    runs = json.loads(file.read_text(encoding="utf-8"))["runs"]
+    return {(run["build"], run["job"]): run for run in runs}
+
+
+def outcome(build: str, job: str) -> dict[str, Any]:
+    """What a build of ns-3 gave in a job. Raises `KeyError` if there is none."""
+    return _outcomes()[build, job]
+
+
+def superfluous(build: str, job: str) -> float:
+    """The share of delivered packets in a build of ns-3 that brought nothing new."""
+    run = outcome(build, job)
+    seconds = 8 if job == "d" else 50
+    return float(1 - run["goodput"] * 1e6 * seconds / (run["delivered"] * PAYLOAD * 8))
+
+
+class Window:
+    """Our runs of a job between the time where the measurement begins and the end."""
+
+    def __init__(self, whole: Measurements, before: Measurements, job: str) -> None:
+        self.job = job
+        self._parts = (whole, before)
+        self._points = (whole.point(job=job), before.point(job=job))
+
+    def values(self, key: str) -> Floats:
+        """A quantity, or `superfluous` or `timeouts`, in each replication; times in ms."""
+        if key in ("p50", "p95"):
+            return self._quantile(int(key[1:]) / 100)
+        if key == "utilisation":
+            return self._links("delivered_bytes") / self._links("capacity_bytes")
+        if key == "loss":
+            dropped = self._links("dropped")
+            share: Floats = dropped / (dropped + self._links("delivered"))
+            return 100 * share
+        if key == "jain":
+            return jain_indices(self._acked())
+        if key == "superfluous":
+            useful = self._acked().sum(axis=1) / PAYLOAD
+            return 1 - useful * PACKET / self._links("delivered_bytes")
+        if key == "timeouts":
+            count: Floats = self._flows("timeouts").sum(axis=1)
+            return count
+        raise KeyError(key)
+
+    def _links(self, column: str) -> Floats:
+        whole, before = (part.count(column, job=self.job) for part in self._parts)
+        return whole - before
+
+    def _quantile(self, share: float) -> Floats:
+        whole, before = (part.histograms(job=self.job) for part in self._parts)
+        counts = whole.counts - _aligned(before, whole.values)
+        return np.array([1e3 * weighted_quantile(whole.values, each, share) for each in counts])
+
+    def _acked(self) -> Floats:
+        """Bytes acknowledged in the window: shape (replications, flows)."""
+        acked = pl.col("goodput_bps") * (pl.col("end_s") - pl.col("start_s")) / 8
+        return self._flows(acked)
+
+    def _flows(self, what: str | pl.Expr) -> Floats:
+        whole, before = (
+            _by_flow(part, point, what)
+            for part, point in zip(self._parts, self._points, strict=True)
+        )
+        return whole - before
+
+
+def _aligned(histograms: Histograms, values: Floats) -> Any:
+    """The counts of histograms at these values, which hold all of theirs."""
+    counts = np.zeros((histograms.replications, values.size), dtype=np.int64)
+    counts[:, np.searchsorted(values, histograms.values)] = histograms.counts
+    return counts
+
+
+def _by_flow(part: Measurements, point: int, what: str | pl.Expr) -> Floats:
+    first = point * part.replications
+    rows = part.result.raw("flows").filter(
+        pl.col("run").is_between(first, first + part.replications - 1)
+    )
+    ends = part.result.raw("runs").select("run", "end_s")
+    rows = rows.join(ends, on="run").sort("run", "index")
+    values = rows.select(value=pl.col(what) if isinstance(what, str) else what)["value"]
+    return values.cast(pl.Float64).to_numpy().reshape(part.replications, -1)
+
+
+def window(measured: Measurements, job: str) -> Window | None:
+    """The window of a job, None if it was not run."""
+    before = measured.part("beginning")
+    whole = measured.part("study")
+    if before is None or whole is None or not whole.has(job=job):
+        return None
+    return Window(whole, before, job)

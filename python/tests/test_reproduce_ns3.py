@@ -1,0 +1,113 @@
+"""The benchmark scenarios beside ns-3: what is inside its bands, and what is known of the rest."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aqmlab.reproduce import Reproduction, reproduce
+from aqmlab.reproduce.published import Published
+from aqmlab.statistics import AGREES
+from aqmlab.studies.ns3.outcomes import (
+    BUILDS,
+    JOBS,
+    QUANTITIES,
+    Window,
+    outcome,
+    superfluous,
+    window,
+)
+
+OUTSIDE = {("utilisation", "b Reno"), ("p50", "c FQ-CoDel")}
+"""What is known to be outside; the study's README says why."""
+
+
+@pytest.fixture(scope="module")
+def result() -> Reproduction:
+    return reproduce("ns3", only="jobs")
+
+
+@pytest.fixture(scope="module")
+def experiments() -> Reproduction:
+    labels = ("b Reno", "b Reno, acknowledgements counted", "b Reno, RACK")
+    return reproduce("ns3", only=[f"job={label}" for label in labels], replications=2)
+
+
+def mean(window: Window | None, key: str) -> float:
+    assert window
+    return float(window.values(key).mean())
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES, ids=lambda each: each.key)
+def test_what_is_measured_lies_in_the_bands_of_ns3(result: Reproduction, quantity) -> None:
+    table = result.table(quantity.key)
+    assert table.rows == list(JOBS)
+    for cell in table.cells:
+        assert cell.published == outcome(cell.column, cell.row)[quantity.key]
+        assert cell.low <= cell.measured <= cell.high
+        if (quantity.key, cell.row) not in OUTSIDE:
+            assert cell.verdict == AGREES, cell
+
+
+def test_what_is_outside_is_so_by_as_much_as_the_documentation_says(result: Reproduction) -> None:
+    reno = result.table("utilisation").cell("b Reno", BUILDS[0])
+    assert reno and 0.965 < reno.measured < 0.98
+    fq = result.table("p50").cell("c FQ-CoDel", BUILDS[0])
+    assert fq and fq.measured < 2
+
+
+def test_bands_are_those_of_the_reference() -> None:
+    bands = {each.key: each for each in QUANTITIES}
+    assert bands["p95"].band("c CoDel").low == pytest.approx(0.75 * 14.399)
+    assert bands["p95"].band("c CoDel").high == pytest.approx(1.25 * 32.767)
+    assert bands["jain"].band("d").low == pytest.approx(0.8985)
+    assert bands["utilisation"].agrees("b Reno", 0.974)
+    assert not bands["utilisation"].agrees("b Reno", 0.972)
+    assert not bands["loss"].agrees("d", 0.1)
+
+
+def test_ns3_sends_more_in_vain(result: Reproduction) -> None:
+    for job in ("b CUBIC", "b Reno"):
+        ours = mean(window(result.measured, job), "superfluous")
+        assert 0 <= ours < 0.005 < 0.02 < min(superfluous(build, job) for build in BUILDS)
+
+
+def test_counting_acknowledgements_halves_queue_and_losses(experiments: Reproduction) -> None:
+    measured = experiments.measured
+    linux = window(measured, "b Reno")
+    counted = window(measured, "b Reno, acknowledgements counted")
+    for key in ("p50", "p95", "loss"):
+        assert mean(counted, key) < 0.75 * mean(linux, key)
+    # RACK finds what RFC 6675 leaves to the timer.
+    assert mean(window(measured, "b Reno, RACK"), "timeouts") < 0.6 * mean(linux, "timeouts")
+
+
+def test_a_run_begins_as_its_beginning(result: Reproduction) -> None:
+    """The measured time is a difference, which is never negative."""
+    for job in JOBS:
+        whole, before = (result.parts[part] for part in ("study", "beginning"))
+        one, other = whole.histograms(job=job), before.histograms(job=job)
+        counts = np.zeros_like(one.counts)
+        counts[:, np.searchsorted(one.values, other.values)] = other.counts
+        assert (counts <= one.counts).all()
+        assert counts.sum() == other.counts.sum() > 0
+
+
+def test_a_part_of_it_says_so_on_the_command_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "aqmlab", "reproduce", "ns3", "--only", "job=b CUBIC"]
+    command += ["--replications", "1", "--json", "--out", str(tmp_path)]
+    form = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    assert {table["cells"][0]["row"] for table in form["tables"]} == {"b CUBIC"}
+    assert [claim["id"] for claim in form["claims"]] == ["b-cubic"]
+
+
+def test_the_outcomes_are_complete() -> None:
+    assert Published.load("ns3").subsets == ["jobs"]
+    for build in BUILDS:
+        for job in JOBS:
+            assert 0.9 < outcome(build, job)["utilisation"] <= 1
