@@ -13,7 +13,7 @@ from helpers import Aqmlab, command, environment
 from aqmlab.report import pages
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMMANDS = ("run", "study", "reproduce", "list", "explain", "bench", "conformance")
+COMMANDS = ("run", "study", "reproduce", "characterize", "list", "explain", "bench", "conformance")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
