@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
 use crate::convert::{QueueError, to_py_error, to_table};
-use crate::queue::Failure;
+use crate::custom::fault::Failure;
 use crate::runner::panic_text;
 use crate::scenario::PyScenario;
 use crate::tables::{Finished, Results};
