@@ -26,13 +26,15 @@ pub struct MyControl {
     window: u64,
     ssthresh: u64,
     before: (u64, u64),
+    /// Bytes acknowledged since the window grew.
+    counted: u64,
 }
 
 impl MyControl {
     pub fn new(params: &MyControlParams, setup: &Setup) -> Self {
         let (window, ssthresh) = (setup.initial_window, setup.initial_ssthresh);
         let before = (window, ssthresh);
-        MyControl { kept: params.kept, mss: setup.mss, window, ssthresh, before }
+        MyControl { kept: params.kept, mss: setup.mss, window, ssthresh, before, counted: 0 }
     }
 }
 
@@ -41,14 +43,20 @@ impl CongestionControl for MyControl {
         if ack.acked == 0 || ack.ece || ack.in_recovery || !ack.window_limited {
             return;
         }
-        self.window += if self.window < self.ssthresh {
-            ack.acked.min(self.mss)
-        } else {
-            (self.mss * self.mss / self.window).max(1)
-        };
+        if self.window < self.ssthresh {
+            self.window += ack.acked.min(self.mss);
+            return;
+        }
+        self.counted += ack.counted();
+        if self.counted >= self.window {
+            self.counted -= self.window;
+            self.window += self.mss;
+        }
     }
     fn on_congestion(&mut self, event: &CongestionEvent) {
-        let kept = ((self.kept * event.flight_size as f64) as u64).max(2 * self.mss);
+        let in_use = event.flight_size.min(self.window);
+        let kept = ((self.kept * in_use as f64) as u64).max(2 * self.mss);
+        self.counted = 0;
         let again = event.kind == Congestion::Timeout { first: false };
         if !again {
             self.before = (self.window, self.ssthresh);
