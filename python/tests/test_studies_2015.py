@@ -35,6 +35,7 @@ def dynamic() -> Reproduction:
 def test_the_shares_are_within_three_points_of_the_recorded_runs(steps: Reproduction) -> None:
     table = steps.table("mahimahi-share")
     assert len(table.cells) == 4
+    assert len(steps.table("mahimahi-steps-codel").cells) == 12
     for cell in table.cells:
         assert cell.published and abs(cell.measured - cell.published) <= 0.03, cell
     claims = {claim.id: claim for claim in steps.claims}
