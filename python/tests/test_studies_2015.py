@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from aqmlab.errors import InputError
+from aqmlab.report.page import html as page_html
 from aqmlab.report.studies import page
 from aqmlab.reproduce import Reproduction, reproduce
 from aqmlab.reproduce.published import Published
@@ -64,6 +65,14 @@ def test_every_statement_of_the_steps_has_numbers(steps: Reproduction) -> None:
         assert claim.evidence.startswith("Rule: ") and re.search(r"\d", claim.evidence)
     assert len({claim.id for claim in steps.claims}) == len(steps.claims)
     assert len(steps.contradictions) == 6
+
+
+def test_no_two_things_of_a_report_have_one_id(steps: Reproduction, dynamic: Reproduction) -> None:
+    for result in (steps, dynamic):
+        html = page_html(result)
+        ids = re.findall(r"id=['\"]([\w.-]+)['\"]", html)
+        assert len(ids) == len(set(ids)), sorted(each for each in ids if ids.count(each) > 1)
+        assert "<b>0 of 0</b>" not in html
 
 
 def test_only_some_parts_are_run(steps: Reproduction, lte: Reproduction) -> None:

@@ -33,6 +33,7 @@ class MahimahiCoDel(aqmlab.Queue):
         self.dropping = False
 
     def enqueue(self, packet: Packet, cx: Context) -> None:
+        """Keeps the packet if there is room."""
         if self.limit.admits(cx.packets, cx.bytes, packet.size):
             self.fifo.append(packet)
         else:
@@ -66,6 +67,7 @@ class MahimahiCoDel(aqmlab.Queue):
         return above
 
     def dequeue(self, cx: Context) -> Packet | None:
+        """The next packet; what is dropped is behind it."""
         now = cx.now // MILLISECOND
         packet, above = self.take(cx, now, cx.bytes)
         if packet is None:
