@@ -104,4 +104,3 @@ def test_the_commands_with_code_of_your_own_run(page: str, count: int, aqmlab: A
     for line in lines:
         done = aqmlab(*line.split(), cwd=DOCS.parent)
         assert done.returncode == 0, done.stderr
-

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aqmlab
-from aqmlab.characterize.case import Case
 from aqmlab.characterize.environment import Contender, Environment
 from aqmlab.characterize.measure import Measures
 from aqmlab.characterize.sections import Section, all_sections
@@ -135,9 +134,7 @@ class Plan:
 
     def study(self, replications: int, seed: int) -> Study:
         """The cases as a study with one axis."""
-        values = [
-            {"label": case.label, "set": dict(case.scenario)} for case in self.cases
-        ]
+        values = [{"label": case.label, "set": dict(case.scenario)} for case in self.cases]
         link = {"rate": "10mbit", "delay": "10ms"}
         table = {
             "name": self.name,

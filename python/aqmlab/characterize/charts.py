@@ -3,7 +3,8 @@ paper. Small multiples: a panel a case, the same colour for the same discipline 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -34,13 +35,15 @@ def tradeoff(
     """Delay and goodput of each run, the median as a circle, and the 1-sigma ellipse
     (RFC 7928, section 2.7)."""
 
-    def draw(points: Points) -> alt.LayerChart:
+    def draw(points: Points) -> alt.LayerChart | alt.FacetChart:
         dots, rings, outlines = [], [], []
         for name, (x, y) in points.items():
             if not x.size:
                 continue
             shape = ellipse(x, y)
-            dots += [{"name": name, "x": _short(a), "y": _short(b)} for a, b in zip(x, y, strict=True)]
+            dots += [
+                {"name": name, "x": _short(a), "y": _short(b)} for a, b in zip(x, y, strict=True)
+            ]
             rings.append({"name": name, "x": _short(shape.median[0]), "y": _short(shape.median[1])})
             outlines += [
                 {"name": name, "x": _short(a), "y": _short(b), "order": i}
@@ -65,51 +68,66 @@ def tradeoff(
             .encode(x=x_axis, y=y_axis, color=colour, tooltip=tip),
         )
 
-    return _multiples(panels, draw)
+    charts = [
+        draw(points).properties(width=WIDTH, height=HEIGHT, title=_title(name))
+        for name, points in panels.items()
+    ]
+    return _joined(charts, COLUMNS)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel with lines."""
+
+    points: Points
+    x_title: str
+    y_title: str
+    dots: bool = False
+    """Whether the points are drawn besides."""
+    log_x: bool = False
+    zero: bool = True
+    """Whether the axes begin at zero."""
+    share: bool = False
+    """Whether y is a share, to 1."""
 
 
 def curves(
-    panels: Mapping[str, Points],
-    palette: Colours,
-    x_title: str,
-    y_title: str,
-    *,
-    dots: bool = False,
-    log_x: bool = False,
-    zero: bool = True,
-    share: bool = False,
-    columns: int = COLUMNS,
-    width: int = WIDTH,
+    panels: Mapping[str, Panel], palette: Colours, *, columns: int = COLUMNS, width: int = WIDTH
 ) -> dict[str, Any]:
-    """Lines, a panel each. With `dots` the points are drawn too; with `share` y is a share."""
+    """Lines, a panel each."""
 
-    def draw(points: Points) -> alt.LayerChart:
+    def draw(panel: Panel) -> alt.LayerChart | alt.FacetChart:
         rows = [
             {"name": name, "x": _short(a), "y": _short(b), "order": i}
-            for name, (x, y) in points.items()
+            for name, (x, y) in panel.points.items()
             for i, (a, b) in enumerate(zip(*_thinned(x, y), strict=True))
         ]
-        x_axis = _axis(alt.X, x_title, zero=not log_x and zero)
-        if log_x:
+        x_axis = _axis(alt.X, panel.x_title, zero=not panel.log_x and panel.zero)
+        if panel.log_x:
             x_axis = x_axis.scale(type="log", nice=False).axis(tickCount=5)
-        y_axis = _axis(alt.Y, y_title, zero=zero)
-        if share:
+        y_axis = _axis(alt.Y, panel.y_title, zero=panel.zero)
+        if panel.share:
             y_axis = y_axis.axis(format="%", tickCount=4).scale(domain=[0, 1])
         base = alt.Chart(alt.InlineData(rows)).encode(
             x=x_axis,
             y=y_axis,
-            color=_colour(palette),
+            color=_colour(palette, symbol="stroke"),
             order="order:Q",
             tooltip=[
                 alt.Tooltip("name:N", title="queue"),
-                alt.Tooltip("x:Q", title=x_title, format=".3~g"),
-                alt.Tooltip("y:Q", title=y_title, format=".3~g"),
+                alt.Tooltip("x:Q", title=panel.x_title, format=".3~g"),
+                alt.Tooltip("y:Q", title=panel.y_title, format=".3~g"),
             ],
         )
         line = base.mark_line(strokeWidth=1.7)
-        return alt.layer(line, base.mark_circle(size=30, opacity=1)) if dots else alt.layer(line)
+        dots = [base.mark_circle(size=30, opacity=1)] if panel.dots else []
+        return alt.layer(line, *dots)
 
-    return _multiples(panels, draw, columns=columns, width=width)
+    charts = [
+        draw(panel).properties(width=width, height=HEIGHT, title=_title(name))
+        for name, panel in panels.items()
+    ]
+    return _joined(charts, columns)
 
 
 def ranges(
@@ -123,7 +141,7 @@ def ranges(
     """Medians over the runs as points, from the lower to the upper quartile as lines; a panel
     each, keys are (discipline, place on the x axis)."""
 
-    def draw(name: str, cells: Mapping[tuple[str, str], Floats]) -> alt.LayerChart:
+    def draw(name: str, cells: Mapping[tuple[str, str], Floats]) -> alt.LayerChart | alt.FacetChart:
         rows = []
         for (discipline, place), values in cells.items():
             if values.size:
@@ -161,22 +179,10 @@ def ranges(
     return _joined(charts, columns)
 
 
-def _multiples(
-    panels: Mapping[str, Points],
-    draw: Callable[[Points], alt.LayerChart],
-    *,
-    columns: int = COLUMNS,
-    width: int = WIDTH,
-) -> dict[str, Any]:
-    charts = [
-        draw(points).properties(width=width, height=HEIGHT, title=_title(name))
-        for name, points in panels.items()
-    ]
-    return _joined(charts, columns)
-
-
-def _joined(charts: Sequence[alt.LayerChart], columns: int) -> dict[str, Any]:
-    whole = alt.concat(*charts, columns=columns, spacing=18).resolve_scale(color="shared")
+def _joined(charts: Sequence[Any], columns: int) -> dict[str, Any]:
+    whole = alt.concat(*charts, columns=columns, spacing=18).resolve_scale(
+        color="shared", x="independent", y="independent", xOffset="independent"
+    )
     spec: dict[str, Any] = whole.to_dict()
     spec.pop("config", None)
     return spec
@@ -191,9 +197,10 @@ def _axis(kind: Any, title: str, *, zero: bool) -> Any:
     return kind(f"{name}:Q").title(title).scale(zero=zero).axis(tickCount=5)
 
 
-def _colour(palette: Colours) -> alt.Color:
+def _colour(palette: Colours, *, symbol: str = "circle") -> alt.Color:
     scale = alt.Scale(domain=list(palette), range=list(palette.values()))
-    legend = alt.Legend(title=None, symbolType="circle", symbolStrokeWidth=0, symbolSize=90)
+    width = 4 if symbol == "stroke" else 0
+    legend = alt.Legend(title=None, symbolType=symbol, symbolStrokeWidth=width, symbolSize=90)
     return alt.Color("name:N").scale(scale).legend(legend).sort(list(palette))
 
 

@@ -55,10 +55,7 @@ def show(characterization: Characterization, console: Console) -> None:
             cells.append(Text(text, style=STYLES[outcome]) if shown else Text(""))
         table.add_row(line.section.number, line.section.title, *cells, line.main.text)
     console.print(table)
-    legend = "   ".join(
-        f"[{STYLES[each]}]{SIGNS[each]} {each}[/]"
-        for each in OUTCOMES
-    )
+    legend = "   ".join(f"[{STYLES[each]}]{SIGNS[each]} {each}[/]" for each in OUTCOMES)
     console.print(f"\n{legend}", highlight=False)
     console.print(f"\n[bold]{verdict.headline()}[/]", highlight=False)
     _list(console, "Strengths", BETTER, characterization)

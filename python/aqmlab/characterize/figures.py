@@ -30,6 +30,8 @@ PROFILES = {
     ("5.3", "UDP 0.75 C + TCP"): "UDP 0.75 C and NewReno",
     ("5.4", ""): "NewReno and LEDBAT",
 }
+FULL, WIDE = 700, 315
+"""Widths of one panel, and of two side by side."""
 FAST_SHOWN = 2.0
 """Seconds of the fast changes that are drawn."""
 
@@ -116,7 +118,7 @@ class Album:
             "Packets of 500 and 1500 bytes",
             "Half of the flows send small packets. An advantage would be a smaller share lost.",
             MEDIANS,
-            charts.ranges(panels, self.palette, titles, columns=2, width=320),
+            charts.ranges(panels, self.palette, titles, columns=2, width=WIDE),
         )
 
     def ecn(self) -> Iterator[Figure]:
@@ -179,7 +181,7 @@ class Album:
                     self.palette,
                     {"completion time": "seconds", "goodput of the long flow": GOODPUT},
                     columns=2,
-                    width=320,
+                    width=WIDE,
                 ),
             )
         if {"5.3", "5.4"} <= self.ran:
@@ -201,7 +203,7 @@ class Album:
                     self.palette,
                     {"NewReno beside UDP": GOODPUT, "LEDBAT beside NewReno": GOODPUT},
                     columns=2,
-                    width=320,
+                    width=WIDE,
                 ),
             )
 
@@ -226,22 +228,17 @@ class Album:
 
         x = "round-trip time of category II (ms)"
         panels = {
-            "goodput II / goodput I": charts.curves(
-                {"goodput II / goodput I": self._by_rtt("6.2", ratio)},
-                self.palette, x, "ratio", dots=True, log_x=True, columns=1, width=330,
+            "goodput II / goodput I": charts.Panel(
+                self._by_rtt("6.2", ratio), x, "ratio", dots=True, log_x=True
             ),
-            "queue": charts.curves(
-                {"queue": self._by_rtt("6.2", delay)},
-                self.palette, x, DELAY, dots=True, log_x=True, columns=1, width=330,
-            ),
-        }  # fmt: skip
-        first, second = panels.values()
+            "queue": charts.Panel(self._by_rtt("6.2", delay), x, DELAY, dots=True, log_x=True),
+        }
         yield Figure(
             "6.2-fairness",
             "Fairness between round-trip times",
             "Two NewReno flows; category I always has 100 ms. A ratio of 1 is fair.",
             "Means over the runs.",
-            {**first, "concat": [*first["concat"], *second["concat"]], "columns": 2},
+            charts.curves(panels, self.palette, columns=2, width=WIDE),
         )
 
     def bursts(self) -> Iterator[Figure]:
@@ -295,28 +292,28 @@ class Album:
         )
         delays, goodputs = {}, {}
         for number, name in ran.items():
-            delays[f"{name}: packets"] = {
+            waited = {
                 each: _scaled(self.measures.histogram(number, "", each), 1e3) for each in self.names
             }
-            goodputs[f"{name}: goodput"] = {
+            got = {
                 each: _scaled(self.measures.goodput_samples(number, "", each), 1e-6)
                 for each in self.names
             }
+            delays[name] = charts.Panel(waited, DELAY, "share of packets", share=True)
+            goodputs[name] = charts.Panel(got, GOODPUT, "share of samples", share=True, zero=False)
         yield Figure(
             f"{first}-delays",
             "Distribution of the time in the queue",
             "Of all packets of all runs.",
             "The share of the packets that waited no longer.",
-            charts.curves(delays, self.palette, DELAY, "share of packets", share=True),
+            charts.curves(delays, self.palette),
         )
         yield Figure(
             f"{first}-goodputs",
             "Distribution of the goodput",
             f"Of all flows together, over {10 * self.rtt:g} s each (10 round-trip times).",
             "The share of the samples that was not above.",
-            charts.curves(
-                goodputs, self.palette, GOODPUT, "share of samples", share=True, zero=False
-            ),
+            charts.curves(goodputs, self.palette),
         )
         cells = {
             key: values
@@ -343,39 +340,24 @@ class Album:
                     "loss synchronisation": "share of the flows (%)",
                 },
                 columns=2,
-                width=320,
+                width=WIDE,
             ),
         )
-
-    def _over_time(
-        self, section: str, case: str, end: float = float("inf")
-    ) -> dict[str, dict[str, tuple[Floats, Floats]]]:
-        panels: dict[str, dict[str, tuple[Floats, Floats]]] = {}
-        for title, quantity, factor in (
-            ("queue", "sojourn_mean_s", 1e3),
-            ("throughput", "throughput_bps", 1e-6),
-        ):
-            panels[title] = {}
-            for name in self.names:
-                times, values = self.measures.series(section, case, name, "down", quantity)
-                keep = times <= end
-                panels[title][name] = (times[keep], values[keep] * factor)
-        return panels
 
     def _timeline(
         self, ident: str, section: str, case: str, title: str, message: str, end: float = 1e9
     ) -> Figure:
-        panels = self._over_time(section, case, end)
-        parts = [
-            charts.curves(
-                {name: points}, self.palette, "time (s)", y, columns=1, width=3 * charts.WIDTH
-            )
-            for (name, points), y in zip(
-                panels.items(), (DELAY, "throughput (Mbit/s)"), strict=True
-            )
-        ]
-        spec = {**parts[0], "columns": 1}
-        spec["concat"] = [chart for part in parts for chart in part["concat"]]
+        panels = {}
+        for name, quantity, factor, y_title in (
+            ("queue", "sojourn_mean_s", 1e3, DELAY),
+            ("throughput", "throughput_bps", 1e-6, "throughput (Mbit/s)"),
+        ):
+            points = {}
+            for each in self.names:
+                times, values = self.measures.series(section, case, each, "down", quantity)
+                points[each] = (times[times <= end], values[times <= end] * factor)
+            panels[name] = charts.Panel(points, "time (s)", y_title)
+        spec = charts.curves(panels, self.palette, columns=1, width=FULL)
         return Figure(ident, title, message, "Medians over the runs.", spec)
 
     def load(self) -> Iterator[Figure]:
@@ -419,20 +401,18 @@ class Album:
             y = np.array([1e-6 * get("8.3", c, name, "all", "goodput") for c in cases])
             scale = np.array([self.measures.case("8.3", c, name).value for c in cases], dtype=float)
             delays[name], factors[name] = (x, y), (scale, x)
-        first = charts.curves(
-            {"what it costs": delays}, self.palette, DELAY, GOODPUT,
-            dots=True, zero=False, columns=1, width=330,
-        )  # fmt: skip
-        second = charts.curves(
-            {"what it moves": factors}, self.palette, "factor of the parameter", DELAY,
-            dots=True, log_x=True, columns=1, width=330,
-        )  # fmt: skip
+        panels = {
+            "what it costs": charts.Panel(delays, DELAY, GOODPUT, dots=True, zero=False),
+            "what it moves": charts.Panel(
+                factors, "factor of the parameter", DELAY, dots=True, log_x=True
+            ),
+        }
         yield Figure(
             "8.3-sensitivity",
             "A quarter to four times the main parameter",
-            "Of each discipline its own (target, reference, threshold or limit), medium congestion.",
+            "Of each discipline its own (target, threshold, limit, ...); medium congestion.",
             "Means over the runs; along a line the parameter doubles from point to point.",
-            {**first, "concat": [*first["concat"], *second["concat"]], "columns": 2},
+            charts.curves(panels, self.palette, columns=2, width=WIDE),
         )
 
     def mix(self) -> Iterator[Figure]:
@@ -479,7 +459,9 @@ class Album:
             ELLIPSE,
             charts.tradeoff(panels, self.palette, DELAY, GOODPUT) | {"columns": 2},
         )
-        places = {case: case.replace(", ", " ") for case in self.measures.names("9.2", self.names[0])}
+        places = {
+            case: case.replace(", ", " ") for case in self.measures.names("9.2", self.names[0])
+        }
         yield Figure(
             "9.2-acks",
             "Acknowledgements lost",
@@ -490,7 +472,7 @@ class Album:
                 self.palette,
                 {"acknowledgements": "share lost (%)"},
                 columns=1,
-                width=3 * charts.WIDTH,
+                width=FULL,
             ),
         )
 
@@ -528,7 +510,7 @@ class Album:
                 {own: self.palette[own]},
                 {"delay of senders A": DELAY, "goodput of all": GOODPUT},
                 columns=1,
-                width=3 * charts.WIDTH,
+                width=FULL,
             ),
         )
 

@@ -99,9 +99,7 @@ class Measures:
             self._values = {}
         return self._all.get((section, case, discipline, subject, measure), np.empty(0))
 
-    def mean(
-        self, section: str, case: str, discipline: str, subject: str, measure: str
-    ) -> float:
+    def mean(self, section: str, case: str, discipline: str, subject: str, measure: str) -> float:
         """The mean over the replications; NaN without."""
         values = self.runs(section, case, discipline, subject, measure)
         return float(values.mean()) if values.size else float("nan")
@@ -120,9 +118,7 @@ class Measures:
 
     def subjects(self, section: str, case: str, discipline: str, measure: str) -> list[str]:
         """The subjects that have a measure in a case."""
-        rows = self.frame.filter(
-            section=section, case=case, discipline=discipline, measure=measure
-        )
+        rows = self.frame.filter(section=section, case=case, discipline=discipline, measure=measure)
         return rows["subject"].unique(maintain_order=True).to_list()
 
     # How each table of the results becomes rows.
@@ -255,9 +251,7 @@ class Measures:
             fair.with_columns(measure=pl.lit("jain")),
             total.with_columns(measure=pl.lit("goodput"), **{"class": pl.lit("all")}),
         ]
-        return pl.concat(
-            [part.rename({"class": "subject"}).select(COLUMNS) for part in parts]
-        )
+        return pl.concat([part.rename({"class": "subject"}).select(COLUMNS) for part in parts])
 
     def _flows(self) -> pl.DataFrame:
         """The share of a class's packets after the warm-up that queues dropped."""
@@ -270,7 +264,8 @@ class Measures:
     def _group_losses(self) -> pl.DataFrame:
         rows = self.result.raw("groups").with_columns(_class("group"))
         sums = [
-            pl.col(name).sum().cast(pl.Float64) for name in ("dropped", "dropped_acks", "dropped_syns")
+            pl.col(name).sum().cast(pl.Float64)
+            for name in ("dropped", "dropped_acks", "dropped_syns")
         ]
         wide = rows.group_by("run", "class", maintain_order=True).agg(*sums)
         return wide.rename({"class": "subject"}).unpivot(
@@ -293,7 +288,10 @@ class Measures:
         kept = pl.col("sent_since_warmup") / pl.col("segments_sent")
         acks = (pl.col("arrived").cast(pl.Float64) - pl.col("segments_sent")) * kept
         return joined.select(
-            "run", subject=pl.lit("all"), measure=pl.lit("ack_loss"), value=pl.col("dropped_acks") / acks
+            "run",
+            subject=pl.lit("all"),
+            measure=pl.lit("ack_loss"),
+            value=pl.col("dropped_acks") / acks,
         )
 
     def _times(self) -> pl.DataFrame:
@@ -323,9 +321,7 @@ class Measures:
         ).unpivot(index=["run", "subject"], variable_name="measure")  # fmt: skip
         others = wide.filter(pl.col("quantity") != "delay")
         named = [
-            others.select(
-                "run", subject="class", measure=pl.col("quantity") + suffix, value=column
-            )
+            others.select("run", subject="class", measure=pl.col("quantity") + suffix, value=column)
             for suffix, column in (("", "mean_s"), ("_p95", "p95_s"))
         ]
         return pl.concat([own, *named])

@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from aqmlab.reproduce.model import Figure
 
 REPORT = "report.html"
-CHIPS = {BETTER: "good", TRADE: "near", EVEN: "plain", WORSE: "bad", VIOLATION: "bad", OPEN: "plain"}
+CHIPS = {
+    BETTER: "good",
+    TRADE: "near",
+    EVEN: "plain",
+    WORSE: "bad",
+    VIOLATION: "bad",
+    OPEN: "plain",
+}
 SHOWN = (
     "queue_delay", "queue_delay_p95", "waiting", "delay_variation", "goodput", "loss_share",
     "drop_share", "mark_share", "ack_loss", "loss_synchronisation", "utilisation", "jain",
@@ -40,7 +47,10 @@ main { max-width: 860px; }
 .verdict th[scope=row] a { color: inherit; text-decoration: none; }
 .verdict th[scope=row] a:hover { text-decoration: underline; }
 .plain { background: var(--panel); color: var(--soft); }
-.lists { display: grid; grid-template-columns: repeat(auto-fit, minmax(230px, 1fr)); gap: 12px; margin: 18px 0 6px; }
+.lists {
+  display: grid; grid-template-columns: repeat(auto-fit, minmax(180px, 1fr)); gap: 12px;
+  margin: 18px 0 6px; font-size: 15px;
+}
 .lists div { background: var(--panel); border-radius: 10px; padding: 12px 16px; }
 .lists b { display: block; margin-bottom: 4px; }
 .lists ul { margin: 0; padding: 0 0 0 18px; }
@@ -104,10 +114,11 @@ def _parts(of: Characterization, figures: list[Figure]) -> Iterator[str]:
 
 def _head(of: Characterization) -> str:
     info, place = of.result.info, of.plan.environment
+    where = f"{place.rate / 1e6:g} Mbit/s, {1e3 * place.rtt:g} ms, buffer {place.limit()} packets"
     return f"""<header>
 <h1>{escape(info.title)}</h1>
-<p class="soft">{place.rate / 1e6:g} Mbit/s, {1e3 * place.rtt:g} ms, buffer {place.limit()} packets ·
-{of.runs:,} simulations, {info.replications} replications · aqmlab {aqmlab.__version__}</p>
+<p class="soft">{where} · {of.runs:,} simulations, {info.replications} replications ·
+aqmlab {aqmlab.__version__}</p>
 <p class="headline">{escape(of.verdict.headline())}</p>
 {_lists(of)}
 </header>"""
@@ -128,7 +139,9 @@ def _lists(of: Characterization) -> str:
         )
         if items:
             chip = CHIPS[outcome]
-            blocks.append(f"<div><b><span class='chip {chip}'>{title}</span></b><ul>{items}</ul></div>")
+            blocks.append(
+                f"<div><b><span class='chip {chip}'>{title}</span></b><ul>{items}</ul></div>"
+            )
     return f"<div class='lists'>{''.join(blocks)}</div>"
 
 
@@ -138,7 +151,9 @@ def _verdict(of: Characterization) -> str:
     rows = []
     for line in of.verdict.lines:
         cells = "".join(
-            "<td></td>" if line.is_alone else f"<td class='mark'>{_chip(line.findings[name].outcome)}</td>"
+            "<td></td>"
+            if line.is_alone
+            else f"<td class='mark'>{_chip(line.findings[name].outcome)}</td>"
             for name in more
         )
         number = line.section.number
@@ -148,15 +163,14 @@ def _verdict(of: Characterization) -> str:
             f"<td class='mark'>{_chip(line.main.outcome)}</td>{cells}"
             f"<td>{escape(line.main.text)}</td></tr>"
         )
-    key = "".join(
-        f"<li>{_chip(word)} {escape(text)}</li>" for word, text in OUTCOMES.items()
-    )
+    key = "".join(f"<li>{_chip(word)} {escape(text)}</li>" for word, text in OUTCOMES.items())
     return f"""<h2 id="verdict">The verdict</h2>
 <div class="scroll"><table class="verdict"><thead><tr><th></th><th></th>
 <th>against {escape(main)}</th>{head}<th>measured, against {escape(main)}</th></tr></thead>
 <tbody>{"".join(rows)}</tbody></table></div>
 <ul class="key">{key}</ul>
-<p class="method">Each outcome follows from a rule that was fixed before anything was measured.</p>"""
+<p class="method">Each outcome follows from a rule that was fixed before anything was
+measured.</p>"""
 
 
 def _chip(outcome: str) -> str:
@@ -166,10 +180,11 @@ def _chip(outcome: str) -> str:
 def _section(of: Characterization, line: Line, figures: list[Figure]) -> str:
     section = line.section
     requirement = f" · {escape(section.requirement)}" if section.requirement else ""
+    found = {"": line.main} if line.is_alone else line.findings
     others = "".join(
-        f"<li>{escape(name)}: {_chip(found.outcome)} {escape(found.text)}</li>"
-        for name, found in line.findings.items()
-        if not line.is_alone or name == of.others[0]
+        f"<li>{f'against {escape(name)}: ' if name else ''}{_chip(each.outcome)} "
+        f"{escape(each.text)}</li>"
+        for name, each in found.items()
     )
     drawn = "".join(map(_figure, figures))
     return f"""<section class="section" id="s{section.number}">
@@ -256,7 +271,9 @@ def _how(of: Characterization) -> str:
     command += f" --replications {info.replications} --seed {info.seed}"
     params = "".join(
         f"<dt>{escape(each.name)}</dt><dd>"
-        + escape(", ".join(f"{key} {value}" for key, value in each.params.items() if key != "limit"))
+        + escape(
+            ", ".join(f"{key} {value}" for key, value in each.params.items() if key != "limit")
+        )
         + "</dd>"
         for each in plan.contenders
     )

@@ -320,7 +320,9 @@ def mix(view: View) -> Finding:
     if not words:
         return Finding(OPEN, "nothing was measured")
     any_worse = any(word.endswith("(worse)") for word in words)
-    outcome = TRADE if any_worse and score >= 0 else WORSE if any_worse else BETTER if score else EVEN
+    outcome = (
+        TRADE if any_worse and score >= 0 else WORSE if any_worse else BETTER if score else EVEN
+    )
     return Finding(outcome, "; ".join(words))
 
 

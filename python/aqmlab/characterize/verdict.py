@@ -69,15 +69,13 @@ class Verdict:
                 (TRADE, "a trade of goodput for delay"),
                 (EVEN, "even"),
                 (WORSE, "worse"),
-                (VIOLATION, "against the IETF's recommendations"),
+                (VIOLATION, "against what the IETF recommends"),
             )
             if self.of(outcome)
         ]
         other = next(iter(self.lines[0].findings))
-        return (
-            f"Of {len(judged)} sections of RFC 7928, {self.discipline} is against {other}: "
-            f"{', '.join(parts)}."
-        )
+        count = f"{len(judged)} section{'s' if len(judged) != 1 else ''}"
+        return f"Of {count} of RFC 7928, {self.discipline} is against {other}: {', '.join(parts)}."
 
     def to_json(self) -> list[dict[str, Any]]:
         """One object a section and other discipline."""

@@ -224,7 +224,7 @@ def scatter(
         .encode(
             x=alt.X("x:Q").title(x_title).scale(type="log").axis(tickCount=6, format="~g"),
             y=alt.Y("y:Q").title(y_title).scale(zero=True),
-            color=_colour(names, colours),
+            color=_colour(names, colours, symbol="stroke"),
             shape=alt.Shape("kind:N").scale(shape).sort(kinds).title(shape_title),
             opacity=alt.when(pick).then(alt.value(0.55)).otherwise(alt.value(0.04)),
         )

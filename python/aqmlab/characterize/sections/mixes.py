@@ -25,9 +25,7 @@ def mix(environment: Environment, contender: Contender, _: Sequence[Contender]) 
     return [plan.case("9.1")]
 
 
-def both_ways(
-    environment: Environment, contender: Contender, _: Sequence[Contender]
-) -> list[Case]:
+def both_ways(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
     """Mild congestion in both directions, symmetric and not, with the discipline in one
     direction and in both (RFC 7928, section 3.1)."""
     cases = []
