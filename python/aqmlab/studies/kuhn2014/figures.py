@@ -25,7 +25,8 @@ SHOWN = 120
 """At most so many seconds of a run are drawn."""
 SCATTER = (
     "Each point: the transfer in one second of one run, with another shape for each buffer at "
-    f"node 2; at most {SHOWN} seconds of a run are drawn, evenly apart. Delays on a logarithmic axis; seconds in which no packet left the queue are left out."
+    f"node 2; at most {SHOWN} seconds of a run are drawn, evenly apart. Delays on a logarithmic "
+    "axis; seconds in which no packet left the queue are left out."
 )
 SHARES = (0.0, 0.025, 0.5, 0.975, 1.0)
 """Of a candle: its ends, its box and the median."""
