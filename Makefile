@@ -3,6 +3,7 @@
 # make lint   format, clippy, ruff, mypy
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study, with date and version
+# make characterize  the example results of `aqmlab characterize` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
 # make bench  how fast the engine is on this machine
 
@@ -18,7 +19,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test test-rust test-python lint format bench bench-disciplines reference studies setup clean
+.PHONY: demo test test-rust test-python lint format bench bench-disciplines reference studies characterize setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -51,6 +52,9 @@ bench: $(VENV)/.installed
 bench-disciplines:
 	cargo bench -p aqmlab-aqm
 	$(PYTHON) crates/aqmlab-aqm/benches/table.py
+
+characterize: $(VENV)/.installed
+	$(BIN)/python -m aqmlab.characterize.example docs/characterize-results.md
 
 reference: $(VENV)/.installed
 	$(BIN)/aqmlab explain --markdown > docs/reference.md

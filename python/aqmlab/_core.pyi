@@ -234,7 +234,7 @@ class Table:
 
 class Results:
     """Finished runs. Tables: `runs`, `links`, `flows`, `groups`, `times`, `scores`,
-    `excursions`, `sojourn`, `notes`, and, by recording level, `series`, `packets`.
+    `excursions`, `sojourn`, `delays`, `notes`, and, by recording level, `series`, `packets`.
     Every table has a first column `run`."""
 
     runs: list[int]
@@ -278,6 +278,7 @@ def replay(
     ns_per_byte: int,
     random_seed: int,
     mtu: int,
+    emulator: bool = False,
 ) -> Table:
     """What `queue` does with arrivals at a link that answers to nothing.
 
@@ -300,3 +301,36 @@ def reference() -> list[dict[str, Any]]:
      "source": str | None,
      "params": [{"name", "kind", "default", "range": [low, high] | None,
                  "choices": [..], "meaning", "source"}]}."""
+
+class Emulation:
+    """A command that has been run behind emulated links."""
+
+    status: int
+    """Its exit status, as shells give it: 127 or 126 if it could not be started, 128 and
+    the number of the signal if one ended it."""
+    results: Results
+    """The tables of the links, as those of a simulation."""
+    remarks: list[str]
+    """Sentences for the user."""
+    lateness: dict[str, float]
+    """How late packets were written, in seconds: count, p50_s, ..., p99_s, max_s."""
+
+def emulate(
+    scenario: Scenario,
+    command: Sequence[str],
+    *,
+    down: Sequence[str],
+    up: Sequence[str],
+    environment: Sequence[tuple[str, str]],
+    far: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> Emulation:
+    """Runs `command` in a namespace of its own behind links of `scenario`.
+
+    `down` are the names of the links to the command, `up` those from it, in order.
+    `far` is a command for the other end. `settings` are those of the section
+    `emulator` of the reference. The process must have one thread.
+
+    Raises `InputError` for settings that are not right, and if the system permits no
+    such thing.
+    """

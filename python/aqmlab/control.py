@@ -68,8 +68,8 @@ class CongestionControl(ABC):
     def on_undo(self) -> None:
         """The last loss or timeout was none: the window becomes what it was."""
 
-    def on_connected(self, rtt: int | None) -> None:
-        """The connection is open; `rtt` is that of the SYN, in ns, if it was sent once."""
+    def on_connected(self, now: int, rtt: int | None) -> None:
+        """The connection is open; `rtt` is that of the SYN if it was sent once."""
 
     def on_idle(self, restart_window: int) -> None:
         """Nothing was sent for long: the window becomes this at most (RFC 5681, section 4.1)."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aqmlab._core import Scenario
 from aqmlab.errors import input_error
-from aqmlab.execute import run_scenario
-from aqmlab.results import RunResult
 from aqmlab.settings import check_keys, parse_toml, read_text
+
+if TYPE_CHECKING:
+    from aqmlab.results import RunResult
 
 RECORD_KEYS = ("level", "interval")
 
@@ -28,14 +29,17 @@ def run(
 
     `source` is the path of a scenario file, the same as a mapping, or a
     `Scenario`. `set` maps dotted keys to values (`{"queue.target": "2ms"}`;
-    `queue` means the bottleneck's; its discipline may be a class, see `aqmlab.Queue`);
+    `queue` means the bottleneck's; its discipline may be a class, see `aqmlab.Queue`, and so
+    may a congestion control, see `aqmlab.CongestionControl`);
     `seed` takes the place of the scenario's; `record` is a level (`"summary"`, `"series"`,
     `"packets"`) or a table with `level` and `interval`; `replication` chooses another
     draw of the same seed.
 
-    Raises `InputError` for whatever is wrong in them, and `QueueError` if a queue written
-    in Python does something wrong in the run.
+    Raises `InputError` for whatever is wrong in them, and `CustomError` if a queue or a
+    congestion control written in Python does something wrong in the run.
     """
+    from aqmlab.execute import run_scenario
+
     overrides = dict(set or {})
     if seed is not None:
         overrides["seed"] = seed

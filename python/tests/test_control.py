@@ -115,7 +115,8 @@ class Everything(aqmlab.CongestionControl):
         self.note("congestion", event)
         self.window = max(event.flight_size // 2, 1)
 
-    def on_connected(self, rtt: int | None) -> None:
+    def on_connected(self, now: int, rtt: int | None) -> None:
+        assert now == rtt
         self.note("connected", rtt)
 
     def on_sent(self, sent: SentSample) -> None:

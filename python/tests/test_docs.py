@@ -82,21 +82,25 @@ def test_every_link_of_the_guide_leads_somewhere() -> None:
             assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_queues_in_the_guide_are_the_examples() -> None:
-    page, examples = "your-own-queue.md", DOCS.parent / "examples"
+@pytest.mark.parametrize("what", ["queue", "control"])
+def test_the_code_in_the_guide_is_that_of_the_examples(what: str) -> None:
+    page = "your-own-queue.md" if what == "queue" else "your-own-congestion-control.md"
+    examples = DOCS.parent / "examples"
     (python,) = blocks(page, "python")
-    assert python == (examples / "my_queue.py").read_text()
-    discipline, program = blocks(page, "rust")
-    assert discipline == (examples / "rust-queue/src/my_queue.rs").read_text()
-    assert program in (examples / "rust-queue/src/main.rs").read_text()
+    assert python == (examples / f"my_{what}.py").read_text()
+    type_, program = blocks(page, "rust")
+    assert type_ == (examples / f"rust-{what}/src/my_{what}.rs").read_text()
+    assert program in (examples / f"rust-{what}/src/main.rs").read_text()
     (dependencies,) = blocks(page, "toml")
-    assert dependencies in (examples / "rust-queue/Cargo.toml").read_text()
+    assert dependencies in (examples / f"rust-{what}/Cargo.toml").read_text()
 
 
-def test_the_commands_with_a_queue_of_your_own_run(aqmlab: Aqmlab) -> None:
-    page = (DOCS / "your-own-queue.md").read_text()
-    lines = re.findall(r"^aqmlab (.*)$", page, re.MULTILINE)
-    assert len(lines) == 4
+@pytest.mark.parametrize(
+    ("page", "count"), [("your-own-queue.md", 4), ("your-own-congestion-control.md", 3)]
+)
+def test_the_commands_with_code_of_your_own_run(page: str, count: int, aqmlab: Aqmlab) -> None:
+    lines = re.findall(r"^aqmlab (.*)$", (DOCS / page).read_text(), re.MULTILINE)
+    assert len(lines) == count
     for line in lines:
         done = aqmlab(*line.split(), cwd=DOCS.parent)
         assert done.returncode == 0, done.stderr

@@ -6,6 +6,7 @@ mod columns;
 mod control;
 mod convert;
 mod custom;
+mod emulator;
 mod queue;
 mod reference;
 mod replay;
@@ -39,5 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<columns::ArrowTable>()?;
     module.add_function(wrap_pyfunction!(reference::reference, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
+    module.add_function(wrap_pyfunction!(emulator::emulate, module)?)?;
+    module.add_class::<emulator::Emulation>()?;
     module.add_function(wrap_pyfunction!(scenario::parse_value, module)?)
 }

@@ -2,6 +2,7 @@
 
 use aqmlab_aqm::registry;
 use aqmlab_core::{ParamSpec, Params};
+use aqmlab_emu::shell::EmulatorParams;
 use aqmlab_sim::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::impairment::{
     DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams, ListedLossParams,
@@ -100,6 +101,7 @@ fn sections() -> Vec<Section> {
         ),
         ("flow", "flow", "a group of flows that are alike", FlowParams::specs()),
         ("record", "record", "what is recorded besides the summary", RecordParams::specs()),
+        ("emulator", "emulator", "how the emulator works", EmulatorParams::specs()),
     ]
 }
 

@@ -205,6 +205,7 @@ fn flows(all: &[Finished]) -> RecordBatch {
     count("tail_probes", |stats| stats.tail_probes);
     count("undone", |stats| stats.undone);
     count("ecn_reductions", |stats| stats.ecn_reductions);
+    columns.u64("sent_since_warmup", rows.clone().map(|(_, flow)| flow.sent_since));
     columns.u64("dropped", rows.clone().map(|(_, flow)| flow.losses.data));
     let received = |flow: &FlowResult| flow.datagrams.as_ref().map(|datagrams| datagrams.received);
     columns.maybe_u64("datagrams_received", rows.clone().map(|(_, flow)| received(flow)));

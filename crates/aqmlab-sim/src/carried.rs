@@ -7,8 +7,7 @@ use aqmlab_core::Packet;
 pub trait Carried: Packet + Copy + Send + 'static {
     /// Where the rest of the packets is kept.
     type Store;
-    /// Its flow, for recordings: an index, counted from 0, and for datagrams
-    /// with [`DATAGRAMS`](crate::datagram) set.
+    /// Its flow, for recordings.
     fn flow(&self) -> u32;
     /// Whether it only acknowledges, for recordings.
     fn is_ack(&self) -> bool;

@@ -37,6 +37,9 @@ pub(crate) struct DatagramFlow {
     pub start: Time,
     pub sent: u64,
     pub sent_bytes: u64,
+    /// Packets that were sent in the warm-up.
+    pub sent_before: u64,
+    pub received: u64,
     pub received_bytes: u64,
     pub delay: Sojourn,
     index: u32,
@@ -70,6 +73,8 @@ impl DatagramFlow {
             start: setup.start,
             sent: 0,
             sent_bytes: 0,
+            sent_before: 0,
+            received: 0,
             received_bytes: 0,
             delay: Sojourn::new(),
             index: setup.index | DATAGRAMS,
@@ -103,12 +108,13 @@ impl DatagramFlow {
     /// A packet has arrived.
     pub fn receive(&mut self, now: Time, packet: &SimPacket) {
         let delay = now - Time::from_nanos(packet.seq);
-        if self.delay.count() > 0 {
+        if self.received > 0 {
             // RFC 3550, section 6.4.1.
             let change = (delay.as_secs_f64() - self.last_delay.as_secs_f64()).abs();
             self.jitter += (change - self.jitter) / 16.0;
         }
         self.last_delay = delay;
+        self.received += 1;
         self.received_bytes += u64::from(packet.size);
         self.delay.note(delay);
     }
@@ -117,7 +123,7 @@ impl DatagramFlow {
         DatagramSummary {
             sent: self.sent,
             sent_bytes: self.sent_bytes,
-            received: self.delay.count(),
+            received: self.received,
             received_bytes: self.received_bytes,
             delay: self.delay.summary(),
             jitter: self.jitter,

@@ -42,6 +42,8 @@ pub(crate) struct Flow {
     /// With so many bytes received there is something to do: [`Opening`], or
     /// what the application expects.
     pub awaited: u64,
+    /// Segments that were sent in the warm-up.
+    pub sent_before: u64,
     /// The other direction of its connection, which is being opened.
     pub opening: Option<(u32, Opening)>,
     index: u32,
@@ -177,6 +179,7 @@ impl Flow {
             goal,
             expects: goal,
             awaited: if goal > 0 { goal } else { u64::MAX },
+            sent_before: 0,
             opening: None,
             index: setup.index,
             hashes: setup.hashes,

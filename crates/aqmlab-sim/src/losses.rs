@@ -6,10 +6,11 @@
 //! The share of the flows that lose packets in one event is the global
 //! synchronisation ratio of RFC 7928, section 2.4.
 
+use std::collections::BTreeMap;
+
 use aqmlab_core::{Span, Time};
 
 use crate::carried::Carried;
-use crate::datagram::DATAGRAMS;
 
 /// Packets of one flow that queues dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,8 +33,8 @@ impl FlowLosses {
 
 /// The drops at one link.
 pub(crate) struct Losses {
-    /// By flow; those of datagrams apart.
-    flows: [Vec<FlowLosses>; 2],
+    /// By flow, as packets name it.
+    flows: BTreeMap<u32, FlowLosses>,
     /// How long an event lasts.
     window: Span,
     event_end: Time,
@@ -47,7 +48,7 @@ pub(crate) struct Losses {
 impl Losses {
     pub fn new(window: Span) -> Self {
         Losses {
-            flows: [Vec::new(), Vec::new()],
+            flows: BTreeMap::new(),
             window: window.max(Span::from_nanos(1)),
             event_end: Time::ZERO,
             hit: Vec::new(),
@@ -58,13 +59,8 @@ impl Losses {
 
     pub fn note(&mut self, now: Time, packet: &impl Carried) {
         let flow = packet.flow();
-        let flows = &mut self.flows[usize::from(flow & DATAGRAMS != 0)];
-        let index = (flow & !DATAGRAMS) as usize;
-        if flows.len() <= index {
-            flows.resize(index + 1, FlowLosses::default());
-        }
         let is_ack = packet.is_ack();
-        flows[index].add(FlowLosses {
+        self.flows.entry(flow).or_default().add(FlowLosses {
             data: u64::from(!is_ack),
             acks: u64::from(is_ack),
             syns: u64::from(packet.is_syn()),
@@ -83,8 +79,9 @@ impl Losses {
         }
     }
 
-    /// Events count from now on.
+    /// All counts from now on.
     pub fn restart(&mut self) {
+        self.flows.clear();
         self.events = 0;
         self.event_flows = 0;
         self.event_end = Time::ZERO;
@@ -92,8 +89,7 @@ impl Losses {
 
     /// What a flow has lost here; `flow` as in packets.
     pub fn of(&self, flow: u32) -> FlowLosses {
-        let flows = &self.flows[usize::from(flow & DATAGRAMS != 0)];
-        flows.get((flow & !DATAGRAMS) as usize).copied().unwrap_or_default()
+        self.flows.get(&flow).copied().unwrap_or_default()
     }
 
     pub fn events(&self) -> u64 {
@@ -111,6 +107,7 @@ mod tests {
     use aqmlab_core::Ecn;
 
     use super::*;
+    use crate::datagram::DATAGRAMS;
     use crate::packet::{SimPacket, kind};
 
     fn packet(flow: u32, kind: u8) -> SimPacket {
@@ -161,6 +158,6 @@ mod tests {
         losses.restart();
         assert_eq!(losses.events(), 0);
         assert!(losses.mean_flows().is_nan());
-        assert_eq!(losses.of(4).acks, 2);
+        assert_eq!(losses.of(4), FlowLosses::default());
     }
 }

@@ -58,6 +58,14 @@ impl Sojourn {
         self.record(time);
     }
 
+    /// Records a time as often as `count` says.
+    pub fn note_many(&mut self, time: Span, count: u64) {
+        self.sum += u128::from(time.as_nanos()) * u128::from(count);
+        self.max = self.max.max(time);
+        let recorded = self.histogram.record_n(time.as_nanos(), count);
+        recorded.expect("the histogram grows as needed");
+    }
+
     #[inline(always)]
     fn record(&mut self, sojourn: Span) {
         self.sum += u128::from(sojourn.as_nanos());

@@ -82,7 +82,9 @@ pub struct FlowResult {
     pub goodput: f64,
     /// The sender's counts; of datagrams those sent, and the bytes that arrived.
     pub stats: Stats,
-    /// Its packets that queues dropped, on all links.
+    /// Segments or datagrams sent after the warm-up.
+    pub sent_since: u64,
+    /// Its packets that queues dropped after the warm-up, on all links.
     pub losses: FlowLosses,
     /// One-way delays of the data packets, if they are measured: the mean in
     /// seconds, and the largest.
@@ -102,7 +104,7 @@ pub struct GroupResult {
     /// Times by name: `completion` and `startup` of flows, `delay` of
     /// datagrams, and what the workload measures.
     pub times: Vec<(&'static str, SojournSummary)>,
-    /// Packets of its flows that queues dropped.
+    /// Packets of its flows that queues dropped after the warm-up.
     pub losses: FlowLosses,
     /// What the workload has to say besides: the means over the group.
     pub values: Vec<(&'static str, f64)>,
@@ -174,6 +176,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
                 size: flow.size,
                 goodput: goodput(stats.bytes_acked, active),
                 stats,
+                sent_since: stats.segments_sent - flow.sent_before,
                 losses: losses(simulation, place as u32),
                 delays: flow.delays.map(|delays| (delays.mean(), delays.max)),
                 datagrams: None,
@@ -192,6 +195,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
             bytes_acked: flow.received_bytes,
             ..Stats::default()
         },
+        sent_since: flow.sent - flow.sent_before,
         losses: losses(simulation, place as u32 | DATAGRAMS),
         delays: Some((flow.delay.mean(), flow.delay.max())),
         datagrams: Some(flow.summary()),

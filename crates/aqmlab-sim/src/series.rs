@@ -121,6 +121,7 @@ impl Series {
     pub fn sample(&mut self, simulation: &mut Simulation) {
         let time = simulation.now;
         let elapsed = time.saturating_since(self.last).as_secs_f64();
+        self.last = time;
         self.acknowledged.resize(simulation.flows.len(), 0);
         self.received.resize(simulation.datagrams.len(), 0);
         self.links.sample(time, &mut simulation.links, &mut self.samples);

@@ -329,9 +329,11 @@ impl<'a> Simulation<'a> {
         }
         for flow in &mut self.datagrams {
             flow.delay = Sojourn::new();
+            flow.sent_before = flow.sent;
         }
         for flow in &mut self.flows {
             flow.delays = flow.delays.map(|_| Default::default());
+            flow.sent_before = flow.sender.stats().segments_sent;
         }
         for activity in &mut self.activities {
             activity.times.retain(|(name, _)| *name != "delay");

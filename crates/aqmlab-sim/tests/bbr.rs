@@ -56,8 +56,9 @@ fn values(series: &[(f64, f64)], from: f64) -> impl Iterator<Item = f64> {
 const BASE_RTT: f64 = 0.04 + 1540.0 * 8.0 / 10e6;
 const MSS: f64 = 1460.0;
 
-/// 10 Mbit/s, and 41.2 ms: within 2 %, but that a least round-trip time that
-/// has just run out may be replaced by a present one until ProbeRTT is over.
+/// 10 Mbit/s within 2 %, and 41.2 ms within 3 %: the short packets of the handshake
+/// take 40.1. A least round-trip time that has just run out may be replaced by a
+/// present one until ProbeRTT is over.
 #[test]
 fn the_model_is_that_of_the_path() {
     for control in BOTH {
@@ -67,7 +68,7 @@ fn the_model_is_that_of_the_path() {
         assert!(values(&bandwidth, 1.0).all(|bps| (bps / 10e6 - 1.0).abs() < 0.02), "{control}");
         let delays = series(&result, flow, "propagation_time_s");
         let all = values(&delays, 1.0).count();
-        let near = values(&delays, 1.0).filter(|rtt| (rtt / BASE_RTT - 1.0).abs() < 0.02).count();
+        let near = values(&delays, 1.0).filter(|rtt| (rtt / BASE_RTT - 1.0).abs() < 0.03).count();
         assert!(near as f64 > 0.97 * all as f64, "{control}: {near} of {all}");
     }
 }
@@ -143,6 +144,21 @@ fn probe_rtt_comes_in_time_and_is_short() {
         }
         let each = low.len() as f64 * 0.01 / begins.len() as f64;
         assert!((0.19..0.4).contains(&each), "{control}: {each}");
+    }
+}
+
+/// A flow that begins late in a run begins as one at its start does: the time of
+/// its least round-trip time is that of its handshake.
+#[test]
+fn a_late_flow_begins_with_startup() {
+    for control in BOTH {
+        let begin = |start: &str| {
+            let result = flows(1, &of(control, &[("flows.f0.start", start), ("duration", "24s")]));
+            let from = result.flows[0].start.as_secs_f64();
+            let gains = series(&result, Subject::Flow(0), "pacing_gain");
+            values(&gains, from).take(50).collect::<Vec<_>>()
+        };
+        assert_eq!(begin("20s"), begin("0s"), "{control}");
     }
 }
 

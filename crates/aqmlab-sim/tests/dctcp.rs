@@ -13,16 +13,8 @@ const LINK: &str = r#"
     rate = "100mbit"
     delay = "5ms"
     [links.down.queue]
-    # A step at K: RED without averaging, from no mark to all of them.
-    discipline = "red"
-    min_threshold = "20p"
-    max_threshold = "21p"
-    weight = 1.0
-    max_p = 0.9999
-    mark_p = 1.0
-    wait = false
-    ecn = true
-    limit = "1000p"
+    discipline = "step"
+    threshold = "20p"
     [links.up]
     rate = "1gbit"
     delay = "5ms"
@@ -97,16 +89,33 @@ fn one_flow_swings_as_the_model_says() {
     assert!(result.links[0].utilisation > 0.99, "{}", result.links[0].utilisation);
 }
 
+/// alpha is the share of marks: by counters, and by the flags of the receiver of
+/// RFC 8257, section 3.2, with delayed acknowledgements too. ECE until CWR tells
+/// of more.
+#[test]
+fn the_flags_of_the_dctcp_receiver_tell_the_share_of_marks() {
+    let told = |ecn, delayed_ack| {
+        let result = flows(4, &[("transport.ecn", ecn), ("transport.delayed_ack", delayed_ack)]);
+        let alphas = settled(&result, Subject::Flow(0), "alpha");
+        let counts = result.links[0].counts;
+        let share = counts.marked_total() as f64 / counts.delivered as f64;
+        alphas.iter().sum::<f64>() / alphas.len() as f64 / share
+    };
+    for (ecn, delayed_ack) in [("accurate", "1"), ("accurate", "2"), ("dctcp", "1"), ("dctcp", "2")]
+    {
+        let told = told(ecn, delayed_ack);
+        assert!((0.95..1.02).contains(&told), "{ecn} {delayed_ack}: {told}");
+    }
+    let until_cwr = told("classic", "2");
+    assert!(until_cwr > 1.3, "{until_cwr}");
+}
+
 /// The same paper, section 3.4: below a seventh of C RTT (18 packets) the queue
 /// runs empty, and the link with it.
 #[test]
 fn too_low_a_threshold_costs_throughput() {
-    let at = |low, high| {
-        let settings =
-            [("links.down.queue.min_threshold", low), ("links.down.queue.max_threshold", high)];
-        flows(1, &settings).links[0].utilisation
-    };
-    let (enough, little) = (at("20p", "21p"), at("1p", "2p"));
+    let at = |threshold| flows(1, &[("queue.threshold", threshold)]).links[0].utilisation;
+    let (enough, little) = (at("20p"), at("1p"));
     assert!(little < enough - 0.01 && little > 0.85, "{little} {enough}");
 }
 

@@ -3,7 +3,7 @@
 //! # Sources
 //! RFC 9293 (cumulative acknowledgement, window), RFC 5681, section 4.2, and
 //! RFC 1122, section 4.2.3.2 (delayed acknowledgements), RFC 2018 (SACK), RFC
-//! 3168 and RFC 9768 (ECN).
+//! 3168, RFC 8257, section 3.2, and RFC 9768 (ECN).
 //!
 //! # Differences
 //! 1. The application reads at once, so the window is what the receiver can
@@ -49,8 +49,11 @@ pub struct Receiver {
     due: bool,
     syn_ack_due: bool,
     ecn: EcnMode,
-    /// ECE is set until CWR comes.
+    /// ECE is set: until CWR comes, or, as DCTCP.CE, until a segment comes
+    /// without CE.
     ece: bool,
+    /// What is to be sent before anything else.
+    earlier: Option<Ack>,
     ce: CeCount,
     /// Marks since the last acknowledgement, and whether the last segment had
     /// one.
@@ -86,6 +89,7 @@ impl Receiver {
             syn_ack_due: false,
             ecn: params.ecn,
             ece: false,
+            earlier: None,
             ce: CeCount::default(),
             new_marks: 0,
             was_marked: false,
@@ -118,7 +122,7 @@ impl Receiver {
             return;
         }
         if self.ecn != EcnMode::Off {
-            self.take_mark(segment);
+            self.take_mark(now, segment);
         }
         if segment.seq <= self.last_ack {
             self.recent = self.recent.max(segment.sent_at);
@@ -147,24 +151,46 @@ impl Receiver {
         }
     }
 
-    /// RFC 3168, section 6.1.3; RFC 9768, sections 3.2.1 and 3.2.2.5.1.
-    fn take_mark(&mut self, segment: &DataSegment) {
+    fn take_mark(&mut self, now: Time, segment: &DataSegment) {
         let marked = segment.ecn == Ecn::Ce;
-        if self.ecn == EcnMode::Classic {
-            self.ece &= !segment.cwr;
-            // RFC 3168, section 6.1.5: not of what lies outside of the window.
-            self.ece |= marked && segment.end() > self.next;
+        // RFC 3168, section 6.1.5: not of what lies outside of the window.
+        let counts = segment.end() > self.next;
+        match self.ecn {
+            EcnMode::Off => {}
+            // RFC 3168, section 6.1.3.
+            EcnMode::Classic => {
+                self.ece &= !segment.cwr;
+                self.ece |= marked && counts;
+            }
+            EcnMode::Dctcp if counts => self.take_dctcp_mark(now, marked),
+            EcnMode::Dctcp => {}
+            // RFC 9768, sections 3.2.1 and 3.2.2.5.1.
+            EcnMode::Accurate => {
+                if marked {
+                    self.ce.packets += 1;
+                    self.ce.bytes += u64::from(segment.len);
+                    self.new_marks += 1;
+                    // Acknowledged at once: the first mark after none, and every
+                    // second one.
+                    self.due |= !self.was_marked || self.new_marks >= 2;
+                }
+                self.was_marked = marked;
+            }
+        }
+    }
+
+    /// RFC 8257, section 3.2: at a change an acknowledgement is sent at once, and
+    /// before it one of what waits for its own, with the flag as it was then.
+    fn take_dctcp_mark(&mut self, now: Time, marked: bool) {
+        if marked == self.ece {
             return;
         }
-        if marked {
-            self.ce.packets += 1;
-            self.ce.bytes += u64::from(segment.len);
-            self.new_marks += 1;
-            // Acknowledged at once: the first mark after none, and every
-            // second one.
-            self.due |= !self.was_marked || self.new_marks >= 2;
+        if self.unacknowledged > 0 {
+            self.earlier = Some(self.ack(now));
+            self.unacknowledged = 0;
         }
-        self.was_marked = marked;
+        self.ece = marked;
+        self.due = true;
     }
 
     /// All bytes before `end` are here; so may be blocks beyond.
@@ -205,6 +231,9 @@ impl Receiver {
         if self.syn_ack_due {
             self.syn_ack_due = false;
             return Some(Ack { syn: true, ..self.ack(now) });
+        }
+        if self.earlier.is_some() {
+            return self.earlier.take();
         }
         if !self.due {
             return None;
@@ -335,6 +364,29 @@ mod tests {
         assert!(ece(DataSegment { cwr: true, ..marked(4) }), "a new mark beside CWR counts");
         assert!(!ece(DataSegment { cwr: true, ..segment(5) }));
         assert!(!ece(marked(5)), "outside of the window");
+    }
+
+    /// RFC 8257, section 3.2, figure 1.
+    #[test]
+    fn each_change_is_told_at_once_and_what_came_before_by_itself() {
+        let params = TcpParams { ecn: EcnMode::Dctcp, delayed_ack: 4, ..TcpParams::default() };
+        let mut receiver = Receiver::new(&params);
+        let mut told = |segment: DataSegment| -> Vec<(u64, bool)> {
+            receiver.on_segment(at(0), &segment);
+            let acks = std::iter::from_fn(|| receiver.poll(at(0)));
+            acks.map(|ack| (ack.ack / 1460, ack.ece)).collect()
+        };
+        assert_eq!(told(segment(0)), []);
+        assert_eq!(told(marked(1)), [(1, false), (2, true)]);
+        assert_eq!(told(marked(2)), []);
+        assert_eq!(told(DataSegment { cwr: true, ..marked(3) }), [], "CWR changes nothing");
+        assert_eq!(told(segment(4)), [(4, true), (5, false)]);
+        assert_eq!(told(marked(5)), [(6, true)], "nothing waits");
+        assert_eq!(told(segment(5)), [(6, true)], "outside of the window");
+        for number in 6..9 {
+            assert_eq!(told(marked(number)), []);
+        }
+        assert_eq!(told(marked(9)), [(10, true)], "every fourth");
     }
 
     /// RFC 9768, section 3.2.2.5.1.

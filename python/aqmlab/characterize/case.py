@@ -8,7 +8,7 @@ make a *class*: the groups `bulk`, `web`, ... of the scenario.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aqmlab.characterize.environment import PACKET, Contender, Environment
@@ -20,6 +20,8 @@ DURATION = 80.0
 STEPS = 10
 """K of RFC 7928, section 2.7: goodput is sampled every K times the round-trip time."""
 HEADER = 40
+VOIP_PACKET = 200
+"""Bytes of a packet of 20 ms of G.711, with its headers."""
 NEWRENO = "reno"
 CLASSIC_WINDOW = "3p"
 
@@ -43,6 +45,8 @@ class Case:
     """What tells it from the other cases of its section; empty if there is one only."""
     contender: str
     scenario: Mapping[str, Any]
+    base: Mapping[str, float] = field(default_factory=dict)
+    """One-way delay of a full packet without queues by class, in seconds."""
     links: tuple[str, ...] = ("down",)
     """The links with the discipline under test; the first is the bottleneck."""
     phases: tuple[Phase, ...] = ()
@@ -58,6 +62,15 @@ class Case:
     def warmup(self) -> float:
         """Seconds before anything counts."""
         return float(self.scenario["record"]["warmup"].removesuffix("s"))
+
+    def shortened(self, scale: float) -> Case:
+        """The case, lasting `scale` times as long after its warm-up; at least 2 s, or a period."""
+        if scale == 1.0:
+            return self
+        lasted = number(self.scenario["duration"]) - self.warmup
+        lasted = max(lasted * scale, self.period, 2.0)
+        scenario = {**self.scenario, "duration": seconds(self.warmup + lasted)}
+        return replace(self, scenario=scenario)
 
     @property
     def period(self) -> float:
@@ -148,7 +161,7 @@ class Dumbbell:
             "path": ["down"],
             "return_path": ["up"],
             "start": {"uniform": [seconds(start), seconds(start + 1.0)]},
-            "workload": {"kind": "cbr", "rate": bits(rate), **keys},
+            "workload": {"kind": "cbr", "rate": bits(rate), "packet": f"{PACKET}b", **keys},
         }
 
     def case(
@@ -170,7 +183,35 @@ class Dumbbell:
             "flows": self.flows,
             "record": {"level": "series", "interval": seconds(every), "warmup": seconds(warmup)},
         }
-        return Case(section, name, self.contender.name, scenario, **keys)
+        base = {class_of(group): self._base(group) for group in self.flows}
+        return Case(section, name, self.contender.name, scenario, base, **keys)
+
+    def _base(self, group: str) -> float:
+        """Propagation and transmission of a full packet over the group's path."""
+        flow = self.flows[group]
+        size = PACKET
+        if flow.get("workload") == "voip":
+            size = VOIP_PACKET
+        elif "transport" in flow:
+            size = int(flow["transport"]["mss"].removesuffix("b")) + HEADER
+        total = 0.0
+        for name in flow["path"]:
+            link = self.links[name]
+            rate = link["rate"]
+            if isinstance(rate, Mapping):
+                rate = max((step[1] for step in rate["steps"]), key=number)
+            total += number(link["delay"]) + 8 * size / number(rate)
+        return total
+
+
+def class_of(group: str) -> str:
+    """The class of a group of flows: what stands before the first underscore."""
+    return group.partition("_")[0]
+
+
+def number(text: str) -> float:
+    """A time or rate as `seconds` and `bits` write it."""
+    return float(text.rstrip("bits"))
 
 
 def seconds(value: float) -> str:

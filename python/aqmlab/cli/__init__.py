@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from aqmlab.cli import bench, conformance, explain, listing, reproduce, run, study
+from aqmlab.cli import (
+    bench,
+    characterize,
+    conformance,
+    explain,
+    listing,
+    reproduce,
+    run,
+    shell,
+    study,
+)
 from aqmlab.cli.common import EXAMPLES
 
 app = typer.Typer(
@@ -28,6 +38,10 @@ app = typer.Typer(
 app.command("run", epilog=run.EXAMPLE)(run.run)
 app.command("study", epilog=study.EXAMPLE)(study.study)
 app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.reproduce)
+app.command("characterize", epilog=characterize.EXAMPLE)(characterize.characterize)
+app.command("shell", epilog=shell.EXAMPLE, context_settings={"allow_interspersed_args": False})(
+    shell.shell
+)
 app.command("list", epilog=listing.EXAMPLE)(listing.listing)
 app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
 app.command("conformance", epilog=conformance.EXAMPLE)(conformance.conformance)

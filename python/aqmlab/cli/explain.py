@@ -24,7 +24,7 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="A discipline, preset, section or parameter: codel, pie.target, "
+            help="A discipline, control, preset, section or parameter: codel, pie.target, "
             "my_queue.py:MyQueue. If absent: all.",
         ),
     ] = None,

@@ -9,6 +9,7 @@ function config() {
     background: "transparent",
     font: getComputedStyle(document.body).fontFamily,
     view: { stroke: null },
+    title: { color: ink },
     axis: {
       labelColor: soft, titleColor: ink, gridColor: line, domainColor: soft, tickColor: soft,
       titleFontWeight: "normal", labelFontSize: 12.5, titleFontSize: 13.5, titlePadding: 10,
@@ -23,7 +24,9 @@ function config() {
 
 function draw() {
   for (const [id, spec] of Object.entries(specs)) {
-    const whole = { ...spec, width: "container", height: 430, autosize: { type: "fit", contains: "padding", resize: true } };
+    // Charts of several panels have sizes of their own.
+    const whole = "concat" in spec ? spec
+      : { ...spec, width: "container", height: 430, autosize: { type: "fit", contains: "padding", resize: true } };
     vegaEmbed(document.getElementById(id), whole, { actions: false, renderer: "svg", config: config() });
   }
 }

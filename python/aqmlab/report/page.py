@@ -35,16 +35,22 @@ CHIPS = {AGREES: "good", CLOSE: "near", DIFFERS: "bad", HOLDS: "good", PARTLY: "
 def html(reproduction: Reproduction) -> str:
     """The whole page."""
     body = "\n".join(_sections(reproduction))
-    specs = json.dumps({figure.id: figure.spec for figure in reproduction.figures})
+    return document(reproduction.title, body, reproduction.figures)
+
+
+def document(title: str, body: str, figures: Iterable[Figure], style: str = "") -> str:
+    """A page with everything it needs inside: the charts are drawn into the elements that
+    have the figures' ids. `style` comes after the style of all pages."""
+    specs = json.dumps({figure.id: figure.spec for figure in figures})
     safe = specs.replace("</", "<\\/")
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(reproduction.title)}</title>
+<title>{escape(title)}</title>
 <style>
-{_own("style.css")}</style>
+{_own("style.css")}{style}</style>
 </head>
 <body>
 <main>

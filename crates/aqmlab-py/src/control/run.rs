@@ -183,9 +183,10 @@ impl CongestionControl for PyControl {
     fn on_undo(&mut self) {
         self.tell(Call::Undo, |_, method| method.call0());
     }
-    fn on_connected(&mut self, rtt: Option<Span>) {
-        let rtt = rtt.map(Span::as_nanos);
-        self.tell(Call::Connected, |_, method| method.call1((rtt,)));
+    fn on_connected(&mut self, now: Time, rtt: Option<Span>) {
+        self.now = now;
+        let told = (now.as_nanos(), rtt.map(Span::as_nanos));
+        self.tell(Call::Connected, |_, method| method.call1(told));
     }
     fn on_idle(&mut self, restart_window: u64) {
         self.tell(Call::Idle, |_, method| method.call1((restart_window,)));

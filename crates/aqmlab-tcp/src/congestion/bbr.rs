@@ -17,9 +17,8 @@
 //!    headers added.
 //! 2. Segments are sent one by one. The send quantum only adds to the window,
 //!    three times, as section 4.2.3.2 has it.
-//! 3. Before the first round-trip time nothing is paced; then the first rate is
-//!    that of the initial window (section 4.2.1, where the handshake's time is
-//!    known before).
+//! 3. If the SYN was lost, nothing is paced before the first round-trip time
+//!    (section 4.2.1 takes 1 ms for it).
 //! 4. The bandwidth filter holds the largest rate of each of the last ten
 //!    round trips, not the three estimates of Linux's `win_minmax.c`.
 //! 5. What a timeout takes for lost is not subtracted from the window: it is one
@@ -30,7 +29,7 @@
 
 use aqmlab_core::{Rate, Span, Stream, Time, params};
 
-use super::bbr_parts::{HeldBack, MaxFilter, Rounds, Wire};
+use super::bbr_parts::{HeldBack, MaxFilter, Rounds, Wire, first_pacing_rate};
 use super::{
     AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, SentSample, Setup,
 };
@@ -286,11 +285,8 @@ impl Bbr {
         }
     }
     /// BBRInitPacingRate.
-    fn first_pacing_rate(&mut self, sample: &AckSample) {
-        if let Some(srtt) = sample.smoothed_rtt.filter(|srtt| *srtt > Span::ZERO) {
-            let nominal = self.initial_window as f64 / srtt.as_secs_f64();
-            self.pacing_rate = Some(self.params.high_gain * nominal);
-        }
+    fn init_pacing_rate(&mut self, srtt: Option<Span>) {
+        self.pacing_rate = first_pacing_rate(self.initial_window, self.params.high_gain, srtt);
     }
 
     /// BBRSetSendQuantum (section 4.2.2): rates in bits a second.
@@ -351,10 +347,17 @@ impl Bbr {
 }
 
 impl CongestionControl for Bbr {
+    /// BBRInit (section 4.3.1).
+    fn on_connected(&mut self, now: Time, rtt: Option<Span>) {
+        self.rtprop = rtt;
+        self.rtprop_stamp = now;
+        self.init_pacing_rate(rtt);
+    }
+
     fn on_ack(&mut self, sample: &AckSample) {
         self.total_delivered = sample.total_delivered;
         if self.pacing_rate.is_none() {
-            self.first_pacing_rate(sample);
+            self.init_pacing_rate(sample.smoothed_rtt);
         }
         // BBRUpdateModelAndState.
         self.update_bandwidth(sample);

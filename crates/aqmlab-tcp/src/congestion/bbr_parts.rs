@@ -3,7 +3,7 @@
 //! Rates are of payload, as delivery rates are; a pacing rate is of bits on the
 //! wire.
 
-use aqmlab_core::Rate;
+use aqmlab_core::{Rate, Span};
 
 use super::{AckSample, RateSample, Setup};
 
@@ -84,6 +84,13 @@ impl HeldBack {
     pub fn covers(&self, rate: &RateSample) -> bool {
         rate.app_limited || (self.from..=self.until).contains(&rate.prior_delivered)
     }
+}
+
+/// The first pacing rate, in bytes a second: so many initial windows in a
+/// round-trip time; none before there is one.
+pub(super) fn first_pacing_rate(window: u64, gain: f64, srtt: Option<Span>) -> Option<f64> {
+    let srtt = srtt.filter(|srtt| *srtt > Span::ZERO)?;
+    Some(gain * window as f64 / srtt.as_secs_f64())
 }
 
 /// From payload to what is on the wire.

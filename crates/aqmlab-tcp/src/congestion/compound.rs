@@ -147,16 +147,11 @@ impl CongestionControl for Compound {
             self.least = self.least.min(rtt);
             self.samples += 1;
         }
-        if !grows {
-            return;
-        }
-        if self.window.in_slow_start() {
-            self.window.slow_start(sample);
-        } else {
+        let total = self.total();
+        self.window.on_ack(sample, |window| {
             // Reno's segment comes once a round of the whole window.
-            let total = self.total();
-            self.window.cwnd += self.window.mss * sample.counted() as f64 / total;
-        }
+            window.cwnd += window.mss * sample.counted() as f64 / total;
+        });
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
@@ -183,6 +178,12 @@ impl CongestionControl for Compound {
         self.dwnd = self.dwnd.max(self.dwnd_before);
     }
 
+    fn on_idle(&mut self, restart_window: u64) {
+        let share = (restart_window as f64 / self.total()).min(1.0);
+        self.window.cwnd *= share;
+        self.dwnd *= share;
+    }
+
     fn on_recovery_exit(&mut self, in_flight: u64) {
         self.window.on_recovery_exit(in_flight);
     }
@@ -190,6 +191,9 @@ impl CongestionControl for Compound {
     #[inline]
     fn window(&self) -> u64 {
         self.total() as u64
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.window.set_ssthresh(ssthresh);
     }
     fn ssthresh(&self) -> u64 {
         self.window.ssthresh

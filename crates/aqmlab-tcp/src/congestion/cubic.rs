@@ -22,11 +22,12 @@
 //! 5. The time while the application holds the sender back is left out
 //!    (section 5.8) from one acknowledgement to the next.
 
-use aqmlab_core::{Result, Time, params};
+use aqmlab_core::{Result, Span, Time, params};
 
 use super::slow_start::{SlowStart, SlowStartKind};
 use super::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup, check_beta_ecn,
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, SentSample, Setup,
+    check_beta_ecn,
 };
 
 params! {
@@ -56,6 +57,15 @@ impl ControlParams for CubicParams {
     fn check(&self) -> Result<()> {
         check_beta_ecn(self.beta_ecn)
     }
+
+    /// K (RFC 9438, section 4.2), or what W_est takes, if that is faster
+    /// (section 4.3).
+    fn cycle(&self, window: f64, rtt: f64, _acknowledged: u64) -> Option<f64> {
+        let lost = (1.0 - self.beta) * window;
+        let k = libm::cbrt(lost / self.c);
+        let alpha = 3.0 * (1.0 - self.beta) / (1.0 + self.beta);
+        Some(if self.reno_friendly { k.min(lost / alpha * rtt) } else { k })
+    }
 }
 
 /// What a spurious loss must not change (section 4.9.2).
@@ -74,6 +84,15 @@ struct Curve {
     /// The next congestion avoidance begins on its plateau: after a timeout,
     /// and before the first loss.
     plateau: bool,
+}
+
+impl Curve {
+    /// Section 5.8: this time, in which the window was not in use, does not count.
+    fn leave_out(&mut self, time: Span) {
+        if let Some(epoch) = &mut self.epoch {
+            *epoch += time;
+        }
+    }
 }
 
 /// The state of CUBIC.
@@ -185,18 +204,32 @@ impl CongestionControl for Cubic {
             return;
         }
         if !sample.window_limited {
-            // Section 5.8: this time does not count.
-            if let Some(epoch) = &mut self.curve.epoch {
-                *epoch += sample.now - last_ack;
-            }
-        } else if (self.curve.cwnd as u64) < self.curve.ssthresh {
+            self.curve.leave_out(sample.now - last_ack);
+        }
+        if (self.curve.cwnd as u64) < self.curve.ssthresh {
             let step = self.slow_start.on_ack(sample, self.curve.cwnd as u64);
             self.curve.cwnd += step.growth as f64;
             if step.exit {
                 self.curve.ssthresh = self.curve.cwnd as u64;
             }
-        } else {
+        } else if sample.window_limited {
             self.avoid_congestion(sample);
+        }
+    }
+
+    #[inline]
+    fn on_sent(&mut self, sent: &SentSample) {
+        if sent.prior_in_flight == 0 {
+            let last_ack = std::mem::replace(&mut self.last_ack, sent.now);
+            self.curve.leave_out(sent.now - last_ack);
+        }
+    }
+
+    /// Another stage of congestion avoidance follows the slow start.
+    fn on_idle(&mut self, restart_window: u64) {
+        if self.curve.cwnd > restart_window as f64 {
+            self.curve.cwnd = restart_window as f64;
+            self.curve.epoch = None;
         }
     }
 
@@ -238,6 +271,10 @@ impl CongestionControl for Cubic {
         }
     }
 
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.curve.ssthresh = ssthresh.max(2 * self.mss);
+    }
+
     fn on_recovery_exit(&mut self, in_flight: u64) {
         // RFC 6582, section 3.2, step 3, option 1.
         let window = self.curve.ssthresh.min(in_flight.max(self.mss) + self.mss);
@@ -259,8 +296,6 @@ impl CongestionControl for Cubic {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::Span;
-
     use super::super::testing::{ack, event, transport};
     use super::*;
 
@@ -508,5 +543,35 @@ mod tests {
         let exit = cubic.ssthresh();
         acknowledge(&mut cubic, 2.0, 2.1);
         assert_eq!((cubic.curve.w_max as u64, cubic.curve.k), (exit, 0.0));
+    }
+
+    /// Section 5.8: a flow that was idle for a minute goes on where it was.
+    #[test]
+    fn idle_times_do_not_count() {
+        let grown = |idle: u64| {
+            let mut cubic = standard();
+            cubic.curve.cwnd = 100_000.0;
+            cubic.on_congestion(&event(Congestion::Loss, 100_000));
+            let mut now = 0;
+            for step in 0..100 {
+                if step == 50 {
+                    now += idle;
+                    let now = Time::ZERO + Span::from_millis(now);
+                    let app_limited = true;
+                    let (bytes, prior_in_flight, retransmission) = (1000, 0, false);
+                    let sent =
+                        SentSample { now, bytes, prior_in_flight, app_limited, retransmission };
+                    cubic.on_sent(&sent);
+                }
+                now += 10;
+                cubic.on_ack(&AckSample {
+                    now: Time::ZERO + Span::from_millis(now),
+                    smoothed_rtt: Some(Span::from_millis(100)),
+                    ..ack(10_000)
+                });
+            }
+            cubic.curve.cwnd
+        };
+        assert!((grown(60_000) / grown(0) - 1.0).abs() < 1e-9, "{} {}", grown(60_000), grown(0));
     }
 }

@@ -12,7 +12,7 @@
 
 use std::fmt;
 
-use aqmlab_core::{CustomParams, Error, Lookup, Rate, Result, Span, Value};
+use aqmlab_core::{CustomParams, Error, Lookup, Rate, Result, Span, Time, Value};
 
 use super::{
     AckSample, CongestionConfig, CongestionControl, CongestionEvent, ControlParams, LostSegment,
@@ -134,11 +134,14 @@ impl CongestionControl for State {
     fn on_undo(&mut self) {
         self.0.on_undo();
     }
-    fn on_connected(&mut self, rtt: Option<Span>) {
-        self.0.on_connected(rtt);
+    fn on_connected(&mut self, now: Time, rtt: Option<Span>) {
+        self.0.on_connected(now, rtt);
     }
     fn on_idle(&mut self, restart_window: u64) {
         self.0.on_idle(restart_window);
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.0.set_ssthresh(ssthresh);
     }
     fn on_sent(&mut self, sent: &SentSample) {
         self.0.on_sent(sent);

@@ -3,20 +3,19 @@
 //! Where Reno takes a mark for a mark, DCTCP measures how many of a window's
 //! bytes came with CE, averages that over round trips, and gives up half of
 //! the average: a little congestion costs a little. It needs a queue that
-//! marks whenever it is above a threshold, and ends that count marks (`ecn =
-//! accurate`). All else is Reno's.
+//! marks whenever it is above a threshold, and a receiver that says how many
+//! there were (`ecn = dctcp` or `accurate`). All else is Reno's.
 //!
 //! # Sources
 //! RFC 8257, sections 3.2 to 3.5 and 4.2; M. Alizadeh et al., "Data Center TCP
 //! (DCTCP)", SIGCOMM 2010, section 3.3, for what the window does at a step.
 //!
 //! # Differences
-//! 1. The echo of section 3.2, a state machine at the receiver that says with
-//!    each ACK whether the segments it covers came with CE, is not there:
-//!    accurate ECN counts the bytes instead, which is what that machine
-//!    approximates. With `ecn = classic` the receiver echoes until CWR, as RFC
-//!    3168 has it, and what is acknowledged with ECE counts as marked (section
-//!    3.3, step 3): too many bytes.
+//! 1. With `ecn = accurate` acknowledgements count the marked bytes, which the
+//!    receiver of section 3.2 (`ecn = dctcp`) tells by ECE flags. With `ecn =
+//!    classic` the receiver echoes until CWR, as RFC 3168 has it, and what is
+//!    acknowledged with ECE counts as marked (section 3.3, step 3): too many
+//!    bytes.
 //! 2. The window falls at the first echo of a window of data, by the alpha of
 //!    the windows before it, as in Linux; section 3.3 has it fall at the end of
 //!    the window in which alpha was updated (step 9).
@@ -126,12 +125,18 @@ impl CongestionControl for Dctcp {
     fn on_undo(&mut self) {
         self.reno.on_undo();
     }
+    fn on_idle(&mut self, restart_window: u64) {
+        self.reno.on_idle(restart_window);
+    }
     fn on_recovery_exit(&mut self, in_flight: u64) {
         self.reno.on_recovery_exit(in_flight);
     }
     #[inline]
     fn window(&self) -> u64 {
         self.reno.window()
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.reno.set_ssthresh(ssthresh);
     }
     fn ssthresh(&self) -> u64 {
         self.reno.ssthresh()

@@ -13,7 +13,7 @@
 use aqmlab_core::{Error, Result, params};
 
 use super::slow_start::SlowStartKind;
-use super::window::Window;
+use super::window::{Window, by_window};
 use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
@@ -99,14 +99,8 @@ impl CongestionControl for HighSpeed {
         if sample.round_start {
             self.increase = self.params.increase(self.window.segments());
         }
-        if !Window::may_grow(sample) {
-            return;
-        }
-        if self.window.in_slow_start() {
-            self.window.slow_start(sample);
-        } else {
-            self.window.grow(self.increase, sample.counted());
-        }
+        let increase = self.increase;
+        self.window.on_ack(sample, |window| window.grow(increase, sample.counted()));
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
@@ -116,21 +110,7 @@ impl CongestionControl for HighSpeed {
         self.increase = self.params.increase(self.window.segments());
     }
 
-    fn on_undo(&mut self) {
-        self.window.undo();
-    }
-
-    fn on_recovery_exit(&mut self, in_flight: u64) {
-        self.window.on_recovery_exit(in_flight);
-    }
-
-    #[inline]
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh
-    }
+    by_window!();
 }
 
 #[cfg(test)]

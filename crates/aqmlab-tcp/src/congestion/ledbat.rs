@@ -18,7 +18,7 @@ use aqmlab_core::{Span, params};
 
 use super::delay::QueueingDelay;
 use super::slow_start::SlowStartKind;
-use super::window::Window;
+use super::window::{Window, by_window};
 use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
@@ -101,21 +101,7 @@ impl CongestionControl for Ledbat {
         self.starting = self.params.slow_start && timeout;
     }
 
-    fn on_undo(&mut self) {
-        self.window.undo();
-    }
-
-    fn on_recovery_exit(&mut self, in_flight: u64) {
-        self.window.on_recovery_exit(in_flight);
-    }
-
-    #[inline]
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh
-    }
+    by_window!();
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("queueing_delay_s", self.delay.queueing().map_or(0.0, Span::as_secs_f64));
     }

@@ -179,6 +179,11 @@ impl Prague {
 }
 
 impl CongestionControl for Prague {
+    /// The first window is paced by the handshake's round-trip time.
+    fn on_connected(&mut self, _now: Time, rtt: Option<Span>) {
+        self.srtt = rtt;
+    }
+
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
         self.srtt = sample.smoothed_rtt;

@@ -60,7 +60,7 @@ impl CongestionControl for Relentless {
             window.ssthresh = window.bytes();
         }
         if window.in_slow_start() {
-            if Window::may_grow(sample) {
+            if Window::counts(sample) {
                 window.slow_start(sample);
             }
         } else if sample.window_limited {
@@ -82,9 +82,16 @@ impl CongestionControl for Relentless {
         self.window.undo();
     }
 
+    fn on_idle(&mut self, restart_window: u64) {
+        self.window.on_idle(restart_window);
+    }
+
     #[inline]
     fn window(&self) -> u64 {
         self.window.bytes()
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.window.set_ssthresh(ssthresh);
     }
     fn ssthresh(&self) -> u64 {
         self.window.ssthresh

@@ -42,6 +42,13 @@ impl ControlParams for RenoParams {
         }
         check_beta_ecn(self.beta_ecn)
     }
+
+    /// Half of the window at a segment a round trip, or one for each
+    /// acknowledgement that a window has.
+    fn cycle(&self, window: f64, rtt: f64, acknowledged: u64) -> Option<f64> {
+        let growth = self.byte_counting.map_or(1.0 / acknowledged as f64, |_| 1.0);
+        Some(window / 2.0 / growth * rtt)
+    }
 }
 
 /// The state of Reno.
@@ -88,7 +95,7 @@ impl CongestionControl for Reno {
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
         // RFC 3168, section 6.1.2: nor does an ECN echo make the window grow.
-        if sample.acked == 0 || sample.ece || sample.in_recovery || !sample.window_limited {
+        if sample.acked == 0 || sample.ece || sample.in_recovery {
             return;
         }
         if self.cwnd < self.ssthresh {
@@ -98,7 +105,12 @@ impl CongestionControl for Reno {
             if step.exit {
                 self.ssthresh = self.cwnd;
             }
-        } else if let Some(counted) = &mut self.counted {
+            return;
+        }
+        if !sample.window_limited {
+            return;
+        }
+        if let Some(counted) = &mut self.counted {
             // RFC 3465, section 2.1: a segment for each window of bytes.
             *counted += sample.counted();
             if *counted >= self.cwnd {
@@ -151,6 +163,9 @@ impl CongestionControl for Reno {
 
     fn on_idle(&mut self, restart_window: u64) {
         self.cwnd = self.cwnd.min(restart_window);
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.ssthresh = ssthresh.max(2 * self.mss);
     }
 
     fn on_recovery_exit(&mut self, in_flight: u64) {

@@ -13,7 +13,7 @@
 use aqmlab_core::params;
 
 use super::slow_start::SlowStartKind;
-use super::window::Window;
+use super::window::{Window, by_window};
 use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
@@ -34,6 +34,11 @@ impl ControlParams for ScalableParams {
     const NAME: &'static str = "scalable";
     const SUMMARY: &'static str =
         "windows that grow and shrink by a share of themselves (Kelly 2003)";
+
+    /// The same number of round trips for windows of any size.
+    fn cycle(&self, _window: f64, rtt: f64, _acknowledged: u64) -> Option<f64> {
+        Some(-libm::log(1.0 - self.decrease) / libm::log(1.0 + self.increase) * rtt)
+    }
 }
 
 /// The state of Scalable TCP.
@@ -52,17 +57,14 @@ impl Scalable {
 impl CongestionControl for Scalable {
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
-        if !Window::may_grow(sample) {
-            return;
-        }
-        let window = &mut self.window;
-        if window.in_slow_start() {
-            window.slow_start(sample);
-        } else if window.segments() <= self.params.low_window {
-            window.grow(1.0, sample.counted());
-        } else {
-            window.cwnd += self.params.increase * sample.counted() as f64;
-        }
+        let ScalableParams { low_window, increase, .. } = self.params;
+        self.window.on_ack(sample, |window| {
+            if window.segments() <= low_window {
+                window.grow(1.0, sample.counted());
+            } else {
+                window.cwnd += increase * sample.counted() as f64;
+            }
+        });
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
@@ -72,21 +74,7 @@ impl CongestionControl for Scalable {
         self.window.reduce(event, self.window.in_use(event) * (1.0 - lost));
     }
 
-    fn on_undo(&mut self) {
-        self.window.undo();
-    }
-
-    fn on_recovery_exit(&mut self, in_flight: u64) {
-        self.window.on_recovery_exit(in_flight);
-    }
-
-    #[inline]
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh
-    }
+    by_window!();
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@
 //! 1. HyStart: the train of acknowledgements that is too long is compared with
 //!    the least round-trip time if the sender paces, as in Linux, but without
 //!    what Linux adds for segmentation offload, which does not exist here.
-//! 2. HyStart counts bytes without a limit, as Linux does; HyStart++ with L
+//! 2. While the application, and not the window, holds the sender back, both
+//!    go on to look at delays, but the window does not grow (RFC 7661).
+//! 3. HyStart counts bytes without a limit, as Linux does; HyStart++ with L
 //!    = 8, or without a limit if the transport has `pacing`.
 
 use aqmlab_core::{Span, Time, choices};
@@ -134,6 +136,7 @@ impl SlowStart {
     pub fn on_ack(&mut self, sample: &AckSample, cwnd: u64) -> Step {
         // RFC 5681's N, and Linux's `acked`, of which there can be much.
         let growth = match self.kind {
+            _ if !sample.window_limited => 0,
             SlowStartKind::Hystart => sample.counted(),
             SlowStartKind::Standard | SlowStartKind::HystartPp => sample.acked.min(self.limit),
         };
@@ -154,7 +157,11 @@ impl SlowStart {
             self.samples = 0;
             if let Some((_, rounds)) = &mut self.conservative {
                 *rounds += 1;
-                self.found = *rounds == CSS_ROUNDS;
+                if *rounds == CSS_ROUNDS {
+                    // Section 4.3: later slow starts are standard.
+                    self.found = true;
+                    self.limit = self.mss;
+                }
             }
         }
         if let Some(rtt) = sample.rtt {
@@ -286,6 +293,41 @@ mod tests {
             assert_eq!((growth, exit), (vec![250; 20], None), "round {number}");
         }
         assert_eq!(round(&mut slow, 900, 20, 100, 126), (vec![250], Some(0)));
+    }
+
+    /// Section 4.3: HyStart++ is for the first slow start.
+    #[test]
+    fn after_conservative_rounds_slow_start_is_standard() {
+        let mut slow = slow_start(SlowStartKind::HystartPp);
+        for rtt in [100, 126, 126, 126, 126, 126, 126] {
+            round(&mut slow, 0, 20, 100, rtt);
+        }
+        assert!(slow.found);
+        assert_eq!(slow.on_ack(&ack(9000), 0), Step { growth: 1000, exit: false });
+    }
+
+    /// Rounds and delays are followed while the application holds back.
+    #[test]
+    fn without_growth_the_delay_is_watched() {
+        for kind in [SlowStartKind::HystartPp, SlowStartKind::Hystart] {
+            let mut slow = slow_start(kind);
+            let sample = |rtt, round_start| AckSample {
+                rtt: Some(Span::from_millis(rtt)),
+                min_rtt: Some(Span::from_millis(100)),
+                round_start,
+                window_limited: false,
+                ..ack(1000)
+            };
+            let mut exits = 0;
+            for rtt in [100, 126, 126, 126, 126, 126, 126] {
+                for number in 0..20 {
+                    let step = slow.on_ack(&sample(rtt, number == 0), 40_000);
+                    assert_eq!(step.growth, 0);
+                    exits += u32::from(step.exit);
+                }
+            }
+            assert_eq!(exits, 1, "{kind:?}");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@
 use aqmlab_core::{Error, Result, Span, params};
 
 use super::slow_start::SlowStartKind;
-use super::window::Window;
+use super::window::{Window, by_window};
 use super::{AckSample, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
@@ -133,21 +133,7 @@ impl CongestionControl for Vegas {
         self.whole_round = false;
     }
 
-    fn on_undo(&mut self) {
-        self.window.undo();
-    }
-
-    fn on_recovery_exit(&mut self, in_flight: u64) {
-        self.window.on_recovery_exit(in_flight);
-    }
-
-    #[inline]
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh
-    }
+    by_window!();
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("diff", self.diff);
     }

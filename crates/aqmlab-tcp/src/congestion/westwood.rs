@@ -17,7 +17,7 @@
 use aqmlab_core::{Span, Time, params};
 
 use super::slow_start::SlowStartKind;
-use super::window::Window;
+use super::window::{Window, by_window};
 use super::{AckSample, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
@@ -93,14 +93,7 @@ impl CongestionControl for Westwood {
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
         self.measure(sample);
-        if !Window::may_grow(sample) {
-            return;
-        }
-        if self.window.in_slow_start() {
-            self.window.slow_start(sample);
-        } else {
-            self.window.grow(1.0, sample.counted());
-        }
+        self.window.on_ack(sample, |window| window.grow(1.0, sample.counted()));
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
@@ -112,21 +105,7 @@ impl CongestionControl for Westwood {
         self.window.reduce(event, kept.min(self.window.cwnd));
     }
 
-    fn on_undo(&mut self) {
-        self.window.undo();
-    }
-
-    fn on_recovery_exit(&mut self, in_flight: u64) {
-        self.window.on_recovery_exit(in_flight);
-    }
-
-    #[inline]
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh
-    }
+    by_window!();
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("bandwidth_bps", self.bandwidth * 8.0);
     }

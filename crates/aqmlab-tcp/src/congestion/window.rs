@@ -29,12 +29,28 @@ impl Window {
         }
     }
 
-    /// Whether an acknowledgement may let the window grow: it is of new data,
-    /// brings no echo (RFC 3168, section 6.1.2), does not come in a recovery,
-    /// and the window held the sender back.
+    /// Whether an acknowledgement counts for growth: it is of new data, brings
+    /// no echo (RFC 3168, section 6.1.2), and does not come in a recovery.
+    #[inline]
+    pub fn counts(sample: &AckSample) -> bool {
+        sample.acked > 0 && !sample.ece && !sample.in_recovery
+    }
+    /// Whether it may let the window grow: the window held the sender back as well.
     #[inline]
     pub fn may_grow(sample: &AckSample) -> bool {
-        sample.acked > 0 && !sample.ece && !sample.in_recovery && sample.window_limited
+        Self::counts(sample) && sample.window_limited
+    }
+    /// Slow start, or else `avoid`: congestion avoidance.
+    #[inline]
+    pub fn on_ack(&mut self, sample: &AckSample, avoid: impl FnOnce(&mut Self)) {
+        if !Self::counts(sample) {
+            return;
+        }
+        if self.in_slow_start() {
+            self.slow_start(sample);
+        } else if sample.window_limited {
+            avoid(self);
+        }
     }
 
     #[inline]
@@ -51,7 +67,8 @@ impl Window {
         self.bytes() < self.ssthresh
     }
 
-    /// An acknowledgement in slow start.
+    /// An acknowledgement in slow start; the window grows if it held the sender
+    /// back.
     pub fn slow_start(&mut self, sample: &AckSample) {
         let step = self.slow_start.on_ack(sample, self.bytes());
         self.cwnd += step.growth as f64;
@@ -91,9 +108,43 @@ impl Window {
         self.ssthresh = self.ssthresh.max(self.before.1);
     }
 
+    /// What was not used is given up.
+    pub fn on_idle(&mut self, restart_window: u64) {
+        self.cwnd = self.cwnd.min(restart_window as f64);
+    }
+    pub fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.ssthresh = ssthresh.max(2 * self.mss as u64);
+    }
+
     /// RFC 6582, section 3.2, step 3, option 1.
     pub fn on_recovery_exit(&mut self, in_flight: u64) {
         let window = (in_flight as f64).max(self.mss) + self.mss;
         self.cwnd = window.min(self.ssthresh as f64);
     }
 }
+
+/// The methods that a control leaves to its `window`.
+macro_rules! by_window {
+    () => {
+        fn on_undo(&mut self) {
+            self.window.undo();
+        }
+        fn on_idle(&mut self, restart_window: u64) {
+            self.window.on_idle(restart_window);
+        }
+        fn set_ssthresh(&mut self, ssthresh: u64) {
+            self.window.set_ssthresh(ssthresh);
+        }
+        fn on_recovery_exit(&mut self, in_flight: u64) {
+            self.window.on_recovery_exit(in_flight);
+        }
+        #[inline]
+        fn window(&self) -> u64 {
+            self.window.bytes()
+        }
+        fn ssthresh(&self) -> u64 {
+            self.window.ssthresh
+        }
+    };
+}
+pub(super) use by_window;

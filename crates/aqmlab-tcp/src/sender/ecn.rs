@@ -1,7 +1,7 @@
 //! Explicit congestion notification at the sender.
 //!
 //! # Sources
-//! RFC 3168, sections 6.1.2 and 6.1.5 (classic); RFC 9768 (accurate: counters
+//! RFC 3168, sections 6.1.2 and 6.1.5 (classic); RFC 8257, section 3.4; RFC 9768 (accurate: counters
 //! of what came with CE).
 //!
 //! # Differences
@@ -37,7 +37,7 @@ impl EcnState {
             mode: params.ecn,
             codepoint: match params.ecn {
                 EcnMode::Off => Ecn::NotEct,
-                EcnMode::Classic | EcnMode::Accurate => params.ecn_codepoint.into(),
+                _ => params.ecn_codepoint.into(),
             },
             seen: CeCount::default(),
             reduced_at: None,
@@ -50,7 +50,7 @@ impl EcnState {
     pub fn take(&mut self, ack: &Ack, news: &mut AckSample) {
         match self.mode {
             EcnMode::Off => {}
-            EcnMode::Classic => news.ece = ack.ece,
+            EcnMode::Classic | EcnMode::Dctcp => news.ece = ack.ece,
             EcnMode::Accurate => {
                 // An acknowledgement that was overtaken brings nothing new.
                 if ack.ce.packets > self.seen.packets {
@@ -66,7 +66,8 @@ impl EcnState {
     /// The window was reduced, for whatever reason, with data sent up to `nxt`.
     pub fn reduced(&mut self, nxt: u64) {
         self.reduced_at = Some(nxt);
-        self.cwr_due = self.mode == EcnMode::Classic;
+        // RFC 8257, section 3.4: CWR is set as by RFC 3168.
+        self.cwr_due = matches!(self.mode, EcnMode::Classic | EcnMode::Dctcp);
     }
 
     /// The codepoint and the CWR flag of a segment of new data.
@@ -86,7 +87,9 @@ impl Sender {
         let window = self.control.window();
         let flight_size = self.recovery.flight_at_loss(&self.board, self.limited, window);
         self.stats.ecn_reductions += 1;
-        self.tell_congestion(now, Congestion::Ecn, flight_size);
+        let in_use = self.in_use_at_loss(now, flight_size);
+        self.tell_congestion(now, Congestion::Ecn, in_use);
+        self.validation.forget();
         if self.begin_reduction(delivered) {
             self.phase = Phase::Reduction { point: self.board.nxt() };
         }

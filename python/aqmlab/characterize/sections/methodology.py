@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aqmlab.characterize.case import HEADER, PACKET, Case, Dumbbell
-from aqmlab.characterize.environment import Contender, Environment
+from aqmlab.characterize.case import HEADER, Case, Dumbbell
+from aqmlab.characterize.environment import PACKET, Contender, Environment
 from aqmlab.characterize.sections import Section
 from aqmlab.characterize.sections.rtt import rtt_cases
 

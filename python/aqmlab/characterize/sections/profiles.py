@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aqmlab.characterize.case import Case, Dumbbell
+from aqmlab.characterize.case import HEADER, Case, Dumbbell
 from aqmlab.characterize.environment import PACKET, Contender, Environment
 from aqmlab.characterize.sections import Section
 
@@ -36,7 +36,7 @@ def windows(environment: Environment, contender: Contender, _: Sequence[Contende
             window=window,
             workload={
                 "kind": "transfers",
-                "size": f"{SHORT_PACKETS * (PACKET - 40)}b",
+                "size": f"{SHORT_PACKETS * (PACKET - HEADER)}b",
                 "gap": f"{SHORT_GAP:g}s",
                 "number": SHORT_FLOWS,
             },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aqmlab.characterize.case import Case, Dumbbell, seconds
+from aqmlab.characterize.case import Case, Dumbbell, bits, seconds
 from aqmlab.characterize.environment import Contender, Environment
 from aqmlab.characterize.sections import Section
 
@@ -29,7 +29,7 @@ def rtt_cases(
         for name, own in (("cat1", FIRST), ("cat2", rtt)):
             access = f"access_{name}"
             # Of no rate that matters, and behind the bottleneck: no queue.
-            plan.links[access] = {"rate": "100gbit", "delay": seconds(own - min(SECOND))}
+            plan.links[access] = {"rate": bits(100e9), "delay": seconds(own - min(SECOND))}
             plan.tcp(name, path=["down", access], transport=transport)
         cases.append(plan.case(section, f"RTT {1e3 * rtt:g} ms", value=rtt))
     return cases

@@ -19,9 +19,7 @@ CAPACITY_FLOWS = 5
 def level(number: str, flows: str) -> Section:
     """A section with one level of congestion: 8.2.2 to 8.2.4."""
 
-    def cases(
-        environment: Environment, contender: Contender, _: Sequence[Contender]
-    ) -> list[Case]:
+    def cases(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
         plan = Dumbbell(environment, contender)
         plan.tcp("bulk", getattr(environment, flows))
         return [plan.case(number)]

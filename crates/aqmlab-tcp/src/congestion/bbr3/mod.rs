@@ -18,9 +18,8 @@
 //!    headers added.
 //! 2. Segments are sent one by one. The send quantum only bounds windows from
 //!    below, three times (sections 5.5.8.1 and 5.6.4.2).
-//! 3. Before the first round-trip time nothing is paced; then the first rate is
-//!    that of the initial window (section 5.6.2, where the handshake's time is
-//!    known before).
+//! 3. If the SYN was lost, nothing is paced before the first round-trip time
+//!    (section 5.6.2 takes 1 ms for it).
 //! 4. The ranges lost in a round trip of Startup (section 5.3.1.3) are counted
 //!    as acknowledgements that tell of losses, as in Linux, whether or not
 //!    they are contiguous.
@@ -41,7 +40,7 @@ mod tests;
 
 use aqmlab_core::{Rate, Span, Stream, Time, params};
 
-use super::bbr_parts::{HeldBack, MaxFilter, Rounds, Wire};
+use super::bbr_parts::{HeldBack, MaxFilter, Rounds, Wire, first_pacing_rate};
 use super::{
     AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, LostSegment,
     SentSample, Setup,
@@ -348,13 +347,15 @@ impl Bbr3 {
                 ..self.rs
             };
         }
-        if self.pacing_rate.is_none()
-            && let Some(srtt) = sample.smoothed_rtt.filter(|srtt| *srtt > Span::ZERO)
-        {
-            // InitPacingRate.
-            let nominal = self.initial_window / srtt.as_secs_f64();
-            self.pacing_rate = Some(self.params.startup_pacing_gain * nominal);
+        if self.pacing_rate.is_none() {
+            self.init_pacing_rate(sample.smoothed_rtt);
         }
+    }
+
+    /// InitPacingRate.
+    fn init_pacing_rate(&mut self, srtt: Option<Span>) {
+        let gain = self.params.startup_pacing_gain;
+        self.pacing_rate = first_pacing_rate(self.initial_window as u64, gain, srtt);
     }
 
     /// CheckStartupDone, with CheckStartupHighLoss.
@@ -432,6 +433,16 @@ impl Bbr3 {
 }
 
 impl CongestionControl for Bbr3 {
+    /// OnInit: what it takes from the handshake.
+    fn on_connected(&mut self, now: Time, rtt: Option<Span>) {
+        self.min_rtt = rtt;
+        self.min_rtt_stamp = now;
+        self.probe_rtt_min_delay = rtt;
+        self.probe_rtt_min_stamp = now;
+        self.extra_acked_since = now;
+        self.init_pacing_rate(rtt);
+    }
+
     /// UpdateOnACK.
     fn on_ack(&mut self, sample: &AckSample) {
         self.take(sample);

@@ -1,0 +1,145 @@
+//! What an emulation leaves: the same result as a simulation, and how exact
+//! the emulator was.
+
+use std::collections::BTreeMap;
+
+use aqmlab_aqm::Note;
+use aqmlab_core::{Span, Time};
+use aqmlab_sim::diagnosis::{About, Finding};
+use aqmlab_sim::losses::FlowLosses;
+use aqmlab_sim::probe::SojournSummary;
+use aqmlab_sim::scenario::FlowGroup;
+use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult};
+use aqmlab_tcp::Stats;
+
+use crate::live::Live;
+use crate::shell::{EmulatorParams, Outcome};
+use crate::wire::Unfit;
+
+/// Closes the books.
+pub(crate) fn to_result(
+    live: Live,
+    end: Time,
+    status: i32,
+    busy: Span,
+    flows: &[FlowGroup],
+    params: &EmulatorParams,
+    mut remarks: Vec<String>,
+) -> Outcome {
+    let Live { path, writer, wakeups, .. } = live;
+    let (lateness, wakeups) = (writer.lateness.summary(), wakeups.summary());
+    let (entered, left, unfit) = (path.entered, path.left, path.unfit);
+    let mut finished = path.finish(end);
+    let flows_seen = number_flows(&mut finished.links);
+    let mut findings: Vec<Finding> = Vec::new();
+    if let Some(text) = too_late(&lateness, params.lateness) {
+        remarks.push(text.clone());
+        findings.push(Finding { about: About::Run, note: Note { id: "late", text } });
+    }
+    for (link, notes) in finished.notes.into_iter().enumerate() {
+        let about = About::Link(link as u32);
+        findings.extend(notes.into_iter().map(|note| Finding { about, note }));
+    }
+    let mut values = vec![
+        ("packets_in", entered.packets as f64),
+        ("packets_out", left.packets as f64),
+        ("packets_under_way", finished.under_way as f64),
+        ("packets_refused_by_device", writer.refused.packets as f64),
+        ("processor_s", busy.as_secs_f64()),
+    ];
+    let names = Unfit::ALL.map(|reason| match reason {
+        Unfit::Truncated => "unfit_truncated",
+        Unfit::Version => "unfit_not_ip",
+        Unfit::Length => "unfit_bad_length",
+        Unfit::LinkLocal => "unfit_link_local",
+        Unfit::Offload => "unfit_bad_offload",
+        Unfit::NoRoute => "unfit_no_route",
+    });
+    values.extend(names.into_iter().zip(unfit.map(|count| count as f64)));
+    let groups = flows.iter().enumerate().map(|(number, _)| {
+        let is_first = number == 0;
+        let times = vec![("lateness", lateness.clone()), ("timer_lateness", wakeups.clone())];
+        GroupResult {
+            started: 0,
+            completed: 0,
+            bytes: 0,
+            losses: FlowLosses::default(),
+            times: if is_first { times } else { Vec::new() },
+            values: if is_first { values.clone() } else { Vec::new() },
+        }
+    });
+    let result = RunResult {
+        replication: 0,
+        end: finished.end,
+        events: finished.events,
+        groups: groups.collect(),
+        links: finished.links,
+        flows: flows_seen,
+        findings,
+        samples: finished.samples,
+    };
+    Outcome { status, result, lateness, wakeups, remarks }
+}
+
+/// Gives the flows of recorded packets, which go by their hashes, numbers in
+/// the order of their first packets; their rows. Without records there are none.
+fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
+    let mut first: BTreeMap<u32, Time> = BTreeMap::new();
+    for packet in links.iter().flat_map(|link| &link.packets) {
+        let start = first.entry(packet.flow).or_insert(packet.arrival);
+        *start = packet.arrival.min(*start);
+    }
+    let mut order: Vec<(Time, u32)> = first.into_iter().map(|(hash, time)| (time, hash)).collect();
+    order.sort_unstable();
+    let numbers: BTreeMap<u32, u32> =
+        order.iter().zip(0..).map(|((_, hash), number)| (*hash, number)).collect();
+    let mut rows: Vec<FlowResult> = order
+        .iter()
+        .zip(0..)
+        .map(|((start, _), index)| FlowResult {
+            group: 0,
+            index,
+            start: *start,
+            finish: None,
+            size: None,
+            goodput: f64::NAN,
+            stats: Stats::default(),
+            sent_since: 0,
+            losses: FlowLosses::default(),
+            delays: None,
+            datagrams: None,
+        })
+        .collect();
+    for link in links {
+        // What passed the last of its links, or any: the least of them.
+        let mut passed = vec![(0u64, Time::ZERO); rows.len()];
+        for packet in &mut link.packets {
+            packet.flow = numbers[&packet.flow];
+            if packet.dropped.is_none() {
+                let (bytes, last) = &mut passed[packet.flow as usize];
+                *bytes += u64::from(packet.size);
+                *last = packet.end;
+            }
+        }
+        for (row, (bytes, last)) in rows.iter_mut().zip(passed) {
+            if bytes > 0 && last > row.start {
+                let rate = bytes as f64 * 8.0 / (last - row.start).as_secs_f64();
+                row.goodput = row.goodput.min(rate);
+            }
+        }
+    }
+    rows
+}
+
+/// Says so if packets were written too late to be believed.
+fn too_late(lateness: &SojournSummary, limit: Span) -> Option<String> {
+    let p99 = lateness.quantiles[4];
+    (lateness.count > 0 && p99 > limit.as_secs_f64()).then(|| {
+        format!(
+            "one packet in a hundred left more than {:.0} µs late (the limit is {:.0} µs): \
+             the machine was too busy for these results",
+            p99 * 1e6,
+            limit.as_secs_f64() * 1e6
+        )
+    })
+}

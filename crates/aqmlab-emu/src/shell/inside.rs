@@ -1,0 +1,201 @@
+//! The first process in the namespaces of a shell: makes the devices there,
+//! starts the command, takes in whatever ends, and takes everything with it
+//! when it ends itself.
+//!
+//! It is number 1 of a process namespace, so the kernel kills all others in it
+//! when it ends, however that happens. It ends when the command does, and when
+//! the emulator does: the kernel kills it then, and besides it sees that their
+//! socket is closed.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+
+use aqmlab_core::{Error, Result};
+
+use super::network::{
+    NoDevice, configure_far, configure_near, failed, make_far, make_near, start_loopback,
+};
+use super::{Options, variables};
+use crate::addresses::Block;
+use crate::sys::process::{
+    self, Ended, Pid, Program, Signals, default_signal, die_with_parent, exit, fork_into, identity,
+    keep_capabilities, kill, own_mounts, reap, unshare,
+};
+use crate::sys::time::wait;
+use crate::sys::{files, receive, send};
+
+/// Exit statuses of a command that could not be started, as shells give them.
+const NOT_FOUND: i32 = 127;
+const NOT_STARTED: i32 = 126;
+
+/// Messages to the emulator begin with one of these.
+pub const FAR: u8 = b'F';
+/// The near device.
+pub const NEAR: u8 = b'N';
+/// Something went wrong, in words.
+pub const ERROR: u8 = b'E';
+/// Message from the emulator: start.
+pub const START: u8 = b'S';
+/// Message from the emulator: pass on this signal.
+pub const SIGNAL: u8 = b'K';
+
+/// Where the far end is.
+#[derive(Clone, Copy)]
+pub enum FarEnd {
+    /// In the namespace that the shell was started in, and has this block.
+    Here(Block),
+    /// In a namespace of its own.
+    Gateway,
+}
+
+/// What the first process needs to know.
+pub struct Inside<'a> {
+    pub options: &'a Options,
+    pub mtu: u32,
+    pub far: FarEnd,
+    /// The user and the group outside, if there is a user namespace.
+    pub mapped: Option<(u32, u32)>,
+    pub socket: OwnedFd,
+    pub signals: &'a Signals,
+}
+
+impl Inside<'_> {
+    /// Never returns.
+    pub fn run(self) -> ! {
+        match self.prepare() {
+            Ok((block, far_namespace)) => self.serve(&block, &far_namespace),
+            Err(error) => {
+                let text = [&[ERROR], error.to_string().as_bytes()].concat();
+                let _ = send(self.socket.as_fd(), &text, None);
+                exit(1)
+            }
+        }
+    }
+
+    /// Makes namespaces and devices, and sends the devices to the emulator.
+    fn prepare(&self) -> Result<(Block, File)> {
+        if let Some((user, group)) = self.mapped {
+            map_user(user, group)?;
+        }
+        own_mounts().map_err(|error| failed("a mount namespace", &error))?;
+        if self.mapped.is_some() {
+            keep_capabilities().map_err(|error| failed("capabilities", &error))?;
+        }
+        die_with_parent().map_err(|error| failed("prctl", &error))?;
+        let mtu = self.mtu;
+        let block = match self.far {
+            FarEnd::Here(block) => block,
+            FarEnd::Gateway => {
+                new_network()?;
+                let (tun, block) = make_far().map_err(|error| match error {
+                    NoDevice::NotPermitted => {
+                        Error::new("the kernel permits no TUN device in a user namespace")
+                    }
+                    NoDevice::Other(error) => error,
+                })?;
+                configure_far(&tun, &block, mtu)?;
+                self.tell(FAR, &tun)?;
+                block
+            }
+        };
+        // While it is open the namespace stays, and programs can be put there.
+        let far_namespace =
+            files::network().map_err(|error| failed("the network namespace", &error))?;
+        new_network()?;
+        let tun = make_near()?;
+        configure_near(&tun, &block, mtu)?;
+        self.tell(NEAR, &tun)?;
+        Ok((block, far_namespace))
+    }
+
+    fn tell(&self, what: u8, tun: &crate::sys::device::Tun) -> Result<()> {
+        send(self.socket.as_fd(), &[what], Some(tun.as_fd()))
+            .map_err(|error| failed("the emulator", &error))
+    }
+
+    /// Starts the command when it is told to, and waits for it.
+    fn serve(&self, block: &Block, far_namespace: &File) -> ! {
+        let Ok(children) = Signals::block(&[libc::SIGCHLD]) else { exit(1) };
+        let mut command: Option<Pid> = None;
+        loop {
+            let Ok([has_message, _]) = wait([self.socket.as_fd(), children.as_fd()], None) else {
+                exit(1)
+            };
+            while children.next().is_some() {}
+            while let Ok(Some((pid, ended))) = reap(-1) {
+                if Some(pid) == command {
+                    end(ended);
+                }
+            }
+            if !has_message {
+                continue;
+            }
+            match receive(self.socket.as_fd()).map(|(text, _)| text).as_deref() {
+                Ok([START]) => {
+                    if !self.options.far.is_empty() {
+                        self.start(&self.options.far, block, Some(far_namespace));
+                    }
+                    command = self.start(&self.options.command, block, None);
+                    if command.is_none() {
+                        exit(NOT_STARTED);
+                    }
+                }
+                Ok([SIGNAL, number]) => {
+                    command.into_iter().for_each(|pid| kill(pid, i32::from(*number)));
+                }
+                Ok([_, ..]) => {}
+                // The emulator is gone.
+                Ok([]) | Err(_) => exit(1),
+            }
+        }
+    }
+
+    /// Starts a program, at the far end if that is given.
+    fn start(&self, words: &[String], block: &Block, far: Option<&File>) -> Option<Pid> {
+        let environment = variables(&self.options.environment, block);
+        let program = Program::new(words, &environment).ok()?;
+        match fork_into(0) {
+            Ok(None) => {}
+            started => return started.ok().flatten(),
+        }
+        if let Some(namespace) = far
+            && process::enter(namespace.as_fd()).is_err()
+        {
+            exit(NOT_STARTED);
+        }
+        for signal in [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGINT] {
+            default_signal(signal);
+        }
+        self.signals.restore();
+        let error = program.execute();
+        let is_absent = error.kind() == std::io::ErrorKind::NotFound;
+        let problem = if is_absent { "there is no such program".into() } else { error.to_string() };
+        let _ = writeln!(std::io::stderr(), "error: {}: {problem}", words[0]);
+        exit(if is_absent { NOT_FOUND } else { NOT_STARTED })
+    }
+}
+
+/// Ends as the command did.
+fn end(ended: Ended) -> ! {
+    exit(ended.status())
+}
+
+/// A network namespace of its own, with a loopback device.
+fn new_network() -> Result<()> {
+    unshare(libc::CLONE_NEWNET).map_err(|error| failed("a network namespace", &error))?;
+    start_loopback()
+}
+
+/// Makes the user of this process the same user in the new namespace.
+fn map_user(user: u32, group: u32) -> Result<()> {
+    let write = |file: &str, text: String| {
+        let path = format!("/proc/self/{file}");
+        files::set(&path, &text).map_err(|error| failed(&path, &error))
+    };
+    write("setgroups", "deny".into())?;
+    write("uid_map", format!("{user} {user} 1"))?;
+    write("gid_map", format!("{group} {group} 1"))?;
+    debug_assert_eq!(identity(), (user, group));
+    Ok(())
+}

@@ -1,0 +1,294 @@
+//! A command behind an emulated path: namespaces, devices, processes.
+//!
+//! # Model
+//! The process that calls [`run`] is the emulator. It makes one child, in
+//! process, mount and (for users who are not root) user namespaces of its own,
+//! which moves into a network namespace and starts the command there; see
+//! `inside`. The near end of the path is a TUN device in that namespace, with
+//! everything routed through it; the far end is one in the namespace that the
+//! emulator was started in or, where this user may not have a device there, in
+//! another new namespace, the gateway. Both devices are open in the emulator
+//! only and go away with it; nothing here has a name that stays.
+//!
+//! The host's routes, forwarding and firewall are left alone: the one thing
+//! that appears in its namespace is the far end's device with its addresses.
+
+mod inside;
+mod network;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use aqmlab_core::{Bytes, Error, Result, Span, Time, params};
+use aqmlab_sim::probe::SojournSummary;
+use aqmlab_sim::scenario::FlowGroup;
+use aqmlab_sim::{RunResult, Scenario};
+
+use self::inside::{ERROR, FAR, FarEnd, Inside, NEAR, SIGNAL, START};
+use self::network::{NoDevice, configure_far, failed, make_far};
+use crate::addresses::Block;
+use crate::live::{Clock, Live, Precision, Steward};
+use crate::path::{DataPath, Route};
+use crate::report::to_result;
+use crate::sys::device::Tun;
+use crate::sys::process::{Pid, Signals, fork_into, identity, kill, wait_for, watch};
+use crate::sys::time::{pin, processor, set_exact_timers, set_real_time, wait};
+use crate::sys::{files, receive, send, socket_pair};
+
+params! {
+    /// How the emulator works.
+    pub struct EmulatorParams {
+        /// How it waits for the time of a departure: `low-cpu`, `balanced` or `exact`.
+        precision: Precision = Precision::Balanced, source "this program";
+        /// The largest packet.
+        mtu: Bytes = Bytes::new(1500), in Bytes::new(68) => Bytes::new(65_535),
+            source "Ethernet; RFC 791 for the range";
+        /// A run is said to be late if one packet in a hundred left later than this.
+        lateness: Span = Span::from_micros(500), in Span::ZERO => Span::from_secs(3600),
+            source "this program";
+        /// The processor that it stays on; `none` for any.
+        cpu: Option<u64> = None, source "sched_setaffinity(2)";
+        /// Its real-time priority, where permitted; 0 for none.
+        priority: u64 = 40, in 0 => 99, source "sched(7), SCHED_FIFO";
+    }
+}
+
+/// What is to be run, and where.
+pub struct Options {
+    /// The command with its arguments.
+    pub command: Vec<String>,
+    /// A command for the far end, or nothing.
+    pub far: Vec<String>,
+    /// Links from the far end to the command, by index.
+    pub down: Vec<u32>,
+    /// Links from the command to the far end.
+    pub up: Vec<u32>,
+    /// Variables for the commands.
+    pub environment: Vec<(String, String)>,
+}
+
+/// What has come of it.
+pub struct Outcome {
+    /// The exit status of the command, as shells give it.
+    pub status: i32,
+    /// What the links did.
+    pub result: RunResult,
+    /// How late packets were written, and how late timers fired.
+    pub lateness: SojournSummary,
+    /// How late the kernel woke the emulator.
+    pub wakeups: SojournSummary,
+    /// One sentence each, for the user.
+    pub remarks: Vec<String>,
+}
+
+/// Adds what commands are told of the path to their environment.
+fn variables(environment: &[(String, String)], block: &Block) -> Vec<(String, String)> {
+    let mut all = environment.to_vec();
+    // Inside another shell the far end is that of the outermost path.
+    let mut set = |key: &str, value: String| {
+        if !all.iter().any(|(known, _)| known == key) {
+            all.push((key.to_string(), value));
+        }
+    };
+    set("AQMLAB_FAR", block.far().0.to_string());
+    set("AQMLAB_FAR6", block.far().1.to_string());
+    all.retain(|(key, _)| !key.starts_with("AQMLAB_NEAR"));
+    all.push(("AQMLAB_NEAR".into(), block.near().0.to_string()));
+    all.push(("AQMLAB_NEAR6".into(), block.near().1.to_string()));
+    all
+}
+
+/// Runs a command behind the links of `scenario`.
+///
+/// The process must have one thread only: it makes a copy of itself.
+///
+/// # Errors
+/// If there can be no such shell here; the error says what is missing.
+///
+/// # Panics
+/// If a packet was lost without being counted: a bug.
+pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> Result<Outcome> {
+    only_one_thread()?;
+    let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
+    let mtu = params.mtu.get() as u32;
+    let outcome = Shell::open(options, mtu, &signals).and_then(|shell| {
+        let routes = vec![
+            Route { links: options.up.clone(), exit: 1 },
+            Route { links: options.down.clone(), exit: 0 },
+        ];
+        let path = DataPath::new(scenario, routes, params.mtu);
+        shell.run(path, &scenario.flows, params)
+    });
+    signals.restore();
+    outcome
+}
+
+/// Signals that the emulator passes on.
+const HANDLED: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// How long a command may take to end when it was told to.
+const PATIENCE: Span = Span::from_secs(2);
+
+/// The processes and devices.
+struct Shell<'a> {
+    child: Pid,
+    ended: OwnedFd,
+    socket: OwnedFd,
+    signals: &'a Signals,
+    /// Near and far.
+    ports: [Tun; 2],
+    /// When patience is at an end.
+    deadline: Time,
+}
+
+impl<'a> Shell<'a> {
+    /// Makes all of it; the command does not run yet.
+    fn open(options: &'a Options, mtu: u32, signals: &'a Signals) -> Result<Self> {
+        let (far, mapped) = match make_far() {
+            Ok((tun, block)) => (Some((tun, block)), None),
+            Err(NoDevice::NotPermitted) => (None, Some(identity())),
+            Err(NoDevice::Other(error)) => return Err(error),
+        };
+        if let Some((tun, block)) = &far {
+            configure_far(tun, block, mtu)?;
+        }
+        let [socket, theirs] = socket_pair().map_err(|error| failed("a socket", &error))?;
+        let user = if mapped.is_some() { libc::CLONE_NEWUSER } else { 0 };
+        let namespaces = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user;
+        let Some(child) = fork_into(namespaces).map_err(|error| no_namespaces(&error))? else {
+            // The child: it must not keep what belongs to the emulator.
+            let far = match far {
+                Some((tun, block)) => {
+                    drop(tun);
+                    FarEnd::Here(block)
+                }
+                None => FarEnd::Gateway,
+            };
+            drop(socket);
+            Inside { options, mtu, far, mapped, socket: theirs, signals }.run()
+        };
+        drop(theirs);
+        let ended = watch(child).map_err(|error| failed("pidfd_open", &error))?;
+        let made = receive_devices(&socket, far.map(|(tun, _)| tun));
+        match made {
+            Ok(ports) => Ok(Shell { child, ended, socket, signals, ports, deadline: Time::MAX }),
+            Err(error) => {
+                kill(child, libc::SIGKILL);
+                let _ = wait_for(child);
+                Err(error)
+            }
+        }
+    }
+
+    /// Starts the command and emulates until it has ended.
+    fn run(self, path: DataPath, flows: &[FlowGroup], params: &EmulatorParams) -> Result<Outcome> {
+        let Shell { child, ended, socket, signals, ports, deadline } = self;
+        let remarks = prioritise(params);
+        let before = processor();
+        send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
+        let mut steward = Attendant { child, ended, socket, signals, deadline };
+        let mut live = Live::new(path, ports.into(), params.precision, Clock::start());
+        let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
+        kill(child, libc::SIGKILL);
+        let status = wait_for(child).map_err(|error| failed("the shell", &error))?.status();
+        let busy = Span::from_nanos(processor() - before);
+        Ok(to_result(live, end, status, busy, flows, params, remarks))
+    }
+}
+
+/// Looks after signals and the child.
+struct Attendant<'a> {
+    child: Pid,
+    ended: OwnedFd,
+    socket: OwnedFd,
+    signals: &'a Signals,
+    deadline: Time,
+}
+
+impl Steward for Attendant<'_> {
+    fn watched(&self) -> [BorrowedFd<'_>; 2] {
+        [self.signals.as_fd(), self.ended.as_fd()]
+    }
+
+    fn attend(&mut self, now: Time, _path: &mut DataPath) -> bool {
+        while let Some(signal) = self.signals.next() {
+            let ends = [libc::SIGTERM, libc::SIGHUP].contains(&signal.number);
+            // What a terminal sends goes to the command without our help.
+            if signal.is_sent || ends {
+                let _ = send(self.socket.as_fd(), &[SIGNAL, signal.number as u8], None);
+            }
+            if ends {
+                self.deadline = self.deadline.min(now + PATIENCE);
+            }
+        }
+        if now >= self.deadline {
+            kill(self.child, libc::SIGKILL);
+            self.deadline = Time::MAX;
+        }
+        let has_ended = wait([self.ended.as_fd()], Some(std::time::Duration::ZERO));
+        !has_ended.is_ok_and(|[has_ended]| has_ended)
+    }
+
+    fn deadline(&self) -> Time {
+        self.deadline
+    }
+}
+
+/// The devices, near and far, as the child sends them.
+fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
+    let mut near = None;
+    while near.is_none() || far.is_none() {
+        let (text, fd) = receive(socket.as_fd()).map_err(|error| failed("the shell", &error))?;
+        match (text.first(), fd) {
+            (Some(&FAR), Some(fd)) => far = Some(Tun::from_fd(fd, "far")),
+            (Some(&NEAR), Some(fd)) => near = Some(Tun::from_fd(fd, network::NAME)),
+            (Some(&ERROR), _) => {
+                return Err(Error::new(String::from_utf8_lossy(&text[1..]).into_owned()));
+            }
+            _ => return Err(Error::new("the process of the shell ended before it began")),
+        }
+    }
+    Ok([near, far].map(|tun| tun.expect("both have come")))
+}
+
+/// A copy of a process has one thread: what others hold would stay held.
+fn only_one_thread() -> Result<()> {
+    let threads = files::threads();
+    if threads > 1 {
+        let problem = format!("a shell cannot be started by a process with {threads} threads");
+        return Err(Error::new(problem).hint("start it by `aqmlab shell`"));
+    }
+    Ok(())
+}
+
+/// What the kernel forbids, and what to do about it.
+fn no_namespaces(error: &io::Error) -> Error {
+    let problem = format!("the kernel refuses namespaces: {error}");
+    let hint = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "run it as root, or let users make user namespaces: sysctls \
+             kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0"
+        }
+        Some(libc::ENOSPC | libc::EUSERS) => "sysctl user.max_user_namespaces is too small",
+        _ => return Error::new(problem),
+    };
+    Error::new(problem).hint(hint)
+}
+
+/// Takes what priority there is; says what was refused.
+fn prioritise(params: &EmulatorParams) -> Vec<String> {
+    set_exact_timers();
+    let mut remarks = Vec::new();
+    if let Some(cpu) = params.cpu
+        && let Err(error) = pin(usize::try_from(cpu).unwrap_or(usize::MAX))
+    {
+        remarks.push(format!("not bound to processor {cpu}: {error}"));
+    }
+    if params.priority > 0
+        && let Err(error) = set_real_time(params.priority as i32)
+    {
+        remarks.push(format!(
+            "without real-time priority ({error}): other programs may delay packets"
+        ));
+    }
+    remarks
+}

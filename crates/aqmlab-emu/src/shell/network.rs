@@ -1,0 +1,134 @@
+//! The devices at the two ends of a path, and their addresses.
+
+use std::io;
+
+use aqmlab_core::{Error, Result};
+
+use crate::addresses::Block;
+use crate::sys::device::{Interface, Tun, addresses_v4};
+use crate::sys::files;
+
+/// The name of the near end, in the namespace of the command. The far ends
+/// have a number behind it.
+pub const NAME: &str = "aqmlab";
+/// Packets that wait in a device for this program to read them. (A large
+/// packet counts as one; beyond that the kernel drops.)
+const QUEUE: u32 = 16_384;
+
+/// Why there is no device.
+pub enum NoDevice {
+    /// This user may not have one in this namespace.
+    NotPermitted,
+    /// Something else, for the user to read.
+    Other(Error),
+}
+
+/// Makes the far end in the namespace of this process, with a block of
+/// addresses that nobody else has.
+pub fn make_far() -> std::result::Result<(Tun, Block), NoDevice> {
+    let addresses =
+        addresses_v4().map_err(|error| NoDevice::Other(failed("the list of addresses", &error)))?;
+    // Inside a shell: a block out of that shell's.
+    let own = addresses.iter().find(|(name, ..)| name == NAME);
+    let own = own.and_then(|(_, address, bits)| Block::of(*address, *bits));
+    let around = own.unwrap_or(Block::ALL);
+    for number in around.numbers() {
+        let Some(block) = around.inner(number) else { break };
+        if addresses.iter().any(|(_, address, _)| block.holds(*address)) {
+            continue;
+        }
+        match Tun::create(&format!("{NAME}{number}")) {
+            Ok(tun) => return Ok((tun, block)),
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
+            Err(error) => return Err(no_device(&error)),
+        }
+    }
+    let problem = match around.numbers().is_empty() {
+        true => "shells are nested too deep: the addresses are used up",
+        false => "no addresses are left for another shell here",
+    };
+    Err(NoDevice::Other(Error::new(problem)))
+}
+
+/// Makes the near end in the namespace of this process.
+pub fn make_near() -> Result<Tun> {
+    Tun::create(NAME).map_err(|error| match no_device(&error) {
+        NoDevice::NotPermitted => failed("the device of the command", &error),
+        NoDevice::Other(error) => error,
+    })
+}
+
+fn no_device(error: &io::Error) -> NoDevice {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => NoDevice::NotPermitted,
+        Some(libc::EACCES) => NoDevice::Other(
+            Error::new("/dev/net/tun: this user may not open it")
+                .hint("`chmod 0666 /dev/net/tun` as root, as most systems have it"),
+        ),
+        Some(libc::ENOENT | libc::ENXIO | libc::ENODEV) => NoDevice::Other(
+            Error::new("/dev/net/tun: there is no such device")
+                .hint("`modprobe tun` as root; in a container: `--device /dev/net/tun`"),
+        ),
+        _ => NoDevice::Other(failed("a TUN device", error)),
+    }
+}
+
+/// Gives the far end its addresses.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn configure_far(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
+    configure(&tun.name, mtu, |interface| {
+        interface.add_v4(block.far().0, block.v4_bits)?;
+        // A machine without IPv6 has none here either.
+        let _ = interface.add_v6(block.far().1, block.v6_bits);
+        Ok(())
+    })
+}
+
+/// Gives the near end its addresses and sends everything through it. Packets
+/// of shells inside this one are forwarded: the namespace is ours.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn configure_near(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
+    configure(&tun.name, mtu, |interface| {
+        interface.add_v4(block.near().0, block.v4_bits)?;
+        interface.default_v4()?;
+        if interface.add_v6(block.near().1, block.v6_bits).is_ok() {
+            let _ = interface.default_v6();
+        }
+        Ok(())
+    })?;
+    // Read-only in some containers: then shells do not nest there.
+    let _ = files::set("/proc/sys/net/ipv4/ip_forward", "1");
+    let _ = files::set("/proc/sys/net/ipv6/conf/all/forwarding", "1");
+    Ok(())
+}
+
+/// Sets the loopback device of a new namespace up.
+pub fn start_loopback() -> Result<()> {
+    Interface::named("lo")
+        .and_then(|loopback| loopback.set_up())
+        .map_err(|error| failed("the loopback device", &error))
+}
+
+fn configure(
+    name: &str,
+    mtu: u32,
+    addresses: impl FnOnce(&Interface) -> io::Result<()>,
+) -> Result<()> {
+    let configured = Interface::named(name).and_then(|interface| {
+        interface.set_sizes(mtu, QUEUE)?;
+        // No link-local address: such a path has two ends and no neighbours.
+        let _ = files::set(&format!("/proc/sys/net/ipv6/conf/{name}/addr_gen_mode"), "1");
+        interface.set_up()?;
+        addresses(&interface)
+    });
+    configured.map_err(|error| failed(name, &error))
+}
+
+/// An error of the kernel about something.
+pub fn failed(what: &str, error: &io::Error) -> Error {
+    Error::new(format!("{what}: {error}"))
+}

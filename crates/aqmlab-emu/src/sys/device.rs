@@ -1,0 +1,292 @@
+//! TUN devices, and the configuration of network interfaces by `ioctl`.
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::mem::zeroed;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use super::{check, owned};
+use crate::offload::{self, Offload};
+
+/// Linux's `if_tun.h`: what a program that reads large packets has to say.
+const TUN_F_CSUM: libc::c_uint = 0x01;
+const TUN_F_TSO4: libc::c_uint = 0x02;
+const TUN_F_TSO6: libc::c_uint = 0x04;
+const TUN_F_TSO_ECN: libc::c_uint = 0x08;
+const TUN_F_USO4: libc::c_uint = 0x20;
+const TUN_F_USO6: libc::c_uint = 0x40;
+
+/// A TUN device, which is gone when this is dropped (and in no process open).
+pub struct Tun {
+    file: File,
+    /// Its name.
+    pub name: String,
+}
+
+impl Tun {
+    /// Makes a device in the network namespace of this process. An existing
+    /// one of this name is `ResourceBusy`.
+    pub fn create(name: &str) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
+        let file = options.open("/dev/net/tun")?;
+        let mut request = request(name);
+        let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_TUN_EXCL;
+        request.ifr_ifru.ifru_flags = flags as i16;
+        // SAFETY: the request is complete and outlives the call.
+        check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &request) })?;
+        let tcp = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
+        let all = tcp | TUN_F_USO4 | TUN_F_USO6;
+        let offer = |bits: libc::c_uint| {
+            let bits = libc::c_ulong::from(bits);
+            // SAFETY: the argument is a number.
+            check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD as _, bits) })
+        };
+        // Kernels before 6.2 do not cut UDP.
+        offer(all).or_else(|_| offer(tcp))?;
+        Ok(Tun { file, name: name.to_string() })
+    }
+
+    /// A device that another process has made.
+    pub fn from_fd(fd: OwnedFd, name: &str) -> Self {
+        Tun { file: File::from(fd), name: name.to_string() }
+    }
+
+    /// Reads a packet into `bytes`: its offload header and its length. `None`
+    /// if there is none now.
+    pub fn read(&self, bytes: &mut [u8]) -> io::Result<Option<(Offload, usize)>> {
+        let mut head = [0u8; offload::SIZE];
+        let parts = [
+            libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: head.len() },
+            libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() },
+        ];
+        // SAFETY: both parts are valid for writing as long as they say.
+        let size = unsafe { libc::readv(self.file.as_raw_fd(), parts.as_ptr(), 2) };
+        match check(size as _) {
+            Ok(size) if size as usize >= head.len() => {
+                Ok(Some((Offload::from_bytes(&head), size as usize - head.len())))
+            }
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a packet that stands in two parts.
+    pub fn write(&self, offload: Offload, packet: [&[u8]; 2]) -> io::Result<()> {
+        let head = offload.to_bytes();
+        let part =
+            |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
+        let parts = [part(&head), part(packet[0]), part(packet[1])];
+        let count = if packet[1].is_empty() { 2 } else { 3 };
+        // SAFETY: all parts are valid for reading as long as they say.
+        let size = unsafe { libc::writev(self.file.as_raw_fd(), parts.as_ptr(), count) };
+        check(size as _).map(drop)
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// A request about the interface of this name.
+fn request(name: &str) -> libc::ifreq {
+    // SAFETY: a request of zeros is a valid one about no interface.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    let most = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name[..most].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request
+}
+
+/// `in6_ifreq` of Linux's `ipv6.h`.
+#[repr(C)]
+struct AddressRequest6 {
+    address: libc::in6_addr,
+    prefix: u32,
+    index: libc::c_int,
+}
+
+/// `in6_rtmsg` of Linux's `ipv6_route.h`.
+#[repr(C)]
+struct RouteRequest6 {
+    destination: libc::in6_addr,
+    source: libc::in6_addr,
+    gateway: libc::in6_addr,
+    kind: u32,
+    destination_bits: u16,
+    source_bits: u16,
+    metric: u32,
+    info: libc::c_ulong,
+    flags: u32,
+    index: libc::c_int,
+}
+
+/// Configures an interface of this process' network namespace.
+pub struct Interface {
+    name: String,
+    v4: OwnedFd,
+    v6: Option<OwnedFd>,
+}
+
+impl Interface {
+    /// The interface of this name.
+    pub fn named(name: &str) -> io::Result<Self> {
+        let socket = |family| {
+            // SAFETY: the arguments are numbers.
+            let fd = unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+            check(fd).map(owned)
+        };
+        let v6 = socket(libc::AF_INET6).ok();
+        Ok(Interface { name: name.to_string(), v4: socket(libc::AF_INET)?, v6 })
+    }
+
+    fn call<T>(socket: &OwnedFd, number: libc::Ioctl, request: &T) -> io::Result<()> {
+        let number = number as _;
+        // SAFETY: each caller gives the type that its number stands for.
+        check(unsafe { libc::ioctl(socket.as_raw_fd(), number, request as *const T) }).map(drop)
+    }
+
+    fn set(&self, number: libc::Ioctl, change: impl FnOnce(&mut libc::ifreq)) -> io::Result<()> {
+        let mut request = request(&self.name);
+        change(&mut request);
+        Self::call(&self.v4, number, &request)
+    }
+
+    /// Sets the MTU, and how many packets wait for the program to read them.
+    /// (By netlink: `ioctl` has the second for the machine's own root only.)
+    pub fn set_sizes(&self, mtu: u32, queue: u32) -> io::Result<()> {
+        let index = self.index()?;
+        let mut message = Vec::with_capacity(48);
+        message.extend(48u32.to_ne_bytes());
+        message.extend(libc::RTM_NEWLINK.to_ne_bytes());
+        message.extend(((libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16).to_ne_bytes());
+        message.extend([0; 8]); // sequence number, port
+        message.extend([0; 4]); // `ifinfomsg`: family, type
+        message.extend(index.to_ne_bytes());
+        message.extend([0; 8]); // flags, which of them change: none
+        for (attribute, value) in [(libc::IFLA_MTU, mtu), (libc::IFLA_TXQLEN, queue)] {
+            message.extend(8u16.to_ne_bytes());
+            message.extend(attribute.to_ne_bytes());
+            message.extend(value.to_ne_bytes());
+        }
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        // SAFETY: the arguments are numbers.
+        let fd = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
+        let mut socket = File::from(check(fd).map(owned)?);
+        socket.write_all(&message)?;
+        // The answer is a header of 16 bytes and the error, 0 for none.
+        let mut answer = [0u8; 256];
+        let size = socket.read(&mut answer)?;
+        let error = answer[..size].get(16..20).and_then(|bytes| bytes.try_into().ok());
+        match error.map(i32::from_ne_bytes) {
+            Some(0) => Ok(()),
+            Some(error) => Err(io::Error::from_raw_os_error(-error)),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Sets it up, so that it carries packets.
+    pub fn set_up(&self) -> io::Result<()> {
+        let flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
+        self.set(libc::SIOCSIFFLAGS as _, |request| request.ifr_ifru.ifru_flags = flags)
+    }
+
+    /// Its index.
+    pub fn index(&self) -> io::Result<libc::c_int> {
+        let name = CString::new(self.name.as_str())?;
+        // SAFETY: the name ends with a zero.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        if index == 0 { Err(io::Error::last_os_error()) } else { Ok(index as libc::c_int) }
+    }
+
+    /// Gives it an IPv4 address; the kernel adds the route to its prefix.
+    pub fn add_v4(&self, address: Ipv4Addr, bits: u32) -> io::Result<()> {
+        let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - bits).unwrap_or(0));
+        self.set(libc::SIOCSIFADDR as _, |it| it.ifr_ifru.ifru_addr = socket_address(address))?;
+        self.set(libc::SIOCSIFNETMASK as _, |it| it.ifr_ifru.ifru_netmask = socket_address(mask))
+    }
+
+    /// Gives it an IPv6 address, as [`add_v4`](Self::add_v4).
+    pub fn add_v6(&self, address: Ipv6Addr, bits: u32) -> io::Result<()> {
+        let address = libc::in6_addr { s6_addr: address.octets() };
+        let request = AddressRequest6 { address, prefix: bits, index: self.index()? };
+        Self::call(self.v6()?, libc::SIOCSIFADDR as _, &request)
+    }
+
+    /// Sends all IPv4 that goes nowhere else through it.
+    pub fn default_v4(&self) -> io::Result<()> {
+        let name = CString::new(self.name.as_str())?;
+        let any = socket_address(Ipv4Addr::UNSPECIFIED);
+        // SAFETY: a route of zeros is a valid one to fill in.
+        let mut route: libc::rtentry = unsafe { zeroed() };
+        (route.rt_dst, route.rt_gateway, route.rt_genmask) = (any, any, any);
+        route.rt_flags = libc::RTF_UP;
+        route.rt_dev = name.as_ptr().cast_mut();
+        Self::call(&self.v4, libc::SIOCADDRT as _, &route)
+    }
+
+    /// Sends all IPv6 that goes nowhere else through it.
+    pub fn default_v6(&self) -> io::Result<()> {
+        let any = libc::in6_addr { s6_addr: [0; 16] };
+        let request = RouteRequest6 {
+            destination: any,
+            source: any,
+            gateway: any,
+            kind: 0,
+            destination_bits: 0,
+            source_bits: 0,
+            metric: 1,
+            info: 0,
+            flags: u32::from(libc::RTF_UP),
+            index: self.index()?,
+        };
+        Self::call(self.v6()?, libc::SIOCADDRT as _, &request)
+    }
+
+    fn v6(&self) -> io::Result<&OwnedFd> {
+        self.v6.as_ref().ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
+    }
+}
+
+fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
+    // SAFETY: an address of zeros is valid, and both structs are of one size.
+    unsafe {
+        let mut v4: libc::sockaddr_in = zeroed();
+        v4.sin_family = libc::AF_INET as _;
+        v4.sin_addr.s_addr = u32::from(address).to_be();
+        std::mem::transmute::<libc::sockaddr_in, libc::sockaddr>(v4)
+    }
+}
+
+/// The IPv4 addresses in this process' network namespace, with the names of
+/// their interfaces and the lengths of their prefixes.
+pub fn addresses_v4() -> io::Result<Vec<(String, Ipv4Addr, u32)>> {
+    let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
+    let mut found = Vec::new();
+    // SAFETY: the list is read as the manual says, and freed once.
+    unsafe {
+        check(libc::getifaddrs(&mut first))?;
+        let read = |address: *const libc::sockaddr| {
+            let is_v4 = !address.is_null() && i32::from((*address).sa_family) == libc::AF_INET;
+            is_v4.then(|| u32::from_be((*address.cast::<libc::sockaddr_in>()).sin_addr.s_addr))
+        };
+        let mut next = first;
+        while !next.is_null() {
+            let entry = &*next;
+            if let (Some(address), Some(mask)) = (read(entry.ifa_addr), read(entry.ifa_netmask)) {
+                let name = std::ffi::CStr::from_ptr(entry.ifa_name).to_string_lossy();
+                found.push((name.into_owned(), Ipv4Addr::from(address), mask.leading_ones()));
+            }
+            next = entry.ifa_next;
+        }
+        libc::freeifaddrs(first);
+    }
+    Ok(found)
+}

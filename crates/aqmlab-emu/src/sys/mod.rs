@@ -1,0 +1,88 @@
+//! The system calls, each behind a safe function: the only unsafe code.
+//!
+//! What they do is in the manual pages of section 2; what they are for is said
+//! by the callers.
+
+pub mod device;
+pub mod files;
+pub mod process;
+pub mod time;
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// The result of a call that gives -1 and `errno` on failure.
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Takes over a descriptor that a call has just made.
+pub(crate) fn owned(fd: RawFd) -> OwnedFd {
+    // SAFETY: the caller has it from the kernel and gives it to nobody else.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// A pair of connected sockets that keep the bounds of messages, and are
+/// closed in programs that are started.
+pub fn socket_pair() -> io::Result<[OwnedFd; 2]> {
+    let mut fds = [0; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: the array has room for the two descriptors.
+    check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
+    Ok(fds.map(owned))
+}
+
+/// Sends a message, and a descriptor if there is one.
+pub fn send(socket: BorrowedFd<'_>, text: &[u8], fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let mut part = libc::iovec { iov_base: text.as_ptr() as *mut _, iov_len: text.len() };
+    let mut control = [0u64; 4];
+    // SAFETY: a message header of zeros is a valid empty one; the pointers set
+    // below outlive the call; `control` is aligned and holds one descriptor.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &mut part;
+        message.msg_iovlen = 1;
+        if let Some(fd) = fd {
+            let size = size_of::<RawFd>() as u32;
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = libc::CMSG_SPACE(size) as _;
+            let head = libc::CMSG_FIRSTHDR(&message);
+            (*head).cmsg_level = libc::SOL_SOCKET;
+            (*head).cmsg_type = libc::SCM_RIGHTS;
+            (*head).cmsg_len = libc::CMSG_LEN(size) as _;
+            libc::CMSG_DATA(head).cast::<RawFd>().write_unaligned(fd.as_raw_fd());
+        }
+        check(libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL) as _)?;
+    }
+    Ok(())
+}
+
+/// Receives a message, with its descriptor if it has one; an empty message
+/// means that the other end is closed.
+pub fn receive(socket: BorrowedFd<'_>) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
+    let mut text = vec![0u8; 4096];
+    let mut part = libc::iovec { iov_base: text.as_mut_ptr().cast(), iov_len: text.len() };
+    let mut control = [0u64; 4];
+    // SAFETY: as in `send`; a descriptor that comes is taken over at once.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        let size = loop {
+            let size = libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC);
+            match check(size as _) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
+        text.truncate(size as usize);
+        let head = libc::CMSG_FIRSTHDR(&message);
+        let has_fd = !head.is_null()
+            && (*head).cmsg_level == libc::SOL_SOCKET
+            && (*head).cmsg_type == libc::SCM_RIGHTS;
+        let fd = has_fd.then(|| owned(libc::CMSG_DATA(head).cast::<RawFd>().read_unaligned()));
+        Ok((text, fd))
+    }
+}

@@ -1,0 +1,260 @@
+//! Processes, namespaces, signals.
+
+use std::ffi::{CString, c_char};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use super::{check, owned};
+
+/// A process, by its number.
+pub type Pid = libc::pid_t;
+
+/// Makes a child as `fork` does, in new namespaces (`CLONE_NEW...`): `None` in
+/// the child. Only for a process of one thread.
+pub fn fork_into(namespaces: libc::c_int) -> io::Result<Option<Pid>> {
+    let flags = (namespaces | libc::SIGCHLD) as libc::c_ulong;
+    let none = std::ptr::null_mut::<libc::c_void>();
+    // SAFETY: without a stack of its own and without shared memory the child
+    // goes on here in a copy of everything, as after a fork; no other thread
+    // exists that could hold a lock.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) };
+    check(pid as _).map(|pid| (pid != 0).then_some(pid))
+}
+
+/// Moves this process into new namespaces.
+pub fn unshare(namespaces: libc::c_int) -> io::Result<()> {
+    // SAFETY: the argument is a number.
+    check(unsafe { libc::unshare(namespaces) }).map(drop)
+}
+
+/// Moves this process into an existing network namespace.
+pub fn enter(network: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the descriptor is open.
+    check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
+}
+
+/// This process' user and group, as it acts.
+pub fn identity() -> (u32, u32) {
+    // SAFETY: these calls cannot fail.
+    unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+/// Lets the kernel kill this process when its parent ends.
+pub fn die_with_parent() -> io::Result<()> {
+    // SAFETY: the arguments are numbers.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) }).map(drop)
+}
+
+/// `capget`'s and `capset`'s structures, version 3.
+#[repr(C)]
+struct CapabilityHead {
+    version: u32,
+    pid: libc::c_int,
+}
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct CapabilityData {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// Lets programs that are started keep the capabilities that this process has
+/// in its own user namespace: without them a user other than root would lose
+/// all at the first program.
+pub fn keep_capabilities() -> io::Result<()> {
+    const VERSION_3: u32 = 0x2008_0522;
+    let mut head = CapabilityHead { version: VERSION_3, pid: 0 };
+    let mut data = [CapabilityData::default(); 2];
+    // SAFETY: both structures are those of this version and outlive the calls.
+    unsafe {
+        check(libc::syscall(libc::SYS_capget, &mut head, data.as_mut_ptr()) as _)?;
+        data.iter_mut().for_each(|each| each.inheritable = each.permitted);
+        check(libc::syscall(libc::SYS_capset, &mut head, data.as_ptr()) as _)?;
+        for capability in 0..64u32 {
+            if data[capability as usize / 32].permitted >> (capability % 32) & 1 == 1 {
+                let raise = libc::PR_CAP_AMBIENT_RAISE as libc::c_ulong;
+                let capability = libc::c_ulong::from(capability);
+                check(libc::prctl(libc::PR_CAP_AMBIENT, raise, capability, 0, 0))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Keeps mounts of this namespace from the others, and shows its own
+/// processes in `/proc` where that is permitted.
+pub fn own_mounts() -> io::Result<()> {
+    let (root, proc_) = (c"/".as_ptr(), c"/proc".as_ptr());
+    let none = std::ptr::null();
+    // SAFETY: all texts end with a zero.
+    unsafe {
+        let private = libc::MS_REC | libc::MS_PRIVATE;
+        check(libc::mount(none, root, none, private, none.cast()))?;
+        let safe = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+        // In a container this may be forbidden; the old one then stays.
+        libc::mount(c"proc".as_ptr(), proc_, c"proc".as_ptr(), safe, none.cast());
+    }
+    Ok(())
+}
+
+/// The signals of a set, blocked in this thread, as a descriptor.
+pub struct Signals {
+    fd: OwnedFd,
+    before: libc::sigset_t,
+}
+
+/// A signal that has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Its number.
+    pub number: i32,
+    /// Whether a process sent it, and not the kernel for a terminal.
+    pub is_sent: bool,
+}
+
+impl Signals {
+    /// Blocks these signals and waits for them.
+    pub fn block(numbers: &[i32]) -> io::Result<Self> {
+        // SAFETY: the sets are initialised before use and outlive the calls.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            for number in numbers {
+                check(libc::sigaddset(&mut set, *number))?;
+            }
+            check(libc::sigprocmask(libc::SIG_BLOCK, &set, &mut before))?;
+            let fd = check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
+            Ok(Signals { fd: owned(fd), before })
+        }
+    }
+
+    /// The signal that has come, if there is one.
+    pub fn next(&self) -> Option<Signal> {
+        // SAFETY: a record of zeros is valid, and has room for one.
+        unsafe {
+            let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+            let size = size_of_val(&info);
+            let read = libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size);
+            (read == size as isize)
+                .then_some(Signal { number: info.ssi_signo as i32, is_sent: info.ssi_code <= 0 })
+        }
+    }
+
+    /// The descriptor, to wait for.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        use std::os::fd::AsFd;
+        self.fd.as_fd()
+    }
+
+    /// Lets signals through as before.
+    pub fn restore(&self) {
+        // SAFETY: the set is the one that was in force.
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Gives signals their default meaning: the interpreter ignores some, and a
+/// program that is started would go on ignoring them.
+pub fn default_signal(number: i32) {
+    // SAFETY: the default action is no function of ours.
+    unsafe { libc::signal(number, libc::SIG_DFL) };
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// With this status.
+    Status(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Ended {
+    /// The exit status that says so, as shells do.
+    pub fn status(self) -> i32 {
+        match self {
+            Ended::Status(status) => status,
+            Ended::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+/// Takes in a child that has ended; `None` if none has. `pid` -1 is any.
+pub fn reap(pid: Pid) -> io::Result<Option<(Pid, Ended)>> {
+    let mut status = 0;
+    // SAFETY: there is room for the status.
+    let pid = check(unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) })?;
+    let ended = match libc::WIFSIGNALED(status) {
+        true => Ended::Signal(libc::WTERMSIG(status)),
+        false => Ended::Status(libc::WEXITSTATUS(status)),
+    };
+    Ok((pid != 0).then_some((pid, ended)))
+}
+
+/// Waits until a child has ended.
+pub fn wait_for(pid: Pid) -> io::Result<Ended> {
+    loop {
+        let mut status = 0;
+        // SAFETY: there is room for the status.
+        match check(unsafe { libc::waitpid(pid, &mut status, 0) }) {
+            Ok(_) if libc::WIFSIGNALED(status) => {
+                return Ok(Ended::Signal(libc::WTERMSIG(status)));
+            }
+            Ok(_) => return Ok(Ended::Status(libc::WEXITSTATUS(status))),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Sends a signal; a process that is gone is no error.
+pub fn kill(pid: Pid, signal: i32) {
+    // SAFETY: the arguments are numbers.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// A descriptor that can be read when the process has ended.
+pub fn watch(pid: Pid) -> io::Result<OwnedFd> {
+    // SAFETY: the arguments are numbers.
+    check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as _).map(owned)
+}
+
+/// A program with its arguments and its environment, ready to be started.
+pub struct Program {
+    words: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+impl Program {
+    /// The program is looked for in the `PATH` of this process.
+    pub fn new(words: &[String], environment: &[(String, String)]) -> io::Result<Self> {
+        let text = |text: String| CString::new(text).map_err(io::Error::from);
+        Ok(Program {
+            words: words.iter().cloned().map(text).collect::<io::Result<_>>()?,
+            environment: environment
+                .iter()
+                .map(|(key, value)| text(format!("{key}={value}")))
+                .collect::<io::Result<_>>()?,
+        })
+    }
+
+    /// Becomes the program; comes back only if that failed.
+    pub fn execute(&self) -> io::Error {
+        let pointers = |texts: &[CString]| {
+            let ends = texts.iter().map(|text| text.as_ptr());
+            ends.chain([std::ptr::null()]).collect::<Vec<*const c_char>>()
+        };
+        let (words, environment) = (pointers(&self.words), pointers(&self.environment));
+        // SAFETY: both lists end with a null, and live until the call is over.
+        unsafe { libc::execvpe(words[0], words.as_ptr(), environment.as_ptr()) };
+        io::Error::last_os_error()
+    }
+}
+
+/// Ends this process at once: no destructors, no handlers.
+pub fn exit(status: i32) -> ! {
+    // SAFETY: it ends here.
+    unsafe { libc::_exit(status) }
+}

@@ -1,0 +1,87 @@
+//! The clock, waiting, priorities.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use super::check;
+
+/// Nanoseconds of the monotonic clock.
+pub fn monotonic() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: there is room for the answer; this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Nanoseconds of processor time that this process has used.
+pub fn processor() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as above.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Waits until one of the descriptors can be read, or the time is over; says
+/// which can be read.
+pub fn wait<const N: usize>(
+    fds: [BorrowedFd<'_>; N],
+    timeout: Option<Duration>,
+) -> io::Result<[bool; N]> {
+    let mut polled =
+        fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    wait_for(&mut polled, timeout)?;
+    Ok(polled.map(|each| each.revents != 0))
+}
+
+/// As [`wait`], for any number of descriptors.
+pub fn wait_for(polled: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
+    let time = timeout.map(|span| libc::timespec {
+        tv_sec: span.as_secs() as _,
+        tv_nsec: span.subsec_nanos() as _,
+    });
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let count = polled.len() as libc::nfds_t;
+    // SAFETY: the array and the time outlive the call.
+    let done = unsafe { libc::ppoll(polled.as_mut_ptr(), count, time, std::ptr::null()) };
+    match check(done) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            polled.iter_mut().for_each(|each| each.revents = 0);
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What can be asked of [`wait_for`].
+pub fn readable(fd: BorrowedFd<'_>) -> libc::pollfd {
+    libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }
+}
+
+/// Lets timers of this thread fire as exactly as they can.
+pub fn set_exact_timers() {
+    // SAFETY: the arguments are numbers.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+}
+
+/// Asks for real-time priority for this thread, not for what it starts.
+pub fn set_real_time(priority: i32) -> io::Result<()> {
+    let param = libc::sched_param { sched_priority: priority };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the parameter outlives the call.
+    check(unsafe { libc::sched_setscheduler(0, policy, &param) }).map(drop)
+}
+
+/// Keeps this thread on one processor.
+pub fn pin(cpu: usize) -> io::Result<()> {
+    // SAFETY: a set of zeros is empty; the set outlives the call.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if cpu >= libc::CPU_SETSIZE as usize {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        libc::CPU_SET(cpu, &mut set);
+        check(libc::sched_setaffinity(0, size_of_val(&set), &set)).map(drop)
+    }
+}

@@ -1,0 +1,258 @@
+//! What a packet says of itself: the parser for what comes out of a TUN
+//! device, IPv4 or IPv6 with whatever is in it.
+//!
+//! # Sources
+//! RFC 791 (IPv4), RFC 8200 (IPv6 and its extension headers), RFC 9293 (TCP),
+//! RFC 768 (UDP), RFC 3168 (the ECN field), RFC 6437 (not used: flow labels).
+//!
+//! # Differences
+//! 1. Nothing is verified that a router does not verify; a TCP header that
+//!    makes no sense is carried like any other load.
+//! 2. Fragments, the first included, have no ports: all fragments of a packet
+//!    are then of one flow. Linux's flow dissector does the same.
+//! 3. The flow is that of the outermost header; tunnels are not looked into.
+
+use aqmlab_core::Ecn;
+
+/// Why a packet is not carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Unfit {
+    /// It is shorter than its headers say.
+    Truncated,
+    /// It is neither IPv4 nor IPv6.
+    Version,
+    /// A length in it contradicts another.
+    Length,
+    /// It stays on its own link: link-local addresses and groups.
+    LinkLocal,
+    /// The kernel's offload header contradicts the packet.
+    Offload,
+    /// It goes to nobody on this path.
+    NoRoute,
+}
+
+impl Unfit {
+    /// All, in the order of their numbers.
+    pub const ALL: [Unfit; 6] = [
+        Unfit::Truncated,
+        Unfit::Version,
+        Unfit::Length,
+        Unfit::LinkLocal,
+        Unfit::Offload,
+        Unfit::NoRoute,
+    ];
+    /// The name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unfit::Truncated => "truncated",
+            Unfit::Version => "not_ip",
+            Unfit::Length => "bad_length",
+            Unfit::LinkLocal => "link_local",
+            Unfit::Offload => "bad_offload",
+            Unfit::NoRoute => "no_route",
+        }
+    }
+}
+
+/// What is known of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Headers {
+    /// Whether it is IPv6.
+    pub is_v6: bool,
+    /// Its bytes as its header says; what comes after is not part of it.
+    pub length: u32,
+    /// Where the transport header begins.
+    pub transport: u16,
+    /// The protocol of the transport header.
+    pub protocol: u8,
+    /// Whether it is a fragment.
+    pub is_fragment: bool,
+    /// The ECN codepoint.
+    pub ecn: Ecn,
+    /// The DSCP.
+    pub dscp: u8,
+    /// A hash of the 5-tuple, or of what there is of it.
+    pub hash: u32,
+    /// Hashes of the source and the destination address.
+    pub hosts: [u32; 2],
+    /// The acknowledgement number of a TCP segment that only acknowledges.
+    pub pure_ack: Option<u32>,
+}
+
+/// TCP's and UDP's protocol numbers.
+pub const TCP: u8 = 6;
+/// UDP.
+pub const UDP: u8 = 17;
+/// Protocols that begin with a source and a destination port: TCP, UDP, DCCP,
+/// SCTP, UDP-Lite.
+const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
+/// More extension headers than any packet has a use for.
+const MOST_EXTENSIONS: usize = 16;
+
+/// Reads the headers of a packet.
+/// # Errors
+/// If it is not to be carried.
+pub fn parse(packet: &[u8]) -> Result<Headers, Unfit> {
+    match packet.first().map(|byte| byte >> 4) {
+        Some(4) => parse_v4(packet),
+        Some(6) => parse_v6(packet),
+        Some(_) => Err(Unfit::Version),
+        None => Err(Unfit::Truncated),
+    }
+}
+
+fn parse_v4(packet: &[u8]) -> Result<Headers, Unfit> {
+    if packet.len() < 20 {
+        return Err(Unfit::Truncated);
+    }
+    let header = usize::from(packet[0] & 15) * 4;
+    let length = usize::from(be16(packet, 2));
+    if header < 20 || length < header {
+        return Err(Unfit::Length);
+    }
+    if length > packet.len() {
+        return Err(Unfit::Truncated);
+    }
+    if packet[16..19] == [224, 0, 0] {
+        return Err(Unfit::LinkLocal);
+    }
+    let packet = &packet[..length];
+    let (source, destination) = (be32(packet, 12), be32(packet, 16));
+    let mut headers = Headers {
+        is_v6: false,
+        length: length as u32,
+        transport: header as u16,
+        protocol: packet[9],
+        is_fragment: be16(packet, 6) & 0x3FFF != 0,
+        ecn: Ecn::from_bits(packet[1]),
+        dscp: packet[1] >> 2,
+        hash: 0,
+        hosts: [source, destination].map(|address| mix(u64::from(address)) as u32),
+        pure_ack: None,
+    };
+    finish(&mut headers, packet, (u64::from(source) << 32) | u64::from(destination));
+    Ok(headers)
+}
+
+fn parse_v6(packet: &[u8]) -> Result<Headers, Unfit> {
+    if packet.len() < 40 {
+        return Err(Unfit::Truncated);
+    }
+    let length = 40 + usize::from(be16(packet, 4));
+    if length > packet.len() {
+        return Err(Unfit::Truncated);
+    }
+    let is_local = |address: &[u8]| address[0] == 0xFE && address[1] & 0xC0 == 0x80;
+    let is_local_group = packet[24] == 0xFF && packet[25] & 0x0F <= 2;
+    if is_local(&packet[8..]) || is_local(&packet[24..]) || is_local_group {
+        return Err(Unfit::LinkLocal);
+    }
+    let packet = &packet[..length];
+    let address = |at: usize| mix(be64(packet, at)) ^ be64(packet, at + 8);
+    let (source, destination) = (mix(address(8)), mix(address(24)));
+    let (protocol, transport, is_fragment) = skip_extensions(packet);
+    let mut headers = Headers {
+        is_v6: true,
+        length: length as u32,
+        transport: transport as u16,
+        protocol,
+        is_fragment,
+        ecn: Ecn::from_bits(packet[1] >> 4),
+        dscp: (packet[0] & 15) << 2 | packet[1] >> 6,
+        hash: 0,
+        hosts: [source as u32, destination as u32],
+        pure_ack: None,
+    };
+    finish(&mut headers, packet, mix(source) ^ destination);
+    Ok(headers)
+}
+
+/// The transport protocol, where its header begins, and whether there is a
+/// fragment header. What cannot be followed to its end is a protocol itself.
+fn skip_extensions(packet: &[u8]) -> (u8, usize, bool) {
+    const HOP_BY_HOP: u8 = 0;
+    const ROUTING: u8 = 43;
+    const FRAGMENT: u8 = 44;
+    const AUTHENTICATION: u8 = 51;
+    const DESTINATION: u8 = 60;
+    let (mut next, mut at, mut is_fragment) = (packet[6], 40, false);
+    for _ in 0..MOST_EXTENSIONS {
+        let Some(head) = packet.get(at..at + 2) else { break };
+        let length = match next {
+            HOP_BY_HOP | ROUTING | DESTINATION => 8 + usize::from(head[1]) * 8,
+            AUTHENTICATION => 8 + usize::from(head[1]) * 4,
+            FRAGMENT => 8,
+            _ => break,
+        };
+        if at + length > packet.len() {
+            break;
+        }
+        is_fragment |= next == FRAGMENT;
+        next = head[0];
+        at += length;
+    }
+    (next, at.min(packet.len()), is_fragment)
+}
+
+/// Fills in what depends on the transport header.
+fn finish(headers: &mut Headers, packet: &[u8], addresses: u64) {
+    let transport = &packet[usize::from(headers.transport)..];
+    let has_ports = !headers.is_fragment && WITH_PORTS.contains(&headers.protocol);
+    let ports = match transport.get(..4) {
+        Some(_) if has_ports => be32(transport, 0),
+        _ => 0,
+    };
+    let rest = u64::from(ports) << 8 | u64::from(headers.protocol);
+    headers.hash = (mix(mix(addresses) ^ rest) >> 32) as u32;
+    if headers.protocol == TCP && !headers.is_fragment {
+        headers.pure_ack = pure_ack(transport);
+    }
+}
+
+/// A segment without data, of whose flags only ACK is set, and whose options
+/// are timestamps at most.
+fn pure_ack(segment: &[u8]) -> Option<u32> {
+    const ACK: u8 = 0x10;
+    const PADDING: [u8; 2] = [0, 1];
+    const TIMESTAMPS: u8 = 8;
+    let header = usize::from(segment.get(12)? >> 4) * 4;
+    let is_plain = segment.len() == header && header >= 20 && segment[12] & 1 == 0;
+    if !is_plain || segment[13] != ACK {
+        return None;
+    }
+    let mut options = &segment[20..];
+    while let Some(kind) = options.first() {
+        let length = match *kind {
+            kind if PADDING.contains(&kind) => 1,
+            TIMESTAMPS => usize::from(*options.get(1)?),
+            _ => return None,
+        };
+        options = options.get(length.max(1)..)?;
+    }
+    Some(be32(segment, 8))
+}
+
+/// Two bytes of a packet as a number.
+pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+/// Four bytes of a packet as a number.
+pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+fn be64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// A mixing of 64 bits in which each bit moves all others (the finaliser of
+/// SplitMix64, as in `aqmlab_core::random`).
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+pub(crate) mod tests;

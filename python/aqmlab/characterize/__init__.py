@@ -1,0 +1,225 @@
+"""Characterisation of a queue discipline by RFC 7928, against others.
+
+    from aqmlab.characterize import characterize
+
+    result = characterize("codel", against=["pie"], out="results/characterize-codel")
+    result.write_report("results/characterize-codel")
+
+docs/characterize.md says what is run, and what was chosen where the RFC leaves it open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aqmlab
+from aqmlab.characterize.environment import Contender, Environment
+from aqmlab.characterize.measure import Measures
+from aqmlab.characterize.sections import Section, all_sections
+from aqmlab.errors import input_error, unknown
+from aqmlab.study import Study
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.console import Console
+
+    from aqmlab.characterize.verdict import Verdict
+    from aqmlab.reproduce.model import Figure
+    from aqmlab.results import StudyResult
+
+__all__ = ["Characterization", "Contender", "Environment", "characterize", "sections"]
+
+BASELINE = "droptail"
+"""Always compared with: RFC 7928, section 8.2.6."""
+REPLICATIONS = 10
+SEED = 7928
+Discipline = str | type
+
+
+def sections(wanted: Sequence[str] = ()) -> list[Section]:
+    """The sections whose numbers are `wanted`, or begin so (`8.2`); all if none is.
+
+    Raises `InputError` for a number that is none.
+    """
+    known = all_sections()
+    for number in wanted:
+        if not any(_within(each.number, number) for each in known):
+            raise unknown("section", number, [each.number for each in known], key="--section")
+    if not wanted:
+        return known
+    return [each for each in known if any(_within(each.number, number) for number in wanted)]
+
+
+def _within(number: str, wanted: str) -> bool:
+    return f"{number}.".startswith(f"{wanted}.")
+
+
+def characterize(
+    discipline: Discipline,
+    *,
+    against: Sequence[Discipline] = (),
+    set: Mapping[str, Any] | None = None,
+    only: Sequence[str] = (),
+    environment: Environment | None = None,
+    replications: int = REPLICATIONS,
+    seed: int = SEED,
+    scale: float = 1.0,
+    out: str | Path | None = None,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Characterization:
+    """Runs RFC 7928's scenarios with `discipline`, with drop-tail and with those in `against`.
+
+    A discipline is a name of `aqmlab list`, `FILE:CLASS`, or a class (see `aqmlab.Queue`).
+    `set` are parameters of `discipline`, `only` the numbers of sections; `scale` shortens
+    every case (0.5: half as long). Results are kept in the folder `out`, from which an
+    interrupted characterisation goes on; `progress` is called with (finished runs, all runs).
+
+    Raises `InputError` for what is wrong in these, and whatever `Study.run` raises.
+    """
+    plan = Plan.of(discipline, against, set or {}, only, environment or Environment(), scale)
+    study = plan.study(replications, seed)
+    result = study.run(out, threads=threads, progress=progress)
+    return Characterization(plan, result)
+
+
+class Plan:
+    """What is to be run: contenders, sections, cases."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        contenders: Sequence[Contender],
+        chosen: Sequence[Section],
+        scale: float = 1.0,
+    ) -> None:
+        self.environment = environment
+        self.contenders = list(contenders)
+        self.sections = list(chosen)
+        self.cases = [
+            case.shortened(scale)
+            for section in chosen
+            for contender in contenders
+            for case in section.cases(environment, contender, contenders)
+        ]
+
+    @staticmethod
+    def of(
+        discipline: Discipline,
+        against: Sequence[Discipline],
+        settings: Mapping[str, Any],
+        only: Sequence[str],
+        environment: Environment,
+        scale: float = 1.0,
+    ) -> Plan:
+        """The plan that the arguments of `characterize` make."""
+        contenders = [Contender.of(discipline, settings)]
+        for other in [BASELINE, *against]:
+            contender = Contender.of(other)
+            if contender.name not in [each.name for each in contenders]:
+                contenders.append(contender)
+        if len(contenders) == 1:
+            hint = "--against pie"
+            problem = "drop-tail is what all are compared with; name another beside it"
+            raise input_error(problem, key="DISCIPLINE", given=contenders[0].name, hint=hint)
+        return Plan(environment, contenders, sections(only), scale)
+
+    @property
+    def name(self) -> str:
+        """What results are called."""
+        return f"characterize-{self.contenders[0].name}"
+
+    def study(self, replications: int, seed: int) -> Study:
+        """The cases as a study with one axis."""
+        values = [{"label": case.label, "set": dict(case.scenario)} for case in self.cases]
+        link = {"rate": "10mbit", "delay": "10ms"}
+        table = {
+            "name": self.name,
+            "title": f"{self.contenders[0].name}, characterised by RFC 7928",
+            "scenario": {
+                "links": {"down": link, "up": link},
+                "flows": {"bulk": {"path": "down", "return_path": "up"}},
+            },
+            "axes": [{"name": "case", "values": values}],
+        }
+        return Study(table, replications=replications, seed=seed)
+
+
+class Characterization:
+    """What came out."""
+
+    def __init__(self, plan: Plan, result: StudyResult) -> None:
+        self.plan = plan
+        self.result = result
+        self.measures = Measures(result, plan.cases)
+
+    @property
+    def discipline(self) -> str:
+        """The name of the discipline that is characterised."""
+        return self.plan.contenders[0].name
+
+    @property
+    def others(self) -> list[str]:
+        """The names of those that it is compared with; drop-tail is the first."""
+        return [each.name for each in self.plan.contenders[1:]]
+
+    @property
+    def runs(self) -> int:
+        """The number of simulations behind it."""
+        return self.result.info.points * self.result.info.replications
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the discipline does, section by section."""
+        from aqmlab.characterize.verdict import judge
+
+        return judge(self)
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        """All charts, in the order of the sections."""
+        from aqmlab.characterize.figures import figures
+
+        return figures(self)
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """All measures: section, case, discipline, subject, measure, mean, median, low, high."""
+        return self.measures.summary
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict and all measures; see docs/characterize.md."""
+        import polars.selectors as cs
+
+        return {
+            "discipline": self.discipline,
+            "against": self.others,
+            "version": aqmlab.__version__,
+            "runs": self.runs,
+            "verdict": self.verdict.to_json(),
+            "measures": self.table.with_columns(cs.float().fill_nan(None)).to_dicts(),
+        }
+
+    def print(self, console: Console) -> None:
+        """Prints the verdict."""
+        from aqmlab.characterize.console import show
+
+        show(self, console)
+
+    def write_tables(self, folder: str | Path) -> None:
+        """Writes measures.parquet, measures.csv and verdict.json into `folder`.
+
+        Raises `StorageError` if a file cannot be written.
+        """
+        from aqmlab.characterize.page import write_tables
+
+        write_tables(self, Path(folder))
+
+    def write_report(self, folder: str | Path) -> Path:
+        """Writes report.html and the tables measures.parquet, .csv and verdict.json."""
+        from aqmlab.characterize.page import write
+
+        return write(self, Path(folder))

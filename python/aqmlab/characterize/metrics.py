@@ -1,0 +1,106 @@
+"""The metrics of RFC 7928, section 2, that are computed from what a run recorded.
+
+Flow completion times (2.1), start-up times (2.2), losses (2.3), loss events (2.4), goodput
+(2.5) and one-way delays (2.6) come from the engine: docs/results.md. Here are the numbers
+made of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+
+import numpy as np
+
+from aqmlab.statistics import Floats
+
+ONE_SIGMA = exp(-0.5)
+"""The epsilon whose contour is the 1-sigma ellipse (see `ellipse`)."""
+
+
+@dataclass(frozen=True)
+class Ellipse:
+    """The contour of a two-dimensional normal distribution."""
+
+    centre: tuple[float, float]
+    """The mean."""
+    median: tuple[float, float]
+    """The median of x and of y, drawn as a circle."""
+    axes: tuple[float, float]
+    """Half axes, the longer first."""
+    angle: float
+    """Of the longer one against the x axis, in radians."""
+
+    def outline(self, points: int = 60) -> tuple[Floats, Floats]:
+        """x and y of the closed contour."""
+        turn = np.linspace(0, 2 * np.pi, points + 1)
+        along, across = self.axes[0] * np.cos(turn), self.axes[1] * np.sin(turn)
+        cos, sin = np.cos(self.angle), np.sin(self.angle)
+        x = self.centre[0] + along * cos - across * sin
+        y = self.centre[1] + along * sin + across * cos
+        return x, y
+
+
+def ellipse(
+    x: Sequence[float] | Floats, y: Sequence[float] | Floats, epsilon: float = ONE_SIGMA
+) -> Ellipse:
+    """The 1 - epsilon contour of the most likely normal distribution of points (x, y), one a run.
+
+    Most likely: mean and covariance with the divisor n (RFC 7928, section 2.7, after Winstein
+    2014). Inside the contour lies 1 - epsilon of the distribution: the squared Mahalanobis
+    distance is -2 ln epsilon, which is 1 at the default, Winstein's 1-sigma contour.
+    """
+    data = np.vstack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
+    median = tuple(float(each) for each in np.median(data, axis=1))
+    centre = data.mean(axis=1)
+    covariance = np.cov(data, bias=True) if data.shape[1] > 1 else np.zeros((2, 2))
+    values, vectors = np.linalg.eigh(covariance)
+    scale = np.sqrt(-2 * log(epsilon))
+    small, large = (float(scale * np.sqrt(max(each, 0.0))) for each in values)
+    along = vectors[:, 1]
+    return Ellipse(
+        (float(centre[0]), float(centre[1])),
+        (median[0], median[1]),
+        (large, small),
+        float(np.arctan2(along[1], along[0])),
+    )
+
+
+def delay_variation(
+    delays: Sequence[float] | Floats, counts: Sequence[int] | Floats
+) -> tuple[Floats, Floats]:
+    """Packet delay variation (RFC 5481, section 4.2): delays in excess of the shortest.
+
+    Takes a histogram, ascending; gives the variation and the share of packets not above each.
+    """
+    values, weights = np.asarray(delays, dtype=float), np.asarray(counts, dtype=float)
+    keep = weights > 0
+    values, weights = values[keep], weights[keep]
+    if not values.size:
+        return values, weights
+    shares: Floats = np.cumsum(weights) / weights.sum()
+    return values - values[0], shares
+
+
+def synchronisation(event_flows: float, flows: int) -> float:
+    """The global synchronisation ratio (RFC 7928, section 2.4): of `flows`, the share that
+    loses packets in a loss event, where `event_flows` do so on average."""
+    return event_flows / flows if flows else float("nan")
+
+
+def power(goodput: float, delay: float) -> float:
+    """Goodput over delay, in bits a second a second (Kleinrock 1979)."""
+    return goodput / delay if delay > 0 else float("nan")
+
+
+def rtt_fairness(second: float, first: float) -> float:
+    """goodput_Cat_II / goodput_Cat_I (RFC 7928, section 6.3)."""
+    return second / first if first else float("nan")
+
+
+def unfairness(ratios: Sequence[float] | Floats) -> float:
+    """How far ratios are from 1 on average, as a factor: 1 is fair, 2 says that one flow has
+    twice the other's share. The exponential of the mean of |ln ratio|."""
+    data = np.asarray([each for each in ratios if each > 0], dtype=float)
+    return float(np.exp(np.mean(np.abs(np.log(data))))) if data.size else float("nan")

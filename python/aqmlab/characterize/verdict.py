@@ -1,0 +1,113 @@
+"""The verdict on a discipline: one line a section, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aqmlab.characterize.rules import (
+    ALONE,
+    BETTER,
+    EVEN,
+    OPEN,
+    RULES,
+    TRADE,
+    VIOLATION,
+    WORSE,
+    Finding,
+    View,
+)
+
+if TYPE_CHECKING:
+    from aqmlab.characterize import Characterization
+    from aqmlab.characterize.sections import Section
+
+
+@dataclass(frozen=True)
+class Line:
+    """The verdict on a section."""
+
+    section: Section
+    findings: dict[str, Finding]
+    """By the other discipline; drop-tail is the first."""
+
+    @property
+    def main(self) -> Finding:
+        """Against drop-tail."""
+        return next(iter(self.findings.values()))
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the rule looks at the discipline alone."""
+        return self.section.number in ALONE
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All lines."""
+
+    discipline: str
+    lines: tuple[Line, ...]
+
+    def of(self, outcome: str) -> list[Line]:
+        """The lines with an outcome against drop-tail."""
+        return [line for line in self.lines if line.main.outcome == outcome]
+
+    def counts(self) -> dict[str, int]:
+        """How many sections have each outcome, those that some have."""
+        order = (BETTER, TRADE, EVEN, WORSE, VIOLATION, OPEN)
+        return {each: len(self.of(each)) for each in order if self.of(each)}
+
+    def headline(self) -> str:
+        """The verdict in one sentence."""
+        judged = [line for line in self.lines if line.main.outcome != OPEN]
+        parts = [
+            f"{len(self.of(outcome))} {words}"
+            for outcome, words in (
+                (BETTER, "better"),
+                (TRADE, "a trade of goodput for delay"),
+                (EVEN, "even"),
+                (WORSE, "worse"),
+                (VIOLATION, "against what the IETF recommends"),
+            )
+            if self.of(outcome)
+        ]
+        other = next(iter(self.lines[0].findings))
+        count = f"{len(judged)} section{'s' if len(judged) != 1 else ''}"
+        return f"Of {count} of RFC 7928, {self.discipline} is against {other}: {', '.join(parts)}."
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """One object a section and other discipline."""
+        return [
+            {
+                "section": line.section.number,
+                "title": line.section.title,
+                "against": other,
+                "outcome": found.outcome,
+                "evidence": found.text,
+            }
+            for line in self.lines
+            for other, found in line.findings.items()
+        ]
+
+
+def judge(characterization: Characterization) -> Verdict:
+    """Applies each section's rule, against each other discipline."""
+    plan = characterization.plan
+    lines = [
+        Line(section, _findings(characterization, section.number, characterization.others))
+        for section in plan.sections
+    ]
+    return Verdict(characterization.discipline, tuple(lines))
+
+
+def _findings(
+    characterization: Characterization, number: str, others: Iterable[str]
+) -> dict[str, Finding]:
+    own, environment = characterization.discipline, characterization.plan.environment
+    found = {}
+    for other in others:
+        view = View(characterization.measures, environment, number, own, other)
+        found[other] = RULES[number](view)
+    return found

@@ -1,0 +1,157 @@
+"""`aqmlab characterize`: a discipline by RFC 7928, beside drop-tail and others."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from aqmlab.cli.common import (
+    EXAMPLES,
+    Json,
+    Out,
+    Replications,
+    Seed,
+    Threads,
+    console,
+    default_folder,
+    print_json,
+    progress_bar,
+    reported,
+)
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab characterize codel\n\n"
+    "aqmlab characterize fq_codel --against codel,pie\n\n"
+    "aqmlab characterize pie --set target=5ms --section 8.2 --section 6.2\n\n"
+    "aqmlab characterize my_queue.py:MyQueue --rate 100mbit --rtt 20ms --json"
+)
+
+
+@reported
+def characterize(
+    discipline: Annotated[
+        str,
+        typer.Argument(help="A queue of `aqmlab list`, or FILE:CLASS.", metavar="DISCIPLINE"),
+    ],
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against",
+            metavar="NAMES",
+            help="Others to compare with, by commas; drop-tail always is.",
+        ),
+    ] = None,
+    section: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--section", metavar="N", help="Only this section of RFC 7928. May be repeated."
+        ),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Sets a parameter of DISCIPLINE, as target=10ms. May be repeated.",
+        ),
+    ] = None,
+    rate: Annotated[
+        str, typer.Option("--rate", metavar="RATE", help="Of the bottleneck.")
+    ] = "10mbit",
+    rtt: Annotated[
+        str, typer.Option("--rtt", metavar="TIME", help="There and back, without queues.")
+    ] = "100ms",
+    buffer: Annotated[
+        float,
+        typer.Option("--buffer", min=0.05, metavar="X", help="In bandwidth-delay products."),
+    ] = 1.0,
+    replications: Replications = None,
+    seed: Seed = None,
+    out: Out = None,
+    threads: Threads = None,
+    json: Json = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A quarter of the time, two replications.")
+    ] = False,
+) -> None:
+    """Characterise a queue discipline by RFC 7928: every scenario of sections 4 to 10.
+
+    Prints a verdict of one page by rules fixed beforehand (docs/characterize.md), and
+    writes report.html, all measures and all results to results/characterize-NAME or --out.
+    """
+    from aqmlab.characterize import REPLICATIONS, SEED, Environment
+    from aqmlab.characterize import characterize as run
+    from aqmlab.settings import parse_settings
+
+    settings = parse_settings(set_ or [])
+    others = [name for group in against or [] for name in group.split(",") if name.strip()]
+    environment = Environment(quantity(rate, "rate"), quantity(rtt, "delay"), buffer)
+    own = [*(f"{key}={value}" for key, value in settings.items()), *others, *(section or [])]
+    changed = [
+        text
+        for text, default in ((rate, "10mbit"), (rtt, "100ms"), (f"{buffer:g}bdp", "1bdp"))
+        if text != default
+    ]
+    name = f"characterize-{discipline.rpartition(':')[2]}"
+    extra = ["quick"] if quick else []
+    folder = out or default_folder(name, [*own, *changed, *extra], r=replications, s=seed)
+    with progress_bar(name, shown=not json) as progress:
+        result = run(
+            discipline,
+            against=[other.strip() for other in others],
+            set=settings,
+            only=section or (),
+            environment=environment,
+            replications=replications or (2 if quick else REPLICATIONS),
+            seed=SEED if seed is None else seed,
+            scale=0.25 if quick else 1.0,
+            out=folder,
+            threads=threads,
+            progress=progress,
+        )
+    if json:
+        result.write_tables(folder)
+        print_json(result.to_json())
+        return
+    screen = console(columns=150)
+    result.print(screen)
+    report = result.write_report(folder)
+    screen.print(f"\nReport: {report}", soft_wrap=True)
+
+
+def quantity(text: str, key: str) -> float:
+    """A rate in bit/s, or a time in seconds, from its text.
+
+    Raises `InputError` as scenarios do.
+    """
+    from aqmlab._core import InputError, Scenario
+    from aqmlab.errors import input_error
+
+    table = {
+        "duration": "1s",
+        "bottleneck": "a",
+        "links": {"a": {"rate": "1gbit", key: text}},
+        "flows": {"f": {"path": "a", "return_path": "a"}},
+    }
+    option = {"rate": "--rate", "delay": "--rtt"}[key]
+    try:
+        scenario = Scenario(table)
+    except InputError as error:
+        raise input_error(error.problem, key=option, given=text, hint=error.hint) from None
+    import json
+
+    canonical = str(json.loads(scenario.resolved)["links"]["a"][key])
+    return parsed(canonical)
+
+
+UNITS = {
+    "gbit": 1e9, "mbit": 1e6, "kbit": 1e3, "tbit": 1e12, "bit": 1.0,
+    "min": 60.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0,
+}  # fmt: skip
+
+
+def parsed(text: str) -> float:
+    """The value of a quantity in its canonical text."""
+    unit = next(each for each in UNITS if text.endswith(each))
+    return float(text.removesuffix(unit)) * UNITS[unit]

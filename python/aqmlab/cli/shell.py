@@ -1,0 +1,183 @@
+"""`aqmlab shell`: a command behind an emulated path."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aqmlab.cli.common import EXAMPLES, Seed, Set, reported, seconds
+
+if TYPE_CHECKING:
+    from aqmlab._core import Emulation
+    from aqmlab.emulate.links import EmulatedPath
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab shell --rate 12mbit --delay 20ms --queue codel\n\n"
+    "aqmlab shell --delay 20ms --down 'rate=50mbit queue=fq-codel' --up rate=5mbit -- "
+    "sh -c 'ping -c 3 $AQMLAB_FAR'\n\n"
+    "aqmlab shell --scenario scenario.toml --out results/real -- ./client"
+)
+Links = list[str] | None
+
+
+def _link(name: str, metavar: str, text: str) -> Any:
+    return typer.Option(name, metavar=metavar, help=text, rich_help_panel="Links")
+
+
+@reported
+def shell(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- COMMAND [ARGUMENT]...]", help="What to run; $SHELL if nothing."
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None, _link("--rate", "RATE", "Both ways; no limit if not given.")
+    ] = None,
+    trace: Annotated[
+        Path | None, _link("--trace", "FILE", "Delivery opportunities, as mahimahi has them.")
+    ] = None,
+    delay: Annotated[str | None, _link("--delay", "TIME", "One way, in both directions.")] = None,
+    queue: Annotated[
+        str | None,
+        _link("--queue", "QUEUE", "Discipline and settings: `fq-codel target=5ms limit=1000p`."),
+    ] = None,
+    loss: Annotated[str | None, _link("--loss", "SHARE", "Lost on the way: 1%, or 0.01.")] = None,
+    jitter: Annotated[str | None, _link("--jitter", "TIME", "Spread of the delay.")] = None,
+    duplicate: Annotated[str | None, _link("--duplicate", "SHARE", "Arrive twice.")] = None,
+    reordering: Annotated[
+        bool, typer.Option("--reordering", help="Let jitter reorder.", rich_help_panel="Links")
+    ] = False,
+    overhead: Annotated[
+        str | None, _link("--overhead", "BYTES", "What the link adds to each packet.")
+    ] = None,
+    down: Annotated[
+        Links,
+        _link(
+            "--down",
+            "SETTINGS",
+            "A link to the command: `rate=50mbit queue=codel`; repeat for "
+            "more in a row. With --scenario: its name.",
+        ),
+    ] = None,
+    up: Annotated[Links, _link("--up", "SETTINGS", "A link from the command; as --down.")] = None,
+    scenario: Annotated[
+        Path | None,
+        _link(
+            "--scenario",
+            "FILE",
+            "Links of a scenario; the path of its first flows, turned to the command.",
+        ),
+    ] = None,
+    set_: Set = None,
+    seed: Seed = None,
+    far: Annotated[
+        str, typer.Option("--far", metavar="COMMAND", help="Runs at the far end meanwhile.")
+    ] = "",
+    precision: Annotated[
+        str | None,
+        typer.Option("--precision", metavar="HOW", help="low-cpu, balanced (default) or exact."),
+    ] = None,
+    mtu: Annotated[
+        str | None, typer.Option("--mtu", metavar="BYTES", help="The largest packet; 1500b.")
+    ] = None,
+    cpu: Annotated[
+        int | None, typer.Option("--cpu", min=0, metavar="N", help="Stay on this processor.")
+    ] = None,
+    priority: Annotated[
+        int | None,
+        typer.Option("--priority", min=0, metavar="N", help="Real-time priority; 0 for none."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go; new.")
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Say nothing about the links at the end.")
+    ] = False,
+) -> None:
+    """Run a command behind a path of links with the simulator's queues, in real time.
+
+    The other end of the path is $AQMLAB_FAR: as root, this machine. The exit status is the
+    command's. See docs/emulator.md.
+    """
+    from aqmlab.emulate import emulate
+    from aqmlab.emulate.keep import check_folder, keep
+
+    given = {
+        "rate": rate,
+        "trace": str(trace) if trace else None,
+        "delay": delay,
+        "queue": queue,
+        "loss": loss,
+        "jitter": jitter,
+        "duplicate": duplicate,
+        "reordering": reordering or None,
+        "overhead": overhead,
+    }
+    common = {key: _value(key, text) for key, text in given.items() if text is not None}
+    path = _path(scenario, common, down or [], up or [], _settings(set_, seed, out))
+    emulator = {"precision": precision, "mtu": mtu, "cpu": cpu, "priority": priority}
+    emulator_settings = {key: value for key, value in emulator.items() if value is not None}
+    if out is not None:
+        check_folder(out)
+    done = emulate(path, command or [], far=far, settings=emulator_settings)
+    if out is not None:
+        keep(done, path.scenario, out)
+    if not quiet:
+        _tell(done, out)
+    raise SystemExit(done.status)
+
+
+def _value(key: str, text: Any) -> Any:
+    """An option's text as a value; tables are TOML, as in `--set`."""
+    from aqmlab._core import parse_value
+
+    if key in ("rate", "delay", "overhead", "loss", "duplicate") and not str(text).endswith("%"):
+        return parse_value(str(text))
+    return text
+
+
+def _settings(set_: list[str] | None, seed: int | None, out: Path | None) -> dict[str, Any]:
+    from aqmlab.settings import parse_settings
+
+    settings = parse_settings(set_ or [])
+    if seed is not None:
+        settings["seed"] = seed
+    if out is not None:
+        settings.setdefault("record.level", "series")
+    return settings
+
+
+def _path(
+    scenario: Path | None,
+    common: dict[str, Any],
+    down: list[str],
+    up: list[str],
+    settings: dict[str, Any],
+) -> EmulatedPath:
+    from aqmlab.emulate.links import from_options, from_scenario
+    from aqmlab.errors import input_error
+
+    if scenario is None:
+        return from_options(common, down, up, settings)
+    if common:
+        problem = "the links are those of --scenario; change them with --set"
+        raise input_error(problem, key=f"--{next(iter(common))}")
+    return from_scenario(scenario, down, up, settings)
+
+
+def _tell(done: Emulation, out: Path | None) -> None:
+    """Some lines on stderr: stdout is the command's."""
+    for remark in done.remarks:
+        print(f"aqmlab: {remark}", file=sys.stderr)
+    late = done.lateness
+    if late["count"]:
+        p50, p99, most = (seconds(late[f"{key}_s"]) for key in ("p50", "p99", "max"))
+        by = f"late by {p50} (median), {p99} (p99), {most} (max)"
+        print(f"aqmlab: {late['count']:,.0f} packets, {by}", file=sys.stderr)
+    if out is not None:
+        print(f"aqmlab: results are in {out}", file=sys.stderr)

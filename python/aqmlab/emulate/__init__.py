@@ -1,0 +1,46 @@
+"""Commands behind emulated links: real packets through the simulator's queues.
+
+* `links`: what the command line says of links, as a scenario.
+* `keep`: the results, in a folder like that of any run.
+
+The work is done by the engine, in real time, without the interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from aqmlab import _core
+
+if TYPE_CHECKING:
+    from aqmlab.emulate.links import EmulatedPath
+
+DEFAULT_SHELL = "/bin/sh"
+
+
+def emulate(
+    path: EmulatedPath,
+    command: Sequence[str],
+    *,
+    far: str = "",
+    settings: Mapping[str, Any] | None = None,
+) -> _core.Emulation:
+    """Runs `command` (`$SHELL` if it is empty) behind `path`, in real time.
+
+    `far` is a command line for the other end of the path. `settings` are those of the
+    section `emulator` of the reference. Raises `InputError` if they are not right or
+    the system has no place for an emulated path.
+    """
+    words = list(command) or [os.environ.get("SHELL") or DEFAULT_SHELL]
+    return _core.emulate(
+        path.scenario,
+        words,
+        down=path.down,
+        up=path.up,
+        far=shlex.split(far),
+        environment=list(os.environ.items()),
+        settings=dict(settings or {}),
+    )

@@ -1,0 +1,50 @@
+"""The results of an emulation, in a folder like that of any run.
+
+The folder must be new: an emulation cannot be computed again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from aqmlab.errors import FolderError
+
+if TYPE_CHECKING:
+    from aqmlab._core import Emulation, Results, Scenario
+    from aqmlab.results import RunResult
+
+TITLE = "An emulation"
+
+
+def check_folder(folder: Path) -> None:
+    """Refuses a folder that is not empty, before anything is run."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise FolderError(f"{folder}: this is a file, not a folder for results")
+    if any(folder.iterdir()):
+        raise FolderError(
+            f"{folder}: this folder has things in it; nothing was run. Choose another with --out"
+        )
+
+
+def keep(emulation: Emulation, scenario: Scenario, folder: Path) -> None:
+    """Writes tables, manifest and report."""
+    from aqmlab.execute import study_info
+    from aqmlab.folder import ResultsFolder
+    from aqmlab.results import resolved
+    from aqmlab.study import Study
+
+    text = scenario.resolved
+    study = Study({"name": folder.name or "emulation", "title": TITLE, "scenario": resolved(text)})
+    with ResultsFolder(folder, study_info(study), [text]) as results:
+        results.add([emulation.results])
+        results.finish()
+
+
+def result_of(results: Results, scenario: Scenario) -> RunResult:
+    """The tables in memory."""
+    from aqmlab.results import MemoryTables, RunResult, gather, resolved
+
+    return RunResult(MemoryTables(gather([results])), resolved(scenario.resolved))

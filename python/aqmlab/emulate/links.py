@@ -1,0 +1,171 @@
+"""The links of a path as options of the command line give them.
+
+They become a scenario like any other: one reader, one set of keys, one kind of message.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aqmlab._core import InputError, Scenario, parse_value
+from aqmlab.errors import input_error, unknown
+
+UNLIMITED = "1000000gbit"
+"""The rate of a link that is to have none: a packet takes no time."""
+FLOW = "traffic"
+OPTIONS_FILE = "<options>"
+OPTIONS = ("rate", "trace", "delay", "queue", "loss", "jitter", "duplicate", "overhead")
+"""The options of which each is the link's key of that name, but for `trace`."""
+
+
+@dataclass(frozen=True)
+class EmulatedPath:
+    """A scenario, and which of its links lead to the command and away from it."""
+
+    scenario: Scenario
+    down: list[str]
+    up: list[str]
+
+
+def from_scenario(
+    file: Path, down: Sequence[str], up: Sequence[str], settings: Mapping[str, Any]
+) -> EmulatedPath:
+    """The links of a scenario file: those named, or the path of its first group of flows.
+
+    The command stands where the receivers are: `down` is their path. Raises `InputError`
+    for whatever is wrong in the file or in the names.
+    """
+    from aqmlab.single import load
+
+    scenario = load(file, settings)
+    table = json.loads(scenario.resolved)
+    names = list(table["links"])
+    for option, given in (("--down", down), ("--up", up)):
+        for name in given:
+            if name not in names:
+                raise unknown("link", name, names, key=option)
+    flow = next(iter(table["flows"].values()))
+    return EmulatedPath(scenario, list(down) or flow["path"], list(up) or flow["return_path"])
+
+
+def from_options(
+    common: Mapping[str, Any],
+    down: Sequence[str],
+    up: Sequence[str],
+    settings: Mapping[str, Any],
+) -> EmulatedPath:
+    """The links of options: `common` in both directions, and texts such as
+    `"rate=12mbit queue=codel queue.target=5ms"`, one a link, in each.
+
+    What a text says counts; what it leaves open is as in `common`. Raises `InputError`
+    with the name of the option.
+    """
+    links: dict[str, dict[str, Any]] = {}
+    names: dict[str, list[str]] = {}
+    for direction, texts in (("down", down), ("up", up)):
+        if len(texts) > 1 and common:
+            option = next(iter(common))
+            problem = f"`--{direction}` gives more than one link: say it in each"
+            raise input_error(problem, key=f"--{option}")
+        names[direction] = []
+        for number, text in enumerate(texts or [""], start=1):
+            name = direction if len(texts) <= 1 else f"{direction}{number}"
+            own = _pairs(text, f"--{direction}")
+            links[name] = {"rate": UNLIMITED, "delay": "0s"} | link(common) | link(own)
+            names[direction].append(name)
+    flow = {"path": names["down"], "return_path": names["up"]}
+    table = {
+        # A packet that a link without a rate has sent is out of the way of the next.
+        "simultaneous": "departures-first",
+        "links": links,
+        "flows": {FLOW: flow},
+    }
+    try:
+        scenario = Scenario(table, file=OPTIONS_FILE, overrides=settings, folders=[])
+    except InputError as error:
+        raise _about_options(error) from None
+    return EmulatedPath(scenario, names["down"], names["up"])
+
+
+def link(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a link, of options with their short forms."""
+    table: dict[str, Any] = {}
+    for key, value in settings.items():
+        if key == "trace":
+            table["rate"] = {"trace": value}
+        elif key == "queue" and isinstance(value, str):
+            table["queue"] = queue(value)
+        elif key == "jitter" and isinstance(value, str):
+            table["jitter"] = {"spread": value}
+        elif key in ("loss", "duplicate") and isinstance(value, str):
+            table[key] = share(value, f"--{key}")
+        elif "." in key:
+            outer, _, inner = key.partition(".")
+            table.setdefault(outer, {})
+            table[outer][inner] = value
+        else:
+            table[key] = value
+    return table
+
+
+def queue(text: str) -> dict[str, Any]:
+    """`"fq_codel target=5ms limit=1000p"` as a table; `_` in the name may stand for `-`."""
+    name, *words = text.split()
+    settings = _pairs(" ".join(words), "--queue")
+    return {"discipline": _discipline(name), **settings}
+
+
+def _discipline(name: str) -> str:
+    """The name in the catalogue: `fq-codel` and `fq_codel` are one."""
+    from aqmlab._core import reference
+
+    known = [entry["name"] for entry in reference() if entry["section"] == "queue"]
+    for same in (name, name.replace("_", "-"), name.replace("-", "_")):
+        if same in known:
+            return same
+    aliases = {"pfifo": "droptail", "infinite": "droptail"}
+    return aliases.get(name, name)
+
+
+def share(text: str, option: str) -> Any:
+    """`1%` or `0.01` as a number."""
+    if not text.endswith("%"):
+        return parse_value(text)
+    try:
+        return float(text[:-1]) / 100
+    except ValueError:
+        problem = "expected a share such as 1% or 0.01"
+        raise input_error(problem, key=option, given=text) from None
+
+
+def _pairs(text: str, option: str) -> dict[str, Any]:
+    """`"a=1 b.c={ x = 2 }"` as keys and values; braces and brackets may hold spaces."""
+    settings: dict[str, Any] = {}
+    for word in re.findall(r"(?:[^\s{\[]|\{[^}]*\}|\[[^\]]*\])+", text):
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            problem = "expected settings such as rate=12mbit"
+            raise input_error(problem, key=option, given=word)
+        settings[key] = parse_value(value)
+    return settings
+
+
+def _about_options(error: InputError) -> InputError:
+    """The error with the option in the place of the key: `links.down.rate` is `--rate`."""
+    key = error.key
+    found = re.match(r"links\.(down|up)\d*\.?(.*)", key)
+    if found:
+        direction, rest = found.groups()
+        option = rest.partition(".")[0]
+        key = f"--{option}" if option in OPTIONS else f"--{direction}"
+        if option == "rate" and rest == "rate.trace":
+            key = "--trace"
+        elif rest.partition(".")[2]:
+            key += f" ({rest})"
+    file = None if error.file == OPTIONS_FILE else error.file
+    return input_error(error.problem, file=file, key=key, given=error.given, hint=error.hint)

@@ -1,0 +1,201 @@
+"""`aqmlab characterize`, through the command line and from Python."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from helpers import Aqmlab
+
+from aqmlab import InputError
+from aqmlab.characterize import Characterization, Environment, Plan, characterize, sections
+
+SHORT = 0.05
+"""Of the time of the cases: 2 or 3 s after the warm-up."""
+REPORTED = ["4.4", "5.1.2", "5.3", "6.2", "8.2.2", "8.3", "10.2"]
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Characterization:
+    folder = tmp_path_factory.mktemp("characterize") / "codel"
+    return characterize(
+        "codel", against=["pie"], only=REPORTED, replications=2, scale=SHORT, out=folder
+    )
+
+
+def test_measures_are_those_of_the_tables(short: Characterization) -> None:
+    measures = short.measures
+    links = short.result.links.filter(pl.col("case") == "8.2.2 | codel", pl.col("link") == "down")
+    delays = measures.runs("8.2.2", "", "codel", "down", "queue_delay")
+    assert delays.tolist() == links["sojourn_mean_s"].to_list()
+    flows = short.result.flows.filter(pl.col("case") == "8.2.2 | codel")
+    shares = flows.group_by("run", maintain_order=True).agg(
+        pl.col("dropped").sum() / pl.col("sent_since_warmup").sum()
+    )
+    assert measures.runs("8.2.2", "", "codel", "bulk", "loss_share").tolist() == pytest.approx(
+        shares["dropped"].to_list()
+    )
+
+
+def test_measures_keep_within_physical_bounds(short: Characterization) -> None:
+    frame = short.measures.frame
+    rate = short.plan.environment.rate
+
+    def of(measure: str) -> pl.Series:
+        return frame.filter(measure=measure)["value"]
+
+    one_way = frame.filter(pl.col("section") != "8.2.6")
+    goodput = one_way.filter(pl.col("measure") == "goodput", pl.col("subject") == "all")["value"]
+    # Acknowledged late, over a short time: not more than what stood in the buffer besides.
+    assert goodput.max() < 1.5 * rate  # type: ignore[operator]
+    assert of("utilisation").max() <= 1  # type: ignore[operator]
+    for share in ("drop_share", "loss_share", "loss_synchronisation", "jain"):
+        assert of(share).is_between(0, 1 + 1e-9).all(), share
+    assert of("waiting").min() > -1e-6  # type: ignore[operator]
+    assert of("delay_variation").min() >= 0  # type: ignore[operator]
+
+
+def test_every_section_asked_for_is_judged_and_reported(short: Characterization) -> None:
+    verdict = short.verdict
+    assert [line.section.number for line in verdict.lines] == REPORTED
+    for line in verdict.lines:
+        assert set(line.findings) == {"droptail", "pie"}
+        assert line.main.text
+        assert "nan" not in line.main.text, line
+    assert short.result.folder is not None
+    page = short.write_report(short.result.folder).read_text(encoding="utf-8")
+    for number in REPORTED:
+        assert f'id="s{number}"' in page
+    for figure in short.figures:
+        assert f"id='{figure.id}'" in page
+        assert figure.spec["concat"], figure.id
+    assert escape(verdict.headline()) in page
+    saved = json.loads((short.result.folder / "verdict.json").read_text())
+    assert saved == verdict.to_json()
+    table = pl.read_parquet(short.result.folder / "measures.parquet")
+    assert table.columns[:5] == ["section", "case", "discipline", "subject", "measure"]
+    assert table.equals(short.table)
+
+
+def test_codel_has_shorter_queues_than_droptail(short: Characterization) -> None:
+    # Not a matter of thresholds: an order of magnitude in every replication.
+    get = short.measures.runs
+    for section, case in (("8.2.2", ""), ("6.2", "RTT 100 ms")):
+        own = get(section, case, "codel", "down", "queue_delay")
+        other = get(section, case, "droptail", "down", "queue_delay")
+        assert (own < other / 2).all()
+
+
+def test_a_finished_characterisation_is_only_opened(short: Characterization) -> None:
+    again = characterize(
+        "codel",
+        against=["pie"],
+        only=REPORTED,
+        replications=2,
+        scale=SHORT,
+        out=short.result.folder,
+    )
+    assert again.result.computed == 0
+    assert again.verdict.to_json() == short.verdict.to_json()
+
+
+def test_every_section_makes_cases_that_can_run() -> None:
+    """All scenarios of all sections are accepted by the engine, and their labels differ."""
+    for name in ("fq_codel", "red", "dualpi2", "cake", "blue"):
+        plan = Plan.of(name, ["pie"], {}, (), Environment())
+        study = plan.study(1, 1)
+        assert len(study.points) == len(plan.cases)
+        for case, point in zip(plan.cases, study.points, strict=True):
+            resolved: dict[str, Any] = json.loads(point.scenario.resolved)
+            assert resolved["links"]["down"]["queue"]["discipline"], case.label
+    assert {section.number for section in sections()} == {case.section for case in plan.cases}
+
+
+@pytest.mark.parametrize("rate", [1e6, 1e9])
+def test_other_rates_make_other_numbers_of_flows(rate: float) -> None:
+    place = Environment(rate, 0.02)
+    plan = Plan.of("codel", [], {}, ["8.2.4"], place)
+    flows = plan.cases[0].scenario["flows"]["bulk"]["count"]
+    assert flows == max(round(0.114 * place.places), 1)
+
+
+def test_a_queue_of_your_own_is_characterised() -> None:
+    file = Path(__file__).parents[2] / "examples" / "codel.py"
+    result = characterize(f"{file}:CoDel", only=["5.1.1"], replications=1, scale=SHORT)
+    assert result.discipline == "CoDel"
+    own = result.measures.mean("5.1.1", "", "CoDel", "down", "queue_delay")
+    assert 0 < own < result.measures.mean("5.1.1", "", "droptail", "down", "queue_delay") / 2
+
+
+def test_phases_are_told_apart() -> None:
+    result = characterize("codel", only=["8.2.5"], replications=1, scale=0.5)
+    get = result.measures.mean
+    delays = [
+        get("8.2.5", "", "droptail", f"down/{phase}", "queue_delay")
+        for phase in ("mild", "medium", "heavy")
+    ]
+    # More flows keep a drop-tail queue fuller.
+    assert delays[0] < delays[2]
+    flows = result.result.flows.filter(pl.col("case") == "8.2.5 | codel")
+    later = flows.filter(pl.col("group") == "bulk_2")["start_s"]
+    assert later.is_between(60, 61).all()
+
+
+def test_the_command_prints_a_verdict(tmp_path: Path, aqmlab: Aqmlab) -> None:
+    out = tmp_path / "out"
+    done = aqmlab(
+        "characterize", "pie", "--section", "5.1.1", "--quick", "--replications", "1",
+        "--set", "target=5ms", "--out", out,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Of 1 section of RFC 7928, pie is against droptail: 1 " in done.stdout
+    assert (out / "report.html").exists()
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "--set target=5ms" in page
+    scenarios = json.loads((out / "scenarios.json").read_text())
+    assert scenarios[0]["links"]["down"]["queue"]["target"] == "5ms"
+
+
+def test_json_is_one_object(tmp_path: Path, aqmlab: Aqmlab) -> None:
+    done = aqmlab(
+        "characterize", "codel", "--section", "5.2", "--quick", "--replications", "1",
+        "--out", tmp_path / "out", "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["discipline"] == "codel"
+    assert found["against"] == ["droptail"]
+    assert found["verdict"][0]["section"] == "5.2"
+    assert {"queue_delay", "goodput"} <= {row["measure"] for row in found["measures"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["codle"], "did you mean `codel`?"),
+        (["codel", "--section", "8.4"], "8.4"),
+        (["codel", "--set", "targte=5ms"], "did you mean `target`?"),
+        (["codel", "--set", "target=5"], "expected a time"),
+        (["codel", "--against", "droptail,pei"], "pei"),
+        (["codel", "--rate", "10"], "--rate"),
+        (["codel", "--rtt", "-3ms"], "--rtt"),
+        (["droptail"], "--against"),
+    ],
+)
+def test_bad_input_is_one_clear_error(
+    arguments: list[str], words: str, tmp_path: Path, aqmlab: Aqmlab
+) -> None:
+    done = aqmlab("characterize", *arguments, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_section_is_refused_from_python() -> None:
+    with pytest.raises(InputError):
+        characterize("codel", only=["5.9"])

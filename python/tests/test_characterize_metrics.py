@@ -1,0 +1,240 @@
+"""The metrics and rules of `aqmlab characterize`, with values worked out by hand."""
+
+from __future__ import annotations
+
+from math import exp, pi, sqrt
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aqmlab import InputError
+from aqmlab.characterize import Environment, sections
+from aqmlab.characterize.environment import (
+    Contender,
+    congestion_flows,
+    projected_loss,
+    scaled,
+)
+from aqmlab.characterize.measure import ratio_interval
+from aqmlab.characterize.metrics import (
+    delay_variation,
+    ellipse,
+    power,
+    rtt_fairness,
+    synchronisation,
+    unfairness,
+)
+from aqmlab.characterize.rules import (
+    BETTER,
+    EVEN,
+    OPEN,
+    TRADE,
+    VIOLATION,
+    WORSE,
+    View,
+    compared,
+    packet_sizes,
+)
+from aqmlab.characterize.rules import (
+    rtt_fairness as rtt_rule,
+)
+
+
+def test_the_ellipse_of_a_square_is_a_circle() -> None:
+    # Variances of 1 with the divisor n, no covariance.
+    found = ellipse([0, 2, 0, 2], [0, 0, 2, 2])
+    assert found.centre == (1, 1)
+    assert found.median == (1, 1)
+    assert found.axes == pytest.approx((1, 1))
+    # Twice the deviation holds 1 - exp(-2) of a normal distribution.
+    assert ellipse([0, 2, 0, 2], [0, 0, 2, 2], epsilon=exp(-2)).axes == pytest.approx((2, 2))
+
+
+def test_the_ellipse_of_a_line_lies_along_it() -> None:
+    # Variances 2/3, covariance 2/3: eigenvalues 4/3 and 0.
+    found = ellipse([0, 1, 2], [0, 1, 2])
+    assert found.axes == pytest.approx((sqrt(4 / 3), 0), abs=1e-9)
+    assert found.angle % pi == pytest.approx(pi / 4)
+    x, y = found.outline()
+    assert max(x) == pytest.approx(1 + sqrt(4 / 3) / sqrt(2))
+    assert np.allclose(x, y)
+
+
+def test_points_within_the_ellipse_are_as_many_as_it_says() -> None:
+    random = np.random.default_rng(1)
+    x = random.normal(5, 2, 20000)
+    y = 0.7 * x + random.normal(0, 1, 20000)
+    found = ellipse(x, y, epsilon=0.1)
+    cos, sin = np.cos(found.angle), np.sin(found.angle)
+    dx, dy = x - found.centre[0], y - found.centre[1]
+    along, across = (dx * cos + dy * sin) / found.axes[0], (dy * cos - dx * sin) / found.axes[1]
+    inside = np.mean(along**2 + across**2 <= 1)
+    assert inside == pytest.approx(0.9, abs=0.01)
+
+
+def test_one_run_makes_a_point() -> None:
+    found = ellipse([3.0], [4.0])
+    assert (found.centre, found.axes) == ((3, 4), (0, 0))
+
+
+def test_delay_variation_counts_from_the_shortest_delay() -> None:
+    # RFC 5481, section 4.2: PDV(i) = D(i) - D(min).
+    values, shares = delay_variation([0.010, 0.011, 0.012, 0.015], [2, 0, 1, 1])
+    assert values == pytest.approx([0, 0.002, 0.005])
+    assert shares == pytest.approx([0.5, 0.75, 1])
+    assert delay_variation([], [])[0].size == 0
+
+
+def test_shares_and_ratios() -> None:
+    assert synchronisation(1.5, 6) == 0.25
+    assert power(8e6, 0.1) == pytest.approx(8e7)
+    assert rtt_fairness(6e6, 3e6) == 2
+    # A factor of 2 either way: the mean of |ln| is ln 2.
+    assert unfairness([2, 0.5]) == pytest.approx(2)
+    assert unfairness([1, 1, 1]) == 1
+    assert unfairness([4, 1]) == pytest.approx(2)
+
+
+def test_congestion_levels_are_those_of_the_rfc() -> None:
+    # 10 Mbit/s x 100 ms = 83.3 packets of 1500 bytes; S = 83 + 83.
+    place = Environment()
+    assert (place.bdp(), place.limit(), place.places) == (83, 83, 166)
+    # 0.036 S = 5.98, 0.081 S = 13.4, 0.114 S = 18.9.
+    assert (place.mild, place.medium, place.heavy) == (6, 13, 19)
+    assert projected_loss(6, 166) == pytest.approx(0.76 * 36 / 27556)
+    # The RFC's factors are sqrt(l_r / 0.76) for 0.1, 0.5 and 1 % loss.
+    for share, loss in ((0.036, 0.001), (0.081, 0.005), (0.114, 0.01)):
+        assert sqrt(loss / 0.76) == pytest.approx(share, abs=0.001)
+    assert congestion_flows(0.036, 3) == 1
+    assert Environment(buffer=2.0).limit() == 167 - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "factor", "expected"),
+    [
+        ("5ms", 0.5, "2.5ms"),
+        ("15ms", 4, "60ms"),
+        ("83p", 0.25, "21p"),
+        ("1p", 0.25, "1p"),
+        ("400000b", 2, "800000b"),
+        ("auto", 2, None),
+        ("", 2, None),
+    ],
+)
+def test_quantities_are_scaled(text: str, factor: float, expected: str | None) -> None:
+    assert scaled(text, factor) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "knob"),
+    [
+        ("codel", "target"),
+        ("red", "min_threshold"),
+        ("ared", "target_delay"),
+        ("droptail", "limit"),
+        ("pi", "reference"),
+        ("cake", "interval"),
+    ],
+)
+def test_every_discipline_has_its_knob(name: str, knob: str) -> None:
+    contender = Contender.of(name)
+    assert contender.knob(83) == knob
+    assert len(contender.knob_values(83)) == 5
+
+
+def test_red_moves_both_thresholds() -> None:
+    _, most = Contender.of("red").knob_values(83)[-1]
+    assert most == {"min_threshold": "20p", "max_threshold": "60p"}
+
+
+def test_settings_stand_above_what_a_scenario_wishes() -> None:
+    contender = Contender.of("codel", {"queue.target": "7ms", "ecn": False})
+    queue = contender.queue(83, ecn=True, batch_drop=True)
+    assert queue == {"discipline": "codel", "limit": "83p", "target": "7ms", "ecn": False}
+    assert contender.queue(83, {"target": "1ms"})["target"] == "1ms"
+
+
+@pytest.mark.parametrize(
+    ("delay", "goodput", "outcome"),
+    [
+        ((5, 50), (99, 100), BETTER),
+        ((5, 50), (95, 100), TRADE),
+        ((5, 50), (70, 100), TRADE),
+        ((40, 50), (70, 100), WORSE),
+        ((45, 50), (100, 100), EVEN),
+        ((45, 50), (97, 100), WORSE),
+        ((45, 50), (103, 100), BETTER),
+        ((80, 50), (100, 100), WORSE),
+    ],
+)
+def test_the_rule_of_most_sections(
+    delay: tuple[float, float], goodput: tuple[float, float], outcome: str
+) -> None:
+    assert compared(delay, goodput, "queue").outcome == outcome
+
+
+def test_nothing_measured_is_not_judged() -> None:
+    nan = float("nan")
+    assert compared((nan, 50), (1, 1), "queue").outcome == OPEN
+
+
+class Numbers:
+    """Measures with given numbers: a value, or one for each run."""
+
+    def __init__(self, values: dict[tuple[str, ...], Any]) -> None:
+        self.values = values
+
+    def runs(self, section: str, *key: str) -> Any:
+        return np.atleast_1d(np.asarray(self.values.get(key, []), dtype=float))
+
+    def mean(self, section: str, *key: str) -> float:
+        values = self.runs(section, *key)
+        return float(values.mean()) if values.size else float("nan")
+
+    def names(self, section: str, discipline: str) -> list[str]:
+        return list(dict.fromkeys(key[0] for key in self.values if key[1] == discipline))
+
+
+def view(values: dict[tuple[str, ...], Any]) -> View:
+    place: Any = SimpleNamespace(rate=10e6)
+    measures: Any = Numbers(values)
+    return View(measures, place, "x", "own", "other")
+
+
+@pytest.mark.parametrize(("small", "outcome"), [([1, 2, 1, 2], VIOLATION), ([9, 11, 10, 10], EVEN)])
+def test_small_packets_may_have_no_advantage(small: list[float], outcome: str) -> None:
+    goodput = {("", name, kind, "goodput"): 1.0
+               for name in ("own", "other") for kind in ("small", "large")}  # fmt: skip
+    losses = {("", "own", "small", "loss_share"): small,
+              ("", "own", "large", "loss_share"): [10, 10, 10, 10]}  # fmt: skip
+    assert packet_sizes(view(goodput | losses)).outcome == outcome
+
+
+def test_fairness_is_compared_by_its_distance_from_one() -> None:
+    values = {}
+    for case, own, other in (("5", 2.0, 4.0), ("200", 0.5, 0.25)):
+        for name, ratio in (("own", own), ("other", other)):
+            values[case, name, "cat1", "goodput"] = 1.0
+            values[case, name, "cat2", "goodput"] = ratio
+    found = rtt_rule(view(values))
+    # (2 - 1) / (4 - 1) = 1/3.
+    assert found.outcome == BETTER
+    assert "2.00 apart, with other 4.00" in found.text
+
+
+def test_ratios_are_of_paired_runs() -> None:
+    own, other = np.array([2.0, 4.0, 6.0]), np.array([1.0, 2.0, 3.0])
+    ratio, interval = ratio_interval(own, other)
+    assert (ratio, interval.low, interval.high) == pytest.approx((2, 2, 2))
+
+
+def test_sections_are_found_by_their_beginning() -> None:
+    assert [each.number for each in sections(["8.2"])] == [
+        "8.2.2", "8.2.3", "8.2.4", "8.2.5", "8.2.6",
+    ]  # fmt: skip
+    numbers = [each.number for each in sections()]
+    assert numbers == sorted(numbers, key=lambda each: [int(part) for part in each.split(".")])
+    with pytest.raises(InputError, match="section"):
+        sections(["8.4"])

@@ -1,0 +1,107 @@
+"""Losses of flows, loss events, the warm-up and samples, against the record of every packet."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+
+import aqmlab
+
+WARMUP = 8.0
+SCENARIO: dict[str, Any] = {
+    "duration": "30s",
+    "bottleneck": "down",
+    "links": {
+        "down": {"rate": "2mbit", "delay": "20ms", "queue": {"discipline": "pie", "limit": "30p"}},
+        "up": {"rate": "2mbit", "delay": "20ms"},
+    },
+    "flows": {
+        "bulk": {"count": 3, "path": "down", "return_path": "up", "delays": True},
+        "udp": {"path": "down", "return_path": "up",
+                "workload": {"kind": "cbr", "rate": "300kbit"}},
+    },
+    "record": {"level": "packets", "warmup": f"{WARMUP:g}s"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def result() -> aqmlab.RunResult:
+    return aqmlab.run(SCENARIO)
+
+
+@pytest.fixture(scope="module")
+def data(result: aqmlab.RunResult) -> pl.DataFrame:
+    """Data packets at the bottleneck that left it, or were dropped, after the warm-up."""
+    late = result.packets.filter(~pl.col("is_ack"), pl.col("end_s") >= WARMUP)
+    return late.filter(link="down")
+
+
+def test_flows_lose_what_the_record_says(result: aqmlab.RunResult, data: pl.DataFrame) -> None:
+    lost = data.filter(pl.col("verdict") != "delivered")
+    by_flow = dict(lost.group_by("flow").len().rows())
+    assert len(by_flow) == 4
+    for row in result.flows.to_dicts():
+        assert row["dropped"] == by_flow[f"{row['group']}.{row['index']}"]
+        assert 0 < row["sent_since_warmup"] < row["segments_sent"]
+    groups = {row["group"]: row for row in result.groups.to_dicts()}
+    assert groups["udp"]["dropped"] == by_flow["udp.0"]
+    assert groups["bulk"]["dropped"] == lost.height - by_flow["udp.0"]
+
+
+def test_loss_events_are_what_the_record_says(result: aqmlab.RunResult, data: pl.DataFrame) -> None:
+    drops = data.filter(pl.col("verdict") != "delivered").sort("end_s")
+    events: list[set[str]] = []
+    end = 0.0
+    for time, flow in drops.select("end_s", "flow").rows():
+        if time >= end:  # There and back are 40 ms.
+            events.append(set())
+            end = time + 0.040
+        events[-1].add(flow)
+    link = result.links.filter(link="down").row(0, named=True)
+    assert link["loss_events"] == len(events) > 10
+    assert link["loss_event_flows"] == pytest.approx(sum(map(len, events)) / len(events))
+    assert result.links.filter(link="up")["loss_event_flows"].to_list() == [None]
+
+
+def test_distributions_begin_after_the_warm_up(
+    result: aqmlab.RunResult, data: pl.DataFrame
+) -> None:
+    sent = data.filter(verdict="delivered")
+    assert result.sojourn.filter(link="down")["count"].sum() == sent.height
+    delays = result.times.filter(group="udp", quantity="delay").row(0, named=True)
+    received = result.flows.filter(group="udp")["datagrams_received"][0]
+    assert 0 < delays["count"] < received
+    # 40 bytes of IP and UDP header are not more than a millisecond.
+    assert 0.020 < delays["min_s"] <= delays["p50_s"] <= delays["p99_s"] <= delays["p999_s"]
+    assert delays["p999_s"] <= delays["max_s"] + 1e-9
+
+
+def test_the_warm_up_changes_nothing_else(result: aqmlab.RunResult) -> None:
+    plain = aqmlab.run(SCENARIO, set={"record.warmup": "0s"})
+    columns = ["arrived", "delivered", "dropped", "arrived_bytes", "backlog_max_packets"]
+    assert plain.links.select(columns).equals(result.links.select(columns))
+    assert plain.packets.equals(result.packets)
+    flows = plain.flows
+    assert (flows["sent_since_warmup"] == flows["segments_sent"]).all()
+    assert (flows["dropped"] > result.flows["dropped"]).any()
+
+
+def test_a_scenario_without_warm_up_is_as_it_was() -> None:
+    scenario = {**SCENARIO, "record": {"level": "packets"}}
+    assert "warmup" not in json.loads(aqmlab.Scenario(scenario).resolved)["record"]
+    late = json.loads(aqmlab.Scenario(SCENARIO).resolved)["record"]
+    assert late["warmup"] == "8s"
+
+
+def test_samples_of_goodput_add_up(result: aqmlab.RunResult) -> None:
+    # Samples each 100 ms, the last at the very end.
+    sums = result.series.filter(quantity="goodput_bps").group_by("subject").agg(
+        pl.col("value").sum() * 0.1
+    )  # fmt: skip
+    bits = dict(sums.rows())
+    for row in result.flows.to_dicts():
+        whole = row["goodput_bps"] * (30.0 - row["start_s"])
+        assert bits[f"{row['group']}.{row['index']}"] == pytest.approx(whole)
