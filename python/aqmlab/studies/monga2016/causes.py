@@ -153,8 +153,8 @@ def _degraded(points: Points, experiments: Points, free: Points | None) -> Itera
         "DropTail's utilisation with few FTP flows: the queue of the other direction",
         "The acknowledgements wait behind what comes backwards. Under DropTail that queue is long, "
         f"and the windows of 20 packets are spread over a longer round trip: {few}, {more}. With "
-        f"nothing backwards but acknowledgements and voice all queues are alike: {alone} % with 1 "
-        f"flow, and {_all(experiments, UTILISATION, 'nothing backwards, 3 FTP')} % with 3. So "
+        f"nothing backwards but acknowledgements and voice it is {alone} % with 1 flow, and with 3 "
+        f"DropTail's is the highest: {_all(experiments, UTILISATION, 'nothing backwards, 3 FTP')}. So "
         "this is bufferbloat at work, and it needs few flows and small windows"
         + (f": with no limit it is {_all(free, UTILISATION, '1 FTP')} %." if free else "."),
     )
