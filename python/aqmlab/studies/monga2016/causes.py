@@ -149,12 +149,13 @@ def _degraded(points: Points, experiments: Points, free: Points | None) -> Itera
     few = f"{_all(points, UTILISATION, '1 FTP')} % with 1 flow"
     more = f"{_all(points, UTILISATION, '3 FTP')} % with 3"
     alone = _all(experiments, UTILISATION, "nothing backwards, 1 FTP")
+    alone_3 = _all(experiments, UTILISATION, "nothing backwards, 3 FTP")
     yield Cause(
         "DropTail's utilisation with few FTP flows: the queue of the other direction",
         "The acknowledgements wait behind what comes backwards. Under DropTail that queue is long, "
         f"and the windows of 20 packets are spread over a longer round trip: {few}, {more}. With "
         f"nothing backwards but acknowledgements and voice it is {alone} % with 1 flow, and with 3 "
-        f"DropTail's is the highest: {_all(experiments, UTILISATION, 'nothing backwards, 3 FTP')}. So "
+        f"DropTail's is the highest: {alone_3}. So "
         "this is bufferbloat at work, and it needs few flows and small windows"
         + (f": with no limit it is {_all(free, UTILISATION, '1 FTP')} %." if free else "."),
     )
