@@ -234,7 +234,7 @@ class Table:
 
 class Results:
     """Finished runs. Tables: `runs`, `links`, `flows`, `groups`, `times`, `scores`,
-    `excursions`, `sojourn`, `notes`, and, by recording level, `series`, `packets`.
+    `excursions`, `sojourn`, `delays`, `notes`, and, by recording level, `series`, `packets`.
     Every table has a first column `run`."""
 
     runs: list[int]
@@ -278,6 +278,7 @@ def replay(
     ns_per_byte: int,
     random_seed: int,
     mtu: int,
+    emulator: bool = False,
 ) -> Table:
     """What `queue` does with arrivals at a link that answers to nothing.
 

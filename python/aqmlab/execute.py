@@ -69,10 +69,12 @@ def run_scenario(scenario: _core.Scenario, replication: int = 0) -> RunResult:
 
 def _in_memory(study: Study, threads: int | None, progress: Progress | None) -> StudyResult:
     batches = []
+    count = 0
     for batch in _of_study(study, range(study.total), threads):
         batches.append(batch)
+        count += len(batch.runs)
         if progress:
-            progress(sum(len(each.runs) for each in batches), study.total)
+            progress(count, study.total)
     scenarios = [resolved(point.scenario.resolved) for point in study.points]
     tables = MemoryTables(gather(batches))
     return StudyResult(study_info(study), tables, scenarios, computed=study.total)

@@ -138,6 +138,11 @@ class _TableAttributes:
         return self.table("sojourn")
 
     @property
+    def delays(self) -> pl.DataFrame:
+        """The histogram of one-way delays of a group: upper edge in seconds and count."""
+        return self.table("delays")
+
+    @property
     def notes(self) -> pl.DataFrame:
         """What a reader has to know: run, subject, id, text."""
         return self.table("notes")
@@ -179,8 +184,8 @@ class RunResult(_TableAttributes):
         return _load(self._tables, name).drop("run")
 
     def to_json(self) -> dict[str, Any]:
-        """The tables as lists of objects, without `sojourn`, `series` and `packets`."""
-        long = ("sojourn", "series", "packets")
+        """The tables as lists of objects, without `sojourn`, `delays`, `series` and `packets`."""
+        long = ("sojourn", "delays", "series", "packets")
         return {name: self.table(name).to_dicts() for name in self.table_names if name not in long}
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aqmlab._core import Scenario
 from aqmlab.errors import input_error
-from aqmlab.execute import run_scenario
-from aqmlab.results import RunResult
 from aqmlab.settings import check_keys, parse_toml, read_text
+
+if TYPE_CHECKING:
+    from aqmlab.results import RunResult
 
 RECORD_KEYS = ("level", "interval")
 
@@ -37,6 +38,8 @@ def run(
     Raises `InputError` for whatever is wrong in them, and `CustomError` if a queue or a
     congestion control written in Python does something wrong in the run.
     """
+    from aqmlab.execute import run_scenario
+
     overrides = dict(set or {})
     if seed is not None:
         overrides["seed"] = seed

@@ -17,12 +17,12 @@ def aqmlab(tmp_path: Path) -> Aqmlab:
 
     def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
         options.setdefault("cwd", tmp_path)
+        options.setdefault("timeout", 120)
         return subprocess.run(
             command(*arguments),
             capture_output=True,
             text=True,
             env=environment(),
-            timeout=120,
             check=False,
             **options,
         )

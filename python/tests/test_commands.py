@@ -97,6 +97,28 @@ def test_reproduce_as_json_has_the_documented_form(aqmlab: Aqmlab, tmp_path: Pat
     assert (tmp_path / "out" / "links.parquet").exists()
 
 
+def test_run_shows_what_applications_measure(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    link = 'rate = "20mbit"\ndelay = "10ms"\nqueue = "fq_codel"\n'
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text(
+        f'duration = "20s"\n[links.down]\n{link}[links.up]\n{link}'
+        '[flows.app]\npath = "down"\nreturn_path = "up"\nworkload = "rpm"\n'
+    )
+    rpm = aqmlab("run", scenario).stdout
+    for word in ("http_l", "tls_f", "app: rpm", "confidence 2", "Mbit/s"):
+        assert word in rpm, word
+    for workload, words in {
+        "rfc7928-web": ("page_load", "first_byte"),
+        "dash": ("segment", "bitrate", "stalls 0"),
+        "incast": ("query",),
+        "game": ("late_down 0",),
+    }.items():
+        done = aqmlab("run", scenario, "--set", f"flows.app.workload={workload}").stdout
+        assert all(word in done for word in words), done
+    done = aqmlab("run", scenario, "--set", "flows.app.workload=rfc7928-webb")
+    assert "rfc7928-web" in done.stderr
+
+
 def test_all_studies_take_no_part_and_no_trace(aqmlab: Aqmlab) -> None:
     for given in (["--only", "paper"], ["--trace", "some.trace"]):
         done = aqmlab("reproduce", "all", *given)

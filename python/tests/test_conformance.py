@@ -69,8 +69,9 @@ def change_json(vectors: Path, change: Callable[[dict[str, Any]], object]) -> No
     file.write_text(json.dumps(content))
 
 
-def test_every_recorded_case_is_equal_packet_by_packet(aqmlab: Aqmlab) -> None:
-    done = aqmlab("conformance", "--json")
+@pytest.mark.parametrize("through", [[], ["--emulator"]])
+def test_every_recorded_case_is_equal_packet_by_packet(aqmlab: Aqmlab, through: list[str]) -> None:
+    done = aqmlab("conformance", "--json", *through)
     assert done.returncode == 0, done.stderr
     reports = json.loads(done.stdout)
     assert {report["algorithm"] for report in reports} == set(ALGORITHMS)

@@ -22,7 +22,7 @@ use crate::queue::Queue;
 
 /// The longest round-trip time that disciplines are told of; none that is
 /// replayed takes a setting from it.
-const BASE_RTT: Span = Span::from_millis(100);
+pub const BASE_RTT: Span = Span::from_millis(100);
 
 /// A packet that arrives. Its place in the list of arrivals is its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

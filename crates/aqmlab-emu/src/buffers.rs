@@ -43,6 +43,8 @@ pub struct Buffers {
     free: [Vec<u32>; CLASSES.len()],
     /// The place that is read into.
     reading: Option<u32>,
+    /// Handles that were dropped or lost, and wait to be shown, if they are to be.
+    dropped: Option<Vec<Handle>>,
 }
 
 impl Buffers {
@@ -110,6 +112,25 @@ impl Buffers {
             kept.frame = None;
             let class = Self::class(kept.bytes.len());
             self.free[class].push(place);
+        }
+    }
+
+    /// Keeps what is dropped or lost until it is taken.
+    pub fn keep_dropped(&mut self) {
+        self.dropped.get_or_insert_default();
+    }
+
+    /// The first of what was dropped or lost. To be released.
+    pub fn take_dropped(&mut self) -> Option<Handle> {
+        let dropped = self.dropped.as_mut().filter(|dropped| !dropped.is_empty())?;
+        Some(dropped.remove(0))
+    }
+
+    /// A handle is dropped or lost.
+    pub fn drop(&mut self, handle: &Handle) {
+        match &mut self.dropped {
+            None => self.release(handle.place, 1),
+            Some(dropped) => dropped.push(*handle),
         }
     }
 

@@ -25,8 +25,13 @@ pub struct Handle {
     pub hop: u8,
     ecn: Ecn,
     class: u8,
-    is_pure_ack: bool,
+    bits: u8,
 }
+
+/// It is a TCP segment that only acknowledges.
+const PURE_ACK: u8 = 1;
+/// A queue on this path has marked it.
+const MARKED: u8 = 2;
 
 // The hot path copies these: the size is a promise.
 const _: () = assert!(size_of::<Handle>() == 40);
@@ -54,8 +59,13 @@ impl Handle {
             hop: 0,
             ecn: headers.ecn,
             class: headers.dscp,
-            is_pure_ack: headers.pure_ack.is_some(),
+            bits: if headers.pure_ack.is_some() { PURE_ACK } else { 0 },
         }
+    }
+
+    /// Whether a queue on this path has marked it; it may have had CE before.
+    pub fn is_marked(&self) -> bool {
+        self.bits & MARKED != 0
     }
 
     /// The byte of the IP header that holds DSCP and ECN, as it is now.
@@ -89,7 +99,7 @@ impl Packet for Handle {
     /// many then, and drops none that it should keep.
     #[inline]
     fn pure_ack(&self) -> Option<u64> {
-        self.is_pure_ack.then_some(u64::from(self.ack))
+        self.is_ack().then_some(u64::from(self.ack))
     }
     #[inline]
     fn ecn(&self) -> Ecn {
@@ -98,6 +108,7 @@ impl Packet for Handle {
     #[inline]
     fn mark(&mut self) {
         self.ecn = Ecn::Ce;
+        self.bits |= MARKED;
     }
     #[inline]
     fn arrival(&self) -> Time {
@@ -118,7 +129,7 @@ impl Carried for Handle {
     }
     #[inline]
     fn is_ack(&self) -> bool {
-        self.is_pure_ack
+        self.bits & PURE_ACK != 0
     }
     /// Opening segments are not counted apart: no table here shows them.
     #[inline]
@@ -127,7 +138,7 @@ impl Carried for Handle {
     }
     #[inline]
     fn forget(&self, store: &mut Buffers) {
-        store.release(self.place, 1);
+        store.drop(self);
     }
     fn copy(&self, store: &mut Buffers) -> Self {
         store.copy(self);

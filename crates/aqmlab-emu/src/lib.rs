@@ -13,6 +13,7 @@ pub mod handle;
 pub mod live;
 pub mod offload;
 pub mod path;
+pub mod replay;
 mod report;
 pub mod segments;
 pub mod shell;

@@ -78,6 +78,9 @@ pub trait Tap: Send {
     fn arrived(&mut self, time: Time, handle: &Handle, buffers: &Buffers);
     /// A packet comes out at the end of its route.
     fn departed(&mut self, time: Time, handle: &Handle, buffers: &Buffers);
+    /// A packet was dropped by a queue, or lost on the way of a link: the
+    /// `handle.hop`-th of its route.
+    fn dropped(&mut self, time: Time, handle: &Handle, buffers: &Buffers);
 }
 
 /// Links with packets in them.
@@ -101,6 +104,7 @@ pub struct DataPath {
     series: LinkSeries,
     samples: Vec<Sample>,
     tap: Option<Box<dyn Tap>>,
+    flow_of: Option<fn(&[u8]) -> u32>,
 }
 
 impl DataPath {
@@ -109,8 +113,13 @@ impl DataPath {
     pub fn new(scenario: &Scenario, routes: Vec<Route>, mtu: Bytes) -> Self {
         let mtu = Bytes::new(mtu.get() + ETHERNET);
         let setting = Setting { replication: 0, mtu, end: Time::MAX };
+        Self::with_links(scenario, Link::all(scenario, &setting), routes)
+    }
+
+    /// As [`new`](Self::new), of links that exist.
+    pub fn with_links(scenario: &Scenario, links: Vec<Link<Handle>>, routes: Vec<Route>) -> Self {
         let mut path = DataPath {
-            links: Link::all(scenario, &setting),
+            links,
             events: EventQueue::new(scenario.simultaneous),
             buffers: Buffers::default(),
             routes,
@@ -124,6 +133,7 @@ impl DataPath {
             series: LinkSeries::default(),
             samples: Vec::new(),
             tap: None,
+            flow_of: None,
         };
         for link in &mut path.links {
             link.start(&mut path.events);
@@ -137,6 +147,13 @@ impl DataPath {
     /// Shows packets to a tap from now on.
     pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
         self.tap = Some(tap);
+        self.buffers.keep_dropped();
+    }
+
+    /// Takes the number of a packet's flow from its bytes in the place of the
+    /// hash of its 5-tuple: for recorded cases, whose flows have numbers.
+    pub fn number_flows_by(&mut self, flow_of: fn(&[u8]) -> u32) {
+        self.flow_of = Some(flow_of);
     }
 
     /// The links, for those who watch.
@@ -160,7 +177,13 @@ impl DataPath {
         let now = now.max(self.now);
         let bytes = self.buffers.scratch();
         let bytes = &bytes[..length.min(bytes.len())];
-        let planned = parse(bytes).and_then(|headers| plan(bytes, headers, offload));
+        let planned = parse(bytes).and_then(|mut headers| {
+            if let Some(flow_of) = self.flow_of {
+                headers.hash = flow_of(bytes);
+                headers.hosts = [headers.hash; 2];
+            }
+            plan(bytes, headers, offload)
+        });
         let frame = match planned {
             Ok(frame) if usize::from(route) < self.routes.len() => frame,
             Ok(_) => return self.unfit[Unfit::NoRoute as usize] += 1,
@@ -178,6 +201,18 @@ impl DataPath {
             let (events, buffers) = (&mut self.events, &mut self.buffers);
             self.links[first as usize].arrive(handle, now, events, buffers);
         }
+        self.show_dropped(now);
+    }
+
+    /// Shows the tap what was dropped.
+    #[inline]
+    fn show_dropped(&mut self, now: Time) {
+        if let Some(tap) = &mut self.tap {
+            while let Some(handle) = self.buffers.take_dropped() {
+                tap.dropped(now, &handle, &self.buffers);
+                self.buffers.release(handle.place, 1);
+            }
+        }
     }
 
     /// When something is due next.
@@ -192,6 +227,7 @@ impl DataPath {
             self.now = time;
             self.handled += 1;
             self.handle(time, event, exits);
+            self.show_dropped(time);
         }
         self.flush(exits);
     }
@@ -299,3 +335,7 @@ pub struct Finished {
     /// Packets that were still in queues and pipes.
     pub under_way: u64,
 }
+
+#[cfg(test)]
+#[path = "path_tests.rs"]
+mod tests;

@@ -1,13 +1,16 @@
 //! What an emulation leaves: the same result as a simulation, and how exact
 //! the emulator was.
 
+use std::collections::BTreeMap;
+
 use aqmlab_aqm::Note;
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::diagnosis::{About, Finding};
 use aqmlab_sim::losses::FlowLosses;
 use aqmlab_sim::probe::SojournSummary;
 use aqmlab_sim::scenario::FlowGroup;
-use aqmlab_sim::{GroupResult, RunResult};
+use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult};
+use aqmlab_tcp::Stats;
 
 use crate::live::Live;
 use crate::shell::{EmulatorParams, Outcome};
@@ -21,14 +24,16 @@ pub(crate) fn to_result(
     busy: Span,
     flows: &[FlowGroup],
     params: &EmulatorParams,
-    remarks: Vec<String>,
+    mut remarks: Vec<String>,
 ) -> Outcome {
     let Live { path, writer, wakeups, .. } = live;
     let (lateness, wakeups) = (writer.lateness.summary(), wakeups.summary());
     let (entered, left, unfit) = (path.entered, path.left, path.unfit);
-    let finished = path.finish(end);
+    let mut finished = path.finish(end);
+    let flows_seen = number_flows(&mut finished.links);
     let mut findings: Vec<Finding> = Vec::new();
     if let Some(text) = too_late(&lateness, params.lateness) {
+        remarks.push(text.clone());
         findings.push(Finding { about: About::Run, note: Note { id: "late", text } });
     }
     for (link, notes) in finished.notes.into_iter().enumerate() {
@@ -69,11 +74,61 @@ pub(crate) fn to_result(
         events: finished.events,
         groups: groups.collect(),
         links: finished.links,
-        flows: Vec::new(),
+        flows: flows_seen,
         findings,
         samples: finished.samples,
     };
     Outcome { status, result, lateness, wakeups, remarks }
+}
+
+/// Gives the flows of recorded packets, which go by their hashes, numbers in
+/// the order of their first packets; their rows. Without records there are none.
+fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
+    let mut first: BTreeMap<u32, Time> = BTreeMap::new();
+    for packet in links.iter().flat_map(|link| &link.packets) {
+        let start = first.entry(packet.flow).or_insert(packet.arrival);
+        *start = packet.arrival.min(*start);
+    }
+    let mut order: Vec<(Time, u32)> = first.into_iter().map(|(hash, time)| (time, hash)).collect();
+    order.sort_unstable();
+    let numbers: BTreeMap<u32, u32> =
+        order.iter().zip(0..).map(|((_, hash), number)| (*hash, number)).collect();
+    let mut rows: Vec<FlowResult> = order
+        .iter()
+        .zip(0..)
+        .map(|((start, _), index)| FlowResult {
+            group: 0,
+            index,
+            start: *start,
+            finish: None,
+            size: None,
+            goodput: f64::NAN,
+            stats: Stats::default(),
+            sent_since: 0,
+            losses: FlowLosses::default(),
+            delays: None,
+            datagrams: None,
+        })
+        .collect();
+    for link in links {
+        // What passed the last of its links, or any: the least of them.
+        let mut passed = vec![(0u64, Time::ZERO); rows.len()];
+        for packet in &mut link.packets {
+            packet.flow = numbers[&packet.flow];
+            if packet.dropped.is_none() {
+                let (bytes, last) = &mut passed[packet.flow as usize];
+                *bytes += u64::from(packet.size);
+                *last = packet.end;
+            }
+        }
+        for (row, (bytes, last)) in rows.iter_mut().zip(passed) {
+            if bytes > 0 && last > row.start {
+                let rate = bytes as f64 * 8.0 / (last - row.start).as_secs_f64();
+                row.goodput = row.goodput.min(rate);
+            }
+        }
+    }
+    rows
 }
 
 /// Says so if packets were written too late to be believed.

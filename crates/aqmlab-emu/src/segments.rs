@@ -207,4 +207,4 @@ fn set16(bytes: &mut [u8], at: usize, word: u16) {
 
 #[cfg(test)]
 #[path = "segments_tests.rs"]
-mod tests;
+pub(crate) mod tests;

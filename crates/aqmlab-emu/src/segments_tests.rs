@@ -14,7 +14,13 @@ fn pseudo(packet: &[u8], headers: &Headers) -> u16 {
 }
 
 /// A large packet as the kernel gives it.
-fn large(is_v6: bool, protocol: u8, flags: u8, step: u16, payload: usize) -> (Vec<u8>, Offload) {
+pub(crate) fn large(
+    is_v6: bool,
+    protocol: u8,
+    flags: u8,
+    step: u16,
+    payload: usize,
+) -> (Vec<u8>, Offload) {
     let load: Vec<u8> = (0..payload).map(|i| (i * 7 + i / 251) as u8).collect();
     let transport = match protocol {
         TCP => tcp([4000, 80], flags, &[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2], &load),
@@ -46,7 +52,7 @@ fn large(is_v6: bool, protocol: u8, flags: u8, step: u16, payload: usize) -> (Ve
 }
 
 /// What a device does with a frame: the packets on the wire, checksums done.
-fn segmented(offload: Offload, packet: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn segmented(offload: Offload, packet: &[u8]) -> Vec<Vec<u8>> {
     let headers = parse(packet).unwrap();
     let transport = usize::from(headers.transport);
     let head = match headers.protocol {

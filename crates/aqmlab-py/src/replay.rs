@@ -17,7 +17,7 @@ use crate::runner::panic_text;
 
 /// Replays arrivals through a queue; see the type stub.
 #[pyfunction]
-#[pyo3(signature = (queue, times, flows, sizes, ecn, *, rate_bps, ns_per_byte, random_seed, mtu))]
+#[pyo3(signature = (queue, times, flows, sizes, ecn, *, rate_bps, ns_per_byte, random_seed, mtu, emulator = false))]
 #[expect(clippy::too_many_arguments, reason = "Python gives all but the columns by name")]
 pub fn replay(
     py: Python<'_>,
@@ -30,6 +30,7 @@ pub fn replay(
     ns_per_byte: u64,
     random_seed: u64,
     mtu: u64,
+    emulator: bool,
 ) -> PyResult<ArrowTable> {
     let config = QueueConfig::read(&Value::Table(to_table(queue)?));
     let config = config.map_err(|error| to_py_error(py, error))?;
@@ -41,12 +42,15 @@ pub fn replay(
         mtu: Bytes::new(mtu),
         random_seed,
     };
-    let run = || table(&aqmlab_aqm::replay::replay(&config, &surroundings, &arrivals));
-    let table = py.detach(|| catch_unwind(AssertUnwindSafe(run)));
-    table.map(ArrowTable).map_err(|panic| {
+    let run = || match emulator {
+        false => Ok(aqmlab_aqm::replay::replay(&config, &surroundings, &arrivals)),
+        true => aqmlab_emu::replay::replay(&config, &surroundings, &arrivals),
+    };
+    let outcomes = py.detach(|| catch_unwind(AssertUnwindSafe(run))).map_err(|panic| {
         let text = panic_text(&*panic);
         PyRuntimeError::new_err(format!("a bug in the engine, replay of {}: {text}", config.name()))
-    })
+    })?;
+    outcomes.map(|outcomes| ArrowTable(table(&outcomes))).map_err(|error| to_py_error(py, error))
 }
 
 fn arrivals(times: &[u64], flows: &[u32], sizes: &[u32], ecn: &[u8]) -> PyResult<Vec<Arrival>> {

@@ -139,6 +139,7 @@ impl Context<'_, '_> {
         let sent = state.sender.cut();
         state.size = Some(sent);
         state.goal = sent;
+        state.expects = sent;
         state.awaited = sent;
         if state.receiver.received() >= sent {
             // An application is not told while it asks for something.
@@ -435,7 +436,8 @@ impl Simulation<'_> {
     pub fn connected(&mut self, index: u32) {
         let flow = &self.flows[index as usize];
         let app = flow.app;
-        if !flow.is_open {
+        // One that was closed meanwhile is not a flow of its own.
+        if !flow.is_open && app != GONE {
             self.activities[flow.group as usize].record("startup", self.now - flow.start);
         }
         if app < GONE {

@@ -67,7 +67,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
     }
     for (index, group) in run.scenario.flows.iter().enumerate() {
         let flows = simulation.flows.iter().filter(|flow| flow.group == index as u32);
-        let notes = [held_by_receiver(flows), run.short_for_reno(group)];
+        let notes = [held_by_receiver(flows), run.short_for_the_control(group)];
         add(About::Group(index as u32), notes.into_iter().flatten().collect());
     }
     findings
@@ -269,11 +269,10 @@ impl Run<'_> {
         })
     }
 
-    /// Reno's window needs half of itself in round trips from one loss to the
-    /// next (RFC 5681, section 3.1: one segment each).
-    fn short_for_reno(&self, group: &FlowGroup) -> Option<Note> {
+    /// Windows that losses set go up and down, over time that the control knows.
+    fn short_for_the_control(&self, group: &FlowGroup) -> Option<Note> {
         let transport = &group.transport;
-        if !group.is_endless_bulk() || transport.congestion_control.name() != "reno" {
+        if !group.is_endless_bulk() {
             return None;
         }
         let (narrow, rate) = group
@@ -287,18 +286,20 @@ impl Run<'_> {
         let packet = Bytes::new(transport.mss.get() + transport.header.get());
         let window =
             rtt.as_secs_f64() / rate.transmission_time(packet).as_secs_f64() / flows as f64;
-        // Up from a half with a queue of nothing to a full pipe.
-        let cycle = window / 2.0 * transport.delayed_ack as f64 * rtt.as_secs_f64();
+        // Up to a full pipe, with a queue of nothing.
+        let control = &transport.congestion_control;
+        let cycle = control.cycle(window, rtt.as_secs_f64(), transport.delayed_ack)?;
         let needed = Span::from_secs_f64(cycle * CYCLES as f64);
         let lasted = self.simulation.now.saturating_since(Time::ZERO + group.start.latest());
         (lasted < needed).then(|| Note {
             id: "run-too-short",
             text: format!(
-                "the run gave these flows {}, but at {rate} and a round trip of {} Reno's window \
-                 takes {} from one loss to the next: averages depend on when the run ends. Take \
-                 at least {}.",
+                "the run gave these flows {}, but at {rate} and a round trip of {} the window of \
+                 {} takes {} from one loss to the next: averages depend on when the run ends. \
+                 Take at least {}.",
                 rounded(lasted),
                 rounded(rtt),
+                control.name(),
                 rounded(Span::from_secs_f64(cycle)),
                 rounded(needed)
             ),

@@ -94,9 +94,18 @@ fn a_run_too_short_for_its_sawtooth_says_how_long() {
     let (_, about, text) = found.iter().find(|found| found.0 == "run-too-short").unwrap();
     assert_eq!(*about, BULK_FLOWS);
     // 100 Mbit/s over 211 ms for four flows: 1758 packets, 440 a flow, a half
-    // of them at one in two round trips.
-    assert!(text.contains("Reno's window takes 92.8s"), "{text}");
-    assert!(text.contains("at least 278s"), "{text}");
+    // of them at one a round trip.
+    assert!(text.contains("the window of reno takes 46.4s"), "{text}");
+    assert!(text.contains("at least 139s"), "{text}");
+    // 0.3 of 440 packets: the cube root of 132 / 0.4. W_est needs 250 round trips.
+    let mut with_cubic = long_path.to_vec();
+    with_cubic.extend([("duration", "15s"), ("transport.congestion_control", "cubic")]);
+    let found = findings(&with_cubic);
+    let (_, _, text) = found.iter().find(|found| found.0 == "run-too-short").unwrap();
+    assert!(text.contains("the window of cubic takes 6.9"), "{text}");
+    // What is paced by a model has no such cycle.
+    with_cubic.push(("transport.congestion_control", "bbr"));
+    assert!(findings(&with_cubic).iter().all(|found| found.0 != "run-too-short"));
 }
 
 #[test]

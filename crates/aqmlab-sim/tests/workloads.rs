@@ -147,6 +147,51 @@ fn requests_that_do_not_wait_for_one_another_pile_up() {
     assert!(result.links[0].utilisation > 0.98);
 }
 
+/// Kolmogorov and Smirnov's distance of a sample from a law, times the root of
+/// its size: above 1.63 it is 1 % likely.
+fn distance(mut sample: Vec<f64>, law: impl Fn(f64) -> f64) -> f64 {
+    sample.sort_unstable_by(f64::total_cmp);
+    let n = sample.len() as f64;
+    let gaps = sample.iter().enumerate().map(|(i, x)| {
+        let share = law(*x);
+        (share - i as f64 / n).abs().max(((i + 1) as f64 / n - share).abs())
+    });
+    gaps.fold(0.0, f64::max) * libm::sqrt(n)
+}
+
+/// What arrives at the link is what was asked for: a Poisson process of flows
+/// with sizes of their law, and numbers in a second as they are of one.
+#[test]
+fn transfers_are_a_poisson_process_of_their_sizes() {
+    let workload = r#"{ kind = "transfers", gap = "exponential(50ms)",
+        size = "pareto(shape=1.4, scale=4kb)" }"#;
+    let workload = workload.split_whitespace().collect::<Vec<_>>().join(" ");
+    let result = result(
+        &workload,
+        &[
+            ("duration", "500s"),
+            ("links.down.rate", "1gbit"),
+            ("record.level", "series"),
+            ("record.interval", "100s"),
+        ],
+    );
+    let starts: Vec<f64> = result.flows.iter().map(|flow| flow.start.as_secs_f64()).collect();
+    let gaps: Vec<f64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.len() > 9500, "{}", gaps.len());
+    let found = distance(gaps.clone(), |gap| 1.0 - libm::exp(-gap / 0.05));
+    assert!(found < 1.63, "{found}");
+    assert!(distance(gaps, |gap| 1.0 - libm::exp(-gap / 0.053)) > 1.63, "a mean of 53 ms is told");
+    let sizes = result.flows.iter().map(|flow| flow.size.unwrap() as f64);
+    let found = distance(sizes.collect(), |size| 1.0 - libm::pow(4096.0 / size.max(4096.0), 1.4));
+    assert!(found < 1.63, "{found}");
+    // The variance of a Poisson number is its mean.
+    let mut numbers = vec![0.0f64; 500];
+    starts.iter().for_each(|start| numbers[(*start as usize).min(499)] += 1.0);
+    let mean = numbers.iter().sum::<f64>() / 500.0;
+    let variance = numbers.iter().map(|n| (n - mean) * (n - mean)).sum::<f64>() / 499.0;
+    assert!((variance / mean - 1.0).abs() < 3.0 * libm::sqrt(2.0 / 499.0), "{variance} {mean}");
+}
+
 /// ns-2's mean rate: the share of the time that is burst.
 #[test]
 fn pareto_sources_have_their_mean_rate() {

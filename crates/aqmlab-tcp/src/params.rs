@@ -21,6 +21,19 @@ choices! {
 }
 
 choices! {
+    /// What becomes of a window that is not used.
+    pub enum WindowValidation {
+        /// It stays.
+        Off = "off",
+        /// Halved for each timeout of idle time, down to the first window; half of what the
+        /// application leaves unused for a timeout is given up (RFC 2861, as in Linux).
+        Rfc2861 = "rfc2861",
+        /// It stays for five minutes; a loss meanwhile leaves half of what was in use (RFC 7661).
+        Rfc7661 = "rfc7661",
+    }
+}
+
+choices! {
     /// What ECN-capable data are sent with.
     pub enum Codepoint {
         /// ECT(0).
@@ -98,6 +111,11 @@ params! {
         /// Whether the window falls back to the first one when nothing was sent for a
         /// retransmission timeout.
         restart_after_idle: bool = false, source "RFC 5681, section 4.1";
+        /// What becomes of a window that the application does not use.
+        window_validation: WindowValidation = WindowValidation::Off, source "RFC 7661; RFC 2861";
+        /// With `rfc7661`: how long a window that is not used stays.
+        non_validated_period: Span = Span::from_secs(300), in Span::from_secs(1) => Span::from_secs(300),
+            source "RFC 7661, section 4.4: five minutes at most";
         /// What the receiver can hold: packets of one MSS, bytes, or `unlimited`.
         receive_window: Limit = Limit::Unlimited, source "RFC 9293, section 3.8.6";
         /// Whether congestion controls that do not pace themselves are paced by window and
@@ -138,6 +156,10 @@ impl TcpParams {
         if self.prr && !self.recovery.has_pipe() {
             let allowed = "false, or recovery = sack, rack or tcp-linux";
             return Err(Error::not_allowed(self.prr, allowed).at("prr"));
+        }
+        if self.restart_after_idle && self.window_validation != WindowValidation::Off {
+            let allowed = "false, or window_validation = off: both say what idle times cost";
+            return Err(Error::not_allowed(true, allowed).at("restart_after_idle"));
         }
         Ok(())
     }

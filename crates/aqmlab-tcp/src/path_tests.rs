@@ -7,7 +7,7 @@ use aqmlab_core::{Bytes, Ecn, Limit, Span, Time};
 use proptest::prelude::*;
 
 use crate::congestion::{self, CongestionConfig};
-use crate::params::EcnMode;
+use crate::params::{EcnMode, WindowValidation};
 use crate::{Ack, DataSegment, Receiver, Recovery, Sender, TcpParams};
 
 /// What becomes of a packet.
@@ -53,26 +53,34 @@ fn any_params() -> impl Strategy<Value = TcpParams> {
         EcnMode::Accurate,
     ]);
     let switches = prop::collection::vec(any::<bool>(), 8);
+    let validation = prop::sample::select(vec![
+        WindowValidation::Off,
+        WindowValidation::Rfc2861,
+        WindowValidation::Rfc7661,
+    ]);
     let controls: Vec<_> = congestion::entries().iter().map(|entry| entry.name).collect();
     let control = prop::sample::select(controls);
-    (recovery, windows, ecn, 1u64..4, switches, control).prop_map(
-        |(recovery, (initial, receive), ecn, delayed_ack, switches, control)| TcpParams {
-            congestion_control: CongestionConfig::named(control).expect("registered"),
-            mss: Bytes::new(1000),
-            recovery,
-            initial_window: Limit::Packets(initial),
-            receive_window: receive.map_or(Limit::Unlimited, Limit::Packets),
-            limited_transmit: switches[0],
-            ecn,
-            prr: switches[2] && recovery.has_pipe(),
-            tail_loss_probe: switches[3],
-            frto: switches[4],
-            dsack: switches[5],
-            timestamps: switches[6],
-            pacing: switches[7],
-            delayed_ack,
-            min_rto: Span::from_millis(if switches[1] { 60 } else { 1000 }),
-            ..TcpParams::default()
+    (recovery, windows, ecn, 1u64..4, switches, control, validation).prop_map(
+        |(recovery, (initial, receive), ecn, delayed_ack, switches, control, validation)| {
+            TcpParams {
+                congestion_control: CongestionConfig::named(control).expect("registered"),
+                mss: Bytes::new(1000),
+                recovery,
+                initial_window: Limit::Packets(initial),
+                receive_window: receive.map_or(Limit::Unlimited, Limit::Packets),
+                limited_transmit: switches[0],
+                ecn,
+                prr: switches[2] && recovery.has_pipe(),
+                tail_loss_probe: switches[3],
+                frto: switches[4],
+                dsack: switches[5],
+                timestamps: switches[6],
+                pacing: switches[7],
+                delayed_ack,
+                window_validation: validation,
+                min_rto: Span::from_millis(if switches[1] { 60 } else { 1000 }),
+                ..TcpParams::default()
+            }
         },
     )
 }
@@ -194,5 +202,20 @@ proptest! {
         let stats = transfer(&params, bytes, Vec::new()).stats();
         prop_assert_eq!((stats.retransmissions, stats.timeouts), (0, 0));
         prop_assert_eq!(stats.segments_sent, bytes.div_ceil(1000));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000_000, ..ProptestConfig::default() })]
+
+    /// `cargo test --release -p aqmlab-tcp --lib a_million -- --ignored`
+    #[test]
+    #[ignore = "takes minutes"]
+    fn every_byte_arrives_over_a_million_paths(
+        params in any_params(),
+        bytes in 1u64..60_000,
+        fates in prop::collection::vec(fate(), 0..250),
+    ) {
+        transfer(&params, bytes, fates);
     }
 }

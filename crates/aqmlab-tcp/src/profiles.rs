@@ -57,7 +57,7 @@ const LINUX_6: Settings = &[
     ("clock_granularity", "200ms"),
     ("ack_delay", "40ms"),
     ("quick_acks", "16"),
-    ("restart_after_idle", "true"),
+    ("window_validation", "rfc2861"),
     ("congestion_control", "cubic"),
 ];
 

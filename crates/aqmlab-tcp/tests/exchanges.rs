@@ -31,4 +31,5 @@ scripts! {
     receiver
     cubic
     reno_growth
+    validation
 }

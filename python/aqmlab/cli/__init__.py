@@ -39,9 +39,9 @@ app.command("run", epilog=run.EXAMPLE)(run.run)
 app.command("study", epilog=study.EXAMPLE)(study.study)
 app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.reproduce)
 app.command("characterize", epilog=characterize.EXAMPLE)(characterize.characterize)
-app.command(
-    "shell", epilog=shell.EXAMPLE, context_settings={"allow_interspersed_args": False}
-)(shell.shell)
+app.command("shell", epilog=shell.EXAMPLE, context_settings={"allow_interspersed_args": False})(
+    shell.shell
+)
 app.command("list", epilog=listing.EXAMPLE)(listing.listing)
 app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
 app.command("conformance", epilog=conformance.EXAMPLE)(conformance.conformance)

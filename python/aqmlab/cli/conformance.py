@@ -44,6 +44,10 @@ def conformance(
         Path | None,
         typer.Option("--vectors", metavar="DIR", help="Your own cases, in DIR/ALGORITHM/CASE/."),
     ] = None,
+    emulator: Annotated[
+        bool,
+        typer.Option("--emulator", help="As packets through the emulator, its clock replaced."),
+    ] = False,
     threads: Threads = None,
     json: Json = False,
     markdown: Annotated[
@@ -59,7 +63,9 @@ def conformance(
     from aqmlab.conformance import check_all
 
     with progress_bar("conformance", shown=not (json or markdown), unit="cases") as progress:
-        reports = check_all(vectors, algorithms or [], threads=threads, progress=progress)
+        reports = check_all(
+            vectors, algorithms or [], emulator=emulator, threads=threads, progress=progress
+        )
     if json:
         print_json([report.to_json() for report in reports])
     elif markdown:

@@ -32,6 +32,8 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab run scenario.toml --set record.level=series --out results/mine"
 )
 SHOWN_FLOWS = 20
+# Scores in bit/s.
+RATES = {"bitrate", "download", "upload"}
 
 
 @reported
@@ -79,6 +81,7 @@ def show(result: RunResult, screen: Console) -> None:
     )
     _show_links(result, screen)
     _show_flows(result, screen)
+    _show_applications(result, screen)
     for line in notes(result):
         screen.print(f"[bold yellow]Note[/] {line}")
 
@@ -142,6 +145,37 @@ def _show_flows(result: RunResult, screen: Console) -> None:
     if len(rows) > SHOWN_FLOWS:
         screen.print(f"... and {len(rows) - SHOWN_FLOWS} flows more (all with --out or --json)")
     screen.print()
+
+
+def _show_applications(result: RunResult, screen: Console) -> None:
+    """Times and scores of groups that are more than flows."""
+    from rich.table import Table
+
+    of_flows = set(result.flows["group"])
+    plain = {"startup", "completion"}
+    times = result.times.to_dicts()
+    told = {row["group"] for row in times if row["quantity"] not in plain}
+    shown = [row for row in times if row["group"] in told or row["group"] not in of_flows]
+    if shown:
+        table = Table(title="Times", title_justify="left", title_style="bold")
+        table.add_column("group")
+        table.add_column("of")
+        for name in ("number", "mean", "p50", "p95", "p99", "max"):
+            table.add_column(name, justify="right")
+        for row in shown:
+            keys = ("mean", "p50", "p95", "p99", "max")
+            cells = (seconds(row[f"{key}_s"]) for key in keys)
+            table.add_row(row["group"], row["quantity"], f"{row['count']:,}", *cells)
+        screen.print(table)
+    scores: dict[str, list[str]] = {}
+    for row in result.scores.to_dicts():
+        is_rate = row["quantity"] in RATES
+        value = rate(row["value"]) if is_rate else f"{row['value']:.4g}"
+        scores.setdefault(row["group"], []).append(f"{row['quantity']} {value}")
+    for group, values in scores.items():
+        screen.print(f"{group}: {', '.join(values)}")
+    if shown or scores:
+        screen.print()
 
 
 def _percent(share: float | None) -> str:

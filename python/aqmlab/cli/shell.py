@@ -21,7 +21,6 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab shell --scenario scenario.toml --out results/real -- ./client"
 )
 Links = list[str] | None
-Text = Annotated[str | None, typer.Option()]
 
 
 def _link(name: str, metavar: str, text: str) -> Any:
@@ -32,9 +31,13 @@ def _link(name: str, metavar: str, text: str) -> Any:
 def shell(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND [ARGUMENT]...]", help="What to run; $SHELL if nothing."),
+        typer.Argument(
+            metavar="[-- COMMAND [ARGUMENT]...]", help="What to run; $SHELL if nothing."
+        ),
     ] = None,
-    rate: Annotated[str | None, _link("--rate", "RATE", "Both ways; no limit if not given.")] = None,
+    rate: Annotated[
+        str | None, _link("--rate", "RATE", "Both ways; no limit if not given.")
+    ] = None,
     trace: Annotated[
         Path | None, _link("--trace", "FILE", "Delivery opportunities, as mahimahi has them.")
     ] = None,
@@ -54,15 +57,22 @@ def shell(
     ] = None,
     down: Annotated[
         Links,
-        _link("--down", "SETTINGS", "A link to the command: `rate=50mbit queue=codel`; repeat for "
-              "more in a row. With --scenario: its name."),
-    ] = None,  # fmt: skip
+        _link(
+            "--down",
+            "SETTINGS",
+            "A link to the command: `rate=50mbit queue=codel`; repeat for "
+            "more in a row. With --scenario: its name.",
+        ),
+    ] = None,
     up: Annotated[Links, _link("--up", "SETTINGS", "A link from the command; as --down.")] = None,
     scenario: Annotated[
         Path | None,
-        _link("--scenario", "FILE", "Links of a scenario; the path of its first flows, turned to "
-              "the command."),
-    ] = None,  # fmt: skip
+        _link(
+            "--scenario",
+            "FILE",
+            "Links of a scenario; the path of its first flows, turned to the command.",
+        ),
+    ] = None,
     set_: Set = None,
     seed: Seed = None,
     far: Annotated[
@@ -124,7 +134,7 @@ def shell(
 
 def _value(key: str, text: Any) -> Any:
     """An option's text as a value; tables are TOML, as in `--set`."""
-    from aqmlab.settings import parse_value
+    from aqmlab._core import parse_value
 
     if key in ("rate", "delay", "overhead", "loss", "duplicate") and not str(text).endswith("%"):
         return parse_value(str(text))
@@ -167,9 +177,7 @@ def _tell(done: Emulation, out: Path | None) -> None:
     late = done.lateness
     if late["count"]:
         p50, p99, most = (seconds(late[f"{key}_s"]) for key in ("p50", "p99", "max"))
-        print(
-            f"aqmlab: {late['count']:,.0f} packets, late by {p50} (median), {p99} (p99), {most} (max)",
-            file=sys.stderr,
-        )
+        by = f"late by {p50} (median), {p99} (p99), {most} (max)"
+        print(f"aqmlab: {late['count']:,.0f} packets, {by}", file=sys.stderr)
     if out is not None:
         print(f"aqmlab: results are in {out}", file=sys.stderr)

@@ -26,19 +26,20 @@ class Job:
     name: str
     read: Callable[[], Case]
 
-    def run(self) -> Report:
+    def run(self, emulator: bool) -> Report:
         """Reads the case and replays it. The names are those of its folder."""
         try:
             case = self.read()
         except InputError as error:
             return Report(self.algorithm, self.name, False, "unreadable", str(error))
-        return replace(check(case), algorithm=self.algorithm, case=self.name)
+        return replace(check(case, emulator=emulator), algorithm=self.algorithm, case=self.name)
 
 
 def check_all(
     vectors: Path | None = None,
     algorithms: Sequence[str] = (),
     *,
+    emulator: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> list[Report]:
@@ -46,6 +47,7 @@ def check_all(
 
     `vectors` is a folder of cases; without it those that come with aqmlab are replayed. A case
     that cannot be read, or that there is no counterpart of here, is reported like the others.
+    With `emulator`, packets go through the emulator's data path.
     """
     jobs = list(_jobs(vectors))
     known = list(dict.fromkeys(job.algorithm for job in jobs))
@@ -54,7 +56,7 @@ def check_all(
             raise unknown("algorithm", name, known)
     jobs = [job for job in jobs if not algorithms or job.algorithm in algorithms]
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        waiting = [pool.submit(job.run) for job in jobs]
+        waiting = [pool.submit(job.run, emulator) for job in jobs]
         try:
             for done, _ in enumerate(as_completed(waiting), 1):
                 if progress:

@@ -18,6 +18,7 @@ from aqmlab.errors import input_error, unknown
 UNLIMITED = "1000000gbit"
 """The rate of a link that is to have none: a packet takes no time."""
 FLOW = "traffic"
+OPTIONS_FILE = "<options>"
 OPTIONS = ("rate", "trace", "delay", "queue", "loss", "jitter", "duplicate", "overhead")
 """The options of which each is the link's key of that name, but for `trace`."""
 
@@ -85,7 +86,7 @@ def from_options(
         "flows": {FLOW: flow},
     }
     try:
-        scenario = Scenario(table, file="<options>", overrides=settings, folders=[])
+        scenario = Scenario(table, file=OPTIONS_FILE, overrides=settings, folders=[])
     except InputError as error:
         raise _about_options(error) from None
     return EmulatedPath(scenario, names["down"], names["up"])
@@ -162,6 +163,9 @@ def _about_options(error: InputError) -> InputError:
         direction, rest = found.groups()
         option = rest.partition(".")[0]
         key = f"--{option}" if option in OPTIONS else f"--{direction}"
-        if rest.partition(".")[2]:
+        if option == "rate" and rest == "rate.trace":
+            key = "--trace"
+        elif rest.partition(".")[2]:
             key += f" ({rest})"
-    return input_error(error.problem, key=key, given=error.given, hint=error.hint)
+    file = None if error.file == OPTIONS_FILE else error.file
+    return input_error(error.problem, file=file, key=key, given=error.given, hint=error.hint)

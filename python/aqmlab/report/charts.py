@@ -224,7 +224,7 @@ def scatter(
         .encode(
             x=alt.X("x:Q").title(x_title).scale(type="log").axis(tickCount=6, format="~g"),
             y=alt.Y("y:Q").title(y_title).scale(zero=True),
-            color=_colour(names, colours),
+            color=_colour(names, colours, symbol="stroke"),
             shape=alt.Shape("kind:N").scale(shape).sort(kinds).title(shape_title),
             opacity=alt.when(pick).then(alt.value(0.55)).otherwise(alt.value(0.04)),
         )
@@ -313,9 +313,10 @@ def panels(
     *,
     x_domain: tuple[float, float],
     height: int = 130,
+    shaded: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Curves over the same time, one panel below the other: (y title, name to (times,
-    values), colours) each. A panel with one curve needs no legend."""
+    values), colours) each. A panel with one curve needs no legend. What is `shaded` is an area."""
     drawn = []
     for place, (y_title, curves, colours) in enumerate(parts):
         names = list(curves)
@@ -324,6 +325,7 @@ def panels(
             for name, (times, values) in curves.items()
             for x, y in zip(times, values, strict=True)
         ]
+        thin = [name for name in names if name not in shaded]
         colour = _colour(names, colours, symbol="stroke")
         if len(names) == 1:
             colour = colour.legend(None)
@@ -333,12 +335,15 @@ def panels(
             )
         title = x_title if place == len(parts) - 1 else None
         x = alt.X("x:Q").title(title).scale(nice=False, domain=list(x_domain))
-        chart = alt.Chart(alt.InlineData(rows)).mark_line(strokeWidth=1.8)
-        drawn.append(
-            chart.encode(
-                x=x, y=alt.Y("y:Q").title(y_title).scale(zero=True), color=colour
-            ).properties(width=WIDTH - 120, height=height)
+        base = alt.Chart(alt.InlineData(rows)).encode(
+            x=x, y=alt.Y("y:Q").title(y_title).scale(zero=True), color=colour
         )
+        lines = base.transform_filter(alt.FieldOneOfPredicate("name", thin)) if shaded else base
+        chart = lines.mark_line(strokeWidth=1.8)
+        if shaded:
+            filled = base.transform_filter(alt.FieldOneOfPredicate("name", list(shaded)))
+            chart = alt.layer(filled.mark_area(interpolate="step-before", opacity=0.5), chart)
+        drawn.append(chart.properties(width=WIDTH - 120, height=height))
     return _spec(alt.vconcat(*drawn, spacing=12).resolve_scale(color="independent"))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -183,8 +183,18 @@ class Reproduction:
 
     @property
     def warnings(self) -> list[Warning]:
-        """What the engine noted in the runs."""
-        return [each for part in self.parts.values() for each in part.warnings]
+        """What the engine noted in the runs, each kind once: in the first part that has it, and
+        the names of the others."""
+        found: dict[str, tuple[Warning, list[str]]] = {}
+        for name, part in self.parts.items():
+            for each in part.warnings:
+                first, more = found.setdefault(each.id, (each, []))
+                if first is not each:
+                    found[each.id] = (replace(first, runs=first.runs + each.runs), [*more, name])
+        return [
+            replace(each, where=f"{each.where}; also in {', '.join(more)}") if more else each
+            for each, more in found.values()
+        ]
 
     def table(self, ident: str) -> Table:
         """The table with this id. Raises `KeyError` if there is none."""

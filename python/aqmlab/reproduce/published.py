@@ -125,14 +125,15 @@ class Published:
     def selection(self, only: Sequence[str]) -> dict[str, list[str]]:
         """Axes and the labels to keep of them, from names of subsets and `AXIS=LABEL`.
 
-        The names of whole parts stand under `parts`.
+        Labels win over those of a subset. The names of whole parts stand under `parts`.
         Raises `InputError` for a subset that there is not.
         """
-        if len(only) == 1 and "=" not in only[0]:
-            if only[0] not in self.subsets:
-                raise unknown("subset of the study", only[0], self.subsets, key="--only")
-            return {axis: list(labels) for axis, labels in self.paper["subsets"][only[0]].items()}
-        return parse_selection(only)
+        kept: dict[str, list[str]] = {}
+        for name in (each for each in only if "=" not in each):
+            if name not in self.subsets:
+                raise unknown("subset of the study", name, self.subsets, key="--only")
+            kept |= {axis: list(labels) for axis, labels in self.paper["subsets"][name].items()}
+        return kept | parse_selection([each for each in only if "=" in each])
 
     def studies(
         self,

@@ -7,7 +7,7 @@
 //! the emulator does: the kernel kills it then, and besides it sees that their
 //! socket is closed.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -23,7 +23,7 @@ use crate::sys::process::{
     keep_capabilities, kill, own_mounts, reap, unshare,
 };
 use crate::sys::time::wait;
-use crate::sys::{receive, send};
+use crate::sys::{files, receive, send};
 
 /// Exit statuses of a command that could not be started, as shells give them.
 const NOT_FOUND: i32 = 127;
@@ -101,7 +101,7 @@ impl Inside<'_> {
         };
         // While it is open the namespace stays, and programs can be put there.
         let far_namespace =
-            File::open("/proc/self/ns/net").map_err(|error| failed("/proc/self/ns/net", &error))?;
+            files::network().map_err(|error| failed("the network namespace", &error))?;
         new_network()?;
         let tun = make_near()?;
         configure_near(&tun, &block, mtu)?;
@@ -191,7 +191,7 @@ fn new_network() -> Result<()> {
 fn map_user(user: u32, group: u32) -> Result<()> {
     let write = |file: &str, text: String| {
         let path = format!("/proc/self/{file}");
-        fs::write(&path, text).map_err(|error| failed(&path, &error))
+        files::set(&path, &text).map_err(|error| failed(&path, &error))
     };
     write("setgroups", "deny".into())?;
     write("uid_map", format!("{user} {user} 1"))?;

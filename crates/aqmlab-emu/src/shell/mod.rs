@@ -33,7 +33,7 @@ use crate::report::to_result;
 use crate::sys::device::Tun;
 use crate::sys::process::{Pid, Signals, fork_into, identity, kill, wait_for, watch};
 use crate::sys::time::{pin, processor, set_exact_timers, set_real_time, wait};
-use crate::sys::{receive, send, socket_pair};
+use crate::sys::{files, receive, send, socket_pair};
 
 params! {
     /// How the emulator works.
@@ -252,7 +252,7 @@ fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
 
 /// A copy of a process has one thread: what others hold would stay held.
 fn only_one_thread() -> Result<()> {
-    let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    let threads = files::threads();
     if threads > 1 {
         let problem = format!("a shell cannot be started by a process with {threads} threads");
         return Err(Error::new(problem).hint("start it by `aqmlab shell`"));

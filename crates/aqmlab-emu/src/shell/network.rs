@@ -1,12 +1,12 @@
 //! The devices at the two ends of a path, and their addresses.
 
-use std::fs;
 use std::io;
 
 use aqmlab_core::{Error, Result};
 
 use crate::addresses::Block;
 use crate::sys::device::{Interface, Tun, addresses_v4};
+use crate::sys::files;
 
 /// The name of the near end, in the namespace of the command. The far ends
 /// have a number behind it.
@@ -101,8 +101,8 @@ pub fn configure_near(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
         Ok(())
     })?;
     // Read-only in some containers: then shells do not nest there.
-    let _ = fs::write("/proc/sys/net/ipv4/ip_forward", "1");
-    let _ = fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1");
+    let _ = files::set("/proc/sys/net/ipv4/ip_forward", "1");
+    let _ = files::set("/proc/sys/net/ipv6/conf/all/forwarding", "1");
     Ok(())
 }
 
@@ -121,7 +121,7 @@ fn configure(
     let configured = Interface::named(name).and_then(|interface| {
         interface.set_sizes(mtu, QUEUE)?;
         // No link-local address: such a path has two ends and no neighbours.
-        let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/addr_gen_mode"), "1");
+        let _ = files::set(&format!("/proc/sys/net/ipv6/conf/{name}/addr_gen_mode"), "1");
         interface.set_up()?;
         addresses(&interface)
     });

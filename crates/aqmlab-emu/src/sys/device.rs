@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read, Write};
 use std::mem::zeroed;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -160,9 +160,36 @@ impl Interface {
     }
 
     /// Sets the MTU, and how many packets wait for the program to read them.
+    /// (By netlink: `ioctl` has the second for the machine's own root only.)
     pub fn set_sizes(&self, mtu: u32, queue: u32) -> io::Result<()> {
-        self.set(libc::SIOCSIFMTU as _, |request| request.ifr_ifru.ifru_mtu = mtu as _)?;
-        self.set(libc::SIOCSIFTXQLEN as _, |request| request.ifr_ifru.ifru_metric = queue as _)
+        let index = self.index()?;
+        let mut message = Vec::with_capacity(48);
+        message.extend(48u32.to_ne_bytes());
+        message.extend(libc::RTM_NEWLINK.to_ne_bytes());
+        message.extend(((libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16).to_ne_bytes());
+        message.extend([0; 8]); // sequence number, port
+        message.extend([0; 4]); // `ifinfomsg`: family, type
+        message.extend(index.to_ne_bytes());
+        message.extend([0; 8]); // flags, which of them change: none
+        for (attribute, value) in [(libc::IFLA_MTU, mtu), (libc::IFLA_TXQLEN, queue)] {
+            message.extend(8u16.to_ne_bytes());
+            message.extend(attribute.to_ne_bytes());
+            message.extend(value.to_ne_bytes());
+        }
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        // SAFETY: the arguments are numbers.
+        let fd = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
+        let mut socket = File::from(check(fd).map(owned)?);
+        socket.write_all(&message)?;
+        // The answer is a header of 16 bytes and the error, 0 for none.
+        let mut answer = [0u8; 256];
+        let size = socket.read(&mut answer)?;
+        let error = answer[..size].get(16..20).and_then(|bytes| bytes.try_into().ok());
+        match error.map(i32::from_ne_bytes) {
+            Some(0) => Ok(()),
+            Some(error) => Err(io::Error::from_raw_os_error(-error)),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     /// Sets it up, so that it carries packets.

@@ -54,17 +54,7 @@ impl Workload for ParetoOnOffParams {
     const NAME: &'static str = "pareto-onoff";
     const SUMMARY: &'static str = "ns-2's Pareto on/off source, over UDP or TCP";
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
-        let interval = self.rate.transmission_time(self.packet).max(Span::from_nanos(1));
-        let packets = self.burst.as_secs_f64() / interval.as_secs_f64();
-        Some(Box::new(ParetoOnOff {
-            over: self.over,
-            packet: self.packet.get() as u32,
-            interval,
-            burst: Sampler::new(&Distribution::pareto(self.shape, packets), streams("burst")),
-            idle: Sampler::new(&Distribution::pareto(self.shape, self.idle), streams("idle")),
-            left: 0,
-            flow: 0,
-        }))
+        Some(Box::new(ParetoOnOff::new(self, streams)))
     }
 }
 
@@ -80,6 +70,21 @@ struct ParetoOnOff {
 }
 
 impl ParetoOnOff {
+    fn new(params: &ParetoOnOffParams, streams: &dyn Fn(&str) -> Stream) -> Self {
+        let ParetoOnOffParams { over, rate, burst, idle, shape, packet } = *params;
+        let interval = rate.transmission_time(packet).max(Span::from_nanos(1));
+        let packets = burst.as_secs_f64() / interval.as_secs_f64();
+        ParetoOnOff {
+            over,
+            packet: packet.get() as u32,
+            interval,
+            burst: Sampler::new(&Distribution::pareto(shape, packets), streams("burst")),
+            idle: Sampler::new(&Distribution::pareto(shape, idle), streams("idle")),
+            left: 0,
+            flow: 0,
+        }
+    }
+
     /// Time to the next packet: ns-2 has a pause before the first burst too.
     fn gap(&mut self) -> Span {
         let mut gap = self.interval;
@@ -108,5 +113,136 @@ impl App for ParetoOnOff {
             }
         }
         cx.wake_at(cx.now() + self.gap());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Params;
+
+    use super::*;
+
+    const STEP: f64 = 0.01;
+    const N: usize = 50_000;
+
+    /// The lengths of bursts and pauses, in seconds: means of 0.5 s, packets
+    /// each 10 ms.
+    fn bursts_and_pauses(shape: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
+        let mut params = ParetoOnOffParams { shape, ..Default::default() };
+        params.set("rate", &"160kbit".into()).unwrap();
+        params.set("packet", &"200b".into()).unwrap();
+        let streams = |key: &str| Stream::for_component(seed, 0, key);
+        let mut source = ParetoOnOff::new(&params, &streams);
+        let (mut bursts, mut pauses) = (Vec::new(), Vec::new());
+        while pauses.len() <= N {
+            let pause = source.gap().saturating_sub(source.interval).as_secs_f64();
+            if pause > 0.0 {
+                pauses.push(pause);
+                bursts.push(0.0);
+            }
+            *bursts.last_mut().unwrap() += STEP;
+        }
+        // The last burst is not over.
+        (bursts[..N].to_vec(), pauses[..N].to_vec())
+    }
+
+    /// Pareto's law with a mean of 0.5 s.
+    fn share_above(x: f64, shape: f64) -> f64 {
+        let least = 0.5 * (shape - 1.0) / shape;
+        libm::pow(least / x.max(least), shape)
+    }
+
+    /// Kolmogorov and Smirnov's distance times the root of the size: above 1.63
+    /// it is 1 % likely. Of bursts, which are whole packets, at the middle
+    /// between two: there it can only be smaller.
+    #[test]
+    fn bursts_and_pauses_follow_paretos_law() {
+        let distance = |mut sample: Vec<f64>, half: f64, shape: f64| {
+            sample.sort_unstable_by(f64::total_cmp);
+            let n = sample.len() as f64;
+            let gaps = sample.iter().enumerate().filter_map(|(i, x)| {
+                let is_last = sample.get(i + 1).is_none_or(|next| next - x > half);
+                is_last.then(|| (1.0 - share_above(x + half, shape) - (i + 1) as f64 / n).abs())
+            });
+            gaps.fold(0.0, f64::max) * libm::sqrt(n)
+        };
+        for (shape, seed) in [(1.5, 1), (1.2, 2), (3.0, 4)] {
+            let (bursts, pauses) = bursts_and_pauses(shape, seed);
+            for (sample, half) in [(bursts, STEP / 2.0), (pauses, 0.0)] {
+                let found = distance(sample.clone(), half, shape);
+                assert!(found < 1.63, "shape {shape}: {found}");
+                let other = distance(sample, half, shape + 0.05);
+                assert!(other > 1.63, "shape {shape}: not told from {}: {other}", shape + 0.05);
+            }
+        }
+    }
+
+    /// The autocorrelation of what is on and off, from renewal theory: with
+    /// densities f of bursts and g of pauses, bursts begin after a moment that
+    /// lies in one with the density h = e * g + h * f * g, e being that of what
+    /// is left of the burst, (1 - F)/mean (Cox, Renewal Theory, 1962, chapter 7).
+    fn closed_form(shape: f64, step: f64, steps: usize) -> Vec<f64> {
+        let tail: Vec<f64> = (0..=steps).map(|k| share_above(k as f64 * step, shape)).collect();
+        // Chances of ending in each step.
+        let f: Vec<f64> = tail.windows(2).map(|pair| pair[0] - pair[1]).collect();
+        let e: Vec<f64> =
+            tail.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0 * step / 0.5).collect();
+        // Ends lie in the middle of their steps: two of them make one step.
+        let convolve = |a: &[f64], b: &[f64]| -> Vec<f64> {
+            let at = |k: usize| (0..=k).map(|i| a[i] * b[k - i]).sum::<f64>();
+            let whole: Vec<f64> = (0..steps).map(at).collect();
+            // The sum of two lies in this step or the next, with equal chances.
+            (0..steps).map(|k| (whole[k] + if k > 0 { whole[k - 1] } else { 0.0 }) / 2.0).collect()
+        };
+        let cycle = convolve(&f, &f);
+        let first = convolve(&e, &f);
+        let mut begins = first.clone();
+        for k in 0..steps {
+            let again: f64 =
+                (0..k).map(|i| begins[i] * (cycle[k - i] + cycle[k - i - 1]) / 2.0).sum::<f64>();
+            begins[k] = first[k] + again;
+        }
+        let left: f64 = 1.0;
+        let mut is_on = Vec::new();
+        let mut still = left;
+        for k in 0..steps {
+            let begun: f64 =
+                (0..k).map(|i| begins[i] * (tail[k - i] + tail[k - i - 1]) / 2.0).sum();
+            is_on.push(still + begun);
+            still -= e[k];
+        }
+        // On for half of the time: the correlation is 2 P - 1.
+        is_on.into_iter().map(|chance| 2.0 * chance - 1.0).collect()
+    }
+
+    #[test]
+    fn a_source_remembers_as_renewal_theory_says() {
+        let shape = 2.5;
+        let (bursts, pauses) = bursts_and_pauses(shape, 4);
+        let mut signal: Vec<f64> = Vec::new();
+        let mut end = 0.0;
+        for (burst, pause) in bursts.iter().zip(&pauses) {
+            for (length, value) in [(pause, 0.0), (burst, 1.0)] {
+                end += length;
+                while (signal.len() as f64 + 0.5) * STEP < end {
+                    signal.push(value);
+                }
+            }
+        }
+        let n = signal.len() as f64;
+        let mean = signal.iter().sum::<f64>() / n;
+        assert!((mean - 0.5).abs() < 0.01, "{mean}");
+        let correlation = |lag: usize| {
+            let pairs = signal.iter().zip(&signal[lag..]);
+            let sum: f64 = pairs.map(|(a, b)| (a - mean) * (b - mean)).sum();
+            sum / n / (mean * (1.0 - mean))
+        };
+        let expected = closed_form(shape, STEP, 401);
+        for lag in [5, 20, 50, 80, 100, 150, 200, 400] {
+            let measured = correlation(lag);
+            assert!((measured - expected[lag]).abs() < 0.02, "{lag}: {measured} {}", expected[lag]);
+        }
+        // It is a process with something to remember: off when just on.
+        assert!(expected[50] < -0.1 && expected[5] > 0.7, "{expected:?}");
     }
 }

@@ -192,6 +192,9 @@ impl CongestionControl for Compound {
     fn window(&self) -> u64 {
         self.total() as u64
     }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.window.set_ssthresh(ssthresh);
+    }
     fn ssthresh(&self) -> u64 {
         self.window.ssthresh
     }

@@ -57,6 +57,15 @@ impl ControlParams for CubicParams {
     fn check(&self) -> Result<()> {
         check_beta_ecn(self.beta_ecn)
     }
+
+    /// K (RFC 9438, section 4.2), or what W_est takes, if that is faster
+    /// (section 4.3).
+    fn cycle(&self, window: f64, rtt: f64, _acknowledged: u64) -> Option<f64> {
+        let lost = (1.0 - self.beta) * window;
+        let k = libm::cbrt(lost / self.c);
+        let alpha = 3.0 * (1.0 - self.beta) / (1.0 + self.beta);
+        Some(if self.reno_friendly { k.min(lost / alpha * rtt) } else { k })
+    }
 }
 
 /// What a spurious loss must not change (section 4.9.2).
@@ -260,6 +269,10 @@ impl CongestionControl for Cubic {
         if self.curve.cwnd < self.curve.prior {
             self.curve = self.undo;
         }
+    }
+
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.curve.ssthresh = ssthresh.max(2 * self.mss);
     }
 
     fn on_recovery_exit(&mut self, in_flight: u64) {

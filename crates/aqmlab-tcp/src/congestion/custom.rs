@@ -140,6 +140,9 @@ impl CongestionControl for State {
     fn on_idle(&mut self, restart_window: u64) {
         self.0.on_idle(restart_window);
     }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.0.set_ssthresh(ssthresh);
+    }
     fn on_sent(&mut self, sent: &SentSample) {
         self.0.on_sent(sent);
     }

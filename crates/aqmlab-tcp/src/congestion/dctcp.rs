@@ -135,6 +135,9 @@ impl CongestionControl for Dctcp {
     fn window(&self) -> u64 {
         self.reno.window()
     }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.reno.set_ssthresh(ssthresh);
+    }
     fn ssthresh(&self) -> u64 {
         self.reno.ssthresh()
     }

@@ -39,8 +39,8 @@
 //!    [`on_lost`](CongestionControl::on_lost) for each that is taken for lost
 //!    (the latter only with rate samples).
 //!    [`on_connected`](CongestionControl::on_connected) comes before the first,
-//!    and [`on_idle`](CongestionControl::on_idle) before the first of them
-//!    after an idle time.
+//!    and [`on_idle`](CongestionControl::on_idle) when the window was not used,
+//!    as before the first of them after an idle time.
 //! 6. A control that needs delivery rates says so
 //!    ([`needs_rate_samples`](CongestionControl::needs_rate_samples)): then
 //!    the sender keeps a record for each segment, fills in [`AckSample::rate`]
@@ -82,9 +82,12 @@ pub trait CongestionControl: Send {
     /// The connection is open; the round-trip time is that of the SYN, if it was
     /// sent once.
     fn on_connected(&mut self, _now: Time, _rtt: Option<Span>) {}
-    /// Nothing was sent for a retransmission timeout: the window becomes this
-    /// at most (RFC 5681, section 4.1; only with `restart_after_idle`).
+    /// The window was not used: it becomes this at most (RFC 5681, section 4.1;
+    /// RFC 2861; RFC 7661; with `restart_after_idle` or `window_validation`).
     fn on_idle(&mut self, _restart_window: u64) {}
+    /// The slow start threshold becomes this (the same; only with
+    /// `window_validation`).
+    fn set_ssthresh(&mut self, _ssthresh: u64) {}
     /// A data segment is sent.
     fn on_sent(&mut self, _sent: &SentSample) {}
     /// A segment is taken for lost; only with rate samples.
@@ -125,6 +128,13 @@ pub trait ControlParams: Params {
     /// If the parameters contradict each other.
     fn check(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// The seconds from one loss to the next on a path that holds a window of so
+    /// many segments and no queue; `None` if it has no such cycle. A round-trip
+    /// time is in seconds, and so many segments are acknowledged at once.
+    fn cycle(&self, _window: f64, _rtt: f64, _acknowledged: u64) -> Option<f64> {
+        None
     }
 }
 
@@ -213,6 +223,16 @@ macro_rules! controls {
                     CongestionConfig::Custom(custom) => custom.config().check(),
                 }
             }
+            /// The seconds from one loss to the next with a window of so many
+            /// segments, see [`ControlParams::cycle`].
+            pub fn cycle(&self, window: f64, rtt: f64, acknowledged: u64) -> Option<f64> {
+                match self {
+                    $( CongestionConfig::$Control(params) => {
+                        params.cycle(window, rtt, acknowledged)
+                    } )+
+                    CongestionConfig::Custom(_) => None,
+                }
+            }
             /// The control's name.
             pub fn name(&self) -> &str {
                 match self {
@@ -298,6 +318,9 @@ impl CongestionControl for Control {
     }
     fn on_idle(&mut self, restart_window: u64) {
         each!(self, state => state.on_idle(restart_window))
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        each!(self, state => state.set_ssthresh(ssthresh))
     }
     #[inline]
     fn on_sent(&mut self, sent: &SentSample) {

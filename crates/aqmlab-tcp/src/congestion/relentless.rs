@@ -90,6 +90,9 @@ impl CongestionControl for Relentless {
     fn window(&self) -> u64 {
         self.window.bytes()
     }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.window.set_ssthresh(ssthresh);
+    }
     fn ssthresh(&self) -> u64 {
         self.window.ssthresh
     }

@@ -42,6 +42,13 @@ impl ControlParams for RenoParams {
         }
         check_beta_ecn(self.beta_ecn)
     }
+
+    /// Half of the window at a segment a round trip, or one for each
+    /// acknowledgement that a window has.
+    fn cycle(&self, window: f64, rtt: f64, acknowledged: u64) -> Option<f64> {
+        let growth = self.byte_counting.map_or(1.0 / acknowledged as f64, |_| 1.0);
+        Some(window / 2.0 / growth * rtt)
+    }
 }
 
 /// The state of Reno.
@@ -156,6 +163,9 @@ impl CongestionControl for Reno {
 
     fn on_idle(&mut self, restart_window: u64) {
         self.cwnd = self.cwnd.min(restart_window);
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.ssthresh = ssthresh.max(2 * self.mss);
     }
 
     fn on_recovery_exit(&mut self, in_flight: u64) {

@@ -34,6 +34,11 @@ impl ControlParams for ScalableParams {
     const NAME: &'static str = "scalable";
     const SUMMARY: &'static str =
         "windows that grow and shrink by a share of themselves (Kelly 2003)";
+
+    /// The same number of round trips for windows of any size.
+    fn cycle(&self, _window: f64, rtt: f64, _acknowledged: u64) -> Option<f64> {
+        Some(-libm::log(1.0 - self.decrease) / libm::log(1.0 + self.increase) * rtt)
+    }
 }
 
 /// The state of Scalable TCP.

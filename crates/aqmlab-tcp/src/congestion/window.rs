@@ -108,9 +108,12 @@ impl Window {
         self.ssthresh = self.ssthresh.max(self.before.1);
     }
 
-    /// RFC 5681, section 4.1.
+    /// What was not used is given up.
     pub fn on_idle(&mut self, restart_window: u64) {
         self.cwnd = self.cwnd.min(restart_window as f64);
+    }
+    pub fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.ssthresh = ssthresh.max(2 * self.mss as u64);
     }
 
     /// RFC 6582, section 3.2, step 3, option 1.
@@ -128,6 +131,9 @@ macro_rules! by_window {
         }
         fn on_idle(&mut self, restart_window: u64) {
             self.window.on_idle(restart_window);
+        }
+        fn set_ssthresh(&mut self, ssthresh: u64) {
+            self.window.set_ssthresh(ssthresh);
         }
         fn on_recovery_exit(&mut self, in_flight: u64) {
             self.window.on_recovery_exit(in_flight);

@@ -188,3 +188,134 @@ impl LossRecovery for TcpLinux {
         self.repairs.push_back(Sent { seq, at: now, nxt, number: self.made });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Span;
+
+    use super::*;
+    use crate::delivery::Delivery;
+
+    /// A connection with segments of 1000 bytes.
+    struct Connection {
+        board: Scoreboard,
+        recovery: TcpLinux,
+        rtt: RttEstimator,
+        now: Time,
+    }
+
+    impl Connection {
+        fn new(segments: u64) -> Self {
+            let params = TcpParams { mss: aqmlab_core::Bytes::new(1000), ..TcpParams::default() };
+            let board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
+            let mut connection = Connection {
+                board,
+                recovery: TcpLinux::new(&params),
+                rtt: RttEstimator::new(&params),
+                now: Time::ZERO,
+            };
+            connection.send(segments);
+            connection
+        }
+        fn send(&mut self, segments: u64) {
+            self.now += Span::from_millis(1);
+            for _ in 0..segments {
+                self.board.sent(1000, self.now);
+            }
+        }
+        /// An acknowledgement that reports one segment.
+        fn report(&mut self, segment: u64) {
+            self.now += Span::from_millis(1);
+            self.board.news.clear();
+            let mut ack = Ack { ack: self.board.una(), ..Ack::default() };
+            ack.sack.push(segment * 1000, segment * 1000 + 1000);
+            let cx = AckContext { now: self.now, phase: Phase::Open, rtt: &self.rtt };
+            self.recovery.on_duplicate(&mut self.board, &ack, &cx);
+        }
+        fn lost(&self) -> Vec<u64> {
+            let records = (0..).map_while(|index| self.board.record(index));
+            let lost = records.filter(|each| each.lost && !each.retransmitted && !each.sacked);
+            lost.map(|each| each.seq / 1000).collect()
+        }
+        /// Sends what is lost first once more.
+        fn repair(&mut self) {
+            self.now += Span::from_millis(1);
+            let repair = self.recovery.head(&mut self.board).unwrap();
+            let (seq, len) = self.board.retransmit(repair.index, self.now, repair.advance);
+            self.recovery.on_sent(len, false);
+            self.recovery.on_repaired(seq, self.board.nxt(), self.now);
+        }
+    }
+
+    #[test]
+    fn what_lies_four_segments_below_the_highest_report_is_lost() {
+        let mut connection = Connection::new(10);
+        connection.report(3);
+        assert_eq!(connection.lost(), [0; 0]);
+        connection.report(4);
+        assert_eq!(connection.lost(), [0]);
+        connection.report(7);
+        assert_eq!(connection.lost(), [0, 1, 2]);
+        // Three are lost and three reported.
+        assert_eq!(connection.board.pipe(), 4000);
+    }
+
+    #[test]
+    fn a_retransmission_is_lost_when_later_data_are_reported() {
+        let mut connection = Connection::new(5);
+        connection.report(4);
+        connection.repair();
+        assert_eq!(connection.lost(), [0; 0]);
+        connection.send(2); // segments 5 and 6
+        connection.report(5);
+        assert_eq!(connection.lost(), [0, 1], "and a first transmission by the other rule");
+    }
+
+    #[test]
+    fn a_retransmission_is_lost_when_the_fifth_after_it_has_arrived() {
+        let mut connection = Connection::new(12);
+        connection.report(11);
+        assert_eq!(connection.lost(), [0, 1, 2, 3, 4, 5, 6, 7]);
+        for _ in 0..7 {
+            connection.repair();
+        }
+        connection.report(4);
+        assert_eq!(connection.lost(), [7]);
+        connection.report(5);
+        assert_eq!(connection.lost(), [0, 7]);
+    }
+
+    #[test]
+    fn the_end_of_a_recovery_forgets_what_was_reported() {
+        let mut connection = Connection::new(10);
+        connection.report(8);
+        assert_eq!(connection.lost(), [0, 1, 2, 3, 4]);
+        connection.board.acknowledge(5000, connection.now);
+        connection.recovery.end(&mut connection.board);
+        assert_eq!((connection.lost(), connection.board.pipe()), (vec![], 5000));
+        assert_eq!(connection.board.sacked_segments, 0);
+        // Segment 8 had arrived: it is taken for lost with the others.
+        connection.send(4);
+        connection.report(13);
+        assert_eq!(connection.lost(), [5, 6, 7, 8, 9]);
+        connection.board.check();
+    }
+
+    /// Half of the acknowledgements send nothing until the window is reached.
+    #[test]
+    fn the_window_comes_down_by_one_segment_for_two_acknowledgements() {
+        let mut connection = Connection::new(20);
+        connection.report(4);
+        connection.recovery.begin(&mut connection.board);
+        let mut sent = 0;
+        for segment in 5..17 {
+            connection.report(segment);
+            while connection.board.pipe() + 1000 <= connection.recovery.least_window() {
+                connection.board.sent(1000, connection.now);
+                connection.recovery.on_sent(1000, false);
+                sent += 1;
+            }
+        }
+        assert!((5..=7).contains(&sent), "{sent} of 12");
+    }
+}

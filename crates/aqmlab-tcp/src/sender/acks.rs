@@ -88,6 +88,7 @@ impl Sender {
         self.dup_acks = self.recovery.duplicates_after(news.sacked);
         self.limited = 0;
         self.timed_out = None;
+        self.validate_delivery(now, news.total_delivered);
         self.tell_control(&mut news);
         self.restart_timer(now);
         if self.phase.is_open() && self.recovery.finds_loss(&mut self.board, news.sacked) {
@@ -204,7 +205,8 @@ impl Sender {
         if self.phase == Phase::Open {
             let window = self.control.window();
             let flight_size = self.recovery.flight_at_loss(&self.board, self.limited, window);
-            self.tell_congestion(now, Congestion::Loss, flight_size);
+            let in_use = self.in_use_at_loss(now, flight_size);
+            self.tell_congestion(now, Congestion::Loss, in_use);
             self.undo.begin(self.board.una(), false);
             self.begin_reduction(delivered);
         }
@@ -236,6 +238,7 @@ impl Sender {
         if self.recovery.end(&mut self.board) {
             self.control.on_recovery_exit(self.board.flight_size());
         }
+        self.validate_after_recovery();
         self.phase = Phase::Open;
         self.prr = None;
         self.retransmit_head = false;

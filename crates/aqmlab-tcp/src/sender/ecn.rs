@@ -87,7 +87,9 @@ impl Sender {
         let window = self.control.window();
         let flight_size = self.recovery.flight_at_loss(&self.board, self.limited, window);
         self.stats.ecn_reductions += 1;
-        self.tell_congestion(now, Congestion::Ecn, flight_size);
+        let in_use = self.in_use_at_loss(now, flight_size);
+        self.tell_congestion(now, Congestion::Ecn, in_use);
+        self.validation.forget();
         if self.begin_reduction(delivered) {
             self.phase = Phase::Reduction { point: self.board.nxt() };
         }

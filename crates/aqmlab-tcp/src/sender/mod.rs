@@ -5,7 +5,8 @@
 //! have in common: the handshake, acknowledgements (`acks`), ECN
 //! (`ecn`), the order in which segments are sent (`output`), pacing
 //! (`pacing`), reductions of the window in proportion (`prr`), tail loss probes
-//! (`tlp`), the undoing of what was in vain (`undo`) and the timers (`timers`).
+//! (`tlp`), the undoing of what was in vain (`undo`), windows that are not used
+//! (`validation`) and the timers (`timers`).
 //!
 //! # Sources
 //! RFC 9293 (handshake), RFC 5681 (duplicate acknowledgements), RFC 3042
@@ -29,6 +30,7 @@ mod prr;
 mod timers;
 mod tlp;
 mod undo;
+mod validation;
 
 use aqmlab_core::{Span, Time};
 use ecn::EcnState;
@@ -36,6 +38,7 @@ use pacing::Pacer;
 use prr::Prr;
 use tlp::TailProbe;
 use undo::Undo;
+use validation::Validation;
 
 use crate::congestion::{CongestionControl, Control, Setup};
 use crate::delivery::Delivery;
@@ -85,6 +88,7 @@ pub struct Sender {
     pacer: Pacer,
     tlp: TailProbe,
     undo: Undo,
+    validation: Validation,
     /// While the window is being reduced with PRR.
     prr: Option<Prr>,
     control: Control,
@@ -151,6 +155,7 @@ impl Sender {
             pacer: Pacer::new(params),
             tlp: TailProbe::new(params),
             undo: Undo::new(params),
+            validation: Validation::new(params),
             prr: None,
             control,
             size: bytes.unwrap_or(u64::MAX / 4),

@@ -103,29 +103,19 @@ impl Sender {
                 self.board.delivery.app_limited(self.board.pipe());
             }
             self.persist(now);
+            self.validate_after_sending(now, false);
             return 0;
         }
-        self.restart_after_idle(now);
+        self.validate_before_sending(now);
         if !self.fits_window(len) {
             self.window_limited = true;
+            self.validate_after_sending(now, true);
             return 0;
         }
         if self.phase == Phase::Open && self.dup_acks > 0 {
             self.limited += len;
         }
         len
-    }
-
-    /// RFC 5681, section 4.1: after an idle time the window begins anew.
-    #[inline]
-    fn restart_after_idle(&mut self, now: Time) {
-        if self.params.restart_after_idle
-            && self.board.is_empty()
-            && self.last_sent > Time::ZERO
-            && now.saturating_since(self.last_sent) > self.rtt.rto()
-        {
-            self.control.on_idle(self.params.in_bytes(self.params.initial_window));
-        }
     }
 
     /// Sends new data, whatever the window.
@@ -176,7 +166,11 @@ impl Sender {
 
     pub(super) fn retransmit(&mut self, repair: Repair, now: Time, replaces: bool) -> DataSegment {
         let prior_in_flight = self.board.pipe();
+        let first = self.board.record(repair.index).is_some_and(|record| !record.ambiguous);
         let (seq, len) = self.board.retransmit(repair.index, now, repair.advance);
+        if first {
+            self.validation.on_repair(u64::from(len));
+        }
         self.sent(now, u64::from(len), prior_in_flight, true);
         self.recovery.on_sent(len, replaces);
         self.recovery.on_repaired(seq, self.board.nxt(), now);

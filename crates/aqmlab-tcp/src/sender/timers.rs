@@ -74,6 +74,7 @@ impl Sender {
         self.phase = Phase::Loss { point: self.board.nxt() };
         self.recovery.on_timeout(&mut self.board, &self.rtt, now);
         self.prr = None;
+        self.validation.forget();
         self.tlp.stop();
         self.retransmit_head = true;
         self.dup_acks = 0;

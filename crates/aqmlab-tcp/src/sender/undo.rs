@@ -158,6 +158,7 @@ impl Sender {
         self.board.undo_losses();
         self.recovery.on_undo(&self.board);
         self.phase = Phase::Open;
+        self.validation.forget();
         self.prr = None;
         self.retransmit_head = false;
         self.dup_acks = 0;

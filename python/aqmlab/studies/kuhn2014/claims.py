@@ -89,8 +89,8 @@ def _drops(study: Measurements) -> Claim:
         "The introduction of RED and CoDel results in drop events (figure 2).",
         _goodness(len(right), len(AQMS) * len(BUFFERS)),
         f"Share of all packets dropped at node 2 with CUBIC, by buffer: {told}. The rule: more "
-        f"than with DropTail and the same buffer; so for {len(right)} of {len(AQMS) * len(BUFFERS)}. "
-        "DropTail itself drops what does not fit.",
+        f"than with DropTail and the same buffer; so for {len(right)} of "
+        f"{len(AQMS) * len(BUFFERS)}. DropTail itself drops what does not fit.",
     )
 
 
@@ -257,7 +257,7 @@ def _published_reductions(study: Measurements) -> Claim:
 def _vegas(study: Measurements) -> Claim:
     labels = {"queue": "DropTail", "buffer": MAIN_BUFFER}
     means = {c: packet_time(study, control=c, **labels)[0] for c in CONTROLS}
-    found, _ = reduction(study, control="Vegas", **labels, against=CUBIC)
+    found, _ = reduction(study, CUBIC, control="Vegas", **labels)
     told = ", ".join(f"{_ms(mean)} ({c})" for c, mean in means.items())
     least = min(means, key=means.__getitem__) == "Vegas"
     close = abs(found - 0.44) <= 0.05
@@ -265,7 +265,8 @@ def _vegas(study: Measurements) -> Claim:
         "vegas-latency",
         "With DropTail, Vegas introduces less latency than any other, 44 % less than CUBIC.",
         HOLDS if least and close else PARTLY if least else FAILS,
-        f"Mean packet transmission times: {told}: {found:.0%} less. The rule: the least, and within 5 percentage points of 44 %.",
+        f"Mean packet transmission times: {told}: {found:.0%} less. The rule: the least, "
+        "and within 5 percentage points of 44 %.",
     )
 
 
@@ -306,7 +307,8 @@ def _fairer(study: Measurements) -> Claim:
         "Either AQM makes the network fairer to delay-based congestion control (section 6).",
         _goodness(right, len(AQMS)) if right else FAILS,
         "Time for the 10 MB with Vegas as a multiple of that with CUBIC, each among "
-        f"applications of its own kind: {told}. The rule: nearer to 1 than with  DropTail. The study never has the two compete.",
+        f"applications of its own kind: {told}. The rule: nearer to 1 than "
+        "with DropTail. The study never has the two compete.",
     )
 
 

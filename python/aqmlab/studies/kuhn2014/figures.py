@@ -103,7 +103,7 @@ def _packets(study: Measurements) -> Figure | None:
     return Figure(
         "figure-5",
         "Figure 5: packet transmission times",
-        f"With CUBIC half of the packets take at most {told}." if told else "",
+        f"With CUBIC half of the packets take no more than {told}." if told else "",
         CANDLES + "Over the transfer's packets of all replications.",
         charts.candles(candles, COLOURS, "packet transmission time (s)", "congestion control"),
     )
@@ -146,4 +146,4 @@ def _delays(study: Measurements, **labels: str) -> Histograms:
 
 
 def _ms(delay: float) -> str:
-    return f"{delay * 1e3:.0f} ms"
+    return f"{delay * 1e3:.0f} ms" if delay < 1 else f"{delay:.3g} s"

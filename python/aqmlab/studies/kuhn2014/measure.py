@@ -39,7 +39,7 @@ def transfer_time(measured: Measurements, **labels: str) -> Value:
 
 
 def reduction(
-    measured: Measurements, *, against: Mapping[str, str] = DROPTAIL, **labels: str
+    measured: Measurements, against: Mapping[str, str] = DROPTAIL, /, **labels: str
 ) -> Value:
     """By which share packets are faster than at the point with the labels `against`."""
     ours = packet_times(measured, **labels)
@@ -47,7 +47,7 @@ def reduction(
 
 
 def increase(
-    measured: Measurements, *, against: Mapping[str, str] = DROPTAIL, **labels: str
+    measured: Measurements, against: Mapping[str, str] = DROPTAIL, /, **labels: str
 ) -> Value:
     """By which share the transfer takes longer than at the point with the labels `against`."""
     ours = transfer_times(measured, **labels)

@@ -1,0 +1,167 @@
+//! Recorded arrivals through the data path, with a clock that is not real.
+//!
+//! # Model
+//! Each arrival becomes an IPv4 packet of its size with its ECN codepoint; its
+//! number and that of its flow are the addresses. The packets go through one
+//! link of the case's rate and come out as bytes, whose checksums are checked.
+//! What became of each is told as [`aqmlab_aqm::replay`] does, so that the two
+//! can be compared; when a packet was marked is not known here.
+
+use std::sync::{Arc, Mutex};
+
+use aqmlab_aqm::replay::{Arrival, BASE_RTT, Outcome, Surroundings, Verdict};
+use aqmlab_aqm::{LinkEnv, Queue, QueueConfig};
+use aqmlab_core::{Bytes, Ecn, Error, Rate, Result, Stream, Time};
+use aqmlab_sim::Scenario;
+use aqmlab_sim::link::{Link, Setting};
+use aqmlab_sim::probe::PacketRecord;
+
+use crate::buffers::Buffers;
+use crate::checksum::{fold, sum};
+use crate::handle::Handle;
+use crate::offload::Offload;
+use crate::path::{DataPath, Departure, Exits, Route, Tap};
+use crate::wire::{UDP, be32};
+
+/// Headers of a packet: nothing smaller can be made.
+const LEAST: u32 = 28;
+
+/// Replays `arrivals` and says what became of them, in the order of the
+/// decisions.
+///
+/// # Errors
+/// If packets of these sizes, or a link of this rate, cannot be made.
+///
+/// # Panics
+/// If the data path loses packets or spoils one: a bug.
+pub fn replay(
+    config: &QueueConfig,
+    surroundings: &Surroundings,
+    arrivals: &[Arrival],
+) -> Result<Vec<Outcome>> {
+    let sizes = LEAST..=65_535;
+    if let Some(strange) = arrivals.iter().find(|arrival| !sizes.contains(&arrival.size)) {
+        return Err(Error::not_allowed(strange.size, "packets of 28 to 65535 bytes"));
+    }
+    let mut path = path(config, surroundings)?;
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    path.set_tap(Box::new(Watch(Arc::clone(&seen))));
+    let mut sent = Sent::default();
+    for (id, arrival) in arrivals.iter().enumerate() {
+        path.advance(arrival.time, &mut sent);
+        seen.lock().expect("no holder panics").is_arriving = true;
+        write(path.scratch(), id as u32, arrival);
+        path.receive(0, Offload::default(), arrival.size as usize, arrival.time);
+        seen.lock().expect("no holder panics").is_arriving = false;
+    }
+    while path.under_way() > 0
+        && let Some(next) = path.next_time()
+    {
+        path.advance(next, &mut sent);
+    }
+    let records = path.links_mut()[0].take_records();
+    let seen = std::mem::take(&mut *seen.lock().expect("no holder panics"));
+    let mut dropped = seen.dropped.into_iter();
+    let mut sent = sent.packets.into_iter().zip(seen.marked);
+    let outcome = |record: PacketRecord| {
+        let (id, verdict) = match record.dropped {
+            Some(reason) => {
+                let (id, on_arrival) = dropped.next().expect("each drop is shown");
+                let verdict = match (reason.is_signal(), on_arrival) {
+                    (false, _) => Verdict::DroppedOverlimit,
+                    (true, true) => Verdict::DroppedEnqueue,
+                    (true, false) => Verdict::DroppedDequeue,
+                };
+                (id, verdict)
+            }
+            None => {
+                let ((id, is_ce), is_marked) = sent.next().expect("each packet comes out");
+                let had_ce = arrivals[id as usize].ecn == Ecn::Ce;
+                assert_eq!(is_ce, is_marked || had_ce, "the mark of packet {id} on the wire");
+                (id, if is_marked { Verdict::Marked } else { Verdict::Delivered })
+            }
+        };
+        let (time, reason) = (record.end, record.dropped);
+        Outcome { id, verdict, time, sojourn: time - record.arrival, marked: None, reason }
+    };
+    Ok(records.into_iter().map(outcome).collect())
+}
+
+/// A path of one link with the case's queue.
+fn path(config: &QueueConfig, surroundings: &Surroundings) -> Result<DataPath> {
+    const BITS: u64 = 8 * aqmlab_core::time::NANOS_PER_SEC;
+    let rate = Rate::from_bps(BITS / surroundings.nanos_per_byte.max(1));
+    if rate.as_bps() * surroundings.nanos_per_byte != BITS {
+        let problem = "expected a number of nanoseconds that makes a whole rate";
+        return Err(Error::new(problem).given(surroundings.nanos_per_byte));
+    }
+    let text = format!(
+        "simultaneous = \"departures-first\"\n\
+         record = {{ level = \"packets\", interval = \"3600s\" }}\n\
+         links.one = {{ rate = \"{}bit\", delay = \"0s\" }}\n\
+         flows.all = {{ path = [\"one\"], return_path = [\"one\"] }}\n",
+        rate.as_bps()
+    );
+    let scenario = Scenario::parse(&text, "<replay>", &[])?;
+    let setting = Setting { replication: 0, mtu: Bytes::new(1514), end: Time::MAX };
+    let mut links = Link::<Handle>::all(&scenario, &setting);
+    let env = LinkEnv { rate: surroundings.rate, base_rtt: BASE_RTT, mtu: surroundings.mtu };
+    let random = Stream::from_state(surroundings.random_seed);
+    links[0].queue = Queue::new(config.build(&env), random);
+    let routes = vec![Route { links: vec![0], exit: 0 }];
+    let mut path = DataPath::with_links(&scenario, links, routes);
+    path.number_flows_by(|packet| be32(packet, 16));
+    Ok(path)
+}
+
+/// Makes the packet of an arrival.
+fn write(bytes: &mut [u8], id: u32, arrival: &Arrival) {
+    let head = [0x45, arrival.ecn as u8, 0, 0, 0, 0, 0x40, 0, 64, UDP, 0, 0];
+    bytes[..arrival.size as usize].fill(0);
+    bytes[..12].copy_from_slice(&head);
+    bytes[2..4].copy_from_slice(&(arrival.size as u16).to_be_bytes());
+    bytes[12..16].copy_from_slice(&id.to_be_bytes());
+    bytes[16..20].copy_from_slice(&arrival.flow.to_be_bytes());
+    let checksum = !fold(sum(&bytes[..20]));
+    bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// Notes the number of each packet that leaves, and whether it has CE.
+#[derive(Default)]
+struct Sent {
+    packets: Vec<(u32, bool)>,
+}
+
+impl Exits for Sent {
+    fn send(&mut self, departure: &Departure<'_>) {
+        let packet = departure.parts.concat();
+        assert_eq!(fold(sum(&packet[..20])), 0xFFFF, "the checksum of a header");
+        self.packets.push((be32(&packet, 12), Ecn::from_bits(packet[1]) == Ecn::Ce));
+    }
+}
+
+/// What the tap was shown.
+#[derive(Default)]
+struct Seen {
+    /// Whether a packet is arriving just now.
+    is_arriving: bool,
+    /// The number of each dropped packet, and whether a packet arrived then.
+    dropped: Vec<(u32, bool)>,
+    /// Whether each packet that left was marked.
+    marked: Vec<bool>,
+}
+
+struct Watch(Arc<Mutex<Seen>>);
+
+impl Tap for Watch {
+    fn arrived(&mut self, _: Time, _: &Handle, _: &Buffers) {}
+    fn departed(&mut self, _: Time, handle: &Handle, _: &Buffers) {
+        self.0.lock().expect("no holder panics").marked.push(handle.is_marked());
+    }
+    fn dropped(&mut self, _: Time, handle: &Handle, buffers: &Buffers) {
+        let (packet, _) = buffers.get(handle.place);
+        let mut seen = self.0.lock().expect("no holder panics");
+        let is_arriving = seen.is_arriving;
+        seen.dropped.push((be32(packet, 12), is_arriving));
+    }
+}

@@ -1,0 +1,185 @@
+//! What is measured of packets one by one: one-way delays, the backlog over
+//! time, the times between losses; and when flows begin and runs end.
+
+use aqmlab_core::{Span, Time, Value};
+use aqmlab_sim::{RunResult, Scenario, run};
+
+const SCENARIO: &str = r#"
+duration = "60s"
+[links.access]
+rate = "10mbit"
+delay = "5ms"
+queue = { discipline = "droptail", limit = "1000p" }
+[links.down]
+rate = "2mbit"
+delay = "20ms"
+queue = { discipline = "droptail", limit = "30p" }
+[links.up]
+rate = "2mbit"
+delay = "20ms"
+[flows.bulk]
+count = 2
+path = ["access", "down"]
+return_path = ["up"]
+size = "1mb"
+delays = true
+"#;
+
+fn scenario(settings: &[(&str, &str)]) -> aqmlab_core::Result<Scenario> {
+    let settings: Vec<(String, Value)> =
+        settings.iter().map(|(key, value)| (key.to_string(), Value::from(*value))).collect();
+    Scenario::parse(SCENARIO, "test.toml", &settings)
+}
+
+fn result(settings: &[(&str, &str)]) -> RunResult {
+    run(&scenario(settings).unwrap(), 0)
+}
+
+fn seconds(time: Time) -> f64 {
+    (time - Time::ZERO).as_secs_f64()
+}
+
+/// Recorded packet by packet, the times at both links and the ways add up to
+/// the same.
+#[test]
+fn one_way_delays_are_those_of_the_recorded_packets() {
+    let result = result(&[("record.level", "packets")]);
+    let transmission = |bytes: u32, bps: f64| f64::from(bytes) * 8.0 / bps;
+    let (mut sum, mut count, mut largest) = (0.0, 0u64, 0.0f64);
+    // Both links are FIFOs: the n-th packet that left the first without being
+    // dropped at the second is the n-th that left that.
+    let arrivals: Vec<_> = result.links[1].packets.iter().collect();
+    let mut sent: Vec<_> = result.links[0].packets.iter().collect();
+    sent.sort_by_key(|packet| packet.end);
+    let mut came: Vec<_> = arrivals.clone();
+    came.sort_by_key(|packet| packet.arrival);
+    assert_eq!(sent.len(), came.len());
+    for (first, second) in sent.iter().zip(&came) {
+        assert_eq!((first.flow, first.size), (second.flow, second.size));
+        if second.dropped.is_some() || second.size == 40 {
+            continue; // SYNs are not measured
+        }
+        let left = second.end + Span::from_millis(20);
+        let delay = (left - first.arrival).as_secs_f64() + transmission(second.size, 2e6);
+        sum += delay;
+        count += 1;
+        largest = largest.max(delay);
+    }
+    let (_, delays) = result.groups[0].times.iter().find(|(name, _)| *name == "delay").unwrap();
+    assert_eq!(delays.count, count);
+    assert!((delays.mean - sum / count as f64).abs() < 1e-8, "{} {}", delays.mean, sum);
+    assert!((delays.max.as_secs_f64() - largest).abs() < 1e-8);
+    assert_eq!(delays.buckets.iter().map(|bucket| bucket.1).sum::<u64>(), count);
+    // The flows' own means make up that of the group.
+    let own: Vec<_> = result.flows.iter().map(|flow| flow.delays.unwrap()).collect();
+    let shares = result.flows.iter().map(|flow| flow.stats.segments_sent as f64);
+    let weighted: f64 = own.iter().zip(shares).map(|((mean, _), share)| mean * share).sum();
+    let total: f64 = result.flows.iter().map(|flow| flow.stats.segments_sent as f64).sum();
+    assert!((weighted / total / delays.mean - 1.0).abs() < 0.01, "but for what was dropped");
+    assert_eq!(own.iter().map(|(_, max)| *max).max(), Some(delays.max));
+}
+
+#[test]
+fn measuring_changes_nothing_else() {
+    let (with, without) = (result(&[]), result(&[("flows.bulk.delays", "false")]));
+    assert!(without.flows[0].delays.is_none());
+    assert!(without.groups[0].times.iter().all(|(name, _)| *name != "delay"));
+    assert_eq!(with.end, without.end);
+    assert_eq!(with.events, without.events);
+    for (one, other) in with.flows.iter().zip(&without.flows) {
+        assert_eq!((one.finish, one.stats), (other.finish, other.stats));
+    }
+    let timestamps = result(&[("transport.timestamps", "true")]);
+    let (_, delays) = timestamps.groups[0].times.iter().find(|(name, _)| *name == "delay").unwrap();
+    assert!(delays.count >= 2 * 719, "{}", delays.count);
+}
+
+/// Little's law, exact once all have left: the integral of the backlog is the
+/// sum of the times in it, of those that were dropped there too (at once).
+#[test]
+fn the_mean_backlog_is_that_of_littles_law() {
+    let result = result(&[]);
+    for link in &result.links {
+        let waited = link.sojourn.mean * link.sojourn.count as f64;
+        let backlog = link.backlog_mean[0] * seconds(result.end);
+        assert!((backlog - waited).abs() < 1e-6 * waited.max(1.0), "{backlog} {waited}");
+    }
+    let down = &result.links[1];
+    let size = down.backlog_mean[1] / down.backlog_mean[0];
+    assert!((1400.0..=1500.0).contains(&size), "{size}");
+}
+
+#[test]
+fn intervals_between_losses_span_the_first_to_the_last() {
+    let result = result(&[("record.level", "packets")]);
+    let down = &result.links[1];
+    let drops: Vec<Time> = down
+        .packets
+        .iter()
+        .filter(|packet| packet.dropped.is_some())
+        .map(|packet| packet.end)
+        .collect();
+    assert!(drops.len() > 10);
+    let intervals = &down.loss_intervals;
+    assert_eq!(intervals.count, drops.len() as u64 - 1);
+    let span = (*drops.iter().max().unwrap() - *drops.iter().min().unwrap()).as_secs_f64();
+    assert!((intervals.mean * intervals.count as f64 - span).abs() < 1e-6);
+    assert_eq!(result.links[0].loss_intervals.count, 0);
+    assert!(result.links[0].loss_intervals.mean.is_nan());
+}
+
+const LONG: &str = r#"
+[flows.long]
+path = "down"
+return_path = "up"
+"#;
+
+#[test]
+fn a_run_may_end_with_one_group_of_flows() {
+    let text = format!("until = \"bulk\"\n{SCENARIO}{LONG}");
+    let result = run(&Scenario::parse(&text, "test.toml", &[]).unwrap(), 0);
+    let last = result.flows.iter().filter_map(|flow| flow.finish).max().unwrap();
+    assert_eq!(result.end, last);
+    assert!(result.end < Time::ZERO + Span::from_secs(60));
+    let text = format!("{SCENARIO}{LONG}");
+    let result = run(&Scenario::parse(&text, "test.toml", &[]).unwrap(), 0);
+    assert_eq!(result.end, Time::ZERO + Span::from_secs(60), "without, the endless one decides");
+}
+
+#[test]
+fn a_run_that_could_not_end_is_refused() {
+    let text = format!("{SCENARIO}{LONG}");
+    let refused = |group: &str| {
+        let until = [("until".to_string(), Value::from(group))];
+        Scenario::parse(&text, "test.toml", &until).unwrap_err().to_string()
+    };
+    let error = refused("long");
+    assert!(error.contains("until") && error.contains("has an end"), "{error}");
+    assert!(refused("bulks").contains("`bulk`"), "{}", refused("bulks"));
+}
+
+#[test]
+fn flows_may_begin_each_at_a_time_of_its_own() {
+    let start = |text: &str| {
+        let text = SCENARIO.replace("delays = true", &format!("start = {text}"));
+        let result = run(&Scenario::parse(&text, "test.toml", &[]).unwrap(), 0);
+        result.flows.iter().map(|flow| seconds(flow.start)).collect::<Vec<_>>()
+    };
+    let each = start(r#"{ each = ["1s", "5s"] }"#);
+    assert_ne!(each[0], each[1]);
+    assert!(each.iter().all(|start| (1.0..5.0).contains(start)), "{each:?}");
+    let one = start(r#"{ uniform = ["1s", "5s"] }"#);
+    assert_eq!(one[0], one[1]);
+}
+
+#[test]
+fn starts_read_back_as_they_were() {
+    let text = SCENARIO.replace("delays = true", r#"start = { each = ["1s", "5s"] }"#);
+    let text = format!("until = \"bulk\"\n{text}");
+    let scenario = Scenario::parse(&text, "test.toml", &[]).unwrap();
+    let again = Scenario::from_table(scenario.to_table(), "again", &[]).unwrap();
+    assert_eq!(scenario, again);
+    let both = text.replace("each = [", r#"uniform = ["1s", "2s"], each = ["#);
+    let error = Scenario::parse(&both, "test.toml", &[]).unwrap_err().to_string();
+    assert!(error.contains("expected two times"), "{error}");
+}

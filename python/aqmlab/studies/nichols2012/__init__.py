@@ -1,0 +1,1 @@
+"""Nichols and Jacobson (2012): CoDel, tail drop and RED over rates and round-trip times."""

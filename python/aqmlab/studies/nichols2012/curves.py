@@ -1,0 +1,126 @@
+"""What tables, statements and figures need of the two parts."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.results import StudyResult
+from aqmlab.statistics import Floats, jain_indices
+
+CODEL, TAIL, RED = "CoDel", "tail drop", "RED"
+QUEUES = (CODEL, TAIL, RED)
+LARGE, SMALL = "830 packets", "10 packets"
+RATES = (100, 10, 1, 50, 1, 100)
+"""The steps of the part `dynamic` in Mbit/s."""
+STEP = 50.0
+FALLS, RISES = (1, 2, 4), (3, 5)
+POSSIBLE = sum(RATES) * STEP * 1e6 / 8
+SINGLE = "1 FTP"
+
+Metric = Callable[..., Floats]
+"""Of one point: a value for each replication."""
+
+
+def median_delay(part: Measurements, **labels: str) -> Floats:
+    """The median of the time in queue of all packets, ms."""
+    return 1e3 * part.count("sojourn_p50_s", **labels)
+
+
+def high_delay(part: Measurements, **labels: str) -> Floats:
+    """Its 95th percentile, ms."""
+    return 1e3 * part.count("sojourn_p95_s", **labels)
+
+
+def utilisation(part: Measurements, **labels: str) -> Floats:
+    """What was used of what the link offered."""
+    return part.count("utilisation", **labels)
+
+
+def drop_fairness(part: Measurements, **labels: str) -> Floats:
+    """Jain's index over the FTPs of (segments sent again) / (segments sent): 1 if each flow
+    loses in proportion to what it sends. NaN with a single FTP, or without losses."""
+    first = part.point(**labels) * part.replications
+    found = np.full(part.replications, np.nan)
+    for replication in range(part.replications):
+        shares = _lost_shares(part.result).get(first + replication)
+        if shares is not None and shares.size > 1 and shares.any():
+            found[replication] = jain_indices(shares[None, :])[0]
+    return found
+
+
+@lru_cache(maxsize=2)
+def _lost_shares(result: StudyResult) -> dict[int, Floats]:
+    """Run to the shares of segments that each of its FTPs sent again."""
+    is_ftp = pl.col("group").cast(pl.String).str.starts_with("ftp")
+    share = (pl.col("retransmissions") / pl.col("segments_sent")).alias("share")
+    rows = result.raw("flows").filter(is_ftp & (pl.col("segments_sent") > 0)).with_columns(share)
+    parts = rows.partition_by("run", as_dict=True)
+    return {int(run): own["share"].to_numpy() for (run,), own in parts.items()}
+
+
+def losses(part: Measurements, **labels: str) -> tuple[float, float]:
+    """Segments sent again and fast retransmits of an FTP, the means at one point."""
+    first = part.point(**labels) * part.replications
+    is_ftp = pl.col("group").cast(pl.String).str.starts_with("ftp")
+    runs = pl.col("run").is_between(first, first + part.replications - 1)
+    rows = part.result.raw("flows").filter(is_ftp & runs & (pl.col("segments_sent") > 0))
+    sent, recoveries = rows["retransmissions"].to_numpy(), rows["fast_retransmits"].to_numpy()
+    return float(np.mean(sent)), float(np.mean(recoveries))
+
+
+def points(part: Measurements, **fixed: str) -> Iterator[dict[str, str]]:
+    """The labels of all points that have these."""
+    names = list(part.axes)
+    kept = [(fixed[name],) if name in fixed else part.axes[name] for name in names]
+    for labels in itertools.product(*kept):
+        yield dict(zip(names, labels, strict=True))
+
+
+def over(part: Measurements, metric: Metric, **fixed: str) -> Floats:
+    """A metric at all points that have these labels: (points, replications)."""
+    return np.array([metric(part, **labels) for labels in points(part, **fixed)])
+
+
+def sampled(part: Measurements, quantity: str, queue: str, buffer: str = LARGE) -> Floats:
+    """A sampled quantity, the mean over the replications, at the times `moments`. Where nothing
+    left the queue it has no delay: NaN."""
+    grid = moments(part)
+    rows = np.full((part.replications, grid.size), np.nan)
+    for replication in range(part.replications):
+        times, values = part.series(quantity, replication=replication, queue=queue, buffer=buffer)
+        rows[replication, np.rint(times / grid[1]).astype(int)] = values
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # all NaN
+        mean: Floats = np.nanmean(rows, axis=0)
+    return mean
+
+
+def moments(part: Measurements) -> Floats:
+    """The times of the samples."""
+    scenario = part.result.scenarios[0]
+    interval = float(scenario["record"]["interval"].removesuffix("ms")) / 1e3
+    return np.arange(0, len(RATES) * STEP + interval / 2, interval)
+
+
+def within(part: Measurements, values: Floats, step: int) -> Floats:
+    """The samples of a step: each is of the half second before it."""
+    times = moments(part)
+    inside: Floats = values[(times > step * STEP) & (times <= (step + 1) * STEP)]
+    return inside
+
+
+def megabytes(part: Measurements, queue: str, buffer: str) -> Floats:
+    """What was carried in each run."""
+    return part.count("delivered_bytes", queue=queue, buffer=buffer) / 1e6
+
+
+def has_all(part: Measurements | None, axis: str, labels: Iterable[str]) -> bool:
+    """Whether the part was run with all of these."""
+    return part is not None and all(label in part.axes[axis] for label in labels)

@@ -1,0 +1,264 @@
+"""`aqmlab shell` through the real command line, with real packets."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from helpers import Aqmlab, assert_refused, command, environment
+
+TRAFFIC = f"{sys.executable} {Path(__file__).parent / 'traffic.py'}"
+FAST = "rate=50mbit queue={ discipline = 'droptail', limit = 'unlimited' }"
+"""So fast that the receiver's buffer holds what comes."""
+PORT = 20_000 + os.getpid() % 20_000
+
+
+def why_not() -> str | None:
+    """What is missing for an emulated path here, in the words of the program."""
+    done = subprocess.run(
+        command("shell", "--quiet", "--", "true"), capture_output=True, text=True, check=False
+    )
+    return done.stderr.strip() if done.returncode else None
+
+
+MISSING = why_not()
+pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+
+Client = Callable[..., Any]
+
+
+@pytest.fixture
+def client(aqmlab: Aqmlab) -> Client:
+    """Runs a client behind a path with a server at its far end: what the client found."""
+
+    def run(*options: object, do: str, far: str = "$AQMLAB_FAR") -> Any:
+        mode, _, rest = do.partition(" ")
+        words = ["sh", "-c", f"{TRAFFIC} {mode} {far} {PORT} {rest}"]
+        done = aqmlab("shell", *options, "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+def table(folder: Path, name: str) -> list[dict[str, Any]]:
+    return pl.read_parquet(folder / f"{name}.parquet").to_dicts()
+
+
+def test_the_exit_status_is_the_commands(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    assert aqmlab("shell", "--", "sh", "-c", "exit 7").returncode == 7
+    assert aqmlab("shell", "--", "sh", "-c", "kill -TERM $$").returncode == 128 + 15
+    absent = aqmlab("shell", "--", "there-is-no-such-thing")
+    assert absent.returncode == 127
+    assert "there-is-no-such-thing: there is no such program" in absent.stderr
+    (tmp_path / "file").write_text("")
+    assert aqmlab("shell", "--", "./file").returncode == 126
+
+
+def test_arguments_input_and_output_are_the_commands(aqmlab: Aqmlab) -> None:
+    done = aqmlab("shell", "-q", "--", "sh", "-c", 'echo "$1 $(cat)"', "x", "a  b", input="in")
+    assert (done.stdout, done.stderr) == ("a  b in\n", done.stderr)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("far", ["$AQMLAB_FAR", "$AQMLAB_FAR6"])
+def test_both_directions_have_the_delay(client: Client, far: str) -> None:
+    times = client("--delay", "15ms", do="rtt 30", far=far)
+    assert min(times) >= 30
+    assert statistics.median(times) < 32
+
+
+def test_an_idle_path_adds_little(client: Client) -> None:
+    assert statistics.median(client(do="rtt 200")) < 1
+
+
+def test_the_rate_is_exact(client: Client, tmp_path: Path) -> None:
+    """Behind a queue that is never empty the link sends all the time."""
+    found = client("--up", "rate=20mbit queue=droptail", "--out", "out", do="bulk 1.5")
+    assert 18e6 < found < 20e6 * 1448 / 1500 * 1.01
+    series = pl.read_parquet(tmp_path / "out/series.parquet").filter(
+        (pl.col("subject") == "up") & (pl.col("quantity") == "throughput_bps")
+    )
+    busy = series.filter(pl.col("time_s").is_between(0.65, 1.35))["value"]
+    # To the packet, of which 167 leave in each interval.
+    assert busy.mean() == pytest.approx(20e6, rel=0.002)
+
+
+def test_a_queue_keeps_its_target(client: Client, tmp_path: Path) -> None:
+    client("--up", "rate=20mbit queue=codel", "--out", "out", do="bulk 1.5")
+    up = next(row for row in table(tmp_path / "out", "links") if row["link"] == "up")
+    assert up["drop_codel"] > 0
+    assert up["dropped"] == up["drop_codel"]
+    assert up["sojourn_p50_s"] < 0.025
+
+
+def test_it_is_fast_where_no_rate_is_asked_for(client: Client) -> None:
+    assert client(do="bulk 1") > 1e9
+
+
+def test_packets_are_lost_on_the_way(client: Client, tmp_path: Path) -> None:
+    came, _ = client("--up", f"loss=0.1 {FAST}", "--out", "out", do="burst 2000 0")
+    assert 1700 < came < 1900
+    up = next(row for row in table(tmp_path / "out", "links") if row["link"] == "up")
+    assert up["dropped"] == 0
+    assert 100 < up["lost"] < 300
+
+
+def test_duplicates_and_disorder(client: Client, tmp_path: Path) -> None:
+    options = ["--duplicate", "0.2", "--jitter", "3ms", "--delay", "10ms", "--reordering"]
+    client(*options, "--up", FAST, "--out", "out", do="burst 500 0")
+    up = next(row for row in table(tmp_path / "out", "links") if row["link"] == "up")
+    assert 50 < up["duplicated"] < 160
+    assert up["reordered"] > 50
+
+
+@pytest.mark.parametrize("far", ["$AQMLAB_FAR", "$AQMLAB_FAR6"])
+def test_marks_reach_the_receiver(client: Client, tmp_path: Path, far: str) -> None:
+    """CE in real packets, with a checksum that the kernel accepts."""
+    queue = "queue={ discipline = 'codel', ecn = true, ce_threshold = '1ms' }"
+    came, marked = client("--up", f"rate=10mbit {queue}", "--out", "out", do="burst 100 2", far=far)
+    up = next(row for row in table(tmp_path / "out", "links") if row["link"] == "up")
+    assert came == 100
+    assert marked == up["marked"] > 50
+
+
+def test_what_is_not_capable_of_ecn_is_not_marked(client: Client) -> None:
+    queue = "queue={ discipline = 'codel', ecn = true, ce_threshold = '1ms' }"
+    assert client("--up", f"rate=10mbit {queue}", do="burst 100 0") == [100, 0]
+
+
+def test_shells_nest(aqmlab: Aqmlab) -> None:
+    inner = f"{TRAFFIC} rtt $AQMLAB_FAR {PORT} 20"
+    words = ["sh", "-c", inner]
+    for delay in ("3ms", "2ms"):
+        words = command("shell", "-q", "--delay", delay, "--", *words)
+    done = aqmlab("shell", "--delay", "1ms", "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
+    assert done.returncode == 0, done.stderr
+    times = json.loads(done.stdout)
+    assert min(times) >= 12
+    assert statistics.median(times) < 14
+
+
+def test_a_scenario_gives_the_links(client: Client, scenario: Path, tmp_path: Path) -> None:
+    times = client("--scenario", scenario, "--set", "links.up.delay=5ms", "--out", "out",
+                   do="rtt 20")  # fmt: skip
+    assert 25 < statistics.median(times) < 28
+    assert {row["link"] for row in table(tmp_path / "out", "links")} == {"down", "up"}
+
+
+def test_links_in_a_row(client: Client) -> None:
+    down = ["--down", "delay=4ms", "--down", "delay=5ms rate=100mbit"]
+    assert 9 < statistics.median(client(*down, do="rtt 20")) < 11
+
+
+def test_every_packet_is_accounted_for(client: Client, tmp_path: Path) -> None:
+    client("--rate", "50mbit", "--loss", "0.01", "--out", "out", do="bulk 0.5")
+    scores = {row["quantity"]: row["value"] for row in table(tmp_path / "out", "scores")}
+    links = table(tmp_path / "out", "links")
+    lost = sum(row["lost"] + row["dropped"] for row in links)
+    assert scores["packets_in"] == scores["packets_out"] + lost + scores["packets_under_way"]
+    assert scores["packets_in"] == sum(row["arrived"] for row in links)
+    assert scores["packets_refused_by_device"] == 0
+    lateness = table(tmp_path / "out", "times")[0]
+    assert (lateness["quantity"], lateness["count"]) == ("lateness", scores["packets_out"])
+
+
+def test_every_packet_can_be_recorded(client: Client, tmp_path: Path) -> None:
+    client("--rate", "50mbit", "--set", "record.level=packets", "--out", "out", do="bulk 0.3")
+    links = {row["link"]: row["arrived"] for row in table(tmp_path / "out", "links")}
+    packets = pl.read_parquet(tmp_path / "out/packets.parquet")
+    assert dict(packets.group_by("link").len().iter_rows()) == links
+    # The connection, and its way back.
+    flows = pl.read_parquet(tmp_path / "out/flows.parquet")
+    assert flows.height == packets["flow"].n_unique() == 2
+    assert flows["goodput_bps"].max() == pytest.approx(50e6, rel=0.2)
+    assert packets.filter(link="down")["is_ack"].mean() > 0.9
+
+
+def test_large_packets_and_small_mtus(client: Client, tmp_path: Path) -> None:
+    for mtu in ("9000b", "600b"):
+        assert client("--mtu", mtu, "--out", mtu, do="bulk 0.3") > 1e8
+        up = next(row for row in table(tmp_path / mtu, "links") if row["link"] == "up")
+        mean = up["delivered_bytes"] / up["delivered"]
+        assert float(mtu[:-1]) * 0.9 < mean <= float(mtu[:-1])
+
+
+@as_root
+def test_a_user_who_is_not_root_has_a_path(tmp_path: Path) -> None:
+    if not shutil.which("setpriv"):
+        pytest.skip("setpriv is not installed")
+    if not os.access("/dev/net/tun", os.R_OK) or not Path("/dev/net/tun").stat().st_mode & 0o006:
+        pytest.skip("/dev/net/tun is for root only here")
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    script = "id -u; cat /proc/net/dev; exit 5"
+    words = command(
+        "shell", "--delay", "5ms", "--far", "cat /proc/net/dev", "--", "sh", "-c", script
+    )
+    done = subprocess.run([*nobody, *words], capture_output=True, text=True, cwd="/", check=False,
+                          env=environment())  # fmt: skip
+    assert done.returncode == 5, done.stderr
+    assert "65534" in done.stdout.splitlines()
+    assert "aqmlab:" in done.stdout and "aqmlab0:" in done.stdout
+    assert "without real-time priority" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--rate", "12"], ["--rate", "`12`", "10mbit"]),
+        (["--queue", "coddel"], ["--queue", "did you mean `codel`?"]),
+        (["--queue", "codel traget=5ms"], ["--queue", "did you mean `target`?"]),
+        (["--delay", "5"], ["--delay", "`5`"]),
+        (["--loss", "200%"], ["--loss", "0 to 1"]),
+        (["--down", "rate=1mbit", "--down", "rate=2mbit", "--rate", "3mbit"], ["--rate", "--down"]),
+        (["--down", "12mbit"], ["--down", "rate=12mbit"]),
+        (["--trace", "nowhere"], ["nowhere", "there is no such file"]),
+        (["--scenario", "nowhere.toml"], ["nowhere.toml", "there is no such file"]),
+        (["--precision", "high"], ["precision", "low-cpu"]),
+        (["--mtu", "20"], ["mtu"]),
+    ],
+)
+def test_bad_options_are_named(aqmlab: Aqmlab, options: list[str], words: list[str]) -> None:
+    assert_refused(aqmlab("shell", *options, "--", "echo", "never"), *words)
+
+
+def test_a_folder_with_things_in_it_is_left_alone(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/letter").write_text("dear")
+    done = aqmlab("shell", "--out", "out", "--", "echo", "never")
+    assert_refused(done, "out", "things in it")
+
+
+@pytest.mark.parametrize(
+    ("trace", "words"),
+    [
+        ("", ["trace"]),
+        ("1\nx\n", ["trace:2", "--trace"]),
+        ("1\n-3\n", ["trace:2", "--trace"]),
+        ("5\n3\n", ["trace:2", "--trace"]),
+        ("9223372036854775807\n", ["trace"]),
+    ],
+)
+def test_bad_traces_are_refused(
+    aqmlab: Aqmlab, tmp_path: Path, trace: str, words: list[str]
+) -> None:
+    (tmp_path / "trace").write_text(trace)
+    done = aqmlab("shell", "--trace", "trace", "--", "echo", "never", timeout=20)
+    assert_refused(done, *words)
+
+
+@pytest.mark.parametrize("trace", ["1\r\n2\r\n", "1\n" * 1_000_000])
+def test_strange_traces_work(client: Client, tmp_path: Path, trace: str) -> None:
+    (tmp_path / "trace").write_text(trace)
+    times = client("--trace", tmp_path / "trace", do="rtt 20")
+    assert 1 < statistics.median(times) < 8

@@ -1,0 +1,145 @@
+"""Nothing of `aqmlab shell` stays behind, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from helpers import command, environment
+from test_shell import pytestmark as pytestmark
+
+HOST_FILES = ("/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding")
+
+
+class Running:
+    """A shell under way, and what it has made."""
+
+    def __init__(self, *inside: str) -> None:
+        self.mark = uuid.uuid4().hex
+        self.host = host()
+        self.before = devices()
+        words = command("shell", "--far", "sleep 99", "--", *(inside or ("sleep", "99")))
+        marked = {**environment(), "AQMLAB_TEST": self.mark}
+        # A session of its own: no terminal, and no signals of the tests.
+        self.shell = subprocess.Popen(words, env=marked, start_new_session=True,
+                                      stderr=subprocess.PIPE, text=True)  # fmt: skip
+        wait_until(lambda: len(self.processes()) >= 4)
+        self.device = devices() - self.before
+        own = network(os.getpid())
+        self.networks = {network(pid) for pid in self.processes()} - {own, ""}
+
+    def processes(self) -> list[int]:
+        """The emulator, the first process inside, the two commands: in their order."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and self.mark.encode() in contents(entry / "environ"):
+                found.append(int(entry.name))
+        return sorted(found)
+
+    def assert_gone(self) -> None:
+        wait_until(lambda: not self.processes())
+        wait_until(lambda: not devices() & self.device)
+        alive = {network(int(each.name)) for each in Path("/proc").iterdir() if each.name.isdigit()}
+        assert not alive & self.networks
+        assert host() == self.host
+        assert not any(Path("/run/netns").glob("*")) if Path("/run/netns").exists() else True
+
+
+def contents(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def network(pid: int) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/ns/net").readlink())
+    except OSError:
+        return ""
+
+
+def devices() -> set[str]:
+    return {line.split(":")[0].strip() for line in Path("/proc/net/dev").read_text().splitlines()
+            if line.strip().startswith("aqmlab")}  # fmt: skip
+
+
+def host() -> list[str]:
+    """What of the host must be as it was: forwarding, and routes over other devices."""
+    routes = Path("/proc/net/route").read_text().splitlines()
+    files = [Path(each).read_text() for each in HOST_FILES if Path(each).exists()]
+    return files + [line for line in routes if not line.startswith("aqmlab")]
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 5
+    while not is_so():
+        assert time.monotonic() < until, "it did not come to that in 5 s"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    shell = Running()
+    yield shell
+    shell.shell.kill()
+    shell.shell.wait()
+
+
+@pytest.mark.parametrize("which", [0, 1, 2, 3])
+def test_killing_any_process_ends_all(running: Running, which: int) -> None:
+    processes = running.processes()
+    assert len(processes) == 4
+    assert processes[0] == running.shell.pid
+    if os.geteuid() == 0:
+        assert len(running.device) == 1
+    assert len(running.networks) >= 1
+    names = [contents(Path(f"/proc/{pid}/cmdline")).split(b"\0")[0] for pid in processes]
+    is_far = names[which] == b"sleep" and network(processes[which]) not in running.networks
+    os.kill(processes[which], signal.SIGKILL)
+    if is_far:
+        # The far end's command may end before the other.
+        time.sleep(0.2)
+        assert running.shell.poll() is None
+        running.shell.terminate()
+        assert running.shell.wait(5) == 128 + signal.SIGTERM
+    elif which == 0:
+        assert running.shell.wait(5) == -signal.SIGKILL
+    else:
+        assert running.shell.wait(5) == 128 + signal.SIGKILL
+    running.assert_gone()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_are_passed_on(running: Running, number: int) -> None:
+    running.shell.send_signal(number)
+    assert running.shell.wait(5) == 128 + number
+    running.assert_gone()
+
+
+def test_a_command_that_will_not_end_is_ended() -> None:
+    running = Running("sh", "-c", "trap '' TERM; echo ready >&2; while :; do sleep 1; done")
+    try:
+        assert running.shell.stderr and running.shell.stderr.readline() == "ready\n"
+        running.shell.terminate()
+        began = time.monotonic()
+        assert running.shell.wait(6) == 128 + signal.SIGKILL
+        assert time.monotonic() - began > 1
+        running.assert_gone()
+    finally:
+        running.shell.kill()
+
+
+def test_what_the_command_leaves_behind_ends_with_it() -> None:
+    running = Running("sh", "-c", "setsid sleep 98 & sleep 0.5; exit 4")
+    try:
+        assert running.shell.wait(5) == 4
+        running.assert_gone()
+    finally:
+        running.shell.kill()
