@@ -323,12 +323,14 @@ def emulate(
     up: Sequence[str],
     environment: Sequence[tuple[str, str]],
     far: Sequence[str] = (),
+    nat: bool = False,
     settings: Mapping[str, Any] | None = None,
 ) -> Emulation:
     """Runs `command` in a namespace of its own behind links of `scenario`.
 
     `down` are the names of the links to the command, `up` those from it, in order.
-    `far` is a command for the other end. `settings` are those of the section
+    `far` is a command for the other end; with `nat` the command reaches what is outside.
+    `settings` are those of the section
     `emulator` of the reference. The process must have one thread.
 
     Raises `InputError` for settings that are not right, and if the system permits no

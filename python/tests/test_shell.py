@@ -17,7 +17,8 @@ import pytest
 from helpers import Aqmlab, assert_refused, command, environment
 
 TRAFFIC = f"{sys.executable} {Path(__file__).parent / 'traffic.py'}"
-FAST = "rate=50mbit queue={ discipline = 'droptail', limit = 'unlimited' }"
+QUEUE = "queue={ discipline = 'droptail', limit = 'unlimited' }"
+FAST = f"rate=50mbit {QUEUE}"
 """So fast that the receiver's buffer holds what comes."""
 PORT = 20_000 + os.getpid() % 20_000
 
@@ -34,6 +35,22 @@ MISSING = why_not()
 pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 
+QUEUES = """
+from collections import deque
+import aqmlab
+
+class Good(aqmlab.Queue):
+    def __init__(self, link):
+        self.packets = deque()
+    def enqueue(self, packet, cx):
+        self.packets.append(packet)
+    def dequeue(self, cx):
+        return self.packets.popleft() if self.packets else None
+
+class Bad(Good):
+    def enqueue(self, packet, cx):
+        raise ValueError("too bad")
+"""
 Client = Callable[..., Any]
 
 
@@ -83,15 +100,17 @@ def test_an_idle_path_adds_little(client: Client) -> None:
 
 
 def test_the_rate_is_exact(client: Client, tmp_path: Path) -> None:
-    """Behind a queue that is never empty the link sends all the time."""
-    found = client("--up", "rate=20mbit queue=droptail", "--out", "out", do="bulk 1.5")
-    assert 18e6 < found < 20e6 * 1448 / 1500 * 1.01
-    series = pl.read_parquet(tmp_path / "out/series.parquet").filter(
-        (pl.col("subject") == "up") & (pl.col("quantity") == "throughput_bps")
-    )
-    busy = series.filter(pl.col("time_s").is_between(0.65, 1.35))["value"]
-    # To the packet, of which 167 leave in each interval.
-    assert busy.mean() == pytest.approx(20e6, rel=0.002)
+    """By the clock of the run to the packet, and by the receiver's within the noise."""
+    rate = ["--up", f"rate=10mbit {QUEUE}"]
+    client(*rate, "--set", "record.level=packets", "--out", "out", do="burst 500 0")
+    sent = pl.read_parquet(tmp_path / "out/packets.parquet").filter(link="up", size_bytes=1028)
+    assert sent.height == 500
+    waited = sent.filter(pl.col("end_s") > pl.col("arrival_s") + 1e-6)
+    assert waited.height > 400
+    gaps = waited["end_s"].diff().drop_nulls()
+    assert gaps.median() == pytest.approx(1028 * 8 / 10e6, abs=1e-9)
+    found = client(*rate, do="bulk 1")
+    assert 8e6 < found < 10e6 * 1448 / 1500 * 1.02
 
 
 def test_a_queue_keeps_its_target(client: Client, tmp_path: Path) -> None:
@@ -159,6 +178,15 @@ def test_a_scenario_gives_the_links(client: Client, scenario: Path, tmp_path: Pa
 def test_links_in_a_row(client: Client) -> None:
     down = ["--down", "delay=4ms", "--down", "delay=5ms rate=100mbit"]
     assert 9 < statistics.median(client(*down, do="rtt 20")) < 11
+
+
+def test_a_queue_in_python(client: Client, aqmlab: Aqmlab, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(QUEUES)
+    times = client("--up", "rate=1mbit queue=mine.py:Good", do="rtt 20")
+    assert 1 < statistics.median(times) < 3
+    words = ["sh", "-c", f"{TRAFFIC} rtt $AQMLAB_FAR {PORT} 5"]
+    done = aqmlab("shell", "--up", "rate=1mbit queue=mine.py:Bad", "--", *words)
+    assert_refused(done, "mine.py", "Bad", "too bad")
 
 
 def test_every_packet_is_accounted_for(client: Client, tmp_path: Path) -> None:

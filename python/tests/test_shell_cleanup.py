@@ -20,11 +20,11 @@ HOST_FILES = ("/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forw
 class Running:
     """A shell under way, and what it has made."""
 
-    def __init__(self, *inside: str) -> None:
+    def __init__(self, *inside: str, option: str = "--far=sleep 99") -> None:
         self.mark = uuid.uuid4().hex
         self.host = host()
         self.before = devices()
-        words = command("shell", "--far", "sleep 99", "--", *(inside or ("sleep", "99")))
+        words = command("shell", option, "--", *(inside or ("sleep", "99")))
         marked = {**environment(), "AQMLAB_TEST": self.mark}
         # A session of its own: no terminal, and no signals of the tests.
         self.shell = subprocess.Popen(words, env=marked, start_new_session=True,
@@ -114,6 +114,22 @@ def test_killing_any_process_ends_all(running: Running, which: int) -> None:
     else:
         assert running.shell.wait(5) == 128 + signal.SIGKILL
     running.assert_gone()
+
+
+@pytest.mark.parametrize("which", [0, 1, 2, 3])
+def test_killing_any_process_of_a_gateway_ends_all(which: int) -> None:
+    """The emulator, the first process inside, the one in the gateway, the command."""
+    running = Running(option="--nat")
+    try:
+        processes = running.processes()
+        assert len(processes) == 4
+        assert not running.device, "nothing is in the machine's own namespace"
+        assert len(running.networks) == 2
+        os.kill(processes[which], signal.SIGKILL)
+        assert running.shell.wait(5) != 0
+        running.assert_gone()
+    finally:
+        running.shell.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -11,6 +11,7 @@ pub mod buffers;
 mod checksum;
 pub mod handle;
 pub mod live;
+pub mod nat;
 pub mod offload;
 pub mod path;
 pub mod replay;

@@ -17,6 +17,7 @@ use std::time::Duration;
 use aqmlab_core::{Span, Time, choices};
 use aqmlab_sim::probe::Sojourn;
 
+use crate::nat::Gate;
 use crate::path::{DataPath, Departure, Exits, Tally};
 use crate::sys::device::Tun;
 use crate::sys::time as system;
@@ -33,11 +34,23 @@ choices! {
     }
 }
 
-/// So long before a deadline the balanced loop no longer sleeps: a kernel that
-/// is not busy wakes a process within this time. Deadlines that follow each
-/// other faster than that are slept for to the end: looking at the clock all
-/// the time would take a whole processor and gain a few microseconds.
+/// So long before a deadline the balanced loop no longer sleeps, at least: a
+/// kernel that is not busy wakes a process within this time. Deadlines that
+/// follow each other faster than that are slept for to the end: looking at the
+/// clock all the time would take a whole processor and gain a few microseconds.
 const SPIN: Span = Span::from_micros(20);
+/// A processor that has slept for long wakes slowly: of a longer sleep this
+/// part (1.6 %) is spent looking at the clock, up to the most.
+const SPIN_SHARE: u64 = 64;
+const MOST_SPIN: Span = Span::from_micros(120);
+
+/// How long before a deadline that is `ahead` the balanced loop wakes.
+fn spin_before(ahead: Span) -> Span {
+    (SPIN + Span::from_nanos(ahead.as_nanos() / SPIN_SHARE)).min(MOST_SPIN)
+}
+
+/// The port of the far end.
+const FAR: u16 = 1;
 /// Packets that are read from one port before the others are looked at.
 const BATCH: usize = 16;
 /// How often signals are looked for while the loop does not sleep.
@@ -68,10 +81,20 @@ pub struct Writer {
     pub lateness: Sojourn,
     /// Packets that a device did not take.
     pub refused: Tally,
+    /// What leaves for the gateway passes here first.
+    pub gate: Option<Gate>,
+    /// Packets that the gate did not let pass.
+    pub unroutable: u64,
 }
 
 impl Exits for Writer {
     fn send(&mut self, departure: &Departure<'_>) {
+        if let Some(gate) = self.gate.as_mut().filter(|_| departure.exit == FAR)
+            && !gate.admits(departure)
+        {
+            self.unroutable += u64::from(departure.packets);
+            return;
+        }
         let port = &self.ports[usize::from(departure.exit)];
         let late = self.clock.now().saturating_since(departure.due);
         self.lateness.note_many(late, u64::from(departure.packets));
@@ -108,7 +131,7 @@ impl Live {
     /// Drives `path` between these devices, the first of which is port 0.
     pub fn new(path: DataPath, ports: Vec<Tun>, precision: Precision, clock: Clock) -> Self {
         let (lateness, refused) = (Sojourn::new(), Tally::default());
-        let writer = Writer { ports, clock, lateness, refused };
+        let writer = Writer { ports, clock, lateness, refused, gate: None, unroutable: 0 };
         Live { path, writer, wakeups: Sojourn::new(), clock, precision }
     }
 
@@ -138,7 +161,7 @@ impl Live {
                 continue;
             }
             let spin = match self.precision {
-                Precision::Balanced if !is_near => SPIN,
+                Precision::Balanced if !is_near => spin_before(due.saturating_since(now)),
                 _ => Span::ZERO,
             };
             awaited = if spin > Span::ZERO { due } else { Time::ZERO };

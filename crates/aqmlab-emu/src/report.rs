@@ -28,7 +28,8 @@ pub(crate) fn to_result(
 ) -> Outcome {
     let Live { path, writer, wakeups, .. } = live;
     let (lateness, wakeups) = (writer.lateness.summary(), wakeups.summary());
-    let (entered, left, unfit) = (path.entered, path.left, path.unfit);
+    let (entered, left, mut unfit) = (path.entered, path.left, path.unfit);
+    unfit[Unfit::NoRoute as usize] += writer.unroutable;
     let mut finished = path.finish(end);
     let flows_seen = number_flows(&mut finished.links);
     let mut findings: Vec<Finding> = Vec::new();

@@ -1,14 +1,19 @@
 //! Commands behind emulated links, for Python.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use aqmlab_core::{Error, Params};
 use aqmlab_emu::shell::{self, EmulatorParams, Options};
 use aqmlab_sim::probe::{QUANTILES, SojournSummary};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
-use crate::convert::{to_py_error, to_table};
+use crate::convert::{QueueError, to_py_error, to_table};
+use crate::custom::fault::Failure;
+use crate::runner::panic_text;
 use crate::scenario::PyScenario;
 use crate::tables::{Finished, Results};
 
@@ -44,7 +49,7 @@ impl Emulation {
 
 /// Runs a command behind links of a scenario; see the type stub.
 #[pyfunction]
-#[pyo3(signature = (scenario, command, *, down, up, environment, far = vec![], settings = None))]
+#[pyo3(signature = (scenario, command, *, down, up, environment, far = vec![], nat = false, settings = None))]
 #[allow(clippy::too_many_arguments)]
 pub fn emulate(
     py: Python<'_>,
@@ -54,6 +59,7 @@ pub fn emulate(
     up: Vec<String>,
     environment: Vec<(String, String)>,
     far: Vec<String>,
+    nat: bool,
     settings: Option<&Bound<'_, PyMapping>>,
 ) -> PyResult<Emulation> {
     let scenario = Arc::clone(&scenario.scenario);
@@ -72,9 +78,11 @@ pub fn emulate(
         found.map_err(|error| to_py_error(py, error.at(key)))
     };
     let (down, up) = (indices(&down, "down")?, indices(&up, "up")?);
-    let options = Options { command, far, down, up, environment };
+    let options = Options { command, nat, far, down, up, environment };
+    let run = || catch_unwind(AssertUnwindSafe(|| shell::run(&scenario, &options, &params)));
     let outcome = py
-        .detach(|| shell::run(&scenario, &options, &params))
+        .detach(run)
+        .map_err(|panic| broken(py, panic))?
         .map_err(|error| to_py_error(py, error))?;
     let finished = Finished { run: 0, scenario, result: outcome.result };
     Ok(Emulation {
@@ -83,4 +91,18 @@ pub fn emulate(
         remarks: outcome.remarks,
         lateness: outcome.lateness,
     })
+}
+
+/// The end by a fault of a queue in Python, or by a bug.
+fn broken(py: Python<'_>, panic: Box<dyn Any + Send>) -> PyErr {
+    match panic.downcast::<Failure>() {
+        Ok(failure) => {
+            let error = QueueError::new_err(failure.message);
+            error.set_cause(py, failure.cause);
+            error
+        }
+        Err(panic) => {
+            PyRuntimeError::new_err(format!("a bug in the emulator: {}", panic_text(&*panic)))
+        }
+    }
 }

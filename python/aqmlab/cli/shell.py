@@ -78,6 +78,9 @@ def shell(
     far: Annotated[
         str, typer.Option("--far", metavar="COMMAND", help="Runs at the far end meanwhile.")
     ] = "",
+    nat: Annotated[
+        bool, typer.Option("--nat", help="The command reaches the outside; names are resolved.")
+    ] = False,
     precision: Annotated[
         str | None,
         typer.Option("--precision", metavar="HOW", help="low-cpu, balanced (default) or exact."),
@@ -124,7 +127,7 @@ def shell(
     emulator_settings = {key: value for key, value in emulator.items() if value is not None}
     if out is not None:
         check_folder(out)
-    done = emulate(path, command or [], far=far, settings=emulator_settings)
+    done = emulate(path, command or [], far=far, nat=nat, settings=emulator_settings)
     if out is not None:
         keep(done, path.scenario, out)
     if not quiet:

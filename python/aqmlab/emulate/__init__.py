@@ -26,11 +26,13 @@ def emulate(
     command: Sequence[str],
     *,
     far: str = "",
+    nat: bool = False,
     settings: Mapping[str, Any] | None = None,
 ) -> _core.Emulation:
     """Runs `command` (`$SHELL` if it is empty) behind `path`, in real time.
 
-    `far` is a command line for the other end of the path. `settings` are those of the
+    `far` is a command line for the other end of the path; with `nat` the command reaches
+    what is outside, through a gateway. `settings` are those of the
     section `emulator` of the reference. Raises `InputError` if they are not right or
     the system has no place for an emulated path.
     """
@@ -41,6 +43,7 @@ def emulate(
         down=path.down,
         up=path.up,
         far=shlex.split(far),
+        nat=nat,
         environment=list(os.environ.items()),
         settings=dict(settings or {}),
     )

@@ -11,19 +11,22 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 
-use aqmlab_core::{Error, Result};
+use aqmlab_core::Result;
 
 use super::network::{
-    NoDevice, configure_far, configure_near, failed, make_far, make_near, start_loopback,
+    configure_far, configure_near, failed, make_gateway, make_near, own_all_addresses,
+    start_loopback,
 };
 use super::{Options, variables};
 use crate::addresses::Block;
+use crate::nat::keep_gate;
+use crate::sys::files::{self, RESOLV_CONF};
 use crate::sys::process::{
     self, Ended, Pid, Program, Signals, default_signal, die_with_parent, exit, fork_into, identity,
     keep_capabilities, kill, own_mounts, reap, unshare,
 };
 use crate::sys::time::wait;
-use crate::sys::{files, receive, send};
+use crate::sys::{receive, send};
 
 /// Exit statuses of a command that could not be started, as shells give them.
 const NOT_FOUND: i32 = 127;
@@ -46,7 +49,7 @@ pub enum FarEnd {
     /// In the namespace that the shell was started in, and has this block.
     Here(Block),
     /// In a namespace of its own.
-    Gateway,
+    Gateway(Block),
 }
 
 /// What the first process needs to know.
@@ -57,14 +60,26 @@ pub struct Inside<'a> {
     /// The user and the group outside, if there is a user namespace.
     pub mapped: Option<(u32, u32)>,
     pub socket: OwnedFd,
+    /// To the emulator's gate, if traffic goes outside.
+    pub gate: Option<OwnedFd>,
+    /// Whether names are asked for at the far end.
+    pub own_names: bool,
     pub signals: &'a Signals,
+}
+
+/// What is there before the command.
+struct Prepared {
+    block: Block,
+    far_namespace: File,
+    /// The process that opens ports in the gateway.
+    keeper: Option<Pid>,
 }
 
 impl Inside<'_> {
     /// Never returns.
     pub fn run(self) -> ! {
         match self.prepare() {
-            Ok((block, far_namespace)) => self.serve(&block, &far_namespace),
+            Ok(prepared) => self.serve(&prepared),
             Err(error) => {
                 let text = [&[ERROR], error.to_string().as_bytes()].concat();
                 let _ = send(self.socket.as_fd(), &text, None);
@@ -74,7 +89,7 @@ impl Inside<'_> {
     }
 
     /// Makes namespaces and devices, and sends the devices to the emulator.
-    fn prepare(&self) -> Result<(Block, File)> {
+    fn prepare(&self) -> Result<Prepared> {
         if let Some((user, group)) = self.mapped {
             map_user(user, group)?;
         }
@@ -86,19 +101,15 @@ impl Inside<'_> {
         let mtu = self.mtu;
         let block = match self.far {
             FarEnd::Here(block) => block,
-            FarEnd::Gateway => {
+            FarEnd::Gateway(block) => {
                 new_network()?;
-                let (tun, block) = make_far().map_err(|error| match error {
-                    NoDevice::NotPermitted => {
-                        Error::new("the kernel permits no TUN device in a user namespace")
-                    }
-                    NoDevice::Other(error) => error,
-                })?;
+                let tun = make_gateway()?;
                 configure_far(&tun, &block, mtu)?;
                 self.tell(FAR, &tun)?;
                 block
             }
         };
+        let keeper = self.gate.as_ref().map(|gate| self.start_keeper(gate, &block)).transpose()?;
         // While it is open the namespace stays, and programs can be put there.
         let far_namespace =
             files::network().map_err(|error| failed("the network namespace", &error))?;
@@ -106,7 +117,24 @@ impl Inside<'_> {
         let tun = make_near()?;
         configure_near(&tun, &block, mtu)?;
         self.tell(NEAR, &tun)?;
-        Ok((block, far_namespace))
+        Ok(Prepared { block, far_namespace, keeper })
+    }
+
+    /// Makes the gateway the outside, and starts the process that opens ports
+    /// there.
+    fn start_keeper(&self, gate: &OwnedFd, block: &Block) -> Result<Pid> {
+        own_all_addresses()?;
+        if self.own_names {
+            let text = format!("nameserver {}\n", block.far().0);
+            files::cover(RESOLV_CONF, &text).map_err(|error| failed(RESOLV_CONF, &error))?;
+        }
+        match fork_into(0).map_err(|error| failed("a process", &error))? {
+            Some(pid) => Ok(pid),
+            None => {
+                keep_gate(gate);
+                exit(0)
+            }
+        }
     }
 
     fn tell(&self, what: u8, tun: &crate::sys::device::Tun) -> Result<()> {
@@ -115,7 +143,8 @@ impl Inside<'_> {
     }
 
     /// Starts the command when it is told to, and waits for it.
-    fn serve(&self, block: &Block, far_namespace: &File) -> ! {
+    fn serve(&self, prepared: &Prepared) -> ! {
+        let Prepared { block, far_namespace, keeper } = prepared;
         let Ok(children) = Signals::block(&[libc::SIGCHLD]) else { exit(1) };
         let mut command: Option<Pid> = None;
         loop {
@@ -126,6 +155,9 @@ impl Inside<'_> {
             while let Ok(Some((pid, ended))) = reap(-1) {
                 if Some(pid) == command {
                     end(ended);
+                }
+                if Some(pid) == *keeper {
+                    exit(1);
                 }
             }
             if !has_message {

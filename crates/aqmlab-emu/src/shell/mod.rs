@@ -17,6 +17,7 @@ mod inside;
 mod network;
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aqmlab_core::{Bytes, Error, Result, Span, Time, params};
@@ -25,13 +26,15 @@ use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{RunResult, Scenario};
 
 use self::inside::{ERROR, FAR, FarEnd, Inside, NEAR, SIGNAL, START};
-use self::network::{NoDevice, configure_far, failed, make_far};
+pub(crate) use self::network::failed;
+use self::network::{NoDevice, configure_far, gateway_block, make_far};
 use crate::addresses::Block;
 use crate::live::{Clock, Live, Precision, Steward};
+use crate::nat::Gate;
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
 use crate::sys::device::Tun;
-use crate::sys::process::{Pid, Signals, fork_into, identity, kill, wait_for, watch};
+use crate::sys::process::{Child, Signals, foreground, fork_into, identity, set_foreground};
 use crate::sys::time::{pin, processor, set_exact_timers, set_real_time, wait};
 use crate::sys::{files, receive, send, socket_pair};
 
@@ -57,6 +60,8 @@ params! {
 pub struct Options {
     /// The command with its arguments.
     pub command: Vec<String>,
+    /// Whether the command reaches what is outside.
+    pub nat: bool,
     /// A command for the far end, or nothing.
     pub far: Vec<String>,
     /// Links from the far end to the command, by index.
@@ -110,6 +115,7 @@ fn variables(environment: &[(String, String)], block: &Block) -> Vec<(String, St
 pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> Result<Outcome> {
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
+    let terminal = foreground();
     let mtu = params.mtu.get() as u32;
     let outcome = Shell::open(options, mtu, &signals).and_then(|shell| {
         let routes = vec![
@@ -119,7 +125,9 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
         let path = DataPath::new(scenario, routes, params.mtu);
         shell.run(path, &scenario.flows, params)
     });
-    signals.restore();
+    if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
+        set_foreground(group);
+    }
     outcome
 }
 
@@ -130,12 +138,14 @@ const PATIENCE: Span = Span::from_secs(2);
 
 /// The processes and devices.
 struct Shell<'a> {
-    child: Pid,
+    child: Child,
     ended: OwnedFd,
     socket: OwnedFd,
     signals: &'a Signals,
     /// Near and far.
     ports: [Tun; 2],
+    /// What leaves for the outside passes here.
+    gate: Option<Gate>,
     /// When patience is at an end.
     deadline: Time,
 }
@@ -144,52 +154,66 @@ impl<'a> Shell<'a> {
     /// Makes all of it; the command does not run yet.
     fn open(options: &'a Options, mtu: u32, signals: &'a Signals) -> Result<Self> {
         let (far, mapped) = match make_far() {
-            Ok((tun, block)) => (Some((tun, block)), None),
+            Ok(made) => (Some(made).filter(|_| !options.nat), None),
             Err(NoDevice::NotPermitted) => (None, Some(identity())),
             Err(NoDevice::Other(error)) => return Err(error),
         };
-        if let Some((tun, block)) = &far {
-            configure_far(tun, block, mtu)?;
-        }
-        let [socket, theirs] = socket_pair().map_err(|error| failed("a socket", &error))?;
+        let block = match &far {
+            Some((tun, block)) => {
+                configure_far(tun, block, mtu)?;
+                *block
+            }
+            None => gateway_block()?,
+        };
+        let servers = files::name_servers();
+        let is_own = |server: &IpAddr| server.is_loopback();
+        let name_server = servers.first().copied().filter(|_| servers.iter().all(is_own));
+        let pair = || socket_pair().map_err(|error| failed("a socket", &error));
+        let [socket, theirs] = pair()?;
+        let (gate, their_gate) = match options.nat.then(pair).transpose()? {
+            Some([gate, theirs]) => (Some(gate), Some(theirs)),
+            None => (None, None),
+        };
         let user = if mapped.is_some() { libc::CLONE_NEWUSER } else { 0 };
         let namespaces = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user;
-        let Some(child) = fork_into(namespaces).map_err(|error| no_namespaces(&error))? else {
+        let Some(pid) = fork_into(namespaces).map_err(|error| no_namespaces(&error))? else {
             // The child: it must not keep what belongs to the emulator.
-            let far = match far {
-                Some((tun, block)) => {
-                    drop(tun);
-                    FarEnd::Here(block)
-                }
-                None => FarEnd::Gateway,
-            };
-            drop(socket);
-            Inside { options, mtu, far, mapped, socket: theirs, signals }.run()
-        };
-        drop(theirs);
-        let ended = watch(child).map_err(|error| failed("pidfd_open", &error))?;
-        let made = receive_devices(&socket, far.map(|(tun, _)| tun));
-        match made {
-            Ok(ports) => Ok(Shell { child, ended, socket, signals, ports, deadline: Time::MAX }),
-            Err(error) => {
-                kill(child, libc::SIGKILL);
-                let _ = wait_for(child);
-                Err(error)
+            let end = if far.is_some() { FarEnd::Here(block) } else { FarEnd::Gateway(block) };
+            drop((far, socket, gate));
+            let own_names = name_server.is_some();
+            Inside {
+                options,
+                mtu,
+                far: end,
+                mapped,
+                socket: theirs,
+                gate: their_gate,
+                own_names,
+                signals,
             }
-        }
+            .run()
+        };
+        drop(their_gate);
+        drop(theirs);
+        let child = Child::new(pid);
+        let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
+        let ports = receive_devices(&socket, far.map(|(tun, _)| tun))?;
+        let gate = gate.map(|gate| Gate::open(gate, block, name_server)).transpose()?;
+        Ok(Shell { child, ended, socket, signals, ports, gate, deadline: Time::MAX })
     }
 
     /// Starts the command and emulates until it has ended.
     fn run(self, path: DataPath, flows: &[FlowGroup], params: &EmulatorParams) -> Result<Outcome> {
-        let Shell { child, ended, socket, signals, ports, deadline } = self;
+        let Shell { child, ended, socket, signals, ports, gate, deadline } = self;
         let remarks = prioritise(params);
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
         let mut steward = Attendant { child, ended, socket, signals, deadline };
         let mut live = Live::new(path, ports.into(), params.precision, Clock::start());
+        live.writer.gate = gate;
         let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
-        kill(child, libc::SIGKILL);
-        let status = wait_for(child).map_err(|error| failed("the shell", &error))?.status();
+        let ended = steward.child.end();
+        let status = ended.map_err(|error| failed("the shell", &error))?.status();
         let busy = Span::from_nanos(processor() - before);
         Ok(to_result(live, end, status, busy, flows, params, remarks))
     }
@@ -197,7 +221,7 @@ impl<'a> Shell<'a> {
 
 /// Looks after signals and the child.
 struct Attendant<'a> {
-    child: Pid,
+    child: Child,
     ended: OwnedFd,
     socket: OwnedFd,
     signals: &'a Signals,
@@ -221,7 +245,7 @@ impl Steward for Attendant<'_> {
             }
         }
         if now >= self.deadline {
-            kill(self.child, libc::SIGKILL);
+            self.child.signal(libc::SIGKILL);
             self.deadline = Time::MAX;
         }
         let has_ended = wait([self.ended.as_fd()], Some(std::time::Duration::ZERO));

@@ -11,6 +11,8 @@ use crate::sys::files;
 /// The name of the near end, in the namespace of the command. The far ends
 /// have a number behind it.
 pub const NAME: &str = "aqmlab";
+/// The name of the far end in a gateway.
+const GATEWAY: &str = "aqmlab0";
 /// Packets that wait in a device for this program to read them. (A large
 /// packet counts as one; beyond that the kernel drops.)
 const QUEUE: u32 = 16_384;
@@ -48,6 +50,32 @@ pub fn make_far() -> std::result::Result<(Tun, Block), NoDevice> {
         false => "no addresses are left for another shell here",
     };
     Err(NoDevice::Other(Error::new(problem)))
+}
+
+/// A block for the gateway of a shell that is started in this namespace: none
+/// that is known here.
+pub fn gateway_block() -> Result<Block> {
+    let addresses = addresses_v4().map_err(|error| failed("the list of addresses", &error))?;
+    let mut blocks = Block::ALL.numbers().filter_map(|number| Block::ALL.inner(number));
+    let is_free = |block: &Block| !addresses.iter().any(|(_, address, _)| block.holds(*address));
+    blocks.find(is_free).ok_or_else(|| Error::new("no addresses are left for a shell here"))
+}
+
+/// Makes the far end in a gateway.
+pub fn make_gateway() -> Result<Tun> {
+    Tun::create(GATEWAY).map_err(|error| match no_device(&error) {
+        NoDevice::NotPermitted => {
+            Error::new("the kernel permits no TUN device in a user namespace")
+        }
+        NoDevice::Other(error) => error,
+    })
+}
+
+/// Makes all addresses the gateway's own, so that it takes the place of the outside.
+pub fn own_all_addresses() -> Result<()> {
+    Interface::named("lo")
+        .and_then(|loopback| loopback.own_all())
+        .map_err(|error| failed("the addresses of the gateway", &error))
 }
 
 /// Makes the near end in the namespace of this process.

@@ -163,33 +163,30 @@ impl Interface {
     /// (By netlink: `ioctl` has the second for the machine's own root only.)
     pub fn set_sizes(&self, mtu: u32, queue: u32) -> io::Result<()> {
         let index = self.index()?;
-        let mut message = Vec::with_capacity(48);
-        message.extend(48u32.to_ne_bytes());
-        message.extend(libc::RTM_NEWLINK.to_ne_bytes());
-        message.extend(((libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16).to_ne_bytes());
-        message.extend([0; 8]); // sequence number, port
-        message.extend([0; 4]); // `ifinfomsg`: family, type
-        message.extend(index.to_ne_bytes());
-        message.extend([0; 8]); // flags, which of them change: none
-        for (attribute, value) in [(libc::IFLA_MTU, mtu), (libc::IFLA_TXQLEN, queue)] {
-            message.extend(8u16.to_ne_bytes());
-            message.extend(attribute.to_ne_bytes());
-            message.extend(value.to_ne_bytes());
-        }
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: the arguments are numbers.
-        let fd = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
-        let mut socket = File::from(check(fd).map(owned)?);
-        socket.write_all(&message)?;
-        // The answer is a header of 16 bytes and the error, 0 for none.
-        let mut answer = [0u8; 256];
-        let size = socket.read(&mut answer)?;
-        let error = answer[..size].get(16..20).and_then(|bytes| bytes.try_into().ok());
-        match error.map(i32::from_ne_bytes) {
-            Some(0) => Ok(()),
-            Some(error) => Err(io::Error::from_raw_os_error(-error)),
-            None => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+        let mut body = vec![0; 4]; // `ifinfomsg`: family, type
+        body.extend(index.to_ne_bytes());
+        body.extend([0; 8]); // flags, which of them change: none
+        body.extend(attribute(libc::IFLA_MTU, mtu));
+        body.extend(attribute(libc::IFLA_TXQLEN, queue));
+        ask_netlink(libc::RTM_NEWLINK, 0, &body)
+    }
+
+    /// Makes every address that no other route leads to one of this machine's
+    /// own, so that it takes packets to any of them in.
+    pub fn own_all(&self) -> io::Result<()> {
+        let index = self.index()? as u32;
+        let own = |family: libc::c_int| {
+            // `rtmsg`: family, lengths, TOS, table, protocol, scope, type, flags.
+            let mut body = vec![family as u8, 0, 0, 0, libc::RT_TABLE_MAIN, libc::RTPROT_STATIC];
+            body.extend([libc::RT_SCOPE_HOST, libc::RTN_LOCAL, 0, 0, 0, 0]);
+            body.extend(attribute(libc::RTA_OIF, index));
+            let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+            ask_netlink(libc::RTM_NEWROUTE, flags, &body)
+        };
+        own(libc::AF_INET)?;
+        // A machine without IPv6 has none here either.
+        let _ = own(libc::AF_INET6);
+        Ok(())
     }
 
     /// Sets it up, so that it carries packets.
@@ -252,6 +249,35 @@ impl Interface {
 
     fn v6(&self) -> io::Result<&OwnedFd> {
         self.v6.as_ref().ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))
+    }
+}
+
+/// An attribute of a netlink message: a number.
+fn attribute(kind: libc::c_ushort, value: u32) -> Vec<u8> {
+    [&8u16.to_ne_bytes()[..], &kind.to_ne_bytes(), &value.to_ne_bytes()].concat()
+}
+
+/// Asks the kernel to change something, and takes its answer.
+fn ask_netlink(kind: libc::c_ushort, flags: libc::c_int, body: &[u8]) -> io::Result<()> {
+    let mut message = Vec::with_capacity(16 + body.len());
+    message.extend((16 + body.len() as u32).to_ne_bytes());
+    message.extend(kind.to_ne_bytes());
+    message.extend(((libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16).to_ne_bytes());
+    message.extend([0; 8]); // sequence number, port
+    message.extend(body);
+    let socket = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: the arguments are numbers.
+    let fd = unsafe { libc::socket(libc::AF_NETLINK, socket, libc::NETLINK_ROUTE) };
+    let mut socket = File::from(check(fd).map(owned)?);
+    socket.write_all(&message)?;
+    // The answer is a header of 16 bytes and the error, 0 for none.
+    let mut answer = [0u8; 512];
+    let size = socket.read(&mut answer)?;
+    let error = answer[..size].get(16..20).and_then(|bytes| bytes.try_into().ok());
+    match error.map(i32::from_ne_bytes) {
+        Some(0) => Ok(()),
+        Some(error) => Err(io::Error::from_raw_os_error(-error)),
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 

@@ -4,6 +4,9 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::net::IpAddr;
+
+use super::process::{mount, unmount};
 
 /// Sets what stands in a file of `/proc`.
 pub fn set(path: &str, text: &str) -> io::Result<()> {
@@ -18,4 +21,26 @@ pub fn network() -> io::Result<File> {
 /// How many threads this process has.
 pub fn threads() -> usize {
     fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
+}
+
+/// The name servers of the machine.
+pub fn name_servers() -> Vec<IpAddr> {
+    let text = fs::read_to_string(RESOLV_CONF).unwrap_or_default();
+    let words = text.lines().filter_map(|line| line.strip_prefix("nameserver"));
+    // An address may have a zone behind it.
+    words.filter_map(|word| word.split('%').next()?.trim().parse().ok()).collect()
+}
+
+/// Where name servers are named.
+pub const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+/// Shows another text in the place of a file, in this mount namespace only.
+/// `/tmp` must be there, and is covered for a moment.
+pub fn cover(path: &str, text: &str) -> io::Result<()> {
+    const PLACE: &str = "/tmp";
+    mount("tmpfs", PLACE, Some("tmpfs"))?;
+    let file = format!("{PLACE}/text");
+    let covered = fs::write(&file, text).and_then(|()| mount(&file, path, None));
+    unmount(PLACE)?;
+    covered
 }

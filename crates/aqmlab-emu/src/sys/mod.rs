@@ -6,6 +6,7 @@
 pub mod device;
 pub mod files;
 pub mod process;
+pub mod socket;
 pub mod time;
 
 use std::io;

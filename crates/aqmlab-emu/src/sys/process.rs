@@ -98,6 +98,25 @@ pub fn own_mounts() -> io::Result<()> {
     Ok(())
 }
 
+/// Mounts a file system of this kind at a place, or a file over another.
+pub fn mount(what: &str, place: &str, kind: Option<&str>) -> io::Result<()> {
+    let text = |text: &str| CString::new(text).map_err(io::Error::from);
+    let (what, place) = (text(what)?, text(place)?);
+    let kind = kind.map(text).transpose()?;
+    let flags = if kind.is_some() { 0 } else { libc::MS_BIND };
+    let kind = kind.as_ref().map_or(std::ptr::null(), |kind| kind.as_ptr());
+    // SAFETY: all texts end with a zero and outlive the call.
+    let done = unsafe { libc::mount(what.as_ptr(), place.as_ptr(), kind, flags, std::ptr::null()) };
+    check(done).map(drop)
+}
+
+/// Takes away what was mounted last at a place; what is in use of it stays.
+pub fn unmount(place: &str) -> io::Result<()> {
+    let place = CString::new(place)?;
+    // SAFETY: the text ends with a zero and outlives the call.
+    check(unsafe { libc::umount2(place.as_ptr(), libc::MNT_DETACH) }).map(drop)
+}
+
 /// The signals of a set, blocked in this thread, as a descriptor.
 pub struct Signals {
     fd: OwnedFd,
@@ -162,6 +181,52 @@ pub fn default_signal(number: i32) {
     unsafe { libc::signal(number, libc::SIG_DFL) };
 }
 
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}
+
+/// A child, which does not outlive this.
+pub struct Child {
+    pid: Option<Pid>,
+}
+
+impl Child {
+    /// The child of this number.
+    pub fn new(pid: Pid) -> Self {
+        Child { pid: Some(pid) }
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) {
+        self.pid.into_iter().for_each(|pid| kill(pid, signal));
+    }
+
+    /// A descriptor that can be read when it has ended.
+    pub fn watch(&self) -> io::Result<OwnedFd> {
+        // SAFETY: the arguments are numbers.
+        check(unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid.unwrap_or(0), 0) } as _)
+            .map(owned)
+    }
+
+    /// Ends it, unless it has ended, and says how it did.
+    pub fn end(mut self) -> io::Result<Ended> {
+        self.signal(libc::SIGKILL);
+        let pid = self.pid.take().expect("it ends once");
+        wait_for(pid)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid {
+            kill(pid, libc::SIGKILL);
+            let _ = wait_for(pid);
+        }
+    }
+}
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -194,7 +259,7 @@ pub fn reap(pid: Pid) -> io::Result<Option<(Pid, Ended)>> {
 }
 
 /// Waits until a child has ended.
-pub fn wait_for(pid: Pid) -> io::Result<Ended> {
+fn wait_for(pid: Pid) -> io::Result<Ended> {
     loop {
         let mut status = 0;
         // SAFETY: there is room for the status.
@@ -213,12 +278,6 @@ pub fn wait_for(pid: Pid) -> io::Result<Ended> {
 pub fn kill(pid: Pid, signal: i32) {
     // SAFETY: the arguments are numbers.
     unsafe { libc::kill(pid, signal) };
-}
-
-/// A descriptor that can be read when the process has ended.
-pub fn watch(pid: Pid) -> io::Result<OwnedFd> {
-    // SAFETY: the arguments are numbers.
-    check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as _).map(owned)
 }
 
 /// A program with its arguments and its environment, ready to be started.
@@ -250,6 +309,25 @@ impl Program {
         // SAFETY: both lists end with a null, and live until the call is over.
         unsafe { libc::execvpe(words[0], words.as_ptr(), environment.as_ptr()) };
         io::Error::last_os_error()
+    }
+}
+
+/// The process group that the terminal listens to, if there is a terminal.
+pub fn foreground() -> Option<Pid> {
+    // SAFETY: the argument is a number.
+    let group = unsafe { libc::tcgetpgrp(libc::STDIN_FILENO) };
+    (group > 0).then_some(group)
+}
+
+/// Lets the terminal listen to this process group again. A shell that had
+/// control of jobs is gone now, and its group with it.
+pub fn set_foreground(group: Pid) {
+    // SAFETY: the handler is none of ours, and is put back.
+    unsafe {
+        // The kernel would stop a process in the background for asking.
+        let before = libc::signal(libc::SIGTTOU, libc::SIG_IGN);
+        libc::tcsetpgrp(libc::STDIN_FILENO, group);
+        libc::signal(libc::SIGTTOU, before);
     }
 }
 

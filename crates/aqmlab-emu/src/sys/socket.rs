@@ -1,0 +1,138 @@
+//! Sockets that take in what was meant for others, and datagrams with the
+//! address that they were sent to.
+
+use std::io;
+use std::mem::{size_of_val, zeroed};
+use std::net::{Ipv6Addr, SocketAddrV6};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use super::{check, owned};
+
+/// A socket for all addresses, of both versions, at this port: a listener or
+/// one for datagrams. `AddrInUse` if there is such a server already.
+pub fn transparent(is_stream: bool, port: u16) -> io::Result<OwnedFd> {
+    let kind = if is_stream { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };
+    let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the arguments are numbers; the address is complete and outlives
+    // the call.
+    unsafe {
+        let socket = check(libc::socket(libc::AF_INET6, kind, 0)).map(owned)?;
+        set(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0)?;
+        set(&socket, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1)?;
+        set(&socket, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1)?;
+        if !is_stream {
+            set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
+        }
+        let address = raw(&SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, port, 0, 0));
+        let size = size_of_val(&address) as libc::socklen_t;
+        check(libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size))?;
+        if is_stream {
+            check(libc::listen(socket.as_raw_fd(), 1024))?;
+        }
+        Ok(socket)
+    }
+}
+
+fn set(socket: &OwnedFd, level: i32, option: i32, value: i32) -> io::Result<()> {
+    let size = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the value outlives the call.
+    let done = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), size)
+    };
+    check(done).map(drop)
+}
+
+fn raw(address: &SocketAddrV6) -> libc::sockaddr_in6 {
+    // SAFETY: an address of zeros is valid.
+    let mut raw: libc::sockaddr_in6 = unsafe { zeroed() };
+    raw.sin6_family = libc::AF_INET6 as _;
+    raw.sin6_port = address.port().to_be();
+    raw.sin6_addr.s6_addr = address.ip().octets();
+    raw
+}
+
+/// A datagram that was received.
+pub struct Datagram {
+    /// Its bytes, in the buffer.
+    pub size: usize,
+    /// Who sent it.
+    pub from: SocketAddrV6,
+    /// To which address.
+    pub to: Ipv6Addr,
+}
+
+/// Receives a datagram with the address that it was sent to.
+pub fn receive_from(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<Datagram> {
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut control = [0u64; 16];
+    // SAFETY: a header of zeros is a valid empty one; all that it points to
+    // outlives the call; control messages are read as the macros say.
+    unsafe {
+        let mut from: libc::sockaddr_in6 = zeroed();
+        let mut message: libc::msghdr = zeroed();
+        message.msg_name = (&raw mut from).cast();
+        message.msg_namelen = size_of_val(&from) as _;
+        message.msg_iov = &mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        let size = check(libc::recvmsg(socket.as_raw_fd(), &mut message, 0) as _)? as usize;
+        let mut head = libc::CMSG_FIRSTHDR(&message);
+        while !head.is_null() {
+            let is_address =
+                (*head).cmsg_level == libc::IPPROTO_IPV6 && (*head).cmsg_type == libc::IPV6_PKTINFO;
+            if is_address {
+                let info = libc::CMSG_DATA(head).cast::<libc::in6_pktinfo>().read_unaligned();
+                let address = Ipv6Addr::from(from.sin6_addr.s6_addr);
+                let from = SocketAddrV6::new(address, u16::from_be(from.sin6_port), 0, 0);
+                return Ok(Datagram { size, from, to: info.ipi6_addr.s6_addr.into() });
+            }
+            head = libc::CMSG_NXTHDR(&message, head);
+        }
+    }
+    Err(io::ErrorKind::InvalidData.into())
+}
+
+/// Sends a datagram that seems to come from this address.
+pub fn send_from(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    from: Ipv6Addr,
+    to: &SocketAddrV6,
+) -> io::Result<()> {
+    let mut part = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
+    let mut control = [0u64; 8];
+    // SAFETY: as in `receive_from`; there is room for one control message.
+    unsafe {
+        let info = libc::in6_pktinfo {
+            ipi6_addr: libc::in6_addr { s6_addr: from.octets() },
+            ipi6_ifindex: 0,
+        };
+        let size = size_of_val(&info) as u32;
+        let mut address = raw(to);
+        let mut message: libc::msghdr = zeroed();
+        message.msg_name = (&raw mut address).cast();
+        message.msg_namelen = size_of_val(&address) as _;
+        message.msg_iov = &mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(size) as _;
+        let head = libc::CMSG_FIRSTHDR(&message);
+        (*head).cmsg_level = libc::IPPROTO_IPV6;
+        (*head).cmsg_type = libc::IPV6_PKTINFO;
+        (*head).cmsg_len = libc::CMSG_LEN(size) as _;
+        libc::CMSG_DATA(head).cast::<libc::in6_pktinfo>().write_unaligned(info);
+        check(libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL) as _).map(drop)
+    }
+}
+
+/// Lets the end of a connection be a reset, as of one that was refused.
+pub fn reset_at_close(socket: BorrowedFd<'_>) {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let size = size_of_val(&linger) as libc::socklen_t;
+    // SAFETY: the value outlives the call.
+    unsafe {
+        let value = (&raw const linger).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, value, size);
+    }
+}

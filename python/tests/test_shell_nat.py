@@ -1,0 +1,117 @@
+"""`aqmlab shell --nat`: a machine with an address outside, and nothing of it changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from helpers import command, environment
+from test_shell import PORT, TRAFFIC
+from test_shell import pytestmark as emulated
+
+pytestmark = [
+    emulated,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a machine of its own"),
+    pytest.mark.skipif(not shutil.which("ip"), reason="`ip` is not installed"),
+]
+
+OUTSIDE, OUTSIDE6 = "198.51.100.7", "2001:db8::7"
+NAME_SERVER = """
+import socket
+server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+server.bind(("127.0.0.53", 53))
+while True:
+    question, sender = server.recvfrom(512)
+    answer = question[:2] + b"\\x81\\x80\\0\\1\\0\\1\\0\\0\\0\\0" + question[12:]
+    answer += b"\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\x3c\\0\\4" + socket.inet_aton("198.51.100.7")
+    if question[-4:-2] != b"\\0\\1":
+        answer = question[:2] + b"\\x81\\x80\\0\\1\\0\\0\\0\\0\\0\\0" + question[12:]
+    server.sendto(answer, sender)
+"""
+NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+
+
+def on_a_machine(
+    tmp_path: Path, script: str, *options: str, user: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Runs a script behind a path to the outside, on a machine with a server."""
+    (tmp_path / "names.py").write_text(NAME_SERVER)
+    (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.53\n")
+    python = TRAFFIC.split()[0]
+    machine = f"""
+        ip link set lo up
+        ip addr add {OUTSIDE}/32 dev lo
+        ip -6 addr add {OUTSIDE6}/128 dev lo
+        mount --bind {tmp_path}/resolv.conf /etc/resolv.conf
+        {TRAFFIC} serve {PORT} &
+        server=$!
+        {python} {tmp_path}/names.py &
+        names=$!
+        ip addr > before; ip route >> before; ip -6 route >> before
+        "$@"
+        status=$?
+        ip addr > after; ip route >> after; ip -6 route >> after
+        kill $server $names
+        exit $status
+    """
+    words = command("shell", "--nat", *options, "--", "sh", "-c", script)
+    done = subprocess.run(
+        ["unshare", "--net", "--mount", "sh", "-c", machine, "sh", *user, *words],
+        capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "before").read_text() == (tmp_path / "after").read_text()
+    return done
+
+
+@pytest.mark.parametrize("user", [(), tuple(NOBODY)], ids=["root", "nobody"])
+def test_tcp_udp_and_names_reach_the_outside(tmp_path: Path, user: tuple[str, ...]) -> None:
+    if user and not Path("/dev/net/tun").stat().st_mode & 0o006:
+        pytest.skip("/dev/net/tun is for root only here")
+    if user:
+        # The interpreter may be where this user cannot go: what all have must do.
+        done = on_a_machine(tmp_path, "getent ahostsv4 some.name", "--delay", "5ms", user=user)
+        assert OUTSIDE in done.stdout
+        return
+    script = f"""
+        {TRAFFIC} rtt {OUTSIDE} {PORT} 5
+        {TRAFFIC} bulk {OUTSIDE6} {PORT} 0.3
+        {TRAFFIC} burst {OUTSIDE} {PORT} 20 0
+        {TRAFFIC} rtt $AQMLAB_FAR {PORT} 5
+        getent ahostsv4 some.name
+    """
+    lines = on_a_machine(tmp_path, script, "--delay", "5ms").stdout.splitlines()
+    rtt, bulk, burst, inward = (json.loads(line) for line in lines[:4])
+    assert 10 < min(rtt) < 13
+    assert bulk > 1e7
+    assert burst == [20, 0]
+    assert 10 < min(inward) < 13
+    assert OUTSIDE in lines[4]
+
+
+def test_the_path_is_what_the_outside_is_behind(tmp_path: Path) -> None:
+    script = f"{TRAFFIC} bulk {OUTSIDE} {PORT} 1"
+    done = on_a_machine(tmp_path, script, "--up", "rate=5mbit queue=fq_codel")
+    assert 3.5e6 < json.loads(done.stdout) < 5e6
+
+
+def test_a_connection_that_nobody_takes_is_reset(tmp_path: Path) -> None:
+    python = TRAFFIC.split()[0]
+    code = (
+        "import socket; c = socket.create_connection(('198.51.100.7', 9), timeout=5)\n"
+        "try: print(c.recv(1))\n"
+        "except ConnectionResetError: print('reset')"
+    )
+    done = on_a_machine(tmp_path, f'{python} -c "{code}"')
+    assert done.stdout == "reset\n"
+
+
+def test_shells_inside_reach_the_outside_too(tmp_path: Path) -> None:
+    inner = command("shell", "-q", "--delay", "2ms", "--", "sh", "-c")
+    script = f"{' '.join(inner)} '{TRAFFIC} rtt {OUTSIDE} {PORT} 5'"
+    times = json.loads(on_a_machine(tmp_path, script, "--delay", "5ms").stdout)
+    assert 14 < min(times) < 18
