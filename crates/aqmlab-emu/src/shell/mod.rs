@@ -31,6 +31,7 @@ use self::network::{NoDevice, configure_far, gateway_block, make_far};
 use crate::addresses::Block;
 use crate::live::{Clock, Live, Precision, Steward};
 use crate::nat::Gate;
+use crate::observe::{Recordings, TICK};
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
 use crate::sys::device::Tun;
@@ -70,6 +71,10 @@ pub struct Options {
     pub up: Vec<u32>,
     /// Variables for the commands.
     pub environment: Vec<(String, String)>,
+    /// What is recorded while packets pass.
+    pub recordings: Recordings,
+    /// When the links end, and with them the command; `None` for never.
+    pub until: Option<Span>,
 }
 
 /// What has come of it.
@@ -97,6 +102,7 @@ fn variables(environment: &[(String, String)], block: &Block) -> Vec<(String, St
     };
     set("AQMLAB_FAR", block.far().0.to_string());
     set("AQMLAB_FAR6", block.far().1.to_string());
+    set("MAHIMAHI_BASE", block.far().0.to_string());
     all.retain(|(key, _)| !key.starts_with("AQMLAB_NEAR"));
     all.push(("AQMLAB_NEAR".into(), block.near().0.to_string()));
     all.push(("AQMLAB_NEAR6".into(), block.near().1.to_string()));
@@ -122,7 +128,11 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
             Route { links: options.up.clone(), exit: 1 },
             Route { links: options.down.clone(), exit: 0 },
         ];
-        let path = DataPath::new(scenario, routes, params.mtu);
+        let mut path = DataPath::new(scenario, routes, params.mtu);
+        // Their threads begin before there is a priority to inherit.
+        if let Some(tap) = options.recordings.open(scenario)? {
+            path.set_tap(tap);
+        }
         shell.run(path, &scenario.flows, params)
     });
     if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
@@ -146,8 +156,8 @@ struct Shell<'a> {
     ports: [Tun; 2],
     /// What leaves for the outside passes here.
     gate: Option<Gate>,
-    /// When patience is at an end.
-    deadline: Time,
+    /// When the links end.
+    until: Time,
 }
 
 impl<'a> Shell<'a> {
@@ -199,16 +209,18 @@ impl<'a> Shell<'a> {
         let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
         let ports = receive_devices(&socket, far.map(|(tun, _)| tun))?;
         let gate = gate.map(|gate| Gate::open(gate, block, name_server)).transpose()?;
-        Ok(Shell { child, ended, socket, signals, ports, gate, deadline: Time::MAX })
+        let until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
+        Ok(Shell { child, ended, socket, signals, ports, gate, until })
     }
 
     /// Starts the command and emulates until it has ended.
     fn run(self, path: DataPath, flows: &[FlowGroup], params: &EmulatorParams) -> Result<Outcome> {
-        let Shell { child, ended, socket, signals, ports, gate, deadline } = self;
+        let Shell { child, ended, socket, signals, ports, gate, until } = self;
         let remarks = prioritise(params);
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
-        let mut steward = Attendant { child, ended, socket, signals, deadline };
+        let (deadline, tick) = (Time::MAX, if path.has_tap() { Time::ZERO } else { Time::MAX });
+        let mut steward = Attendant { child, ended, socket, signals, deadline, until, tick };
         let mut live = Live::new(path, ports.into(), params.precision, Clock::start());
         live.writer.gate = gate;
         let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
@@ -225,7 +237,12 @@ struct Attendant<'a> {
     ended: OwnedFd,
     socket: OwnedFd,
     signals: &'a Signals,
+    /// When patience is at an end.
     deadline: Time,
+    /// When the links end.
+    until: Time,
+    /// When observers are told of the time next.
+    tick: Time,
 }
 
 impl Steward for Attendant<'_> {
@@ -233,7 +250,16 @@ impl Steward for Attendant<'_> {
         [self.signals.as_fd(), self.ended.as_fd()]
     }
 
-    fn attend(&mut self, now: Time, _path: &mut DataPath) -> bool {
+    fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
+        if now >= self.tick {
+            path.tick(now);
+            self.tick = now + TICK;
+        }
+        if now >= self.until {
+            self.until = Time::MAX;
+            let _ = send(self.socket.as_fd(), &[SIGNAL, libc::SIGHUP as u8], None);
+            self.deadline = self.deadline.min(now + PATIENCE);
+        }
         while let Some(signal) = self.signals.next() {
             let ends = [libc::SIGTERM, libc::SIGHUP].contains(&signal.number);
             // What a terminal sends goes to the command without our help.
@@ -253,7 +279,7 @@ impl Steward for Attendant<'_> {
     }
 
     fn deadline(&self) -> Time {
-        self.deadline
+        self.deadline.min(self.until).min(self.tick)
     }
 }
 
