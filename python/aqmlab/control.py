@@ -72,7 +72,10 @@ class CongestionControl(ABC):
         """The connection is open; `rtt` is that of the SYN if it was sent once."""
 
     def on_idle(self, restart_window: int) -> None:
-        """Nothing was sent for long: the window becomes this at most (RFC 5681, section 4.1)."""
+        """The window was not used: it becomes this at most (RFC 5681, section 4.1)."""
+
+    def set_ssthresh(self, ssthresh: int) -> None:
+        """The slow start threshold becomes this; only with `window_validation`."""
 
     def on_sent(self, sent: SentSample) -> None:
         """A data segment is sent."""

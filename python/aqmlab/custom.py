@@ -66,6 +66,7 @@ KINDS = {
             "on_undo",
             "on_connected",
             "on_idle",
+            "set_ssthresh",
             "on_sent",
             "on_lost",
             "on_recovery_exit",

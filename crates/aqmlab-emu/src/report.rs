@@ -31,6 +31,7 @@ pub(crate) fn to_result(
     let (entered, left, mut unfit) = (path.entered, path.left, path.unfit);
     unfit[Unfit::NoRoute as usize] += writer.unroutable;
     let mut finished = path.finish(end);
+    remarks.append(&mut finished.remarks);
     let flows_seen = number_flows(&mut finished.links);
     let mut findings: Vec<Finding> = Vec::new();
     if let Some(text) = too_late(&lateness, params.lateness) {

@@ -42,6 +42,8 @@ const FEW_PACKETS: u64 = 1000;
 const CYCLES: u64 = 3;
 /// A delay behind the queue that is worth a word.
 const HIDDEN: Span = Span::from_millis(2);
+/// A mean time in the queues on the way back that LEDBAT should not take for its own.
+const WAY_BACK: Span = Span::from_millis(10);
 
 /// All that is to be said of a run.
 pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
@@ -67,7 +69,11 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
     }
     for (index, group) in run.scenario.flows.iter().enumerate() {
         let flows = simulation.flows.iter().filter(|flow| flow.group == index as u32);
-        let notes = [held_by_receiver(flows), run.short_for_the_control(group)];
+        let notes = [
+            held_by_receiver(flows),
+            run.short_for_the_control(group),
+            run.queue_on_the_way_back(group),
+        ];
         add(About::Group(index as u32), notes.into_iter().flatten().collect());
     }
     findings
@@ -265,6 +271,26 @@ impl Run<'_> {
                 "the queue stood at {}, not at {}: the discipline there had little to do.",
                 of(longest),
                 of(site.link)
+            ),
+        })
+    }
+
+    /// RFC 6817, section 2: delays are one way, which takes timestamps.
+    fn queue_on_the_way_back(&self, group: &FlowGroup) -> Option<Note> {
+        let transport = &group.transport;
+        if transport.timestamps || transport.congestion_control.name() != "ledbat" {
+            return None;
+        }
+        let links = group.return_path.iter().map(|link| &self.simulation.links[*link as usize]);
+        let waited: f64 = links.map(|link| link.probe.sojourn.mean().max(0.0)).sum();
+        let waited = Span::from_secs_f64(waited);
+        (waited >= WAY_BACK).then(|| Note {
+            id: "ledbat-counts-the-way-back",
+            text: format!(
+                "without timestamps LEDBAT measures round-trip times, and what waits on the way \
+                 back ({} on average) seems to be its own queue: it yields to it. \
+                 transport.timestamps = true gives one-way delays.",
+                rounded(waited),
             ),
         })
     }

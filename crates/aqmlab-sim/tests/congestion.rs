@@ -72,6 +72,31 @@ fn every_control_fills_a_link() {
     }
 }
 
+/// Kelly's 7/8 of the window are what is left after each loss, with PRR as
+/// without, and nothing waits for the timer.
+#[test]
+fn scalable_keeps_seven_eighths_in_recoveries_with_prr() {
+    for (recovery, prr) in [("sack", "false"), ("sack", "true"), ("rack", "true")] {
+        let settings = [
+            ("transport.recovery", recovery),
+            ("transport.prr", prr),
+            ("record.level", "series"),
+            ("record.interval", "5ms"),
+            NO_OVERSHOOT,
+        ];
+        let result = alone("scalable", "60p", &settings);
+        let settled = result.samples.iter().filter(|sample| sample.time.as_secs_f64() > 20.0);
+        let windows = settled.filter(|sample| sample.quantity == "cwnd_bytes");
+        let (least, most) = windows.fold((f64::MAX, 0.0f64), |(least, most), sample| {
+            (sample.value.min(least), sample.value.max(most))
+        });
+        assert!((least / most - 0.875).abs() < 0.02, "{recovery} {prr}: {least} {most}");
+        let flow = &result.flows[0].stats;
+        assert!(flow.fast_retransmits > 20 && flow.timeouts == 0, "{recovery} {prr}: {flow:?}");
+        assert!(result.links[0].utilisation > 0.98, "{recovery} {prr}");
+    }
+}
+
 /// Brakmo and Peterson: between alpha and beta segments wait.
 #[test]
 fn vegas_keeps_alpha_to_beta_segments_in_the_queue() {

@@ -49,6 +49,24 @@ fn a_run_that_means_what_it_seems_says_nothing() {
     assert_eq!(findings(&[("queue", "droptail")]), [], "drop-tail is not meant to act");
 }
 
+/// Acknowledgements wait for a way back of 120 kbit/s, and not for one of 1.5 Mbit/s.
+#[test]
+fn ledbat_without_timestamps_says_what_it_counts() {
+    let text = |timestamps: &str, rate: &str| -> Vec<String> {
+        let settings = [
+            ("transport.congestion_control", "ledbat"),
+            ("transport.timestamps", timestamps),
+            ("links.up.rate", rate),
+            ("duration", "20s"),
+        ];
+        let found = findings(&settings).into_iter();
+        found.filter(|found| found.0 == "ledbat-counts-the-way-back").map(|found| found.2).collect()
+    };
+    let said = text("false", "120kbit");
+    assert!(said[0].contains("what waits on the way back"), "{said:?}");
+    assert!(text("true", "120kbit").is_empty() && text("false", "1500kbit").is_empty());
+}
+
 #[test]
 fn an_aqm_that_never_acted_says_so() {
     let text =

@@ -1,4 +1,4 @@
-//! Adds a segment each round-trip time; congestion leaves a share of the flight.
+//! Adds a segment each round-trip time; congestion leaves a share of the window.
 
 use aqmlab_core::params;
 use aqmlab_tcp::congestion::{
@@ -8,7 +8,7 @@ use aqmlab_tcp::congestion::{
 params! {
     /// The parameters of my control.
     pub struct MyControlParams {
-        /// The share of the flight that is kept.
+        /// The share of the window that is kept.
         kept: f64 = 0.5, in 0.0 => 1.0, source "RFC 5681, section 3.1";
     }
 }
@@ -16,7 +16,7 @@ params! {
 impl ControlParams for MyControlParams {
     const NAME: &'static str = "my_control";
     const SUMMARY: &'static str =
-        "adds a segment each round-trip time; congestion leaves a share of the flight";
+        "adds a segment each round-trip time; congestion leaves a share of the window";
 }
 
 #[derive(Debug)]
@@ -26,13 +26,15 @@ pub struct MyControl {
     window: u64,
     ssthresh: u64,
     before: (u64, u64),
+    /// Acknowledged since the window grew last.
+    counted: u64,
 }
 
 impl MyControl {
     pub fn new(params: &MyControlParams, setup: &Setup) -> Self {
         let (window, ssthresh) = (setup.initial_window, setup.initial_ssthresh);
         let before = (window, ssthresh);
-        MyControl { kept: params.kept, mss: setup.mss, window, ssthresh, before }
+        MyControl { kept: params.kept, mss: setup.mss, window, ssthresh, before, counted: 0 }
     }
 }
 
@@ -41,14 +43,20 @@ impl CongestionControl for MyControl {
         if ack.acked == 0 || ack.ece || ack.in_recovery || !ack.window_limited {
             return;
         }
-        self.window += if self.window < self.ssthresh {
-            ack.acked.min(self.mss)
-        } else {
-            (self.mss * self.mss / self.window).max(1)
-        };
+        if self.window < self.ssthresh {
+            self.window += ack.acked.min(self.mss);
+            return;
+        }
+        self.counted += ack.counted();
+        if self.counted >= self.window {
+            self.counted -= self.window;
+            self.window += self.mss;
+        }
     }
     fn on_congestion(&mut self, event: &CongestionEvent) {
-        let kept = ((self.kept * event.flight_size as f64) as u64).max(2 * self.mss);
+        let in_use = event.flight_size.min(self.window);
+        let kept = ((self.kept * in_use as f64) as u64).max(2 * self.mss);
+        self.counted = 0;
         let again = event.kind == Congestion::Timeout { first: false };
         if !again {
             self.before = (self.window, self.ssthresh);
@@ -63,6 +71,9 @@ impl CongestionControl for MyControl {
     }
     fn on_idle(&mut self, restart_window: u64) {
         self.window = self.window.min(restart_window);
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.ssthresh = ssthresh.max(2 * self.mss);
     }
     fn on_recovery_exit(&mut self, in_flight: u64) {
         self.window = self.ssthresh.min(in_flight.max(self.mss) + self.mss);

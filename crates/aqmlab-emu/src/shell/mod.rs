@@ -32,6 +32,7 @@ use self::network::{NoDevice, configure_far, gateway_block, make_far};
 use crate::addresses::Block;
 use crate::live::{Clock, FAR as FAR_PORT, Live, Precision, Steward, Writer};
 use crate::nat::Gate;
+use crate::observe::{Recordings, TICK};
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
 use crate::sys::device::Tun;
@@ -71,6 +72,10 @@ pub struct Options {
     pub up: Vec<u32>,
     /// Variables for the commands.
     pub environment: Vec<(OsString, OsString)>,
+    /// What is recorded while packets pass.
+    pub recordings: Recordings,
+    /// When the links end, and with them the command; `None` for never.
+    pub until: Option<Span>,
 }
 
 /// What has come of it.
@@ -93,7 +98,8 @@ fn variables(options: &Options, block: &Block, is_inside: bool) -> Vec<(OsString
     let ours = |key: &OsString, prefix| key.as_encoded_bytes().starts_with(prefix);
     let has_far = is_inside && options.environment.iter().any(|(key, _)| key == FAR_VARIABLE);
     let is_kept = |key: &OsString| {
-        !ours(key, b"AQMLAB_NEAR") && (has_far || !ours(key, FAR_VARIABLE.as_bytes()))
+        let is_far = ours(key, FAR_VARIABLE.as_bytes()) || key == "MAHIMAHI_BASE";
+        !ours(key, b"AQMLAB_NEAR") && (has_far || !is_far)
     };
     let mut all: Vec<_> =
         options.environment.iter().filter(|(key, _)| is_kept(key)).cloned().collect();
@@ -101,6 +107,7 @@ fn variables(options: &Options, block: &Block, is_inside: bool) -> Vec<(OsString
     if !has_far {
         set(FAR_VARIABLE, block.far().0.to_string());
         set("AQMLAB_FAR6", block.far().1.to_string());
+        set("MAHIMAHI_BASE", block.far().0.to_string());
     }
     set("AQMLAB_NEAR", block.near().0.to_string());
     set("AQMLAB_NEAR6", block.near().1.to_string());
@@ -128,7 +135,11 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
             Route { links: options.up.clone(), exit: 1 },
             Route { links: options.down.clone(), exit: 0 },
         ];
-        let path = DataPath::new(scenario, routes, params.mtu);
+        let mut path = DataPath::new(scenario, routes, params.mtu);
+        // Their threads begin before there is a priority to inherit.
+        if let Some(tap) = options.recordings.open(scenario)? {
+            path.set_tap(tap);
+        }
         shell.run(path, &scenario.flows, params)
     });
     if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
@@ -152,8 +163,8 @@ struct Shell<'a> {
     ports: [Tun; 2],
     /// What leaves for the outside passes here.
     gate: Option<Gate>,
-    /// When patience is at an end.
-    deadline: Time,
+    /// When the links end.
+    until: Time,
 }
 
 impl<'a> Shell<'a> {
@@ -209,16 +220,18 @@ impl<'a> Shell<'a> {
         let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
         let ports = receive_devices(&socket, far.map(|(tun, _)| tun))?;
         let gate = gate.map(|gate| Gate::open(gate, block, name_server)).transpose()?;
-        Ok(Shell { child, ended, socket, signals, ports, gate, deadline: Time::MAX })
+        let until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
+        Ok(Shell { child, ended, socket, signals, ports, gate, until })
     }
 
     /// Starts the command and emulates until it has ended.
     fn run(self, path: DataPath, flows: &[FlowGroup], params: &EmulatorParams) -> Result<Outcome> {
-        let Shell { child, ended, socket, signals, ports, gate, deadline } = self;
+        let Shell { child, ended, socket, signals, ports, gate, until } = self;
         let remarks = prioritise(params);
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
-        let mut steward = Attendant { child, ended, socket, signals, deadline };
+        let (deadline, tick) = (Time::MAX, if path.has_tap() { Time::ZERO } else { Time::MAX });
+        let mut steward = Attendant { child, ended, socket, signals, deadline, until, tick };
         let mut live = Live::new(path, ports.into(), params.precision, Clock::start());
         live.writer.gate = gate;
         let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
@@ -237,7 +250,12 @@ struct Attendant<'a> {
     ended: OwnedFd,
     socket: OwnedFd,
     signals: &'a Signals,
+    /// When patience is at an end.
     deadline: Time,
+    /// When the links end.
+    until: Time,
+    /// When observers are told of the time next.
+    tick: Time,
 }
 
 impl Steward for Attendant<'_> {
@@ -245,7 +263,16 @@ impl Steward for Attendant<'_> {
         [self.signals.as_fd(), self.ended.as_fd()]
     }
 
-    fn attend(&mut self, now: Time, _path: &mut DataPath) -> bool {
+    fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
+        if now >= self.tick {
+            path.tick(now);
+            self.tick = now + TICK;
+        }
+        if now >= self.until {
+            self.until = Time::MAX;
+            let _ = send(self.socket.as_fd(), &[SIGNAL, libc::SIGHUP as u8], None);
+            self.deadline = self.deadline.min(now + PATIENCE);
+        }
         while let Some(signal) = self.signals.next() {
             let ends = [libc::SIGTERM, libc::SIGHUP].contains(&signal.number);
             // What a terminal sends goes to the command without our help.
@@ -265,7 +292,7 @@ impl Steward for Attendant<'_> {
     }
 
     fn deadline(&self) -> Time {
-        self.deadline
+        self.deadline.min(self.until).min(self.tick)
     }
 }
 

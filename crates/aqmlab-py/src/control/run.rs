@@ -28,17 +28,19 @@ enum Call {
     Undo,
     Connected,
     Idle,
+    Ssthresh,
     Sent,
     Lost,
     RecoveryExit,
 }
 
-const METHODS: [&str; 8] = [
+const METHODS: [&str; 9] = [
     "on_ack",
     "on_congestion",
     "on_undo",
     "on_connected",
     "on_idle",
+    "set_ssthresh",
     "on_sent",
     "on_lost",
     "on_recovery_exit",
@@ -190,6 +192,9 @@ impl CongestionControl for PyControl {
     }
     fn on_idle(&mut self, restart_window: u64) {
         self.tell(Call::Idle, |_, method| method.call1((restart_window,)));
+    }
+    fn set_ssthresh(&mut self, ssthresh: u64) {
+        self.tell(Call::Ssthresh, |_, method| method.call1((ssthresh,)));
     }
     fn on_sent(&mut self, sent: &SentSample) {
         self.now = sent.now;

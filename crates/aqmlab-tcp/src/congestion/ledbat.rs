@@ -5,7 +5,7 @@
 //!
 //! # Differences
 //! 1. Delays are one way if the transport has timestamps; else they are
-//!    round-trip times, which count queues on the way back too.
+//!    round-trip times, which count queues on the way back too (runs say so).
 //! 2. FILTER() is the least of the last four samples (section 2.5 asks for at
 //!    least four in a round-trip time), also when they are older than that.
 //! 3. Minutes are counted from the start of the simulation.
