@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab shell --rate 12mbit --delay 20ms --queue codel\n\n"
-    "aqmlab shell --delay 20ms --down 'rate=50mbit queue=fq-codel' --up rate=5mbit -- "
+    "aqmlab shell --delay 20ms --down 'rate=50mbit queue=fq_codel' --up rate=5mbit -- "
     "sh -c 'ping -c 3 $AQMLAB_FAR'\n\n"
     "aqmlab shell --scenario scenario.toml --out results/real -- ./client"
 )
@@ -44,7 +44,7 @@ def shell(
     delay: Annotated[str | None, _link("--delay", "TIME", "One way, in both directions.")] = None,
     queue: Annotated[
         str | None,
-        _link("--queue", "QUEUE", "Discipline and settings: `fq-codel target=5ms limit=1000p`."),
+        _link("--queue", "QUEUE", "Discipline and settings: `fq_codel target=5ms limit=1000p`."),
     ] = None,
     loss: Annotated[str | None, _link("--loss", "SHARE", "Lost on the way: 1%, or 0.01.")] = None,
     jitter: Annotated[str | None, _link("--jitter", "TIME", "Spread of the delay.")] = None,

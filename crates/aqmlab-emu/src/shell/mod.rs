@@ -135,7 +135,7 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
             Route { links: options.up.clone(), exit: 1 },
             Route { links: options.down.clone(), exit: 0 },
         ];
-        let mut path = DataPath::new(scenario, routes, params.mtu);
+        let mut path = DataPath::replicated(scenario, routes, params.mtu, shell.depth);
         // Their threads begin before there is a priority to inherit.
         if let Some(tap) = options.recordings.open(scenario)? {
             path.set_tap(tap);
@@ -163,6 +163,8 @@ struct Shell<'a> {
     ports: [Tun; 2],
     /// What leaves for the outside passes here.
     gate: Option<Gate>,
+    /// In how many others this shell is: what is random in them differs.
+    depth: u64,
     /// When the links end.
     until: Time,
 }
@@ -221,12 +223,13 @@ impl<'a> Shell<'a> {
         let ports = receive_devices(&socket, far.map(|(tun, _)| tun))?;
         let gate = gate.map(|gate| Gate::open(gate, block, name_server)).transpose()?;
         let until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
-        Ok(Shell { child, ended, socket, signals, ports, gate, until })
+        let depth = block.depth();
+        Ok(Shell { child, ended, socket, signals, ports, gate, depth, until })
     }
 
     /// Starts the command and emulates until it has ended.
     fn run(self, path: DataPath, flows: &[FlowGroup], params: &EmulatorParams) -> Result<Outcome> {
-        let Shell { child, ended, socket, signals, ports, gate, until } = self;
+        let Shell { child, ended, socket, signals, ports, gate, until, .. } = self;
         let remarks = prioritise(params);
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
