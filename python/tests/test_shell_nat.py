@@ -44,7 +44,7 @@ def on_a_machine(
     machine = f"""
         ip link set lo up
         ip addr add {OUTSIDE}/32 dev lo
-        ip -6 addr add {OUTSIDE6}/128 dev lo
+        ip -6 addr add {OUTSIDE6}/128 dev lo nodad
         {tun_for_all(tmp_path)}
         mount --bind {tmp_path}/resolv.conf /etc/resolv.conf
         {TRAFFIC} serve {PORT} &
