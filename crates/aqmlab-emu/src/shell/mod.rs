@@ -13,8 +13,8 @@
 //! The host's routes, forwarding and firewall are left alone: the one thing
 //! that appears in its namespace is the far end's device with its addresses.
 
-mod inside;
-mod network;
+pub(crate) mod inside;
+pub(crate) mod network;
 
 use std::io;
 use std::net::IpAddr;
@@ -132,7 +132,7 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
 }
 
 /// Signals that the emulator passes on.
-const HANDLED: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+pub(crate) const HANDLED: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 /// How long a command may take to end when it was told to.
 const PATIENCE: Span = Span::from_secs(2);
 
@@ -220,12 +220,13 @@ impl<'a> Shell<'a> {
 }
 
 /// Looks after signals and the child.
-struct Attendant<'a> {
-    child: Child,
-    ended: OwnedFd,
-    socket: OwnedFd,
-    signals: &'a Signals,
-    deadline: Time,
+pub(crate) struct Attendant<'a> {
+    pub child: Child,
+    pub ended: OwnedFd,
+    pub socket: OwnedFd,
+    pub signals: &'a Signals,
+    /// When patience is at an end.
+    pub deadline: Time,
 }
 
 impl Steward for Attendant<'_> {
@@ -275,7 +276,7 @@ fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
 }
 
 /// A copy of a process has one thread: what others hold would stay held.
-fn only_one_thread() -> Result<()> {
+pub(crate) fn only_one_thread() -> Result<()> {
     let threads = files::threads();
     if threads > 1 {
         let problem = format!("a shell cannot be started by a process with {threads} threads");
@@ -285,7 +286,7 @@ fn only_one_thread() -> Result<()> {
 }
 
 /// What the kernel forbids, and what to do about it.
-fn no_namespaces(error: &io::Error) -> Error {
+pub(crate) fn no_namespaces(error: &io::Error) -> Error {
     let problem = format!("the kernel refuses namespaces: {error}");
     let hint = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
@@ -299,7 +300,7 @@ fn no_namespaces(error: &io::Error) -> Error {
 }
 
 /// Takes what priority there is; says what was refused.
-fn prioritise(params: &EmulatorParams) -> Vec<String> {
+pub(crate) fn prioritise(params: &EmulatorParams) -> Vec<String> {
     set_exact_timers();
     let mut remarks = Vec::new();
     if let Some(cpu) = params.cpu

@@ -7,6 +7,7 @@ use std::io;
 use std::net::IpAddr;
 
 use super::process::{mount, unmount};
+use super::{check, owned};
 
 /// Sets what stands in a file of `/proc`.
 pub fn set(path: &str, text: &str) -> io::Result<()> {
@@ -16,6 +17,13 @@ pub fn set(path: &str, text: &str) -> io::Result<()> {
 /// The network namespace of this process: it stays as long as this is open.
 pub fn network() -> io::Result<File> {
     File::open("/proc/self/ns/net")
+}
+
+/// A file that is nowhere but in memory; children have it too.
+pub fn memory() -> io::Result<File> {
+    // SAFETY: the name ends with a zero.
+    let fd = check(unsafe { libc::memfd_create(c"aqmlab".as_ptr(), libc::MFD_CLOEXEC) })?;
+    Ok(File::from(owned(fd)))
 }
 
 /// How many threads this process has.

@@ -73,6 +73,13 @@ pub fn set_real_time(priority: i32) -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, policy, &param) }).map(drop)
 }
 
+/// Asks for real-time priority for this thread and those that it starts.
+pub fn set_real_time_for_all(priority: i32) -> io::Result<()> {
+    let param = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameter outlives the call.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) }).map(drop)
+}
+
 /// Keeps this thread on one processor.
 pub fn pin(cpu: usize) -> io::Result<()> {
     // SAFETY: a set of zeros is empty; the set outlives the call.

@@ -1,0 +1,98 @@
+//! A command for every host.
+
+use std::net::Ipv4Addr;
+
+use aqmlab_core::Result;
+use aqmlab_sim::Scenario;
+
+use super::{Course, Hosts, Job, Topology};
+use crate::shell::inside::start;
+use crate::shell::{EmulatorParams, Outcome, failed};
+use crate::sys::files;
+use crate::sys::process::{Pid, Signals};
+
+/// Where hosts are named.
+const HOSTS: &str = "/etc/hosts";
+
+/// What runs in each host.
+pub struct Commands {
+    /// The names of the hosts.
+    pub names: Vec<String>,
+    /// By host: a command with its arguments, or nothing.
+    pub words: Vec<Vec<String>>,
+    /// The host with the end of whose command everything ends.
+    pub main: usize,
+    /// Variables for all of them.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Runs the commands in hosts between which packets pass the links of `scenario`.
+///
+/// # Errors
+/// As [`super::run`].
+pub fn run(
+    scenario: &Scenario,
+    topology: &Topology,
+    commands: &Commands,
+    params: &EmulatorParams,
+) -> Result<Outcome> {
+    super::run(scenario, topology, commands, Course::OPEN, params)
+}
+
+/// The variable that holds the address of a host.
+fn variable(name: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    format!("AQMLAB_HOST_{}", name.to_ascii_uppercase().chars().map(plain).collect::<String>())
+}
+
+impl Commands {
+    fn environment_of(&self, host: usize, hosts: &Hosts) -> Vec<(String, String)> {
+        let mut all = self.environment.clone();
+        all.retain(|(key, _)| !key.starts_with("AQMLAB_"));
+        let near = |host: usize| hosts.blocks[host].near().0;
+        for (number, name) in self.names.iter().enumerate() {
+            all.push((variable(name), near(number).to_string()));
+        }
+        all.push(("AQMLAB_HOST".into(), self.names[host].clone()));
+        all.push(("AQMLAB_NEAR".into(), near(host).to_string()));
+        if self.names.len() == 2 {
+            all.push(("AQMLAB_FAR".into(), near(1 - host).to_string()));
+        }
+        all
+    }
+}
+
+impl Job for Commands {
+    /// Hosts know each other by name.
+    fn prepare(&self, hosts: &Hosts) -> Result<()> {
+        let mut text = format!("{} localhost\n::1 localhost\n", Ipv4Addr::LOCALHOST);
+        for (name, block) in self.names.iter().zip(&hosts.blocks) {
+            let (v4, v6) = block.near();
+            text.push_str(&format!("{v4} {name}\n{v6} {name}\n"));
+        }
+        files::cover(HOSTS, &text).map_err(|error| failed(HOSTS, &error))
+    }
+
+    fn start(&self, hosts: &Hosts, _zero: u64, signals: &Signals) -> Option<Pid> {
+        let others = (0..self.words.len()).filter(|host| *host != self.main);
+        let mut main = None;
+        for host in others.chain([self.main]) {
+            if !self.words[host].is_empty() {
+                let environment = self.environment_of(host, hosts);
+                let namespace = Some(&hosts.namespaces[host]);
+                main = start(&self.words[host], &environment, namespace, signals);
+            }
+        }
+        main
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_hosts_become_names_of_variables() {
+        assert_eq!(variable("web-server.1"), "AQMLAB_HOST_WEB_SERVER_1");
+    }
+}
