@@ -1,10 +1,13 @@
 //! Commands behind emulated links, for Python.
 
 use std::any::Any;
+use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use aqmlab_core::{Error, Params};
+use aqmlab_core::{Error, Params, Span};
+use aqmlab_emu::observe::{CaptureFile, LogFile, Recordings};
 use aqmlab_emu::shell::{self, EmulatorParams, Options, Outcome};
 use aqmlab_emu::topology::{Commands, Topology, Way, run_commands};
 use aqmlab_emu::traffic;
@@ -52,24 +55,39 @@ impl Emulation {
 
 /// Runs a command behind links of a scenario; see the type stub.
 #[pyfunction]
-#[pyo3(signature = (scenario, command, *, down, up, environment, far = vec![], nat = false, settings = None))]
+#[pyo3(signature = (
+    scenario, command, *, down, up, environment, far = vec![], nat = false, settings = None,
+    logs = vec![], capture = None, until = None,
+))]
 #[allow(clippy::too_many_arguments)]
 pub fn emulate(
     py: Python<'_>,
     scenario: PyRef<'_, PyScenario>,
-    command: Vec<String>,
+    command: Vec<OsString>,
     down: Vec<String>,
     up: Vec<String>,
-    environment: Vec<(String, String)>,
-    far: Vec<String>,
+    environment: Vec<(OsString, OsString)>,
+    far: Vec<OsString>,
     nat: bool,
     settings: Option<&Bound<'_, PyMapping>>,
+    logs: Vec<(String, PathBuf, Vec<String>)>,
+    capture: Option<(PathBuf, Option<u64>, u32)>,
+    until: Option<f64>,
 ) -> PyResult<Emulation> {
     let scenario = Arc::clone(&scenario.scenario);
     let params = params_of(py, settings)?;
     let down = indices(py, &scenario, &down, "down")?;
     let up = indices(py, &scenario, &up, "up")?;
-    let options = Options { command, nat, far, down, up, environment };
+    let mut recordings = Recordings {
+        logs: Vec::new(),
+        capture: capture.map(|(file, ring, most)| CaptureFile { file, ring, most }),
+    };
+    for (link, file, head) in logs {
+        let link = indices(py, &scenario, std::slice::from_ref(&link), "logs")?[0];
+        recordings.logs.push(LogFile { link, file, head });
+    }
+    let until = until.map(Span::from_secs_f64);
+    let options = Options { command, nat, far, down, up, environment, recordings, until };
     let run = || catch_unwind(AssertUnwindSafe(|| shell::run(&scenario, &options, &params)));
     emulation(py, 0, Arc::clone(&scenario), py.detach(run))
 }
@@ -96,10 +114,10 @@ pub fn play(
 pub fn emulate_hosts(
     py: Python<'_>,
     scenario: PyRef<'_, PyScenario>,
-    hosts: Vec<(String, Vec<String>)>,
+    hosts: Vec<(String, Vec<OsString>)>,
     ways: Vec<(usize, usize, Vec<String>)>,
     main: usize,
-    environment: Vec<(String, String)>,
+    environment: Vec<(OsString, OsString)>,
     settings: Option<&Bound<'_, PyMapping>>,
 ) -> PyResult<Emulation> {
     let scenario = Arc::clone(&scenario.scenario);

@@ -1,5 +1,6 @@
 //! A command for every host.
 
+use std::ffi::OsString;
 use std::net::Ipv4Addr;
 
 use aqmlab_core::Result;
@@ -19,11 +20,11 @@ pub struct Commands {
     /// The names of the hosts.
     pub names: Vec<String>,
     /// By host: a command with its arguments, or nothing.
-    pub words: Vec<Vec<String>>,
+    pub words: Vec<Vec<OsString>>,
     /// The host with the end of whose command everything ends.
     pub main: usize,
     /// Variables for all of them.
-    pub environment: Vec<(String, String)>,
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 /// Runs the commands in hosts between which packets pass the links of `scenario`.
@@ -46,17 +47,18 @@ fn variable(name: &str) -> String {
 }
 
 impl Commands {
-    fn environment_of(&self, host: usize, hosts: &Hosts) -> Vec<(String, String)> {
+    fn environment_of(&self, host: usize, hosts: &Hosts) -> Vec<(OsString, OsString)> {
         let mut all = self.environment.clone();
-        all.retain(|(key, _)| !key.starts_with("AQMLAB_"));
-        let near = |host: usize| hosts.blocks[host].near().0;
+        all.retain(|(key, _)| !key.as_encoded_bytes().starts_with(b"AQMLAB_"));
+        let near = |host: usize| hosts.blocks[host].near().0.to_string();
+        let mut set = |key: &str, value: String| all.push((key.into(), value.into()));
         for (number, name) in self.names.iter().enumerate() {
-            all.push((variable(name), near(number).to_string()));
+            set(&variable(name), near(number));
         }
-        all.push(("AQMLAB_HOST".into(), self.names[host].clone()));
-        all.push(("AQMLAB_NEAR".into(), near(host).to_string()));
+        set("AQMLAB_HOST", self.names[host].clone());
+        set("AQMLAB_NEAR", near(host));
         if self.names.len() == 2 {
-            all.push(("AQMLAB_FAR".into(), near(1 - host).to_string()));
+            set("AQMLAB_FAR", near(1 - host));
         }
         all
     }

@@ -24,15 +24,17 @@ use crate::live::{Clock, Live, Steward};
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
 use crate::shell::inside::{self, ERROR, NEAR, START, map_user, new_network};
-use crate::shell::network::{configure_near, make_near};
+use crate::shell::network::{NAME, configure_near, make_near};
 use crate::shell::{
-    Attendant, EmulatorParams, HANDLED, Outcome, failed, no_namespaces, only_one_thread, prioritise,
+    Attendant, EmulatorParams, HANDLED, Outcome, failed, no_namespaces, only_one_thread,
+    prioritise, told_drops,
 };
 use crate::sys::device::Tun;
 use crate::sys::process::{
-    Child, Pid, Signals, die_with_parent, exit, fork_into, identity, keep_capabilities, own_mounts,
+    Child, Pid, Signals, die_with_parent, enter, exit, fork_into, identity, keep_capabilities,
+    own_mounts,
 };
-use crate::sys::time::processor;
+use crate::sys::time::{processor, unset_real_time};
 use crate::sys::{files, receive, send, socket_pair};
 
 /// The way of packets from one host to another.
@@ -61,6 +63,17 @@ pub struct Hosts {
     pub namespaces: Vec<File>,
     /// Their addresses.
     pub blocks: Vec<Block>,
+}
+
+impl Hosts {
+    /// Packets that their devices have dropped because they were not read in time.
+    fn dropped(&self) -> u64 {
+        let of = |namespace: &File| match enter(namespace.as_fd()) {
+            Ok(()) => files::dropped(NAME),
+            Err(_) => 0,
+        };
+        self.namespaces.iter().map(of).sum()
+    }
 }
 
 /// What runs in the hosts.
@@ -125,17 +138,19 @@ pub fn run(
     let clock = Clock::start();
     let message = [&[START], &clock.zero().to_le_bytes()[..]].concat();
     send(socket.as_fd(), &message, None).map_err(|error| failed("the hosts", &error))?;
-    let deadline = Time::MAX;
-    let attendant = Attendant { child, ended, socket, signals: &signals, deadline };
+    let (deadline, until, tick) = (Time::MAX, Time::MAX, Time::MAX);
+    let attendant = Attendant { child, ended, socket, signals: &signals, deadline, until, tick };
     let mut steward = Timed { attendant, course };
     let mut live = Live::new(path, ports, params.precision, clock);
     live.router = Some(Router::new(topology));
     let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
-    let Attendant { child, ended, .. } = steward.attendant;
+    let Attendant { child, ended, socket, .. } = steward.attendant;
     // What runs there may still have something to write down.
     let _ = crate::sys::time::wait([ended.as_fd()], Some(PATIENCE));
     let status = child.end().map_err(|error| failed("the hosts", &error))?.status();
+    live.writer.overrun = told_drops(&socket);
     let busy = Span::from_nanos(processor() - before);
+    unset_real_time();
     Ok(to_result(live, end.min(course.end), status, busy, &scenario.flows, params, remarks))
 }
 
@@ -188,10 +203,11 @@ fn open(blocks: &[Block], job: &dyn Job, mtu: u32, signals: &Signals) -> Result<
         }) {
             Ok(hosts) => {
                 let _ = send(theirs.as_fd(), &[READY], None);
-                inside::serve(&theirs, None, |said| {
+                let start = |said: &[u8]| {
                     let zero = u64::from_le_bytes(said.try_into().ok()?);
                     job.start(&hosts, zero, signals)
-                })
+                };
+                inside::serve(&theirs, None, start, || hosts.dropped())
             }
             Err(error) => {
                 let text = [&[ERROR], error.to_string().as_bytes()].concat();
