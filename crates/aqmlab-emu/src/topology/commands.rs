@@ -10,7 +10,7 @@ use super::{Course, Hosts, Job, Topology};
 use crate::shell::inside::start;
 use crate::shell::{EmulatorParams, Outcome, failed};
 use crate::sys::files;
-use crate::sys::process::{Pid, Signals};
+use crate::sys::process::{Pid, Signals, foreground, set_foreground};
 
 /// Where hosts are named.
 const HOSTS: &str = "/etc/hosts";
@@ -37,7 +37,13 @@ pub fn run(
     commands: &Commands,
     params: &EmulatorParams,
 ) -> Result<Outcome> {
-    super::run(scenario, topology, commands, Course::OPEN, params)
+    let terminal = foreground();
+    let outcome = super::run(scenario, topology, commands, Course::OPEN, params);
+    // A shell that had control of jobs is gone now.
+    if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
+        set_foreground(group);
+    }
+    outcome
 }
 
 /// The variable that holds the address of a host.
