@@ -345,6 +345,10 @@ def emulate(
     such thing.
     """
 
+def check_playable(scenario: Scenario) -> None:
+    """Raises `InputError` for workloads and congestion controls of `scenario` that cannot be
+    had with real sockets here."""
+
 def play(
     scenario: Scenario,
     *,

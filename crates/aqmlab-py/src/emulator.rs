@@ -92,6 +92,12 @@ pub fn emulate(
     emulation(py, 0, Arc::clone(&scenario), py.detach(run))
 }
 
+/// Checks that a scenario can be played; see the type stub.
+#[pyfunction]
+pub fn check_playable(py: Python<'_>, scenario: PyRef<'_, PyScenario>) -> PyResult<()> {
+    traffic::controls(&scenario.scenario).map(drop).map_err(|error| to_py_error(py, error))
+}
+
 /// Plays the workloads of a scenario behind its links; see the type stub.
 #[pyfunction]
 #[pyo3(signature = (scenario, *, run = 0, replication = 0, settings = None))]

@@ -49,6 +49,8 @@ def played(
     `told` is called
     with the number of the next and of all.
     """
+    for _, scenario, _ in jobs:
+        _core.check_playable(scenario)
     for number, (run, scenario, replication) in enumerate(jobs):
         if told:
             told(number, len(jobs))

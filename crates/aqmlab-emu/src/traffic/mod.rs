@@ -51,12 +51,7 @@ use crate::topology::{self, Course, Hosts, Job, Topology, Way};
 /// If a workload or congestion control is not to be had here, or there can be
 /// no hosts.
 pub fn run(scenario: &Scenario, replication: u64, params: &EmulatorParams) -> Result<Outcome> {
-    let mut controls = Vec::new();
-    for group in &scenario.flows {
-        let at = |error: Error| error.at(format!("flows.{}", group.name));
-        playable(&group.workload).map_err(at)?;
-        controls.push(control(&group.transport).map_err(at)?);
-    }
+    let controls = controls(scenario)?;
     let report = files::memory().map_err(|error| failed("memory", &error))?;
     let job = Play { scenario, replication, controls, priority: params.priority, report: &report };
     let course =
@@ -77,6 +72,19 @@ pub fn run(scenario: &Scenario, replication: u64, params: &EmulatorParams) -> Re
         outcome.remarks.push(format!("a connection failed: {first} ({more} more like it)"));
     }
     Ok(outcome)
+}
+
+/// The kernel's congestion control of each group.
+///
+/// # Errors
+/// If a workload or a congestion control is not to be had here.
+pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
+    let of = |group: &FlowGroup| {
+        playable(&group.workload)
+            .and_then(|()| control(&group.transport))
+            .map_err(|error| error.at(format!("flows.{}", group.name)))
+    };
+    scenario.flows.iter().map(of).collect()
 }
 
 /// The flows and groups of the result, besides what the emulator says of itself.
@@ -121,18 +129,14 @@ fn playable(workload: &WorkloadConfig) -> Result<()> {
 fn control(transport: &TcpParams) -> Result<CString> {
     const FILE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let name = transport.congestion_control.name();
-    let kernels = match name {
-        "newreno" => "reno",
-        other => other,
-    };
     let known = std::fs::read_to_string(FILE).map_err(|error| failed(FILE, &error))?;
-    if !known.split_whitespace().any(|each| each == kernels) {
+    if !known.split_whitespace().any(|each| each == name) {
         return Err(Error::new("this kernel has no such congestion control")
             .at("transport.congestion_control")
             .given(name)
             .hint(format!("it has {}", known.split_whitespace().collect::<Vec<_>>().join(", "))));
     }
-    Ok(CString::new(kernels).expect("names have no zeros"))
+    Ok(CString::new(name).expect("names have no zeros"))
 }
 
 /// The process that plays all applications.
@@ -158,7 +162,7 @@ impl Job for Play<'_> {
         let stage = Stage::new(scenario, *replication, controls, hosts, zero);
         let played = stage.and_then(|stage| play::play(&stage, scenario));
         let (bytes, status) = match played {
-            Ok(books) => (books.to_bytes(), 0),
+            Ok(bytes) => (bytes, 0),
             Err(error) => (error.to_string().into_bytes(), 1),
         };
         let written = report.write_all_at(&bytes, 0);

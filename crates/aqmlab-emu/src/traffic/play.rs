@@ -182,8 +182,8 @@ fn tune(stage: &Stage, group: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Plays everything until the end; what was seen.
-pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Books> {
+/// Plays everything until the end; what was seen, as bytes.
+pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
     for group in 0..scenario.flows.len() {
         tune(stage, group)
             .and_then(|()| open_group(stage, group))
@@ -205,7 +205,10 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Books> {
         let left = stage.end.saturating_since(stage.now());
         if left == Span::ZERO || (all_done && !is_endless) {
             books.close();
-            return Ok(std::mem::take(&mut *books));
+            let bytes = books.to_bytes();
+            // They stay shut: the other threads wait until the process ends.
+            std::mem::forget(books);
+            return Ok(bytes);
         }
         let left = Duration::from_nanos(left.as_nanos());
         books = stage.done.wait_timeout(books, left).expect("no thread panics").0;
