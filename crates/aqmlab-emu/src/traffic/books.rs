@@ -17,6 +17,17 @@ use crate::sys::tcp::{Info, info};
 /// What is measured of groups, as the simulator calls it.
 const QUANTITIES: [&str; 5] = ["startup", "completion", "response", "rtt", "delay"];
 
+/// What is asked of the kernel about the senders of a group: its name (as
+/// `nstat` has it), and ours.
+pub const KERNEL: [(&str, &str); 6] = [
+    ("TCPSackRecovery", "kernel_fast_recoveries"),
+    ("TCPTimeouts", "kernel_timeouts"),
+    ("TCPLossProbes", "kernel_tail_probes"),
+    ("TCPLossUndo", "kernel_undone"),
+    ("TCPHystartTrainDetect", "kernel_hystart_train"),
+    ("TCPHystartDelayDetect", "kernel_hystart_delay"),
+];
+
 /// A connection.
 pub struct Connection {
     group: u64,
@@ -56,6 +67,8 @@ pub struct Group {
     pub bytes: u64,
     /// Nanoseconds, by quantity.
     times: [Vec<u64>; QUANTITIES.len()],
+    /// By [`KERNEL`].
+    pub kernel: [u64; KERNEL.len()],
     members: u64,
 }
 
@@ -212,7 +225,11 @@ impl Books {
                 bytes: group.bytes,
                 times: times.map(|(name, values)| (*name, summed(values).summary())).collect(),
                 losses: FlowLosses::default(),
-                values: Vec::new(),
+                values: KERNEL
+                    .iter()
+                    .zip(group.kernel)
+                    .map(|((_, name), n)| (*name, n as f64))
+                    .collect(),
             }
         };
         self.groups.iter().map(result).collect()
@@ -226,6 +243,7 @@ impl Books {
                 words.number(word);
             }
             group.times.iter().for_each(|values| words.list(values));
+            group.kernel.iter().for_each(|count| words.number(*count));
         }
         words.number(self.connections.len() as u64);
         self.connections.iter().for_each(|each| each.write(&mut words));
@@ -242,7 +260,8 @@ impl Books {
         let groups = (0..words.number()).map(|_| {
             let [started, completed, bytes, members] = [(); 4].map(|()| words.number());
             let times = [(); QUANTITIES.len()].map(|()| words.list());
-            Group { started, completed, bytes, times, members }
+            let kernel = [(); KERNEL.len()].map(|()| words.number());
+            Group { started, completed, bytes, times, kernel, members }
         });
         let groups = groups.collect();
         let count = words.number();

@@ -17,8 +17,8 @@
 //!    its size; a request has at least 32. Datagrams have at least 60 on the wire.
 //! 2. All flows of a group have the same two hosts, whatever `source` and
 //!    `destination` say.
-//! 3. Counts of fast recoveries, probes and undone recoveries, and of a flow's
-//!    drops, are not known of the kernel and are 0.
+//! 3. Counts of fast recoveries, probes and undone recoveries are known of a
+//!    group and not of its flows, where they are 0, as is the count of its drops.
 //! 4. Connections are closed, with the packets that belong to that.
 
 mod books;
@@ -95,6 +95,7 @@ fn enter(result: &mut RunResult, books: &Books) {
         group.completed = played.completed;
         group.bytes = played.bytes;
         group.times.extend(played.times);
+        group.values.extend(played.values);
     }
 }
 

@@ -15,7 +15,7 @@ use aqmlab_sim::scenario::{FlowGroup, Start};
 use aqmlab_sim::workload::WorkloadConfig;
 use aqmlab_tcp::params::EcnMode;
 
-use super::books::Books;
+use super::books::{Books, KERNEL};
 use super::{datagrams, requests, streams};
 use crate::shell::failed;
 use crate::sys::files;
@@ -205,6 +205,11 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
         let left = stage.end.saturating_since(stage.now());
         if left == Span::ZERO || (all_done && !is_endless) {
             books.close();
+            for (group, seen) in books.groups.iter_mut().enumerate() {
+                if stage.enter(group, End::Sender).is_ok() {
+                    seen.kernel = KERNEL.map(|(name, _)| files::tcp_count(name));
+                }
+            }
             let bytes = books.to_bytes();
             // They stay shut: the other threads wait until the process ends.
             std::mem::forget(books);
