@@ -344,3 +344,39 @@ def emulate(
     Raises `InputError` for settings that are not right, and if the system permits no
     such thing.
     """
+
+def check_playable(scenario: Scenario) -> None:
+    """Raises `InputError` for workloads and congestion controls of `scenario` that cannot be
+    had with real sockets here."""
+
+def play(
+    scenario: Scenario,
+    *,
+    run: int = 0,
+    replication: int = 0,
+    settings: Mapping[str, Any] | None = None,
+) -> Emulation:
+    """Plays the workloads of `scenario` with the kernel's TCP and UDP behind its links.
+
+    It takes the scenario's duration. `run` is the number of the run in the tables;
+    `replication` chooses the draws, as in a simulation. The process must have one thread.
+
+    Raises `InputError` for workloads and congestion controls that cannot be had with real
+    sockets, and as `emulate`.
+    """
+
+def emulate_hosts(
+    scenario: Scenario,
+    hosts: Sequence[tuple[str, Sequence[str]]],
+    ways: Sequence[tuple[int, int, Sequence[str]]],
+    *,
+    main: int,
+    environment: Sequence[tuple[str, str]],
+    settings: Mapping[str, Any] | None = None,
+) -> Emulation:
+    """Runs commands in hosts of their own, which share the links of `scenario`.
+
+    `hosts` are names and commands (none: nothing runs there), `ways` the links from one host to
+    another, by their numbers. It ends with the command of the host `main`, whose exit status
+    is the emulation's. Otherwise as `emulate`.
+    """

@@ -88,6 +88,21 @@ impl Block {
         u64::from((self.v6_bits - Block::ALL.v6_bits) / V6_STEP).saturating_sub(1)
     }
 
+    /// The number of the outermost block that holds an address, if one does.
+    pub fn number_v4(address: [u8; 4]) -> Option<usize> {
+        let address = u32::from_be_bytes(address);
+        let bits = Block::ALL.v4_bits + Block::ALL.step();
+        let number = (address ^ Block::ALL.v4) >> (32 - bits);
+        (number < 1 << Block::ALL.step()).then_some(number as usize)
+    }
+
+    /// The same for an IPv6 address.
+    pub fn number_v6(address: [u8; 16]) -> Option<usize> {
+        let address = u128::from_be_bytes(address);
+        let number = (address ^ Block::ALL.v6) >> (128 - Block::ALL.v6_bits - V6_STEP);
+        (number < 1 << Block::ALL.step()).then_some(number as usize)
+    }
+
     /// Whether it holds an address.
     pub fn holds(&self, address: Ipv4Addr) -> bool {
         (u32::from(address) ^ self.v4) >> (32 - self.v4_bits) == 0

@@ -21,6 +21,7 @@ use crate::nat::Gate;
 use crate::path::{DataPath, Departure, Exits, Tally};
 use crate::sys::device::Tun;
 use crate::sys::time as system;
+use crate::topology::Router;
 
 choices! {
     /// How the emulator waits for the time of a departure.
@@ -69,6 +70,10 @@ impl Clock {
     /// It is zero now.
     pub fn start() -> Self {
         Clock { zero: system::monotonic() }
+    }
+    /// The moment that is zero, by the monotonic clock in nanoseconds.
+    pub fn zero(&self) -> u64 {
+        self.zero
     }
     /// The time now.
     pub fn now(&self) -> Time {
@@ -135,6 +140,8 @@ pub struct Live {
     pub writer: Writer,
     /// How late the kernel woke the loop.
     pub wakeups: Sojourn,
+    /// Chooses the routes of packets; without one, that of a port has its number.
+    pub router: Option<Router>,
     clock: Clock,
     precision: Precision,
     /// What is waited for: the devices, then what the steward watches.
@@ -147,7 +154,8 @@ impl Live {
         let (lateness, refused) = (Sojourn::new(), Tally::default());
         let writer =
             Writer { ports, clock, lateness, refused, gate: None, unroutable: 0, overrun: 0 };
-        Live { path, writer, wakeups: Sojourn::new(), clock, precision, polled: Vec::new() }
+        let (wakeups, router, polled) = (Sojourn::new(), None, Vec::new());
+        Live { path, writer, wakeups, router, clock, precision, polled }
     }
 
     /// Runs until the steward has enough.
@@ -204,7 +212,11 @@ impl Live {
                 let Ok(Some((offload, length))) = read else { break };
                 let now = self.clock.now();
                 self.path.advance(now, &mut self.writer);
-                self.path.receive(port as u16, offload, length, now);
+                let route = match &self.router {
+                    Some(router) => router.route(port, &self.path.scratch()[..length]),
+                    None => port as u16,
+                };
+                self.path.receive(route, offload, length, now);
                 has_read = true;
             }
         }

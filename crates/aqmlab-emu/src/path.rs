@@ -329,6 +329,12 @@ impl DataPath {
         self.buffers.release(run.place, u32::from(run.count));
     }
 
+    /// What is measured as a distribution begins now.
+    pub fn end_warmup(&mut self) {
+        self.links.iter_mut().for_each(Link::end_warmup);
+        self.series.restart_sojourns();
+    }
+
     /// Packets that are in queues and pipes.
     pub fn under_way(&self) -> u64 {
         self.buffers.handles()

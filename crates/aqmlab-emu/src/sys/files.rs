@@ -7,6 +7,7 @@ use std::io;
 use std::net::IpAddr;
 
 use super::process::{mount, unmount};
+use super::{check, owned};
 
 /// Sets what stands in a file of `/proc`.
 pub fn set(path: &str, text: &str) -> io::Result<()> {
@@ -16,6 +17,23 @@ pub fn set(path: &str, text: &str) -> io::Result<()> {
 /// The network namespace of this process: it stays as long as this is open.
 pub fn network() -> io::Result<File> {
     File::open("/proc/self/ns/net")
+}
+
+/// A count of the TCP of this process' network namespace (`nstat`), 0 if the
+/// kernel does not have it.
+pub fn tcp_count(name: &str) -> u64 {
+    let text = fs::read_to_string("/proc/self/net/netstat").unwrap_or_default();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
+    let (names, counts) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
+    let mut pairs = names.split_whitespace().zip(counts.split_whitespace());
+    pairs.find(|(known, _)| *known == name).and_then(|(_, count)| count.parse().ok()).unwrap_or(0)
+}
+
+/// A file that is nowhere but in memory; children have it too.
+pub fn memory() -> io::Result<File> {
+    // SAFETY: the name ends with a zero.
+    let fd = check(unsafe { libc::memfd_create(c"aqmlab".as_ptr(), libc::MFD_CLOEXEC) })?;
+    Ok(File::from(owned(fd)))
 }
 
 /// How many threads this process has.
