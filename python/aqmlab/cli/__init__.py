@@ -14,6 +14,7 @@ from aqmlab.cli import (
     conformance,
     explain,
     listing,
+    mahimahi,
     reproduce,
     run,
     shell,
@@ -42,6 +43,9 @@ app.command("characterize", epilog=characterize.EXAMPLE)(characterize.characteri
 app.command("shell", epilog=shell.EXAMPLE, context_settings={"allow_interspersed_args": False})(
     shell.shell
 )
+app.command(
+    "mahimahi", epilog=mahimahi.EXAMPLE, context_settings={"allow_interspersed_args": False}
+)(mahimahi.mahimahi)
 app.command("list", epilog=listing.EXAMPLE)(listing.listing)
 app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
 app.command("conformance", epilog=conformance.EXAMPLE)(conformance.conformance)
