@@ -41,6 +41,10 @@ def mahimahi(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Where results go, too; new.")
     ] = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
+    ] = None,
     precision: Annotated[
         str | None,
         typer.Option("--precision", metavar="HOW", help="low-cpu, balanced (default) or exact."),
@@ -54,6 +58,7 @@ def mahimahi(
     Options of our own stand before the tool. See docs/emulator.md.
     """
     from aqmlab.emulate import emulate
+    from aqmlab.emulate.capture import capture
     from aqmlab.emulate.keep import check_folder, keep
     from aqmlab.emulate.mahimahi import USAGE, read
     from aqmlab.settings import parse_settings
@@ -81,6 +86,7 @@ def mahimahi(
         nat=nat or (os.geteuid() != 0 and not is_inside),
         settings={"precision": precision} if precision else {},
         logs=asked.logs,
+        capture=capture(pcap, None),
         until=asked.until,
     )
     for remark in done.remarks:

@@ -98,6 +98,14 @@ def shell(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go; new.")
     ] = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
+    ] = None,
+    pcap_ring: Annotated[
+        str | None,
+        typer.Option("--pcap-ring", metavar="SIZE", help="Keep the last of them: 100mb."),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Say nothing about the links at the end.")
     ] = False,
@@ -108,6 +116,7 @@ def shell(
     command's. See docs/emulator.md.
     """
     from aqmlab.emulate import emulate
+    from aqmlab.emulate.capture import capture
     from aqmlab.emulate.keep import check_folder, keep
 
     given = {
@@ -127,7 +136,14 @@ def shell(
     emulator_settings = {key: value for key, value in emulator.items() if value is not None}
     if out is not None:
         check_folder(out)
-    done = emulate(path, command or [], far=far, nat=nat, settings=emulator_settings)
+    done = emulate(
+        path,
+        command or [],
+        far=far,
+        nat=nat,
+        settings=emulator_settings,
+        capture=capture(pcap, pcap_ring),
+    )
     if out is not None:
         keep(done, path.scenario, out)
     if not quiet:

@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from aqmlab._core import InputError
@@ -134,8 +135,12 @@ def link(words: list[str], settings: dict[str, Any], prefix: str) -> Emulated:
                 *([f"mahimahi config: {prefix}"] if prefix else []),
             ]
             logs.append((short, log, head))
-    names = {r"up\.rate": "UPLINK", r"down\.rate": "DOWNLINK",
-             r"up\.queue": "--uplink-queue-args", r"down\.queue": "--downlink-queue-args"}  # fmt: skip
+    names = {
+        r"up\.rate": "UPLINK",
+        r"down\.rate": "DOWNLINK",
+        r"up\.queue": "--uplink-queue-args",
+        r"down\.queue": "--downlink-queue-args",
+    }
     path = _path(tables, settings, names)
     remarks, until = [], None
     if "once" in options:
@@ -148,9 +153,7 @@ def link(words: list[str], settings: dict[str, Any], prefix: str) -> Emulated:
 
 def _free() -> dict[str, dict[str, Any]]:
     """Links that do nothing."""
-    return {
-        name: {"rate": UNLIMITED, "delay": "0s", "queue": INFINITE} for name in ("up", "down")
-    }
+    return {name: {"rate": UNLIMITED, "delay": "0s", "queue": INFINITE} for name in ("up", "down")}
 
 
 def _path(
@@ -297,6 +300,5 @@ def _wrong(name: str, given: str, allowed: str) -> InputError:
 
 def _length(trace: str) -> float:
     """The time of the last opportunity, in seconds. The file has been read before."""
-    with open(trace, "rb") as file:
-        lines = [line.strip() for line in file]
+    lines = [line.strip() for line in Path(trace).read_bytes().splitlines()]
     return max(int(line) for line in lines if line and not line.startswith(b"#")) / 1000
