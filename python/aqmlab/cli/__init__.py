@@ -19,6 +19,7 @@ from aqmlab.cli import (
     run,
     shell,
     study,
+    top,
 )
 from aqmlab.cli.common import EXAMPLES
 
@@ -46,6 +47,7 @@ app.command("shell", epilog=shell.EXAMPLE, context_settings={"allow_interspersed
 app.command(
     "mahimahi", epilog=mahimahi.EXAMPLE, context_settings={"allow_interspersed_args": False}
 )(mahimahi.mahimahi)
+app.command("top", epilog=top.EXAMPLE)(top.top)
 app.command("list", epilog=listing.EXAMPLE)(listing.listing)
 app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
 app.command("conformance", epilog=conformance.EXAMPLE)(conformance.conformance)
