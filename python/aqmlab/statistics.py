@@ -268,17 +268,24 @@ CLAIM_VERDICTS = {
 
 
 def verdict(
-    reference: float | None, measured: float, interval: Interval | None, step: float = 0.0
+    reference: float | None,
+    measured: float,
+    interval: Interval | None,
+    step: float = 0.0,
+    *,
+    relative: bool = True,
 ) -> str:
     """The verdict on a measured value. `step` is the step in which the measured quantity
-    comes (delays at 2 Mbit/s: 6 ms, the transmission time of a packet)."""
+    comes (delays at 2 Mbit/s: 6 ms, the transmission time of a packet). Without `relative` only
+    the step counts: of shares near 1, 5 % would be too much."""
     if reference is None:
         return UNPUBLISHED
     off = abs(measured - reference)
     rounding = 1e-9 * max(abs(reference), abs(measured))
-    if off <= max(0.05 * abs(reference), step) + rounding:
+    near = abs(reference) if relative else 0.0
+    if off <= max(0.05 * near, step) + rounding:
         return AGREES
-    if off <= 0.10 * abs(reference) + rounding or (interval is not None and reference in interval):
+    if off <= 0.10 * near + rounding or (interval is not None and reference in interval):
         return CLOSE
     return DIFFERS
 

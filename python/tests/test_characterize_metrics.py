@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp, pi, sqrt
 from types import SimpleNamespace
 from typing import Any
@@ -144,6 +145,15 @@ def test_every_discipline_has_its_knob(name: str, knob: str) -> None:
     assert len(contender.knob_values(83)) == 5
 
 
+def test_disciplines_with_a_queue_for_each_flow_are_known() -> None:
+    with_queues = {
+        name
+        for name in ("codel", "fq_codel", "fq_pie", "cake", "sfq_codel", "drr", "dualpi2", "sfb")
+        if Contender.of(name).has_flow_queues
+    }
+    assert with_queues == {"fq_codel", "fq_pie", "cake", "sfq_codel", "drr"}
+
+
 def test_red_moves_both_thresholds() -> None:
     _, most = Contender.of("red").knob_values(83)[-1]
     assert most == {"min_threshold": "20p", "max_threshold": "60p"}
@@ -210,6 +220,8 @@ def test_small_packets_may_have_no_advantage(small: list[float], outcome: str) -
     losses = {("", "own", "small", "loss_share"): small,
               ("", "own", "large", "loss_share"): [10, 10, 10, 10]}  # fmt: skip
     assert packet_sizes(view(goodput | losses)).outcome == outcome
+    isolated = replace(view(goodput | losses), has_flow_queues=True)
+    assert packet_sizes(isolated).outcome == OPEN
 
 
 def test_fairness_is_compared_by_its_distance_from_one() -> None:

@@ -43,7 +43,7 @@ def test_run_as_json_gives_the_tables(scenario: Path, aqmlab: Aqmlab) -> None:
     done = aqmlab("run", scenario, "--json")
     tables = json.loads(done.stdout)
     assert set(tables) == {
-        *("runs", "links", "flows", "groups", "times", "scores", "delays", "excursions", "notes")
+        *("runs", "links", "flows", "groups", "times", "scores", "excursions", "notes")
     }
     assert {row["link"] for row in tables["links"]} == {"down", "up"}
     kept = json.loads(aqmlab("run", scenario, "--json", "--out", "kept").stdout)

@@ -59,7 +59,7 @@ def both(mine: object, ours: object, **transport: Any) -> aqmlab.RunResult:
 @pytest.mark.parametrize("profile", ["rfc", "ns2-sack1", "rfc-newreno", "linux-6"])
 def test_reno_in_python_equals_reno_packet_by_packet(profile: str) -> None:
     result = both(MINE, "reno", profile=profile)
-    assert result.flows["fast_retransmits"].sum() > 5
+    assert result.flows["fast_retransmits"].sum() > 3
     assert result.flows["timeouts"].sum() > 0
 
 

@@ -212,6 +212,18 @@ def test_drop_tail_backwards_takes_half_of_a_flow_s_rate() -> None:
     assert utilisation(at(SFQ, "1 FTP")) - utilisation(at("DropTail", "1 FTP")) > 0.2
 
 
+def test_what_waits_in_sfqcodel_is_what_comes_between_two_turns() -> None:
+    """What the causes say of figure 3: in each of ten queues one packet and half of these."""
+    result = at(SFQ, "1 Mbit/s")
+    expected = 0.0
+    for group in ("stream", "voice"):
+        rows = result.flows.filter(result.flows["group"] == group)
+        sent, received = (rows[name].sum() for name in ("segments_sent", "datagrams_received"))
+        expected += 5 * (1 + sent / received / 2)
+    mean = float(result.links.row(0, named=True)["backlog_mean_packets"])
+    assert mean == pytest.approx(expected, rel=0.15)
+
+
 def test_from_the_command_line(tmp_path: Path) -> None:
     """A part of it: what was not run is left out, and the rest is there."""
     command = ["reproduce", "monga2016", "--replications", "1", "--json", "--out", str(tmp_path)]

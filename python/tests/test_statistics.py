@@ -179,3 +179,11 @@ def test_the_interval_of_a_mean_is_students() -> None:
         covered = np.mean([0.0 in each for each in rows])
         assert 0.935 < covered < 0.965, size
     assert stats.mean_interval([7.0]).low == 7.0
+
+
+def test_without_relative_only_the_step_counts() -> None:
+    exact = Interval(0.96, 0.97)
+    assert stats.verdict(0.93, 0.965, exact) == "agrees"
+    assert stats.verdict(0.93, 0.965, exact, 0.03, relative=False) == "differs"
+    assert stats.verdict(0.94, 0.965, exact, 0.03, relative=False) == "agrees"
+    assert stats.verdict(0.90, 0.965, Interval(0.89, 1.0), 0.03, relative=False) == "close"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from aqmlab.errors import InputError
+from aqmlab.report.page import html as page_html
 from aqmlab.report.studies import page
 from aqmlab.reproduce import Reproduction, reproduce
 from aqmlab.reproduce.published import Published
@@ -35,6 +36,7 @@ def dynamic() -> Reproduction:
 def test_the_shares_are_within_three_points_of_the_recorded_runs(steps: Reproduction) -> None:
     table = steps.table("mahimahi-share")
     assert len(table.cells) == 4
+    assert len(steps.table("mahimahi-steps-codel").cells) == 12
     for cell in table.cells:
         assert cell.published and abs(cell.measured - cell.published) <= 0.03, cell
     claims = {claim.id: claim for claim in steps.claims}
@@ -63,6 +65,14 @@ def test_every_statement_of_the_steps_has_numbers(steps: Reproduction) -> None:
         assert claim.evidence.startswith("Rule: ") and re.search(r"\d", claim.evidence)
     assert len({claim.id for claim in steps.claims}) == len(steps.claims)
     assert len(steps.contradictions) == 6
+
+
+def test_no_two_things_of_a_report_have_one_id(steps: Reproduction, dynamic: Reproduction) -> None:
+    for result in (steps, dynamic):
+        html = page_html(result)
+        ids = re.findall(r"id=['\"]([\w.-]+)['\"]", html)
+        assert len(ids) == len(set(ids)), sorted(each for each in ids if ids.count(each) > 1)
+        assert "<b>0 of 0</b>" not in html
 
 
 def test_only_some_parts_are_run(steps: Reproduction, lte: Reproduction) -> None:

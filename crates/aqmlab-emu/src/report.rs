@@ -38,6 +38,14 @@ pub(crate) fn to_result(
         remarks.push(text.clone());
         findings.push(Finding { about: About::Run, note: Note { id: "late", text } });
     }
+    if writer.overrun > 0 {
+        let text = format!(
+            "{} packets were lost before they were read: they are in no link's counts",
+            writer.overrun
+        );
+        remarks.push(text.clone());
+        findings.push(Finding { about: About::Run, note: Note { id: "overrun", text } });
+    }
     for (link, notes) in finished.notes.into_iter().enumerate() {
         let about = About::Link(link as u32);
         findings.extend(notes.into_iter().map(|note| Finding { about, note }));
@@ -46,6 +54,7 @@ pub(crate) fn to_result(
         ("packets_in", entered.packets as f64),
         ("packets_out", left.packets as f64),
         ("packets_under_way", finished.under_way as f64),
+        ("packets_not_read_in_time", writer.overrun as f64),
         ("packets_refused_by_device", writer.refused.packets as f64),
         ("processor_s", busy.as_secs_f64()),
     ];

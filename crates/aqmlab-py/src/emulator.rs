@@ -1,6 +1,7 @@
 //! Commands behind emulated links, for Python.
 
 use std::any::Any;
+use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,11 +60,11 @@ impl Emulation {
 pub fn emulate(
     py: Python<'_>,
     scenario: PyRef<'_, PyScenario>,
-    command: Vec<String>,
+    command: Vec<OsString>,
     down: Vec<String>,
     up: Vec<String>,
-    environment: Vec<(String, String)>,
-    far: Vec<String>,
+    environment: Vec<(OsString, OsString)>,
+    far: Vec<OsString>,
     nat: bool,
     settings: Option<&Bound<'_, PyMapping>>,
     logs: Vec<(String, PathBuf, Vec<String>)>,

@@ -50,6 +50,7 @@ type Key = u128;
 const FIRST: u64 = 0;
 const AFTER_QUEUES: u64 = 3;
 
+#[inline(always)]
 fn unpack(key: Key) -> (Time, Event) {
     let time = Time::from_nanos((key >> 64) as u64);
     let index = key as u32;

@@ -57,6 +57,8 @@ impl Losses {
         }
     }
 
+    /// Drops are rare: kept out of the paths of all packets.
+    #[inline(never)]
     pub fn note(&mut self, now: Time, packet: &impl Carried) {
         let flow = packet.flow();
         let is_ack = packet.is_ack();

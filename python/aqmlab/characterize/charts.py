@@ -13,7 +13,7 @@ import numpy as np
 from aqmlab.characterize.metrics import ellipse
 from aqmlab.statistics import Floats, quartiles
 
-WIDTH, HEIGHT = 192, 170
+WIDTH, HEIGHT = 184, 170
 COLUMNS = 3
 PALETTE = ("#2f6fbb", "#8a9099", "#d5762b", "#3c9a5f", "#a35bb5", "#b99a2b", "#3aa6a6", "#c8506e")
 """The discipline under test, drop-tail, then the others."""
@@ -200,7 +200,9 @@ def _axis(kind: Any, title: str, *, zero: bool) -> Any:
 def _colour(palette: Colours, *, symbol: str = "circle") -> alt.Color:
     scale = alt.Scale(domain=list(palette), range=list(palette.values()))
     width = 4 if symbol == "stroke" else 0
-    legend = alt.Legend(title=None, symbolType=symbol, symbolStrokeWidth=width, symbolSize=90)
+    legend = alt.Legend(
+        title=None, symbolType=symbol, symbolStrokeWidth=width, symbolSize=90, columns=6
+    )
     return alt.Color("name:N").scale(scale).legend(legend).sort(list(palette))
 
 

@@ -123,6 +123,11 @@ class Contender:
         size = {"limit": f"{limit}p"} if "limit" in self.params else {}
         return {"discipline": self.discipline, **size, **own, **self.settings, **(more or {})}
 
+    @property
+    def has_flow_queues(self) -> bool:
+        """Whether it has a queue for each flow: its parameters say how flows are told apart."""
+        return "hashing" in self.params
+
     def knob(self, limit: int) -> str | None:
         """The parameter that moves its queue; None if there is none."""
         return next((each for each in KNOBS if scaled(self._start(each, limit), 1.0)), None)

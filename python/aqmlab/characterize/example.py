@@ -87,7 +87,10 @@ def page(result: Characterization) -> str:
 
 
 def _finding(result: Characterization, number: str, name: str) -> tuple[str, str]:
-    view = View(result.measures, result.plan.environment, number, name, "droptail")
+    own = next(each for each in result.plan.contenders if each.name == name)
+    view = View(
+        result.measures, result.plan.environment, number, name, "droptail", own.has_flow_queues
+    )
     found = RULES[number](view)
     return found.outcome, found.text
 

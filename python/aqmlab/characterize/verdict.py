@@ -105,9 +105,16 @@ def judge(characterization: Characterization) -> Verdict:
 def _findings(
     characterization: Characterization, number: str, others: Iterable[str]
 ) -> dict[str, Finding]:
-    own, environment = characterization.discipline, characterization.plan.environment
-    found = {}
+    plan, found = characterization.plan, {}
+    own = plan.contenders[0]
     for other in others:
-        view = View(characterization.measures, environment, number, own, other)
+        view = View(
+            characterization.measures,
+            plan.environment,
+            number,
+            own.name,
+            other,
+            own.has_flow_queues,
+        )
         found[other] = RULES[number](view)
     return found

@@ -141,8 +141,11 @@ def _tiles(reproduction: Reproduction) -> str:
     for table in reproduction.tables:
         if not table.compared or table.reference != "published":
             continue
+        rows = reproduction.published.main_rows(table.id)
         own = [
-            cell for cell in table.cells if cell.row in reproduction.published.main_rows(table.id)
+            cell
+            for cell in table.cells
+            if (cell.row in rows if rows else cell.published is not None)
         ]
         good = sum(cell.verdict in (AGREES, CLOSE) for cell in own)
         label = f"cells agree or are close: {table.name.partition(':')[0]}, as printed"

@@ -32,9 +32,10 @@ class Cell:
         measured: float,
         interval: Interval,
         step: float,
+        relative: bool = True,
     ) -> Cell:
         """A cell with the verdict that follows from its numbers."""
-        word = verdict(published, measured, interval, step)
+        word = verdict(published, measured, interval, step, relative=relative)
         return Cell(row, column, published, measured, interval.low, interval.high, word)
 
     @property

@@ -257,6 +257,7 @@ class Published:
     ) -> Iterator[Cell]:
         columns = axis_labels(self.parts[given.get("part", MAIN)], given["columns"])
         step = float(given.get("step", self.step))
+        relative = bool(given.get("relative", True))
         for row in given["values"]:
             published = row.get("published", [None] * len(columns))
             if len(published) != len(columns):
@@ -268,7 +269,7 @@ class Published:
                 if not measured.has(**labels):
                     continue
                 value, interval = measure(labels)
-                yield Cell.judged(row["row"], column, reference, value, interval, step)
+                yield Cell.judged(row["row"], column, reference, value, interval, step, relative)
 
 
 def axis_labels(study: Mapping[str, Any], name: str) -> list[str]:

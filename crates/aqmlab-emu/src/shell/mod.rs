@@ -16,6 +16,7 @@
 mod inside;
 mod network;
 
+use std::ffi::OsString;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,11 +26,11 @@ use aqmlab_sim::probe::SojournSummary;
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{RunResult, Scenario};
 
-use self::inside::{ERROR, FAR, FarEnd, Inside, NEAR, SIGNAL, START};
+use self::inside::{DROPPED, ERROR, FAR, FarEnd, Inside, NEAR, SIGNAL, START};
 pub(crate) use self::network::failed;
 use self::network::{NoDevice, configure_far, gateway_block, make_far};
 use crate::addresses::Block;
-use crate::live::{Clock, Live, Precision, Steward};
+use crate::live::{Clock, FAR as FAR_PORT, Live, Precision, Steward, Writer};
 use crate::nat::Gate;
 use crate::observe::view::View;
 use crate::observe::{Recordings, TICK};
@@ -37,7 +38,7 @@ use crate::path::{DataPath, Route};
 use crate::report::to_result;
 use crate::sys::device::Tun;
 use crate::sys::process::{Child, Signals, foreground, fork_into, identity, set_foreground};
-use crate::sys::time::{pin, processor, set_exact_timers, set_real_time, wait};
+use crate::sys::time::{pin, processor, set_exact_timers, set_real_time, unset_real_time, wait};
 use crate::sys::{files, receive, send, socket_pair};
 
 params! {
@@ -61,17 +62,17 @@ params! {
 /// What is to be run, and where.
 pub struct Options {
     /// The command with its arguments.
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
     /// Whether the command reaches what is outside.
     pub nat: bool,
     /// A command for the far end, or nothing.
-    pub far: Vec<String>,
+    pub far: Vec<OsString>,
     /// Links from the far end to the command, by index.
     pub down: Vec<u32>,
     /// Links from the command to the far end.
     pub up: Vec<u32>,
     /// Variables for the commands.
-    pub environment: Vec<(String, String)>,
+    pub environment: Vec<(OsString, OsString)>,
     /// What is recorded while packets pass.
     pub recordings: Recordings,
     /// When the links end, and with them the command; `None` for never.
@@ -92,23 +93,30 @@ pub struct Outcome {
     pub remarks: Vec<String>,
 }
 
-/// Adds what commands are told of the path to their environment.
-fn variables(environment: &[(String, String)], block: &Block) -> Vec<(String, String)> {
-    let mut all = environment.to_vec();
-    // Inside another shell the far end is that of the outermost path.
-    let mut set = |key: &str, value: String| {
-        if !all.iter().any(|(known, _)| known == key) {
-            all.push((key.to_string(), value));
-        }
+/// Adds what commands are told of the path to their environment. Inside
+/// another shell the far end stays that of the outermost path.
+fn variables(options: &Options, block: &Block, is_inside: bool) -> Vec<(OsString, OsString)> {
+    let ours = |key: &OsString, prefix| key.as_encoded_bytes().starts_with(prefix);
+    let has_far = is_inside && options.environment.iter().any(|(key, _)| key == FAR_VARIABLE);
+    let is_kept = |key: &OsString| {
+        let is_far = ours(key, FAR_VARIABLE.as_bytes()) || key == "MAHIMAHI_BASE";
+        !ours(key, b"AQMLAB_NEAR") && (has_far || !is_far)
     };
-    set("AQMLAB_FAR", block.far().0.to_string());
-    set("AQMLAB_FAR6", block.far().1.to_string());
-    set("MAHIMAHI_BASE", block.far().0.to_string());
-    all.retain(|(key, _)| !key.starts_with("AQMLAB_NEAR"));
-    all.push(("AQMLAB_NEAR".into(), block.near().0.to_string()));
-    all.push(("AQMLAB_NEAR6".into(), block.near().1.to_string()));
+    let mut all: Vec<_> =
+        options.environment.iter().filter(|(key, _)| is_kept(key)).cloned().collect();
+    let mut set = |key: &str, value: String| all.push((key.into(), value.into()));
+    if !has_far {
+        set(FAR_VARIABLE, block.far().0.to_string());
+        set("AQMLAB_FAR6", block.far().1.to_string());
+        set("MAHIMAHI_BASE", block.far().0.to_string());
+    }
+    set("AQMLAB_NEAR", block.near().0.to_string());
+    set("AQMLAB_NEAR6", block.near().1.to_string());
     all
 }
+
+/// The variable with the far end's address.
+const FAR_VARIABLE: &str = "AQMLAB_FAR";
 
 /// Runs a command behind the links of `scenario`.
 ///
@@ -123,8 +131,7 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let terminal = foreground();
-    let mtu = params.mtu.get() as u32;
-    let outcome = Shell::open(options, mtu, &signals).and_then(|shell| {
+    let outcome = Shell::open(options, params, &signals).and_then(|shell| {
         let routes = vec![
             Route { links: options.up.clone(), exit: 1 },
             Route { links: options.down.clone(), exit: 0 },
@@ -164,7 +171,8 @@ struct Shell<'a> {
 
 impl<'a> Shell<'a> {
     /// Makes all of it; the command does not run yet.
-    fn open(options: &'a Options, mtu: u32, signals: &'a Signals) -> Result<Self> {
+    fn open(options: &'a Options, params: &EmulatorParams, signals: &'a Signals) -> Result<Self> {
+        let mtu = params.mtu.get() as u32;
         let (far, mapped) = match make_far() {
             Ok(made) => (Some(made).filter(|_| !options.nat), None),
             Err(NoDevice::NotPermitted) => (None, Some(identity())),
@@ -177,6 +185,7 @@ impl<'a> Shell<'a> {
             }
             None => gateway_block()?,
         };
+        let is_inside = network::is_inside()?;
         let servers = files::name_servers();
         let is_own = |server: &IpAddr| server.is_loopback();
         let name_server = servers.first().copied().filter(|_| servers.iter().all(is_own));
@@ -196,11 +205,13 @@ impl<'a> Shell<'a> {
             Inside {
                 options,
                 mtu,
+                priority: params.priority as i32,
                 far: end,
                 mapped,
                 socket: theirs,
                 gate: their_gate,
                 own_names,
+                is_inside,
                 signals,
             }
             .run()
@@ -234,7 +245,9 @@ impl<'a> Shell<'a> {
         let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
         let ended = steward.child.end();
         let status = ended.map_err(|error| failed("the shell", &error))?.status();
+        live.writer.overrun = dropped_by_devices(&steward.socket, &live.writer);
         let busy = Span::from_nanos(processor() - before);
+        unset_real_time();
         Ok(to_result(live, end, status, busy, flows, params, remarks))
     }
 }
@@ -293,6 +306,21 @@ impl Steward for Attendant<'_> {
     }
 }
 
+/// Packets that the kernel dropped because they were not read in time: as the
+/// child told of its device, and of the one here, if it is here.
+fn dropped_by_devices(socket: &OwnedFd, writer: &Writer) -> u64 {
+    let is_readable = wait([socket.as_fd()], Some(std::time::Duration::ZERO));
+    let told = match is_readable {
+        Ok([true]) => receive(socket.as_fd()).map(|(text, _)| text).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let near = match told.split_first() {
+        Some((&DROPPED, count)) => count.try_into().map_or(0, u64::from_ne_bytes),
+        _ => 0,
+    };
+    near + files::dropped(writer.name_of(FAR_PORT))
+}
+
 /// The devices, near and far, as the child sends them.
 fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
     let mut near = None;
@@ -326,7 +354,8 @@ fn no_namespaces(error: &io::Error) -> Error {
     let hint = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             "run it as root, or let users make user namespaces: sysctls \
-             kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0"
+             kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0; \
+             in a container: `--cap-add SYS_ADMIN --cap-add NET_ADMIN --device /dev/net/tun`"
         }
         Some(libc::ENOSPC | libc::EUSERS) => "sysctl user.max_user_namespaces is too small",
         _ => return Error::new(problem),

@@ -113,7 +113,7 @@ def _shares(steps: Measurements) -> Figure:
     ours = {key: each for key, each in cells.items() if key[1] != "document"}
     least = min(ours, key=lambda key: ours[key].median)
     return Figure(
-        "shares",
+        "figure-shares",
         "Share of the possible bytes",
         f"The least is {ours[least].median:.1f} %, {least[0]} with {least[1]}; the document "
         "prints 97 % for tail drop and 88 % for CoDel.",

@@ -21,9 +21,12 @@ from aqmlab.studies.kuhn2014.seconds import Seconds, seconds
 
 COLOURS = {"DropTail": "#8c8c8c", "RED": "#c8453f", "CoDel": "#2f6fbb"}
 SHAPES = {"10": "circle", "45": "square", "125": "triangle-up", "unlimited": "cross"}
+SHOWN = 120
+"""At most so many seconds of a run are drawn."""
 SCATTER = (
     "Each point: the transfer in one second of one run, with another shape for each buffer at "
-    "node 2. Delays on a logarithmic axis; seconds in which no packet left the queue are left out."
+    f"node 2; at most {SHOWN} seconds of a run are drawn, evenly apart. Delays on a logarithmic "
+    "axis; seconds in which no packet left the queue are left out."
 )
 SHARES = (0.0, 0.025, 0.5, 0.975, 1.0)
 """Of a candle: its ends, its box and the median."""
@@ -63,8 +66,9 @@ def _scatter(
     ranges: dict[str, list[float]] = {}
     for queue, buffer in found:
         each = seconds(study, queue=queue, buffer=buffer, control=control)
-        keep = each.delay > 0
-        points[queue, buffer] = (each.delay[keep], value(each)[keep])
+        keep = np.flatnonzero(each.delay > 0)
+        shown = keep[:: 1 + keep.size // SHOWN]
+        points[queue, buffer] = (each.delay[shown], value(each)[shown])
         ranges.setdefault(queue, []).extend(each.delay[keep])
     told = ", ".join(
         f"{_ms(quantile(np.array(delays), 0.025))} to {_ms(quantile(np.array(delays), 0.975))} "

@@ -127,12 +127,19 @@ def _streams(points: Points, experiments: Points) -> Cause:
         f"{_all(experiments, QUEUE, f'only TCP, {rate} Mbit/s')} at {rate} Mbit/s"
         for rate in (1, 2, 5)
     )
+    sent = {
+        group: points.sent_for_each_received("sfqCoDel", "1 Mbit/s", group)
+        for group in ("stream", "voice")
+    }
+    waiting = sum(5 * (1 + each / 2) for each in sent.values())
     return Cause(
         "sfqCoDel's queue at low bandwidths: the streams",
         "Streams and voice send 3.5 Mbit/s each way and respond to nothing, which is more than "
-        "links of 1 and 2 Mbit/s carry. sfqCoDel keeps their queues apart and drops from one when "
-        "its turn comes: at 1 Mbit/s the mean queue is "
-        f"{_all(points, QUEUE, '1 Mbit/s')} packets, and {full['sfqCoDel']} of its drops are those "
+        "links of 1 and 2 Mbit/s carry. sfqCoDel keeps their ten queues apart, drops from one when "
+        "its turn comes, and leaves its last packet alone; until the next turn "
+        f"{sent['stream']:.1f} packets of a stream come, {sent['voice']:.1f} of a call. One packet "
+        f"and half of these in each queue are {waiting:.0f} packets at 1 Mbit/s; measured are "
+        f"{_all(points, QUEUE, '1 Mbit/s')}, and {full['sfqCoDel']} of sfqCoDel's drops are those "
         f"of the full buffer (CoDel {full['CoDel']}). With TCP alone the AQMs' queues are alike at "
         f"1 Mbit/s, and sfqCoDel's is shortest at 5: {alone}.",
     )
@@ -142,12 +149,13 @@ def _degraded(points: Points, experiments: Points, free: Points | None) -> Itera
     few = f"{_all(points, UTILISATION, '1 FTP')} % with 1 flow"
     more = f"{_all(points, UTILISATION, '3 FTP')} % with 3"
     alone = _all(experiments, UTILISATION, "nothing backwards, 1 FTP")
+    alone_3 = _all(experiments, UTILISATION, "nothing backwards, 3 FTP")
     yield Cause(
         "DropTail's utilisation with few FTP flows: the queue of the other direction",
         "The acknowledgements wait behind what comes backwards. Under DropTail that queue is long, "
         f"and the windows of 20 packets are spread over a longer round trip: {few}, {more}. With "
-        f"nothing backwards but acknowledgements and voice all queues are alike: {alone} % with 1 "
-        f"flow, and {_all(experiments, UTILISATION, 'nothing backwards, 3 FTP')} % with 3. So "
+        f"nothing backwards but acknowledgements and voice it is {alone} % with 1 flow, and with 3 "
+        f"DropTail's is the highest: {alone_3}. So "
         "this is bufferbloat at work, and it needs few flows and small windows"
         + (f": with no limit it is {_all(free, UTILISATION, '1 FTP')} %." if free else "."),
     )

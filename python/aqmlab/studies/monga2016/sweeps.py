@@ -121,12 +121,18 @@ class Points:
 
     def goodput(self, queue: str, place: str) -> float:
         """What all flows forwards delivered once, in Mbit/s, as a mean over the runs."""
-        run = self.measured.point(**self._at(queue, place)) * self.measured.replications
-        rows = self.measured.result.raw("flows").filter(
-            pl.col("run").is_between(run, run + self.measured.replications - 1)
-            & pl.col("group").is_in(["ftp", "stream", "voice"])
-        )
+        rows = self._flows(queue, place).filter(pl.col("group").is_in(["ftp", "stream", "voice"]))
         return float(rows["goodput_bps"].sum()) / self.measured.replications / 1e6
+
+    def sent_for_each_received(self, queue: str, place: str, group: str) -> float:
+        """Datagrams of a group that were sent for each that arrived."""
+        rows = self._flows(queue, place).filter(pl.col("group") == group)
+        return float(rows["segments_sent"].sum()) / float(rows["datagrams_received"].sum())
+
+    def _flows(self, queue: str, place: str) -> pl.DataFrame:
+        run = self.measured.point(**self._at(queue, place)) * self.measured.replications
+        last = run + self.measured.replications - 1
+        return self.measured.result.raw("flows").filter(pl.col("run").is_between(run, last))
 
     def _at(self, queue: str, place: str) -> dict[str, str]:
         return {**self.labels, "queue": queue, self.axis: place}

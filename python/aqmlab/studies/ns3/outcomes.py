@@ -95,8 +95,9 @@ class Window:
         if key == "jain":
             return jain_indices(self._acked())
         if key == "superfluous":
-            useful = self._acked().sum(axis=1) / PAYLOAD
-            return 1 - useful * PACKET / self._links("delivered_bytes")
+            useful = self._acked().sum(axis=1) / PAYLOAD * PACKET
+            in_vain: Floats = 1 - useful / self._links("delivered_bytes")
+            return in_vain
         if key == "timeouts":
             count: Floats = self._flows("timeouts").sum(axis=1)
             return count
@@ -104,7 +105,8 @@ class Window:
 
     def _links(self, column: str) -> Floats:
         whole, before = (part.count(column, job=self.job) for part in self._parts)
-        return whole - before
+        difference: Floats = whole - before
+        return difference
 
     def _quantile(self, share: float) -> Floats:
         whole, before = (part.histograms(job=self.job) for part in self._parts)
