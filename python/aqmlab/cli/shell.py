@@ -123,6 +123,14 @@ def shell(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go; new.")
     ] = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
+    ] = None,
+    pcap_ring: Annotated[
+        str | None,
+        typer.Option("--pcap-ring", metavar="SIZE", help="Keep the last of them: 100mb."),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Say nothing about the links at the end.")
     ] = False,
@@ -133,6 +141,7 @@ def shell(
     command's. See docs/emulator.md.
     """
     from aqmlab.emulate import emulate
+    from aqmlab.emulate.capture import capture
     from aqmlab.emulate.keep import check_folder, keep
 
     given = {
@@ -154,6 +163,7 @@ def shell(
         check_folder(out)
     if topology is not None:
         others = {**common, "scenario": scenario, "down": down, "up": up, "far": far, "nat": nat}
+        others |= {"pcap": pcap, "pcap_ring": pcap_ring}
         links, done = _in_hosts(
             topology, command or [], at, host or [], others, settings, emulator_settings
         )
@@ -161,7 +171,14 @@ def shell(
         _refuse({"at": at, "host": host}, "this goes with --topology")
         path = _path(scenario, common, down or [], up or [], settings)
         links = path.scenario
-        done = emulate(path, command or [], far=far, nat=nat, settings=emulator_settings)
+        done = emulate(
+            path,
+            command or [],
+            far=far,
+            nat=nat,
+            settings=emulator_settings,
+            capture=capture(pcap, pcap_ring),
+        )
     if out is not None:
         keep(done, links, out)
     if not quiet:
