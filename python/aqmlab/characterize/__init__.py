@@ -118,7 +118,7 @@ class Plan:
         """The plan that the arguments of `characterize` make."""
         contenders = [Contender.of(discipline, settings)]
         for other in [BASELINE, *against]:
-            contender = Contender.of(other)
+            contender = Contender.of(other, given_as="--against")
             if contender.name not in [each.name for each in contenders]:
                 contenders.append(contender)
         if len(contenders) == 1:

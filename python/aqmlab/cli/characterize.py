@@ -77,7 +77,7 @@ def characterize(
 ) -> None:
     """Characterise a queue discipline by RFC 7928: every scenario of sections 4 to 10.
 
-    Prints a verdict of one page by rules fixed beforehand (docs/characterize.md), and
+    Prints a verdict of one page by fixed rules (docs/characterize.md), and
     writes report.html, all measures and all results to results/characterize-NAME or --out.
     """
     from aqmlab.characterize import REPLICATIONS, SEED, Environment
@@ -141,8 +141,10 @@ def quantity(text: str, key: str) -> float:
         raise input_error(error.problem, key=option, given=text, hint=error.hint) from None
     import json
 
-    canonical = str(json.loads(scenario.resolved)["links"]["a"][key])
-    return parsed(canonical)
+    value = parsed(str(json.loads(scenario.resolved)["links"]["a"][key]))
+    if value <= 0:
+        raise input_error("expected more than nothing", key=option, given=text)
+    return value
 
 
 UNITS = {
