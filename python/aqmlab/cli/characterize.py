@@ -64,7 +64,9 @@ def characterize(
     ] = "100ms",
     buffer: Annotated[
         float,
-        typer.Option("--buffer", min=0.05, metavar="X", help="In bandwidth-delay products."),
+        typer.Option(
+            "--buffer", min=0.05, max=1000, metavar="X", help="In bandwidth-delay products."
+        ),
     ] = 1.0,
     replications: Replications = None,
     seed: Seed = None,
