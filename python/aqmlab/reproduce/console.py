@@ -50,6 +50,8 @@ def show(reproduction: Reproduction, console: Console) -> None:
         style="dim",
         highlight=False,
     )
+    if reproduction.without_intervals:
+        console.print(Text(reproduction.without_intervals, style="yellow"))
     causes = [(cause.title, cause.text) for cause in reproduction.causes]
     _remarks(console, "Why cells differ", causes)
     warnings = [
