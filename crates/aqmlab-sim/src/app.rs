@@ -125,7 +125,9 @@ impl Context<'_, '_> {
     }
     /// A transfer that always has something to send, until it is stopped.
     pub fn greedy(&mut self) -> u32 {
-        self.transfer(ENDLESS)
+        let flow = self.transfer(ENDLESS);
+        self.simulation.flows[flow as usize].size = None;
+        flow
     }
     /// Nothing new is sent over a greedy connection, which this ends; [`App::on_received`] follows when all that was has
     /// arrived (maybe at once).

@@ -95,10 +95,11 @@ def characterize(
         for text, default in ((rate, "10mbit"), (rtt, "100ms"), (f"{buffer:g}bdp", "1bdp"))
         if text != default
     ]
-    name = f"characterize-{discipline.rpartition(':')[2]}"
+    name = discipline.rpartition(":")[2]
     extra = ["quick"] if quick else []
-    folder = out or default_folder(name, [*own, *changed, *extra], r=replications, s=seed)
-    with progress_bar(name, shown=not json) as progress:
+    words = [name, *own, *changed, *extra]
+    folder = out or default_folder("characterize", words, r=replications, s=seed)
+    with progress_bar(f"characterize {name}", shown=not json) as progress:
         result = run(
             discipline,
             against=[other.strip() for other in others],
