@@ -325,6 +325,9 @@ def emulate(
     far: Sequence[str] = (),
     nat: bool = False,
     settings: Mapping[str, Any] | None = None,
+    logs: Sequence[tuple[str, str, Sequence[str]]] = (),
+    capture: tuple[str, int | None, int] | None = None,
+    until: float | None = None,
 ) -> Emulation:
     """Runs `command` in a namespace of its own behind links of `scenario`.
 
@@ -332,6 +335,11 @@ def emulate(
     `far` is a command for the other end; with `nat` the command reaches what is outside.
     `settings` are those of the section
     `emulator` of the reference. The process must have one thread.
+
+    `logs` are logs in mahimahi's format: of a link with a trace, its file, and the lines that
+    it begins with. `capture` is a pcapng file of all links: its name, of how many bytes the
+    last are kept (`None` for all), and how many bytes of each packet. After `until` seconds
+    the command is ended.
 
     Raises `InputError` for settings that are not right, and if the system permits no
     such thing.

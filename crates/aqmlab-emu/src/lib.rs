@@ -12,6 +12,7 @@ mod checksum;
 pub mod handle;
 pub mod live;
 pub mod nat;
+pub mod observe;
 pub mod offload;
 pub mod path;
 pub mod replay;

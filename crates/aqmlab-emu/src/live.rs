@@ -50,7 +50,7 @@ fn spin_before(ahead: Span) -> Span {
 }
 
 /// The port of the far end.
-const FAR: u16 = 1;
+pub const FAR: u16 = 1;
 /// Packets that are read from one port before the others are looked at.
 const BATCH: usize = 16;
 /// How often signals are looked for while the loop does not sleep.
@@ -85,6 +85,15 @@ pub struct Writer {
     pub gate: Option<Gate>,
     /// Packets that the gate did not let pass.
     pub unroutable: u64,
+    /// Packets, large ones counted once, that came faster than they were read.
+    pub overrun: u64,
+}
+
+impl Writer {
+    /// The name of a device.
+    pub fn name_of(&self, port: u16) -> &str {
+        &self.ports[usize::from(port)].name
+    }
 }
 
 impl Exits for Writer {
@@ -125,14 +134,17 @@ pub struct Live {
     pub wakeups: Sojourn,
     clock: Clock,
     precision: Precision,
+    /// What is waited for: the devices, then what the steward watches.
+    polled: Vec<system::Polled>,
 }
 
 impl Live {
     /// Drives `path` between these devices, the first of which is port 0.
     pub fn new(path: DataPath, ports: Vec<Tun>, precision: Precision, clock: Clock) -> Self {
         let (lateness, refused) = (Sojourn::new(), Tally::default());
-        let writer = Writer { ports, clock, lateness, refused, gate: None, unroutable: 0 };
-        Live { path, writer, wakeups: Sojourn::new(), clock, precision }
+        let writer =
+            Writer { ports, clock, lateness, refused, gate: None, unroutable: 0, overrun: 0 };
+        Live { path, writer, wakeups: Sojourn::new(), clock, precision, polled: Vec::new() }
     }
 
     /// Runs until the steward has enough.
@@ -140,6 +152,8 @@ impl Live {
     /// # Errors
     /// If the kernel refuses to wait; a device that is gone is no error.
     pub fn run(&mut self, steward: &mut impl Steward) -> io::Result<Time> {
+        let ports = self.writer.ports.iter().map(AsFd::as_fd);
+        self.polled = ports.chain(steward.watched()).map(system::readable).collect();
         let mut last_look = self.clock.now();
         let mut awaited = Time::ZERO;
         loop {
@@ -165,7 +179,7 @@ impl Live {
                 _ => Span::ZERO,
             };
             awaited = if spin > Span::ZERO { due } else { Time::ZERO };
-            if self.sleep(due.min(steward.deadline()), spin, steward)? {
+            if self.sleep(due.min(steward.deadline()), spin)? {
                 last_look = self.clock.now();
                 if !steward.attend(last_look, &mut self.path) {
                     return Ok(last_look);
@@ -192,27 +206,19 @@ impl Live {
 
     /// Sleeps until shortly before `until`, or until there is something to
     /// read; whether that is for the steward.
-    fn sleep(&mut self, until: Time, spin: Span, steward: &impl Steward) -> io::Result<bool> {
+    fn sleep(&mut self, until: Time, spin: Span) -> io::Result<bool> {
         let now = self.clock.now();
         let Some(length) = until.as_nanos().checked_sub((now + spin).as_nanos()) else {
             return Ok(false);
         };
         let length = (until != Time::MAX).then(|| Duration::from_nanos(length));
-        let watched = steward.watched();
-        let mut polled: Vec<_> = self
-            .writer
-            .ports
-            .iter()
-            .map(AsFd::as_fd)
-            .chain(watched)
-            .map(system::readable)
-            .collect();
-        system::wait_for(&mut polled, length)?;
-        let is_early = polled.iter().any(|each| each.revents != 0);
+        self.polled.iter_mut().for_each(|each| each.revents = 0);
+        system::wait_for(&mut self.polled, length)?;
+        let is_early = self.polled.iter().any(|each| each.revents != 0);
         if let (false, Some(length)) = (is_early, length) {
             let asked = now + Span::from_nanos(length.as_nanos() as u64);
             self.wakeups.note(self.clock.now().saturating_since(asked));
         }
-        Ok(polled[self.writer.ports.len()..].iter().any(|each| each.revents != 0))
+        Ok(self.polled[self.writer.ports.len()..].iter().any(|each| each.revents != 0))
     }
 }

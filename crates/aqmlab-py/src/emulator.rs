@@ -1,10 +1,13 @@
 //! Commands behind emulated links, for Python.
 
 use std::any::Any;
+use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use aqmlab_core::{Error, Params};
+use aqmlab_core::{Error, Params, Span};
+use aqmlab_emu::observe::{CaptureFile, LogFile, Recordings};
 use aqmlab_emu::shell::{self, EmulatorParams, Options};
 use aqmlab_sim::probe::{QUANTILES, SojournSummary};
 use pyo3::exceptions::PyRuntimeError;
@@ -49,18 +52,24 @@ impl Emulation {
 
 /// Runs a command behind links of a scenario; see the type stub.
 #[pyfunction]
-#[pyo3(signature = (scenario, command, *, down, up, environment, far = vec![], nat = false, settings = None))]
+#[pyo3(signature = (
+    scenario, command, *, down, up, environment, far = vec![], nat = false, settings = None,
+    logs = vec![], capture = None, until = None,
+))]
 #[allow(clippy::too_many_arguments)]
 pub fn emulate(
     py: Python<'_>,
     scenario: PyRef<'_, PyScenario>,
-    command: Vec<String>,
+    command: Vec<OsString>,
     down: Vec<String>,
     up: Vec<String>,
-    environment: Vec<(String, String)>,
-    far: Vec<String>,
+    environment: Vec<(OsString, OsString)>,
+    far: Vec<OsString>,
     nat: bool,
     settings: Option<&Bound<'_, PyMapping>>,
+    logs: Vec<(String, PathBuf, Vec<String>)>,
+    capture: Option<(PathBuf, Option<u64>, u32)>,
+    until: Option<f64>,
 ) -> PyResult<Emulation> {
     let scenario = Arc::clone(&scenario.scenario);
     let params = match settings {
@@ -78,7 +87,16 @@ pub fn emulate(
         found.map_err(|error| to_py_error(py, error.at(key)))
     };
     let (down, up) = (indices(&down, "down")?, indices(&up, "up")?);
-    let options = Options { command, nat, far, down, up, environment };
+    let mut recordings = Recordings {
+        logs: Vec::new(),
+        capture: capture.map(|(file, ring, most)| CaptureFile { file, ring, most }),
+    };
+    for (link, file, head) in logs {
+        let link = indices(std::slice::from_ref(&link), "logs")?[0];
+        recordings.logs.push(LogFile { link, file, head });
+    }
+    let until = until.map(Span::from_secs_f64);
+    let options = Options { command, nat, far, down, up, environment, recordings, until };
     let run = || catch_unwind(AssertUnwindSafe(|| shell::run(&scenario, &options, &params)));
     let outcome = py
         .detach(run)

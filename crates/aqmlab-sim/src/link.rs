@@ -520,7 +520,7 @@ fn take_dropped<P: Carried>(
     store: &mut P::Store,
 ) {
     queue.take_dropped(|packet, reason| {
-        packet.forget(store);
+        packet.dropped(store, reason);
         probe.dropped(now, &packet, reason);
     });
 }

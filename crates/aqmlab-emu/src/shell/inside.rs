@@ -7,6 +7,7 @@
 //! the emulator does: the kernel kills it then, and besides it sees that their
 //! socket is closed.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,7 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use aqmlab_core::Result;
 
 use super::network::{
-    configure_far, configure_near, failed, make_gateway, make_near, own_all_addresses,
+    NAME, configure_far, configure_near, failed, make_gateway, make_near, own_all_addresses,
     start_loopback,
 };
 use super::{Options, variables};
@@ -25,7 +26,7 @@ use crate::sys::process::{
     self, Ended, Pid, Program, Signals, default_signal, die_with_parent, exit, fork_into, identity,
     keep_capabilities, kill, own_mounts, reap, unshare,
 };
-use crate::sys::time::wait;
+use crate::sys::time::{set_real_time, wait};
 use crate::sys::{receive, send};
 
 /// Exit statuses of a command that could not be started, as shells give them.
@@ -36,6 +37,8 @@ const NOT_STARTED: i32 = 126;
 pub const FAR: u8 = b'F';
 /// The near device.
 pub const NEAR: u8 = b'N';
+/// So many packets were dropped by the near device.
+pub const DROPPED: u8 = b'D';
 /// Something went wrong, in words.
 pub const ERROR: u8 = b'E';
 /// Message from the emulator: start.
@@ -56,6 +59,7 @@ pub enum FarEnd {
 pub struct Inside<'a> {
     pub options: &'a Options,
     pub mtu: u32,
+    pub priority: i32,
     pub far: FarEnd,
     /// The user and the group outside, if there is a user namespace.
     pub mapped: Option<(u32, u32)>,
@@ -64,6 +68,8 @@ pub struct Inside<'a> {
     pub gate: Option<OwnedFd>,
     /// Whether names are asked for at the far end.
     pub own_names: bool,
+    /// Whether the shell was started inside another.
+    pub is_inside: bool,
     pub signals: &'a Signals,
 }
 
@@ -131,6 +137,8 @@ impl Inside<'_> {
         match fork_into(0).map_err(|error| failed("a process", &error))? {
             Some(pid) => Ok(pid),
             None => {
+                // The emulator waits for it.
+                let _ = set_real_time(self.priority);
                 keep_gate(gate);
                 exit(0)
             }
@@ -154,6 +162,8 @@ impl Inside<'_> {
             while children.next().is_some() {}
             while let Ok(Some((pid, ended))) = reap(-1) {
                 if Some(pid) == command {
+                    let dropped = files::dropped(NAME).to_ne_bytes();
+                    let _ = send(self.socket.as_fd(), &[&[DROPPED], &dropped[..]].concat(), None);
                     end(ended);
                 }
                 if Some(pid) == *keeper {
@@ -184,8 +194,8 @@ impl Inside<'_> {
     }
 
     /// Starts a program, at the far end if that is given.
-    fn start(&self, words: &[String], block: &Block, far: Option<&File>) -> Option<Pid> {
-        let environment = variables(&self.options.environment, block);
+    fn start(&self, words: &[OsString], block: &Block, far: Option<&File>) -> Option<Pid> {
+        let environment = variables(self.options, block, self.is_inside);
         let program = Program::new(words, &environment).ok()?;
         match fork_into(0) {
             Ok(None) => {}
@@ -203,7 +213,7 @@ impl Inside<'_> {
         let error = program.execute();
         let is_absent = error.kind() == std::io::ErrorKind::NotFound;
         let problem = if is_absent { "there is no such program".into() } else { error.to_string() };
-        let _ = writeln!(std::io::stderr(), "error: {}: {problem}", words[0]);
+        let _ = writeln!(std::io::stderr(), "error: {}: {problem}", words[0].display());
         exit(if is_absent { NOT_FOUND } else { NOT_STARTED })
     }
 }

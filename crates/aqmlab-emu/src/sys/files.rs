@@ -44,3 +44,13 @@ pub fn cover(path: &str, text: &str) -> io::Result<()> {
     unmount(PLACE)?;
     covered
 }
+
+/// Packets that a device of this process' network namespace has dropped
+/// instead of handing them out; 0 if there is no such device.
+pub fn dropped(device: &str) -> u64 {
+    let text = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(device)?.strip_prefix(':'));
+    // Eight numbers of what was received, and packets, bytes, errors, drops of
+    // what was sent.
+    line.and_then(|line| line.split_whitespace().nth(11)?.parse().ok()).unwrap_or(0)
+}

@@ -20,7 +20,7 @@ use aqmlab_core::{
 };
 
 use self::course::Course;
-pub use self::files::Opportunities;
+pub use self::files::{Cursor, Opportunities};
 use self::grants::Grants;
 use self::radio::{LteParams, Wifi, WifiParams};
 use self::random::{MarkovParams, OrnsteinUhlenbeckParams};
