@@ -64,7 +64,7 @@ impl Receiver {
     pub fn new(params: &TcpParams) -> Self {
         Receiver {
             next: 0,
-            beyond: Reassembly::default(),
+            beyond: Reassembly::new(),
             duplicates: 0,
             window: params.in_bytes(params.receive_window),
             mss: params.mss.get(),
@@ -245,7 +245,7 @@ impl Receiver {
         if let Some((start, end)) = duplicate {
             sack.push(start, end);
         }
-        for &(start, end) in self.beyond.latest().take(SackBlocks::MAX) {
+        for (start, end) in self.beyond.latest().take(SackBlocks::MAX) {
             sack.push(start, end);
         }
         sack
