@@ -84,10 +84,10 @@ def test_tcp_udp_and_names_reach_the_outside(tmp_path: Path, user: tuple[str, ..
     """
     lines = on_a_machine(tmp_path, script, "--delay", "5ms").stdout.splitlines()
     rtt, bulk, burst, inward = (json.loads(line) for line in lines[:4])
-    assert 10 < min(rtt) < 13
+    assert 10 < min(rtt) < 16
     assert bulk > 1e7
     assert burst == [20, 0]
-    assert 10 < min(inward) < 13
+    assert 10 < min(inward) < 16
     assert OUTSIDE in lines[4]
 
 
