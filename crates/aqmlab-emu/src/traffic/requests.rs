@@ -11,6 +11,7 @@ use aqmlab_sim::workload::requests::RequestsParams;
 
 use super::play::{End, Stage};
 use super::streams::{connect, prepare};
+use crate::sys::tcp::set_control;
 
 /// Bytes that a request has at least: how many come of it, the size of the
 /// response, the delay before it, and when the connection was begun (or zero,
@@ -22,6 +23,7 @@ const CHUNK: usize = 128 << 10;
 pub fn serve(stage: &Arc<Stage>, group: usize) -> io::Result<()> {
     stage.enter(group, End::Sender)?;
     let listener = TcpListener::bind(stage.address(group, End::Sender))?;
+    set_control(&listener, stage.control(group))?;
     stage.spawn(move |stage| {
         loop {
             let (stream, _) = listener.accept()?;
