@@ -135,7 +135,7 @@ pub fn transfers(
         let told = told.clone();
         stage.spawn(move |stage| transfer(stage, group, Some(size), true, Some(told)));
         match params.timing {
-            Timing::Open => next = next + gaps.draw(),
+            Timing::Open => next += gaps.draw(),
             Timing::Closed => {
                 ended.recv().map_err(io::Error::other)?;
                 under_way -= 1;
