@@ -139,6 +139,8 @@ def test_what_real_sockets_cannot_do_is_said(aqmlab: Aqmlab, tmp_path: Path) -> 
     done = aqmlab("parity", file, "--out", "out")
     assert_refused(done, "voip", "flows.call", "bulk, transfers, requests, cbr and probe")
     assert not (tmp_path / "out").exists()
+    done = aqmlab("parity", scenario(tmp_path, BULK), "--set", "record.level=packets")
+    assert_refused(done, "record.level", "summary or series")
     file = scenario(tmp_path, f'{BULK}transport = {{ congestion_control = "vegas" }}\n')
     assert_refused(aqmlab("parity", file), "vegas", "cubic")
     assert_refused(aqmlab("parity", file, "--control", "carrier-pigeon"), "cubic, reno, bbr")

@@ -76,7 +76,7 @@ def parity(
         settings["seed"] = seed
     changes = [*(set_ or []), *([control] if control else [])]
     numbers = {"r": repeat if repeat > 1 else None, "s": seed}
-    folder = out or _free(default_folder(f"parity-{file.stem}", changes, **numbers))
+    folder = out or _free(default_folder("parity", [file.stem, *changes], **numbers))
     check_folder(folder)
     emulator: dict[str, Any] = {} if precision is None else {"precision": precision}
     found = run_both(

@@ -5,7 +5,7 @@ The results are a study with one axis, `by`: `simulator` and `emulator`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -106,41 +106,40 @@ class Parity:
 
     def _of_link(self) -> Iterator[Measure]:
         rows = self.result.links.filter(link=self.link).sort("run")
-        arrived = {by: rows.filter(by=by)["arrived"].to_numpy() for by in (SIMULATOR, EMULATOR)}
 
         def column(name: str, by: str) -> Floats:
             return np.asarray(rows.filter(by=by)[name].to_numpy(), dtype=float)
 
-        yield Measure("utilisation", "share", *_both(lambda by: column("utilisation", by)))
+        def both(name: str) -> tuple[Floats, Floats]:
+            return column(name, SIMULATOR), column(name, EMULATOR)
+
+        yield Measure("utilisation", "share", *both("utilisation"))
         for share in QUANTILES:
-            key = f"sojourn_p{100 * share:g}_s"
-            yield Measure(f"sojourn p{100 * share:g}", "s", *_both(lambda by, k=key: column(k, by)))
+            yield Measure(f"sojourn p{100 * share:g}", "s", *both(f"sojourn_p{100 * share:g}_s"))
         for name in ("dropped", "marked"):
-            values = _both(lambda by, n=name: column(n, by) / np.maximum(arrived[by], 1))
-            yield Measure(f"{name} packets", "share", *values)
+            counts = zip(both(name), both("arrived"), strict=True)
+            simulated, real = (count / np.maximum(arrived, 1) for count, arrived in counts)
+            yield Measure(f"{name} packets", "share", simulated, real)
 
     def _of_flows(self) -> Iterator[Measure]:
-        every = {
-            by: [self.goodputs(by, each) for each in range(self.replications)]
+        every = [
+            [self.goodputs(by, each) for each in range(self.replications)]
             for by in (SIMULATOR, EMULATOR)
-        }
+        ]
         flows = self.result.scenarios[0]["flows"]
+        greedy = [group for group, flow in flows.items() if _is_greedy(flow)]
+        steady = [group for group, flow in flows.items() if _kind(flow) == "cbr"]
         for group in flows:
-            if not all(group in one for by in every for one in every[by]):
-                continue
-            sums = _both(lambda by, g=group: np.array([sum(one[g]) for one in every[by]]))
-            if _is_endless(flows[group]):
+            if group in (*greedy, *steady) and all(group in one for runs in every for one in runs):
+                sums = (np.array([sum(one[group]) for one in runs]) for runs in every)
                 yield Measure(f"{group}: goodput", "bps", *sums)
-        endless = [group for group in flows if _is_endless(flows[group])]
-
-        def fairness(by: str) -> Floats:
-            rates = [[rate for group in endless for rate in one.get(group, ())]
-                     for one in every[by]]  # fmt: skip
-            return np.array([jain_index(each) for each in rates if len(each) > 1])
-
-        values = _both(fairness)
-        if all(each.size for each in values):
-            yield Measure("fairness (Jain) of endless flows", "", *values)
+        rates = [
+            [[rate for group in greedy for rate in one.get(group, ())] for one in runs]
+            for runs in every
+        ]
+        if all(len(each) > 1 for runs in rates for each in runs):
+            indices = (np.array([jain_index(each) for each in runs]) for runs in rates)
+            yield Measure("fairness (Jain) of endless flows", "", *indices)
 
     def _of_times(self) -> Iterator[Measure]:
         times = self.result.times
@@ -151,7 +150,7 @@ class Parity:
             if quantity in skipped or rows.height != 2 * self.replications:
                 continue
             for key in ("p50", "p95"):
-                values = _both(lambda by, r=rows, k=key: r.filter(by=by)[f"{k}_s"].to_numpy())
+                values = (rows.filter(by=by)[f"{key}_s"].to_numpy() for by in (SIMULATOR, EMULATOR))
                 yield Measure(f"{group}: {quantity} {key}", "s", *values)
 
     def to_json(self) -> dict[str, Any]:
@@ -166,14 +165,15 @@ class Parity:
         }
 
 
-def _both(values: Callable[[str], Floats]) -> tuple[Floats, Floats]:
-    return np.asarray(values(SIMULATOR), float), np.asarray(values(EMULATOR), float)
-
-
-def _is_endless(flow: Mapping[str, Any]) -> bool:
+def _kind(flow: Mapping[str, Any]) -> str:
+    """The workload of a group of flows."""
     kind = flow["workload"]
-    kind = kind["kind"] if isinstance(kind, Mapping) else kind
-    return kind == "cbr" or (kind == "bulk" and flow.get("size") in (None, "none"))
+    return str(kind["kind"] if isinstance(kind, Mapping) else kind)
+
+
+def _is_greedy(flow: Mapping[str, Any]) -> bool:
+    """Whether its flows always have something to send."""
+    return _kind(flow) == "bulk" and flow.get("size") in (None, "none")
 
 
 def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None) -> Parity:

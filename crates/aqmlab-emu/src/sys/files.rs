@@ -20,6 +20,12 @@ pub fn network() -> io::Result<File> {
     File::open("/proc/self/ns/net")
 }
 
+/// The congestion controls that the kernel's TCP has.
+pub fn congestion_controls() -> io::Result<Vec<String>> {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;
+    Ok(text.split_whitespace().map(str::to_string).collect())
+}
+
 /// A count of the TCP of this process' network namespace (`nstat`), 0 if the
 /// kernel does not have it.
 pub fn tcp_count(name: &str) -> u64 {

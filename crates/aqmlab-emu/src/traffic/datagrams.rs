@@ -113,7 +113,7 @@ pub fn probe(
     stage.spawn(move |stage| hear(stage, group, &answers));
     let mut next = start;
     loop {
-        next = next + gaps.draw();
+        next += gaps.draw();
         if next >= stage.end {
             return Ok(());
         }

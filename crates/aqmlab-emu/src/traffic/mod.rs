@@ -32,7 +32,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use aqmlab_core::{Error, Result, Time};
-use aqmlab_sim::scenario::FlowGroup;
+use aqmlab_sim::scenario::{FlowGroup, Level};
 use aqmlab_sim::workload::WorkloadConfig;
 use aqmlab_sim::{RunResult, Scenario};
 use aqmlab_tcp::TcpParams;
@@ -77,8 +77,15 @@ pub fn run(scenario: &Scenario, replication: u64, params: &EmulatorParams) -> Re
 /// The kernel's congestion control of each group.
 ///
 /// # Errors
-/// If a workload or a congestion control is not to be had here.
+/// If a workload, a congestion control or a record is not to be had here.
 pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
+    if scenario.record.level == Level::Packets {
+        // Queues see flows of addresses and ports, which are not those of the scenario.
+        return Err(Error::new("packets of real senders are not recorded one by one")
+            .at("record.level")
+            .given("packets")
+            .hint("summary or series; `aqmlab shell` captures packets"));
+    }
     let of = |group: &FlowGroup| {
         playable(&group.workload)
             .and_then(|()| control(&group.transport))
@@ -128,14 +135,14 @@ fn playable(workload: &WorkloadConfig) -> Result<()> {
 
 /// The kernel's congestion control in the place of a simulated one.
 fn control(transport: &TcpParams) -> Result<CString> {
-    const FILE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let name = transport.congestion_control.name();
-    let known = std::fs::read_to_string(FILE).map_err(|error| failed(FILE, &error))?;
-    if !known.split_whitespace().any(|each| each == name) {
+    let known = files::congestion_controls();
+    let known = known.map_err(|error| failed("the kernel's congestion controls", &error))?;
+    if !known.iter().any(|each| each == name) {
         return Err(Error::new("this kernel has no such congestion control")
             .at("transport.congestion_control")
             .given(name)
-            .hint(format!("it has {}", known.split_whitespace().collect::<Vec<_>>().join(", "))));
+            .hint(format!("it has {}", known.join(", "))));
     }
     Ok(CString::new(name).expect("names have no zeros"))
 }

@@ -20,7 +20,7 @@ use super::{datagrams, requests, streams};
 use crate::shell::failed;
 use crate::sys::files;
 use crate::sys::process::enter;
-use crate::sys::time::{monotonic, set_exact_timers};
+use crate::sys::time::{monotonic, set_exact_timers, sleep};
 use crate::topology::Hosts;
 
 /// The port of every server.
@@ -90,7 +90,7 @@ impl Stage {
     pub fn sleep_until(&self, time: Time) {
         while let Some(left) = time.as_nanos().checked_sub(self.now().as_nanos()).filter(|n| *n > 0)
         {
-            thread::sleep(Duration::from_nanos(left));
+            sleep(Duration::from_nanos(left));
         }
     }
     /// A group of flows.

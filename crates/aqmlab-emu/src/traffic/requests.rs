@@ -3,14 +3,13 @@
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use aqmlab_core::{Bytes, Sampler, Span, Stream, Time};
 use aqmlab_sim::workload::requests::RequestsParams;
 
 use super::play::{End, Stage};
 use super::streams::{connect, prepare};
+use crate::sys::tcp::set_control;
 
 /// Bytes that a request has at least: how many come of it, the size of the
 /// response, the delay before it, and when the connection was begun (or zero,
@@ -22,6 +21,7 @@ const CHUNK: usize = 128 << 10;
 pub fn serve(stage: &Arc<Stage>, group: usize) -> io::Result<()> {
     stage.enter(group, End::Sender)?;
     let listener = TcpListener::bind(stage.address(group, End::Sender))?;
+    set_control(&listener, stage.control(group))?;
     stage.spawn(move |stage| {
         loop {
             let (stream, _) = listener.accept()?;
@@ -50,7 +50,7 @@ fn answer(stage: &Arc<Stage>, group: usize, stream: TcpStream) -> io::Result<()>
         let (size, response, delay, opened) = (word(0), word(8), word(16), word(24));
         skip(&stream, size - HEAD as u64, &mut bytes)?;
         if delay > 0 {
-            thread::sleep(Duration::from_nanos(delay));
+            stage.sleep_until(stage.now() + Span::from_nanos(delay));
         }
         if opened > 0 {
             let startup = stage.now() - Time::from_nanos(opened);
@@ -98,7 +98,7 @@ pub fn member(
         }
         let mut client = Client::new(stage, group, &format!("{name}.{number}"), params);
         stage.spawn(move |stage| client.run(stage));
-        next = next + gaps.draw();
+        next += gaps.draw();
     }
     Ok(())
 }

@@ -9,7 +9,8 @@ use aqmlab_core::{Bytes, Sampler, Time};
 use aqmlab_sim::workload::transfers::{Timing, TransfersParams};
 
 use super::play::{End, Stage};
-use crate::sys::tcp::{set_class, set_control};
+use crate::sys;
+use crate::sys::tcp::set_class;
 
 /// Bytes that are written or read at once.
 const CHUNK: usize = 128 << 10;
@@ -58,14 +59,13 @@ fn receive(stage: &Stage, mut stream: TcpStream) -> io::Result<()> {
 pub fn connect(stage: &Stage, group: usize, from: End) -> io::Result<TcpStream> {
     let to = if from == End::Sender { End::Receiver } else { End::Sender };
     stage.enter(group, from)?;
-    let stream = TcpStream::connect(stage.address(group, to))?;
+    let stream = sys::tcp::connect(stage.address(group, to), stage.control(group))?;
     prepare(stage, group, &stream)?;
     Ok(stream)
 }
 
 /// What is set at both ends of a connection.
 pub fn prepare(stage: &Stage, group: usize, stream: &TcpStream) -> io::Result<()> {
-    set_control(stream, stage.control(group))?;
     set_class(stream, stage.group(group).class.0)?;
     stream.set_nodelay(true)
 }
@@ -135,7 +135,7 @@ pub fn transfers(
         let told = told.clone();
         stage.spawn(move |stage| transfer(stage, group, Some(size), true, Some(told)));
         match params.timing {
-            Timing::Open => next = next + gaps.draw(),
+            Timing::Open => next += gaps.draw(),
             Timing::Closed => {
                 ended.recv().map_err(io::Error::other)?;
                 under_way -= 1;
