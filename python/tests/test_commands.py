@@ -156,6 +156,12 @@ def test_explain_says_default_range_and_source(aqmlab: Aqmlab) -> None:
     assert "interval" in aqmlab("explain", "codel").stdout
 
 
+def test_brackets_are_shown_as_they_are(aqmlab: Aqmlab, scenario: Path) -> None:
+    assert "default [cs0, cs1, cs5, ef]" in aqmlab("explain", "rrul").stdout
+    done = aqmlab("run", scenario, "--out", "[red]out[/]")
+    assert "[red]out[/]" in done.stdout, done.stderr
+
+
 def test_explain_finds_a_parameter_wherever_it_is(aqmlab: Aqmlab) -> None:
     entries = json.loads(aqmlab("explain", "limit", "--json").stdout)
     assert {"codel", "droptail"} <= {entry["name"] for entry in entries}

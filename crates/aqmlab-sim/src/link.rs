@@ -245,6 +245,11 @@ impl<P: Carried> Link<P> {
         self.pipe.pop(now, self.index, events)
     }
 
+    /// What is measured as a distribution begins now.
+    pub fn end_warmup(&mut self) {
+        self.probe.restart();
+    }
+
     /// What became of each packet since this was last asked, at recording
     /// level `packets`.
     pub fn take_records(&mut self) -> Vec<PacketRecord> {

@@ -61,6 +61,7 @@ impl Sojourn {
     /// Records a time as often as `count` says.
     pub fn note_many(&mut self, time: Span, count: u64) {
         self.sum += u128::from(time.as_nanos()) * u128::from(count);
+        self.min = self.min.min(time);
         self.max = self.max.max(time);
         let recorded = self.histogram.record_n(time.as_nanos(), count);
         recorded.expect("the histogram grows as needed");

@@ -15,6 +15,7 @@ from aqmlab.cli import (
     explain,
     listing,
     mahimahi,
+    parity,
     reproduce,
     run,
     shell,
@@ -44,6 +45,7 @@ app.command("characterize", epilog=characterize.EXAMPLE)(characterize.characteri
 app.command("shell", epilog=shell.EXAMPLE, context_settings={"allow_interspersed_args": False})(
     shell.shell
 )
+app.command("parity", epilog=parity.EXAMPLE)(parity.parity)
 app.command(
     "mahimahi", epilog=mahimahi.EXAMPLE, context_settings={"allow_interspersed_args": False}
 )(mahimahi.mahimahi)

@@ -179,7 +179,7 @@ def _tables(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) ->
                      "backlog"):  # fmt: skip
             table.add_column(name, justify="right")
         for row in rows[emulator.pid]:
-            arrow = "↓" if row["direction"] == "down" else "↑"
+            arrow = {"down": "↓", "up": "↑"}.get(row["direction"], "·")
             table.add_row(
                 f"{arrow} {escape(row['link'])}",
                 rate(row["rate_bps"]),

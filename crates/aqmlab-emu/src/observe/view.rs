@@ -38,7 +38,8 @@ pub struct View {
 
 impl View {
     /// Makes the file; without one nobody can look, and that is all. `routes`
-    /// are the links to the command, and those from it.
+    /// are the links to the command, and those from it; among several hosts
+    /// there are no such.
     pub fn open(routes: [Vec<u32>; 2]) -> Self {
         let file = memory_file(NAME).ok();
         let next = if file.is_some() { Time::ZERO } else { Time::MAX };
@@ -83,6 +84,7 @@ impl View {
             let direction = match &self.routes {
                 [down, _] if down.contains(&place) => "down",
                 [_, up] if up.contains(&place) => "up",
+                [down, up] if down.is_empty() && up.is_empty() => "between hosts",
                 _ => continue,
             };
             let comma = if text.ends_with('[') { "" } else { "," };

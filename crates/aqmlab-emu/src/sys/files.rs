@@ -20,7 +20,17 @@ pub fn network() -> io::Result<File> {
     File::open("/proc/self/ns/net")
 }
 
-/// A file in memory, which is gone when nobody has it open.
+/// A count of the TCP of this process' network namespace (`nstat`), 0 if the
+/// kernel does not have it.
+pub fn tcp_count(name: &str) -> u64 {
+    let text = fs::read_to_string("/proc/self/net/netstat").unwrap_or_default();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
+    let (names, counts) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
+    let mut pairs = names.split_whitespace().zip(counts.split_whitespace());
+    pairs.find(|(known, _)| *known == name).and_then(|(_, count)| count.parse().ok()).unwrap_or(0)
+}
+
+/// A file in memory, which is gone when nobody has it open; children have it too.
 pub fn memory_file(name: &str) -> io::Result<File> {
     let name = CString::new(name)?;
     // SAFETY: the name ends with a zero byte and outlives the call.
