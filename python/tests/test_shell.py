@@ -364,7 +364,7 @@ def test_bad_traces_are_refused(
     assert_refused(done, *words)
 
 
-@pytest.mark.parametrize("trace", ["1\r\n2\r\n", "1\n" * 1_000_000])
+@pytest.mark.parametrize("trace", ["1\r\n2\r\n", "# a comment\n\n1\n2\n", "1\n" * 1_000_000])
 def test_strange_traces_work(client: Client, tmp_path: Path, trace: str) -> None:
     (tmp_path / "trace").write_text(trace)
     times = client("--trace", tmp_path / "trace", do="rtt 20")

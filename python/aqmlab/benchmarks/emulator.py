@@ -261,6 +261,17 @@ def machine() -> str:
     )
 
 
+def _bare(found: Found) -> list[str]:
+    """What round trips take without an emulator: a part of what is measured with one."""
+    if "bare" not in found.details:
+        return []
+    p50, p99 = (found.details["bare"][key] * 1e3 for key in ("p50_s", "p99_s"))
+    text = f"{p50:.3f} ms (median) and {p99:.3f} ms (p99)"
+    return [
+        f"Of the errors of 20 ms each way, {text} is what the same programs take over loopback."
+    ]
+
+
 def markdown(found: Found) -> str:
     """The table for docs/emulator.md."""
     record = peers()
@@ -275,6 +286,7 @@ def markdown(found: Found) -> str:
         "",
         f"aqmlab: {machine()}. mahimahi ({record['mahimahi']}) and rattan ({record['rattan']}): "
         f"recorded {record['recorded']}; {record['machine']}.",
+        *_bare(found),
         *(f"Said by the emulator: {remark}." for remark in sorted(found.remarks)),
     ]
     return "\n".join(lines)

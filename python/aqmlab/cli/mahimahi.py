@@ -12,7 +12,7 @@ import typer
 from aqmlab.cli.common import EXAMPLES, Seed, Set, reported
 
 EXAMPLE = EXAMPLES.format(
-    "aqmlab mahimahi delay 20 ping -c 3 '$MAHIMAHI_BASE'\n\n"
+    "aqmlab mahimahi delay 20 sh -c 'ping -c 3 $MAHIMAHI_BASE'\n\n"
     "aqmlab mahimahi link up.trace down.trace --uplink-log=up.log --downlink-queue=codel "
     '--downlink-queue-args="packets=1000, target=5, interval=100" -- ./client\n\n'
     "aqmlab mahimahi loss downlink 0.01 aqmlab mahimahi delay 50 ./client"

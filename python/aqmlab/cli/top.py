@@ -165,13 +165,14 @@ def _follow(emulators: list[Emulator], before: Readings, interval: float) -> Non
 def _tables(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) -> Group:
     """A table for each emulator."""
     from rich.console import Group
+    from rich.markup import escape
     from rich.table import Table
 
     tables = []
     for emulator in emulators:
         if emulator.pid not in rows:
             continue
-        title = f"{emulator.pid}: {_short(emulator.command)}"
+        title = f"{emulator.pid}: {escape(_short(emulator.command))}"
         table = Table(title=title, title_justify="left", title_style="bold")
         table.add_column("link")
         for name in ("rate", "packets", "queue p50", "p95", "p99", "dropped", "marked", "lost",
@@ -180,7 +181,7 @@ def _tables(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) ->
         for row in rows[emulator.pid]:
             arrow = {"down": "↓", "up": "↑"}.get(row["direction"], "·")
             table.add_row(
-                f"{arrow} {row['link']}",
+                f"{arrow} {escape(row['link'])}",
                 rate(row["rate_bps"]),
                 f"{row['delivered']:,}",
                 *(seconds(row[f"sojourn_{key}_s"]) for key in ("p50", "p95", "p99")),
