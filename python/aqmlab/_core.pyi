@@ -207,6 +207,11 @@ class LostSegment:
     app_limited: bool
     """Whether the application had nothing to send when it was sent."""
 
+class Files:
+    """Files that scenarios name: scenarios that share this read and parse each once."""
+
+    def __init__(self) -> None: ...
+
 class Scenario:
     """A checked scenario with every default filled in."""
 
@@ -217,10 +222,12 @@ class Scenario:
         file: str = "<scenario>",
         overrides: Mapping[str, Any] | None = None,
         folders: Sequence[str] = (),
+        files: Files | None = None,
     ) -> None:
         """`source` is TOML text or the same as a mapping; `overrides` maps dotted keys
         (`links.bottleneck.rate`, or `queue...` for the bottleneck's queue) to values; files
-        that it names are looked for in `folders` and then in the working directory."""
+        that it names are looked for in `folders` and then in the working directory, and kept
+        in `files`."""
     folders: list[str]
     @property
     def resolved(self) -> str:
@@ -343,4 +350,40 @@ def emulate(
 
     Raises `InputError` for settings that are not right, and if the system permits no
     such thing.
+    """
+
+def check_playable(scenario: Scenario) -> None:
+    """Raises `InputError` for workloads and congestion controls of `scenario` that cannot be
+    had with real sockets here."""
+
+def play(
+    scenario: Scenario,
+    *,
+    run: int = 0,
+    replication: int = 0,
+    settings: Mapping[str, Any] | None = None,
+) -> Emulation:
+    """Plays the workloads of `scenario` with the kernel's TCP and UDP behind its links.
+
+    It takes the scenario's duration. `run` is the number of the run in the tables;
+    `replication` chooses the draws, as in a simulation. The process must have one thread.
+
+    Raises `InputError` for workloads and congestion controls that cannot be had with real
+    sockets, and as `emulate`.
+    """
+
+def emulate_hosts(
+    scenario: Scenario,
+    hosts: Sequence[tuple[str, Sequence[str]]],
+    ways: Sequence[tuple[int, int, Sequence[str]]],
+    *,
+    main: int,
+    environment: Sequence[tuple[str, str]],
+    settings: Mapping[str, Any] | None = None,
+) -> Emulation:
+    """Runs commands in hosts of their own, which share the links of `scenario`.
+
+    `hosts` are names and commands (none: nothing runs there), `ways` the links from one host to
+    another, by their numbers. It ends with the command of the host `main`, whose exit status
+    is the emulation's. Otherwise as `emulate`.
     """

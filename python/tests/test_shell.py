@@ -50,7 +50,16 @@ class Bad(Good):
     def enqueue(self, packet, cx):
         raise ValueError("too bad")
 """
+NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 Client = Callable[..., Any]
+
+
+def tun_for_all(folder: Path) -> str:
+    """A line of a shell that makes /dev/net/tun what it is on most machines: everybody's."""
+    return (
+        f"mknod -m 666 {folder}/tun c 10 200 && chmod 666 {folder}/tun && "
+        f"mount --bind {folder}/tun /dev/net/tun || exit 99;"
+    )
 
 
 @pytest.fixture
@@ -263,9 +272,9 @@ def test_every_packet_can_be_recorded(client: Client, tmp_path: Path) -> None:
     links = {row["link"]: row["arrived"] for row in table(tmp_path / "out", "links")}
     packets = pl.read_parquet(tmp_path / "out/packets.parquet")
     assert dict(packets.group_by("link").len().iter_rows()) == links
-    # The connection, and its way back.
+    # The connection and its way back, and attempts while the server began.
     flows = pl.read_parquet(tmp_path / "out/flows.parquet")
-    assert flows.height == packets["flow"].n_unique() == 2
+    assert flows.height == packets["flow"].n_unique() >= 2
     assert flows["goodput_bps"].max() == pytest.approx(50e6, rel=0.2)
     assert packets.filter(link="down")["is_ack"].mean() > 0.9
 
@@ -282,15 +291,13 @@ def test_large_packets_and_small_mtus(client: Client, tmp_path: Path) -> None:
 def test_a_user_who_is_not_root_has_a_path(tmp_path: Path) -> None:
     if not shutil.which("setpriv"):
         pytest.skip("setpriv is not installed")
-    if not os.access("/dev/net/tun", os.R_OK) or not Path("/dev/net/tun").stat().st_mode & 0o006:
-        pytest.skip("/dev/net/tun is for root only here")
-    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-    script = "id -u; cat /proc/net/dev; exit 5"
+    script = "id -u; cat /proc/net/dev; sleep 0.5; exit 5"
     words = command(
         "shell", "--delay", "5ms", "--far", "cat /proc/net/dev", "--", "sh", "-c", script
     )
-    done = subprocess.run([*nobody, *words], capture_output=True, text=True, cwd="/", check=False,
-                          env=environment())  # fmt: skip
+    machine = ["unshare", "--mount", "sh", "-c", f'{tun_for_all(tmp_path)} exec "$@"', "sh"]
+    done = subprocess.run([*machine, *NOBODY, *words], capture_output=True, text=True, cwd="/",
+                          check=False, env=environment())  # fmt: skip
     assert done.returncode == 5, done.stderr
     assert "65534" in done.stdout.splitlines()
     assert "aqmlab:" in done.stdout and "aqmlab0:" in done.stdout

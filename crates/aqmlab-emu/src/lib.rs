@@ -20,4 +20,6 @@ mod report;
 pub mod segments;
 pub mod shell;
 pub mod sys;
+pub mod topology;
+pub mod traffic;
 pub mod wire;

@@ -21,11 +21,12 @@ use crate::nat::Gate;
 use crate::path::{DataPath, Departure, Exits, Tally};
 use crate::sys::device::Tun;
 use crate::sys::time as system;
+use crate::topology::Router;
 
 choices! {
     /// How the emulator waits for the time of a departure.
     pub enum Precision {
-        /// It sleeps, and comes as late as the kernel wakes it.
+        /// It sleeps, 100 us at least, and comes as late as the kernel wakes it.
         LowCpu = "low-cpu",
         /// It sleeps until shortly before, and looks at the clock from then on.
         Balanced = "balanced",
@@ -49,6 +50,9 @@ fn spin_before(ahead: Span) -> Span {
     (SPIN + Span::from_nanos(ahead.as_nanos() / SPIN_SHARE)).min(MOST_SPIN)
 }
 
+/// The loop that saves processor time sleeps at least so long, and writes
+/// together what was due meanwhile.
+const GATHERED: Span = Span::from_micros(100);
 /// The port of the far end.
 pub const FAR: u16 = 1;
 /// Packets that are read from one port before the others are looked at.
@@ -66,6 +70,10 @@ impl Clock {
     /// It is zero now.
     pub fn start() -> Self {
         Clock { zero: system::monotonic() }
+    }
+    /// The moment that is zero, by the monotonic clock in nanoseconds.
+    pub fn zero(&self) -> u64 {
+        self.zero
     }
     /// The time now.
     pub fn now(&self) -> Time {
@@ -132,6 +140,8 @@ pub struct Live {
     pub writer: Writer,
     /// How late the kernel woke the loop.
     pub wakeups: Sojourn,
+    /// Chooses the routes of packets; without one, that of a port has its number.
+    pub router: Option<Router>,
     clock: Clock,
     precision: Precision,
     /// What is waited for: the devices, then what the steward watches.
@@ -144,7 +154,8 @@ impl Live {
         let (lateness, refused) = (Sojourn::new(), Tally::default());
         let writer =
             Writer { ports, clock, lateness, refused, gate: None, unroutable: 0, overrun: 0 };
-        Live { path, writer, wakeups: Sojourn::new(), clock, precision, polled: Vec::new() }
+        let (wakeups, router, polled) = (Sojourn::new(), None, Vec::new());
+        Live { path, writer, wakeups, router, clock, precision, polled }
     }
 
     /// Runs until the steward has enough.
@@ -174,6 +185,10 @@ impl Live {
             if due <= now || (is_near && due == awaited) {
                 continue;
             }
+            let due = match self.precision {
+                Precision::LowCpu => due.max(now + GATHERED),
+                _ => due,
+            };
             let spin = match self.precision {
                 Precision::Balanced if !is_near => spin_before(due.saturating_since(now)),
                 _ => Span::ZERO,
@@ -197,7 +212,11 @@ impl Live {
                 let Ok(Some((offload, length))) = read else { break };
                 let now = self.clock.now();
                 self.path.advance(now, &mut self.writer);
-                self.path.receive(port as u16, offload, length, now);
+                let route = match &self.router {
+                    Some(router) => router.route(port, &self.path.scratch()[..length]),
+                    None => port as u16,
+                };
+                self.path.receive(route, offload, length, now);
                 has_read = true;
             }
         }

@@ -125,8 +125,18 @@ impl DataPath {
     /// The links of `scenario`, empty, at time zero. `mtu` is that of the
     /// devices; each port has one route, or none where packets end.
     pub fn new(scenario: &Scenario, routes: Vec<Route>, mtu: Bytes) -> Self {
+        Self::replicated(scenario, routes, mtu, 0)
+    }
+
+    /// As [`new`](Self::new), with other random draws for each `replication`.
+    pub fn replicated(
+        scenario: &Scenario,
+        routes: Vec<Route>,
+        mtu: Bytes,
+        replication: u64,
+    ) -> Self {
         let mtu = Bytes::new(mtu.get() + ETHERNET);
-        let setting = Setting { replication: 0, mtu, end: Time::MAX };
+        let setting = Setting { replication, mtu, end: Time::MAX };
         Self::with_links(scenario, Link::all(scenario, &setting), routes)
     }
 
@@ -317,6 +327,12 @@ impl DataPath {
         let (offload, parts) = run.frame(&self.buffers, &mut room);
         exits.send(&Departure { exit, due, packets: u32::from(run.count), offload, parts });
         self.buffers.release(run.place, u32::from(run.count));
+    }
+
+    /// What is measured as a distribution begins now.
+    pub fn end_warmup(&mut self) {
+        self.links.iter_mut().for_each(Link::end_warmup);
+        self.series.restart_sojourns();
     }
 
     /// Packets that are in queues and pipes.

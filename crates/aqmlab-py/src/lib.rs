@@ -24,6 +24,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ControlError", module.py().get_type::<convert::ControlError>())?;
     module.add("QueueError", module.py().get_type::<convert::QueueError>())?;
     module.add_class::<scenario::PyScenario>()?;
+    module.add_class::<scenario::Files>()?;
     module.add_class::<queue::PyPacket>()?;
     module.add_class::<queue::Context>()?;
     module.add_class::<queue::Link>()?;
@@ -41,6 +42,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(reference::reference, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(emulator::emulate, module)?)?;
+    module.add_function(wrap_pyfunction!(emulator::check_playable, module)?)?;
+    module.add_function(wrap_pyfunction!(emulator::play, module)?)?;
+    module.add_function(wrap_pyfunction!(emulator::emulate_hosts, module)?)?;
     module.add_class::<emulator::Emulation>()?;
     module.add_function(wrap_pyfunction!(scenario::parse_value, module)?)
 }

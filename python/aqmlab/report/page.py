@@ -98,7 +98,7 @@ def _sections(reproduction: Reproduction) -> Iterator[str]:
             "<p class='soft'>A click on an entry of a legend singles out that queue; pointing at a "
             "bar or line shows its numbers.</p>"
         )
-        yield from map(_figure, reproduction.figures)
+        yield from map(figure_html, reproduction.figures)
     if others:
         names = sorted({each.reference for each in others})
         yield f"<h2 id='simulators'>Beside {escape(', '.join(names))}</h2>"
@@ -220,7 +220,8 @@ def _claim(claim: Claim) -> str:
     )
 
 
-def _figure(figure: Figure) -> str:
+def figure_html(figure: Figure) -> str:
+    """The place of a figure on a page, with links to its files."""
     files = " · ".join(
         f"<a href='figures/{figure.id}.{ending}'>{ending.upper()}</a>"
         for ending in ("svg", "png", "pdf")

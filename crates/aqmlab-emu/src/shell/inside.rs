@@ -153,69 +153,88 @@ impl Inside<'_> {
     /// Starts the command when it is told to, and waits for it.
     fn serve(&self, prepared: &Prepared) -> ! {
         let Prepared { block, far_namespace, keeper } = prepared;
-        let Ok(children) = Signals::block(&[libc::SIGCHLD]) else { exit(1) };
-        let mut command: Option<Pid> = None;
-        loop {
-            let Ok([has_message, _]) = wait([self.socket.as_fd(), children.as_fd()], None) else {
-                exit(1)
-            };
-            while children.next().is_some() {}
-            while let Ok(Some((pid, ended))) = reap(-1) {
-                if Some(pid) == command {
-                    let dropped = files::dropped(NAME).to_ne_bytes();
-                    let _ = send(self.socket.as_fd(), &[&[DROPPED], &dropped[..]].concat(), None);
-                    end(ended);
-                }
-                if Some(pid) == *keeper {
-                    exit(1);
-                }
-            }
-            if !has_message {
-                continue;
-            }
-            match receive(self.socket.as_fd()).map(|(text, _)| text).as_deref() {
-                Ok([START]) => {
-                    if !self.options.far.is_empty() {
-                        self.start(&self.options.far, block, Some(far_namespace));
-                    }
-                    command = self.start(&self.options.command, block, None);
-                    if command.is_none() {
-                        exit(NOT_STARTED);
-                    }
-                }
-                Ok([SIGNAL, number]) => {
-                    command.into_iter().for_each(|pid| kill(pid, i32::from(*number)));
-                }
-                Ok([_, ..]) => {}
-                // The emulator is gone.
-                Ok([]) | Err(_) => exit(1),
-            }
-        }
-    }
-
-    /// Starts a program, at the far end if that is given.
-    fn start(&self, words: &[OsString], block: &Block, far: Option<&File>) -> Option<Pid> {
         let environment = variables(self.options, block, self.is_inside);
-        let program = Program::new(words, &environment).ok()?;
-        match fork_into(0) {
-            Ok(None) => {}
-            started => return started.ok().flatten(),
-        }
-        if let Some(namespace) = far
-            && process::enter(namespace.as_fd()).is_err()
-        {
-            exit(NOT_STARTED);
-        }
-        for signal in [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGINT] {
-            default_signal(signal);
-        }
-        self.signals.restore();
-        let error = program.execute();
-        let is_absent = error.kind() == std::io::ErrorKind::NotFound;
-        let problem = if is_absent { "there is no such program".into() } else { error.to_string() };
-        let _ = writeln!(std::io::stderr(), "error: {}: {problem}", words[0].display());
-        exit(if is_absent { NOT_FOUND } else { NOT_STARTED })
+        let start = |_: &[u8]| {
+            if !self.options.far.is_empty() {
+                start(&self.options.far, &environment, Some(far_namespace), self.signals);
+            }
+            start(&self.options.command, &environment, None, self.signals)
+        };
+        serve(&self.socket, *keeper, start, || files::dropped(NAME))
     }
+}
+
+/// Does what the first process of a process namespace does: starts the command
+/// by `start` when the emulator says so (with some bytes), passes signals on,
+/// and ends as the command does, or when the emulator or `keeper` is gone. What
+/// `dropped` counts by then is told to the emulator.
+pub(crate) fn serve(
+    socket: &OwnedFd,
+    keeper: Option<Pid>,
+    mut start: impl FnMut(&[u8]) -> Option<Pid>,
+    dropped: impl Fn() -> u64,
+) -> ! {
+    let Ok(children) = Signals::block(&[libc::SIGCHLD]) else { exit(1) };
+    let mut command: Option<Pid> = None;
+    loop {
+        let Ok([has_message, _]) = wait([socket.as_fd(), children.as_fd()], None) else { exit(1) };
+        while children.next().is_some() {}
+        while let Ok(Some((pid, ended))) = reap(-1) {
+            if Some(pid) == command {
+                let count = dropped().to_ne_bytes();
+                let _ = send(socket.as_fd(), &[&[DROPPED], &count[..]].concat(), None);
+                end(ended);
+            }
+            if Some(pid) == keeper {
+                exit(1);
+            }
+        }
+        if !has_message {
+            continue;
+        }
+        match receive(socket.as_fd()).map(|(text, _)| text).as_deref() {
+            Ok([START, said @ ..]) => {
+                command = start(said);
+                if command.is_none() {
+                    exit(NOT_STARTED);
+                }
+            }
+            Ok([SIGNAL, number]) => {
+                command.into_iter().for_each(|pid| kill(pid, i32::from(*number)));
+            }
+            Ok([_, ..]) => {}
+            // The emulator is gone.
+            Ok([]) | Err(_) => exit(1),
+        }
+    }
+}
+
+/// Starts a program, in another network namespace if one is given.
+pub(crate) fn start(
+    words: &[OsString],
+    environment: &[(OsString, OsString)],
+    namespace: Option<&File>,
+    signals: &Signals,
+) -> Option<Pid> {
+    let program = Program::new(words, environment).ok()?;
+    match fork_into(0) {
+        Ok(None) => {}
+        started => return started.ok().flatten(),
+    }
+    if let Some(namespace) = namespace
+        && process::enter(namespace.as_fd()).is_err()
+    {
+        exit(NOT_STARTED);
+    }
+    for signal in [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGINT] {
+        default_signal(signal);
+    }
+    signals.restore();
+    let error = program.execute();
+    let is_absent = error.kind() == std::io::ErrorKind::NotFound;
+    let problem = if is_absent { "there is no such program".into() } else { error.to_string() };
+    let _ = writeln!(std::io::stderr(), "error: {}: {problem}", words[0].display());
+    exit(if is_absent { NOT_FOUND } else { NOT_STARTED })
 }
 
 /// Ends as the command did.
@@ -224,13 +243,13 @@ fn end(ended: Ended) -> ! {
 }
 
 /// A network namespace of its own, with a loopback device.
-fn new_network() -> Result<()> {
+pub(crate) fn new_network() -> Result<()> {
     unshare(libc::CLONE_NEWNET).map_err(|error| failed("a network namespace", &error))?;
     start_loopback()
 }
 
 /// Makes the user of this process the same user in the new namespace.
-fn map_user(user: u32, group: u32) -> Result<()> {
+pub(crate) fn map_user(user: u32, group: u32) -> Result<()> {
     let write = |file: &str, text: String| {
         let path = format!("/proc/self/{file}");
         files::set(&path, &text).map_err(|error| failed(&path, &error))

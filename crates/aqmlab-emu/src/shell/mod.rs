@@ -13,8 +13,8 @@
 //! The host's routes, forwarding and firewall are left alone: the one thing
 //! that appears in its namespace is the far end's device with its addresses.
 
-mod inside;
-mod network;
+pub(crate) mod inside;
+pub(crate) mod network;
 
 use std::ffi::OsString;
 use std::io;
@@ -32,6 +32,7 @@ use self::network::{NoDevice, configure_far, gateway_block, make_far};
 use crate::addresses::Block;
 use crate::live::{Clock, FAR as FAR_PORT, Live, Precision, Steward, Writer};
 use crate::nat::Gate;
+use crate::observe::view::View;
 use crate::observe::{Recordings, TICK};
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
@@ -135,12 +136,13 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
             Route { links: options.up.clone(), exit: 1 },
             Route { links: options.down.clone(), exit: 0 },
         ];
-        let mut path = DataPath::new(scenario, routes, params.mtu);
+        let mut path = DataPath::replicated(scenario, routes, params.mtu, shell.depth);
         // Their threads begin before there is a priority to inherit.
         if let Some(tap) = options.recordings.open(scenario)? {
             path.set_tap(tap);
         }
-        shell.run(path, &scenario.flows, params)
+        let view = View::open([options.down.clone(), options.up.clone()]);
+        shell.run(path, view, &scenario.flows, params)
     });
     if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
         set_foreground(group);
@@ -149,7 +151,7 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
 }
 
 /// Signals that the emulator passes on.
-const HANDLED: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+pub(crate) const HANDLED: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 /// How long a command may take to end when it was told to.
 const PATIENCE: Span = Span::from_secs(2);
 
@@ -163,6 +165,8 @@ struct Shell<'a> {
     ports: [Tun; 2],
     /// What leaves for the outside passes here.
     gate: Option<Gate>,
+    /// In how many others this shell is: what is random in them differs.
+    depth: u64,
     /// When the links end.
     until: Time,
 }
@@ -221,17 +225,24 @@ impl<'a> Shell<'a> {
         let ports = receive_devices(&socket, far.map(|(tun, _)| tun))?;
         let gate = gate.map(|gate| Gate::open(gate, block, name_server)).transpose()?;
         let until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
-        Ok(Shell { child, ended, socket, signals, ports, gate, until })
+        let depth = block.depth();
+        Ok(Shell { child, ended, socket, signals, ports, gate, depth, until })
     }
 
     /// Starts the command and emulates until it has ended.
-    fn run(self, path: DataPath, flows: &[FlowGroup], params: &EmulatorParams) -> Result<Outcome> {
-        let Shell { child, ended, socket, signals, ports, gate, until } = self;
+    fn run(
+        self,
+        path: DataPath,
+        view: View,
+        flows: &[FlowGroup],
+        params: &EmulatorParams,
+    ) -> Result<Outcome> {
+        let Shell { child, ended, socket, signals, ports, gate, until, .. } = self;
         let remarks = prioritise(params);
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
         let (deadline, tick) = (Time::MAX, if path.has_tap() { Time::ZERO } else { Time::MAX });
-        let mut steward = Attendant { child, ended, socket, signals, deadline, until, tick };
+        let mut steward = Attendant { child, ended, socket, signals, deadline, until, tick, view };
         let mut live = Live::new(path, ports.into(), params.precision, Clock::start());
         live.writer.gate = gate;
         let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
@@ -245,17 +256,18 @@ impl<'a> Shell<'a> {
 }
 
 /// Looks after signals and the child.
-struct Attendant<'a> {
-    child: Child,
-    ended: OwnedFd,
-    socket: OwnedFd,
-    signals: &'a Signals,
+pub(crate) struct Attendant<'a> {
+    pub child: Child,
+    pub ended: OwnedFd,
+    pub socket: OwnedFd,
+    pub signals: &'a Signals,
     /// When patience is at an end.
-    deadline: Time,
+    pub deadline: Time,
     /// When the links end.
-    until: Time,
+    pub until: Time,
     /// When observers are told of the time next.
-    tick: Time,
+    pub tick: Time,
+    pub view: View,
 }
 
 impl Steward for Attendant<'_> {
@@ -268,6 +280,7 @@ impl Steward for Attendant<'_> {
             path.tick(now);
             self.tick = now + TICK;
         }
+        self.view.attend(now, path.links());
         if now >= self.until {
             self.until = Time::MAX;
             let _ = send(self.socket.as_fd(), &[SIGNAL, libc::SIGHUP as u8], None);
@@ -292,23 +305,27 @@ impl Steward for Attendant<'_> {
     }
 
     fn deadline(&self) -> Time {
-        self.deadline.min(self.until).min(self.tick)
+        self.deadline.min(self.until).min(self.tick).min(self.view.deadline())
     }
 }
 
 /// Packets that the kernel dropped because they were not read in time: as the
 /// child told of its device, and of the one here, if it is here.
 fn dropped_by_devices(socket: &OwnedFd, writer: &Writer) -> u64 {
+    told_drops(socket) + files::dropped(writer.name_of(FAR_PORT))
+}
+
+/// What the child, which has ended, told of the drops of its devices.
+pub(crate) fn told_drops(socket: &OwnedFd) -> u64 {
     let is_readable = wait([socket.as_fd()], Some(std::time::Duration::ZERO));
     let told = match is_readable {
         Ok([true]) => receive(socket.as_fd()).map(|(text, _)| text).unwrap_or_default(),
         _ => Vec::new(),
     };
-    let near = match told.split_first() {
+    match told.split_first() {
         Some((&DROPPED, count)) => count.try_into().map_or(0, u64::from_ne_bytes),
         _ => 0,
-    };
-    near + files::dropped(writer.name_of(FAR_PORT))
+    }
 }
 
 /// The devices, near and far, as the child sends them.
@@ -329,7 +346,7 @@ fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
 }
 
 /// A copy of a process has one thread: what others hold would stay held.
-fn only_one_thread() -> Result<()> {
+pub(crate) fn only_one_thread() -> Result<()> {
     let threads = files::threads();
     if threads > 1 {
         let problem = format!("a shell cannot be started by a process with {threads} threads");
@@ -339,7 +356,7 @@ fn only_one_thread() -> Result<()> {
 }
 
 /// What the kernel forbids, and what to do about it.
-fn no_namespaces(error: &io::Error) -> Error {
+pub(crate) fn no_namespaces(error: &io::Error) -> Error {
     let problem = format!("the kernel refuses namespaces: {error}");
     let hint = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
@@ -354,7 +371,7 @@ fn no_namespaces(error: &io::Error) -> Error {
 }
 
 /// Takes what priority there is; says what was refused.
-fn prioritise(params: &EmulatorParams) -> Vec<String> {
+pub(crate) fn prioritise(params: &EmulatorParams) -> Vec<String> {
     set_exact_timers();
     let mut remarks = Vec::new();
     if let Some(cpu) = params.cpu

@@ -76,6 +76,13 @@ pub fn set_real_time(priority: i32) -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, policy, &param) }).map(drop)
 }
 
+/// Asks for real-time priority for this thread and those that it starts.
+pub fn set_real_time_for_all(priority: i32) -> io::Result<()> {
+    let param = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameter outlives the call.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) }).map(drop)
+}
+
 /// Gives real-time priority back.
 pub fn unset_real_time() {
     let param = libc::sched_param { sched_priority: 0 };
