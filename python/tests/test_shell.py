@@ -329,6 +329,7 @@ def test_what_is_missing_is_named(tmp_path: Path, machine: str, words: list[str]
         (["--loss", "200%"], ["--loss", "0 to 1"]),
         (["--down", "rate=1mbit", "--down", "rate=2mbit", "--rate", "3mbit"], ["--rate", "--down"]),
         (["--down", "12mbit"], ["--down", "rate=12mbit"]),
+        (["--down", "foo=3"], ["--down (foo): unknown key"]),
         (["--trace", "nowhere"], ["nowhere", "there is no such file"]),
         (["--scenario", "nowhere.toml"], ["nowhere.toml", "there is no such file"]),
         (["--precision", "high"], ["precision", "low-cpu"]),

@@ -174,7 +174,7 @@ def _about_options(error: InputError) -> InputError:
         key = f"--{option}" if option in OPTIONS else f"--{direction}"
         if option == "rate" and rest == "rate.trace":
             key = "--trace"
-        elif rest.partition(".")[2]:
+        elif rest.partition(".")[2] or (rest and option not in OPTIONS):
             key += f" ({rest})"
     file = None if error.file == OPTIONS_FILE else error.file
     return input_error(error.problem, file=file, key=key, given=error.given, hint=error.hint)
