@@ -332,6 +332,9 @@ def emulate(
     far: Sequence[str] = (),
     nat: bool = False,
     settings: Mapping[str, Any] | None = None,
+    logs: Sequence[tuple[str, str, Sequence[str]]] = (),
+    capture: tuple[str, int | None, int] | None = None,
+    until: float | None = None,
 ) -> Emulation:
     """Runs `command` in a namespace of its own behind links of `scenario`.
 
@@ -340,6 +343,47 @@ def emulate(
     `settings` are those of the section
     `emulator` of the reference. The process must have one thread.
 
+    `logs` are logs in mahimahi's format: of a link with a trace, its file, and the lines that
+    it begins with. `capture` is a pcapng file of all links: its name, of how many bytes the
+    last are kept (`None` for all), and how many bytes of each packet. After `until` seconds
+    the command is ended.
+
     Raises `InputError` for settings that are not right, and if the system permits no
     such thing.
+    """
+
+def check_playable(scenario: Scenario) -> None:
+    """Raises `InputError` for workloads and congestion controls of `scenario` that cannot be
+    had with real sockets here."""
+
+def play(
+    scenario: Scenario,
+    *,
+    run: int = 0,
+    replication: int = 0,
+    settings: Mapping[str, Any] | None = None,
+) -> Emulation:
+    """Plays the workloads of `scenario` with the kernel's TCP and UDP behind its links.
+
+    It takes the scenario's duration. `run` is the number of the run in the tables;
+    `replication` chooses the draws, as in a simulation. The process must have one thread.
+
+    Raises `InputError` for workloads and congestion controls that cannot be had with real
+    sockets, and as `emulate`.
+    """
+
+def emulate_hosts(
+    scenario: Scenario,
+    hosts: Sequence[tuple[str, Sequence[str]]],
+    ways: Sequence[tuple[int, int, Sequence[str]]],
+    *,
+    main: int,
+    environment: Sequence[tuple[str, str]],
+    settings: Mapping[str, Any] | None = None,
+) -> Emulation:
+    """Runs commands in hosts of their own, which share the links of `scenario`.
+
+    `hosts` are names and commands (none: nothing runs there), `ways` the links from one host to
+    another, by their numbers. It ends with the command of the host `main`, whose exit status
+    is the emulation's. Otherwise as `emulate`.
     """

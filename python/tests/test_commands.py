@@ -43,7 +43,7 @@ def test_run_as_json_gives_the_tables(scenario: Path, aqmlab: Aqmlab) -> None:
     done = aqmlab("run", scenario, "--json")
     tables = json.loads(done.stdout)
     assert set(tables) == {
-        *("runs", "links", "flows", "groups", "times", "scores", "delays", "excursions", "notes")
+        *("runs", "links", "flows", "groups", "times", "scores", "excursions", "notes")
     }
     assert {row["link"] for row in tables["links"]} == {"down", "up"}
     kept = json.loads(aqmlab("run", scenario, "--json", "--out", "kept").stdout)
@@ -153,6 +153,12 @@ def test_explain_says_default_range_and_source(aqmlab: Aqmlab) -> None:
         assert word in done.stdout, done.stdout
     assert "interval" not in done.stdout.partition("target")[0]
     assert "interval" in aqmlab("explain", "codel").stdout
+
+
+def test_brackets_are_shown_as_they_are(aqmlab: Aqmlab, scenario: Path) -> None:
+    assert "default [cs0, cs1, cs5, ef]" in aqmlab("explain", "rrul").stdout
+    done = aqmlab("run", scenario, "--out", "[red]out[/]")
+    assert "[red]out[/]" in done.stdout, done.stderr
 
 
 def test_explain_finds_a_parameter_wherever_it_is(aqmlab: Aqmlab) -> None:

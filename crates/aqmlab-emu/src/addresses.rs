@@ -83,6 +83,26 @@ impl Block {
         })
     }
 
+    /// In how many others it is, all that there is not counted.
+    pub fn depth(&self) -> u64 {
+        u64::from((self.v6_bits - Block::ALL.v6_bits) / V6_STEP).saturating_sub(1)
+    }
+
+    /// The number of the outermost block that holds an address, if one does.
+    pub fn number_v4(address: [u8; 4]) -> Option<usize> {
+        let address = u32::from_be_bytes(address);
+        let bits = Block::ALL.v4_bits + Block::ALL.step();
+        let number = (address ^ Block::ALL.v4) >> (32 - bits);
+        (number < 1 << Block::ALL.step()).then_some(number as usize)
+    }
+
+    /// The same for an IPv6 address.
+    pub fn number_v6(address: [u8; 16]) -> Option<usize> {
+        let address = u128::from_be_bytes(address);
+        let number = (address ^ Block::ALL.v6) >> (128 - Block::ALL.v6_bits - V6_STEP);
+        (number < 1 << Block::ALL.step()).then_some(number as usize)
+    }
+
     /// Whether it holds an address.
     pub fn holds(&self, address: Ipv4Addr) -> bool {
         (u32::from(address) ^ self.v4) >> (32 - self.v4_bits) == 0
@@ -110,6 +130,7 @@ mod tests {
             let inner = block.inner(number).unwrap();
             assert!(block.holds(inner.far().0) && block.holds(inner.near().0));
             assert_eq!(Block::of(inner.near().0, inner.v4_bits), Some(inner));
+            assert_eq!(inner.depth(), depth);
             block = inner;
             depth += 1;
         }

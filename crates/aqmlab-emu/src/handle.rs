@@ -1,6 +1,7 @@
 //! A packet as queues and pipes see it: a value of 40 bytes that says where
 //! the bytes are.
 
+use aqmlab_aqm::DropReason;
 use aqmlab_core::{Ecn, Packet, Time};
 use aqmlab_sim::carried::Carried;
 
@@ -138,7 +139,11 @@ impl Carried for Handle {
     }
     #[inline]
     fn forget(&self, store: &mut Buffers) {
-        store.drop(self);
+        store.drop(self, None);
+    }
+    #[inline]
+    fn dropped(&self, store: &mut Buffers, reason: DropReason) {
+        store.drop(self, Some(reason));
     }
     fn copy(&self, store: &mut Buffers) -> Self {
         store.copy(self);

@@ -21,11 +21,12 @@ use crate::nat::Gate;
 use crate::path::{DataPath, Departure, Exits, Tally};
 use crate::sys::device::Tun;
 use crate::sys::time as system;
+use crate::topology::Router;
 
 choices! {
     /// How the emulator waits for the time of a departure.
     pub enum Precision {
-        /// It sleeps, and comes as late as the kernel wakes it.
+        /// It sleeps, 100 us at least, and comes as late as the kernel wakes it.
         LowCpu = "low-cpu",
         /// It sleeps until shortly before, and looks at the clock from then on.
         Balanced = "balanced",
@@ -49,8 +50,11 @@ fn spin_before(ahead: Span) -> Span {
     (SPIN + Span::from_nanos(ahead.as_nanos() / SPIN_SHARE)).min(MOST_SPIN)
 }
 
+/// The loop that saves processor time sleeps at least so long, and writes
+/// together what was due meanwhile.
+const GATHERED: Span = Span::from_micros(100);
 /// The port of the far end.
-const FAR: u16 = 1;
+pub const FAR: u16 = 1;
 /// Packets that are read from one port before the others are looked at.
 const BATCH: usize = 16;
 /// How often signals are looked for while the loop does not sleep.
@@ -66,6 +70,10 @@ impl Clock {
     /// It is zero now.
     pub fn start() -> Self {
         Clock { zero: system::monotonic() }
+    }
+    /// The moment that is zero, by the monotonic clock in nanoseconds.
+    pub fn zero(&self) -> u64 {
+        self.zero
     }
     /// The time now.
     pub fn now(&self) -> Time {
@@ -85,6 +93,15 @@ pub struct Writer {
     pub gate: Option<Gate>,
     /// Packets that the gate did not let pass.
     pub unroutable: u64,
+    /// Packets, large ones counted once, that came faster than they were read.
+    pub overrun: u64,
+}
+
+impl Writer {
+    /// The name of a device.
+    pub fn name_of(&self, port: u16) -> &str {
+        &self.ports[usize::from(port)].name
+    }
 }
 
 impl Exits for Writer {
@@ -123,16 +140,22 @@ pub struct Live {
     pub writer: Writer,
     /// How late the kernel woke the loop.
     pub wakeups: Sojourn,
+    /// Chooses the routes of packets; without one, that of a port has its number.
+    pub router: Option<Router>,
     clock: Clock,
     precision: Precision,
+    /// What is waited for: the devices, then what the steward watches.
+    polled: Vec<system::Polled>,
 }
 
 impl Live {
     /// Drives `path` between these devices, the first of which is port 0.
     pub fn new(path: DataPath, ports: Vec<Tun>, precision: Precision, clock: Clock) -> Self {
         let (lateness, refused) = (Sojourn::new(), Tally::default());
-        let writer = Writer { ports, clock, lateness, refused, gate: None, unroutable: 0 };
-        Live { path, writer, wakeups: Sojourn::new(), clock, precision }
+        let writer =
+            Writer { ports, clock, lateness, refused, gate: None, unroutable: 0, overrun: 0 };
+        let (wakeups, router, polled) = (Sojourn::new(), None, Vec::new());
+        Live { path, writer, wakeups, router, clock, precision, polled }
     }
 
     /// Runs until the steward has enough.
@@ -140,6 +163,8 @@ impl Live {
     /// # Errors
     /// If the kernel refuses to wait; a device that is gone is no error.
     pub fn run(&mut self, steward: &mut impl Steward) -> io::Result<Time> {
+        let ports = self.writer.ports.iter().map(AsFd::as_fd);
+        self.polled = ports.chain(steward.watched()).map(system::readable).collect();
         let mut last_look = self.clock.now();
         let mut awaited = Time::ZERO;
         loop {
@@ -160,12 +185,16 @@ impl Live {
             if due <= now || (is_near && due == awaited) {
                 continue;
             }
+            let due = match self.precision {
+                Precision::LowCpu => due.max(now + GATHERED),
+                _ => due,
+            };
             let spin = match self.precision {
                 Precision::Balanced if !is_near => spin_before(due.saturating_since(now)),
                 _ => Span::ZERO,
             };
             awaited = if spin > Span::ZERO { due } else { Time::ZERO };
-            if self.sleep(due.min(steward.deadline()), spin, steward)? {
+            if self.sleep(due.min(steward.deadline()), spin)? {
                 last_look = self.clock.now();
                 if !steward.attend(last_look, &mut self.path) {
                     return Ok(last_look);
@@ -183,7 +212,11 @@ impl Live {
                 let Ok(Some((offload, length))) = read else { break };
                 let now = self.clock.now();
                 self.path.advance(now, &mut self.writer);
-                self.path.receive(port as u16, offload, length, now);
+                let route = match &self.router {
+                    Some(router) => router.route(port, &self.path.scratch()[..length]),
+                    None => port as u16,
+                };
+                self.path.receive(route, offload, length, now);
                 has_read = true;
             }
         }
@@ -192,27 +225,19 @@ impl Live {
 
     /// Sleeps until shortly before `until`, or until there is something to
     /// read; whether that is for the steward.
-    fn sleep(&mut self, until: Time, spin: Span, steward: &impl Steward) -> io::Result<bool> {
+    fn sleep(&mut self, until: Time, spin: Span) -> io::Result<bool> {
         let now = self.clock.now();
         let Some(length) = until.as_nanos().checked_sub((now + spin).as_nanos()) else {
             return Ok(false);
         };
         let length = (until != Time::MAX).then(|| Duration::from_nanos(length));
-        let watched = steward.watched();
-        let mut polled: Vec<_> = self
-            .writer
-            .ports
-            .iter()
-            .map(AsFd::as_fd)
-            .chain(watched)
-            .map(system::readable)
-            .collect();
-        system::wait_for(&mut polled, length)?;
-        let is_early = polled.iter().any(|each| each.revents != 0);
+        self.polled.iter_mut().for_each(|each| each.revents = 0);
+        system::wait_for(&mut self.polled, length)?;
+        let is_early = self.polled.iter().any(|each| each.revents != 0);
         if let (false, Some(length)) = (is_early, length) {
             let asked = now + Span::from_nanos(length.as_nanos() as u64);
             self.wakeups.note(self.clock.now().saturating_since(asked));
         }
-        Ok(polled[self.writer.ports.len()..].iter().any(|each| each.revents != 0))
+        Ok(self.polled[self.writer.ports.len()..].iter().any(|each| each.revents != 0))
     }
 }

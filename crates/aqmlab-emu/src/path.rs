@@ -10,6 +10,7 @@
 //!
 //! Nothing here reads a clock or a device, so a test can drive it.
 
+use aqmlab_aqm::DropReason;
 use aqmlab_core::{Bytes, Packet, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::events::{Event, EventQueue};
@@ -71,16 +72,29 @@ pub trait Exits {
     fn send(&mut self, departure: &Departure<'_>);
 }
 
-/// Is shown the packets at both ends of the path, as the network sees them.
+/// Is shown the packets at both ends of every link, as the network sees them.
 pub trait Tap: Send {
-    /// A packet has come in at the beginning of a route. `bytes` is the frame
-    /// of which it is the segment `handle.segment`.
-    fn arrived(&mut self, time: Time, handle: &Handle, buffers: &Buffers);
-    /// A packet comes out at the end of its route.
-    fn departed(&mut self, time: Time, handle: &Handle, buffers: &Buffers);
-    /// A packet was dropped by a queue, or lost on the way of a link: the
-    /// `handle.hop`-th of its route.
-    fn dropped(&mut self, time: Time, handle: &Handle, buffers: &Buffers);
+    /// A packet has come to a link. `bytes` is the frame of which it is the
+    /// segment `handle.segment`.
+    fn arrived(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers);
+    /// A packet comes out of a link.
+    fn departed(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers);
+    /// A packet was dropped by the queue of a link for a reason, or lost on
+    /// its way.
+    fn dropped(
+        &mut self,
+        time: Time,
+        link: u32,
+        handle: &Handle,
+        reason: Option<DropReason>,
+        buffers: &Buffers,
+    );
+    /// Some time has passed, with packets or without.
+    fn tick(&mut self, _now: Time, _links: &[Link<Handle>]) {}
+    /// It is over; what there is to say, one sentence each.
+    fn finish(&mut self, _end: Time) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Links with packets in them.
@@ -111,8 +125,18 @@ impl DataPath {
     /// The links of `scenario`, empty, at time zero. `mtu` is that of the
     /// devices; each port has one route, or none where packets end.
     pub fn new(scenario: &Scenario, routes: Vec<Route>, mtu: Bytes) -> Self {
+        Self::replicated(scenario, routes, mtu, 0)
+    }
+
+    /// As [`new`](Self::new), with other random draws for each `replication`.
+    pub fn replicated(
+        scenario: &Scenario,
+        routes: Vec<Route>,
+        mtu: Bytes,
+        replication: u64,
+    ) -> Self {
         let mtu = Bytes::new(mtu.get() + ETHERNET);
-        let setting = Setting { replication: 0, mtu, end: Time::MAX };
+        let setting = Setting { replication, mtu, end: Time::MAX };
         Self::with_links(scenario, Link::all(scenario, &setting), routes)
     }
 
@@ -148,6 +172,11 @@ impl DataPath {
     pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
         self.tap = Some(tap);
         self.buffers.keep_dropped();
+    }
+
+    /// Whether somebody is shown the packets.
+    pub fn has_tap(&self) -> bool {
+        self.tap.is_some()
     }
 
     /// Takes the number of a packet's flow from its bytes in the place of the
@@ -196,7 +225,7 @@ impl DataPath {
             let handle = Handle::new(place, &frame, segment, route);
             self.entered.add(u64::from(handle.size));
             if let Some(tap) = &mut self.tap {
-                tap.arrived(now, &handle, &self.buffers);
+                tap.arrived(now, first, &handle, &self.buffers);
             }
             let (events, buffers) = (&mut self.events, &mut self.buffers);
             self.links[first as usize].arrive(handle, now, events, buffers);
@@ -208,10 +237,18 @@ impl DataPath {
     #[inline]
     fn show_dropped(&mut self, now: Time) {
         if let Some(tap) = &mut self.tap {
-            while let Some(handle) = self.buffers.take_dropped() {
-                tap.dropped(now, &handle, &self.buffers);
+            while let Some((handle, reason)) = self.buffers.take_dropped() {
+                let link = self.routes[usize::from(handle.route)].links[usize::from(handle.hop)];
+                tap.dropped(now, link, &handle, reason, &self.buffers);
                 self.buffers.release(handle.place, 1);
             }
+        }
+    }
+
+    /// Some time has passed.
+    pub fn tick(&mut self, now: Time) {
+        if let Some(tap) = &mut self.tap {
+            tap.tick(now, &self.links);
         }
     }
 
@@ -243,10 +280,16 @@ impl DataPath {
                 let Some(mut handle) = self.links[link as usize].deliver(now, events) else {
                     return;
                 };
+                if let Some(tap) = &mut self.tap {
+                    tap.departed(now, link, &handle, buffers);
+                }
                 handle.hop += 1;
                 let route = &self.routes[usize::from(handle.route)];
                 match route.links.get(usize::from(handle.hop)) {
                     Some(next) => {
+                        if let Some(tap) = &mut self.tap {
+                            tap.arrived(now, *next, &handle, buffers);
+                        }
                         self.links[*next as usize].arrive(handle, now, events, buffers);
                     }
                     None => {
@@ -267,9 +310,6 @@ impl DataPath {
     /// A packet has come to the end of its route.
     fn depart(&mut self, handle: &Handle, exit: u16, due: Time, exits: &mut impl Exits) {
         self.left.add(u64::from(handle.size()));
-        if let Some(tap) = &mut self.tap {
-            tap.departed(due, handle, &self.buffers);
-        }
         if let Some((run, at, _)) = &mut self.run
             && *at == exit
             && run.join(handle)
@@ -289,6 +329,12 @@ impl DataPath {
         self.buffers.release(run.place, u32::from(run.count));
     }
 
+    /// What is measured as a distribution begins now.
+    pub fn end_warmup(&mut self) {
+        self.links.iter_mut().for_each(Link::end_warmup);
+        self.series.restart_sojourns();
+    }
+
     /// Packets that are in queues and pipes.
     pub fn under_way(&self) -> u64 {
         self.buffers.handles()
@@ -301,6 +347,7 @@ impl DataPath {
     /// If a packet is not accounted for: a bug.
     pub fn finish(mut self, end: Time) -> Finished {
         let end = end.max(self.now);
+        let remarks = self.tap.take().map(|mut tap| tap.finish(end)).unwrap_or_default();
         for link in &mut self.links {
             link.finish(end);
         }
@@ -316,7 +363,7 @@ impl DataPath {
             "packets went in that neither came out nor were dropped, lost or left"
         );
         let events = self.handled;
-        Finished { end, events, links, notes, samples: self.samples, under_way }
+        Finished { end, events, links, notes, samples: self.samples, under_way, remarks }
     }
 }
 
@@ -334,6 +381,8 @@ pub struct Finished {
     pub samples: Vec<Sample>,
     /// Packets that were still in queues and pipes.
     pub under_way: u64,
+    /// What the tap has to say.
+    pub remarks: Vec<String>,
 }
 
 #[cfg(test)]

@@ -257,7 +257,7 @@ fn ten_million_strange_packets() {
                 let at = stream.next_u64() as usize % packet.len().min(90);
                 packet[at] = stream.next_u64() as u8;
             }
-            if stream.next_u64() % 3 == 0 {
+            if stream.next_u64().is_multiple_of(3) {
                 head[stream.next_u64() as usize % head.len()] = stream.next_u64() as u8;
             }
             Offload::from_bytes(&head)

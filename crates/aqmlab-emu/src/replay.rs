@@ -10,7 +10,7 @@
 use std::sync::{Arc, Mutex};
 
 use aqmlab_aqm::replay::{Arrival, BASE_RTT, Outcome, Surroundings, Verdict};
-use aqmlab_aqm::{LinkEnv, Queue, QueueConfig};
+use aqmlab_aqm::{DropReason, LinkEnv, Queue, QueueConfig};
 use aqmlab_core::{Bytes, Ecn, Error, Rate, Result, Stream, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::link::{Link, Setting};
@@ -154,11 +154,18 @@ struct Seen {
 struct Watch(Arc<Mutex<Seen>>);
 
 impl Tap for Watch {
-    fn arrived(&mut self, _: Time, _: &Handle, _: &Buffers) {}
-    fn departed(&mut self, _: Time, handle: &Handle, _: &Buffers) {
+    fn arrived(&mut self, _: Time, _: u32, _: &Handle, _: &Buffers) {}
+    fn departed(&mut self, _: Time, _: u32, handle: &Handle, _: &Buffers) {
         self.0.lock().expect("no holder panics").marked.push(handle.is_marked());
     }
-    fn dropped(&mut self, _: Time, handle: &Handle, buffers: &Buffers) {
+    fn dropped(
+        &mut self,
+        _: Time,
+        _: u32,
+        handle: &Handle,
+        _: Option<DropReason>,
+        buffers: &Buffers,
+    ) {
         let (packet, _) = buffers.get(handle.place);
         let mut seen = self.0.lock().expect("no holder panics");
         let is_arriving = seen.is_arriving;

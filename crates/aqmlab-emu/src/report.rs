@@ -31,11 +31,20 @@ pub(crate) fn to_result(
     let (entered, left, mut unfit) = (path.entered, path.left, path.unfit);
     unfit[Unfit::NoRoute as usize] += writer.unroutable;
     let mut finished = path.finish(end);
+    remarks.append(&mut finished.remarks);
     let flows_seen = number_flows(&mut finished.links);
     let mut findings: Vec<Finding> = Vec::new();
     if let Some(text) = too_late(&lateness, params.lateness) {
         remarks.push(text.clone());
         findings.push(Finding { about: About::Run, note: Note { id: "late", text } });
+    }
+    if writer.overrun > 0 {
+        let text = format!(
+            "{} packets were lost before they were read: they are in no link's counts",
+            writer.overrun
+        );
+        remarks.push(text.clone());
+        findings.push(Finding { about: About::Run, note: Note { id: "overrun", text } });
     }
     for (link, notes) in finished.notes.into_iter().enumerate() {
         let about = About::Link(link as u32);
@@ -45,6 +54,7 @@ pub(crate) fn to_result(
         ("packets_in", entered.packets as f64),
         ("packets_out", left.packets as f64),
         ("packets_under_way", finished.under_way as f64),
+        ("packets_not_read_in_time", writer.overrun as f64),
         ("packets_refused_by_device", writer.refused.packets as f64),
         ("processor_s", busy.as_secs_f64()),
     ];

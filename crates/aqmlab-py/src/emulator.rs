@@ -1,11 +1,17 @@
 //! Commands behind emulated links, for Python.
 
 use std::any::Any;
+use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use aqmlab_core::{Error, Params};
-use aqmlab_emu::shell::{self, EmulatorParams, Options};
+use aqmlab_core::{Error, Params, Span};
+use aqmlab_emu::observe::{CaptureFile, LogFile, Recordings};
+use aqmlab_emu::shell::{self, EmulatorParams, Options, Outcome};
+use aqmlab_emu::topology::{Commands, Topology, Way, run_commands};
+use aqmlab_emu::traffic;
+use aqmlab_sim::Scenario;
 use aqmlab_sim::probe::{QUANTILES, SojournSummary};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -49,42 +55,121 @@ impl Emulation {
 
 /// Runs a command behind links of a scenario; see the type stub.
 #[pyfunction]
-#[pyo3(signature = (scenario, command, *, down, up, environment, far = vec![], nat = false, settings = None))]
+#[pyo3(signature = (
+    scenario, command, *, down, up, environment, far = vec![], nat = false, settings = None,
+    logs = vec![], capture = None, until = None,
+))]
 #[allow(clippy::too_many_arguments)]
 pub fn emulate(
     py: Python<'_>,
     scenario: PyRef<'_, PyScenario>,
-    command: Vec<String>,
+    command: Vec<OsString>,
     down: Vec<String>,
     up: Vec<String>,
-    environment: Vec<(String, String)>,
-    far: Vec<String>,
+    environment: Vec<(OsString, OsString)>,
+    far: Vec<OsString>,
     nat: bool,
+    settings: Option<&Bound<'_, PyMapping>>,
+    logs: Vec<(String, PathBuf, Vec<String>)>,
+    capture: Option<(PathBuf, Option<u64>, u32)>,
+    until: Option<f64>,
+) -> PyResult<Emulation> {
+    let scenario = Arc::clone(&scenario.scenario);
+    let params = params_of(py, settings)?;
+    let down = indices(py, &scenario, &down, "down")?;
+    let up = indices(py, &scenario, &up, "up")?;
+    let mut recordings = Recordings {
+        logs: Vec::new(),
+        capture: capture.map(|(file, ring, most)| CaptureFile { file, ring, most }),
+    };
+    for (link, file, head) in logs {
+        let link = indices(py, &scenario, std::slice::from_ref(&link), "logs")?[0];
+        recordings.logs.push(LogFile { link, file, head });
+    }
+    let until = until.map(Span::from_secs_f64);
+    let options = Options { command, nat, far, down, up, environment, recordings, until };
+    let run = || catch_unwind(AssertUnwindSafe(|| shell::run(&scenario, &options, &params)));
+    emulation(py, 0, Arc::clone(&scenario), py.detach(run))
+}
+
+/// Checks that a scenario can be played; see the type stub.
+#[pyfunction]
+pub fn check_playable(py: Python<'_>, scenario: PyRef<'_, PyScenario>) -> PyResult<()> {
+    traffic::controls(&scenario.scenario).map(drop).map_err(|error| to_py_error(py, error))
+}
+
+/// Plays the workloads of a scenario behind its links; see the type stub.
+#[pyfunction]
+#[pyo3(signature = (scenario, *, run = 0, replication = 0, settings = None))]
+pub fn play(
+    py: Python<'_>,
+    scenario: PyRef<'_, PyScenario>,
+    run: u32,
+    replication: u64,
     settings: Option<&Bound<'_, PyMapping>>,
 ) -> PyResult<Emulation> {
     let scenario = Arc::clone(&scenario.scenario);
-    let params = match settings {
-        None => EmulatorParams::default(),
-        Some(settings) => EmulatorParams::from_table(&to_table(settings)?)
-            .map_err(|error| to_py_error(py, error))?,
+    let params = params_of(py, settings)?;
+    let play = || catch_unwind(AssertUnwindSafe(|| traffic::run(&scenario, replication, &params)));
+    emulation(py, run, Arc::clone(&scenario), py.detach(play))
+}
+
+/// Runs commands in hosts behind links of a scenario; see the type stub.
+#[pyfunction]
+#[pyo3(signature = (scenario, hosts, ways, *, main, environment, settings = None))]
+pub fn emulate_hosts(
+    py: Python<'_>,
+    scenario: PyRef<'_, PyScenario>,
+    hosts: Vec<(String, Vec<OsString>)>,
+    ways: Vec<(usize, usize, Vec<String>)>,
+    main: usize,
+    environment: Vec<(OsString, OsString)>,
+    settings: Option<&Bound<'_, PyMapping>>,
+) -> PyResult<Emulation> {
+    let scenario = Arc::clone(&scenario.scenario);
+    let params = params_of(py, settings)?;
+    let ways = ways.into_iter().map(|(from, to, links)| {
+        Ok(Way { from, to, links: indices(py, &scenario, &links, "ways")? })
+    });
+    let topology = Topology { hosts: hosts.len(), ways: ways.collect::<PyResult<_>>()? };
+    let (names, words) = hosts.into_iter().unzip();
+    let commands = Commands { names, words, main, environment };
+    let run = || {
+        catch_unwind(AssertUnwindSafe(|| run_commands(&scenario, &topology, &commands, &params)))
     };
+    emulation(py, 0, Arc::clone(&scenario), py.detach(run))
+}
+
+fn params_of(py: Python<'_>, settings: Option<&Bound<'_, PyMapping>>) -> PyResult<EmulatorParams> {
+    match settings {
+        None => Ok(EmulatorParams::default()),
+        Some(settings) => {
+            EmulatorParams::from_table(&to_table(settings)?).map_err(|error| to_py_error(py, error))
+        }
+    }
+}
+
+/// The indices of links of these names.
+fn indices(py: Python<'_>, scenario: &Scenario, names: &[String], key: &str) -> PyResult<Vec<u32>> {
     let index = |name: &String| {
         let names = scenario.links.iter().map(|link| link.name.as_str());
         let found = names.clone().position(|known| known == name);
         found.map(|index| index as u32).ok_or_else(|| Error::unknown("link", name, names))
     };
-    let indices = |names: &[String], key: &str| {
-        let found: Result<Vec<u32>, Error> = names.iter().map(index).collect();
-        found.map_err(|error| to_py_error(py, error.at(key)))
-    };
-    let (down, up) = (indices(&down, "down")?, indices(&up, "up")?);
-    let options = Options { command, nat, far, down, up, environment };
-    let run = || catch_unwind(AssertUnwindSafe(|| shell::run(&scenario, &options, &params)));
-    let outcome = py
-        .detach(run)
-        .map_err(|panic| broken(py, panic))?
-        .map_err(|error| to_py_error(py, error))?;
-    let finished = Finished { run: 0, scenario, result: outcome.result };
+    let found: Result<Vec<u32>, Error> = names.iter().map(index).collect();
+    found.map_err(|error| to_py_error(py, error.at(key)))
+}
+
+/// What has come of it, for Python.
+fn emulation(
+    py: Python<'_>,
+    run: u32,
+    scenario: Arc<Scenario>,
+    outcome: Result<Result<Outcome, Error>, Box<dyn Any + Send>>,
+) -> PyResult<Emulation> {
+    let outcome =
+        outcome.map_err(|panic| broken(py, panic))?.map_err(|error| to_py_error(py, error))?;
+    let finished = Finished { run, scenario, result: outcome.result };
     Ok(Emulation {
         status: outcome.status,
         results: Py::new(py, Results::new(vec![finished]))?,

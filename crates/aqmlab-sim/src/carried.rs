@@ -1,5 +1,6 @@
 //! What a link carries: packets of the simulator, and of the emulator.
 
+use aqmlab_aqm::DropReason;
 use aqmlab_core::Packet;
 
 /// A packet as links carry it: a value that is copied from queue to wire to
@@ -15,6 +16,11 @@ pub trait Carried: Packet + Copy + Send + 'static {
     fn is_syn(&self) -> bool;
     /// It is dropped or lost, and takes what it keeps in the store with it.
     fn forget(&self, store: &mut Self::Store);
+    /// A queue drops it: it is forgotten, and some keep the reason.
+    #[inline]
+    fn dropped(&self, store: &mut Self::Store, _reason: DropReason) {
+        self.forget(store);
+    }
     /// The same packet once more, with what it keeps in the store.
     fn copy(&self, store: &mut Self::Store) -> Self;
 }

@@ -8,7 +8,7 @@ use crate::egress::Egress;
 use crate::events::{Event, EventQueue};
 use crate::medium::Share;
 use crate::pipe::{PathCounts, Pipe};
-use crate::probe::{LinkProbe, PacketRecord};
+use crate::probe::{LinkProbe, PacketRecord, Sojourn};
 use crate::results::LinkResult;
 use crate::scenario::{Level, LinkConfig, Scenario, Simultaneous};
 use crate::wire::{Meter, Wire};
@@ -245,6 +245,11 @@ impl<P: Carried> Link<P> {
         self.pipe.pop(now, self.index, events)
     }
 
+    /// What is measured as a distribution begins now.
+    pub fn end_warmup(&mut self) {
+        self.probe.restart();
+    }
+
     /// What became of each packet since this was last asked, at recording
     /// level `packets`.
     pub fn take_records(&mut self) -> Vec<PacketRecord> {
@@ -268,6 +273,11 @@ impl<P: Carried> Link<P> {
             excursions: self.probe.excursions,
             packets: self.probe.packets.unwrap_or_default(),
         }
+    }
+
+    /// The times in queue so far.
+    pub fn sojourn(&self) -> &Sojourn {
+        &self.probe.sojourn
     }
 
     /// What happened to packets on their way.
@@ -520,7 +530,7 @@ fn take_dropped<P: Carried>(
     store: &mut P::Store,
 ) {
     queue.take_dropped(|packet, reason| {
-        packet.forget(store);
+        packet.dropped(store, reason);
         probe.dropped(now, &packet, reason);
     });
 }

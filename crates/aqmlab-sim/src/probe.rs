@@ -61,6 +61,7 @@ impl Sojourn {
     /// Records a time as often as `count` says.
     pub fn note_many(&mut self, time: Span, count: u64) {
         self.sum += u128::from(time.as_nanos()) * u128::from(count);
+        self.min = self.min.min(time);
         self.max = self.max.max(time);
         let recorded = self.histogram.record_n(time.as_nanos(), count);
         recorded.expect("the histogram grows as needed");
@@ -100,6 +101,17 @@ impl Sojourn {
     /// The longest.
     pub fn max(&self) -> Span {
         self.max
+    }
+
+    /// Quantiles, in seconds, of what was recorded after `before`, an earlier
+    /// state of this; NaN if that is nothing.
+    pub fn quantiles_since<const N: usize>(&self, before: &Sojourn, asked: [f64; N]) -> [f64; N] {
+        let mut since = self.histogram.clone();
+        let has_any = since.subtract(&before.histogram).is_ok() && !since.is_empty();
+        asked.map(|quantile| match has_any {
+            true => since.value_at_quantile(quantile) as f64 * 1e-9,
+            false => f64::NAN,
+        })
     }
 
     /// What is left of it.

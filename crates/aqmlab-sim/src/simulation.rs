@@ -325,7 +325,7 @@ impl<'a> Simulation<'a> {
     #[inline(never)]
     fn end_warmup(&mut self) {
         for link in &mut self.links {
-            link.probe.restart();
+            link.end_warmup();
         }
         for flow in &mut self.datagrams {
             flow.delay = Sojourn::new();

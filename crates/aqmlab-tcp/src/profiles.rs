@@ -186,6 +186,18 @@ mod tests {
         assert_eq!((params.initial_window, params.ecn), (Limit::Packets(2), EcnMode::Off));
     }
 
+    #[test]
+    fn naming_the_control_of_a_profile_keeps_its_settings() {
+        let ns2 = TcpParams::of_profile(Profile::Ns2Sack1).unwrap();
+        let mut named = ns2.clone();
+        named.read(&table(&[("congestion_control", "reno")])).unwrap();
+        assert_eq!(named, ns2);
+        named.read(&table(&[("congestion_control", "cubic")])).unwrap();
+        named.read(&table(&[("congestion_control", "reno")])).unwrap();
+        assert_eq!(named.congestion_control, TcpParams::default().congestion_control);
+        assert_ne!(named.congestion_control, ns2.congestion_control);
+    }
+
     /// What is written out in full reads back as the same.
     #[test]
     fn the_text_of_a_profile_reads_back() {

@@ -31,6 +31,7 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab reproduce jarvinen2014 --replications 10 --out results/quick\n\n"
     "aqmlab reproduce jarvinen2014 --only paper\n\n"
     "aqmlab reproduce cs244_2015 --trace Verizon-LTE-short.down\n\n"
+    "aqmlab reproduce cs244_2015 --only steps --emulate --step 5s\n\n"
     "aqmlab reproduce all\n\n"
     "aqmlab reproduce jarvinen2014 --json > jarvinen2014.json"
 )
@@ -61,6 +62,17 @@ def reproduce(
             help="Delivery opportunities (mahimahi's format) for the link that takes a trace.",
         ),
     ] = None,
+    emulate: Annotated[
+        bool,
+        typer.Option(
+            "--emulate",
+            help="With real packets too, in real time (cs244_2015; needs root or user namespaces).",
+        ),
+    ] = False,
+    step: Annotated[
+        str | None,
+        typer.Option("--step", metavar="TIME", help="With --emulate: the length of its steps."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Re-run a published study and compare it with its paper, cell by cell.
@@ -73,10 +85,10 @@ def reproduce(
 
     known = [study["name"] for study in studies()]
     if name == ALL:
-        if only or trace:
+        if only or trace or emulate:
             from aqmlab.errors import input_error
 
-            key = "--only" if only else "--trace"
+            key = "--only" if only else "--trace" if trace else "--emulate"
             raise input_error("this goes with a single study", key=key, given=f"{key} with all")
         _all(known, replications, seed, out, threads, json)
         return
@@ -84,7 +96,12 @@ def reproduce(
         from aqmlab.errors import unknown
 
         raise unknown("study", name, known)
-    folder = out or _folder(name, only or [], trace, r=replications, s=seed)
+    if step is not None and not emulate:
+        from aqmlab.errors import input_error
+
+        raise input_error("this goes with --emulate", key="--step", given=step)
+    words = [*(only or []), *(["emulated", step or ""] if emulate else [])]
+    folder = out or _folder(name, [each for each in words if each], trace, r=replications, s=seed)
     reproduction = _one(
         name,
         folder,
@@ -94,6 +111,8 @@ def reproduce(
         seed=seed,
         threads=threads,
         trace=trace,
+        emulate=emulate,
+        step=step,
     )
     if json:
         print_json(reproduction.to_json())

@@ -11,14 +11,15 @@ import typer
 from aqmlab.cli.common import EXAMPLES, Seed, Set, reported, seconds
 
 if TYPE_CHECKING:
-    from aqmlab._core import Emulation
+    from aqmlab._core import Emulation, Scenario
     from aqmlab.emulate.links import EmulatedPath
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab shell --rate 12mbit --delay 20ms --queue codel\n\n"
-    "aqmlab shell --delay 20ms --down 'rate=50mbit queue=fq-codel' --up rate=5mbit -- "
+    "aqmlab shell --delay 20ms --down 'rate=50mbit queue=fq_codel' --up rate=5mbit -- "
     "sh -c 'ping -c 3 $AQMLAB_FAR'\n\n"
-    "aqmlab shell --scenario scenario.toml --out results/real -- ./client"
+    "aqmlab shell --scenario scenario.toml --out results/real -- ./client\n\n"
+    "aqmlab shell --topology examples/topology.toml -- ping -c 5 server"
 )
 Links = list[str] | None
 
@@ -44,7 +45,7 @@ def shell(
     delay: Annotated[str | None, _link("--delay", "TIME", "One way, in both directions.")] = None,
     queue: Annotated[
         str | None,
-        _link("--queue", "QUEUE", "Discipline and settings: `fq-codel target=5ms limit=1000p`."),
+        _link("--queue", "QUEUE", "Discipline and settings: `fq_codel target=5ms limit=1000p`."),
     ] = None,
     loss: Annotated[str | None, _link("--loss", "SHARE", "Lost on the way: 1%, or 0.01.")] = None,
     jitter: Annotated[str | None, _link("--jitter", "TIME", "Spread of the delay.")] = None,
@@ -73,6 +74,30 @@ def shell(
             "Links of a scenario; the path of its first flows, turned to the command.",
         ),
     ] = None,
+    topology: Annotated[
+        Path | None,
+        typer.Option(
+            "--topology",
+            metavar="FILE",
+            help="Several hosts: a file with hosts and links, or a scenario.",
+            rich_help_panel="Hosts",
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", metavar="HOST", help="Where COMMAND runs; the first.", rich_help_panel="Hosts"
+        ),
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host",
+            metavar="NAME=COMMAND",
+            help="What runs in another host meanwhile; may be repeated.",
+            rich_help_panel="Hosts",
+        ),
+    ] = None,
     set_: Set = None,
     seed: Seed = None,
     far: Annotated[
@@ -98,6 +123,14 @@ def shell(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go; new.")
     ] = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
+    ] = None,
+    pcap_ring: Annotated[
+        str | None,
+        typer.Option("--pcap-ring", metavar="SIZE", help="Keep the last of them: 100mb."),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Say nothing about the links at the end.")
     ] = False,
@@ -108,6 +141,7 @@ def shell(
     command's. See docs/emulator.md.
     """
     from aqmlab.emulate import emulate
+    from aqmlab.emulate.capture import capture
     from aqmlab.emulate.keep import check_folder, keep
 
     given = {
@@ -122,17 +156,68 @@ def shell(
         "overhead": overhead,
     }
     common = {key: _value(key, text) for key, text in given.items() if text is not None}
-    path = _path(scenario, common, down or [], up or [], _settings(set_, seed, out))
+    settings = _settings(set_, seed, out)
     emulator = {"precision": precision, "mtu": mtu, "cpu": cpu, "priority": priority}
     emulator_settings = {key: value for key, value in emulator.items() if value is not None}
     if out is not None:
         check_folder(out)
-    done = emulate(path, command or [], far=far, nat=nat, settings=emulator_settings)
+    if topology is not None:
+        others = {**common, "scenario": scenario, "down": down, "up": up, "far": far, "nat": nat}
+        others |= {"pcap": pcap, "pcap_ring": pcap_ring}
+        links, done = _in_hosts(
+            topology, command or [], at, host or [], others, settings, emulator_settings
+        )
+    else:
+        _refuse({"at": at, "host": host}, "this goes with --topology")
+        path = _path(scenario, common, down or [], up or [], settings)
+        links = path.scenario
+        done = emulate(
+            path,
+            command or [],
+            far=far,
+            nat=nat,
+            settings=emulator_settings,
+            capture=capture(pcap, pcap_ring),
+        )
     if out is not None:
-        keep(done, path.scenario, out)
+        keep(done, links, out)
     if not quiet:
         _tell(done, out)
     raise SystemExit(done.status)
+
+
+def _in_hosts(
+    file: Path,
+    command: list[str],
+    at: str | None,
+    host: list[str],
+    others: dict[str, Any],
+    settings: dict[str, Any],
+    emulator: dict[str, Any],
+) -> tuple[Scenario, Emulation]:
+    """Runs the command in a topology; the scenario of its links, and what has come of it."""
+    from aqmlab.emulate import topology
+    from aqmlab.errors import input_error
+
+    _refuse(others, "the links are those of --topology; change them with --set")
+    commands = {}
+    for text in host:
+        name, equals, words = text.partition("=")
+        if not equals:
+            raise input_error("expected NAME=COMMAND", key="--host", given=text)
+        commands[name] = words
+    found = topology.load(file, settings)
+    done = topology.run(found, command, at=at, commands=commands, settings=emulator)
+    return found.scenario, done
+
+
+def _refuse(options: dict[str, Any], problem: str) -> None:
+    """Refuses options that are given where they mean nothing."""
+    from aqmlab.errors import input_error
+
+    for name, value in options.items():
+        if value:
+            raise input_error(problem, key=f"--{name}")
 
 
 def _value(key: str, text: Any) -> Any:

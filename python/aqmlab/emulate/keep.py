@@ -31,6 +31,7 @@ def check_folder(folder: Path) -> None:
 
 def keep(emulation: Emulation, scenario: Scenario, folder: Path) -> None:
     """Writes tables, manifest and report."""
+    from aqmlab.emulate.report import write
     from aqmlab.execute import study_info
     from aqmlab.folder import ResultsFolder
     from aqmlab.results import resolved
@@ -41,6 +42,7 @@ def keep(emulation: Emulation, scenario: Scenario, folder: Path) -> None:
     with ResultsFolder(folder, study_info(study), [text]) as results:
         results.add([emulation.results])
         results.finish()
+        write(folder, results.result(computed=1).single())
 
 
 def result_of(results: Results, scenario: Scenario) -> RunResult:

@@ -76,6 +76,8 @@ def _sections(reproduction: Reproduction) -> Iterator[str]:
             yield _note(each.text, f"<p class='soft'>{escape(where)}</p>", "warning")
     yield "<h2 id='tables'>Published and measured</h2>"
     yield _legend("published")
+    if reproduction.without_intervals:
+        yield f"<p class='soft'>{escape(reproduction.without_intervals)}</p>"
     yield from (_table(each) for each in published)
     if reproduction.causes:
         yield "<h2 id='causes'>Why some cells differ</h2>"
@@ -96,7 +98,7 @@ def _sections(reproduction: Reproduction) -> Iterator[str]:
             "<p class='soft'>A click on an entry of a legend singles out that queue; pointing at a "
             "bar or line shows its numbers.</p>"
         )
-        yield from map(_figure, reproduction.figures)
+        yield from map(figure_html, reproduction.figures)
     if others:
         names = sorted({each.reference for each in others})
         yield f"<h2 id='simulators'>Beside {escape(', '.join(names))}</h2>"
@@ -218,7 +220,8 @@ def _claim(claim: Claim) -> str:
     )
 
 
-def _figure(figure: Figure) -> str:
+def figure_html(figure: Figure) -> str:
+    """The place of a figure on a page, with links to its files."""
     files = " · ".join(
         f"<a href='figures/{figure.id}.{ending}'>{ending.upper()}</a>"
         for ending in ("svg", "png", "pdf")

@@ -51,6 +51,8 @@ def reproduce(
     trace: str | Path | None = None,
     out: str | Path | None = None,
     threads: int | None = None,
+    emulate: bool = False,
+    step: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Reproduction:
     """Runs the packaged study `name` and compares it with its paper.
@@ -61,6 +63,10 @@ def reproduce(
     link that takes one (of cs244_2015: the cellular link). The results are kept in the folder
     `out`, from which an interrupted study goes on; `progress` is called with
     (finished runs, all runs).
+
+    With `emulate` the study is run with real packets too, once at every point, and simulated
+    at the same length (the parts `emulated` and `short`); `step` says how long its steps then
+    are. It needs `out`.
 
     Raises `InputError` for an unknown study or subset, and whatever `Study.run` raises.
     """
@@ -76,7 +82,32 @@ def reproduce(
         told = _later(progress, before, total) if progress else None
         results[part] = study.run(folder, threads=threads, progress=told)
         before += study.total
+    if emulate:
+        results |= _emulated(published, only, step, seed, replications, out, threads)
     return Reproduction(published, results, only=only, trace=trace)
+
+
+def _emulated(
+    published: Published,
+    only: Sequence[str],
+    step: str | None,
+    seed: int | None,
+    replications: int | None,
+    out: str | Path | None,
+    threads: int | None,
+) -> dict[str, StudyResult]:
+    """The study shortened: simulated, and with real packets."""
+    from aqmlab.emulate.study import Order, run
+
+    if out is None:
+        raise ValueError("real packets need a folder for their results")
+    file, settings, axes = published.emulation(only, step, seed=seed)
+    order = Order(file, settings, axes, seed, 1)
+    short = replace(order, replications=replications).study()
+    return {
+        "short": short.run(Path(out) / "short", threads=threads),
+        "emulated": run(order, Path(out) / "emulated"),
+    }
 
 
 def _later(
@@ -136,12 +167,22 @@ class Reproduction:
 
     @property
     def extent(self) -> str:
-        """`200 points, 100 replications`, for each part."""
-        told = (
-            f"{each.info.points} points, {each.info.replications} replications"
-            for each in self.results.values()
-        )
-        return "; ".join(told)
+        """`200 points, 100 replications`, for each part, with its name if there are several."""
+
+        def told(name: str, result: StudyResult) -> str:
+            points, replications = result.info.points, result.info.replications
+            many = f"{replications} replication{'s' if replications > 1 else ''}"
+            part = f"{name}: " if len(self.results) > 1 else ""
+            return f"{part}{points} points, {many}"
+
+        return "; ".join(told(*each) for each in self.results.items())
+
+    @property
+    def without_intervals(self) -> str:
+        """A sentence if a part was run once: its intervals are none."""
+        if all(each.info.replications > 1 for each in self.results.values()):
+            return ""
+        return "A single replication gives no interval: the value itself stands in its place."
 
     @property
     def command(self) -> str:

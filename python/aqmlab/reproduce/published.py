@@ -177,6 +177,25 @@ class Published:
             for name, axes in chosen.items()
         }
 
+    def emulation(
+        self, only: Sequence[str], step: str | None, *, seed: int | None
+    ) -> tuple[str, dict[str, Any], dict[str, list[str]]]:
+        """What is run with real packets: the file of the main part, what makes it shorter
+        (the study's own `shortened`), and the labels to keep.
+
+        Raises `InputError` if this study is not run with real packets.
+        """
+        shortened = getattr(self.hooks, "shortened", None)
+        if shortened is None:
+            problem = "this study is not run with real packets"
+            raise input_error(problem, key="--emulate", given=self.name)
+        kept = self.selection(only)
+        if MAIN not in kept.pop("parts", [MAIN]):
+            problem = "the part that is run with real packets is not among these"
+            raise input_error(problem, key="--only", given=list(only))
+        axes = {axis: labels for axis, labels in kept.items() if axis_labels(self.study, axis)}
+        return str(self.folder / f"{MAIN}.toml"), shortened(step), axes
+
     def _check_selection(self, axis: str, labels: Sequence[str]) -> None:
         known = {name: axis_labels(part, axis) for name, part in self.parts.items()}
         if not any(known.values()):

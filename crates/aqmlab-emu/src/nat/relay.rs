@@ -1,6 +1,7 @@
 //! The thread that carries bytes between the gateway and the outside.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{self, Read, Write};
 use std::net::{
     IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV6, TcpListener, TcpStream,
@@ -186,11 +187,13 @@ fn forward(
 ) {
     while let Ok(datagram) = receive_from(door.as_fd(), bytes) {
         let ends = (datagram.from, datagram.to, port);
-        if !outside.contains_key(&ends) {
-            let Ok(socket) = connected(inward.outside(datagram.to, port)) else { continue };
-            outside.insert(ends, Outside { socket, last: now });
-        }
-        let each = outside.get_mut(&ends).expect("just made");
+        let each = match outside.entry(ends) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => match connected(inward.outside(datagram.to, port)) {
+                Ok(socket) => entry.insert(Outside { socket, last: now }),
+                Err(_) => continue,
+            },
+        };
         each.last = now;
         let _ = each.socket.send(&bytes[..datagram.size]);
     }

@@ -7,6 +7,7 @@
 //! the emulator does: the kernel kills it then, and besides it sees that their
 //! socket is closed.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,7 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use aqmlab_core::Result;
 
 use super::network::{
-    configure_far, configure_near, failed, make_gateway, make_near, own_all_addresses,
+    NAME, configure_far, configure_near, failed, make_gateway, make_near, own_all_addresses,
     start_loopback,
 };
 use super::{Options, variables};
@@ -25,7 +26,7 @@ use crate::sys::process::{
     self, Ended, Pid, Program, Signals, default_signal, die_with_parent, exit, fork_into, identity,
     keep_capabilities, kill, own_mounts, reap, unshare,
 };
-use crate::sys::time::wait;
+use crate::sys::time::{set_real_time, wait};
 use crate::sys::{receive, send};
 
 /// Exit statuses of a command that could not be started, as shells give them.
@@ -36,6 +37,8 @@ const NOT_STARTED: i32 = 126;
 pub const FAR: u8 = b'F';
 /// The near device.
 pub const NEAR: u8 = b'N';
+/// So many packets were dropped by the near device.
+pub const DROPPED: u8 = b'D';
 /// Something went wrong, in words.
 pub const ERROR: u8 = b'E';
 /// Message from the emulator: start.
@@ -56,6 +59,7 @@ pub enum FarEnd {
 pub struct Inside<'a> {
     pub options: &'a Options,
     pub mtu: u32,
+    pub priority: i32,
     pub far: FarEnd,
     /// The user and the group outside, if there is a user namespace.
     pub mapped: Option<(u32, u32)>,
@@ -64,6 +68,8 @@ pub struct Inside<'a> {
     pub gate: Option<OwnedFd>,
     /// Whether names are asked for at the far end.
     pub own_names: bool,
+    /// Whether the shell was started inside another.
+    pub is_inside: bool,
     pub signals: &'a Signals,
 }
 
@@ -131,6 +137,8 @@ impl Inside<'_> {
         match fork_into(0).map_err(|error| failed("a process", &error))? {
             Some(pid) => Ok(pid),
             None => {
+                // The emulator waits for it.
+                let _ = set_real_time(self.priority);
                 keep_gate(gate);
                 exit(0)
             }
@@ -145,67 +153,88 @@ impl Inside<'_> {
     /// Starts the command when it is told to, and waits for it.
     fn serve(&self, prepared: &Prepared) -> ! {
         let Prepared { block, far_namespace, keeper } = prepared;
-        let Ok(children) = Signals::block(&[libc::SIGCHLD]) else { exit(1) };
-        let mut command: Option<Pid> = None;
-        loop {
-            let Ok([has_message, _]) = wait([self.socket.as_fd(), children.as_fd()], None) else {
-                exit(1)
-            };
-            while children.next().is_some() {}
-            while let Ok(Some((pid, ended))) = reap(-1) {
-                if Some(pid) == command {
-                    end(ended);
-                }
-                if Some(pid) == *keeper {
-                    exit(1);
-                }
+        let environment = variables(self.options, block, self.is_inside);
+        let start = |_: &[u8]| {
+            if !self.options.far.is_empty() {
+                start(&self.options.far, &environment, Some(far_namespace), self.signals);
             }
-            if !has_message {
-                continue;
-            }
-            match receive(self.socket.as_fd()).map(|(text, _)| text).as_deref() {
-                Ok([START]) => {
-                    if !self.options.far.is_empty() {
-                        self.start(&self.options.far, block, Some(far_namespace));
-                    }
-                    command = self.start(&self.options.command, block, None);
-                    if command.is_none() {
-                        exit(NOT_STARTED);
-                    }
-                }
-                Ok([SIGNAL, number]) => {
-                    command.into_iter().for_each(|pid| kill(pid, i32::from(*number)));
-                }
-                Ok([_, ..]) => {}
-                // The emulator is gone.
-                Ok([]) | Err(_) => exit(1),
-            }
-        }
+            start(&self.options.command, &environment, None, self.signals)
+        };
+        serve(&self.socket, *keeper, start, || files::dropped(NAME))
     }
+}
 
-    /// Starts a program, at the far end if that is given.
-    fn start(&self, words: &[String], block: &Block, far: Option<&File>) -> Option<Pid> {
-        let environment = variables(&self.options.environment, block);
-        let program = Program::new(words, &environment).ok()?;
-        match fork_into(0) {
-            Ok(None) => {}
-            started => return started.ok().flatten(),
+/// Does what the first process of a process namespace does: starts the command
+/// by `start` when the emulator says so (with some bytes), passes signals on,
+/// and ends as the command does, or when the emulator or `keeper` is gone. What
+/// `dropped` counts by then is told to the emulator.
+pub(crate) fn serve(
+    socket: &OwnedFd,
+    keeper: Option<Pid>,
+    mut start: impl FnMut(&[u8]) -> Option<Pid>,
+    dropped: impl Fn() -> u64,
+) -> ! {
+    let Ok(children) = Signals::block(&[libc::SIGCHLD]) else { exit(1) };
+    let mut command: Option<Pid> = None;
+    loop {
+        let Ok([has_message, _]) = wait([socket.as_fd(), children.as_fd()], None) else { exit(1) };
+        while children.next().is_some() {}
+        while let Ok(Some((pid, ended))) = reap(-1) {
+            if Some(pid) == command {
+                let count = dropped().to_ne_bytes();
+                let _ = send(socket.as_fd(), &[&[DROPPED], &count[..]].concat(), None);
+                end(ended);
+            }
+            if Some(pid) == keeper {
+                exit(1);
+            }
         }
-        if let Some(namespace) = far
-            && process::enter(namespace.as_fd()).is_err()
-        {
-            exit(NOT_STARTED);
+        if !has_message {
+            continue;
         }
-        for signal in [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGINT] {
-            default_signal(signal);
+        match receive(socket.as_fd()).map(|(text, _)| text).as_deref() {
+            Ok([START, said @ ..]) => {
+                command = start(said);
+                if command.is_none() {
+                    exit(NOT_STARTED);
+                }
+            }
+            Ok([SIGNAL, number]) => {
+                command.into_iter().for_each(|pid| kill(pid, i32::from(*number)));
+            }
+            Ok([_, ..]) => {}
+            // The emulator is gone.
+            Ok([]) | Err(_) => exit(1),
         }
-        self.signals.restore();
-        let error = program.execute();
-        let is_absent = error.kind() == std::io::ErrorKind::NotFound;
-        let problem = if is_absent { "there is no such program".into() } else { error.to_string() };
-        let _ = writeln!(std::io::stderr(), "error: {}: {problem}", words[0]);
-        exit(if is_absent { NOT_FOUND } else { NOT_STARTED })
     }
+}
+
+/// Starts a program, in another network namespace if one is given.
+pub(crate) fn start(
+    words: &[OsString],
+    environment: &[(OsString, OsString)],
+    namespace: Option<&File>,
+    signals: &Signals,
+) -> Option<Pid> {
+    let program = Program::new(words, environment).ok()?;
+    match fork_into(0) {
+        Ok(None) => {}
+        started => return started.ok().flatten(),
+    }
+    if let Some(namespace) = namespace
+        && process::enter(namespace.as_fd()).is_err()
+    {
+        exit(NOT_STARTED);
+    }
+    for signal in [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGINT] {
+        default_signal(signal);
+    }
+    signals.restore();
+    let error = program.execute();
+    let is_absent = error.kind() == std::io::ErrorKind::NotFound;
+    let problem = if is_absent { "there is no such program".into() } else { error.to_string() };
+    let _ = writeln!(std::io::stderr(), "error: {}: {problem}", words[0].display());
+    exit(if is_absent { NOT_FOUND } else { NOT_STARTED })
 }
 
 /// Ends as the command did.
@@ -214,13 +243,13 @@ fn end(ended: Ended) -> ! {
 }
 
 /// A network namespace of its own, with a loopback device.
-fn new_network() -> Result<()> {
+pub(crate) fn new_network() -> Result<()> {
     unshare(libc::CLONE_NEWNET).map_err(|error| failed("a network namespace", &error))?;
     start_loopback()
 }
 
 /// Makes the user of this process the same user in the new namespace.
-fn map_user(user: u32, group: u32) -> Result<()> {
+pub(crate) fn map_user(user: u32, group: u32) -> Result<()> {
     let write = |file: &str, text: String| {
         let path = format!("/proc/self/{file}");
         files::set(&path, &text).map_err(|error| failed(&path, &error))

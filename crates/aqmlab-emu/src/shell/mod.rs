@@ -13,9 +13,10 @@
 //! The host's routes, forwarding and firewall are left alone: the one thing
 //! that appears in its namespace is the far end's device with its addresses.
 
-mod inside;
-mod network;
+pub(crate) mod inside;
+pub(crate) mod network;
 
+use std::ffi::OsString;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,17 +26,19 @@ use aqmlab_sim::probe::SojournSummary;
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{RunResult, Scenario};
 
-use self::inside::{ERROR, FAR, FarEnd, Inside, NEAR, SIGNAL, START};
+use self::inside::{DROPPED, ERROR, FAR, FarEnd, Inside, NEAR, SIGNAL, START};
 pub(crate) use self::network::failed;
 use self::network::{NoDevice, configure_far, gateway_block, make_far};
 use crate::addresses::Block;
-use crate::live::{Clock, Live, Precision, Steward};
+use crate::live::{Clock, FAR as FAR_PORT, Live, Precision, Steward, Writer};
 use crate::nat::Gate;
+use crate::observe::view::View;
+use crate::observe::{Recordings, TICK};
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
 use crate::sys::device::Tun;
 use crate::sys::process::{Child, Signals, foreground, fork_into, identity, set_foreground};
-use crate::sys::time::{pin, processor, set_exact_timers, set_real_time, wait};
+use crate::sys::time::{pin, processor, set_exact_timers, set_real_time, unset_real_time, wait};
 use crate::sys::{files, receive, send, socket_pair};
 
 params! {
@@ -59,17 +62,21 @@ params! {
 /// What is to be run, and where.
 pub struct Options {
     /// The command with its arguments.
-    pub command: Vec<String>,
+    pub command: Vec<OsString>,
     /// Whether the command reaches what is outside.
     pub nat: bool,
     /// A command for the far end, or nothing.
-    pub far: Vec<String>,
+    pub far: Vec<OsString>,
     /// Links from the far end to the command, by index.
     pub down: Vec<u32>,
     /// Links from the command to the far end.
     pub up: Vec<u32>,
     /// Variables for the commands.
-    pub environment: Vec<(String, String)>,
+    pub environment: Vec<(OsString, OsString)>,
+    /// What is recorded while packets pass.
+    pub recordings: Recordings,
+    /// When the links end, and with them the command; `None` for never.
+    pub until: Option<Span>,
 }
 
 /// What has come of it.
@@ -86,22 +93,30 @@ pub struct Outcome {
     pub remarks: Vec<String>,
 }
 
-/// Adds what commands are told of the path to their environment.
-fn variables(environment: &[(String, String)], block: &Block) -> Vec<(String, String)> {
-    let mut all = environment.to_vec();
-    // Inside another shell the far end is that of the outermost path.
-    let mut set = |key: &str, value: String| {
-        if !all.iter().any(|(known, _)| known == key) {
-            all.push((key.to_string(), value));
-        }
+/// Adds what commands are told of the path to their environment. Inside
+/// another shell the far end stays that of the outermost path.
+fn variables(options: &Options, block: &Block, is_inside: bool) -> Vec<(OsString, OsString)> {
+    let ours = |key: &OsString, prefix| key.as_encoded_bytes().starts_with(prefix);
+    let has_far = is_inside && options.environment.iter().any(|(key, _)| key == FAR_VARIABLE);
+    let is_kept = |key: &OsString| {
+        let is_far = ours(key, FAR_VARIABLE.as_bytes()) || key == "MAHIMAHI_BASE";
+        !ours(key, b"AQMLAB_NEAR") && (has_far || !is_far)
     };
-    set("AQMLAB_FAR", block.far().0.to_string());
-    set("AQMLAB_FAR6", block.far().1.to_string());
-    all.retain(|(key, _)| !key.starts_with("AQMLAB_NEAR"));
-    all.push(("AQMLAB_NEAR".into(), block.near().0.to_string()));
-    all.push(("AQMLAB_NEAR6".into(), block.near().1.to_string()));
+    let mut all: Vec<_> =
+        options.environment.iter().filter(|(key, _)| is_kept(key)).cloned().collect();
+    let mut set = |key: &str, value: String| all.push((key.into(), value.into()));
+    if !has_far {
+        set(FAR_VARIABLE, block.far().0.to_string());
+        set("AQMLAB_FAR6", block.far().1.to_string());
+        set("MAHIMAHI_BASE", block.far().0.to_string());
+    }
+    set("AQMLAB_NEAR", block.near().0.to_string());
+    set("AQMLAB_NEAR6", block.near().1.to_string());
     all
 }
+
+/// The variable with the far end's address.
+const FAR_VARIABLE: &str = "AQMLAB_FAR";
 
 /// Runs a command behind the links of `scenario`.
 ///
@@ -116,14 +131,18 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let terminal = foreground();
-    let mtu = params.mtu.get() as u32;
-    let outcome = Shell::open(options, mtu, &signals).and_then(|shell| {
+    let outcome = Shell::open(options, params, &signals).and_then(|shell| {
         let routes = vec![
             Route { links: options.up.clone(), exit: 1 },
             Route { links: options.down.clone(), exit: 0 },
         ];
-        let path = DataPath::new(scenario, routes, params.mtu);
-        shell.run(path, &scenario.flows, params)
+        let mut path = DataPath::replicated(scenario, routes, params.mtu, shell.depth);
+        // Their threads begin before there is a priority to inherit.
+        if let Some(tap) = options.recordings.open(scenario)? {
+            path.set_tap(tap);
+        }
+        let view = View::open([options.down.clone(), options.up.clone()]);
+        shell.run(path, view, &scenario.flows, params)
     });
     if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
         set_foreground(group);
@@ -132,7 +151,7 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
 }
 
 /// Signals that the emulator passes on.
-const HANDLED: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+pub(crate) const HANDLED: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 /// How long a command may take to end when it was told to.
 const PATIENCE: Span = Span::from_secs(2);
 
@@ -146,13 +165,16 @@ struct Shell<'a> {
     ports: [Tun; 2],
     /// What leaves for the outside passes here.
     gate: Option<Gate>,
-    /// When patience is at an end.
-    deadline: Time,
+    /// In how many others this shell is: what is random in them differs.
+    depth: u64,
+    /// When the links end.
+    until: Time,
 }
 
 impl<'a> Shell<'a> {
     /// Makes all of it; the command does not run yet.
-    fn open(options: &'a Options, mtu: u32, signals: &'a Signals) -> Result<Self> {
+    fn open(options: &'a Options, params: &EmulatorParams, signals: &'a Signals) -> Result<Self> {
+        let mtu = params.mtu.get() as u32;
         let (far, mapped) = match make_far() {
             Ok(made) => (Some(made).filter(|_| !options.nat), None),
             Err(NoDevice::NotPermitted) => (None, Some(identity())),
@@ -165,6 +187,7 @@ impl<'a> Shell<'a> {
             }
             None => gateway_block()?,
         };
+        let is_inside = network::is_inside()?;
         let servers = files::name_servers();
         let is_own = |server: &IpAddr| server.is_loopback();
         let name_server = servers.first().copied().filter(|_| servers.iter().all(is_own));
@@ -184,11 +207,13 @@ impl<'a> Shell<'a> {
             Inside {
                 options,
                 mtu,
+                priority: params.priority as i32,
                 far: end,
                 mapped,
                 socket: theirs,
                 gate: their_gate,
                 own_names,
+                is_inside,
                 signals,
             }
             .run()
@@ -199,33 +224,50 @@ impl<'a> Shell<'a> {
         let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
         let ports = receive_devices(&socket, far.map(|(tun, _)| tun))?;
         let gate = gate.map(|gate| Gate::open(gate, block, name_server)).transpose()?;
-        Ok(Shell { child, ended, socket, signals, ports, gate, deadline: Time::MAX })
+        let until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
+        let depth = block.depth();
+        Ok(Shell { child, ended, socket, signals, ports, gate, depth, until })
     }
 
     /// Starts the command and emulates until it has ended.
-    fn run(self, path: DataPath, flows: &[FlowGroup], params: &EmulatorParams) -> Result<Outcome> {
-        let Shell { child, ended, socket, signals, ports, gate, deadline } = self;
+    fn run(
+        self,
+        path: DataPath,
+        view: View,
+        flows: &[FlowGroup],
+        params: &EmulatorParams,
+    ) -> Result<Outcome> {
+        let Shell { child, ended, socket, signals, ports, gate, until, .. } = self;
         let remarks = prioritise(params);
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
-        let mut steward = Attendant { child, ended, socket, signals, deadline };
+        let (deadline, tick) = (Time::MAX, if path.has_tap() { Time::ZERO } else { Time::MAX });
+        let mut steward = Attendant { child, ended, socket, signals, deadline, until, tick, view };
         let mut live = Live::new(path, ports.into(), params.precision, Clock::start());
         live.writer.gate = gate;
         let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
         let ended = steward.child.end();
         let status = ended.map_err(|error| failed("the shell", &error))?.status();
+        live.writer.overrun = dropped_by_devices(&steward.socket, &live.writer);
         let busy = Span::from_nanos(processor() - before);
+        unset_real_time();
         Ok(to_result(live, end, status, busy, flows, params, remarks))
     }
 }
 
 /// Looks after signals and the child.
-struct Attendant<'a> {
-    child: Child,
-    ended: OwnedFd,
-    socket: OwnedFd,
-    signals: &'a Signals,
-    deadline: Time,
+pub(crate) struct Attendant<'a> {
+    pub child: Child,
+    pub ended: OwnedFd,
+    pub socket: OwnedFd,
+    pub signals: &'a Signals,
+    /// When patience is at an end.
+    pub deadline: Time,
+    /// When the links end.
+    pub until: Time,
+    /// When observers are told of the time next.
+    pub tick: Time,
+    pub view: View,
 }
 
 impl Steward for Attendant<'_> {
@@ -233,7 +275,17 @@ impl Steward for Attendant<'_> {
         [self.signals.as_fd(), self.ended.as_fd()]
     }
 
-    fn attend(&mut self, now: Time, _path: &mut DataPath) -> bool {
+    fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
+        if now >= self.tick {
+            path.tick(now);
+            self.tick = now + TICK;
+        }
+        self.view.attend(now, path.links());
+        if now >= self.until {
+            self.until = Time::MAX;
+            let _ = send(self.socket.as_fd(), &[SIGNAL, libc::SIGHUP as u8], None);
+            self.deadline = self.deadline.min(now + PATIENCE);
+        }
         while let Some(signal) = self.signals.next() {
             let ends = [libc::SIGTERM, libc::SIGHUP].contains(&signal.number);
             // What a terminal sends goes to the command without our help.
@@ -253,7 +305,26 @@ impl Steward for Attendant<'_> {
     }
 
     fn deadline(&self) -> Time {
-        self.deadline
+        self.deadline.min(self.until).min(self.tick).min(self.view.deadline())
+    }
+}
+
+/// Packets that the kernel dropped because they were not read in time: as the
+/// child told of its device, and of the one here, if it is here.
+fn dropped_by_devices(socket: &OwnedFd, writer: &Writer) -> u64 {
+    told_drops(socket) + files::dropped(writer.name_of(FAR_PORT))
+}
+
+/// What the child, which has ended, told of the drops of its devices.
+pub(crate) fn told_drops(socket: &OwnedFd) -> u64 {
+    let is_readable = wait([socket.as_fd()], Some(std::time::Duration::ZERO));
+    let told = match is_readable {
+        Ok([true]) => receive(socket.as_fd()).map(|(text, _)| text).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    match told.split_first() {
+        Some((&DROPPED, count)) => count.try_into().map_or(0, u64::from_ne_bytes),
+        _ => 0,
     }
 }
 
@@ -275,7 +346,7 @@ fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
 }
 
 /// A copy of a process has one thread: what others hold would stay held.
-fn only_one_thread() -> Result<()> {
+pub(crate) fn only_one_thread() -> Result<()> {
     let threads = files::threads();
     if threads > 1 {
         let problem = format!("a shell cannot be started by a process with {threads} threads");
@@ -285,12 +356,13 @@ fn only_one_thread() -> Result<()> {
 }
 
 /// What the kernel forbids, and what to do about it.
-fn no_namespaces(error: &io::Error) -> Error {
+pub(crate) fn no_namespaces(error: &io::Error) -> Error {
     let problem = format!("the kernel refuses namespaces: {error}");
     let hint = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             "run it as root, or let users make user namespaces: sysctls \
-             kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0"
+             kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0; \
+             in a container: `--cap-add SYS_ADMIN --cap-add NET_ADMIN --device /dev/net/tun`"
         }
         Some(libc::ENOSPC | libc::EUSERS) => "sysctl user.max_user_namespaces is too small",
         _ => return Error::new(problem),
@@ -299,7 +371,7 @@ fn no_namespaces(error: &io::Error) -> Error {
 }
 
 /// Takes what priority there is; says what was refused.
-fn prioritise(params: &EmulatorParams) -> Vec<String> {
+pub(crate) fn prioritise(params: &EmulatorParams) -> Vec<String> {
     set_exact_timers();
     let mut remarks = Vec::new();
     if let Some(cpu) = params.cpu

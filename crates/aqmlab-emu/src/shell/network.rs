@@ -52,6 +52,12 @@ pub fn make_far() -> std::result::Result<(Tun, Block), NoDevice> {
     Err(NoDevice::Other(Error::new(problem)))
 }
 
+/// Whether this namespace is that of a command behind a path.
+pub fn is_inside() -> Result<bool> {
+    let addresses = addresses_v4().map_err(|error| failed("the list of addresses", &error))?;
+    Ok(addresses.iter().any(|(name, ..)| name == NAME))
+}
+
 /// A block for the gateway of a shell that is started in this namespace: none
 /// that is known here.
 pub fn gateway_block() -> Result<Block> {

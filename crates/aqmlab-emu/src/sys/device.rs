@@ -50,6 +50,12 @@ impl Tun {
         Ok(Tun { file, name: name.to_string() })
     }
 
+    /// Whether this process may have one in its network namespace.
+    pub fn permitted() -> bool {
+        // An empty name with a pattern takes any that is free; it is gone at once.
+        !Tun::create("aqmlabtry%d").is_err_and(|error| error.raw_os_error() == Some(libc::EPERM))
+    }
+
     /// A device that another process has made.
     pub fn from_fd(fd: OwnedFd, name: &str) -> Self {
         Tun { file: File::from(fd), name: name.to_string() }

@@ -2,11 +2,13 @@
 // What computes must read no files; this crate is what touches the world.
 #![allow(clippy::disallowed_methods)]
 
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::net::IpAddr;
 
 use super::process::{mount, unmount};
+use super::{check, owned};
 
 /// Sets what stands in a file of `/proc`.
 pub fn set(path: &str, text: &str) -> io::Result<()> {
@@ -16,6 +18,24 @@ pub fn set(path: &str, text: &str) -> io::Result<()> {
 /// The network namespace of this process: it stays as long as this is open.
 pub fn network() -> io::Result<File> {
     File::open("/proc/self/ns/net")
+}
+
+/// A count of the TCP of this process' network namespace (`nstat`), 0 if the
+/// kernel does not have it.
+pub fn tcp_count(name: &str) -> u64 {
+    let text = fs::read_to_string("/proc/self/net/netstat").unwrap_or_default();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
+    let (names, counts) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
+    let mut pairs = names.split_whitespace().zip(counts.split_whitespace());
+    pairs.find(|(known, _)| *known == name).and_then(|(_, count)| count.parse().ok()).unwrap_or(0)
+}
+
+/// A file in memory, which is gone when nobody has it open; children have it too.
+pub fn memory_file(name: &str) -> io::Result<File> {
+    let name = CString::new(name)?;
+    // SAFETY: the name ends with a zero byte and outlives the call.
+    let fd = check(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })?;
+    Ok(File::from(owned(fd)))
 }
 
 /// How many threads this process has.
@@ -43,4 +63,14 @@ pub fn cover(path: &str, text: &str) -> io::Result<()> {
     let covered = fs::write(&file, text).and_then(|()| mount(&file, path, None));
     unmount(PLACE)?;
     covered
+}
+
+/// Packets that a device of this process' network namespace has dropped
+/// instead of handing them out; 0 if there is no such device.
+pub fn dropped(device: &str) -> u64 {
+    let text = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.trim().strip_prefix(device)?.strip_prefix(':'));
+    // Eight numbers of what was received, and packets, bytes, errors, drops of
+    // what was sent.
+    line.and_then(|line| line.split_whitespace().nth(11)?.parse().ok()).unwrap_or(0)
 }

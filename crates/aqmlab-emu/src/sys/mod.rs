@@ -7,6 +7,7 @@ pub mod device;
 pub mod files;
 pub mod process;
 pub mod socket;
+pub mod tcp;
 pub mod time;
 
 use std::io;

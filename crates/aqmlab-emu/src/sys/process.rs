@@ -1,8 +1,9 @@
 //! Processes, namespaces, signals.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CString, OsString, c_char};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use super::{check, owned};
 
@@ -288,15 +289,14 @@ pub struct Program {
 
 impl Program {
     /// The program is looked for in the `PATH` of this process.
-    pub fn new(words: &[String], environment: &[(String, String)]) -> io::Result<Self> {
-        let text = |text: String| CString::new(text).map_err(io::Error::from);
-        Ok(Program {
-            words: words.iter().cloned().map(text).collect::<io::Result<_>>()?,
-            environment: environment
-                .iter()
-                .map(|(key, value)| text(format!("{key}={value}")))
-                .collect::<io::Result<_>>()?,
-        })
+    pub fn new(words: &[OsString], environment: &[(OsString, OsString)]) -> io::Result<Self> {
+        let text = |bytes: Vec<u8>| CString::new(bytes).map_err(io::Error::from);
+        let words = words.iter().map(|word| text(word.as_bytes().to_vec()));
+        let pair = |(key, value): &(OsString, OsString)| {
+            text([key.as_bytes(), b"=", value.as_bytes()].concat())
+        };
+        let environment = environment.iter().map(pair).collect::<io::Result<_>>()?;
+        Ok(Program { words: words.collect::<io::Result<_>>()?, environment })
     }
 
     /// Becomes the program; comes back only if that failed.

@@ -33,7 +33,7 @@ pub fn transparent(is_stream: bool, port: u16) -> io::Result<OwnedFd> {
     }
 }
 
-fn set(socket: &OwnedFd, level: i32, option: i32, value: i32) -> io::Result<()> {
+pub(super) fn set(socket: &impl AsRawFd, level: i32, option: i32, value: i32) -> io::Result<()> {
     let size = size_of_val(&value) as libc::socklen_t;
     // SAFETY: the value outlives the call.
     let done = unsafe {

@@ -54,6 +54,9 @@ pub fn wait_for(polled: &mut [libc::pollfd], timeout: Option<Duration>) -> io::R
     }
 }
 
+/// A descriptor that is waited for.
+pub type Polled = libc::pollfd;
+
 /// What can be asked of [`wait_for`].
 pub fn readable(fd: BorrowedFd<'_>) -> libc::pollfd {
     libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }
@@ -71,6 +74,20 @@ pub fn set_real_time(priority: i32) -> io::Result<()> {
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the parameter outlives the call.
     check(unsafe { libc::sched_setscheduler(0, policy, &param) }).map(drop)
+}
+
+/// Asks for real-time priority for this thread and those that it starts.
+pub fn set_real_time_for_all(priority: i32) -> io::Result<()> {
+    let param = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameter outlives the call.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) }).map(drop)
+}
+
+/// Gives real-time priority back.
+pub fn unset_real_time() {
+    let param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the parameter outlives the call.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &param) };
 }
 
 /// Keeps this thread on one processor.

@@ -128,12 +128,13 @@ fn whole_number(text: &[u8]) -> Option<u32> {
 
 /// A place in [`Opportunities`] that repeat for ever.
 #[derive(Clone, Debug)]
-pub(crate) struct Cursor {
+pub struct Cursor {
     cycle: u64,
     index: usize,
 }
 
 impl Cursor {
+    /// Before the first of them.
     pub fn start() -> Self {
         Cursor { cycle: 0, index: 0 }
     }
@@ -144,6 +145,7 @@ impl Cursor {
         let time = Time::from_nanos(ms.saturating_mul(NANOS_PER_MILLI));
         (time, trace.totals[self.index] - before)
     }
+    /// Passes over those that are next.
     pub fn advance(&mut self, trace: &Opportunities) {
         self.index += 1;
         if self.index == trace.times.len() {

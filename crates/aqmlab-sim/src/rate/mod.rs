@@ -21,7 +21,7 @@ use aqmlab_core::{
 };
 
 use self::course::Course;
-pub use self::files::Opportunities;
+pub use self::files::{Cursor, Opportunities};
 use self::grants::Grants;
 pub use self::input::InputFile;
 use self::radio::{LteParams, Wifi, WifiParams};

@@ -28,7 +28,8 @@ impl CongestionConfig {
 
     /// What it becomes when `value` is set, which may name one that `more`
     /// knows: a name, or a table with `algorithm` and parameters. A table
-    /// without `algorithm` changes parameters of the control that is set.
+    /// without `algorithm` changes parameters of the control that is set, and
+    /// so does one that names it: `reno` in the profile `ns2-sack1` is ns-2's.
     ///
     /// # Errors
     /// For unknown names and keys, and values that are not allowed.
@@ -38,11 +39,15 @@ impl CongestionConfig {
         more: &dyn Lookup<dyn CustomControl>,
     ) -> Result<CongestionConfig> {
         let empty = Table::new();
+        let named = |name: &str| match name == self.name() {
+            true => Ok(self.clone()),
+            false => Self::named_with(name, more),
+        };
         let (mut config, table) = match value {
-            Value::Text(name) => (Self::named_with(name, more)?, &empty),
+            Value::Text(name) => (named(name)?, &empty),
             Value::Table(table) => match table.get("algorithm") {
                 Some(name) => {
-                    let named = name.as_text().and_then(|name| Self::named_with(name, more));
+                    let named = name.as_text().and_then(named);
                     (named.map_err(|error| error.at("algorithm"))?, table)
                 }
                 None => (self.clone(), table),

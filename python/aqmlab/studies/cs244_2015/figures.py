@@ -9,6 +9,7 @@ from aqmlab.report import charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Figure
 from aqmlab.statistics import quartiles
+from aqmlab.studies.cs244_2015 import packets
 from aqmlab.studies.cs244_2015.curves import CODEL, TAIL, average, both, settings, shares, told
 
 COLOURS = {TAIL: "#c8453f", CODEL: "#2f6fbb", "possible": "#9a9a9a"}
@@ -29,7 +30,7 @@ def figures(measured: Measurements) -> list[Figure]:
                 made.append(_capacity(part, ident, labels))
         if name == "study":
             made.append(_shares(part))
-    return made
+    return [*made, *packets.figures(measured)]
 
 
 def _where(ident: str, labels: dict[str, str]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.statistics import MEAN_METHOD, Interval, mean_interval
+from aqmlab.studies.cs244_2015 import packets
 from aqmlab.studies.cs244_2015.claims import claims
 from aqmlab.studies.cs244_2015.curves import (
     CODEL,
@@ -24,8 +25,9 @@ from aqmlab.studies.cs244_2015.curves import (
     told,
 )
 from aqmlab.studies.cs244_2015.figures import figures
+from aqmlab.studies.cs244_2015.packets import shortened
 
-__all__ = ["METRICS", "causes", "claims", "figures", "tables"]
+__all__ = ["METRICS", "causes", "claims", "figures", "shortened", "tables"]
 
 POINTS = 0.03
 """Shares that differ by no more than this agree: the project's aim."""
@@ -57,6 +59,8 @@ def tables(measured: Measurements) -> list[Table]:
         made.append(_more(lte))
         if is_recorded_trace(lte):
             made += _beside(lte, recorded()["lte"], "-lte")
+    if real := measured.part("emulated"):
+        made += packets.tables(real, METHOD)
     return [table for table in made if table.cells]
 
 
@@ -151,6 +155,7 @@ def causes(measured: Measurements) -> list[Cause]:
         *_timing(measured),
         *_idle(measured),
         *_percentiles(measured),
+        *packets.causes(measured),
     ]
 
 

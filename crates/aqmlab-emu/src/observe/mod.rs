@@ -1,0 +1,154 @@
+//! Watching packets: logs, captures, and numbers for whoever looks.
+//!
+//! The data path shows every packet to a [`Tap`]; `Observers` is the one that
+//! hands them on. Nothing here waits for a disk: what is to be written goes to
+//! a thread of its own (`background`). `view` is not told of packets: it shows
+//! what the links count anyway.
+
+// What computes must write no files and have no clock; this is what touches the world.
+#![allow(clippy::disallowed_methods)]
+
+mod background;
+mod log;
+mod pcapng;
+pub mod view;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use aqmlab_aqm::DropReason;
+use aqmlab_core::{Error, Result, Span, Time};
+use aqmlab_sim::Scenario;
+use aqmlab_sim::link::Link;
+use aqmlab_sim::rate::RateProcess;
+
+use self::log::Log;
+use self::pcapng::Capture;
+use crate::buffers::Buffers;
+use crate::handle::Handle;
+use crate::path::Tap;
+
+/// How often observers are told of the time.
+pub const TICK: Span = Span::from_millis(100);
+
+/// A log in mahimahi's format.
+#[derive(Clone, Debug)]
+pub struct LogFile {
+    /// The link, by index: one that has a trace.
+    pub link: u32,
+    /// Where it goes.
+    pub file: PathBuf,
+    /// What it says first, before the times: lines without `#`.
+    pub head: Vec<String>,
+}
+
+/// A capture of all packets.
+#[derive(Clone, Debug)]
+pub struct CaptureFile {
+    /// Where it goes.
+    pub file: PathBuf,
+    /// Of how many bytes the last are kept; `None` for all.
+    pub ring: Option<u64>,
+    /// Bytes of each packet that are kept.
+    pub most: u32,
+}
+
+/// What is recorded while packets pass.
+#[derive(Clone, Debug, Default)]
+pub struct Recordings {
+    /// Logs, of one link each.
+    pub logs: Vec<LogFile>,
+    /// A capture of all links.
+    pub capture: Option<CaptureFile>,
+}
+
+impl Recordings {
+    /// Opens the files. `None` if there is nothing to record.
+    ///
+    /// # Errors
+    /// If a file cannot be written, or a log is of a link without a trace.
+    pub fn open(&self, scenario: &Scenario) -> Result<Option<Box<dyn Tap>>> {
+        let logs: Result<Vec<Log>> =
+            self.logs.iter().map(|file| open_log(file, scenario)).collect();
+        let capture = self.capture.as_ref().map(|file| open_capture(file, scenario)).transpose()?;
+        let observers = Observers { logs: logs?, capture };
+        let is_idle = observers.logs.is_empty() && observers.capture.is_none();
+        Ok((!is_idle).then(|| Box::new(observers) as Box<dyn Tap>))
+    }
+}
+
+fn open_log(file: &LogFile, scenario: &Scenario) -> Result<Log> {
+    let config = &scenario.links[file.link as usize];
+    let RateProcess::Trace(params, trace) = &config.process else {
+        let problem = "a log in mahimahi's format is of a link with a trace";
+        return Err(Error::new(problem).given(&config.name));
+    };
+    let overhead = config.framing.wire_size(1500) - 1500;
+    Log::create(file, Arc::clone(trace), params.opportunity.get(), overhead)
+        .map_err(|error| not_written(&file.file, &error))
+}
+
+fn open_capture(file: &CaptureFile, scenario: &Scenario) -> Result<Capture> {
+    let names: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
+    Capture::create(file, &names).map_err(|error| not_written(&file.file, &error))
+}
+
+fn not_written(file: &std::path::Path, error: &std::io::Error) -> Error {
+    Error::new(format!("this file cannot be written: {error}")).in_file(&file.to_string_lossy())
+}
+
+/// All who watch.
+struct Observers {
+    logs: Vec<Log>,
+    capture: Option<Capture>,
+}
+
+impl Tap for Observers {
+    fn arrived(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers) {
+        for log in self.logs.iter_mut().filter(|log| log.link == link) {
+            log.arrived(time, handle);
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.arrived(time, link, handle, buffers);
+        }
+    }
+
+    fn departed(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers) {
+        for log in self.logs.iter_mut().filter(|log| log.link == link) {
+            log.departed(time, handle);
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.departed(time, link, handle, buffers);
+        }
+    }
+
+    fn dropped(
+        &mut self,
+        time: Time,
+        link: u32,
+        handle: &Handle,
+        reason: Option<DropReason>,
+        buffers: &Buffers,
+    ) {
+        for log in self.logs.iter_mut().filter(|log| log.link == link) {
+            log.dropped(time, handle);
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.dropped(time, link, handle, reason, buffers);
+        }
+    }
+
+    fn tick(&mut self, now: Time, _links: &[Link<Handle>]) {
+        self.logs.iter_mut().for_each(|log| log.tick(now));
+        if let Some(capture) = &mut self.capture {
+            capture.tick(now);
+        }
+    }
+
+    fn finish(&mut self, end: Time) -> Vec<String> {
+        let logs = self.logs.drain(..).filter_map(|log| log.finish(end).err());
+        let mut remarks: Vec<String> = logs.collect();
+        remarks.extend(self.capture.take().into_iter().flat_map(Capture::finish));
+        remarks
+    }
+}

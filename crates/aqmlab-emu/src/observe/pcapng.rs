@@ -1,0 +1,187 @@
+//! All packets before and after each link, in a file for Wireshark.
+//!
+//! # Source
+//! draft-ietf-opsawg-pcapng: a section header block, an interface description
+//! block for each of `NAME in`, `NAME out` and `NAME dropped` of every link,
+//! and an enhanced packet block for each packet, with time in nanoseconds.
+//! Packets begin with the IP header (LINKTYPE_RAW). What was dropped is on
+//! `NAME dropped`, with the reason as its comment.
+//!
+//! # Differences
+//! 1. Transport checksums are as the kernel has left them: one that it leaves
+//!    to the device is not filled in, as in captures of any device.
+//! 2. `NAME out` has the time at which a packet should have left the link, not
+//!    the later one at which it was written.
+
+use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use aqmlab_aqm::DropReason;
+use aqmlab_core::Time;
+
+use super::CaptureFile;
+use super::background::Background;
+use crate::buffers::Buffers;
+use crate::handle::Handle;
+use crate::segments::{MOST_HEAD, Run};
+
+/// Block types, section 4.
+const SECTION_HEADER: u32 = 0x0A0D_0D0A;
+const INTERFACE: u32 = 1;
+const ENHANCED_PACKET: u32 = 6;
+/// Options, section 3.5 and those of each block.
+const COMMENT: u16 = 1;
+const IF_NAME: u16 = 2;
+const IF_TSRESOL: u16 = 9;
+const SHB_USERAPPL: u16 = 4;
+/// Raw IP.
+const LINKTYPE_RAW: u16 = 101;
+/// Interfaces of a link.
+const SIDES: [&str; 3] = ["in", "out", "dropped"];
+const IN: u32 = 0;
+const OUT: u32 = 1;
+const DROPPED: u32 = 2;
+
+/// A capture under way.
+pub struct Capture {
+    file: Background,
+    name: String,
+    /// The time of the emulation's zero, in nanoseconds since 1970.
+    zero: u64,
+    is_set: bool,
+    most: usize,
+    /// Packets that the disk was too slow for.
+    skipped: u64,
+}
+
+impl Capture {
+    /// Begins it, for links of these names: its time 0 is now.
+    pub fn create(file: &CaptureFile, links: &[&str]) -> io::Result<Self> {
+        let name = file.file.display().to_string();
+        let most = file.most as usize;
+        let file = Background::create(&file.file, head(links, file.most), file.ring)?;
+        Ok(Capture { file, name, zero: since_1970(), is_set: false, most, skipped: 0 })
+    }
+
+    pub fn arrived(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers) {
+        self.packet(time, link, IN, handle, buffers, None);
+    }
+
+    pub fn departed(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers) {
+        self.packet(time, link, OUT, handle, buffers, None);
+    }
+
+    pub fn dropped(
+        &mut self,
+        time: Time,
+        link: u32,
+        handle: &Handle,
+        reason: Option<DropReason>,
+        buffers: &Buffers,
+    ) {
+        let why = reason.map_or("lost on the way", DropReason::name);
+        self.packet(time, link, DROPPED, handle, buffers, Some(why));
+    }
+
+    fn packet(
+        &mut self,
+        time: Time,
+        link: u32,
+        side: u32,
+        handle: &Handle,
+        buffers: &Buffers,
+        comment: Option<&str>,
+    ) {
+        if self.file.is_behind() {
+            self.skipped += 1;
+            return;
+        }
+        let mut room = [0; MOST_HEAD];
+        let (_, [head, rest]) = Run::new(handle).frame(buffers, &mut room);
+        let length = head.len() + rest.len();
+        let head = &head[..head.len().min(self.most)];
+        let rest = &rest[..rest.len().min(self.most - head.len())];
+        let at = self.zero + time.as_nanos();
+        block(self.file.buffer(), ENHANCED_PACKET, |body| {
+            let interface = link * SIDES.len() as u32 + side;
+            let kept = (head.len() + rest.len()) as u32;
+            for word in [interface, (at >> 32) as u32, at as u32, kept, length as u32] {
+                body.extend_from_slice(&word.to_le_bytes());
+            }
+            body.extend_from_slice(head);
+            body.extend_from_slice(rest);
+            pad(body, kept as usize);
+            if let Some(comment) = comment {
+                option(body, COMMENT, comment.as_bytes());
+                option(body, 0, &[]);
+            }
+        });
+        self.file.settle();
+    }
+
+    /// Some time has passed; at the first time the clocks are compared.
+    pub fn tick(&mut self, now: Time) {
+        if !std::mem::replace(&mut self.is_set, true) {
+            self.zero = since_1970().saturating_sub(now.as_nanos());
+        }
+        self.file.flush();
+    }
+
+    /// Closes it; what there is to say.
+    pub fn finish(self) -> Vec<String> {
+        let missing = (self.skipped > 0).then(|| {
+            format!("{}: {} packets are not in it: the disk was too slow", self.name, self.skipped)
+        });
+        self.file.close().err().into_iter().chain(missing).collect()
+    }
+}
+
+fn since_1970() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+}
+
+/// What a file begins with.
+fn head(links: &[&str], most: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    block(&mut bytes, SECTION_HEADER, |body| {
+        body.extend_from_slice(&0x1A2B_3C4Du32.to_le_bytes());
+        body.extend_from_slice(&[1, 0, 0, 0]); // Version 1.0.
+        body.extend_from_slice(&u64::MAX.to_le_bytes()); // Of a length not known.
+        option(body, SHB_USERAPPL, b"aqmlab");
+        option(body, 0, &[]);
+    });
+    for (link, side) in links.iter().flat_map(|link| SIDES.map(|side| (link, side))) {
+        block(&mut bytes, INTERFACE, |body| {
+            body.extend_from_slice(&LINKTYPE_RAW.to_le_bytes());
+            body.extend_from_slice(&[0, 0]);
+            body.extend_from_slice(&most.to_le_bytes());
+            option(body, IF_NAME, format!("{link} {side}").as_bytes());
+            option(body, IF_TSRESOL, &[9]);
+            option(body, 0, &[]);
+        });
+    }
+    bytes
+}
+
+/// Appends a block: its type and length, what `fill` writes, its length.
+fn block(bytes: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+    let start = bytes.len();
+    bytes.extend_from_slice(&kind.to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    fill(bytes);
+    let length = ((bytes.len() - start + 4) as u32).to_le_bytes();
+    bytes[start + 4..start + 8].copy_from_slice(&length);
+    bytes.extend_from_slice(&length);
+}
+
+fn option(bytes: &mut Vec<u8>, code: u16, value: &[u8]) {
+    bytes.extend_from_slice(&code.to_le_bytes());
+    bytes.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    bytes.extend_from_slice(value);
+    pad(bytes, value.len());
+}
+
+/// Fills up to 32 bits what is of this length.
+fn pad(bytes: &mut Vec<u8>, length: usize) {
+    bytes.extend_from_slice(&[0; 3][..length.wrapping_neg() % 4]);
+}

@@ -1,0 +1,106 @@
+//! A command for every host.
+
+use std::ffi::OsString;
+use std::net::Ipv4Addr;
+
+use aqmlab_core::Result;
+use aqmlab_sim::Scenario;
+
+use super::{Course, Hosts, Job, Topology};
+use crate::shell::inside::start;
+use crate::shell::{EmulatorParams, Outcome, failed};
+use crate::sys::files;
+use crate::sys::process::{Pid, Signals, foreground, set_foreground};
+
+/// Where hosts are named.
+const HOSTS: &str = "/etc/hosts";
+
+/// What runs in each host.
+pub struct Commands {
+    /// The names of the hosts.
+    pub names: Vec<String>,
+    /// By host: a command with its arguments, or nothing.
+    pub words: Vec<Vec<OsString>>,
+    /// The host with the end of whose command everything ends.
+    pub main: usize,
+    /// Variables for all of them.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// Runs the commands in hosts between which packets pass the links of `scenario`.
+///
+/// # Errors
+/// As [`super::run`].
+pub fn run(
+    scenario: &Scenario,
+    topology: &Topology,
+    commands: &Commands,
+    params: &EmulatorParams,
+) -> Result<Outcome> {
+    let terminal = foreground();
+    let outcome = super::run(scenario, topology, commands, Course::OPEN, params);
+    // A shell that had control of jobs is gone now.
+    if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
+        set_foreground(group);
+    }
+    outcome
+}
+
+/// The variable that holds the address of a host.
+fn variable(name: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    format!("AQMLAB_HOST_{}", name.to_ascii_uppercase().chars().map(plain).collect::<String>())
+}
+
+impl Commands {
+    fn environment_of(&self, host: usize, hosts: &Hosts) -> Vec<(OsString, OsString)> {
+        let mut all = self.environment.clone();
+        all.retain(|(key, _)| !key.as_encoded_bytes().starts_with(b"AQMLAB_"));
+        let near = |host: usize| hosts.blocks[host].near().0.to_string();
+        let mut set = |key: &str, value: String| all.push((key.into(), value.into()));
+        for (number, name) in self.names.iter().enumerate() {
+            set(&variable(name), near(number));
+        }
+        set("AQMLAB_HOST", self.names[host].clone());
+        set("AQMLAB_NEAR", near(host));
+        if self.names.len() == 2 {
+            set("AQMLAB_FAR", near(1 - host));
+        }
+        all
+    }
+}
+
+impl Job for Commands {
+    /// Hosts know each other by name.
+    fn prepare(&self, hosts: &Hosts) -> Result<()> {
+        let mut text = format!("{} localhost\n::1 localhost\n", Ipv4Addr::LOCALHOST);
+        for (name, block) in self.names.iter().zip(&hosts.blocks) {
+            let (v4, v6) = block.near();
+            text.push_str(&format!("{v4} {name}\n{v6} {name}\n"));
+        }
+        files::cover(HOSTS, &text).map_err(|error| failed(HOSTS, &error))
+    }
+
+    fn start(&self, hosts: &Hosts, _zero: u64, signals: &Signals) -> Option<Pid> {
+        let others = (0..self.words.len()).filter(|host| *host != self.main);
+        let mut main = None;
+        for host in others.chain([self.main]) {
+            if !self.words[host].is_empty() {
+                let environment = self.environment_of(host, hosts);
+                let namespace = Some(&hosts.namespaces[host]);
+                main = start(&self.words[host], &environment, namespace, signals);
+            }
+        }
+        main
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_hosts_become_names_of_variables() {
+        assert_eq!(variable("web-server.1"), "AQMLAB_HOST_WEB_SERVER_1");
+    }
+}

@@ -1,0 +1,271 @@
+//! Several hosts behind links that they share, each in a network namespace of
+//! its own; nothing of it can be seen in the machine's.
+//!
+//! # Model
+//! Every host has one device and a block of addresses (as the near end of a
+//! shell has, so that shells can be started in it). What a host sends to
+//! another passes the links of the *way* between the two; what it sends to an
+//! address without a way is not carried, and counted. What runs in the hosts
+//! is the caller's: commands, or the workloads of a scenario (`traffic`).
+
+mod commands;
+mod router;
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use aqmlab_core::{Error, Result, Span, Time};
+use aqmlab_sim::Scenario;
+
+pub use self::commands::{Commands, run as run_commands};
+pub use self::router::Router;
+use crate::addresses::Block;
+use crate::live::{Clock, Live, Steward};
+use crate::observe::view::View;
+use crate::path::{DataPath, Route};
+use crate::report::to_result;
+use crate::shell::inside::{self, ERROR, NEAR, START, map_user, new_network};
+use crate::shell::network::{NAME, configure_near, make_near};
+use crate::shell::{
+    Attendant, EmulatorParams, HANDLED, Outcome, failed, no_namespaces, only_one_thread,
+    prioritise, told_drops,
+};
+use crate::sys::device::Tun;
+use crate::sys::process::{
+    Child, Pid, Signals, die_with_parent, enter, exit, fork_into, identity, keep_capabilities,
+    own_mounts,
+};
+use crate::sys::time::{processor, unset_real_time};
+use crate::sys::{files, receive, send, socket_pair};
+
+/// The way of packets from one host to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The host that sends, by index.
+    pub from: usize,
+    /// The host that receives.
+    pub to: usize,
+    /// The links, by index, at least one.
+    pub links: Vec<u32>,
+}
+
+/// Hosts and the ways between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// The number of hosts.
+    pub hosts: usize,
+    /// The ways.
+    pub ways: Vec<Way>,
+}
+
+/// The hosts, as the process sees them that starts what runs there.
+pub struct Hosts {
+    /// Their network namespaces.
+    pub namespaces: Vec<File>,
+    /// Their addresses.
+    pub blocks: Vec<Block>,
+}
+
+impl Hosts {
+    /// Packets that their devices have dropped because they were not read in time.
+    fn dropped(&self) -> u64 {
+        let of = |namespace: &File| match enter(namespace.as_fd()) {
+            Ok(()) => files::dropped(NAME),
+            Err(_) => 0,
+        };
+        self.namespaces.iter().map(of).sum()
+    }
+}
+
+/// What runs in the hosts.
+pub trait Job {
+    /// Called once in the first process of the new namespaces, before the start.
+    fn prepare(&self, _hosts: &Hosts) -> Result<()> {
+        Ok(())
+    }
+    /// Starts it; time zero is at `zero` of the monotonic clock. The process
+    /// with whose end everything ends, if it could be started.
+    fn start(&self, hosts: &Hosts, zero: u64, signals: &Signals) -> Option<Pid>;
+}
+
+/// When a run ends, and when its distributions begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Course {
+    /// After this time the links stand still; the job may take a while to end.
+    pub end: Time,
+    /// What is measured as a distribution begins here.
+    pub warmup: Time,
+}
+
+impl Course {
+    /// Until the job ends.
+    pub const OPEN: Course = Course { end: Time::MAX, warmup: Time::ZERO };
+}
+
+/// How long a job may take to end when its time is over.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// Runs a job in hosts between which packets pass the links of `scenario`.
+///
+/// The process must have one thread only: it makes a copy of itself.
+///
+/// # Errors
+/// If there can be no such hosts here; the error says what is missing.
+///
+/// # Panics
+/// If a packet was lost without being counted: a bug.
+pub fn run(
+    scenario: &Scenario,
+    topology: &Topology,
+    job: &dyn Job,
+    course: Course,
+    params: &EmulatorParams,
+) -> Result<Outcome> {
+    only_one_thread()?;
+    let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
+    let blocks = blocks(topology.hosts)?;
+    let mtu = params.mtu.get() as u32;
+    let (child, socket) = open(&blocks, job, mtu, &signals)?;
+    let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
+    let ports = receive_ports(&socket, topology.hosts)?;
+    let routes = topology
+        .ways
+        .iter()
+        .map(|way| Route { links: way.links.clone(), exit: way.to as u16 })
+        .collect();
+    let path = DataPath::new(scenario, routes, params.mtu);
+    let remarks = prioritise(params);
+    let before = processor();
+    let clock = Clock::start();
+    let message = [&[START], &clock.zero().to_le_bytes()[..]].concat();
+    send(socket.as_fd(), &message, None).map_err(|error| failed("the hosts", &error))?;
+    let (deadline, until, tick) = (Time::MAX, Time::MAX, Time::MAX);
+    let view = View::open([Vec::new(), Vec::new()]);
+    let attendant =
+        Attendant { child, ended, socket, signals: &signals, deadline, until, tick, view };
+    let mut steward = Timed { attendant, course };
+    let mut live = Live::new(path, ports, params.precision, clock);
+    live.router = Some(Router::new(topology));
+    let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
+    let Attendant { child, ended, socket, .. } = steward.attendant;
+    // What runs there may still have something to write down.
+    let _ = crate::sys::time::wait([ended.as_fd()], Some(PATIENCE));
+    let status = child.end().map_err(|error| failed("the hosts", &error))?.status();
+    live.writer.overrun = told_drops(&socket);
+    let busy = Span::from_nanos(processor() - before);
+    unset_real_time();
+    Ok(to_result(live, end.min(course.end), status, busy, &scenario.flows, params, remarks))
+}
+
+/// Looks after the child, the end and the warm-up.
+struct Timed<'a> {
+    attendant: Attendant<'a>,
+    course: Course,
+}
+
+impl Steward for Timed<'_> {
+    fn watched(&self) -> [BorrowedFd<'_>; 2] {
+        self.attendant.watched()
+    }
+    fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
+        if now >= self.course.warmup {
+            self.course.warmup = Time::MAX;
+            path.end_warmup();
+        }
+        now < self.course.end && self.attendant.attend(now, path)
+    }
+    fn deadline(&self) -> Time {
+        self.attendant.deadline().min(self.course.end).min(self.course.warmup)
+    }
+}
+
+/// The addresses of the hosts.
+fn blocks(hosts: usize) -> Result<Vec<Block>> {
+    let most = Block::ALL.numbers().len();
+    if hosts > most {
+        let problem = format!("{hosts} hosts: more than there are addresses for");
+        return Err(Error::new(problem).hint(format!("at most {most}")));
+    }
+    Ok((0..hosts as u32).filter_map(|number| Block::ALL.inner(number)).collect())
+}
+
+/// Makes the process that makes the hosts.
+fn open(blocks: &[Block], job: &dyn Job, mtu: u32, signals: &Signals) -> Result<(Child, OwnedFd)> {
+    let mapped = match Tun::permitted() {
+        true => None,
+        false => Some(identity()),
+    };
+    let user = if mapped.is_some() { libc::CLONE_NEWUSER } else { 0 };
+    let namespaces = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user;
+    let [socket, theirs] = socket_pair().map_err(|error| failed("a socket", &error))?;
+    let Some(pid) = fork_into(namespaces).map_err(|error| no_namespaces(&error))? else {
+        drop(socket);
+        match make_hosts(blocks, mapped, mtu, &theirs).and_then(|hosts| {
+            job.prepare(&hosts)?;
+            Ok(hosts)
+        }) {
+            Ok(hosts) => {
+                let _ = send(theirs.as_fd(), &[READY], None);
+                let start = |said: &[u8]| {
+                    let zero = u64::from_le_bytes(said.try_into().ok()?);
+                    job.start(&hosts, zero, signals)
+                };
+                inside::serve(&theirs, None, start, || hosts.dropped())
+            }
+            Err(error) => {
+                let text = [&[ERROR], error.to_string().as_bytes()].concat();
+                let _ = send(theirs.as_fd(), &text, None);
+                exit(1)
+            }
+        }
+    };
+    drop(theirs);
+    Ok((Child::new(pid), socket))
+}
+
+/// Message to the emulator: everything is prepared.
+const READY: u8 = b'R';
+
+fn make_hosts(
+    blocks: &[Block],
+    mapped: Option<(u32, u32)>,
+    mtu: u32,
+    socket: &OwnedFd,
+) -> Result<Hosts> {
+    if let Some((user, group)) = mapped {
+        map_user(user, group)?;
+    }
+    own_mounts().map_err(|error| failed("a mount namespace", &error))?;
+    if mapped.is_some() {
+        keep_capabilities().map_err(|error| failed("capabilities", &error))?;
+    }
+    die_with_parent().map_err(|error| failed("prctl", &error))?;
+    let mut namespaces = Vec::new();
+    for block in blocks {
+        new_network()?;
+        let tun = make_near()?;
+        configure_near(&tun, block, mtu)?;
+        let sent = send(socket.as_fd(), &[NEAR], Some(tun.as_fd()));
+        sent.map_err(|error| failed("the emulator", &error))?;
+        // While it is open the namespace stays.
+        let namespace = files::network();
+        namespaces.push(namespace.map_err(|error| failed("the network namespace", &error))?);
+    }
+    Ok(Hosts { namespaces, blocks: blocks.to_vec() })
+}
+
+/// The devices, as the child sends them, in the order of the hosts.
+fn receive_ports(socket: &OwnedFd, hosts: usize) -> Result<Vec<Tun>> {
+    let mut ports = Vec::new();
+    loop {
+        let (text, fd) = receive(socket.as_fd()).map_err(|error| failed("the hosts", &error))?;
+        match (text.first(), fd) {
+            (Some(&NEAR), Some(fd)) => ports.push(Tun::from_fd(fd, "aqmlab")),
+            (Some(&READY), _) if ports.len() == hosts => return Ok(ports),
+            (Some(&ERROR), _) => {
+                return Err(Error::new(String::from_utf8_lossy(&text[1..]).into_owned()));
+            }
+            _ => return Err(Error::new("the process of the hosts ended before it began")),
+        }
+    }
+}

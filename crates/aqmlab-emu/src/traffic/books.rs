@@ -1,0 +1,479 @@
+//! What has been seen of flows and groups, and its way from the process that
+//! plays to the emulator: a list of numbers.
+
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use aqmlab_core::{Span, Time};
+use aqmlab_sim::datagram::DatagramSummary;
+use aqmlab_sim::losses::FlowLosses;
+use aqmlab_sim::probe::Sojourn;
+use aqmlab_sim::{FlowResult, GroupResult};
+use aqmlab_tcp::Stats;
+
+use crate::sys::tcp::{Info, info};
+
+/// What is measured of groups, as the simulator calls it.
+const QUANTITIES: [&str; 5] = ["startup", "completion", "response", "rtt", "delay"];
+
+/// What is asked of the kernel about the senders of a group: its name (as
+/// `nstat` has it), and ours.
+pub const KERNEL: [(&str, &str); 6] = [
+    ("TCPSackRecovery", "kernel_fast_recoveries"),
+    ("TCPTimeouts", "kernel_timeouts"),
+    ("TCPLossProbes", "kernel_tail_probes"),
+    ("TCPLossUndo", "kernel_undone"),
+    ("TCPHystartTrainDetect", "kernel_hystart_train"),
+    ("TCPHystartDelayDetect", "kernel_hystart_delay"),
+];
+
+/// A connection.
+pub struct Connection {
+    group: u64,
+    index: u64,
+    start: Time,
+    finish: Option<Time>,
+    size: Option<u64>,
+    info: Info,
+    /// Segments that were sent in the warm-up.
+    sent_before: u64,
+    /// Not on paper: the socket, while it is open, and who waits for the last byte.
+    stream: Option<Arc<TcpStream>>,
+    told: Option<Sender<()>>,
+}
+
+/// A flow of datagrams.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Datagrams {
+    group: u64,
+    index: u64,
+    start: Time,
+    sent: u64,
+    sent_bytes: u64,
+    sent_before: u64,
+    received: u64,
+    received_bytes: u64,
+    last_delay: Span,
+    jitter: f64,
+    delays: Vec<u64>,
+}
+
+/// What became of a group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group {
+    pub started: u64,
+    pub completed: u64,
+    pub bytes: u64,
+    /// Nanoseconds, by quantity.
+    times: [Vec<u64>; QUANTITIES.len()],
+    /// By [`KERNEL`].
+    pub kernel: [u64; KERNEL.len()],
+    members: u64,
+}
+
+/// All of it.
+#[derive(Default)]
+pub struct Books {
+    pub groups: Vec<Group>,
+    connections: Vec<Connection>,
+    datagrams: Vec<Datagrams>,
+    /// By group.
+    pub members_done: Vec<u64>,
+    /// What went wrong, for people.
+    pub failures: Vec<String>,
+}
+
+impl Books {
+    pub fn new(groups: usize) -> Self {
+        Books {
+            groups: vec![Group::default(); groups],
+            members_done: vec![0; groups],
+            ..Books::default()
+        }
+    }
+
+    /// The number of the next flow in its group.
+    fn next_index(&mut self, group: usize) -> u64 {
+        let group = &mut self.groups[group];
+        group.members += 1;
+        group.members - 1
+    }
+
+    /// Records a time of a group.
+    pub fn note(&mut self, group: usize, quantity: &'static str, time: Span) {
+        let place = QUANTITIES.iter().position(|known| *known == quantity);
+        self.groups[group].times[place.expect("it is in the list")].push(time.as_nanos());
+    }
+
+    /// A connection is open; its number.
+    pub fn open(
+        &mut self,
+        group: usize,
+        start: Time,
+        size: Option<u64>,
+        stream: Arc<TcpStream>,
+        told: Option<Sender<()>>,
+    ) -> usize {
+        let index = self.next_index(group);
+        self.connections.push(Connection {
+            group: group as u64,
+            index,
+            start,
+            finish: None,
+            size,
+            info: Info::default(),
+            sent_before: 0,
+            stream: Some(stream),
+            told,
+        });
+        self.connections.len() - 1
+    }
+
+    /// The last byte of a connection has arrived.
+    pub fn arrived(&mut self, flow: usize, now: Time) {
+        let connection = &mut self.connections[flow];
+        let (group, took) = (connection.group as usize, now - connection.start);
+        if let Some(told) = connection.told.take() {
+            let _ = told.send(());
+        }
+        self.groups[group].completed += 1;
+        self.groups[group].bytes += connection.size.unwrap_or(0);
+        self.note(group, "completion", took);
+    }
+
+    /// Everything of a connection is acknowledged.
+    pub fn finished(&mut self, flow: usize, now: Time) {
+        let connection = &mut self.connections[flow];
+        connection.finish = Some(now);
+        connection.look();
+        connection.stream = None;
+    }
+
+    /// A flow of datagrams begins; its number.
+    pub fn open_datagrams(&mut self, group: usize, start: Time) -> usize {
+        let index = self.next_index(group);
+        let group = group as u64;
+        self.datagrams.push(Datagrams { group, index, start, ..Datagrams::default() });
+        self.datagrams.len() - 1
+    }
+
+    /// A datagram of so many bytes on the wire is sent.
+    pub fn datagram_sent(&mut self, flow: usize, bytes: u32) {
+        self.datagrams[flow].sent += 1;
+        self.datagrams[flow].sent_bytes += u64::from(bytes);
+    }
+
+    /// A datagram has arrived.
+    pub fn datagram(
+        &mut self,
+        group: usize,
+        flow: usize,
+        bytes: u32,
+        now: Time,
+        sent: Time,
+        is_warm: bool,
+    ) {
+        let delay = now.saturating_since(sent);
+        if is_warm {
+            self.note(group, "delay", delay);
+        }
+        let Some(flow) = self.datagrams.get_mut(flow) else { return };
+        if flow.received > 0 {
+            // RFC 3550, section 6.4.1.
+            let change = (delay.as_secs_f64() - flow.last_delay.as_secs_f64()).abs();
+            flow.jitter += (change - flow.jitter) / 16.0;
+        }
+        flow.last_delay = delay;
+        flow.received += 1;
+        flow.received_bytes += u64::from(bytes);
+        if is_warm {
+            flow.delays.push(delay.as_nanos());
+        }
+    }
+
+    /// What is counted from the warm-up on begins now.
+    pub fn end_warmup(&mut self) {
+        for connection in &mut self.connections {
+            connection.look();
+            connection.sent_before = u64::from(connection.info.data_segments);
+        }
+        for flow in &mut self.datagrams {
+            flow.sent_before = flow.sent;
+        }
+    }
+
+    /// The run is over.
+    pub fn close(&mut self) {
+        self.connections.iter_mut().for_each(Connection::look);
+    }
+
+    /// The rows of the flows, connections first.
+    pub fn flow_results(&self, end: Time) -> Vec<FlowResult> {
+        let connections = self.connections.iter().map(|each| each.result(end));
+        connections.chain(self.datagrams.iter().map(|each| each.result(end))).collect()
+    }
+
+    /// The groups.
+    pub fn group_results(&self) -> Vec<GroupResult> {
+        let result = |group: &Group| {
+            let times = QUANTITIES.iter().zip(&group.times);
+            let times = times.filter(|(_, values)| !values.is_empty());
+            GroupResult {
+                started: group.started,
+                completed: group.completed,
+                bytes: group.bytes,
+                times: times.map(|(name, values)| (*name, summed(values).summary())).collect(),
+                losses: FlowLosses::default(),
+                values: KERNEL
+                    .iter()
+                    .zip(group.kernel)
+                    .map(|((_, name), n)| (*name, n as f64))
+                    .collect(),
+            }
+        };
+        self.groups.iter().map(result).collect()
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut words = Writer::default();
+        words.number(self.groups.len() as u64);
+        for group in &self.groups {
+            for word in [group.started, group.completed, group.bytes, group.members] {
+                words.number(word);
+            }
+            group.times.iter().for_each(|values| words.list(values));
+            group.kernel.iter().for_each(|count| words.number(*count));
+        }
+        words.number(self.connections.len() as u64);
+        self.connections.iter().for_each(|each| each.write(&mut words));
+        words.number(self.datagrams.len() as u64);
+        self.datagrams.iter().for_each(|each| each.write(&mut words));
+        words.list(&self.members_done);
+        words.bytes.extend(self.failures.join("\n").bytes());
+        words.bytes
+    }
+
+    /// The opposite of [`to_bytes`](Self::to_bytes).
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut words = Reader { bytes };
+        let groups = (0..words.number()).map(|_| {
+            let [started, completed, bytes, members] = [(); 4].map(|()| words.number());
+            let times = [(); QUANTITIES.len()].map(|()| words.list());
+            let kernel = [(); KERNEL.len()].map(|()| words.number());
+            Group { started, completed, bytes, times, kernel, members }
+        });
+        let groups = groups.collect();
+        let count = words.number();
+        let connections = (0..count).map(|_| Connection::read(&mut words)).collect();
+        let count = words.number();
+        let datagrams = (0..count).map(|_| Datagrams::read(&mut words)).collect();
+        let members_done = words.list();
+        let text = String::from_utf8_lossy(words.bytes);
+        let failures = text.lines().map(str::to_string).collect();
+        Books { groups, connections, datagrams, members_done, failures }
+    }
+}
+
+fn summed(values: &[u64]) -> Sojourn {
+    let mut sum = Sojourn::new();
+    values.iter().for_each(|value| sum.note(Span::from_nanos(*value)));
+    sum
+}
+
+/// Bits a second of bytes that took from `start` to `end`.
+fn rate(bytes: u64, start: Time, end: Time) -> f64 {
+    bytes as f64 * 8.0 / end.saturating_since(start).max(Span::from_nanos(1)).as_secs_f64()
+}
+
+impl Connection {
+    /// Asks the kernel how it is doing.
+    fn look(&mut self) {
+        if let Some(Ok(info)) = self.stream.as_deref().map(info) {
+            self.info = info;
+        }
+    }
+
+    fn result(&self, end: Time) -> FlowResult {
+        let sent = u64::from(self.info.data_segments);
+        let acked = self.finish.and(self.size).unwrap_or(self.info.bytes_acked);
+        FlowResult {
+            group: self.group as u32,
+            index: self.index as u32,
+            start: self.start,
+            finish: self.finish,
+            size: self.size,
+            goodput: rate(acked, self.start, self.finish.unwrap_or(end)),
+            stats: Stats {
+                segments_sent: sent,
+                retransmissions: u64::from(self.info.retransmits),
+                timeouts: u64::from(self.info.timeouts),
+                bytes_acked: acked,
+                ..Stats::default()
+            },
+            sent_since: sent - self.sent_before.min(sent),
+            losses: FlowLosses::default(),
+            delays: None,
+            datagrams: None,
+        }
+    }
+
+    fn write(&self, words: &mut Writer) {
+        let Info { rtt, retransmits, bytes_acked, data_segments, timeouts } = self.info;
+        let option = |value: Option<u64>| value.map_or(u64::MAX, |value| value);
+        for word in [
+            self.group,
+            self.index,
+            self.start.as_nanos(),
+            option(self.finish.map(Time::as_nanos)),
+            option(self.size),
+            self.sent_before,
+            rtt.into(),
+            retransmits.into(),
+            bytes_acked,
+            data_segments.into(),
+            timeouts.into(),
+        ] {
+            words.number(word);
+        }
+    }
+
+    fn read(words: &mut Reader<'_>) -> Self {
+        let option = |value: u64| (value != u64::MAX).then_some(value);
+        Connection {
+            group: words.number(),
+            index: words.number(),
+            start: Time::from_nanos(words.number()),
+            finish: option(words.number()).map(Time::from_nanos),
+            size: option(words.number()),
+            sent_before: words.number(),
+            info: Info {
+                rtt: words.number() as u32,
+                retransmits: words.number() as u32,
+                bytes_acked: words.number(),
+                data_segments: words.number() as u32,
+                timeouts: words.number() as u16,
+            },
+            stream: None,
+            told: None,
+        }
+    }
+}
+
+impl Datagrams {
+    fn result(&self, end: Time) -> FlowResult {
+        let delay = summed(&self.delays);
+        FlowResult {
+            group: self.group as u32,
+            index: self.index as u32,
+            start: self.start,
+            finish: None,
+            size: None,
+            goodput: rate(self.received_bytes, self.start, end),
+            stats: Stats {
+                segments_sent: self.sent,
+                bytes_acked: self.received_bytes,
+                ..Stats::default()
+            },
+            sent_since: self.sent - self.sent_before,
+            losses: FlowLosses::default(),
+            delays: Some((delay.mean(), delay.max())),
+            datagrams: Some(DatagramSummary {
+                sent: self.sent,
+                sent_bytes: self.sent_bytes,
+                received: self.received,
+                received_bytes: self.received_bytes,
+                delay: delay.summary(),
+                jitter: self.jitter,
+            }),
+        }
+    }
+
+    fn write(&self, words: &mut Writer) {
+        for word in [
+            self.group,
+            self.index,
+            self.start.as_nanos(),
+            self.sent,
+            self.sent_bytes,
+            self.sent_before,
+            self.received,
+            self.received_bytes,
+            self.last_delay.as_nanos(),
+            self.jitter.to_bits(),
+        ] {
+            words.number(word);
+        }
+        words.list(&self.delays);
+    }
+
+    fn read(words: &mut Reader<'_>) -> Self {
+        Datagrams {
+            group: words.number(),
+            index: words.number(),
+            start: Time::from_nanos(words.number()),
+            sent: words.number(),
+            sent_bytes: words.number(),
+            sent_before: words.number(),
+            received: words.number(),
+            received_bytes: words.number(),
+            last_delay: Span::from_nanos(words.number()),
+            jitter: f64::from_bits(words.number()),
+            delays: words.list(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    fn number(&mut self, number: u64) {
+        self.bytes.extend(number.to_le_bytes());
+    }
+    fn list(&mut self, numbers: &[u64]) {
+        self.number(numbers.len() as u64);
+        numbers.iter().for_each(|number| self.number(*number));
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn number(&mut self) -> u64 {
+        let (head, rest) = self.bytes.split_first_chunk().expect("written by the same program");
+        self.bytes = rest;
+        u64::from_le_bytes(*head)
+    }
+    fn list(&mut self) -> Vec<u64> {
+        (0..self.number()).map(|_| self.number()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut books = Books::new(2);
+        books.groups[1].started = 7;
+        books.note(1, "rtt", Span::from_millis(3));
+        let flow = books.open_datagrams(1, Time::from_nanos(5));
+        books.datagram_sent(flow, 100);
+        books.datagram(1, flow, 100, Time::from_nanos(900), Time::from_nanos(100), true);
+        books.members_done[0] = 1;
+        books.failures = vec!["one".into(), "two".into()];
+        let read = Books::from_bytes(&books.to_bytes());
+        assert_eq!(read.groups, books.groups);
+        assert_eq!(read.datagrams, books.datagrams);
+        assert_eq!((read.members_done, read.failures), (books.members_done, books.failures));
+        let row = &read.datagrams[0].result(Time::from_nanos(1005));
+        assert_eq!(row.goodput, 800.0 / 1e-6);
+        assert_eq!(row.datagrams.as_ref().unwrap().delay.count, 1);
+    }
+}

@@ -1,0 +1,172 @@
+//! The workloads of a scenario with real sockets: the kernel's own TCP and UDP
+//! between hosts of our own, behind the scenario's links.
+//!
+//! # Model
+//! Every group of flows has two hosts, its senders' and its receivers', and the
+//! group's `path` and `return_path` between them. One process plays all
+//! applications, a thread for each connection and direction, so that both ends
+//! go by one clock. Starts, gaps and sizes are drawn from the streams of the
+//! simulator, and are the same numbers there and here.
+//!
+//! The kernel's congestion control of the same name takes the place of the
+//! group's; window scaling, SACK, RACK and so on are the kernel's, with buffers
+//! that do not hold a flow back.
+//!
+//! # Differences from the simulator's applications
+//! 1. The first 16 bytes of a connection say what it is for, and are part of
+//!    its size; a request has at least 32. Datagrams have at least 60 on the wire.
+//! 2. All flows of a group have the same two hosts, whatever `source` and
+//!    `destination` say.
+//! 3. Counts of fast recoveries, probes and undone recoveries are known of a
+//!    group and not of its flows, where they are 0, as is the count of its drops.
+//! 4. Connections are closed, with the packets that belong to that.
+
+mod books;
+mod datagrams;
+mod play;
+mod requests;
+mod streams;
+
+use std::ffi::CString;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use aqmlab_core::{Error, Result, Time};
+use aqmlab_sim::scenario::FlowGroup;
+use aqmlab_sim::workload::WorkloadConfig;
+use aqmlab_sim::{RunResult, Scenario};
+use aqmlab_tcp::TcpParams;
+
+use self::books::Books;
+use self::play::Stage;
+use crate::shell::{EmulatorParams, Outcome, failed};
+use crate::sys::files;
+use crate::sys::process::{Pid, Signals, exit, fork_into};
+use crate::topology::{self, Course, Hosts, Job, Topology, Way};
+
+/// Plays the workloads of `scenario` behind its links, in real time, for its
+/// duration. The outcome has the tables of a simulation.
+///
+/// # Errors
+/// If a workload or congestion control is not to be had here, or there can be
+/// no hosts.
+pub fn run(scenario: &Scenario, replication: u64, params: &EmulatorParams) -> Result<Outcome> {
+    let controls = controls(scenario)?;
+    let report = files::memory_file("aqmlab").map_err(|error| failed("memory", &error))?;
+    let job = Play { scenario, replication, controls, priority: params.priority, report: &report };
+    let course =
+        Course { end: Time::ZERO + scenario.duration, warmup: Time::ZERO + scenario.record.warmup };
+    let mut outcome = topology::run(scenario, &hosts_of(&scenario.flows), &job, course, params)?;
+    let size = report.metadata().map_or(0, |about| about.len() as usize);
+    let mut bytes = vec![0; size];
+    report.read_exact_at(&mut bytes, 0).map_err(|error| failed("the report", &error))?;
+    if outcome.status != 0 || bytes.is_empty() {
+        let why = String::from_utf8_lossy(&bytes);
+        return Err(Error::new(format!("the traffic ended with status {}: {why}", outcome.status)));
+    }
+    let books = Books::from_bytes(&bytes);
+    outcome.result.replication = replication;
+    enter(&mut outcome.result, &books);
+    if let Some(first) = books.failures.first() {
+        let more = books.failures.len() - 1;
+        outcome.remarks.push(format!("a connection failed: {first} ({more} more like it)"));
+    }
+    Ok(outcome)
+}
+
+/// The kernel's congestion control of each group.
+///
+/// # Errors
+/// If a workload or a congestion control is not to be had here.
+pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
+    let of = |group: &FlowGroup| {
+        playable(&group.workload)
+            .and_then(|()| control(&group.transport))
+            .map_err(|error| error.at(format!("flows.{}", group.name)))
+    };
+    scenario.flows.iter().map(of).collect()
+}
+
+/// The flows and groups of the result, besides what the emulator says of itself.
+fn enter(result: &mut RunResult, books: &Books) {
+    result.flows = books.flow_results(result.end);
+    for (group, played) in result.groups.iter_mut().zip(books.group_results()) {
+        group.started = played.started;
+        group.completed = played.completed;
+        group.bytes = played.bytes;
+        group.times.extend(played.times);
+        group.values.extend(played.values);
+    }
+}
+
+/// Two hosts for each group, and the ways between them.
+fn hosts_of(groups: &[FlowGroup]) -> Topology {
+    let ways = groups.iter().enumerate().flat_map(|(number, group)| {
+        let (from, to) = (2 * number, 2 * number + 1);
+        [
+            Way { from, to, links: group.path.clone() },
+            Way { from: to, to: from, links: group.return_path.clone() },
+        ]
+    });
+    Topology { hosts: 2 * groups.len(), ways: ways.collect() }
+}
+
+/// Whether a workload can be made with real sockets.
+fn playable(workload: &WorkloadConfig) -> Result<()> {
+    match workload {
+        WorkloadConfig::Bulk(_)
+        | WorkloadConfig::Transfers(_)
+        | WorkloadConfig::Requests(_)
+        | WorkloadConfig::Cbr(_)
+        | WorkloadConfig::Probe(_) => Ok(()),
+        other => Err(Error::new("this workload cannot be made with real sockets")
+            .at("workload")
+            .given(other.name())
+            .hint("bulk, transfers, requests, cbr and probe can")),
+    }
+}
+
+/// The kernel's congestion control in the place of a simulated one.
+fn control(transport: &TcpParams) -> Result<CString> {
+    const FILE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let name = transport.congestion_control.name();
+    let known = std::fs::read_to_string(FILE).map_err(|error| failed(FILE, &error))?;
+    if !known.split_whitespace().any(|each| each == name) {
+        return Err(Error::new("this kernel has no such congestion control")
+            .at("transport.congestion_control")
+            .given(name)
+            .hint(format!("it has {}", known.split_whitespace().collect::<Vec<_>>().join(", "))));
+    }
+    Ok(CString::new(name).expect("names have no zeros"))
+}
+
+/// The process that plays all applications.
+struct Play<'a> {
+    scenario: &'a Scenario,
+    replication: u64,
+    controls: Vec<CString>,
+    priority: u64,
+    report: &'a File,
+}
+
+impl Job for Play<'_> {
+    fn start(&self, hosts: &Hosts, zero: u64, _signals: &Signals) -> Option<Pid> {
+        match fork_into(0) {
+            Ok(None) => {}
+            started => return started.ok().flatten(),
+        }
+        let Play { scenario, replication, controls, priority, report } = self;
+        if *priority > 1 {
+            // Below the emulator; without it, answers wait for other programs.
+            let _ = crate::sys::time::set_real_time_for_all(*priority as i32 - 1);
+        }
+        let stage = Stage::new(scenario, *replication, controls, hosts, zero);
+        let played = stage.and_then(|stage| play::play(&stage, scenario));
+        let (bytes, status) = match played {
+            Ok(bytes) => (bytes, 0),
+            Err(error) => (error.to_string().into_bytes(), 1),
+        };
+        let written = report.write_all_at(&bytes, 0);
+        exit(if written.is_ok() { status } else { 1 })
+    }
+}

@@ -1,0 +1,255 @@
+//! The stage: what all threads know, and the thread that looks at the time.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use aqmlab_core::{Result, Span, Stream, Time};
+use aqmlab_sim::Scenario;
+use aqmlab_sim::scenario::{FlowGroup, Start};
+use aqmlab_sim::workload::WorkloadConfig;
+use aqmlab_tcp::params::EcnMode;
+
+use super::books::{Books, KERNEL};
+use super::{datagrams, requests, streams};
+use crate::shell::failed;
+use crate::sys::files;
+use crate::sys::process::enter;
+use crate::sys::time::{monotonic, set_exact_timers};
+use crate::topology::Hosts;
+
+/// The port of every server.
+pub const PORT: u16 = 5001;
+/// Enough for what a thread does here.
+const STACK: usize = 256 << 10;
+
+/// Which of the two hosts of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// Where `path` begins.
+    Sender = 0,
+    /// Where it ends.
+    Receiver = 1,
+}
+
+/// What all threads know.
+pub struct Stage {
+    zero: u64,
+    /// When the run ends.
+    pub end: Time,
+    warmup: Time,
+    scenario: Scenario,
+    replication: u64,
+    controls: Vec<CString>,
+    namespaces: Vec<File>,
+    addresses: Vec<Ipv4Addr>,
+    books: Mutex<Books>,
+    /// Told when a group's member is done.
+    done: Condvar,
+}
+
+impl Stage {
+    /// The stage, with the hosts ready for it.
+    pub fn new(
+        scenario: &Scenario,
+        replication: u64,
+        controls: &[CString],
+        hosts: &Hosts,
+        zero: u64,
+    ) -> Result<Arc<Self>> {
+        let clone = |file: &File| file.try_clone().map_err(|error| failed("a namespace", &error));
+        let namespaces = hosts.namespaces.iter().map(clone).collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(Stage {
+            zero,
+            end: Time::ZERO + scenario.duration,
+            warmup: Time::ZERO + scenario.record.warmup,
+            scenario: scenario.clone(),
+            replication,
+            controls: controls.to_vec(),
+            namespaces,
+            addresses: hosts.blocks.iter().map(|block| block.near().0).collect(),
+            books: Mutex::new(Books::new(scenario.flows.len())),
+            done: Condvar::new(),
+        }))
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Time {
+        Time::from_nanos(monotonic().saturating_sub(self.zero))
+    }
+    /// Whether the warm-up is over.
+    pub fn is_warm(&self) -> bool {
+        self.now() >= self.warmup
+    }
+    /// Sleeps until a time.
+    pub fn sleep_until(&self, time: Time) {
+        while let Some(left) = time.as_nanos().checked_sub(self.now().as_nanos()).filter(|n| *n > 0)
+        {
+            thread::sleep(Duration::from_nanos(left));
+        }
+    }
+    /// A group of flows.
+    pub fn group(&self, group: usize) -> &FlowGroup {
+        &self.scenario.flows[group]
+    }
+    /// The kernel's congestion control of a group.
+    pub fn control(&self, group: usize) -> &CString {
+        &self.controls[group]
+    }
+    /// What has been seen so far.
+    pub fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().expect("no thread panics with the books open")
+    }
+    /// The address of a host of a group.
+    pub fn address(&self, group: usize, end: End) -> SocketAddrV4 {
+        SocketAddrV4::new(self.addresses[2 * group + end as usize], PORT)
+    }
+    /// Sockets that this thread makes from now on are in that host.
+    pub fn enter(&self, group: usize, end: End) -> io::Result<()> {
+        enter(self.namespaces[2 * group + end as usize].as_fd())
+    }
+    /// The stream that the simulator has for this.
+    pub fn stream(&self, path: &str) -> Stream {
+        Stream::for_component(self.scenario.seed, self.replication, path)
+    }
+    /// A member of a group is done.
+    pub fn member_done(&self, group: usize) {
+        self.books().members_done[group] += 1;
+        self.done.notify_all();
+    }
+
+    /// Starts a thread; when it fails, the run goes on and the books say so.
+    pub fn spawn(
+        self: &Arc<Self>,
+        act: impl FnOnce(&Arc<Stage>) -> io::Result<()> + Send + 'static,
+    ) {
+        let stage = Arc::clone(self);
+        let run = move || {
+            set_exact_timers();
+            if let Err(error) = act(&stage)
+                && stage.now() < stage.end
+            {
+                stage.books().failures.push(error.to_string());
+            }
+        };
+        if let Err(error) = thread::Builder::new().stack_size(STACK).spawn(run) {
+            self.books().failures.push(error.to_string());
+        }
+    }
+
+    /// When the members of a group start: the draws of the simulator.
+    fn starts(&self, group: &FlowGroup) -> Vec<Time> {
+        let name = &group.name;
+        let one = match group.start {
+            Start::At(start) => start,
+            Start::Uniform(low, high) => {
+                self.stream(&format!("flows.{name}.start")).uniform_span(low, high)
+            }
+            Start::Each(..) => Span::ZERO,
+        };
+        let start = |member: u64| match group.start {
+            Start::Each(low, high) => {
+                self.stream(&format!("flows.{name}.{member}.start")).uniform_span(low, high)
+            }
+            _ => one,
+        };
+        (0..group.count).map(|member| Time::ZERO + start(member)).collect()
+    }
+}
+
+/// What the kernel is to know in each host: buffers that hold nothing back,
+/// nothing remembered from one connection to the next, and whether there is ECN.
+fn tune(stage: &Stage, group: usize) -> io::Result<()> {
+    for end in [End::Sender, End::Receiver] {
+        stage.enter(group, end)?;
+        let is_ecn = stage.group(group).transport.ecn != EcnMode::Off;
+        let settings = [
+            ("tcp_no_metrics_save", "1"),
+            ("tcp_ecn", if is_ecn { "1" } else { "0" }),
+            ("tcp_rmem", "4096 6291456 67108864"),
+            ("tcp_wmem", "4096 262144 67108864"),
+        ];
+        for (name, value) in settings {
+            // Not all may be written in a container; the defaults do then.
+            let _ = files::set(&format!("/proc/sys/net/ipv4/{name}"), value);
+        }
+    }
+    Ok(())
+}
+
+/// Plays everything until the end; what was seen, as bytes.
+pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
+    for group in 0..scenario.flows.len() {
+        tune(stage, group)
+            .and_then(|()| open_group(stage, group))
+            .map_err(|error| failed(&format!("flows.{}", scenario.flows[group].name), &error))?;
+    }
+    let awaited: Vec<usize> = match scenario.until {
+        Some(group) => vec![group as usize],
+        None => (0..scenario.flows.len()).collect(),
+    };
+    let is_endless = awaited.iter().any(|group| !scenario.flows[*group].ends());
+    if stage.warmup > Time::ZERO {
+        stage.sleep_until(stage.warmup);
+        stage.books().end_warmup();
+    }
+    let mut books = stage.books();
+    loop {
+        let all_done =
+            awaited.iter().all(|group| books.members_done[*group] >= scenario.flows[*group].count);
+        let left = stage.end.saturating_since(stage.now());
+        if left == Span::ZERO || (all_done && !is_endless) {
+            books.close();
+            for (group, seen) in books.groups.iter_mut().enumerate() {
+                if stage.enter(group, End::Sender).is_ok() {
+                    seen.kernel = KERNEL.map(|(name, _)| files::tcp_count(name));
+                }
+            }
+            let bytes = books.to_bytes();
+            // They stay shut: the other threads wait until the process ends.
+            std::mem::forget(books);
+            return Ok(bytes);
+        }
+        let left = Duration::from_nanos(left.as_nanos());
+        books = stage.done.wait_timeout(books, left).expect("no thread panics").0;
+    }
+}
+
+/// Opens the servers of a group and starts its members.
+fn open_group(stage: &Arc<Stage>, group: usize) -> io::Result<()> {
+    let config = stage.group(group).clone();
+    match &config.workload {
+        WorkloadConfig::Bulk(_) | WorkloadConfig::Transfers(_) => streams::serve(stage, group)?,
+        WorkloadConfig::Requests(_) => requests::serve(stage, group)?,
+        _ => datagrams::serve(stage, group)?,
+    }
+    for (member, start) in stage.starts(&config).into_iter().enumerate() {
+        let config = config.clone();
+        stage.spawn(move |stage| {
+            stage.sleep_until(start);
+            if stage.now() >= stage.end {
+                return Ok(());
+            }
+            match &config.workload {
+                WorkloadConfig::Bulk(_) => streams::bulk(stage, group, config.size)?,
+                WorkloadConfig::Transfers(params) => {
+                    streams::transfers(stage, group, member, params)?;
+                }
+                WorkloadConfig::Requests(params) => {
+                    requests::member(stage, group, member, params)?;
+                }
+                WorkloadConfig::Cbr(params) => datagrams::cbr(stage, group, member, params)?,
+                WorkloadConfig::Probe(params) => datagrams::probe(stage, group, member, params)?,
+                _ => {}
+            }
+            stage.member_done(group);
+            Ok(())
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+"""`aqmlab parity`: a scenario in the simulator and in the emulator, side by side."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aqmlab.cli.common import (
+    EXAMPLES,
+    Json,
+    Out,
+    Seed,
+    Set,
+    console,
+    default_folder,
+    print_json,
+    reported,
+    seconds,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from aqmlab.emulate.parity import Parity
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab parity examples/scenario.toml\n\n"
+    "aqmlab parity scenario.toml --set queue=fq_codel --control bbr --duration 10s --repeat 5"
+)
+
+
+@reported
+def parity(
+    file: Annotated[Path, typer.Argument(help="A scenario file (TOML).", metavar="SCENARIO")],
+    set_: Set = None,
+    duration: Annotated[
+        str | None, typer.Option("--duration", metavar="TIME", help="Of each run; 10s.")
+    ] = None,
+    repeat: Annotated[
+        int, typer.Option("--repeat", min=1, metavar="N", help="Runs of each kind.")
+    ] = 1,
+    control: Annotated[
+        str | None,
+        typer.Option(
+            "--control",
+            metavar="NAME",
+            help="cubic, reno or bbr, for all flows; the scenario's own if it names one.",
+        ),
+    ] = None,
+    seed: Seed = None,
+    precision: Annotated[
+        str | None,
+        typer.Option("--precision", metavar="HOW", help="low-cpu, balanced (default) or exact."),
+    ] = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Run a scenario with simulated senders and with the kernel's own, and compare.
+
+    Both ends are in namespaces made for it; the links and queues are the same code. It takes
+    the scenario's duration in real time. Tables, report.html and figures go to
+    results/parity-SCENARIO or --out.
+    """
+    from aqmlab.emulate.keep import check_folder
+    from aqmlab.emulate.play import parity as run_both
+    from aqmlab.settings import parse_settings
+
+    settings = parse_settings(set_ or [])
+    if duration is not None:
+        settings["duration"] = duration
+    if seed is not None:
+        settings["seed"] = seed
+    changes = [*(set_ or []), *([control] if control else [])]
+    numbers = {"r": repeat if repeat > 1 else None, "s": seed}
+    folder = out or _free(default_folder(f"parity-{file.stem}", changes, **numbers))
+    check_folder(folder)
+    emulator: dict[str, Any] = {} if precision is None else {"precision": precision}
+    found = run_both(
+        file,
+        settings=settings,
+        control=control,
+        repeat=repeat,
+        out=folder,
+        emulator=emulator,
+        told=lambda number, total: print(
+            f"aqmlab: real packets, run {number + 1} of {total}", file=sys.stderr
+        ),
+    )
+    if json:
+        print_json(found.to_json())
+        return
+    from aqmlab.emulate.parity_page import write
+
+    screen = console()
+    show(found, screen)
+    report = write(found, folder, shlex.join(["aqmlab", *sys.argv[1:]]))
+    screen.print(f"Report: {report}", soft_wrap=True)
+
+
+def _free(folder: Path) -> Path:
+    """The folder, or the first of its name with a number that is not there: real time is
+    never twice the same, and nothing is written over."""
+    number, found = 2, folder
+    while found.exists():
+        found = folder.with_name(f"{folder.name}-{number}")
+        number += 1
+    return found
+
+
+def show(found: Parity, screen: Console) -> None:
+    """Prints the table, and what to know."""
+    from rich.table import Table
+
+    from aqmlab.emulate.parity_page import row
+    from aqmlab.emulate.play import EMULATOR, SIMULATOR
+
+    title = f"{found.result.info.title} ({found.link})"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("")
+    for name in (SIMULATOR, EMULATOR, "difference"):
+        table.add_column(name, justify="right")
+    for measure in found.measures:
+        table.add_row(*row(measure))
+    if found.replications > 1:
+        table.caption = f"means of {found.replications} runs each (95 % intervals)"
+        table.caption_justify = "left"
+    screen.print(table)
+    screen.print(f"One packet in a hundred left the emulator over {seconds(found.lateness)} late.")
+    for remark in found.remarks:
+        screen.print(f"[bold yellow]Note[/] {remark}")

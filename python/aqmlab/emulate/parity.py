@@ -1,0 +1,198 @@
+"""What a simulation and an emulation of one scenario have in common, side by side.
+
+The results are a study with one axis, `by`: `simulator` and `emulator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aqmlab import _core
+from aqmlab.emulate.play import EMULATOR, SIMULATOR, lateness, remarks
+from aqmlab.statistics import Floats, Histograms, Interval, jain_index, mean_interval
+
+if TYPE_CHECKING:
+    from aqmlab.results import StudyResult
+    from aqmlab.study import Study
+
+QUANTILES = (0.5, 0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Something that both have: one value a replication."""
+
+    name: str
+    unit: str
+    """`share`, `s`, `bps` or nothing."""
+    simulator: Floats
+    emulator: Floats
+
+    @property
+    def means(self) -> tuple[float, float]:
+        """Of both."""
+        return float(np.mean(self.simulator)), float(np.mean(self.emulator))
+
+    @property
+    def intervals(self) -> tuple[Interval, Interval]:
+        """The 95 % intervals of the means."""
+        return mean_interval(self.simulator), mean_interval(self.emulator)
+
+    def to_json(self) -> dict[str, Any]:
+        """{"name", "unit", "simulator": [..], "emulator": [..]}, one number a replication."""
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            SIMULATOR: [float(each) for each in self.simulator],
+            EMULATOR: [float(each) for each in self.emulator],
+        }
+
+
+@dataclass(frozen=True)
+class Parity:
+    """Both results."""
+
+    result: StudyResult
+    lateness: float
+    """The largest of the runs' 99th percentiles of the emulator's lateness, in seconds."""
+    remarks: tuple[str, ...]
+
+    @property
+    def link(self) -> str:
+        """The bottleneck."""
+        return str(self.result.scenarios[0]["bottleneck"])
+
+    @property
+    def replications(self) -> int:
+        """How often each was run."""
+        return self.result.info.replications
+
+    def histograms(self, by: str) -> Histograms:
+        """The time that packets spent in the bottleneck's queue."""
+        rows = self.result.sojourn.filter(by=by, link=self.link)
+        return Histograms.from_frame(rows, self.replications)
+
+    def series(self, by: str, quantity: str) -> tuple[Floats, Floats]:
+        """Times, and the means over the replications of a quantity of the bottleneck."""
+        import polars as pl
+
+        rows = self.result.series.filter(by=by, subject=self.link, quantity=quantity)
+        means = rows.group_by("time_s").agg(pl.col("value").mean(), pl.len()).sort("time_s")
+        full = means.filter(pl.col("len") == self.replications)
+        return full["time_s"].to_numpy(), full["value"].to_numpy()
+
+    def goodputs(self, by: str, replication: int) -> dict[str, list[float]]:
+        """Goodput in bit/s of the flows that began, by group."""
+        rows = self.result.flows.filter(by=by, replication=replication)
+        found: dict[str, list[float]] = {}
+        for row in rows.to_dicts():
+            found.setdefault(row["group"], []).append(row["goodput_bps"])
+        return found
+
+    @cached_property
+    def measures(self) -> list[Measure]:
+        """What is compared, in the order of the table."""
+        return [
+            *self._of_link(),
+            *self._of_flows(),
+            *self._of_times(),
+        ]
+
+    def _of_link(self) -> Iterator[Measure]:
+        rows = self.result.links.filter(link=self.link).sort("run")
+        arrived = {by: rows.filter(by=by)["arrived"].to_numpy() for by in (SIMULATOR, EMULATOR)}
+
+        def column(name: str, by: str) -> Floats:
+            return np.asarray(rows.filter(by=by)[name].to_numpy(), dtype=float)
+
+        yield Measure("utilisation", "share", *_both(lambda by: column("utilisation", by)))
+        for share in QUANTILES:
+            key = f"sojourn_p{100 * share:g}_s"
+            yield Measure(f"sojourn p{100 * share:g}", "s", *_both(lambda by, k=key: column(k, by)))
+        for name in ("dropped", "marked"):
+            values = _both(lambda by, n=name: column(n, by) / np.maximum(arrived[by], 1))
+            yield Measure(f"{name} packets", "share", *values)
+
+    def _of_flows(self) -> Iterator[Measure]:
+        every = {
+            by: [self.goodputs(by, each) for each in range(self.replications)]
+            for by in (SIMULATOR, EMULATOR)
+        }
+        flows = self.result.scenarios[0]["flows"]
+        for group in flows:
+            if not all(group in one for by in every for one in every[by]):
+                continue
+            sums = _both(lambda by, g=group: np.array([sum(one[g]) for one in every[by]]))
+            if _is_endless(flows[group]):
+                yield Measure(f"{group}: goodput", "bps", *sums)
+        endless = [group for group in flows if _is_endless(flows[group])]
+
+        def fairness(by: str) -> Floats:
+            rates = [[rate for group in endless for rate in one.get(group, ())]
+                     for one in every[by]]  # fmt: skip
+            return np.array([jain_index(each) for each in rates if len(each) > 1])
+
+        values = _both(fairness)
+        if all(each.size for each in values):
+            yield Measure("fairness (Jain) of endless flows", "", *values)
+
+    def _of_times(self) -> Iterator[Measure]:
+        times = self.result.times
+        skipped = ("lateness", "timer_lateness")
+        pairs = times.select("group", "quantity").unique(maintain_order=True).rows()
+        for group, quantity in pairs:
+            rows = times.filter(group=group, quantity=quantity).sort("run")
+            if quantity in skipped or rows.height != 2 * self.replications:
+                continue
+            for key in ("p50", "p95"):
+                values = _both(lambda by, r=rows, k=key: r.filter(by=by)[f"{k}_s"].to_numpy())
+                yield Measure(f"{group}: {quantity} {key}", "s", *values)
+
+    def to_json(self) -> dict[str, Any]:
+        """{"scenario", "link", "replications", "lateness_p99_s", "remarks", "measures"}."""
+        return {
+            "scenario": self.result.info.name,
+            "link": self.link,
+            "replications": self.replications,
+            "lateness_p99_s": self.lateness,
+            "remarks": list(self.remarks),
+            "measures": [each.to_json() for each in self.measures],
+        }
+
+
+def _both(values: Callable[[str], Floats]) -> tuple[Floats, Floats]:
+    return np.asarray(values(SIMULATOR), float), np.asarray(values(EMULATOR), float)
+
+
+def _is_endless(flow: Mapping[str, Any]) -> bool:
+    kind = flow["workload"]
+    kind = kind["kind"] if isinstance(kind, Mapping) else kind
+    return kind == "cbr" or (kind == "bulk" and flow.get("size") in (None, "none"))
+
+
+def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None) -> Parity:
+    """Simulates what `done` has of real packets, and puts both into one result."""
+    from aqmlab.execute import finished, study_info
+    from aqmlab.folder import ResultsFolder
+    from aqmlab.results import MemoryTables, StudyResult, gather, resolved
+
+    repeat = study.replications
+    jobs = [(number, 0, number) for number in range(repeat)]
+    batches = [*finished([study.points[0].scenario], jobs, None), *(each.results for each in done)]
+    texts = [point.scenario.resolved for point in study.points]
+    if out is None:
+        tables = MemoryTables(gather(batches))
+        scenarios = [resolved(text) for text in texts]
+        result = StudyResult(study_info(study), tables, scenarios, computed=study.total)
+    else:
+        with ResultsFolder(out, study_info(study), texts) as folder:
+            folder.add(batches)
+            folder.finish()
+            result = folder.result(computed=study.total)
+    return Parity(result, lateness(done), remarks(done))

@@ -1,0 +1,171 @@
+"""`aqmlab parity` and `reproduce --emulate` through the real command line: the kernel's own TCP
+and UDP through the same links and queues as in a simulation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from helpers import Aqmlab, assert_refused
+from test_shell import MISSING
+
+pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
+
+LINKS = """
+duration = "{duration}"
+seed = 1
+bottleneck = "down"
+
+[links.down]
+rate = "20mbit"
+delay = "10ms"
+queue = "codel"
+
+[links.up]
+rate = "20mbit"
+delay = "10ms"
+"""
+PATH = 'path = ["down"]\nreturn_path = ["up"]\n'
+BULK = f"[flows.bulk]\ncount = 4\n{PATH}"
+WORKLOADS = f"""
+[flows.files]
+{PATH}
+workload = {{ kind = "transfers", size = "30000b", gap = {{ exponential = "100ms" }}, number = 8 }}
+
+[flows.web]
+{PATH}
+[flows.web.workload]
+kind = "requests"
+request = "400b"
+response = "20000b"
+gap = "200ms"
+requests = 2
+think = "50ms"
+
+[flows.call]
+{PATH}
+workload = {{ kind = "cbr", rate = "400kbit", packet = "500b" }}
+
+[flows.ping]
+{PATH}
+workload = {{ kind = "probe", gap = "20ms" }}
+"""
+
+
+def scenario(folder: Path, flows: str, duration: str = "2s") -> str:
+    (folder / "here.toml").write_text(LINKS.format(duration=duration) + flows)
+    return "here.toml"
+
+
+def parity(aqmlab: Aqmlab, *arguments: object) -> dict[str, tuple[float, float]]:
+    """What was measured, by name: simulated, and with real packets."""
+    done = aqmlab("parity", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return {each["name"]: (each["simulator"][0], each["emulator"][0]) for each in found["measures"]}
+
+
+def rows(folder: Path, table: str, by: str) -> list[dict[str, Any]]:
+    """The rows of a table of the first kind of runs (`simulator`), or the second."""
+    frame = pl.read_parquet(folder / f"{table}.parquet")
+    return frame.filter(pl.col("run") == ("simulator", "emulator").index(by)).to_dicts()
+
+
+def test_bulk_flows_fill_the_link_in_both(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    file = scenario(tmp_path, BULK)
+    found = parity(aqmlab, file, "--out", "out")
+    for name in ("utilisation", "bulk: goodput"):
+        simulated, real = found[name]
+        assert real == pytest.approx(simulated, rel=0.1), name
+    assert found["utilisation"][1] > 0.8
+    # CoDel holds its target, and does so by dropping.
+    assert 0.5e-3 < found["sojourn p50"][1] < 15e-3
+    assert found["dropped packets"][1] > 0
+    assert found["fairness (Jain) of endless flows"][1] > 0.5
+    flows = [row for row in rows(tmp_path / "out", "flows", "emulator") if row["group"] == "bulk"]
+    assert len(flows) == 4
+    assert all(row["segments_sent"] > 100 and row["goodput_bps"] > 0 for row in flows)
+    assert sum(row["retransmissions"] for row in flows) > 0
+
+
+def test_the_report_shows_both(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    done = aqmlab("parity", scenario(tmp_path, BULK), "--duration", "1s", "--control", "reno")
+    assert done.returncode == 0, done.stderr
+    assert "utilisation" in done.stdout
+    folder = tmp_path / "results" / "parity-here-reno"
+    page = (folder / "report.html").read_text()
+    for text in ("simulator", "emulator", "aqmlab parity here.toml", 'id="specs"'):
+        assert text in page
+    assert {file.name for file in (folder / "figures").iterdir()} >= {"sojourn.svg", "course.png"}
+
+
+def test_every_workload_has_its_draws_and_its_times(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    found = parity(aqmlab, scenario(tmp_path, WORKLOADS), "--out", "out")
+    groups = {
+        by: {row["group"]: row for row in rows(tmp_path / "out", "groups", by)}
+        for by in ("simulator", "emulator")
+    }
+    simulated, real = groups["simulator"], groups["emulator"]
+    # The same draws: as many files of the same size begin, and end.
+    for key in ("started", "completed", "bytes"):
+        assert real["files"][key] == simulated["files"][key], key
+    assert real["files"]["completed"] == 8
+    assert abs(real["web"]["completed"] - simulated["web"]["completed"]) <= 2
+    assert real["ping"]["completed"] >= 90
+    for name in ("files: completion p50", "web: response p50"):
+        before, after = found[name]
+        assert 0.04 < before < 0.3
+        assert after == pytest.approx(before, rel=0.35), name
+    # There and back are 20 ms each in propagation, and next to nothing in the queues.
+    assert 20e-3 <= found["ping: rtt p50"][1] < 30e-3
+    assert 10e-3 <= found["call: delay p50"][1] < 16e-3
+    (call,) = [row for row in rows(tmp_path / "out", "flows", "emulator") if row["group"] == "call"]
+    assert call["goodput_bps"] == pytest.approx(400e3, rel=0.06)
+
+
+def test_marks_are_answered_by_the_kernel(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    settings = ["--set", "queue.ecn=true", "--set", "transport.ecn=classic"]
+    found = parity(aqmlab, scenario(tmp_path, BULK), *settings)
+    marked, dropped = found["marked packets"][1], found["dropped packets"][1]
+    assert marked > 0.0005
+    assert dropped < marked
+
+
+def test_what_real_sockets_cannot_do_is_said(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    file = scenario(tmp_path, f'[flows.call]\n{PATH}workload = "voip"\n')
+    done = aqmlab("parity", file, "--out", "out")
+    assert_refused(done, "voip", "flows.call", "bulk, transfers, requests, cbr and probe")
+    assert not (tmp_path / "out").exists()
+    file = scenario(tmp_path, f'{BULK}transport = {{ congestion_control = "vegas" }}\n')
+    assert_refused(aqmlab("parity", file), "vegas", "cubic")
+    assert_refused(aqmlab("parity", file, "--control", "carrier-pigeon"), "cubic, reno, bbr")
+
+
+def test_a_published_study_runs_with_real_packets(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    chosen = ["--only", "steps", "--only", "load=bulk", "--only", "sender=CUBIC"]
+    run = ["--emulate", "--step", "500ms", "--replications", "1", "--out", "out"]
+    done = aqmlab("reproduce", "cs244_2015", *chosen, *run, "--json")
+    assert done.returncode == 0, done.stderr
+    tables = {table["name"]: table for table in json.loads(done.stdout)["tables"]}
+    (name,) = [name for name in tables if name.endswith("simulated, real packets")]
+    cells = {(cell["row"], cell["column"]): cell for cell in tables[name]["cells"]}
+    columns = {column for _, column in cells}
+    assert columns == {"simulated, 300s", "simulated, 3s", "real packets, 3s"}
+    for queue, printed in (("tail drop", 0.97), ("CoDel", 0.88)):
+        cell = cells[f"{queue}: CUBIC, bulk", "real packets, 3s"]
+        assert cell["published"] == printed
+        assert 0.4 < cell["measured"] <= 1
+    manifest = json.loads((tmp_path / "out" / "emulated" / "manifest.json").read_text())
+    # What was emulated is not emulated again.
+    again = aqmlab("reproduce", "cs244_2015", *chosen, *run, "--json")
+    assert "real packets, run" not in again.stderr
+    assert json.loads((tmp_path / "out" / "emulated" / "manifest.json").read_text()) == manifest
+
+
+def test_a_study_without_real_packets_says_so(aqmlab: Aqmlab) -> None:
+    done = aqmlab("reproduce", "jarvinen2014", "--emulate", "--out", "out")
+    assert_refused(done, "jarvinen2014", "real packets")
+    assert_refused(aqmlab("reproduce", "cs244_2015", "--step", "1s"), "--step", "--emulate")

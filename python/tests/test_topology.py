@@ -1,0 +1,97 @@
+"""`aqmlab shell --topology`: several hosts that share links, through the real command line."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from helpers import Aqmlab, assert_refused
+from test_shell import MISSING
+
+needs_hosts = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
+EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.toml"
+TRAFFIC = f"{sys.executable} {Path(__file__).parent / 'traffic.py'}"
+
+
+def changed(folder: Path, old: str, new: str) -> str:
+    text = EXAMPLE.read_text()
+    assert old in text
+    (folder / "hosts.toml").write_text(text.replace(old, new))
+    return "hosts.toml"
+
+
+@needs_hosts
+def test_hosts_know_each_other_and_are_as_far_apart_as_their_links(aqmlab: Aqmlab) -> None:
+    ping = "ping -c 4 -i 0.1 -q"
+    words = f"{ping} server; {ping} neighbour; echo $AQMLAB_HOST"
+    done = aqmlab("shell", "--topology", EXAMPLE, "--", "sh", "-c", words)
+    assert done.returncode == 0, done.stderr
+    least = [float(each) for each in re.findall(r"= ([\d.]+)/", done.stdout)]
+    assert len(least) == 2
+    # There and back: the cabinet is 2 ms away, the server 10 ms behind it.
+    assert 24 <= least[0] < 26
+    assert 8 <= least[1] < 10
+    assert done.stdout.strip().endswith("alice")
+
+
+@needs_hosts
+def test_hosts_on_both_sides_share_a_link(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    """The neighbour's upload and that of the command meet in the uplink's queue."""
+    port = 5201
+    serve = f"server={TRAFFIC} serve {port}"
+    send = f"{TRAFFIC} bulk server {port} 2"
+    done = aqmlab(
+        "shell", "--topology", EXAMPLE, "--host", serve, "--host", f"neighbour={send}",
+        "--out", "out", "--", *send.split(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    links = {row["link"]: row for row in pl.read_parquet(tmp_path / "out/links.parquet").to_dicts()}
+    mine, theirs, shared = (
+        links[name]["delivered"] for name in ("alice_up", "neighbour_up", "uplink")
+    )
+    assert min(mine, theirs) > 100
+    assert shared > 0.8 * (mine + theirs)
+    # Half each: fair queueing, and both are slower than the link that they share.
+    rates = [float(each) for each in done.stdout.split()]
+    assert rates and all(3e6 < rate < 7e6 for rate in rates), rates
+
+
+@needs_hosts
+def test_the_exit_status_is_the_commands_and_nothing_stays(aqmlab: Aqmlab) -> None:
+    before = set(Path("/sys/class/net").iterdir())
+    done = aqmlab(
+        "shell", "-q", "--topology", EXAMPLE, "--at", "server", "--", "sh", "-c", "exit 7"
+    )
+    assert (done.returncode, done.stderr) == (7, "")
+    assert set(Path("/sys/class/net").iterdir()) == before
+
+
+@needs_hosts
+def test_a_scenario_is_a_topology(aqmlab: Aqmlab, scenario: Path) -> None:
+    words = ["--", "ping", "-c", "2", "-i", "0.1", "-q", "first-receiver"]
+    done = aqmlab("shell", "--topology", scenario, *words)
+    assert done.returncode == 0, done.stderr
+    assert 40 <= float(re.findall(r"= ([\d.]+)/", done.stdout)[0]) < 44
+
+
+def test_mistakes_in_the_file_are_named(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    def refused(old: str, new: str, *words: str) -> None:
+        file = changed(tmp_path, old, new)
+        assert_refused(aqmlab("shell", "--topology", file, "--", "true"), *words)
+
+    refused('from = "alice"\n', "", "hosts.toml", "links.alice_up", "which nodes")
+    refused("[hosts.server]", "[hosts.servr]", "servr", "server", "known")
+    refused("[hosts.alice]", "[hosts.alice]\nkommand = 'x'", "kommand", "command")
+    refused('rate = "10mbit"', 'rate = "10mbus"', "links.uplink.rate", "10mbus")
+    refused('to = "cabinet"', 'to = "nowhere"', "no two hosts reach each other")
+
+
+def test_options_that_mean_nothing_are_refused(aqmlab: Aqmlab) -> None:
+    topology = ["--topology", EXAMPLE]
+    assert_refused(aqmlab("shell", *topology, "--at", "bob", "--", "true"), "--at", "bob", "alice")
+    assert_refused(aqmlab("shell", *topology, "--host", "alice", "--", "true"), "NAME=COMMAND")
+    assert_refused(aqmlab("shell", *topology, "--rate", "1mbit", "--", "true"), "--rate")
+    assert_refused(aqmlab("shell", "--at", "alice", "--", "true"), "--at", "--topology")
