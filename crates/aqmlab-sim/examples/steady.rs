@@ -21,5 +21,13 @@ fn main() {
     }));
     let scenario = aqmlab_sim::Scenario::parse(text, "steady", &overrides).unwrap();
     let result = aqmlab_sim::run(&scenario, 0);
-    println!("{} packets, {} events", result.delivered_packets(scenario.bottleneck), result.events);
+    let down = &result.links[scenario.bottleneck].counts;
+    let up = &result.links[1 - scenario.bottleneck].counts;
+    println!(
+        "{} packets of {}, {} acknowledgements, {} events",
+        result.delivered_packets(scenario.bottleneck),
+        down.arrived,
+        up.delivered,
+        result.events
+    );
 }
