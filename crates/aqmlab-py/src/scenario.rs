@@ -13,11 +13,14 @@ use pyo3::types::{PyBytes, PyMapping, PyString};
 use crate::convert::{from_value, to_py_error, to_table, to_value};
 use crate::custom::PyLookup;
 
-/// Files that scenarios name, by the folders in which they are looked for and their names.
+/// The folders in which a file is looked for, and its name.
+type Place = (Vec<String>, String);
+
+/// Files that scenarios name.
 #[pyclass(module = "aqmlab._core", frozen)]
 #[derive(Default)]
 pub struct Files {
-    read: Mutex<HashMap<(Vec<String>, String), Arc<InputFile>>>,
+    read: Mutex<HashMap<Place, Arc<InputFile>>>,
 }
 
 #[pymethods]
