@@ -155,8 +155,8 @@ def test_all_is_told_in_whole_numbers() -> None:
     rates = [ack.rate for ack in acks if ack.rate is not None]
     assert len(rates) > len(acks) // 2
     assert max(8e9 * rate.delivered / rate.interval for rate in rates) < 4.1e6
-    assert seen["connected"] == [acks[-1].min_rtt]
-    assert min(ack.rtt for ack in acks if ack.rtt) > acks[-1].min_rtt > 30_000_000
+    assert min(ack.rtt for ack in acks if ack.rtt) == acks[-1].min_rtt
+    assert acks[-1].min_rtt > seen["connected"][0], "a SYN is short"
     assert all(15_000_000 < ack.one_way_delay < ack.now for ack in acks)
     assert repr(acks[0]).startswith("<AckSample of ")
     assert repr(seen["congestion"][0]).startswith("<CongestionEvent loss, ")

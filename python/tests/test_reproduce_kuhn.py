@@ -21,7 +21,7 @@ def readings() -> Reproduction:
 
 @pytest.fixture(scope="module")
 def quick() -> Reproduction:
-    return reproduce("kuhn2014", only="quick", replications=2)
+    return reproduce("kuhn2014", only="quick", replications=3)
 
 
 @pytest.mark.parametrize("queue", QUEUES)

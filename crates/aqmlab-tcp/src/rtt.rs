@@ -1,16 +1,27 @@
-//! The retransmission timeout (RFC 6298).
+//! Round-trip times, and the retransmission timeout (RFC 6298).
+//!
+//! The weights of RFC 6298 are for one measurement a round-trip time (its section 3; RFC
+//! 7323, section 4.2): with one for each acknowledgement of a large window the variation is
+//! forgotten within it. So the timeout is made of one segment at a time: the next is sent
+//! after the last was acknowledged. The smoothed round-trip time that controls, pacing and
+//! probes go by has every measurement, as in Linux.
 
-use aqmlab_core::Span;
+use aqmlab_core::{Span, Time};
 
 use crate::params::TcpParams;
 
-/// Smoothed round-trip time, its variation, and the timeout made of them.
+/// Smoothed round-trip time, and the timeout.
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
-    /// SRTT and RTTVAR, once there is a measurement.
-    smoothed: Option<(Span, Span)>,
-    /// The least of all samples.
+    /// The average of all measurements.
+    smoothed: Option<Span>,
+    /// SRTT and RTTVAR of the timeout, once there is a measurement.
+    timed: Option<(Span, Span)>,
+    /// What was sent before is not timed for them.
+    timed_from: Time,
+    /// The least of all measurements, and of those of data.
     least: Option<Span>,
+    least_of_data: Option<Span>,
     rto: Span,
     granularity: Span,
     min: Span,
@@ -21,7 +32,10 @@ impl RttEstimator {
     pub fn new(params: &TcpParams) -> Self {
         RttEstimator {
             smoothed: None,
+            timed: None,
+            timed_from: Time::ZERO,
             least: None,
+            least_of_data: None,
             // (2.1) until a round-trip time has been measured.
             rto: params.initial_rto,
             granularity: params.clock_granularity,
@@ -30,18 +44,37 @@ impl RttEstimator {
         }
     }
 
-    pub fn sample(&mut self, rtt: Span) {
+    /// The handshake's.
+    pub fn first_sample(&mut self, now: Time, rtt: Span) {
+        self.least = Some(rtt);
+        self.smoothed = Some(rtt);
+        self.time(now, rtt);
+    }
+
+    /// A segment of data was acknowledged.
+    pub fn sample(&mut self, now: Time, rtt: Span) {
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
-        let (srtt, variation) = match self.smoothed {
-            // (2.2) the first measurement.
+        self.least_of_data = Some(self.least_of_data.map_or(rtt, |least| least.min(rtt)));
+        self.smoothed = Some(self.smoothed.map_or(rtt, |srtt| (srtt * 7 + rtt) / 8));
+        if now - rtt >= self.timed_from {
+            self.time(now, rtt);
+        } else {
+            self.undo_back_off();
+        }
+    }
+
+    /// (2.2), (2.3): one measurement for the timeout.
+    fn time(&mut self, now: Time, rtt: Span) {
+        let (srtt, variation) = match self.timed {
             None => (rtt, rtt / 2),
-            // (2.3) alpha = 1/8, beta = 1/4; the variation first.
+            // alpha = 1/8, beta = 1/4; the variation first.
             Some((srtt, variation)) => {
                 let error = Span::from_nanos(srtt.as_nanos().abs_diff(rtt.as_nanos()));
                 ((srtt * 7 + rtt) / 8, (variation * 3 + error) / 4)
             }
         };
-        self.smoothed = Some((srtt, variation));
+        self.timed = Some((srtt, variation));
+        self.timed_from = now;
         self.rto = self.timeout(srtt, variation);
     }
 
@@ -50,9 +83,9 @@ impl RttEstimator {
         self.rto = (self.rto * 2).min(self.max);
     }
 
-    /// The timeout was spurious: what was measured holds again.
+    /// The timeout was spurious, or something new was measured: what was measured holds again.
     pub fn undo_back_off(&mut self) {
-        if let Some((srtt, variation)) = self.smoothed {
+        if let Some((srtt, variation)) = self.timed {
             self.rto = self.timeout(srtt, variation);
         }
     }
@@ -75,8 +108,14 @@ impl RttEstimator {
         self.least
     }
 
+    /// The base round-trip time for controls. A SYN is small and takes less time on a slow
+    /// link than data do; Linux's controls begin after it as well.
+    pub fn min_of_data(&self) -> Option<Span> {
+        self.least_of_data
+    }
+
     pub fn smoothed(&self) -> Option<Span> {
-        self.smoothed.map(|(srtt, _)| srtt)
+        self.smoothed
     }
 }
 
@@ -84,16 +123,20 @@ impl RttEstimator {
 mod tests {
     use super::*;
 
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
     #[test]
     fn the_timeout_follows_rfc_6298() {
         let params = TcpParams { min_rto: Span::from_millis(200), ..TcpParams::default() };
         let mut rtt = RttEstimator::new(&params);
         assert_eq!(rtt.rto(), Span::from_secs(1));
-        rtt.sample(Span::from_millis(100));
+        rtt.first_sample(at(100), Span::from_millis(100));
         assert_eq!(rtt.rto(), Span::from_millis(300)); // 100 + 4 x 50
-        rtt.sample(Span::from_millis(100));
+        rtt.sample(at(200), Span::from_millis(100));
         assert_eq!(rtt.rto(), Span::from_millis(250)); // 100 + 4 x 37.5
-        rtt.sample(Span::from_millis(180));
+        rtt.sample(at(380), Span::from_millis(180));
         // variation (3 x 37.5 + 80) / 4 = 48.125, smoothed 110
         assert_eq!(rtt.rto(), Span::from_micros(302_500));
         for _ in 0..20 {
@@ -105,9 +148,37 @@ mod tests {
     #[test]
     fn a_steady_round_trip_time_is_bounded_by_the_least_timeout() {
         let mut rtt = RttEstimator::new(&TcpParams::default());
-        for _ in 0..100 {
-            rtt.sample(Span::from_millis(20));
+        for number in 1..100 {
+            rtt.sample(at(20 * number), Span::from_millis(20));
         }
         assert_eq!(rtt.rto(), Span::from_secs(1));
+    }
+
+    /// A thousand acknowledgements a round trip, which doubles every two: as many measurements
+    /// as that leave hardly a variation, one a round trip leaves room for the next one.
+    #[test]
+    fn a_large_window_does_not_shorten_the_history() {
+        let params = TcpParams { min_rto: Span::from_millis(1), ..TcpParams::default() };
+        let mut rtt = RttEstimator::new(&params);
+        rtt.first_sample(at(100), Span::from_millis(100));
+        let (mut now, mut last) = (at(100), Span::from_millis(100));
+        for longest in [140, 200, 280, 400].map(Span::from_millis) {
+            for number in 1..=1000 {
+                let time = last + (longest - last) * number / 1000;
+                rtt.sample(now + time, time);
+            }
+            assert!(rtt.rto() > longest + longest / 10, "{:?} {longest:?}", rtt.rto());
+            (now, last) = (now + longest, longest);
+        }
+    }
+
+    #[test]
+    fn the_base_of_controls_is_that_of_data() {
+        let mut rtt = RttEstimator::new(&TcpParams::default());
+        rtt.first_sample(at(50), Span::from_millis(50));
+        assert_eq!((rtt.min(), rtt.min_of_data()), (Some(Span::from_millis(50)), None));
+        rtt.sample(at(110), Span::from_millis(60));
+        assert_eq!(rtt.min_of_data(), Some(Span::from_millis(60)));
+        assert_eq!(rtt.min(), Some(Span::from_millis(50)));
     }
 }

@@ -360,7 +360,8 @@ mod tests {
     use super::*;
 
     /// RFC 5681, section 4.1. BBR and Prague pace what they send after an idle
-    /// time, and have rules of their own; a constant rate has none.
+    /// time, and have rules of their own (Linux exempts all that have `cong_control`); a
+    /// constant rate has none.
     #[test]
     fn windows_restart_after_idle_times() {
         let others = ["bbr", "bbr3", "prague", "cbr"];

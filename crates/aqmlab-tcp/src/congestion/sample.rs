@@ -36,7 +36,7 @@ pub struct AckSample {
     pub one_way_delay: Option<Span>,
     /// The smoothed round-trip time with it.
     pub smoothed_rtt: Option<Span>,
-    /// The least round-trip time of the connection.
+    /// The least round-trip time of the connection's data.
     pub min_rtt: Option<Span>,
     /// The delivery rate, if the control needs one and there was enough to
     /// measure it.

@@ -1,7 +1,7 @@
 //! Vegas: as many segments in the queue as wanted.
 //!
-//! Once a round-trip time, diff = cwnd (1 - baseRTT / RTT) is the number of
-//! segments that wait in queues; the window grows by a segment while there are
+//! Once a round-trip time, diff = W (1 - baseRTT / RTT) is the number of
+//! segments that wait in queues, W the window at its beginning; the window grows by a segment while there are
 //! fewer than alpha, and shrinks by one while there are more than beta.
 //!
 //! # Sources
@@ -12,16 +12,21 @@
 //!
 //! # Differences
 //! 1. The RTT of a round is the least of it, as in Linux, which leaves out what
-//!    delayed acknowledgements add; with two samples or fewer the round counts
-//!    for nothing but Reno's growth, as there.
+//!    delayed acknowledgements add; with two samples or fewer the acknowledgement
+//!    that ends the round counts as one of Reno's, and nothing else, as there.
 //! 2. Slow start doubles the window each round-trip time; the paper doubles it
 //!    every other one. It ends when diff is above gamma, as in Linux: the window
-//!    becomes what the rate achieved asks for, and one segment more.
+//!    becomes what the rate achieved asks for, and one segment more. The rate is that
+//!    of the window acknowledged in the round, as in the paper and in Linux 2.6.22
+//!    (ns-2's); Linux of today takes the window of now, which slow start has
+//!    doubled meanwhile.
 //! 3. Losses are found by the sender (Vegas's own retransmission rules are not
 //!    there), and answered as Reno does: by halving, where the paper takes a
 //!    quarter for losses found early.
 //! 4. The base round-trip time is the least of the connection; it is not
-//!    forgotten.
+//!    forgotten (Linux begins anew after an idle time).
+//! 5. Linux of today compares cwnd (RTT - baseRTT) / baseRTT with the parameters,
+//!    which is more by RTT / baseRTT; here it is the paper's diff, as in 2.6.22.
 
 use aqmlab_core::{Error, Result, Span, params};
 
@@ -65,6 +70,8 @@ pub(crate) struct Vegas {
     samples: u32,
     /// Whether this round began outside of recoveries.
     whole_round: bool,
+    /// The window that it began with, in segments: what is acknowledged in it.
+    began_with: f64,
     diff: f64,
 }
 
@@ -76,6 +83,7 @@ impl Vegas {
             least: Span::MAX,
             samples: 0,
             whole_round: false,
+            began_with: 0.0,
             diff: 0.0,
         }
     }
@@ -83,9 +91,8 @@ impl Vegas {
     /// A round has ended with enough measurements.
     fn adapt(&mut self, base: Span) {
         let window = &mut self.window;
-        let segments = window.segments();
-        let target = segments * base.as_secs_f64() / self.least.as_secs_f64();
-        self.diff = segments - target;
+        let target = self.began_with * base.as_secs_f64() / self.least.as_secs_f64();
+        self.diff = self.began_with - target;
         if window.in_slow_start() {
             if self.diff > self.params.gamma {
                 window.cwnd = window.cwnd.min((target + 1.0) * window.mss);
@@ -113,6 +120,7 @@ impl CongestionControl for Vegas {
             self.least = Span::MAX;
             self.samples = 0;
             self.whole_round = !sample.in_recovery;
+            self.began_with = self.window.segments();
         }
         if let Some(rtt) = sample.rtt {
             self.least = self.least.min(rtt);
@@ -124,7 +132,7 @@ impl CongestionControl for Vegas {
         if self.window.in_slow_start() {
             self.window.slow_start(sample);
         } else if few && sample.round_start {
-            self.window.cwnd += self.window.mss;
+            self.window.grow(1.0, sample.counted());
         }
     }
 
@@ -186,9 +194,13 @@ mod tests {
         let mut vegas = Vegas::new(&params, &Setup::new(&transport(), 10_000, 0));
         round(&mut vegas, 100.0);
         assert_eq!(vegas.window(), 20_000);
+        // 20 segments at 105 ms: 0.95 wait.
         round(&mut vegas, 105.0);
         assert_eq!(vegas.window(), 40_000);
-        // 40 segments at 105 ms: 1.9 wait, 38.1 do not.
+        round(&mut vegas, 105.0);
+        assert_eq!(vegas.window(), 80_000);
+        // 40 segments at 105 ms: 1.9 wait, 38.1 do not. That the window has doubled since is
+        // no reason for more.
         round(&mut vegas, 105.0);
         assert!((39_000..39_200).contains(&vegas.window()), "{}", vegas.window());
         assert!(vegas.window() >= vegas.ssthresh());
@@ -196,9 +208,10 @@ mod tests {
 
     /// One acknowledgement a round says nothing of queues.
     #[test]
-    fn with_few_measurements_it_is_reno() {
+    fn with_few_measurements_an_acknowledgement_a_round_is_one_of_renos() {
         let mut vegas = in_avoidance(2);
-        for expected in [3000, 4000] {
+        // The whole window of 2, then two thirds of one of 3.
+        for expected in [3000, 3666] {
             vegas.on_ack(&AckSample {
                 rtt: Some(Span::from_secs(1)),
                 min_rtt: Some(Span::from_millis(BASE)),

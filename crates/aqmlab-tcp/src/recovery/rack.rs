@@ -318,7 +318,7 @@ mod tests {
     fn duplicates_widen_the_reordering_window_for_sixteen_recoveries() {
         let params = TcpParams::default();
         let mut rtt = RttEstimator::new(&params);
-        rtt.sample(Span::from_millis(100));
+        rtt.first_sample(Time::ZERO + Span::from_millis(100), Span::from_millis(100));
         let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time();
         let mut rack = Rack::new(&params);
         rack.reordering_seen = true;

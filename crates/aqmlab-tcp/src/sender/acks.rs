@@ -46,7 +46,7 @@ impl Sender {
             let setup = Setup::new(&self.params, self.mss, self.seed);
             self.control = Control::new(&self.params.congestion_control, &setup);
         } else {
-            self.rtt.sample(now - self.syn_sent);
+            self.rtt.first_sample(now, now - self.syn_sent);
         }
         self.control.on_connected(now, self.rtt.smoothed());
     }
@@ -62,7 +62,7 @@ impl Sender {
         // RFC 7323, section 4.1: timestamps tell which transmission it was.
         news.rtt = news.rtt.or(ack.timestamps.map(|times| now - times.echo));
         if let Some(rtt) = news.rtt {
-            self.rtt.sample(rtt);
+            self.rtt.sample(now, rtt);
             self.tlp.on_round_trip();
         }
         let cx = AckContext { now, phase: self.phase, rtt: &self.rtt };
@@ -189,7 +189,7 @@ impl Sender {
         }
         news.in_flight = self.recovery.in_network(&self.board, self.phase);
         news.smoothed_rtt = self.rtt.smoothed();
-        news.min_rtt = self.rtt.min();
+        news.min_rtt = self.rtt.min_of_data();
         news.window_limited = self.window_limited;
         self.control.on_ack(news);
         #[cfg(test)]
@@ -207,7 +207,7 @@ impl Sender {
             let flight_size = self.recovery.flight_at_loss(&self.board, self.limited, window);
             let in_use = self.in_use_at_loss(now, flight_size);
             self.tell_congestion(now, Congestion::Loss, in_use);
-            self.undo.begin(self.board.una(), false);
+            self.undo.begin(self.board.una(), false, false);
             self.begin_reduction(delivered);
         }
         self.phase = Phase::Recovery { point: self.board.nxt() };

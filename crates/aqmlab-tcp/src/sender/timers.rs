@@ -66,9 +66,10 @@ impl Sender {
         let window = self.control.window();
         let flight_size = self.recovery.flight_at_loss(&self.board, 0, window);
         let again = matches!(self.phase, Phase::Loss { .. });
+        let recovering = matches!(self.phase, Phase::Recovery { .. });
         self.tell_congestion(now, Congestion::Timeout { first }, flight_size);
         if !again {
-            self.undo.begin(head, true);
+            self.undo.begin(head, true, recovering);
         }
         // RFC 6675, section 5.1; RFC 6582, section 3.2, step 4.
         self.phase = Phase::Loss { point: self.board.nxt() };

@@ -18,7 +18,7 @@ use aqmlab_core::Time;
 use super::Sender;
 use crate::congestion::CongestionControl;
 use crate::params::TcpParams;
-use crate::recovery::{LossRecovery, Phase};
+use crate::recovery::{LossRecovery, Phase, Recovery};
 use crate::scoreboard::Record;
 use crate::segment::Ack;
 
@@ -37,6 +37,8 @@ pub(super) struct Undo {
     frto: bool,
     /// Something could tell that a recovery was in vain.
     possible: bool,
+    /// Also after a timeout in a recovery.
+    frto_in_recovery: bool,
     /// What was reported before the timeout is known.
     sack: bool,
     step: Step,
@@ -54,6 +56,8 @@ impl Undo {
     pub fn new(params: &TcpParams) -> Self {
         Undo {
             frto: params.frto,
+            // RFC 5682, section 2.1.
+            frto_in_recovery: matches!(params.recovery, Recovery::NewReno | Recovery::Reno),
             possible: params.frto || params.dsack || params.timestamps,
             // Sack1 forgets at a timeout what had arrived.
             sack: params.recovery.has_pipe(),
@@ -65,7 +69,9 @@ impl Undo {
         }
     }
 
-    pub fn begin(&mut self, una: u64, timeout: bool) {
+    /// `recovering`: a timeout came in a recovery. Then what arrives next may have been sent
+    /// in it, long after what was lost, and says nothing of the timeout (RFC 5682, section 3.1).
+    pub fn begin(&mut self, una: u64, timeout: bool, recovering: bool) {
         self.episode = self.possible.then_some((una, timeout));
         // Repairs of the recovery before may still be on their way: what they bring is no
         // sign of anything (Linux keeps its retrans_stamp as well).
@@ -73,7 +79,8 @@ impl Undo {
             self.repairs = 0;
             self.first_repair = None;
         }
-        self.step = if timeout && self.frto { Step::First } else { Step::Off };
+        let examined = timeout && self.frto && (self.frto_in_recovery || !recovering);
+        self.step = if examined { Step::First } else { Step::Off };
     }
     /// The window was reduced once more: what came before stands.
     pub fn close(&mut self) {

@@ -11,7 +11,7 @@
 //! 2. RFC 7661, section 4.4.1, halves. Controls that keep another share of what
 //!    was in use keep that share; what was sent again is taken off in proportion.
 //! 3. Nothing of it concerns controls that pace what follows an idle time (BBR,
-//!    Prague) or send at a constant rate.
+//!    Prague; in Linux those with `cong_control`) or send at a constant rate.
 
 use aqmlab_core::{Span, Time};
 
