@@ -13,7 +13,17 @@ from helpers import Aqmlab, command, environment
 from aqmlab.report import pages
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMMANDS = ("run", "study", "reproduce", "characterize", "list", "explain", "bench", "conformance")
+COMMANDS = (
+    "run",
+    "study",
+    "reproduce",
+    "characterize",
+    "list",
+    "explain",
+    "bench",
+    "conformance",
+    "parity",
+)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
