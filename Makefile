@@ -5,6 +5,7 @@
 # make studies    docs/studies: the results of every published study, with date and version
 # make characterize  the example results of `aqmlab characterize` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
+# make bench-controls     instructions for a packet by congestion control (needs valgrind)
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
@@ -19,7 +20,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test test-rust test-python lint format bench bench-disciplines reference studies characterize setup clean
+.PHONY: demo test test-rust test-python lint format bench bench-controls bench-disciplines reference studies characterize setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -48,6 +49,10 @@ format: $(VENV)/.tools
 
 bench: $(VENV)/.installed
 	$(BIN)/aqmlab bench --study
+
+bench-controls:
+	cargo build --release --quiet -p aqmlab-sim --example steady
+	$(PYTHON) crates/aqmlab-sim/benches/controls.py
 
 bench-disciplines:
 	cargo bench -p aqmlab-aqm

@@ -207,6 +207,11 @@ class LostSegment:
     app_limited: bool
     """Whether the application had nothing to send when it was sent."""
 
+class Files:
+    """Files that scenarios name: scenarios that share this read and parse each once."""
+
+    def __init__(self) -> None: ...
+
 class Scenario:
     """A checked scenario with every default filled in."""
 
@@ -217,10 +222,12 @@ class Scenario:
         file: str = "<scenario>",
         overrides: Mapping[str, Any] | None = None,
         folders: Sequence[str] = (),
+        files: Files | None = None,
     ) -> None:
         """`source` is TOML text or the same as a mapping; `overrides` maps dotted keys
         (`links.bottleneck.rate`, or `queue...` for the bottleneck's queue) to values; files
-        that it names are looked for in `folders` and then in the working directory."""
+        that it names are looked for in `folders` and then in the working directory, and kept
+        in `files`."""
     folders: list[str]
     @property
     def resolved(self) -> str:

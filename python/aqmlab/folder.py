@@ -113,7 +113,9 @@ class ResultsFolder:
         tables = {}
         with self._storage():
             for name in _core.Results.table_names():
-                frame = by_run([pl.read_parquet(each / f"{name}.parquet") for each in chunks])
+                frame = by_run(
+                    [pl.read_parquet(each / f"{name}.parquet", glob=False) for each in chunks]
+                )
                 tables[name] = frame.height
                 replace(self.path / f"{name}.parquet", parquet(frame))
             self._write_manifest({"complete": True, "wall_seconds": self._wall(), "tables": tables})
@@ -174,7 +176,7 @@ class ResultsFolder:
             if chunk.suffix:
                 shutil.rmtree(chunk)
                 continue
-            runs = pl.read_parquet(chunk / "runs.parquet", columns=["run"])
+            runs = pl.read_parquet(chunk / "runs.parquet", columns=["run"], glob=False)
             self.done.update(runs["run"].to_list())
             self._chunk = int(chunk.name) + 1
 

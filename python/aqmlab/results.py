@@ -64,7 +64,7 @@ class FolderTables:
 
     def load(self, name: str) -> pl.DataFrame:
         """The table called `name`."""
-        return pl.read_parquet(self._folder / f"{name}.parquet")
+        return pl.read_parquet(self._folder / f"{name}.parquet", glob=False)
 
 
 def gather(batches: Iterable[Results]) -> dict[str, pl.DataFrame]:

@@ -19,7 +19,7 @@ Definitions, the same in every table and figure:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, log
 from typing import TYPE_CHECKING
@@ -265,6 +265,12 @@ CLAIM_VERDICTS = {
     FAILS: "our runs show otherwise",
 }
 """The verdicts on a statement of a study, and what they mean."""
+
+
+def graded(kept: Iterable[bool]) -> str:
+    """The verdict on a statement of several parts: it holds if all of them do."""
+    told = [bool(each) for each in kept]
+    return HOLDS if all(told) else PARTLY if any(told) else FAILS
 
 
 def verdict(

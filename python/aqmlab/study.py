@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aqmlab._core import Scenario
+from aqmlab._core import Files, Scenario
 from aqmlab.errors import input_error, unknown
 from aqmlab.settings import check_keys, parse_toml, read_text
 
@@ -216,6 +216,7 @@ class Study:
                 raise input_error(problem, key="--set", given=key, hint=f"use `{short}`")
 
     def _points(self) -> Iterator[Point]:
+        files = Files()
         for index, values in enumerate(itertools.product(*(axis.values for axis in self.axes))):
             names = [axis.name for axis in self.axes]
             labels = dict(zip(names, (value.label for value in values), strict=True))
@@ -227,7 +228,9 @@ class Study:
             place = self._base_file
             if labels:
                 place += " at " + ", ".join(f"{name}={label}" for name, label in labels.items())
-            scenario = Scenario(self._base, file=place, overrides=overrides, folders=self._folders)
+            scenario = Scenario(
+                self._base, file=place, overrides=overrides, folders=self._folders, files=files
+            )
             yield Point(index, labels, scenario)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,3 +105,19 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str, status: 
     assert len(lines) == 1, done.stderr
     for word in words:
         assert word in lines[0], f"{word!r} is not in: {lines[0]}"
+
+
+def assert_ends_with_ctrl_c(*arguments: object) -> None:
+    """A command that goes on and on ends at Ctrl-C: status 130, one word, nothing on stdout."""
+    process = subprocess.Popen(
+        command(*arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    time.sleep(1.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stdout, stderr.strip()) == (130, "", "interrupted")

@@ -9,7 +9,11 @@ import pytest
 from helpers import SCENARIO_TEXT, Aqmlab, assert_refused
 
 SPOILT = {
-    "unknown key": ('rate = "2mbit"', 'rat = "2mbit"', ["links.down.rat", "did you mean `rate`?"]),
+    "unknown key": (
+        'rate = "2mbit"',
+        'rat = "2mbit"',
+        ["known: rate, delay, duplicate", "jitter, loss (did you mean `rate`?)"],
+    ),
     "unknown top key": ("seed = 1", "sede = 1", ["sede", "did you mean `seed`?"]),
     "unknown discipline": ('"codel"', '"coddel"', ["coddel", "did you mean `codel`?"]),
     "unknown parameter": ('limit = "100p"', 'targt = "5ms"', ["targt", "did you mean `target`?"]),
@@ -115,6 +119,7 @@ def test_unknown_names_get_the_nearest(aqmlab: Aqmlab) -> None:
     assert_refused(aqmlab("explain", "coddel"), "did you mean `codel`?")
     assert_refused(aqmlab("explain", "codel.targt"), "did you mean `target`?")
     assert_refused(aqmlab("explain", "codel.zzzz"), "unknown parameter of codel", "interval")
+    assert_refused(aqmlab("explain", "ns3"), "this is a study", "`aqmlab reproduce ns3`")
     assert_refused(aqmlab("bench", "b-10mbit-code"), "did you mean `b-10mbit-codel`?")
     assert_refused(aqmlab("bench", "--set", "duration=5"), "duration", "`5`")
 

@@ -180,9 +180,11 @@ def test_json_is_one_object(tmp_path: Path, aqmlab: Aqmlab) -> None:
         (["codel", "--section", "8.4"], "8.4"),
         (["codel", "--set", "targte=5ms"], "did you mean `target`?"),
         (["codel", "--set", "target=5"], "expected a time"),
-        (["codel", "--against", "droptail,pei"], "pei"),
+        (["codel", "--against", "droptail,pei"], "--against: `pei`"),
         (["codel", "--rate", "10"], "--rate"),
         (["codel", "--rtt", "-3ms"], "--rtt"),
+        (["codel", "--rtt", "0ms"], "--rtt: `0ms`: expected more than nothing"),
+        (["codel", "--rtt", "7s"], "--rtt: `7s`: too long a path"),
         (["droptail"], "--against"),
     ],
 )

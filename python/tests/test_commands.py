@@ -13,17 +13,8 @@ from helpers import Aqmlab, command, environment
 from aqmlab.report import pages
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMMANDS = (
-    "run",
-    "study",
-    "reproduce",
-    "characterize",
-    "list",
-    "explain",
-    "bench",
-    "conformance",
-    "parity",
-)
+COMMANDS = ("run", "study", "reproduce", "characterize", "list", "explain", "bench", "conformance",
+            "shell", "mahimahi", "top", "parity")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -163,6 +154,12 @@ def test_explain_says_default_range_and_source(aqmlab: Aqmlab) -> None:
         assert word in done.stdout, done.stdout
     assert "interval" not in done.stdout.partition("target")[0]
     assert "interval" in aqmlab("explain", "codel").stdout
+
+
+def test_brackets_are_shown_as_they_are(aqmlab: Aqmlab, scenario: Path) -> None:
+    assert "default [cs0, cs1, cs5, ef]" in aqmlab("explain", "rrul").stdout
+    done = aqmlab("run", scenario, "--out", "[red]out[/]")
+    assert "[red]out[/]" in done.stdout, done.stderr
 
 
 def test_explain_finds_a_parameter_wherever_it_is(aqmlab: Aqmlab) -> None:

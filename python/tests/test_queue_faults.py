@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment
+from helpers import Aqmlab, assert_ends_with_ctrl_c, assert_refused
 
 import aqmlab as package
 
@@ -185,17 +182,4 @@ ENDLESS = "exec('while True: pass')"
 def test_ctrl_c_ends_a_run_in_python(body: str, scenario: Path) -> None:
     text = GOOD.replace("self.fifo.append(packet)", body)
     (scenario.parent / "mine.py").write_text(f"import time\n{text}")
-    process = subprocess.Popen(
-        command("run", scenario, "--set", "queue=mine.py:Mine"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
-    time.sleep(1.5)
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=20)
-    assert process.returncode == 130, stderr
-    assert stderr.strip() == "interrupted"
-    assert stdout == ""
+    assert_ends_with_ctrl_c("run", scenario, "--set", "queue=mine.py:Mine")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,6 +107,15 @@ def test_the_terminal_shows_everything(result: Reproduction) -> None:
     ):  # fmt: skip
         assert part in text
     assert max(map(len, text.splitlines())) <= 110
+
+
+def test_a_single_replication_gives_no_interval(result: Reproduction, tmp_path: Path) -> None:
+    assert result.without_intervals == ""
+    single = reproduce("jarvinen2014", out=tmp_path, replications=1, only=["queue=PIEupdate"])
+    assert "1 replication;" in f"{single.extent};"
+    stream = io.StringIO()
+    single.print(Console(file=stream, width=110))
+    assert "no interval" in stream.getvalue()
 
 
 def test_warnings_name_the_points(result: Reproduction) -> None:

@@ -78,7 +78,7 @@ def datagrams(host: str, port: int, tos: int = 0) -> socket.socket:
     else:
         udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
     udp.connect((host, port))
-    udp.settimeout(0.5)
+    udp.settimeout(1.5)
     return udp
 
 

@@ -39,7 +39,12 @@ impl Error {
         given: &str,
         known: impl IntoIterator<Item = &'a str> + Clone,
     ) -> Self {
-        let names: Vec<&str> = known.clone().into_iter().collect();
+        let mut names: Vec<&str> = Vec::new();
+        for name in known.clone() {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
         let mut error =
             Error::new(format!("unknown {what}; known: {}", names.join(", "))).given(given);
         error.hint =

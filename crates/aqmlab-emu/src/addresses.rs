@@ -83,6 +83,11 @@ impl Block {
         })
     }
 
+    /// In how many others it is, all that there is not counted.
+    pub fn depth(&self) -> u64 {
+        u64::from((self.v6_bits - Block::ALL.v6_bits) / V6_STEP).saturating_sub(1)
+    }
+
     /// The number of the outermost block that holds an address, if one does.
     pub fn number_v4(address: [u8; 4]) -> Option<usize> {
         let address = u32::from_be_bytes(address);
@@ -125,6 +130,7 @@ mod tests {
             let inner = block.inner(number).unwrap();
             assert!(block.holds(inner.far().0) && block.holds(inner.near().0));
             assert_eq!(Block::of(inner.near().0, inner.v4_bits), Some(inner));
+            assert_eq!(inner.depth(), depth);
             block = inner;
             depth += 1;
         }

@@ -26,11 +26,11 @@ use crate::topology::Router;
 choices! {
     /// How the emulator waits for the time of a departure.
     pub enum Precision {
-        /// It sleeps, and comes as late as the kernel wakes it.
+        /// It sleeps, 100 us at least, and comes as late as the kernel wakes it.
         LowCpu = "low-cpu",
         /// It sleeps until shortly before, and looks at the clock from then on.
         Balanced = "balanced",
-        /// It never sleeps.
+        /// It looks at the clock and at the devices all the time.
         Exact = "exact",
     }
 }
@@ -50,6 +50,14 @@ fn spin_before(ahead: Span) -> Span {
     (SPIN + Span::from_nanos(ahead.as_nanos() / SPIN_SHARE)).min(MOST_SPIN)
 }
 
+/// The loop that saves processor time sleeps at least so long, and writes
+/// together what was due meanwhile.
+const GATHERED: Span = Span::from_micros(100);
+/// The loop that never sleeps rests for so long once in a while, when nothing is
+/// due and unless something comes: of a real-time process that never gives its
+/// processor up the kernel takes it for 50 ms in each second.
+const REST: Span = Span::from_micros(100);
+const REST_EVERY: Span = Span::from_millis(1);
 /// The port of the far end.
 pub const FAR: u16 = 1;
 /// Packets that are read from one port before the others are looked at.
@@ -163,7 +171,7 @@ impl Live {
         let ports = self.writer.ports.iter().map(AsFd::as_fd);
         self.polled = ports.chain(steward.watched()).map(system::readable).collect();
         let mut last_look = self.clock.now();
-        let mut awaited = Time::ZERO;
+        let (mut awaited, mut last_rest) = (Time::ZERO, last_look);
         loop {
             let has_read = self.read_all();
             let now = self.clock.now();
@@ -174,14 +182,26 @@ impl Live {
                     return Ok(now);
                 }
             }
-            if has_read || self.precision == Precision::Exact {
+            if has_read {
                 continue;
             }
             let due = self.path.next_time().unwrap_or(Time::MAX);
+            if self.precision == Precision::Exact {
+                let is_time = now.saturating_since(last_rest) >= REST_EVERY;
+                if is_time && due > now + REST * 3 {
+                    self.sleep((now + REST).min(steward.deadline()), Span::ZERO)?;
+                    last_rest = self.clock.now();
+                }
+                continue;
+            }
             let is_near = due <= now + SPIN;
             if due <= now || (is_near && due == awaited) {
                 continue;
             }
+            let due = match self.precision {
+                Precision::LowCpu => due.max(now + GATHERED),
+                _ => due,
+            };
             let spin = match self.precision {
                 Precision::Balanced if !is_near => spin_before(due.saturating_since(now)),
                 _ => Span::ZERO,

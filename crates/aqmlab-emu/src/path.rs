@@ -125,8 +125,18 @@ impl DataPath {
     /// The links of `scenario`, empty, at time zero. `mtu` is that of the
     /// devices; each port has one route, or none where packets end.
     pub fn new(scenario: &Scenario, routes: Vec<Route>, mtu: Bytes) -> Self {
+        Self::replicated(scenario, routes, mtu, 0)
+    }
+
+    /// As [`new`](Self::new), with other random draws for each `replication`.
+    pub fn replicated(
+        scenario: &Scenario,
+        routes: Vec<Route>,
+        mtu: Bytes,
+        replication: u64,
+    ) -> Self {
         let mtu = Bytes::new(mtu.get() + ETHERNET);
-        let setting = Setting { replication: 0, mtu, end: Time::MAX };
+        let setting = Setting { replication, mtu, end: Time::MAX };
         Self::with_links(scenario, Link::all(scenario, &setting), routes)
     }
 

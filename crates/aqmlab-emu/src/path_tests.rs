@@ -1,11 +1,14 @@
 //! Packets through whole paths: nothing is lost, and lateness changes nothing.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::segments::tests::{large, segmented};
 use crate::wire::tests::{tcp, v4, v6};
 use crate::wire::{TCP, UDP, be32};
 use aqmlab_core::{Span, Stream};
 use aqmlab_sim::Outside;
+use aqmlab_sim::rate::InputFile;
 use proptest::prelude::*;
 
 /// Links of all kinds; each is the second of a path whose first is fast.
@@ -29,7 +32,7 @@ fn path(link: &str) -> DataPath {
         flows.all = {{ path = ["first", "second"], return_path = ["second"] }}
         "#
     );
-    let trace = |_: &str| Ok(b"1\n2\n2\n5\n".to_vec());
+    let trace = |_: &str| Ok(Arc::new(InputFile::new(b"1\n2\n2\n5\n".to_vec())));
     let scenario = Scenario::parse_with(&text, "test", &[], Outside::files(&trace))
         .unwrap_or_else(|error| panic!("{link}: {error}"));
     let routes = vec![Route { links: vec![0, 1], exit: 1 }, Route { links: vec![1, 0], exit: 0 }];

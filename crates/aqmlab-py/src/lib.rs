@@ -24,6 +24,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ControlError", module.py().get_type::<convert::ControlError>())?;
     module.add("QueueError", module.py().get_type::<convert::QueueError>())?;
     module.add_class::<scenario::PyScenario>()?;
+    module.add_class::<scenario::Files>()?;
     module.add_class::<queue::PyPacket>()?;
     module.add_class::<queue::Context>()?;
     module.add_class::<queue::Link>()?;

@@ -1,15 +1,49 @@
 //! `Scenario` for Python.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use aqmlab_core::{Error, Value};
+use aqmlab_sim::rate::InputFile;
 use aqmlab_sim::{Outside, Scenario};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
-use pyo3::types::{PyMapping, PyString};
+use pyo3::types::{PyBytes, PyMapping, PyString};
 
 use crate::convert::{from_value, to_py_error, to_table, to_value};
 use crate::custom::PyLookup;
+
+/// The folders in which a file is looked for, and its name.
+type Place = (Vec<String>, String);
+
+/// Files that scenarios name.
+#[pyclass(module = "aqmlab._core", frozen)]
+#[derive(Default)]
+pub struct Files {
+    read: Mutex<HashMap<Place, Arc<InputFile>>>,
+}
+
+#[pymethods]
+impl Files {
+    #[new]
+    fn new() -> Self {
+        Files::default()
+    }
+}
+
+impl Files {
+    /// A file, read when it is asked for first.
+    fn get(&self, py: Python<'_>, folders: &[String], name: &str) -> PyResult<Arc<InputFile>> {
+        let read = || self.read.lock().expect("no holder of this lock panics");
+        let key = (folders.to_vec(), name.to_string());
+        if let Some(file) = read().get(&key) {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(InputFile::new(read_file(py, folders, name)?));
+        read().insert(key, Arc::clone(&file));
+        Ok(file)
+    }
+}
 
 /// A checked scenario with every default filled in.
 #[pyclass(name = "Scenario", module = "aqmlab._core", frozen)]
@@ -23,12 +57,15 @@ pub struct PyScenario {
 #[pymethods]
 impl PyScenario {
     #[new]
-    #[pyo3(signature = (source, *, file = "<scenario>", overrides = None, folders = vec![]))]
+    #[pyo3(signature = (
+        source, *, file = "<scenario>", overrides = None, folders = vec![], files = None
+    ))]
     fn new(
         source: &Bound<'_, PyAny>,
         file: &str,
         overrides: Option<&Bound<'_, PyMapping>>,
         folders: Vec<String>,
+        files: Option<PyRef<'_, Files>>,
     ) -> PyResult<Self> {
         let py = source.py();
         let overrides: Vec<(String, Value)> = match overrides {
@@ -42,9 +79,11 @@ impl PyScenario {
                 })
                 .collect::<PyResult<_>>()?,
         };
+        let own = Files::default();
+        let files = files.as_deref().unwrap_or(&own);
         let read_file = |name: &str| {
-            read_file(py, &folders, name)
-                .map_err(|error| Error::new(problem_of(py, &error)).in_file(name))
+            let file = files.get(py, &folders, name);
+            file.map_err(|error| Error::new(problem_of(py, &error)).in_file(name))
         };
         let classes = PyLookup { folders: &folders };
         let outside = Outside { disciplines: &classes, controls: &classes, read_file: &read_file };
@@ -72,10 +111,14 @@ fn read_file(py: Python<'_>, folders: &[String], name: &str) -> PyResult<Vec<u8>
     for folder in folders {
         match path.call1((folder, name))?.call_method0("read_bytes") {
             Err(error) if error.is_instance_of::<PyFileNotFoundError>(py) => {}
-            content => return content?.extract(),
+            content => return bytes(&content?),
         }
     }
-    path.call1((name,))?.call_method0("read_bytes")?.extract()
+    bytes(&path.call1((name,))?.call_method0("read_bytes")?)
+}
+
+fn bytes(content: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    Ok(content.cast::<PyBytes>()?.as_bytes().to_vec())
 }
 
 /// What is wrong with a file that could not be read.

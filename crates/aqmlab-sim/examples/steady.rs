@@ -1,6 +1,6 @@
 //! One run of a benchmark scenario, for profilers:
-//! `valgrind --tool=callgrind target/release/examples/steady d cubic`.
-//! Of (b), (c) and (d) the one that is named, with the congestion control that is.
+//! `valgrind --tool=callgrind target/release/examples/steady d cubic duration=2s`.
+//! Of (b), (c) and (d) the one that is named, with the congestion control that is, and further settings.
 
 const SCENARIOS: [(&str, &str); 3] = [
     ("b", include_str!("../../../python/aqmlab/benchmarks/b-10mbit-codel.toml")),
@@ -14,8 +14,20 @@ fn main() {
     let name = arguments.next().unwrap_or_else(|| "d".into());
     let control = arguments.next().unwrap_or_else(|| "reno".into());
     let (_, text) = SCENARIOS.into_iter().find(|(each, _)| *each == name).expect("b, c or d");
-    let overrides = [("transport.congestion_control".to_string(), control.into())];
+    let mut overrides = vec![("transport.congestion_control".to_string(), control.into())];
+    overrides.extend(arguments.map(|setting| {
+        let (key, value) = setting.split_once('=').expect("KEY=VALUE");
+        (key.to_string(), aqmlab_sim::scenario::parse_value(value))
+    }));
     let scenario = aqmlab_sim::Scenario::parse(text, "steady", &overrides).unwrap();
     let result = aqmlab_sim::run(&scenario, 0);
-    println!("{} packets, {} events", result.delivered_packets(scenario.bottleneck), result.events);
+    let down = &result.links[scenario.bottleneck].counts;
+    let up = &result.links[1 - scenario.bottleneck].counts;
+    println!(
+        "{} packets of {}, {} acknowledgements, {} events",
+        result.delivered_packets(scenario.bottleneck),
+        down.arrived,
+        up.delivered,
+        result.events
+    );
 }

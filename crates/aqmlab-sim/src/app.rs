@@ -30,9 +30,6 @@ pub(crate) trait App {
     fn report(&self, _now: Time, _see: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// More than is ever sent.
-const GREEDY: u64 = 1 << 50;
-
 /// Which way data go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
@@ -95,8 +92,8 @@ impl Activity {
     }
 }
 
-/// What fills a connection.
-const ENDLESS: u64 = 1 << 60;
+/// More bytes than any run can send.
+const ENDLESS: u64 = 1 << 50;
 
 /// The run as an application sees it.
 pub(crate) struct Context<'a, 'b> {
@@ -121,24 +118,24 @@ impl Context<'_, '_> {
         &mut self.simulation.activities[group as usize]
     }
     /// Transfers `size` bytes over a connection of their own.
-    pub fn transfer(&mut self, size: u64) {
+    pub fn transfer(&mut self, size: u64) -> u32 {
         let flow = self.make_flow(Direction::Forward, Some(size), true);
-        self.simulation.open(flow);
-    }
-    /// A connection of its own that always has something to send, until it is
-    /// stopped.
-    pub fn greedy(&mut self) -> u32 {
-        let flow = self.simulation.make_flow(self.slot, Direction::Forward, Some(GREEDY), true);
         self.simulation.open(flow);
         flow
     }
-    /// Nothing new is sent; [`App::on_received`] follows when all that was has
+    /// A transfer that always has something to send, until it is stopped.
+    pub fn greedy(&mut self) -> u32 {
+        let flow = self.transfer(ENDLESS);
+        self.simulation.flows[flow as usize].size = None;
+        flow
+    }
+    /// Nothing new is sent over a greedy connection, which this ends; [`App::on_received`] follows when all that was has
     /// arrived (maybe at once).
     pub fn stop(&mut self, flow: u32) {
+        self.take_back(flow);
         let state = &mut self.simulation.flows[flow as usize];
-        let sent = state.sender.cut();
+        let sent = state.goal;
         state.size = Some(sent);
-        state.goal = sent;
         state.expects = sent;
         state.awaited = sent;
         if state.receiver.received() >= sent {

@@ -8,7 +8,7 @@ use crate::egress::Egress;
 use crate::events::{Event, EventQueue};
 use crate::medium::Share;
 use crate::pipe::{PathCounts, Pipe};
-use crate::probe::{LinkProbe, PacketRecord};
+use crate::probe::{LinkProbe, PacketRecord, Sojourn};
 use crate::results::LinkResult;
 use crate::scenario::{Level, LinkConfig, Scenario, Simultaneous};
 use crate::wire::{Meter, Wire};
@@ -273,6 +273,11 @@ impl<P: Carried> Link<P> {
             excursions: self.probe.excursions,
             packets: self.probe.packets.unwrap_or_default(),
         }
+    }
+
+    /// The times in queue so far.
+    pub fn sojourn(&self) -> &Sojourn {
+        &self.probe.sojourn
     }
 
     /// What happened to packets on their way.

@@ -1,7 +1,10 @@
 //! A link alone: packets in, packets out.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::packet::{SimPacket, Store};
+use crate::rate::InputFile;
 use crate::scenario::Outside;
 use aqmlab_core::Ecn;
 use proptest::prelude::*;
@@ -20,7 +23,7 @@ const LINK: &str = r#"
 
 fn link(trace: &str, overhead: u32) -> Link<SimPacket> {
     let overrides = [("links.down.overhead".to_string(), overhead.to_string().as_str().into())];
-    let read_file = |_: &str| Ok(trace.as_bytes().to_vec());
+    let read_file = |_: &str| Ok(Arc::new(InputFile::new(trace.as_bytes().to_vec())));
     let scenario =
         Scenario::parse_with(LINK, "link", &overrides, Outside::files(&read_file)).unwrap();
     let setting = Setting { replication: 0, mtu: Bytes::new(1514), end: Time::MAX };

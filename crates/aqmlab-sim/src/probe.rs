@@ -103,6 +103,17 @@ impl Sojourn {
         self.max
     }
 
+    /// Quantiles, in seconds, of what was recorded after `before`, an earlier
+    /// state of this; NaN if that is nothing.
+    pub fn quantiles_since<const N: usize>(&self, before: &Sojourn, asked: [f64; N]) -> [f64; N] {
+        let mut since = self.histogram.clone();
+        let has_any = since.subtract(&before.histogram).is_ok() && !since.is_empty();
+        asked.map(|quantile| match has_any {
+            true => since.value_at_quantile(quantile) as f64 * 1e-9,
+            false => f64::NAN,
+        })
+    }
+
     /// What is left of it.
     pub fn summary(&self) -> SojournSummary {
         let count = self.count();

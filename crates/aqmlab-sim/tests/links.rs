@@ -1,7 +1,9 @@
 //! Links whose rate changes, and ways on which packets do not all fare alike.
 
+use std::sync::Arc;
+
 use aqmlab_core::{Error, Value};
-use aqmlab_sim::rate::Opportunities;
+use aqmlab_sim::rate::{InputFile, Opportunities, RateProcess};
 use aqmlab_sim::scenario::parse_value;
 use aqmlab_sim::{LinkResult, Outside, RunResult, Scenario, run};
 use proptest::prelude::*;
@@ -38,11 +40,15 @@ fn trace() -> String {
     times.iter().map(|time| format!("{time}\n")).collect()
 }
 
-fn read_file(name: &str) -> aqmlab_core::Result<Vec<u8>> {
+fn file(content: &[u8]) -> aqmlab_core::Result<Arc<InputFile>> {
+    Ok(Arc::new(InputFile::new(content.to_vec())))
+}
+
+fn read_file(name: &str) -> aqmlab_core::Result<Arc<InputFile>> {
     match name {
-        "some.trace" => Ok(trace().into_bytes()),
-        "rates.csv" => Ok(b"time,rate\n0,5\n1,0\n1.5,20\n3,1.25\n".to_vec()),
-        "delays.csv" => Ok(b"0,10\n2,50\n4,5\n".to_vec()),
+        "some.trace" => file(trace().as_bytes()),
+        "rates.csv" => file(b"time,rate\n0,5\n1,0\n1.5,20\n3,1.25\n"),
+        "delays.csv" => file(b"0,10\n2,50\n4,5\n"),
         _ => Err(Error::new("there is no such file").in_file(name)),
     }
 }
@@ -120,6 +126,40 @@ fn every_form_reads_back() {
     }
 }
 
+/// What is made of a file is made once, and the same as if each scenario made its own.
+#[test]
+fn scenarios_that_are_given_the_same_file_share_what_is_in_it() {
+    let read = |rate: &str, shared: &Arc<InputFile>| {
+        let overrides = [("links.down.rate".to_string(), parse_value(rate))];
+        Scenario::parse_with(BULK, "bulk", &overrides, Outside::files(&|_| Ok(Arc::clone(shared))))
+    };
+    let shared = file(trace().as_bytes()).unwrap();
+    let twice = ["{ trace = 'some.trace' }", "{ trace = 'some.trace', opportunity = '100b' }"];
+    let [one, other] = twice.map(|rate| read(rate, &shared).unwrap());
+    let (RateProcess::Trace(_, here), RateProcess::Trace(_, there)) =
+        (&one.links[0].process, &other.links[0].process)
+    else {
+        panic!("not traces")
+    };
+    assert!(Arc::ptr_eq(here, there));
+    assert_eq!(one, scenario(&[("links.down.rate", twice[0])]).unwrap());
+    assert_ne!(one, other);
+    // What the same columns mean is up to the scenario.
+    let shared = file(b"0,1\n1,2\n").unwrap();
+    for rate in ["{ csv = 'x' }", "{ csv = 'x', unit = '1kbit' }", "{ csv = 'x', repeat = false }"]
+    {
+        let alone = read(rate, &file(b"0,1\n1,2\n").unwrap()).unwrap();
+        for _ in 0..2 {
+            assert_eq!(read(rate, &shared).unwrap(), alone);
+        }
+    }
+    // What it is not is said by the name of each scenario that wants it.
+    let error =
+        |name: &str| read(&format!("{{ trace = '{name}' }}"), &shared).unwrap_err().to_string();
+    assert!(error("a").starts_with("a:1: links.down.rate.trace: `0,1`"), "{}", error("a"));
+    assert!(error("b").starts_with("b:1: "), "{}", error("b"));
+}
+
 #[test]
 fn a_file_is_part_of_the_scenario_by_its_content() {
     let overrides = [("links.down.rate".to_string(), parse_value("{ trace = 'a' }"))];
@@ -128,18 +168,14 @@ fn a_file_is_part_of_the_scenario_by_its_content() {
             BULK,
             "bulk",
             &overrides,
-            Outside::files(&move |_| Ok(text.as_bytes().to_vec())),
+            Outside::files(&move |_| file(text.as_bytes())),
         )
     };
     let (one, other) = (read("1\n5\n").unwrap(), read("1\n6\n").unwrap());
     assert_ne!(one.to_json(), other.to_json());
     // A resolved scenario is refused if its file is not the same any more.
-    let changed = Scenario::from_table_with(
-        one.to_table(),
-        "a",
-        &[],
-        Outside::files(&|_| Ok(b"1\n6\n".to_vec())),
-    );
+    let changed =
+        Scenario::from_table_with(one.to_table(), "a", &[], Outside::files(&|_| file(b"1\n6\n")));
     let changed = changed.unwrap_err().to_string();
     assert!(changed.contains("links.down.rate.trace") && changed.contains("has changed"));
     let missing = error(&[("links.down.rate", "{ trace = 'none' }")]);
@@ -207,7 +243,7 @@ fn a_saturated_trace_carries_its_capacity_to_the_byte() {
 fn an_opportunity_carries_parts_of_packets_and_what_is_left_over_is_lost() {
     // 300 bytes at a time, a packet of 1500 needs five of them; with 4 bytes
     // of overhead it needs six.
-    let trace = |_: &str| Ok(b"10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n".to_vec());
+    let trace = |_: &str| file(b"10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n");
     let arrival = |overhead: &str| {
         let settings = [
             ("links.down.rate", "{ trace = 'x', opportunity = '300b' }"),

@@ -351,11 +351,14 @@ fn every_workload() -> Vec<&'static str> {
 #[test]
 fn sessions_send_for_their_time_and_pause() {
     let workload = r#"{ kind = "sessions", on = "2s", off = "3s", number = 3 }"#;
-    let text = scenario_text(workload);
-    let settings = [("record.level", "series"), ("duration", "20s")];
-    let overrides = settings.map(|(key, value)| (key.to_string(), Value::from(value)));
-    let scenario = Scenario::parse(&text, "sessions", &overrides).unwrap();
-    let result = run(&scenario, 0);
+    let lasting = |duration| {
+        let settings = [("record.level", "series"), ("duration", duration)];
+        let overrides = settings.map(|(key, value)| (key.to_string(), Value::from(value)));
+        let text = scenario_text(workload);
+        run(&Scenario::parse(&text, "sessions", &overrides).unwrap(), 0)
+    };
+    assert_eq!(lasting("11s").flows[2].size, None, "it is still sending");
+    let result = lasting("20s");
     let group = &result.groups[0];
     assert_eq!((group.started, group.completed), (3, 3));
     // All that was sent arrives, and the flows end with it; the run ends
@@ -367,6 +370,7 @@ fn sessions_send_for_their_time_and_pause() {
     for flow in &result.flows[..2] {
         let lasted = (flow.finish.unwrap() - flow.start).as_secs_f64();
         assert!((2.0..4.0).contains(&lasted), "{lasted}");
+        assert!(flow.size >= Some(flow.stats.bytes_acked), "{:?}", flow.size);
     }
 }
 

@@ -8,6 +8,7 @@ pub mod congestion;
 mod delivery;
 pub mod params;
 mod profiles;
+mod reassembly;
 pub mod receiver;
 mod recovery;
 mod rtt;

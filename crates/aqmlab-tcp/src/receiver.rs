@@ -13,25 +13,16 @@
 use aqmlab_core::{Ecn, Span, Time};
 
 use crate::params::{EcnMode, TcpParams};
+use crate::reassembly::Reassembly;
 use crate::segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
-
-/// Data that arrived out of order.
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    start: u64,
-    end: u64,
-    /// Grows with each arrival: the most recent is reported first.
-    stamp: u64,
-}
 
 /// The receiving end of a connection.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     /// RCV.NXT: all bytes before have arrived.
     next: u64,
-    /// Blocks beyond, sorted, apart from each other.
-    blocks: Vec<Block>,
-    arrivals: u64,
+    /// What has arrived beyond.
+    beyond: Reassembly,
     duplicates: u64,
     window: u64,
     mss: u64,
@@ -73,8 +64,7 @@ impl Receiver {
     pub fn new(params: &TcpParams) -> Self {
         Receiver {
             next: 0,
-            blocks: Vec::new(),
-            arrivals: 0,
+            beyond: Reassembly::new(),
             duplicates: 0,
             window: params.in_bytes(params.receive_window),
             mss: params.mss.get(),
@@ -127,7 +117,7 @@ impl Receiver {
         if segment.seq <= self.last_ack {
             self.recent = self.recent.max(segment.sent_at);
         }
-        let had_gap = !self.blocks.is_empty();
+        let had_gap = !self.beyond.is_empty();
         if segment.end() <= self.next {
             // RFC 9293, section 3.10.7.4: nothing new is answered at once.
             self.duplicates += 1;
@@ -196,33 +186,15 @@ impl Receiver {
     /// All bytes before `end` are here; so may be blocks beyond.
     #[inline]
     fn advance(&mut self, end: u64) {
-        self.next = end;
-        if self.blocks.is_empty() {
-            return;
-        }
-        let joined = self.blocks.iter().take_while(|block| block.start <= self.next).count();
-        for block in self.blocks.drain(..joined) {
-            self.next = self.next.max(block.end);
-        }
+        self.next = if self.beyond.is_empty() { end } else { self.beyond.advance(end) };
     }
 
-    /// Keeps a block that arrived out of order, joined with its neighbours.
-    fn store(&mut self, mut start: u64, mut end: u64) {
-        self.arrivals += 1;
-        let first = self.blocks.partition_point(|block| block.end < start);
-        let last = self.blocks.partition_point(|block| block.start <= end);
-        if let Some(block) = self.blocks.get(first)
-            && block.start <= start
-            && end <= block.end
-        {
+    /// Keeps what arrived out of order.
+    fn store(&mut self, start: u64, end: u64) {
+        if self.beyond.store(start, end) {
             self.duplicates += 1;
             self.duplicate = Some((start, end));
         }
-        for block in &self.blocks[first..last] {
-            start = start.min(block.start);
-            end = end.max(block.end);
-        }
-        self.blocks.splice(first..last, [Block { start, end, stamp: self.arrivals }]);
     }
 
     /// The acknowledgement to be sent now, if one is due.
@@ -248,7 +220,7 @@ impl Receiver {
     #[inline]
     fn ack(&mut self, now: Time) -> Ack {
         let duplicate = self.duplicate.take().filter(|_| self.dsack);
-        let sack = match duplicate.is_some() || (self.sack && !self.blocks.is_empty()) {
+        let sack = match duplicate.is_some() || (self.sack && !self.beyond.is_empty()) {
             true => self.sack_blocks(duplicate),
             false => SackBlocks::default(),
         };
@@ -273,12 +245,8 @@ impl Receiver {
         if let Some((start, end)) = duplicate {
             sack.push(start, end);
         }
-        let mut below = u64::MAX;
-        for _ in 0..SackBlocks::MAX {
-            let older = self.blocks.iter().filter(|block| block.stamp < below);
-            let Some(block) = older.max_by_key(|block| block.stamp) else { break };
-            sack.push(block.start, block.end);
-            below = block.stamp;
+        for (start, end) in self.beyond.latest().take(SackBlocks::MAX) {
+            sack.push(start, end);
         }
         sack
     }

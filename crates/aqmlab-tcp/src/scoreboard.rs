@@ -224,7 +224,10 @@ impl Scoreboard {
         for &(start, end) in blocks.as_slice() {
             let seen = self.seen.as_slice().iter().find(|block| block.0 == start && block.1 <= end);
             let from = seen.map_or(start, |block| block.1).max(self.una);
-            bytes += self.sack_range(from, end.min(self.nxt), now);
+            let end = end.min(self.nxt);
+            if from < end {
+                bytes += self.sack_range(from, end, now);
+            }
         }
         self.seen = *blocks;
         if bytes > 0 && !self.by_time {
@@ -258,6 +261,11 @@ impl Scoreboard {
 
     /// The first record that begins at `seq` or later.
     pub fn index_of(&self, seq: u64) -> usize {
+        // Where it is if all segments are full, as most are.
+        let likely = (seq.saturating_sub(self.una) / self.mss) as usize;
+        if self.records.get(likely).is_some_and(|record| record.seq == seq) {
+            return likely;
+        }
         self.records.partition_point(|record| record.seq < seq)
     }
 

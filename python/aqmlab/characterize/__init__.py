@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aqmlab
+from aqmlab.characterize.case import STEPS
 from aqmlab.characterize.environment import Contender, Environment
 from aqmlab.characterize.measure import Measures
 from aqmlab.characterize.sections import Section, all_sections
@@ -118,14 +119,22 @@ class Plan:
         """The plan that the arguments of `characterize` make."""
         contenders = [Contender.of(discipline, settings)]
         for other in [BASELINE, *against]:
-            contender = Contender.of(other)
+            contender = Contender.of(other, given_as="--against")
             if contender.name not in [each.name for each in contenders]:
                 contenders.append(contender)
         if len(contenders) == 1:
             hint = "--against pie"
             problem = "drop-tail is what all are compared with; name another beside it"
             raise input_error(problem, key="DISCIPLINE", given=contenders[0].name, hint=hint)
-        return Plan(environment, contenders, sections(only), scale)
+        plan = Plan(environment, contenders, sections(only), scale)
+        short = next((case for case in plan.cases if case.lasting < case.interval), None)
+        if short:
+            problem = (
+                f"too long a path: goodput is sampled every {STEPS} round-trip times, and section "
+                f"{short.section} lasts {short.lasting:g} s"
+            )
+            raise input_error(problem, key="--rtt", given=f"{environment.rtt:g}s")
+        return plan
 
     @property
     def name(self) -> str:

@@ -59,6 +59,16 @@ class Case:
         return " | ".join(filter(None, (self.section, self.name, self.contender)))
 
     @property
+    def lasting(self) -> float:
+        """Seconds that count: all after the warm-up."""
+        return number(self.scenario["duration"]) - self.warmup
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two samples."""
+        return number(self.scenario["record"]["interval"])
+
+    @property
     def warmup(self) -> float:
         """Seconds before anything counts."""
         return float(self.scenario["record"]["warmup"].removesuffix("s"))
@@ -67,8 +77,7 @@ class Case:
         """The case, lasting `scale` times as long after its warm-up; at least 2 s, or a period."""
         if scale == 1.0:
             return self
-        lasted = number(self.scenario["duration"]) - self.warmup
-        lasted = max(lasted * scale, self.period, 2.0)
+        lasted = max(self.lasting * scale, self.period, 2.0)
         scenario = {**self.scenario, "duration": seconds(self.warmup + lasted)}
         return replace(self, scenario=scenario)
 

@@ -29,7 +29,7 @@ def show(characterization: Characterization, console: Console) -> None:
     """Prints the verdict."""
     verdict, info = characterization.verdict, characterization.result.info
     place = characterization.plan.environment
-    console.print(f"[bold]{info.title}[/]", highlight=False)
+    console.print(Text(info.title, style="bold"))
     console.print(
         f"{place.rate / 1e6:g} Mbit/s, {1e3 * place.rtt:g} ms, buffer {place.limit()} packets; "
         f"{characterization.runs:,} simulations, {info.replications} replications, seed "
@@ -55,9 +55,10 @@ def show(characterization: Characterization, console: Console) -> None:
             cells.append(Text(text, style=STYLES[outcome]) if shown else Text(""))
         table.add_row(line.section.number, line.section.title, *cells, line.main.text)
     console.print(table)
-    legend = "   ".join(f"[{STYLES[each]}]{SIGNS[each]} {each}[/]" for each in OUTCOMES)
-    console.print(f"\n{legend}", highlight=False)
-    console.print(f"\n[bold]{verdict.headline()}[/]", highlight=False)
+    legend = (Text(f"{SIGNS[each]} {each}", style=STYLES[each]) for each in OUTCOMES)
+    console.print()
+    console.print(Text("   ").join(legend))
+    console.print(Text(f"\n{verdict.headline()}", style="bold"))
     _list(console, "Strengths", BETTER, characterization)
     _list(console, "Weaknesses", WORSE, characterization)
     _list(console, "Violations", VIOLATION, characterization)

@@ -88,10 +88,12 @@ class Contender:
     """Its parameters, each with what it is in a queue of the middle of the road."""
 
     @staticmethod
-    def of(discipline: Any, settings: Mapping[str, Any] | None = None) -> Contender:
+    def of(
+        discipline: Any, settings: Mapping[str, Any] | None = None, given_as: str = "DISCIPLINE"
+    ) -> Contender:
         """Checks that there is such a discipline, and that it takes the settings.
 
-        Raises `InputError` for one that there is not.
+        Raises `InputError` for one that there is not; it says that it was `given_as`.
         """
         settings = {key.removeprefix("queue."): value for key, value in (settings or {}).items()}
         queue = {"discipline": discipline, **settings}
@@ -105,7 +107,7 @@ class Contender:
         try:
             scenario = Scenario(table, file=f"characterize {label(discipline)}")
         except InputError as error:
-            key = error.key.rpartition("queue.")[2] if "queue." in error.key else "DISCIPLINE"
+            key = error.key.rpartition("queue.")[2] if "queue." in error.key else given_as
             raise input_error(
                 error.problem, key=key, given=error.given or None, hint=error.hint
             ) from None

@@ -170,7 +170,8 @@ def _verdict(of: Characterization) -> str:
 <tbody>{"".join(rows)}</tbody></table></div>
 <ul class="key">{key}</ul>
 <p class="method">Each outcome follows from a rule that was fixed before anything was
-measured.</p>"""
+measured, with one exception: that 4.4 does not judge disciplines with a queue for each flow
+was added after first results.</p>"""
 
 
 def _chip(outcome: str) -> str:

@@ -1,4 +1,5 @@
-"""The rules of the verdict, fixed before anything is measured. docs/characterize.md lists them.
+"""The rules of the verdict, fixed before anything was measured, but for one exception: that 4.4
+does not judge disciplines with a queue for each flow. docs/characterize.md lists them.
 
 A rule compares the discipline with one other in one section and gives an outcome with the
 numbers that led to it. Thresholds are the constants here, the same for all disciplines.

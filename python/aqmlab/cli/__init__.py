@@ -14,11 +14,13 @@ from aqmlab.cli import (
     conformance,
     explain,
     listing,
+    mahimahi,
     parity,
     reproduce,
     run,
     shell,
     study,
+    top,
 )
 from aqmlab.cli.common import EXAMPLES
 
@@ -44,6 +46,10 @@ app.command("shell", epilog=shell.EXAMPLE, context_settings={"allow_interspersed
     shell.shell
 )
 app.command("parity", epilog=parity.EXAMPLE)(parity.parity)
+app.command(
+    "mahimahi", epilog=mahimahi.EXAMPLE, context_settings={"allow_interspersed_args": False}
+)(mahimahi.mahimahi)
+app.command("top", epilog=top.EXAMPLE)(top.top)
 app.command("list", epilog=listing.EXAMPLE)(listing.listing)
 app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
 app.command("conformance", epilog=conformance.EXAMPLE)(conformance.conformance)

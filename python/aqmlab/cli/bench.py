@@ -18,17 +18,22 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab bench\n\n"
     "aqmlab bench c-100mbit-pie --repeat 10\n\n"
     "aqmlab bench --study --json > bench.json\n\n"
-    "aqmlab bench b-10mbit-codel --set duration=10s --set queue=pie"
+    "aqmlab bench b-10mbit-codel --set duration=10s --set queue=pie\n\n"
+    "aqmlab bench emulator --markdown"
 )
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 STUDY = "study"
+EMULATOR = "emulator"
 
 
 @reported
 def bench(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Which benchmarks; all if none is named."),
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Which benchmarks; all if none is named. `emulator`: that of real packets.",
+        ),
     ] = None,
     study: Annotated[
         bool, typer.Option("--study", help="Also time 2,400 simulations on all cores.")
@@ -38,13 +43,20 @@ def bench(
     ] = 3,
     set_: Set = None,
     threads: Threads = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="The table of `emulator` as in docs/emulator.md.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Measure packets per CPU second, events per packet and peak memory.
 
     Each scenario runs alone in a fresh process that loads nothing but the engine;
-    the median of at least --repeat runs counts. --threads is for --study.
+    the median of at least --repeat runs counts. --threads is for --study. `aqmlab bench
+    emulator` measures throughput and timing of real packets instead, in about three minutes.
     """
+    if EMULATOR in (names or []):
+        emulator_measured(names or [], repeat, as_markdown=markdown, as_json=json)
+        return
     from aqmlab.settings import parse_settings
 
     settings = parse_settings(set_ or [])
@@ -59,6 +71,45 @@ def bench(
         print_json(rows)
     else:
         _show(rows)
+
+
+def emulator_measured(names: list[str], repeat: int, *, as_markdown: bool, as_json: bool) -> None:
+    """Measures the emulator and shows it beside others. Raises `InputError` if other
+    benchmarks are asked for as well."""
+    from aqmlab.benchmarks import emulator
+    from aqmlab.errors import input_error
+
+    if len(names) > 1:
+        raise input_error(f"`{EMULATOR}` is measured alone", key="NAME", given=" ".join(names))
+
+    def progress(what: str) -> None:
+        if sys.stderr.isatty():
+            print(f"{what} ...      ", end="\r", file=sys.stderr, flush=True)
+
+    found = emulator.measure(repeat, progress)
+    if as_json:
+        print_json({"values": found.values, "details": found.details,
+                    "remarks": sorted(found.remarks), "machine": emulator.machine()})  # fmt: skip
+    elif as_markdown:
+        print(emulator.markdown(found))
+    else:
+        _show_emulator(emulator.table(found), found.remarks)
+
+
+def _show_emulator(rows: list[dict[str, Any]], remarks: set[str]) -> None:
+    from rich.table import Table
+
+    table = Table()
+    table.add_column("")
+    for name in ("mahimahi", "rattan", "aqmlab", "asked"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        here = row["aqmlab"] if row["met"] else f"[red]{row['aqmlab']}[/red]"
+        table.add_row(row["what"], row["mahimahi"], row["rattan"], here, row["asked"])
+    screen = console()
+    screen.print(table)
+    for remark in sorted(remarks):
+        screen.print(remark)
 
 
 def chosen(names: list[str]) -> list[str]:

@@ -64,7 +64,9 @@ def characterize(
     ] = "100ms",
     buffer: Annotated[
         float,
-        typer.Option("--buffer", min=0.05, metavar="X", help="In bandwidth-delay products."),
+        typer.Option(
+            "--buffer", min=0.05, max=1000, metavar="X", help="In bandwidth-delay products."
+        ),
     ] = 1.0,
     replications: Replications = None,
     seed: Seed = None,
@@ -77,7 +79,7 @@ def characterize(
 ) -> None:
     """Characterise a queue discipline by RFC 7928: every scenario of sections 4 to 10.
 
-    Prints a verdict of one page by rules fixed beforehand (docs/characterize.md), and
+    Prints a verdict of one page by fixed rules (docs/characterize.md), and
     writes report.html, all measures and all results to results/characterize-NAME or --out.
     """
     from aqmlab.characterize import REPLICATIONS, SEED, Environment
@@ -93,10 +95,11 @@ def characterize(
         for text, default in ((rate, "10mbit"), (rtt, "100ms"), (f"{buffer:g}bdp", "1bdp"))
         if text != default
     ]
-    name = f"characterize-{discipline.rpartition(':')[2]}"
+    name = discipline.rpartition(":")[2]
     extra = ["quick"] if quick else []
-    folder = out or default_folder(name, [*own, *changed, *extra], r=replications, s=seed)
-    with progress_bar(name, shown=not json) as progress:
+    words = [name, *own, *changed, *extra]
+    folder = out or default_folder("characterize", words, r=replications, s=seed)
+    with progress_bar(f"characterize {name}", shown=not json) as progress:
         result = run(
             discipline,
             against=[other.strip() for other in others],
@@ -141,8 +144,10 @@ def quantity(text: str, key: str) -> float:
         raise input_error(error.problem, key=option, given=text, hint=error.hint) from None
     import json
 
-    canonical = str(json.loads(scenario.resolved)["links"]["a"][key])
-    return parsed(canonical)
+    value = parsed(str(json.loads(scenario.resolved)["links"]["a"][key]))
+    if value <= 0:
+        raise input_error("expected more than nothing", key=option, given=text)
+    return value
 
 
 UNITS = {

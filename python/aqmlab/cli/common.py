@@ -111,10 +111,14 @@ def print_json(value: Any) -> None:
 
 
 def console(columns: int = 110) -> Console:
-    """Where tables go: as wide as the terminal, and wide enough for all columns elsewhere."""
+    """Where tables go: as wide as the terminal, and wide enough for all columns elsewhere.
+
+    Brackets in names, values and paths are just that, not styles.
+    """
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else columns, highlight=False)
+    width = None if sys.stdout.isatty() else columns
+    return Console(width=width, highlight=False, markup=False)
 
 
 @contextmanager
@@ -145,6 +149,13 @@ def default_folder(name: str, only: Sequence[str] = (), **changes: int | None) -
     words = [re.sub(r"[^\w.+]+", "_", word).strip("_.") for word in [name, *only]]
     words += [f"{key}{value}" for key, value in changes.items() if value is not None]
     return Path("results") / "-".join(words)
+
+
+def show_note(text: str, screen: Console) -> None:
+    """Prints what a reader of results has to know."""
+    from rich.text import Text
+
+    screen.print(Text.assemble(("Note", "bold yellow"), f" {text}"))
 
 
 def seconds(value: float | None) -> str:

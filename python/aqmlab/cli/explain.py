@@ -79,7 +79,8 @@ def find(name: str | None) -> list[dict[str, Any]]:
     Raises `InputError` if there is no such thing.
     """
     from aqmlab._core import reference
-    from aqmlab.errors import unknown
+    from aqmlab.cli.listing import studies
+    from aqmlab.errors import input_error, unknown
 
     if name is None:
         return list(reference())
@@ -87,6 +88,9 @@ def find(name: str | None) -> list[dict[str, Any]]:
         return [_own(name)]
     head, dot, parameter = name.partition(".")
     entries = [entry for entry in reference() if head in (entry["name"], entry["section"])]
+    if name in (study["name"] for study in studies()):
+        hint = f"`aqmlab reproduce {name}` runs it"
+        raise input_error("this is a study: it has no parameters", given=name, hint=hint)
     if not entries and not dot:
         entries, parameter = list(reference()), name
     elif not entries:
@@ -160,8 +164,9 @@ def _names() -> list[str]:
 
 def _show(entry: dict[str, Any], screen: Console) -> None:
     from rich.table import Table
+    from rich.text import Text
 
-    screen.print(f"[bold cyan]{entry['name']}[/]  {entry['summary']}")
+    screen.print(Text.assemble((entry["name"], "bold cyan"), f"  {entry['summary']}"))
     if entry["preset_of"]:
         settings = ", ".join(f"{key} = {value}" for key, value in entry["settings"].items())
         screen.print(f"  {entry['preset_of']} with {settings}")
@@ -179,6 +184,7 @@ def _show(entry: dict[str, Any], screen: Console) -> None:
         elif param["range"]:
             facts.append(f"{param['range'][0]} to {param['range'][1]}")
         facts.append(f"({param['kind']}; source: {param['source']})")
-        table.add_row(param["name"], f"{param['meaning']}\n[dim]{' · '.join(facts)}[/]".lstrip())
+        lines = [param["meaning"], "\n"] if param["meaning"] else []
+        table.add_row(param["name"], Text.assemble(*lines, (" · ".join(facts), "dim")))
     screen.print(table)
     screen.print()

@@ -44,10 +44,13 @@ def listing(
             if row.get("preset_of"):
                 about = f"{about} ({row['preset_of']} with other numbers)"
             table.add_row(row["name"], about)
-        screen.print(f"[bold cyan]{title.capitalize().replace('_', ' ')}[/]")
+        screen.print(title.capitalize().replace("_", " "), style="bold cyan")
         screen.print(table if rows else "none")
         screen.print()
-    screen.print("`aqmlab explain NAME` shows the parameters of each.", style="dim")
+    screen.print(
+        "`aqmlab explain NAME` shows the parameters of each; `aqmlab reproduce NAME` runs a study.",
+        style="dim",
+    )
 
 
 def catalogue() -> dict[str, list[dict[str, Any]]]:

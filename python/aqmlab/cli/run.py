@@ -19,6 +19,7 @@ from aqmlab.cli.common import (
     reasons,
     reported,
     seconds,
+    show_note,
 )
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def show(result: RunResult, screen: Console) -> None:
     _show_flows(result, screen)
     _show_applications(result, screen)
     for line in notes(result):
-        screen.print(f"[bold yellow]Note[/] {line}")
+        show_note(line, screen)
 
 
 def notes(result: RunResult) -> list[str]:

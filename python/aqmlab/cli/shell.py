@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab shell --rate 12mbit --delay 20ms --queue codel\n\n"
-    "aqmlab shell --delay 20ms --down 'rate=50mbit queue=fq-codel' --up rate=5mbit -- "
+    "aqmlab shell --delay 20ms --down 'rate=50mbit queue=fq_codel' --up rate=5mbit -- "
     "sh -c 'ping -c 3 $AQMLAB_FAR'\n\n"
     "aqmlab shell --scenario scenario.toml --out results/real -- ./client\n\n"
     "aqmlab shell --topology examples/topology.toml -- ping -c 5 server"
@@ -45,7 +45,7 @@ def shell(
     delay: Annotated[str | None, _link("--delay", "TIME", "One way, in both directions.")] = None,
     queue: Annotated[
         str | None,
-        _link("--queue", "QUEUE", "Discipline and settings: `fq-codel target=5ms limit=1000p`."),
+        _link("--queue", "QUEUE", "Discipline and settings: `fq_codel target=5ms limit=1000p`."),
     ] = None,
     loss: Annotated[str | None, _link("--loss", "SHARE", "Lost on the way: 1%, or 0.01.")] = None,
     jitter: Annotated[str | None, _link("--jitter", "TIME", "Spread of the delay.")] = None,
@@ -123,6 +123,14 @@ def shell(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go; new.")
     ] = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
+    ] = None,
+    pcap_ring: Annotated[
+        str | None,
+        typer.Option("--pcap-ring", metavar="SIZE", help="Keep the last of them: 100mb."),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Say nothing about the links at the end.")
     ] = False,
@@ -133,6 +141,7 @@ def shell(
     command's. See docs/emulator.md.
     """
     from aqmlab.emulate import emulate
+    from aqmlab.emulate.capture import capture
     from aqmlab.emulate.keep import check_folder, keep
 
     given = {
@@ -154,6 +163,7 @@ def shell(
         check_folder(out)
     if topology is not None:
         others = {**common, "scenario": scenario, "down": down, "up": up, "far": far, "nat": nat}
+        others |= {"pcap": pcap, "pcap_ring": pcap_ring}
         links, done = _in_hosts(
             topology, command or [], at, host or [], others, settings, emulator_settings
         )
@@ -161,7 +171,14 @@ def shell(
         _refuse({"at": at, "host": host}, "this goes with --topology")
         path = _path(scenario, common, down or [], up or [], settings)
         links = path.scenario
-        done = emulate(path, command or [], far=far, nat=nat, settings=emulator_settings)
+        done = emulate(
+            path,
+            command or [],
+            far=far,
+            nat=nat,
+            settings=emulator_settings,
+            capture=capture(pcap, pcap_ring),
+        )
     if out is not None:
         keep(done, links, out)
     if not quiet:

@@ -23,6 +23,7 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
     seconds,
+    show_note,
 )
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def show(result: StudyResult, screen: Console) -> None:
         more = f" and {len(points) - SHOWN_PLACES} more" if len(points) > SHOWN_PLACES else ""
         where = "" if len(points) == len(rows) else f"{'; '.join(points[:SHOWN_PLACES])}{more}: "
         example = "" if note["runs"] == 1 else f" (the first of {note['runs']:,} runs)"
-        screen.print(f"[bold yellow]Note[/] {where}{note['subject']}: {note['text']}{example}")
+        show_note(f"{where}{note['subject']}: {note['text']}{example}", screen)
 
 
 def _notes(result: StudyResult) -> list[dict[str, Any]]:

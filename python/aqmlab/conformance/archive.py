@@ -52,12 +52,12 @@ class Archive:
 
     @cached_property
     def _arrivals(self) -> list[pl.DataFrame]:
-        frame = pl.read_parquet(self.folder / "arrivals.parquet")
+        frame = pl.read_parquet(self.folder / "arrivals.parquet", glob=False)
         return frame.partition_by("pattern", include_key=False, maintain_order=True)
 
     @cached_property
     def _outcomes(self) -> list[pl.DataFrame]:
-        frame = pl.read_parquet(self.folder / "outcomes.parquet")
+        frame = pl.read_parquet(self.folder / "outcomes.parquet", glob=False)
         return frame.partition_by("case", include_key=False, maintain_order=True)
 
     def case(self, index: int) -> Case:

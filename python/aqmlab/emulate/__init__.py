@@ -1,6 +1,7 @@
 """Commands behind emulated links: real packets through the simulator's queues.
 
 * `links`: what the command line says of links, as a scenario.
+* `mahimahi`: what mahimahi's command lines say, as links.
 * `keep`: the results, in a folder like that of any run.
 
 The work is done by the engine, in real time, without the interpreter.
@@ -28,12 +29,16 @@ def emulate(
     far: str = "",
     nat: bool = False,
     settings: Mapping[str, Any] | None = None,
+    logs: Sequence[tuple[str, str, Sequence[str]]] = (),
+    capture: tuple[str, int | None, int] | None = None,
+    until: float | None = None,
 ) -> _core.Emulation:
     """Runs `command` (`$SHELL` if it is empty) behind `path`, in real time.
 
     `far` is a command line for the other end of the path; with `nat` the command reaches
     what is outside, through a gateway. `settings` are those of the
-    section `emulator` of the reference. Raises `InputError` if they are not right or
+    section `emulator` of the reference; `logs`, `capture` and `until` are as in
+    `_core.emulate`. Raises `InputError` if they are not right or
     the system has no place for an emulated path.
     """
     words = list(command) or [os.environ.get("SHELL") or DEFAULT_SHELL]
@@ -46,4 +51,7 @@ def emulate(
         nat=nat,
         environment=list(os.environ.items()),
         settings=dict(settings or {}),
+        logs=logs,
+        capture=capture,
+        until=until,
     )

@@ -78,18 +78,27 @@ def from_options(
             own = _pairs(text, f"--{direction}")
             links[name] = {"rate": UNLIMITED, "delay": "0s"} | link(common) | link(own)
             names[direction].append(name)
-    flow = {"path": names["down"], "return_path": names["up"]}
+    try:
+        return from_tables(links, names["down"], names["up"], settings)
+    except InputError as error:
+        raise _about_options(error) from None
+
+
+def from_tables(
+    links: Mapping[str, Mapping[str, Any]],
+    down: Sequence[str],
+    up: Sequence[str],
+    settings: Mapping[str, Any],
+) -> EmulatedPath:
+    """A path of links as a scenario has them, by name. Raises `InputError` with their keys."""
     table = {
         # A packet that a link without a rate has sent is out of the way of the next.
         "simultaneous": "departures-first",
-        "links": links,
-        "flows": {FLOW: flow},
+        "links": dict(links),
+        "flows": {FLOW: {"path": list(down), "return_path": list(up)}},
     }
-    try:
-        scenario = Scenario(table, file=OPTIONS_FILE, overrides=settings, folders=[])
-    except InputError as error:
-        raise _about_options(error) from None
-    return EmulatedPath(scenario, names["down"], names["up"])
+    scenario = Scenario(table, file=OPTIONS_FILE, overrides=settings, folders=[])
+    return EmulatedPath(scenario, list(down), list(up))
 
 
 def link(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,7 +174,7 @@ def _about_options(error: InputError) -> InputError:
         key = f"--{option}" if option in OPTIONS else f"--{direction}"
         if option == "rate" and rest == "rate.trace":
             key = "--trace"
-        elif rest.partition(".")[2]:
+        elif rest.partition(".")[2] or (rest and option not in OPTIONS):
             key += f" ({rest})"
     file = None if error.file == OPTIONS_FILE else error.file
     return input_error(error.problem, file=file, key=key, given=error.given, hint=error.hint)

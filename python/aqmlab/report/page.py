@@ -76,6 +76,8 @@ def _sections(reproduction: Reproduction) -> Iterator[str]:
             yield _note(each.text, f"<p class='soft'>{escape(where)}</p>", "warning")
     yield "<h2 id='tables'>Published and measured</h2>"
     yield _legend("published")
+    if reproduction.without_intervals:
+        yield f"<p class='soft'>{escape(reproduction.without_intervals)}</p>"
     yield from (_table(each) for each in published)
     if reproduction.causes:
         yield "<h2 id='causes'>Why some cells differ</h2>"

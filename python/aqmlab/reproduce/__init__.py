@@ -166,12 +166,22 @@ class Reproduction:
 
     @property
     def extent(self) -> str:
-        """`200 points, 100 replications`, for each part."""
-        told = (
-            f"{each.info.points} points, {each.info.replications} replications"
-            for each in self.results.values()
-        )
-        return "; ".join(told)
+        """`200 points, 100 replications`, for each part, with its name if there are several."""
+
+        def told(name: str, result: StudyResult) -> str:
+            points, replications = result.info.points, result.info.replications
+            many = f"{replications} replication{'s' if replications > 1 else ''}"
+            part = f"{name}: " if len(self.results) > 1 else ""
+            return f"{part}{points} points, {many}"
+
+        return "; ".join(told(*each) for each in self.results.items())
+
+    @property
+    def without_intervals(self) -> str:
+        """A sentence if a part was run once: its intervals are none."""
+        if all(each.info.replications > 1 for each in self.results.values()):
+            return ""
+        return "A single replication gives no interval: the value itself stands in its place."
 
     @property
     def command(self) -> str:

@@ -29,7 +29,7 @@ SIGNS = {AGREES: "✓", CLOSE: "≈", DIFFERS: "✗", HOLDS: "✓", PARTLY: "≈
 
 def show(reproduction: Reproduction, console: Console) -> None:
     """Prints `reproduction`."""
-    console.print(f"[bold]{reproduction.title}[/]", highlight=False)
+    console.print(Text(reproduction.title, style="bold"))
     console.print(
         f"{reproduction.runs:,} simulations: {reproduction.extent}; "
         f"seed {reproduction.result.info.seed}",
@@ -39,16 +39,19 @@ def show(reproduction: Reproduction, console: Console) -> None:
     for table in reproduction.tables:
         console.print()
         console.print(_table(table))
-    legend = "   ".join(
-        f"[{STYLES[word]}]{SIGNS[word]} {word}[/]: {VERDICTS[word]}"
+    legend = (
+        Text.assemble((f"{SIGNS[word]} {word}", STYLES[word]), f": {VERDICTS[word]}")
         for word in (AGREES, CLOSE, DIFFERS)
     )
-    console.print(f"\n{legend}", highlight=False)
+    console.print()
+    console.print(Text("   ").join(legend))
     console.print(
         "Each cell: measured, in brackets the reference, below the 95 % interval.",
         style="dim",
         highlight=False,
     )
+    if reproduction.without_intervals:
+        console.print(Text(reproduction.without_intervals, style="yellow"))
     causes = [(cause.title, cause.text) for cause in reproduction.causes]
     _remarks(console, "Why cells differ", causes)
     warnings = [
@@ -59,7 +62,7 @@ def show(reproduction: Reproduction, console: Console) -> None:
     contradictions = [(each.title, each.text) for each in reproduction.contradictions]
     _remarks(console, "Where the paper contradicts itself", contradictions)
     if reproduction.claims:
-        console.print("\n[bold]Statements of the paper[/]")
+        console.print(Text("\nStatements of the paper", style="bold"))
     for number, claim in enumerate(reproduction.claims, start=1):
         style = STYLES[claim.verdict]
         verdict = Text(f"{SIGNS[claim.verdict]} {claim.verdict}", style=style)
@@ -69,7 +72,7 @@ def show(reproduction: Reproduction, console: Console) -> None:
 
 def _remarks(console: Console, title: str, remarks: list[tuple[str, str]]) -> None:
     if remarks:
-        console.print(f"\n[bold]{title}[/]")
+        console.print(Text(f"\n{title}", style="bold"))
     for head, text in remarks:
         console.print(Text(head, style="yellow"))
         console.print(Padding(Text(text), (0, 0, 0, 2)))

@@ -2,11 +2,16 @@
 //!
 //! The data path shows every packet to a [`Tap`]; `Observers` is the one that
 //! hands them on. Nothing here waits for a disk: what is to be written goes to
-//! a thread of its own (`background`).
+//! a thread of its own (`background`). `view` is not told of packets: it shows
+//! what the links count anyway.
+
+// What computes must write no files and have no clock; this is what touches the world.
+#![allow(clippy::disallowed_methods)]
 
 mod background;
 mod log;
 mod pcapng;
+pub mod view;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -32,6 +32,7 @@ use self::network::{NoDevice, configure_far, gateway_block, make_far};
 use crate::addresses::Block;
 use crate::live::{Clock, FAR as FAR_PORT, Live, Precision, Steward, Writer};
 use crate::nat::Gate;
+use crate::observe::view::View;
 use crate::observe::{Recordings, TICK};
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
@@ -135,12 +136,13 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
             Route { links: options.up.clone(), exit: 1 },
             Route { links: options.down.clone(), exit: 0 },
         ];
-        let mut path = DataPath::new(scenario, routes, params.mtu);
+        let mut path = DataPath::replicated(scenario, routes, params.mtu, shell.depth);
         // Their threads begin before there is a priority to inherit.
         if let Some(tap) = options.recordings.open(scenario)? {
             path.set_tap(tap);
         }
-        shell.run(path, &scenario.flows, params)
+        let view = View::open([options.down.clone(), options.up.clone()]);
+        shell.run(path, view, &scenario.flows, params)
     });
     if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
         set_foreground(group);
@@ -163,6 +165,8 @@ struct Shell<'a> {
     ports: [Tun; 2],
     /// What leaves for the outside passes here.
     gate: Option<Gate>,
+    /// In how many others this shell is: what is random in them differs.
+    depth: u64,
     /// When the links end.
     until: Time,
 }
@@ -221,17 +225,24 @@ impl<'a> Shell<'a> {
         let ports = receive_devices(&socket, far.map(|(tun, _)| tun))?;
         let gate = gate.map(|gate| Gate::open(gate, block, name_server)).transpose()?;
         let until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
-        Ok(Shell { child, ended, socket, signals, ports, gate, until })
+        let depth = block.depth();
+        Ok(Shell { child, ended, socket, signals, ports, gate, depth, until })
     }
 
     /// Starts the command and emulates until it has ended.
-    fn run(self, path: DataPath, flows: &[FlowGroup], params: &EmulatorParams) -> Result<Outcome> {
-        let Shell { child, ended, socket, signals, ports, gate, until } = self;
+    fn run(
+        self,
+        path: DataPath,
+        view: View,
+        flows: &[FlowGroup],
+        params: &EmulatorParams,
+    ) -> Result<Outcome> {
+        let Shell { child, ended, socket, signals, ports, gate, until, .. } = self;
         let remarks = prioritise(params);
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
         let (deadline, tick) = (Time::MAX, if path.has_tap() { Time::ZERO } else { Time::MAX });
-        let mut steward = Attendant { child, ended, socket, signals, deadline, until, tick };
+        let mut steward = Attendant { child, ended, socket, signals, deadline, until, tick, view };
         let mut live = Live::new(path, ports.into(), params.precision, Clock::start());
         live.writer.gate = gate;
         let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
@@ -256,6 +267,7 @@ pub(crate) struct Attendant<'a> {
     pub until: Time,
     /// When observers are told of the time next.
     pub tick: Time,
+    pub view: View,
 }
 
 impl Steward for Attendant<'_> {
@@ -268,6 +280,7 @@ impl Steward for Attendant<'_> {
             path.tick(now);
             self.tick = now + TICK;
         }
+        self.view.attend(now, path.links());
         if now >= self.until {
             self.until = Time::MAX;
             let _ = send(self.socket.as_fd(), &[SIGNAL, libc::SIGHUP as u8], None);
@@ -292,7 +305,7 @@ impl Steward for Attendant<'_> {
     }
 
     fn deadline(&self) -> Time {
-        self.deadline.min(self.until).min(self.tick)
+        self.deadline.min(self.until).min(self.tick).min(self.view.deadline())
     }
 }
 

@@ -2,6 +2,7 @@
 // What computes must read no files; this crate is what touches the world.
 #![allow(clippy::disallowed_methods)]
 
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::net::IpAddr;
@@ -35,10 +36,11 @@ pub fn tcp_count(name: &str) -> u64 {
     pairs.find(|(known, _)| *known == name).and_then(|(_, count)| count.parse().ok()).unwrap_or(0)
 }
 
-/// A file that is nowhere but in memory; children have it too.
-pub fn memory() -> io::Result<File> {
-    // SAFETY: the name ends with a zero.
-    let fd = check(unsafe { libc::memfd_create(c"aqmlab".as_ptr(), libc::MFD_CLOEXEC) })?;
+/// A file in memory, which is gone when nobody has it open; children have it too.
+pub fn memory_file(name: &str) -> io::Result<File> {
+    let name = CString::new(name)?;
+    // SAFETY: the name ends with a zero byte and outlives the call.
+    let fd = check(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })?;
     Ok(File::from(owned(fd)))
 }
 

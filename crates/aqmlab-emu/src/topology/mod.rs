@@ -21,6 +21,7 @@ pub use self::commands::{Commands, run as run_commands};
 pub use self::router::Router;
 use crate::addresses::Block;
 use crate::live::{Clock, Live, Steward};
+use crate::observe::view::View;
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
 use crate::shell::inside::{self, ERROR, NEAR, START, map_user, new_network};
@@ -139,7 +140,9 @@ pub fn run(
     let message = [&[START], &clock.zero().to_le_bytes()[..]].concat();
     send(socket.as_fd(), &message, None).map_err(|error| failed("the hosts", &error))?;
     let (deadline, until, tick) = (Time::MAX, Time::MAX, Time::MAX);
-    let attendant = Attendant { child, ended, socket, signals: &signals, deadline, until, tick };
+    let view = View::open([Vec::new(), Vec::new()]);
+    let attendant =
+        Attendant { child, ended, socket, signals: &signals, deadline, until, tick, view };
     let mut steward = Timed { attendant, course };
     let mut live = Live::new(path, ports, params.precision, clock);
     live.router = Some(Router::new(topology));

@@ -52,7 +52,7 @@ use crate::topology::{self, Course, Hosts, Job, Topology, Way};
 /// no hosts.
 pub fn run(scenario: &Scenario, replication: u64, params: &EmulatorParams) -> Result<Outcome> {
     let controls = controls(scenario)?;
-    let report = files::memory().map_err(|error| failed("memory", &error))?;
+    let report = files::memory_file("aqmlab").map_err(|error| failed("memory", &error))?;
     let job = Play { scenario, replication, controls, priority: params.priority, report: &report };
     let course =
         Course { end: Time::ZERO + scenario.duration, warmup: Time::ZERO + scenario.record.warmup };

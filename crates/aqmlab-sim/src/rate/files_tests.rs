@@ -1,5 +1,7 @@
+use std::sync::Arc;
+
 use super::*;
-use crate::rate::RateProcess;
+use crate::rate::{InputFile, RateProcess};
 use proptest::prelude::*;
 
 const MBIT: Scale = Scale { unit: 1e6, most: 1_000_000_000_000_000, repeats: true };
@@ -173,8 +175,9 @@ fn try_all(content: &[u8]) {
             table.insert("process", "markov".into());
         }
         let value = aqmlab_core::Value::Table(table);
-        if let Ok(process) = RateProcess::read(&value, &|_| Ok(content.to_vec())) {
-            let again = RateProcess::read(&process.to_value(), &|_| Ok(content.to_vec()));
+        let read = |_: &str| Ok(Arc::new(InputFile::new(content.to_vec())));
+        if let Ok(process) = RateProcess::read(&value, &read) {
+            let again = RateProcess::read(&process.to_value(), &read);
             assert_eq!(again.as_ref(), Ok(&process), "{text:?}");
         }
     }

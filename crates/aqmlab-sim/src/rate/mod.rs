@@ -9,6 +9,7 @@
 pub(crate) mod course;
 mod files;
 pub(crate) mod grants;
+mod input;
 pub mod radio;
 pub mod random;
 pub mod schedule;
@@ -22,6 +23,7 @@ use aqmlab_core::{
 use self::course::Course;
 pub use self::files::{Cursor, Opportunities};
 use self::grants::Grants;
+pub use self::input::InputFile;
 use self::radio::{LteParams, Wifi, WifiParams};
 use self::random::{MarkovParams, OrnsteinUhlenbeckParams};
 use self::schedule::{Schedule, Steps};
@@ -29,8 +31,8 @@ use self::schedule::{Schedule, Steps};
 /// The largest rate there is: keeps the transmitter's arithmetic in 64 bits.
 pub const MAX_RATE: Rate = Rate::from_bps(1_000_000_000_000_000);
 
-/// Gives the content of a file that a scenario names.
-pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<Vec<u8>>;
+/// Gives a file that a scenario names.
+pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<Arc<InputFile>>;
 
 params! {
     /// A rate that changes at set times.
@@ -135,9 +137,9 @@ impl RateProcess {
         if table.get("trace").is_some() {
             let mut params = TraceParams::from_table(table)?;
             let trace = read_content(&params.trace, &mut params.content, read_file)
-                .and_then(|content| Opportunities::parse(&content, &params.trace))
+                .and_then(|file| file.opportunities(&params.trace))
                 .map_err(|error| error.at("trace"))?;
-            return Ok(RateProcess::Trace(params, Arc::new(trace)));
+            return Ok(RateProcess::Trace(params, trace));
         }
         let allowed =
             "a rate such as \"10mbit\", or a table with `steps`, `trace`, `csv` or `process`";
@@ -238,6 +240,7 @@ fn check_rates(schedule: Schedule) -> Result<Schedule> {
 }
 
 /// What the second column of a file means.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     /// What 1 in it is.
     pub unit: f64,
@@ -254,8 +257,9 @@ pub(crate) fn read_columns(
     scale: &Scale,
     read_file: ReadFile<'_>,
 ) -> Result<Schedule> {
-    let bytes = read_content(name, content, read_file).map_err(|error| error.at("csv"))?;
-    files::parse_columns(&bytes, name, scale).map_err(|error| error.at("csv"))
+    read_content(name, content, read_file)
+        .and_then(|file| file.columns(name, scale))
+        .map_err(|error| error.at("csv"))
 }
 
 /// Reads a file, and sets or checks what names its content.
@@ -263,17 +267,8 @@ fn read_content(
     name: &str,
     named: &mut Option<String>,
     read_file: ReadFile<'_>,
-) -> Result<Vec<u8>> {
-    let content = read_file(name)?;
-    let digest = files::digest(&content);
-    match named {
-        Some(before) if *before != digest => {
-            let problem = format!("the file has changed: its content is now {digest}");
-            Err(Error::new(problem).given(before).in_file(name))
-        }
-        _ => {
-            *named = Some(digest);
-            Ok(content)
-        }
-    }
+) -> Result<Arc<InputFile>> {
+    let file = read_file(name)?;
+    file.identify(named, name)?;
+    Ok(file)
 }

@@ -5,6 +5,8 @@ mod dscp;
 mod read;
 mod toml;
 
+use std::sync::Arc;
+
 use aqmlab_aqm::{CustomConfig, QueueConfig};
 use aqmlab_core::{
     Bytes, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices, params,
@@ -14,7 +16,7 @@ use aqmlab_tcp::congestion::CustomControl;
 
 use crate::egress::{DriverParams, ShaperParams};
 use crate::impairment::PathConfig;
-use crate::rate::{MAX_RATE, RateProcess, ReadFile};
+use crate::rate::{InputFile, MAX_RATE, RateProcess, ReadFile};
 use crate::workload::WorkloadConfig;
 
 pub use self::dscp::Dscp;
@@ -129,7 +131,7 @@ pub struct Outside<'a> {
     pub disciplines: &'a dyn Lookup<dyn CustomConfig>,
     /// Congestion controls that are not in the catalogue.
     pub controls: &'a dyn Lookup<dyn CustomControl>,
-    /// Gives the content of a file.
+    /// Gives a file.
     pub read_file: ReadFile<'a>,
 }
 
@@ -156,7 +158,7 @@ impl Default for Outside<'_> {
     }
 }
 
-fn no_files(name: &str) -> Result<Vec<u8>> {
+fn no_files(name: &str) -> Result<Arc<InputFile>> {
     Err(Error::new("files are not read here").given(name))
 }
 

@@ -10,8 +10,9 @@
 //! # Differences
 //! 1. Segments wait in two queues, each in the order in which it was sent:
 //!    first transmissions (the scoreboard) and retransmissions. What was judged
-//!    is not looked at again, so an acknowledgement costs what is newly
-//!    delivered or lost, and what lies within the reordering window.
+//!    is not looked at again, and of what lies within the reordering window the
+//!    first and the last are remembered: an acknowledgement costs what is newly
+//!    delivered or lost.
 //! 2. New data that were sent at the same moment as a retransmission do not
 //!    count as sent after it, although their sequence numbers are higher:
 //!    clocks of the simulator stand still while a burst is sent.
@@ -48,6 +49,10 @@ pub(crate) struct Rack {
     persist: u32,
     /// First transmissions below were judged.
     edge: u64,
+    /// Those below were sent before the newest, and the last of them that was late when it was last
+    /// looked at.
+    passed: u64,
+    last_late: u64,
     /// Retransmissions: the segment and when it was sent.
     repairs: VecDeque<(u64, Time)>,
     /// When a segment that is late will be lost.
@@ -67,6 +72,8 @@ impl Rack {
             multiple: 1,
             persist: 0,
             edge: 0,
+            passed: 0,
+            last_late: 0,
             repairs: VecDeque::new(),
             deadline: Time::MAX,
             limited_transmit: params.limited_transmit,
@@ -118,6 +125,41 @@ impl Rack {
         (least * self.multiple / 4).min(rtt.smoothed().unwrap_or(Span::ZERO))
     }
 
+    /// Of the first transmissions that are neither here nor lost, the last that was sent before the
+    /// newest that has arrived; there is one, at the edge. They are in the order of their times.
+    fn last_late<'a>(&mut self, board: &'a Scoreboard) -> &'a Record {
+        self.passed = self.passed.max(self.edge);
+        let mut index = board.index_of(self.passed);
+        while let Some(record) = board.record(index) {
+            if !is_settled(record) {
+                if (record.sent_at, record.end()) >= self.newest {
+                    break;
+                }
+                self.last_late = record.seq;
+            }
+            self.passed = record.end();
+            index += 1;
+        }
+        let mut index = board.index_of(self.last_late.max(self.edge));
+        loop {
+            let record = board.record(index).expect("there is one at the edge");
+            if !is_settled(record) {
+                self.last_late = record.seq;
+                return record;
+            }
+            index -= 1;
+        }
+    }
+
+    /// Looks at all segments for the last that is late.
+    #[cfg(test)]
+    fn check(&self, board: &Scoreboard, last: u64) {
+        let records = (0..).map_while(|index| board.record(index));
+        let late = records
+            .filter(|record| !is_settled(record) && (record.sent_at, record.end()) < self.newest);
+        assert_eq!(late.last().map(|record| record.seq), Some(last));
+    }
+
     /// Step 5: what was sent before the newest that has arrived, and long
     /// enough ago, is lost.
     fn detect(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time, phase: Phase) {
@@ -127,20 +169,20 @@ impl Rack {
         self.edge = self.edge.max(board.una());
         let mut index = board.index_of(self.edge);
         while let Some(record) = board.record(index).copied() {
-            let settled = record.sacked || record.lost || record.ambiguous;
-            if !settled && (record.sent_at, record.end()) >= self.newest {
-                break;
-            }
-            if !settled && record.sent_at + wait > now {
-                latest = latest.max(record.sent_at + wait);
-            } else {
-                if !settled {
-                    board.mark_lost(index);
+            if !is_settled(&record) {
+                if (record.sent_at, record.end()) >= self.newest {
+                    break;
                 }
-                if latest == Time::ZERO {
-                    self.edge = record.end();
+                if record.sent_at + wait > now {
+                    let last = self.last_late(board);
+                    latest = last.sent_at + wait;
+                    #[cfg(test)]
+                    self.check(board, last.seq);
+                    break;
                 }
+                board.mark_lost(index);
             }
+            self.edge = record.end();
             index += 1;
         }
         while let Some(&(seq, sent_at)) = self.repairs.front() {
@@ -169,6 +211,11 @@ impl Rack {
             self.deadline = latest;
         }
     }
+}
+
+/// Whether nothing more is to be found out about a segment's first transmission.
+fn is_settled(record: &Record) -> bool {
+    record.sacked || record.lost || record.ambiguous
 }
 
 impl LossRecovery for Rack {
@@ -251,6 +298,7 @@ impl LossRecovery for Rack {
     }
     fn on_undo(&mut self, board: &Scoreboard) {
         self.edge = board.una();
+        self.passed = self.edge;
     }
 }
 

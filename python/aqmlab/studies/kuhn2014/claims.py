@@ -159,28 +159,26 @@ def _by_buffer(study: Measurements, queue: str, control: str) -> tuple[list[floa
     return rates, ", ".join(f"{r:.3f} ({b})" for r, b in zip(rates, BUFFERS, strict=True))
 
 
-def _vegas_size(study: Measurements) -> Claim:
-    rates, told = _by_buffer(study, "DropTail", "Vegas")
-    falls = sum(b < a for a, b in pairwise(rates))
+def _droptail_size(study: Measurements, control: str, rule: str, text: str) -> Claim:
+    rates, told = _by_buffer(study, "DropTail", control)
+    right = sum(b > a if rule == "more" else b < a for a, b in pairwise(rates))
     return Claim(
-        "vegas-buffer",
-        "With DropTail and Vegas the throughput decreases as the queue grows (figure 3).",
-        _goodness(falls, len(rates) - 1) if falls else FAILS,
-        f"Mean throughput of the 10 MB in Mbit/s, by buffer: {told}. The rule: less with each "
+        f"{control.lower()}-buffer",
+        text,
+        _goodness(right, len(rates) - 1) if right else FAILS,
+        f"Mean throughput of the 10 MB in Mbit/s, by buffer: {told}. The rule: {rule} with each "
         "larger buffer.",
     )
+
+
+def _vegas_size(study: Measurements) -> Claim:
+    text = "With DropTail and Vegas the throughput decreases as the queue grows (figure 3)."
+    return _droptail_size(study, "Vegas", "less", text)
 
 
 def _cubic_size(study: Measurements) -> Claim:
-    rates, told = _by_buffer(study, "DropTail", "CUBIC")
-    rises = sum(b > a for a, b in pairwise(rates))
-    return Claim(
-        "cubic-buffer",
-        "With DropTail and CUBIC the throughput increases with larger queues (figure 4).",
-        _goodness(rises, len(rates) - 1) if rises else FAILS,
-        f"Mean throughput of the 10 MB in Mbit/s, by buffer: {told}. The rule: more with each "
-        "larger buffer.",
-    )
+    text = "With DropTail and CUBIC the throughput increases with larger queues (figure 4)."
+    return _droptail_size(study, "CUBIC", "more", text)
 
 
 def _vegas_aqm(study: Measurements) -> Claim:

@@ -5,13 +5,13 @@ Each check is a rule fixed in advance, told in its evidence together with the nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Claim
-from aqmlab.statistics import FAILS, HOLDS, PARTLY
+from aqmlab.statistics import FAILS, HOLDS, PARTLY, graded
 from aqmlab.studies.nichols2012.curves import (
     CODEL,
     FALLS,
@@ -56,15 +56,18 @@ def claims(measured: Measurements) -> list[Claim]:
     return made
 
 
-def _grade(kept: Iterable[bool]) -> str:
-    """Holds if it does everywhere."""
-    told = [bool(each) for each in kept]
-    return HOLDS if all(told) else PARTLY if any(told) else FAILS
+def _medians(static: Measurements, **where: str) -> dict[str, float]:
+    """Of each queue the median over runs and places of the median delays there, in ms."""
+    return {q: float(np.median(over(static, median_delay, queue=q, **where))) for q in QUEUES}
+
+
+def _used(static: Measurements, **where: str) -> dict[str, float]:
+    """Of each queue the mean utilisation over runs and places."""
+    return {q: float(np.mean(over(static, utilisation, queue=q, **where))) for q in QUEUES}
 
 
 def _similar_when_slow(static: Measurements) -> Claim:
-    delay = {q: float(np.median(over(static, median_delay, queue=q, rate=SLOW))) for q in QUEUES}
-    used = {q: float(np.mean(over(static, utilisation, queue=q, rate=SLOW))) for q in QUEUES}
+    delay, used = _medians(static, rate=SLOW), _used(static, rate=SLOW)
     kept = (
         abs(delay[RED] / delay[CODEL] - 1) <= 0.3,
         abs(used[RED] - used[CODEL]) <= 0.03,
@@ -72,7 +75,7 @@ def _similar_when_slow(static: Measurements) -> Claim:
     return Claim(
         "similar-at-3-mbit",
         "RED's delays and utilisations are similar to CoDel's on links of 3 Mbit/s.",
-        _grade(kept),
+        graded(kept),
         "Rule: the medians of the median delays within 30 %, the mean utilisations within 3 "
         f"points. Delays {delay[CODEL]:.1f} (CoDel) and {delay[RED]:.1f} ms, utilisations "
         f"{used[CODEL]:.3f} and {used[RED]:.3f}.",
@@ -82,10 +85,7 @@ def _similar_when_slow(static: Measurements) -> Claim:
 def _red_overcontrols(static: Measurements) -> Claim:
     kept, words = [], []
     for rate in FAST:
-        delay = {
-            q: float(np.median(over(static, median_delay, queue=q, rate=rate))) for q in QUEUES
-        }
-        used = {q: float(np.mean(over(static, utilisation, queue=q, rate=rate))) for q in QUEUES}
+        delay, used = _medians(static, rate=rate), _used(static, rate=rate)
         kept.append(delay[RED] < delay[CODEL] and used[RED] < used[CODEL])
         words.append(
             f"{rate}: {delay[RED]:.1f} and {delay[CODEL]:.1f} ms, {used[RED]:.3f} and "
@@ -95,7 +95,7 @@ def _red_overcontrols(static: Measurements) -> Claim:
         "red-overcontrols",
         "From 10 Mbit/s on RED's delays and utilisations are smaller than CoDel's: it "
         "overcontrols.",
-        _grade(kept),
+        graded(kept),
         "Rule: at each rate both the median of the median delays and the mean utilisation are "
         f"smaller. RED and CoDel at {'; '.join(words)}.",
     )
@@ -114,7 +114,7 @@ def _near_target(static: Measurements) -> Claim:
         "near-target",
         "Where a packet takes less than 5 ms and all load is long FTPs, CoDel's median delay "
         "approaches its target of 5 ms.",
-        _grade(inside.values()),
+        graded(inside.values()),
         "Rule: with four FTPs, 10 Mbit/s or more and round-trip times to 200 ms, within a factor "
         f"of two (2.5 to 10 ms). {sum(inside.values())} of {len(inside)} points; from "
         f"{found[low]:.1f} ms ({low}) to {found[high]:.1f} ms ({high}). Below it are long paths, "
@@ -144,7 +144,7 @@ def _ninety_percent(static: Measurements) -> Claim:
     return Claim(
         "utilisation-0.9",
         "CoDel consistently achieves a link utilisation of around 0.9 or more (Hill and Shah).",
-        _grade(each >= 0.88 for each in used.values()),
+        graded(each >= 0.88 for each in used.values()),
         "Rule: the median over round-trip times and loads is at least 0.88 at each rate. "
         + "; ".join(f"{rate} {each:.3f}" for rate, each in used.items())
         + ".",
@@ -159,7 +159,7 @@ def _median_low(static: Measurements) -> Claim:
     return Claim(
         "both-low",
         "Both CoDel and RED keep the median delay low, at all round-trip times.",
-        _grade(each >= 0.95 for each in kept.values()),
+        graded(each >= 0.95 for each in kept.values()),
         "Rule: it is at most 20 ms at 95 % of the points. "
         + "; ".join(f"{queue} at {100 * each:.0f} %" for queue, each in kept.items())
         + ".",
@@ -169,8 +169,7 @@ def _median_low(static: Measurements) -> Claim:
 def _close_to_tail_drop(static: Measurements) -> Claim:
     kept, words = [], []
     for rtt in SHORT:
-        used = {q: float(np.mean(over(static, utilisation, queue=q, rtt=rtt))) for q in QUEUES}
-        delay = {q: float(np.median(over(static, median_delay, queue=q, rtt=rtt))) for q in QUEUES}
+        delay, used = _medians(static, rtt=rtt), _used(static, rtt=rtt)
         kept.append(used[TAIL] - used[CODEL] <= 0.05 and delay[CODEL] <= delay[TAIL] / 4)
         words.append(
             f"{rtt} {used[CODEL]:.3f} and {used[TAIL]:.3f}, {delay[CODEL]:.1f} and "
@@ -180,20 +179,20 @@ def _close_to_tail_drop(static: Measurements) -> Claim:
         "close-to-tail-drop",
         "CoDel's utilisation is very close to tail drop's (except at 500 ms), with much less "
         "delay.",
-        _grade(kept),
+        graded(kept),
         "Rule: the mean utilisation is lower by at most 5 points, and the median of the median "
         f"delays at most a quarter. CoDel and tail drop at {'; '.join(words)}.",
     )
 
 
 def _same_from_30_to_200(static: Measurements) -> Claim:
-    used = [float(np.mean(over(static, utilisation, queue=CODEL, rtt=r))) for r in SHORT[1:]]
-    delay = [float(np.median(over(static, median_delay, queue=CODEL, rtt=r))) for r in SHORT[1:]]
+    used = [_used(static, rtt=rtt)[CODEL] for rtt in SHORT[1:]]
+    delay = [_medians(static, rtt=rtt)[CODEL] for rtt in SHORT[1:]]
     kept = (max(used) - min(used) <= 0.05, max(delay) <= 2 * min(delay))
     return Claim(
         "same-30-to-200-ms",
         "CoDel's metrics are not significantly different between 30 and 200 ms.",
-        _grade(kept),
+        graded(kept),
         "Rule: mean utilisations within 5 points, medians of the median delays within a factor "
         f"of two. At 30, 100 and 200 ms {', '.join(f'{each:.3f}' for each in used)}; "
         f"{', '.join(f'{each:.1f}' for each in delay)} ms.",
@@ -213,7 +212,7 @@ def _varied_at_500(static: Measurements) -> Claim:
     return Claim(
         "varied-at-500-ms",
         "The utilisation at 500 ms varies most; its low end are single FTPs.",
-        _grade(kept),
+        graded(kept),
         "Rule: CoDel's least and largest utilisation lie furthest apart there, and the least is "
         f"that of a single FTP. Apart by {'; '.join(f'{r} {v:.2f}' for r, v in ranges.items())}; "
         f"the least at 500 ms is at {lowest}.",
@@ -229,7 +228,7 @@ def _fairer(static: Measurements) -> Claim:
     return Claim(
         "fairer-drops",
         "CoDel consistently outperforms RED in the fairness of the drops' shares.",
-        _grade(each[CODEL] > each[RED] for each in index.values()),
+        graded(each[CODEL] > each[RED] for each in index.values()),
         "Rule: at each round-trip time Jain's index of the FTPs' shares of segments sent again, "
         f"the mean over rates and loads, is larger. CoDel and RED at {'; '.join(words)}.",
     )
@@ -242,7 +241,7 @@ def _buffer_full(dynamic: Measurements) -> Claim:
     return Claim(
         "tail-drop-full",
         "Tail drop generally keeps its buffer full; the delay can be as much as 10 s.",
-        _grade((portion >= 0.8, largest >= 9)),
+        graded((portion >= 0.8, largest >= 9)),
         "Rule: the buffer is at least half full in 80 % of the half seconds, and the largest "
         f"delay is at least 9 s. {100 * portion:.0f} %, {largest:.2f} s.",
     )
@@ -259,7 +258,7 @@ def _red_between(dynamic: Measurements) -> Claim:
         "red-slower",
         "RED keeps the delay below tail drop's but does not respond to changes as quickly as "
         "CoDel.",
-        _grade(kept),
+        graded(kept),
         "Rule: RED's mean delay is below tail drop's in 95 % of the half seconds, and after each "
         "drop of the rate it is longer above 100 ms than CoDel's. "
         f"{100 * below:.0f} %; CoDel and RED after 50, 100 and 200 s: {words}.",
@@ -281,15 +280,20 @@ def _spikes(dynamic: Measurements) -> Claim:
     return Claim(
         "codel-spikes",
         "CoDel's delays spike when the link rates drop (at 50, 100 and 250 s).",
-        PARTLY if all(kept[:3]) and not kept[3] else _grade(kept),
+        PARTLY if all(kept[:3]) and not kept[3] else graded(kept),
         "Rule: the largest delay in the 10 s after it is at least 100 ms. "
         f"{words}. At 250 s the rate rises; it drops at 200 s (see the contradictions).",
     )
 
 
+def _carried(dynamic: Measurements) -> tuple[float, float, float]:
+    """What tail drop and CoDel carry, in MB, and the part that CoDel carries less."""
+    tail, codel = (float(megabytes(dynamic, queue, LARGE).mean()) for queue in (TAIL, CODEL))
+    return tail, codel, 1 - codel / tail
+
+
 def _almost_the_same(dynamic: Measurements) -> Claim:
-    tail, codel = (megabytes(dynamic, queue, LARGE).mean() for queue in (TAIL, CODEL))
-    less = float(1 - codel / tail)
+    tail, codel, less = _carried(dynamic)
     return Claim(
         "almost-the-same",
         "CoDel transfers almost the same total kilobytes as tail drop.",
@@ -299,8 +303,7 @@ def _almost_the_same(dynamic: Measurements) -> Claim:
 
 
 def _ten_percent(dynamic: Measurements) -> Claim:
-    tail, codel = (megabytes(dynamic, queue, LARGE).mean() for queue in (TAIL, CODEL))
-    less = float(1 - codel / tail)
+    less = _carried(dynamic)[2]
     return Claim(
         "ten-percent-less",
         "It was actually about 10 % less (Hill and Shah, by the pixels of the figure).",
@@ -350,7 +353,7 @@ def _least_delay(dynamic: Measurements) -> Claim:
     return Claim(
         "least-delay",
         "CoDel's delay is consistently less than tail drop's or RED's (Hill and Shah).",
-        _grade(each >= 0.99 for each in portions.values()),
+        graded(each >= 0.99 for each in portions.values()),
         "Rule: CoDel's mean delay is not above it in 99 % of the half seconds. "
         + "; ".join(f"{queue} {100 * each:.0f} %" for queue, each in portions.items())
         + ". RED is below CoDel where it empties the queue, at the price of throughput.",
@@ -367,7 +370,7 @@ def _small_buffers(dynamic: Measurements) -> Claim:
         "small-buffers",
         "With buffers of 10 packets throughput is about 75 % less for all three; tail drop and "
         "CoDel are identical.",
-        _grade(kept),
+        graded(kept),
         "Rule: less than CoDel's with 830 packets by 70 to 80 %, and tail drop and CoDel within "
         "2 %. " + "; ".join(f"{queue} {100 * each:.0f} % less" for queue, each in less.items())
         + f"; tail drop carries {100 * (small[TAIL] / small[CODEL] - 1):+.1f} % beside CoDel.",

@@ -1,0 +1,169 @@
+//! What arrived out of order: blocks of data, and in which order they last grew.
+//!
+//! There may be tens of thousands of blocks (of a large window every second segment is lost; or a lost
+//! repair leaves the first gap open while new data go on coming), of which the four that grew last are
+//! reported. So they are in two orders at once: by sequence number, in a ring whose shorter side moves
+//! when one comes or goes, and by their latest arrival, in a linked list.
+
+use std::collections::VecDeque;
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    start: u64,
+    end: u64,
+    /// The places of those that grew just after it and just before it.
+    newer: u32,
+    older: u32,
+}
+
+/// Blocks of data beyond what arrived in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Reassembly {
+    /// The blocks at their places, and the places that are free.
+    kept: Vec<Block>,
+    free: Vec<u32>,
+    /// The places by sequence number; the blocks are apart from each other.
+    sorted: VecDeque<u32>,
+    newest: u32,
+}
+
+impl Reassembly {
+    pub fn new() -> Self {
+        Reassembly { kept: Vec::new(), free: Vec::new(), sorted: VecDeque::new(), newest: NONE }
+    }
+
+    /// Whether nothing has arrived out of order.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.newest == NONE
+    }
+
+    fn at(&self, place: u32) -> &Block {
+        &self.kept[place as usize]
+    }
+    fn unlink(&mut self, place: u32) {
+        let Block { newer, older, .. } = *self.at(place);
+        match newer {
+            NONE => self.newest = older,
+            newer => self.kept[newer as usize].older = older,
+        }
+        if older != NONE {
+            self.kept[older as usize].newer = newer;
+        }
+    }
+
+    /// Keeps data that arrived out of order, joined with their neighbours;
+    /// whether they were all there before.
+    pub fn store(&mut self, mut start: u64, mut end: u64) -> bool {
+        let first = self.sorted.partition_point(|place| self.at(*place).end < start);
+        let last = self.sorted.partition_point(|place| self.at(*place).start <= end);
+        let mut is_known = false;
+        for index in first..last {
+            let place = self.sorted[index];
+            let block = *self.at(place);
+            is_known |= block.start <= start && end <= block.end;
+            start = start.min(block.start);
+            end = end.max(block.end);
+            self.unlink(place);
+        }
+        let place = match self.sorted.get(first).filter(|_| first < last) {
+            Some(&place) => {
+                self.free.extend(self.sorted.drain(first + 1..last));
+                place
+            }
+            None => {
+                let place = self.free.pop().unwrap_or(self.kept.len() as u32);
+                self.sorted.insert(first, place);
+                place
+            }
+        };
+        let block = Block { start, end, newer: NONE, older: self.newest };
+        match self.kept.get_mut(place as usize) {
+            Some(kept) => *kept = block,
+            None => self.kept.push(block),
+        }
+        if self.newest != NONE {
+            self.kept[self.newest as usize].newer = place;
+        }
+        self.newest = place;
+        is_known
+    }
+
+    /// All before `next` has arrived: up to where that is so with the blocks that are joined.
+    pub fn advance(&mut self, mut next: u64) -> u64 {
+        while let Some(&place) = self.sorted.front()
+            && self.at(place).start <= next
+        {
+            next = next.max(self.at(place).end);
+            self.unlink(place);
+            self.free.push(place);
+            self.sorted.pop_front();
+        }
+        next
+    }
+
+    /// The blocks, the one with the latest arrival first.
+    pub fn latest(&self) -> impl Iterator<Item = (u64, u64)> {
+        let kept = |place: u32| self.kept.get(place as usize);
+        let blocks = std::iter::successors(kept(self.newest), move |block| kept(block.older));
+        blocks.map(|block| (block.start, block.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Byte by byte: when each last arrived in a block, 0 if it did not.
+    fn by_bytes(arrived: &[u64], next: u64) -> Vec<(u64, u64)> {
+        let mut blocks: Vec<(u64, (u64, u64))> = Vec::new();
+        for byte in next..arrived.len() as u64 {
+            let stamp = arrived[byte as usize];
+            match blocks.last_mut() {
+                Some((latest, block)) if stamp > 0 && block.1 == byte => {
+                    *latest = stamp.max(*latest);
+                    block.1 += 1;
+                }
+                _ if stamp > 0 => blocks.push((stamp, (byte, byte + 1))),
+                _ => {}
+            }
+        }
+        blocks.sort_by_key(|(latest, _)| std::cmp::Reverse(*latest));
+        blocks.into_iter().map(|(_, block)| block).collect()
+    }
+
+    proptest! {
+        /// RFC 2018, section 4: the block with the latest segment first, then those before it.
+        #[test]
+        fn blocks_are_those_of_the_bytes_and_the_latest_comes_first(
+            segments in prop::collection::vec((0u64..60, 1u64..6), 1..80),
+        ) {
+            let (mut reassembly, mut next) = (Reassembly::new(), 0);
+            let mut arrived = vec![0; 70];
+            for (stamp, (start, len)) in (1..).zip(segments) {
+                let end = start + len;
+                if end <= next {
+                    continue;
+                }
+                let bytes = &mut arrived[start as usize..end as usize];
+                if start > next {
+                    let known = reassembly.store(start, end);
+                    prop_assert_eq!(known, bytes.iter().all(|before| *before > 0));
+                    bytes.fill(stamp);
+                } else {
+                    // In order: no block has grown by it.
+                    bytes.iter_mut().for_each(|byte| *byte = stamp);
+                    next = reassembly.advance(end);
+                    let gap = arrived.iter().position(|byte| *byte == 0);
+                    prop_assert_eq!(next, gap.unwrap_or(arrived.len()) as u64);
+                }
+                let expected = by_bytes(&arrived, next);
+                prop_assert_eq!(reassembly.is_empty(), expected.is_empty());
+                prop_assert_eq!(reassembly.latest().collect::<Vec<_>>(), expected);
+            }
+        }
+    }
+}

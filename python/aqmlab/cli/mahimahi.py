@@ -1,0 +1,102 @@
+"""`aqmlab mahimahi`: mahimahi's command lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aqmlab.cli.common import EXAMPLES, Seed, Set, reported
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab mahimahi delay 20 sh -c 'ping -c 3 $MAHIMAHI_BASE'\n\n"
+    "aqmlab mahimahi link up.trace down.trace --uplink-log=up.log --downlink-queue=codel "
+    '--downlink-queue-args="packets=1000, target=5, interval=100" -- ./client\n\n'
+    "aqmlab mahimahi loss downlink 0.01 aqmlab mahimahi delay 50 ./client"
+)
+
+
+@reported
+def mahimahi(
+    tool: Annotated[
+        str,
+        typer.Argument(
+            metavar="delay|link|loss|onoff",
+            help="`aqmlab mahimahi TOOL` stands for mm-TOOL.",
+        ),
+    ],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ARGUMENT]...", help="mm-TOOL's own arguments and the command."),
+    ] = None,
+    nat: Annotated[
+        bool,
+        typer.Option(
+            "--nat", help="The command reaches the outside. Always so for users who are not root."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Where results go, too; new.")
+    ] = None,
+    pcap: Annotated[
+        Path | None,
+        typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option("--precision", metavar="HOW", help="low-cpu, balanced (default) or exact."),
+    ] = None,
+    set_: Set = None,
+    seed: Seed = None,
+) -> None:
+    """Run a command as mm-delay, mm-link, mm-loss and mm-onoff do: the same arguments, trace
+    files and logs, and $MAHIMAHI_BASE for the other end.
+
+    Options of our own stand before the tool. See docs/emulator.md.
+    """
+    from aqmlab.emulate import emulate
+    from aqmlab.emulate.capture import capture
+    from aqmlab.emulate.keep import check_folder, keep
+    from aqmlab.emulate.mahimahi import USAGE, read
+    from aqmlab.settings import parse_settings
+
+    if tool in USAGE and (words or [])[:1] in (["--help"], ["-h"]):
+        print(f"usage: aqmlab mahimahi {USAGE[tool]}")
+        return
+    settings = parse_settings(set_ or [])
+    if seed is not None:
+        settings["seed"] = seed
+    if out is not None:
+        settings.setdefault("record.level", "series")
+        check_folder(out)
+    prefix = os.environ.get("MAHIMAHI_SHELL_PREFIX", "")
+    asked = read(tool, words or [], settings, prefix)
+    for remark in asked.remarks:
+        print(f"aqmlab: {remark}", file=sys.stderr)
+    _set_prompt(prefix + asked.prefix)
+    is_inside = "AQMLAB_FAR" in os.environ
+    # Without root the far end is alone; a relay reaches the machine's servers. In a shell
+    # in a shell it is the outer one that has it.
+    done = emulate(
+        asked.path,
+        asked.command,
+        nat=nat or (os.geteuid() != 0 and not is_inside),
+        settings={"precision": precision} if precision else {},
+        logs=asked.logs,
+        capture=capture(pcap, None),
+        until=asked.until,
+    )
+    for remark in done.remarks:
+        print(f"aqmlab: {remark}", file=sys.stderr)
+    if out is not None:
+        keep(done, asked.path.scenario, out)
+    raise SystemExit(done.status)
+
+
+def _set_prompt(prefix: str) -> None:
+    """As mahimahi: bash shows the shells around it."""
+    os.environ["MAHIMAHI_SHELL_PREFIX"] = prefix
+    os.environ["PROMPT_COMMAND"] = 'PS1="$MAHIMAHI_SHELL_PREFIX$PS1" PROMPT_COMMAND='

@@ -1,0 +1,200 @@
+"""`aqmlab top`: what running emulators do."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aqmlab.cli.common import EXAMPLES, Json, console, print_json, rate, reported, seconds
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from aqmlab.emulate.view import Emulator
+
+EXAMPLE = EXAMPLES.format("aqmlab top\n\naqmlab top 4711 --interval 5\n\naqmlab top --once --json")
+PATIENCE = 4.0
+"""Seconds until an emulator must have answered."""
+POLL = 0.1
+
+
+@reported
+def top(
+    pid: Annotated[
+        int | None, typer.Argument(metavar="[PID]", help="One emulator; all if none is named.")
+    ] = None,
+    interval: Annotated[
+        float,
+        typer.Option("--interval", min=0.5, metavar="SECONDS", help="Between two looks."),
+    ] = 1.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Look once, over one interval, and end.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show what the links of running emulators do: rate, time in queue, drops, marks, backlog.
+
+    In a terminal of its own, while `aqmlab shell` or `aqmlab mahimahi` runs in another; it
+    ends when they do. Nested shells are shown too.
+    """
+    emulators = _chosen(pid)
+    before = _first(emulators)
+    if json and not once:
+        _follow_json(emulators, before, interval)
+    elif once:
+        time.sleep(interval)
+        _once(emulators, before, as_json=json)
+    else:
+        _follow(emulators, before, interval)
+
+
+Readings = dict[int, dict[str, Any]]
+
+
+def _chosen(pid: int | None) -> list[Emulator]:
+    """The emulators to look at. Raises `InputError` if there is none."""
+    from aqmlab.emulate.view import running
+    from aqmlab.errors import input_error
+
+    found = running()
+    if not found:
+        problem = "no emulator is running that this user may look into"
+        raise input_error(problem, hint="start one with `aqmlab shell`")
+    if pid is None:
+        return found
+    chosen = [emulator for emulator in found if emulator.pid == pid]
+    if not chosen:
+        known = ", ".join(str(emulator.pid) for emulator in found)
+        raise input_error(
+            f"no emulator has this number; those that run: {known}", key="PID", given=pid
+        )
+    return chosen
+
+
+def _read(emulators: list[Emulator]) -> Readings:
+    """The numbers of those that still run."""
+    readings: Readings = {}
+    for emulator in emulators:
+        try:
+            emulator.watch()
+            found = emulator.read()
+        except OSError:
+            continue
+        if found is not None:
+            readings[emulator.pid] = found
+    return readings
+
+
+def _first(emulators: list[Emulator]) -> Readings:
+    """The first numbers, which come when the emulators see that somebody looks."""
+    until = time.monotonic() + PATIENCE
+    stale = _read(emulators)
+    while time.monotonic() < until:
+        readings = _read(emulators)
+        fresh = {
+            pid: found
+            for pid, found in readings.items()
+            if pid not in stale or found["time_s"] > stale[pid]["time_s"]
+        }
+        if len(fresh) == len(emulators):
+            return fresh
+        time.sleep(POLL)
+    return _read(emulators)
+
+
+def _rows(before: Readings, now: Readings) -> dict[int, list[dict[str, Any]]]:
+    from aqmlab.emulate.view import between
+
+    return {pid: between(before[pid], found) for pid, found in now.items() if pid in before}
+
+
+def _once(emulators: list[Emulator], before: Readings, *, as_json: bool) -> None:
+    # The next reading: numbers come twice a second.
+    now = _read(emulators)
+    until = time.monotonic() + 1.0
+    while any(now.get(pid) == found for pid, found in before.items()) and time.monotonic() < until:
+        time.sleep(POLL)
+        now = _read(emulators)
+    rows = _rows(before, now)
+    if as_json:
+        print_json(_as_json(emulators, rows))
+    else:
+        console().print(_tables(emulators, rows))
+
+
+def _as_json(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) -> list[Any]:
+    return [
+        {"pid": each.pid, "command": each.command, "links": rows[each.pid]}
+        for each in emulators
+        if each.pid in rows
+    ]
+
+
+def _follow_json(emulators: list[Emulator], before: Readings, interval: float) -> None:
+    """A line of JSON each time."""
+    import json
+
+    while True:
+        time.sleep(interval)
+        now = _read(emulators)
+        if not now:
+            return
+        print(json.dumps(_as_json(emulators, _rows(before, now))), flush=True)
+        before = now
+
+
+def _follow(emulators: list[Emulator], before: Readings, interval: float) -> None:
+    from rich.live import Live
+
+    try:
+        with Live(console=console(), auto_refresh=False, screen=sys.stdout.isatty()) as live:
+            while True:
+                time.sleep(interval)
+                now = _read(emulators)
+                if not now:
+                    return
+                live.update(_tables(emulators, _rows(before, now)), refresh=True)
+                before = now
+    except KeyboardInterrupt:
+        return
+
+
+def _tables(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) -> Group:
+    """A table for each emulator."""
+    from rich.console import Group
+    from rich.markup import escape
+    from rich.table import Table
+
+    tables = []
+    for emulator in emulators:
+        if emulator.pid not in rows:
+            continue
+        title = f"{emulator.pid}: {escape(_short(emulator.command))}"
+        table = Table(title=title, title_justify="left", title_style="bold")
+        table.add_column("link")
+        for name in ("rate", "packets", "queue p50", "p95", "p99", "dropped", "marked", "lost",
+                     "backlog"):  # fmt: skip
+            table.add_column(name, justify="right")
+        for row in rows[emulator.pid]:
+            arrow = {"down": "↓", "up": "↑"}.get(row["direction"], "·")
+            table.add_row(
+                f"{arrow} {escape(row['link'])}",
+                rate(row["rate_bps"]),
+                f"{row['delivered']:,}",
+                *(seconds(row[f"sojourn_{key}_s"]) for key in ("p50", "p95", "p99")),
+                *(f"{row[key]:,}" for key in ("dropped", "marked", "lost")),
+                f"{row['backlog_packets']:,} ({row['backlog_bytes'] / 1000:,.0f} kB)",
+            )
+        tables.append(table)
+    return Group(*tables)
+
+
+def _short(command: str) -> str:
+    """The command without the interpreter and the path of the program."""
+    words = command.split()
+    start = next((at for at, word in enumerate(words) if word.endswith("aqmlab")), 0)
+    text = " ".join(["aqmlab", *words[start + 1 :]] if start or words else words)
+    return text if len(text) <= 90 else text[:89] + "…"

@@ -1,0 +1,85 @@
+"""The numbers of running emulators, as `aqmlab top` shows them.
+
+An emulator keeps them in a file in memory, which is found in `/proc`, by whoever may look
+into its process, and computes them only while somebody looks: the first eight bytes of the
+file say until when, by the monotonic clock. The rest is a line of JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+NAME = "/memfd:aqmlab-view"
+HEAD = 8
+WATCH = 3_000_000_000
+"""So long, in ns, an emulator goes on computing when nobody says again that somebody looks."""
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """A running emulator."""
+
+    pid: int
+    command: str
+    file: Path
+
+    def watch(self) -> None:
+        """Says that somebody looks. Raises `OSError` if the emulator has ended."""
+        descriptor = os.open(self.file, os.O_RDWR)
+        try:
+            os.pwrite(descriptor, struct.pack("<Q", time.monotonic_ns() + WATCH), 0)
+        finally:
+            os.close(descriptor)
+
+    def read(self) -> dict[str, Any] | None:
+        """The numbers; `None` before there are any. Raises `OSError` if it has ended."""
+        for _ in range(3):
+            text = self.file.read_bytes()[HEAD:]
+            # Half written: a moment later it is whole.
+            with contextlib.suppress(ValueError):
+                return dict(json.loads(text)) if text else None
+            time.sleep(0.002)
+        return None
+
+
+def running() -> list[Emulator]:
+    """The emulators that this user may look into, the outermost first."""
+    found = []
+    for process in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
+        with contextlib.suppress(OSError):
+            for file in _views(process):
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                command = b" ".join(words).decode(errors="replace").strip()
+                found.append(Emulator(int(process.name), command, file))
+    return found
+
+
+def _views(process: Path) -> Iterator[Path]:
+    for file in (process / "fd").iterdir():
+        with contextlib.suppress(OSError):
+            if str(file.readlink()).startswith(NAME):
+                yield file
+
+
+def between(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
+    """What each link did between two readings: rates and counts, and how it is now."""
+    took = now["time_s"] - before["time_s"]
+    old = {link["link"]: link for link in before["links"]}
+    rows = []
+    for link in now["links"]:
+        then = old[link["link"]]
+        bits = 8 * (link["delivered_bytes"] - then["delivered_bytes"])
+        changes = {
+            key: link[key] - then[key]
+            for key in ("arrived", "delivered", "dropped", "marked", "lost")
+        }
+        rows.append(link | changes | {"rate_bps": bits / took if took > 0 else 0.0})
+    return rows

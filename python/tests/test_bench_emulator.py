@@ -1,0 +1,67 @@
+"""`aqmlab bench emulator`: its measurements one by one, each short."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers import Aqmlab, assert_refused
+from test_shell import MISSING
+
+from aqmlab.benchmarks import emulator
+from aqmlab.benchmarks.emulator import FREE, ROWS, Found
+
+needs_path = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> Found:
+    monkeypatch.setattr(emulator, "SECONDS", 1.0)
+    return Found()
+
+
+@needs_path
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_a_transfer_has_the_rate_of_the_link(tmp_path: Path, found: Found, way: str) -> None:
+    link = FREE | {"rate": "50mbit"}
+    rate, cost = emulator._transfer(tmp_path, found, [link], way, 1, 1)
+    # Headers are 52 of 1500 bytes.
+    assert rate == pytest.approx(50e6 * 1448 / 1500, rel=0.05)
+    assert 0 < cost < 50e-9
+
+
+@needs_path
+def test_nested_paths_with_logs(tmp_path: Path, found: Found) -> None:
+    (tmp_path / "trace").write_text("1\n" * 10)
+    link = FREE | {"rate": {"trace": str(tmp_path / "trace")}}
+    rate, _ = emulator._transfer(tmp_path, found, [link, FREE], "up", 2, 1)
+    assert rate == pytest.approx(10 * 1504 * 8e3 * 1448 / 1500, rel=0.1)
+    one, _ = emulator._transfer(tmp_path, found, [link], "up", 1, 1, is_logged=True)
+    assert one > 0
+    assert (tmp_path / "up.log").read_text().count(" - ") > 1000
+
+
+@needs_path
+def test_a_train_measures_rate_and_spacing(tmp_path: Path, found: Found) -> None:
+    train = emulator._train(tmp_path, found, "20m", 20e6)
+    # The first one opens the report.
+    assert train["received"] + 1 == train["sent"] == round(20e6 / 12_000)
+    assert train["bps"] == pytest.approx(20e6, rel=2e-3)
+    assert train["gap_us"]["mean"] == pytest.approx(600, rel=2e-3)
+    assert train["gap_us"]["p50"] == pytest.approx(600, rel=0.1)
+
+
+def test_the_table_says_what_was_missed() -> None:
+    values = {row.id: [1000.0 if row.is_least else 0.0] for row in ROWS}
+    assert all(row["met"] for row in emulator.table(Found(values)))
+    values["nested"], values["delay_p99"] = [5.0, 2.9], [0.51]
+    missed = [row["id"] for row in emulator.table(Found(values)) if not row["met"]]
+    assert missed == ["nested", "delay_p99"]
+    text = emulator.markdown(Found(values, remarks={"it was late"}))
+    assert "| 5.00 / 2.90 | at least 3: missed |" in text
+    assert "Said by the emulator: it was late." in text
+    assert emulator.machine() in text
+
+
+def test_it_is_measured_alone(aqmlab: Aqmlab) -> None:
+    assert_refused(aqmlab("bench", "emulator", "c-100mbit-pie"), "emulator", "alone")

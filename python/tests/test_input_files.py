@@ -1,0 +1,140 @@
+"""Files that scenarios name: read once for a study, and however large they are."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import polars as pl
+import pytest
+from helpers import command, environment
+
+import aqmlab
+
+SCENARIO = """
+duration = "2s"
+[links.down]
+rate = { trace = "down.trace" }
+delay = "5ms"
+queue = { discipline = "droptail", limit = "500p" }
+[links.up]
+rate = { csv = "up.csv" }
+delay = "5ms"
+[flows.bulk]
+count = 2
+path = ["down"]
+return_path = ["up"]
+"""
+STUDY = """
+scenario = "scenario.toml"
+replications = 2
+[[axes]]
+key = "queue"
+values = ["droptail", "codel", "pie"]
+[[axes]]
+key = "links.down.rate.opportunity"
+values = ["1504b", "3008b"]
+"""
+HUNDRED_MB = 100_000_000
+# 12 opportunities a millisecond of 1504 bytes: 144 Mbit/s. A line has 8 bytes.
+EACH = 12
+# What the program takes by itself, and three times the file: its text as it comes and as it is
+# parsed, and the times in it.
+MEMORY = 200_000_000 + 3 * HUNDRED_MB
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "scenario.toml").write_text(SCENARIO)
+    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "down.trace").write_text("".join(f"{ms}\n" for ms in range(1, 1001)))
+    (tmp_path / "up.csv").write_text("0,50\n1,100\n")
+    return tmp_path
+
+
+def test_a_study_reads_each_file_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, original = [], Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path.name) or original(path))
+    study = aqmlab.Study(folder / "study.toml")
+    assert len(study.points) == 6
+    assert sorted(read) == ["down.trace", "up.csv"]
+    # Another study reads them again: they may have changed.
+    (folder / "down.trace").write_text("1\n500\n1000\n")
+    again = aqmlab.Study(folder / "study.toml")
+    assert again.digest != study.digest
+    assert sorted(read) == ["down.trace", "down.trace", "up.csv", "up.csv"]
+
+
+def test_points_that_share_a_file_run_as_if_they_did_not(folder: Path) -> None:
+    study = aqmlab.Study(folder / "study.toml")
+    links = study.run().links
+    for point in study.points:
+        alone = aqmlab.run(
+            folder / "scenario.toml",
+            set={
+                "queue": point.labels["queue"],
+                "links.down.rate.opportunity": point.labels["opportunity"],
+            },
+            replication=1,
+        )
+        here = links.filter(pl.col("replication") == 1)
+        for name, label in point.labels.items():
+            here = here.filter(pl.col(name) == label)
+        assert here.select(alone.links.columns).equals(alone.links)
+
+
+@pytest.fixture
+def large(folder: Path) -> Path:
+    count = HUNDRED_MB // (8 * EACH)
+    with (folder / "down.trace").open("wb") as file:
+        file.writelines((b"%07d\n" % ms) * EACH for ms in range(1, count + 1))
+    return folder
+
+
+def measured(*arguments: object) -> tuple[subprocess.CompletedProcess[str], float, int]:
+    """What a command said, its CPU seconds, and the bytes it had at most."""
+    with subprocess.Popen(
+        command(*arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as process:
+        assert process.stdout and process.stderr
+        out, problem = process.stdout.read(), process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    done = subprocess.CompletedProcess([], process.returncode, out, problem)
+    return done, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+def test_a_trace_of_100_mb_is_run_or_refused_in_little_time_and_memory(large: Path) -> None:
+    trace = large / "down.trace"
+    try:
+        assert trace.stat().st_size > 0.99 * HUNDRED_MB
+        done, seconds, memory = measured("study", large / "study.toml", "--out", large / "out")
+        assert done.returncode == 0, done.stderr
+        assert seconds < 20
+        assert memory < MEMORY
+        links = aqmlab.StudyResult.open(large / "out").links.filter(
+            (pl.col("link") == "down") & (pl.col("queue") == "droptail")
+        )
+        # Two flows fill a queue of 500 packets in two seconds, but for their start.
+        for size, opportunity in [("1504b", 1504), ("3008b", 3008)]:
+            delivered = links.filter(pl.col("opportunity") == size)["delivered_bytes"]
+            assert delivered.len() == 2
+            most = 2000 * EACH * opportunity
+            assert delivered.max() <= most
+            assert delivered.min() > 0.6 * most
+        with trace.open("ab") as file:
+            file.write(b"12 34\n")
+        done, seconds, memory = measured("run", large / "scenario.toml")
+        assert done.returncode == 2
+        number = HUNDRED_MB // (8 * EACH) * EACH + 1
+        assert done.stderr.count("\n") <= 3
+        assert f"down.trace:{number}: links.down.rate.trace: `12 34`" in done.stderr
+        assert seconds < 10
+        assert memory < MEMORY
+    finally:
+        trace.unlink()

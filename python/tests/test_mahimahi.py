@@ -1,0 +1,276 @@
+"""`aqmlab mahimahi` through the real command line, with real packets."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from helpers import Aqmlab, assert_refused
+from test_shell import MISSING, TRAFFIC
+
+PORT = 40_000 + os.getpid() % 20_000
+needs_path = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[None]:
+    process = subprocess.Popen([*TRAFFIC.split(), "serve", str(PORT)])
+    yield
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """12 Mbit/s."""
+    file = tmp_path / "12mbit.trace"
+    file.write_text("".join(f"{ms}\n" for ms in range(1, 101)))
+    return file
+
+
+def client(what: str) -> list[str]:
+    mode, _, rest = what.partition(" ")
+    return ["sh", "-c", f"{TRAFFIC} {mode} $MAHIMAHI_BASE {PORT} {rest}"]
+
+
+def found(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def events(log: Path) -> list[tuple[int, str, int, int | None]]:
+    """A log by the rules of mahimahi's own programs: time since the base, event, two numbers.
+
+    Written from what mm-throughput-graph and mm-delay-graph accept, with what they ignore.
+    """
+    base, rows = None, []
+    for line in log.read_text().splitlines():
+        if header := re.match(r"# base timestamp: (\d+)", line):
+            assert base is None, "base timestamp multiply defined"
+            base = int(header[1])
+        elif line.startswith("#"):
+            continue
+        else:
+            words = line.split()
+            assert len(words) >= 3, line
+            assert re.fullmatch(r"\d+", words[0]) and re.fullmatch(r"\d+", words[2]), line
+            assert base is not None, "logfile is missing base timestamp"
+            moment = int(words[0]) - base
+            assert words[1] in "#+-d", line
+            second = int(words[3]) if len(words) > 3 else None
+            if words[1] == "-":
+                assert second is not None and 0 <= second <= moment, line
+            rows.append((moment, words[1], int(words[2]), second))
+    return rows
+
+
+def row(folder: Path, link: str) -> dict[str, Any]:
+    """What a link did."""
+    return pl.read_parquet(folder / "links.parquet").filter(link=link).to_dicts()[0]
+
+
+@needs_path
+def test_delay_is_in_both_directions(aqmlab: Aqmlab, server: None) -> None:
+    times = found(aqmlab("mahimahi", "delay", "15", *client("rtt 20")))
+    assert min(times) >= 30
+    assert statistics.median(times) < 32
+
+
+@needs_path
+def test_the_log_of_a_link_is_mahimahis(
+    aqmlab: Aqmlab, server: None, trace: Path, tmp_path: Path
+) -> None:
+    options = ["--uplink-log=up.log", "--downlink-log", "down.log", "--uplink-queue=droptail",
+               "--uplink-queue-args=packets=20"]  # fmt: skip
+    done = aqmlab("mahimahi", "link", trace, trace, *options, "--", *client("bulk 1.2"))
+    assert 6e6 < found(done) < 12e6
+    head = [line for line in (tmp_path / "up.log").read_text().splitlines() if line[0] == "#"]
+    assert head[0] == f"# mahimahi mm-link (Uplink) [{trace}] > up.log"
+    assert head[2] == "# queue: droptail [packets=20]"
+    rows = events(tmp_path / "up.log")
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    opportunities = [row[0] for row in rows if row[1] == "#"]
+    assert opportunities == list(range(1, opportunities[-1] + 1))
+    assert {row[2] for row in rows if row[1] == "#"} == {1504}
+    # What came in has left, was dropped, or is in the queue of 20 and on the wire.
+    count = Counter(row[1] for row in rows)
+    assert count["d"] > 10
+    assert all(row[2] == 1 and row[3] is not None for row in rows if row[1] == "d")
+    assert 0 <= count["+"] - count["-"] - count["d"] <= 21
+    # A full packet has mahimahi's size, and no millisecond delivers more than its opportunities.
+    assert max(row[2] for row in rows if row[1] == "-") == 1504
+    delivered = sum(row[2] for row in rows if row[1] == "-")
+    assert 0.7 < delivered / (1504 * len(opportunities)) <= 1
+    assert max(row[3] or 0 for row in rows if row[1] == "-") <= 22
+    assert events(tmp_path / "down.log")
+
+
+@needs_path
+def test_drops_at_dequeue_are_in_the_log(
+    aqmlab: Aqmlab, server: None, trace: Path, tmp_path: Path
+) -> None:
+    queue = ["--uplink-queue=codel", "--uplink-queue-args=packets=1000, target=5, interval=100"]
+    words = ["mahimahi", "--out", "out", "link", trace, trace, *queue, "--uplink-log=up.log"]
+    found(aqmlab(*words, *client("bulk 2")))
+    up = row(tmp_path / "out", "up")
+    count = Counter(row[1] for row in events(tmp_path / "up.log"))
+    assert count["d"] == up["dropped"] == up["drop_codel"] > 0
+    assert count["+"] == up["arrived"]
+
+
+@needs_path
+@pytest.mark.parametrize(
+    ("queue", "arguments", "key"),
+    [("drophead", "packets=20", "drop_overlimit"), ("droptail", "bytes=30000", "drop_overlimit"),
+     ("pie", "packets=1000, qdelay_ref=5, max_burst=10", "drop_pie")],
+)  # fmt: skip
+def test_queues(aqmlab: Aqmlab, server: None, trace: Path, tmp_path: Path, queue: str,
+                arguments: str, key: str) -> None:  # fmt: skip
+    options = [f"--uplink-queue={queue}", f"--uplink-queue-args={arguments}"]
+    words = ["mahimahi", "--out", "out", "link", trace, trace, *options]
+    found(aqmlab(*words, *client("bulk 1.5")))
+    up = row(tmp_path / "out", "up")
+    assert up[key] == up["dropped"] > 0
+
+
+@needs_path
+def test_loss_and_nesting(aqmlab: Aqmlab, server: None, tmp_path: Path) -> None:
+    inner = [sys.executable, "-m", "aqmlab", "mahimahi", "delay", "5", *client("burst 1000 0")]
+    words = ["mahimahi", "--out", "out", "loss", "uplink", "0.2", *inner]
+    came, _ = found(aqmlab(*words))
+    up = row(tmp_path / "out", "up")
+    assert 1000 <= up["delivered"] < 1030
+    assert 140 < up["lost"] < 260
+    assert came > 0
+
+
+@needs_path
+def test_a_link_that_is_off_drops(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    script = (
+        "import os, socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "for _ in range(1000): s.sendto(b'', (os.environ['MAHIMAHI_BASE'], 9)); time.sleep(1e-3)"
+    )
+    words = ["mahimahi", "--out", "out", "onoff", "uplink", "0.05", "0.05"]
+    done = aqmlab(*words, sys.executable, "-c", script)
+    assert "refused" not in done.stderr
+    up = row(tmp_path / "out", "up")
+    assert up["dropped"] == up["drop_overlimit"]
+    assert 250 < up["dropped"] < 750
+    assert up["arrived"] >= 1000
+    assert 0 <= up["arrived"] - up["dropped"] - up["delivered"] <= 2
+
+
+@needs_path
+def test_once_ends_with_the_trace(aqmlab: Aqmlab, trace: Path) -> None:
+    began = time.monotonic()
+    done = aqmlab("mahimahi", "link", "--once", trace, trace, "sleep", "20")
+    assert done.returncode == 128 + 1
+    assert time.monotonic() - began < 5
+
+
+@needs_path
+def test_shells_show_where_they_are(aqmlab: Aqmlab, trace: Path) -> None:
+    inner = [sys.executable, "-m", "aqmlab", "mahimahi", "link", trace, trace,
+             "sh", "-c", "echo $MAHIMAHI_SHELL_PREFIX"]  # fmt: skip
+    done = aqmlab("mahimahi", "delay", "1", *map(str, inner))
+    assert done.stdout == "[delay 1 ms] [link]\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["dealy", "5"], ["dealy", "did you mean `delay`?"]),
+        (["delay"], ["delay MILLISECONDS"]),
+        (["delay", "5ms"], ["MILLISECONDS", "`5ms`"]),
+        (["delay", "-5"], ["MILLISECONDS", "`-5`"]),
+        (["delay", "99999999"], ["MILLISECONDS"]),
+        (["loss", "up", "0.1"], ["direction", "`up`", "uplink"]),
+        (["loss", "uplink", "10"], ["RATE", "0 to 1"]),
+        (["loss", "uplink", "nan"], ["RATE"]),
+        (["onoff", "uplink", "0", "0"], ["MEAN-ON-TIME"]),
+        (["link", "T"], ["link UPLINK DOWNLINK"]),
+        (["link", "T", "nowhere"], ["DOWNLINK", "nowhere", "there is no such file"]),
+        (["link", "T", "T", "--uplink-qeue=codel"], ["--uplink-qeue", "--uplink-queue"]),
+        (["link", "T", "T", "--uplink-queue=cake"], ["--uplink-queue", "cake", "codel"]),
+        (["link", "T", "T", "--uplink-queue=codel"], ["--uplink-queue-args", "target"]),
+        (["link", "T", "T", "--uplink-queue=droptail"], ["--uplink-queue-args", "limit"]),
+        (["link", "T", "T", "--uplink-queue=droptail", "--uplink-queue-args=packets"],
+         ["--uplink-queue-args", "NAME=NUMBER"]),
+        (["link", "T", "T", "--uplink-queue=pie", "--uplink-queue-args=target=5"],
+         ["--uplink-queue-args", "`target`"]),
+        (["link", "T", "T", "--once=yes"], ["--once"]),
+        (["link", "T", "T", "--uplink-log"], ["--uplink-log"]),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_named(
+    aqmlab: Aqmlab, trace: Path, words: list[str], named: list[str]
+) -> None:
+    words = [str(trace) if word == "T" else word for word in words]
+    assert_refused(aqmlab("mahimahi", *words), *named)
+
+
+@needs_path
+def test_a_log_that_cannot_be_written_is_named(aqmlab: Aqmlab, trace: Path) -> None:
+    words = [trace, trace, "--uplink-log=nowhere/up.log", "echo", "never"]
+    assert_refused(aqmlab("mahimahi", "link", *words), "nowhere/up.log")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", ""),
+        ("0\n", ""),
+        ("1\nx\n", ":2"),
+        ("1\n-3\n", ":2"),
+        ("1\n\n# a comment\n5\n3\n", ":5"),
+        ("1\r\n2.5\r\n", ":2"),
+        ("9223372036854775807\n", ":1"),
+    ],
+    ids=["empty", "zero", "letters", "negative", "back", "fraction", "int64"],
+)
+def test_bad_traces_are_refused(aqmlab: Aqmlab, trace: Path, text: str, line: str) -> None:
+    bad = trace.with_name("bad.trace")
+    bad.write_text(text, newline="")
+    done = aqmlab("mahimahi", "link", trace, bad, "echo", "never", timeout=20)
+    assert_refused(done, f"bad.trace{line}", "DOWNLINK")
+
+
+@needs_path
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        ("1\r\n2\r\n", 1),
+        ("\n# a comment\n1\n\n2\n", 1),
+        ("1\n" * 1_000_000, 0),
+        ("1\n4294967295\n", None),
+    ],
+    ids=["crlf", "blank", "million", "late"],
+)
+def test_strange_traces_work(
+    aqmlab: Aqmlab, server: None, trace: Path, tmp_path: Path, text: str, least: float | None
+) -> None:
+    """A link that is slow, fast, or dead for 50 days as the trace says, and the log small."""
+    strange = trace.with_name("strange.trace")
+    strange.write_text(text, newline="")
+    words = ["mahimahi", "link", strange, trace, "--uplink-log=up.log"]
+    if least is None:
+        done = aqmlab(*words, "true", timeout=20)
+        assert done.returncode == 0, done.stderr
+        assert [row[0] for row in events(tmp_path / "up.log")] == [1]
+        return
+    times = found(aqmlab(*words, *client("rtt 10"), timeout=20))
+    assert least < statistics.median(times) < 8
+    rows = events(tmp_path / "up.log")
+    assert len(rows) < 20_000
+    assert sum(row[1] == "-" for row in rows) >= 10

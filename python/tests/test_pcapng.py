@@ -1,0 +1,180 @@
+"""`aqmlab shell --pcap`, read by a reader of pcapng written for this from its specification."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import struct
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+from helpers import Aqmlab, assert_refused
+from test_shell import MISSING, TRAFFIC
+
+PORT = 15_000 + os.getpid() % 5_000
+needs_path = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A packet in a capture."""
+
+    interface: str
+    nanos: int
+    size: int
+    data: bytes
+    comment: str
+
+    @property
+    def ecn(self) -> int:
+        """Its ECN field, if it is IPv4."""
+        return self.data[1] & 3
+
+
+def options(body: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + 4 <= len(body):
+        code, length = struct.unpack_from("<HH", body, at)
+        if code == 0:
+            assert length == 0
+            return
+        yield code, body[at + 4 : at + 4 + length]
+        at += 4 + (length + 3) // 4 * 4
+
+
+def read(file: Path) -> list[Captured]:
+    """All packets; every rule of the format that concerns them is checked."""
+    content, at = file.read_bytes(), 0
+    names: list[str] = []
+    packets: list[Captured] = []
+    while at < len(content):
+        kind, length = struct.unpack_from("<II", content, at)
+        assert length % 4 == 0 and length >= 12
+        assert struct.unpack_from("<I", content, at + length - 4) == (length,)
+        body = content[at + 8 : at + length - 4]
+        if at == 0:
+            assert kind == 0x0A0D0D0A
+            assert struct.unpack_from("<IHHq", body) == (0x1A2B3C4D, 1, 0, -1)
+        elif kind == 1:
+            link_type, reserved, snap = struct.unpack_from("<HHI", body)
+            found = dict(options(body[8:]))
+            assert (link_type, reserved, found[9]) == (101, 0, b"\x09")
+            assert snap >= 65_535
+            names.append(found[2].decode())
+        else:
+            assert kind == 6
+            interface, high, low, kept, size = struct.unpack_from("<IIIII", body)
+            assert kept == size
+            data = body[20 : 20 + kept]
+            end = 20 + (kept + 3) // 4 * 4
+            assert body[20 + kept : end].strip(b"\0") == b""
+            comment = dict(options(body[end:])).get(1, b"").decode()
+            packets.append(Captured(names[interface], high << 32 | low, size, data, comment))
+        at += length
+    assert at == len(content)
+    return packets
+
+
+def v4_checksum_is_right(packet: bytes) -> bool:
+    words = struct.unpack(f"!{(packet[0] & 15) * 2}H", packet[: (packet[0] & 15) * 4])
+    total = sum(words)
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total == 0xFFFF
+
+
+def run(aqmlab: Aqmlab, *words: object, do: str) -> None:
+    mode, _, rest = do.partition(" ")
+    client = ["sh", "-c", f"{TRAFFIC} {mode} $AQMLAB_FAR {PORT} {rest}"]
+    done = aqmlab("shell", *words, "--far", f"{TRAFFIC} serve {PORT}", "--", *client)
+    assert done.returncode == 0, done.stderr
+
+
+@needs_path
+def test_every_packet_is_in_it_before_and_after(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    before = time.time_ns()
+    queue = ["--rate", "20mbit", "--queue", "codel limit=20p", "--delay", "2ms"]
+    run(aqmlab, *queue, "--out", "out", "--pcap", "all.pcapng", do="bulk 1")
+    packets = read(tmp_path / "all.pcapng")
+    count = Counter(packet.interface for packet in packets)
+    for row in pl.read_parquet(tmp_path / "out/links.parquet").to_dicts():
+        link = row["link"]
+        assert count[f"{link} in"] == row["arrived"]
+        assert count[f"{link} dropped"] == row["dropped"]
+        # A few may have been under way at the end.
+        assert row["delivered"] - 60 <= count[f"{link} out"] <= row["delivered"]
+        reasons = Counter(packet.comment for packet in packets
+                          if packet.interface == f"{link} dropped")  # fmt: skip
+        assert reasons.get("overlimit", 0) == row["drop_overlimit"]
+        assert reasons.get("codel", 0) == row["drop_codel"]
+    assert count["up dropped"] > 0
+    # Segments of large packets are whole packets: their own lengths, numbers and checksums.
+    up = [packet for packet in packets if packet.interface == "up in" and packet.data[0] >> 4 == 4]
+    assert all(struct.unpack_from("!H", packet.data, 2) == (packet.size,) for packet in up)
+    assert all(v4_checksum_is_right(packet.data) for packet in up)
+    assert max(packet.size for packet in up) == 1500
+    assert before < packets[0].nanos < packets[-1].nanos < time.time_ns()
+
+
+@needs_path
+def test_times_are_exact_and_marks_are_seen(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    queue = "queue={ discipline = 'codel', ecn = true, ce_threshold = '1ms' }"
+    run(aqmlab, "--up", f"rate=10mbit {queue}", "--pcap", "all.pcapng", do="burst 100 2")
+    packets = [packet for packet in read(tmp_path / "all.pcapng") if packet.size == 1028]
+    out = [packet for packet in packets if packet.interface == "up out"]
+    assert len(out) == 100
+    assert {packet.ecn for packet in packets if packet.interface == "up in"} == {2}
+    assert sum(packet.ecn == 3 for packet in out) > 50
+    assert all(v4_checksum_is_right(packet.data) for packet in out)
+    gaps = [second.nanos - first.nanos for first, second in itertools.pairwise(out)]
+    # Back to back on the link: 1028 bytes at 10 Mbit/s, by the schedule.
+    assert sum(gap == 822_400 for gap in gaps) > 80
+
+
+@needs_path
+def test_what_is_lost_on_the_way_says_so(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    run(aqmlab, "--up", "loss=0.3 rate=50mbit", "--pcap", "all.pcapng", do="burst 200 0")
+    dropped = [each for each in read(tmp_path / "all.pcapng") if each.interface == "up dropped"]
+    assert 30 < len(dropped) < 100
+    assert {packet.comment for packet in dropped} == {"lost on the way"}
+
+
+@needs_path
+def test_a_ring_keeps_the_last(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    ring = ["--pcap", "ring.pcapng", "--pcap-ring", "2mb"]
+    run(aqmlab, "--rate", "50mbit", *ring, do="bulk 1")
+    files = [tmp_path / "ring.pcapng", tmp_path / "ring.pcapng.old"]
+    assert all(file.stat().st_size < 2_200_000 for file in files)
+    older, newer = read(files[1]), read(files[0])
+    assert older[-1].nanos <= newer[0].nanos
+    assert sum(packet.size for packet in older) > 1_500_000
+
+
+@needs_path
+@pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
+def test_wireshark_reads_it(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    run(aqmlab, "--rate", "20mbit", "--pcap", "all.pcapng", do="burst 50 0")
+    shown = ["-T", "fields", "-e", "frame.interface_name", "-e", "ip.proto"]
+    done = subprocess.run(["tshark", "-r", str(tmp_path / "all.pcapng"), *shown],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    assert Counter(done.stdout.splitlines())["up out\t17"] >= 50
+
+
+@needs_path
+def test_a_file_that_cannot_be_written_is_named(aqmlab: Aqmlab) -> None:
+    done = aqmlab("shell", "--pcap", "nowhere/all.pcapng", "--", "echo", "never")
+    assert_refused(done, "nowhere/all.pcapng")
+
+
+def test_bad_rings_are_named(aqmlab: Aqmlab) -> None:
+    for ring in ("1kb", "ten", "5", "-1mb"):
+        done = aqmlab("shell", "--pcap", "x", "--pcap-ring", ring, "--", "echo", "never")
+        assert_refused(done, "--pcap-ring", ring)
+    assert_refused(aqmlab("shell", "--pcap-ring", "5mb", "--", "echo", "never"), "--pcap")

@@ -1,0 +1,90 @@
+"""`aqmlab top`: a view of running emulators."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import COMMAND, Aqmlab, assert_refused, command, environment
+from test_shell import MISSING, TRAFFIC
+
+PORT = 10_000 + os.getpid() % 5_000
+pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[int]:
+    """A path of 20 Mbit/s that is kept full, with another inside; the number of the outer one."""
+    client = f"{TRAFFIC} bulk $AQMLAB_FAR {PORT} 60"
+    inner = command("shell", "-q", "--down", "rate=1gbit", "--", "sh", "-c", client)
+    words = command("shell", "--rate", "20mbit", "--queue", "codel", "--far",
+                    f"{TRAFFIC} serve {PORT}", "--", *inner)  # fmt: skip
+    process = subprocess.Popen(words, cwd=tmp_path, env=environment())
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+def once(aqmlab: Aqmlab, pid: int) -> list[dict[str, Any]]:
+    for _ in range(20):
+        done = aqmlab("top", str(pid), "--once", "--json", "--interval", "1")
+        if done.returncode == 0 and json.loads(done.stdout)[0]["links"][1]["rate_bps"] > 1e6:
+            return list(json.loads(done.stdout))
+        time.sleep(0.2)
+    raise AssertionError(done.stderr)
+
+
+def test_what_links_do_now(aqmlab: Aqmlab, shell: int) -> None:
+    (found,) = once(aqmlab, shell)
+    assert found["pid"] == shell
+    assert "--rate 20mbit" in found["command"]
+    down, up = found["links"]
+    assert (down["link"], down["direction"], up["link"]) == ("down", "down", "up")
+    assert up["rate_bps"] == pytest.approx(20e6, rel=0.05)
+    assert up["delivered"] > 800
+    assert 0 < up["sojourn_p50_s"] <= up["sojourn_p95_s"] <= up["sojourn_p99_s"] < 0.2
+    assert up["backlog_packets"] < 1000
+    assert down["marked"] == down["lost"] == 0
+
+
+def test_nested_shells_are_seen_in_a_terminal(aqmlab: Aqmlab, shell: int) -> None:
+    once(aqmlab, shell)
+    master, slave = pty.openpty()
+    process = subprocess.Popen([COMMAND, "top", "--interval", "0.5"], stdout=slave, stdin=slave,
+                               stderr=slave, env=environment() | {"COLUMNS": "130", "LINES": "50",
+                                                                  "TERM": "xterm"})  # fmt: skip
+    os.close(slave)
+    seen = ""
+    until = time.monotonic() + 10
+    while time.monotonic() < until and "rate=1gbit" not in seen:
+        if select.select([master], [], [], 0.2)[0]:
+            seen += os.read(master, 65_536).decode(errors="replace")
+    assert "--rate 20mbit" in seen
+    assert "rate=1gbit" in seen
+    assert "Mbit/s" in seen
+    # It ends when there is nothing to see any more.
+    os.kill(shell, 9)
+    with contextlib.suppress(OSError):
+        while os.read(master, 65_536):
+            pass
+    assert process.wait(timeout=10) == 0
+    os.close(master)
+
+
+def test_where_there_is_nothing_to_see(aqmlab: Aqmlab) -> None:
+    assert_refused(aqmlab("top", str(os.getpid())), "emulator")
+    script = "import os; os.setuid(65534); import aqmlab.emulate.view as v; print(v.running())"
+    if os.geteuid() == 0:
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                              check=False, cwd="/", env=environment())  # fmt: skip
+        assert done.stdout in ("[]\n", ""), done.stdout
