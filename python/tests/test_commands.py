@@ -14,7 +14,7 @@ from aqmlab.report import pages
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = ("run", "study", "reproduce", "characterize", "list", "explain", "bench", "conformance",
-            "shell", "mahimahi", "top")  # fmt: skip
+            "shell", "mahimahi", "top", "parity")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COMMANDS)

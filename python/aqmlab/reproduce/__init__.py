@@ -75,6 +75,7 @@ def reproduce(
     studies = published.studies(
         only, seed=seed, replications=replications, trace=Path(trace) if trace else None
     )
+    shortened = published.emulation(only, step) if emulate else None
     total = sum(study.total for study in studies.values())
     results, before = {}, 0
     for part, study in studies.items():
@@ -82,15 +83,13 @@ def reproduce(
         told = _later(progress, before, total) if progress else None
         results[part] = study.run(folder, threads=threads, progress=told)
         before += study.total
-    if emulate:
-        results |= _emulated(published, only, step, seed, replications, out, threads)
+    if shortened is not None:
+        results |= _emulated(shortened, seed, replications, out, threads)
     return Reproduction(published, results, only=only, trace=trace)
 
 
 def _emulated(
-    published: Published,
-    only: Sequence[str],
-    step: str | None,
+    shortened: tuple[str, dict[str, Any], dict[str, list[str]]],
     seed: int | None,
     replications: int | None,
     out: str | Path | None,
@@ -101,7 +100,7 @@ def _emulated(
 
     if out is None:
         raise ValueError("real packets need a folder for their results")
-    file, settings, axes = published.emulation(only, step, seed=seed)
+    file, settings, axes = shortened
     order = Order(file, settings, axes, seed, 1)
     short = replace(order, replications=replications).study()
     return {

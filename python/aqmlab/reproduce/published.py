@@ -178,7 +178,7 @@ class Published:
         }
 
     def emulation(
-        self, only: Sequence[str], step: str | None, *, seed: int | None
+        self, only: Sequence[str], step: str | None
     ) -> tuple[str, dict[str, Any], dict[str, list[str]]]:
         """What is run with real packets: the file of the main part, what makes it shorter
         (the study's own `shortened`), and the labels to keep.
