@@ -241,8 +241,10 @@ impl LossRecovery for Rack {
     fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
         false
     }
+    /// Also what was sent in the recovery before, lost, and sent again in it: losses
+    /// in two windows are two signs of congestion (RFC 5681, section 4.3).
     fn finds_loss(&self, board: &mut Scoreboard, _sacked: u64) -> bool {
-        board.next_lost().is_some()
+        board.head_is_lost() || board.next_lost().is_some()
     }
     fn begin(&mut self, _board: &mut Scoreboard) {}
     fn end(&mut self, _board: &mut Scoreboard) -> bool {
