@@ -67,6 +67,7 @@ reference: $(VENV)/.installed
 	$(BIN)/aqmlab conformance --markdown > docs/conformance-results.md
 
 studies: $(VENV)/.installed
+	rm -rf results/docs
 	$(BIN)/python -m aqmlab.report.studies docs
 
 setup: $(VENV)/.installed $(VENV)/.tools

@@ -18,7 +18,7 @@ from aqmlab.reproduce.published import title
 from aqmlab.reproduce.summary import HEAD, Summary
 from aqmlab.statistics import UNPUBLISHED
 
-RESULTS = Path("results")
+RESULTS = Path("results/docs")
 SOURCE = "../../python/aqmlab/studies"
 LINE = "<!-- "
 """Begins the line of a page that holds its row of the overview."""
