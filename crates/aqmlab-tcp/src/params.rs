@@ -81,6 +81,8 @@ params! {
         /// The granularity G of the clock that measures round-trip times.
         clock_granularity: Span = Span::from_millis(1), in Span::from_nanos(1) => Span::from_secs(1),
             source "RFC 6298, section 2; 10ms in ns-2's studies";
+        /// The timeout is made of every measurement, and not of one a round-trip time.
+        time_every_ack: bool = false, source "RFC 6298, section 3; true as in Linux's tcp_rtt_estimator";
         /// How losses are found and mended.
         recovery: Recovery = Recovery::Sack, source "RFC 6675; RFC 8985; RFC 6582; Fall and Floyd 1996; Wei and Cao 2006";
         /// With `rack`: a probe is sent when acknowledgements stay away at the end of a flight.

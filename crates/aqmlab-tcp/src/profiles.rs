@@ -55,6 +55,7 @@ const LINUX_6: Settings = &[
     ("min_rto", "200ms"),
     ("max_rto", "120s"),
     ("clock_granularity", "200ms"),
+    ("time_every_ack", "true"),
     ("ack_delay", "40ms"),
     ("quick_acks", "16"),
     ("window_validation", "rfc2861"),

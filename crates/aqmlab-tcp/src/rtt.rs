@@ -17,7 +17,7 @@ pub(crate) struct RttEstimator {
     smoothed: Option<Span>,
     /// SRTT and RTTVAR of the timeout, once there is a measurement.
     timed: Option<(Span, Span)>,
-    /// What was sent before is not timed for them.
+    /// What was sent before is not timed for them, unless `every_ack`.
     timed_from: Time,
     /// The least of all measurements, and of those of data.
     least: Option<Span>,
@@ -26,6 +26,7 @@ pub(crate) struct RttEstimator {
     granularity: Span,
     min: Span,
     max: Span,
+    every_ack: bool,
 }
 
 impl RttEstimator {
@@ -41,6 +42,7 @@ impl RttEstimator {
             granularity: params.clock_granularity,
             min: params.min_rto,
             max: params.max_rto,
+            every_ack: params.time_every_ack,
         }
     }
 
@@ -56,7 +58,7 @@ impl RttEstimator {
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         self.least_of_data = Some(self.least_of_data.map_or(rtt, |least| least.min(rtt)));
         self.smoothed = Some(self.smoothed.map_or(rtt, |srtt| (srtt * 7 + rtt) / 8));
-        if now - rtt >= self.timed_from {
+        if self.every_ack || now - rtt >= self.timed_from {
             self.time(now, rtt);
         } else {
             self.undo_back_off();
@@ -170,6 +172,22 @@ mod tests {
             assert!(rtt.rto() > longest + longest / 10, "{:?} {longest:?}", rtt.rto());
             (now, last) = (now + longest, longest);
         }
+    }
+
+    /// Linux's: a thousand measurements leave the floor alone, `clock_granularity`.
+    #[test]
+    fn with_every_acknowledgement_the_variation_is_soon_forgotten() {
+        let params = TcpParams {
+            time_every_ack: true,
+            clock_granularity: Span::from_millis(200),
+            ..TcpParams::default()
+        };
+        let mut rtt = RttEstimator::new(&params);
+        rtt.first_sample(at(100), Span::from_millis(900));
+        for number in 0..1000 {
+            rtt.sample(at(1000) + Span::from_micros(number), Span::from_millis(900));
+        }
+        assert_eq!(rtt.rto(), Span::from_millis(1100));
     }
 
     #[test]
