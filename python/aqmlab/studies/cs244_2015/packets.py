@@ -110,9 +110,8 @@ def causes(measured: Measurements) -> Iterator[Cause]:
         f"The same queues, links and requests, the kernel's own TCP in the place of ours. Points "
         f"of the share that real packets have more (steps of {_duration(real)} in all): {listed}. "
         f"One packet in a hundred left the emulator more than {1e6 * late:.0f} µs late, in the "
-        "worst of the runs. Under CoDel Linux reduces its window twice for losses that go on for "
-        "more than a round trip, where a simulated sender does so once: the study's own page has "
-        "the experiment.",
+        "worst of the runs. Bulk flows alone go many ways after the first overshoot of slow start: "
+        "the study's own page has the range of simulated runs, and the experiments.",
     )
 
 
