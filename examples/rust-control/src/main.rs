@@ -38,6 +38,10 @@ mod tests {
             ("record.level", "packets"),
         ];
         set.extend(kept.map(|kept| ("transport.congestion_control.kept", kept)));
+        // Bytes are counted, as RFC 5681 recommends; ns-2's Reno does not.
+        let counts =
+            (control == "reno").then_some(("transport.congestion_control.byte_counting", "1"));
+        set.extend(counts);
         let set: Vec<(String, Value)> =
             set.into_iter().map(|(key, text)| (key.to_string(), text.into())).collect();
         let text = include_str!("../../scenario.toml");
