@@ -57,6 +57,8 @@ const LINUX_6: Settings = &[
     ("quick_acks", "16"),
     ("window_validation", "rfc2861"),
     ("congestion_control", "cubic"),
+    ("congestion_control.slow_start", "hystart"),
+    ("congestion_control.arithmetic", "linux"),
 ];
 
 // Get-NetTCPSetting's template Internet: MinRto 300 ms, DelayedAckTimeout 40 ms,
