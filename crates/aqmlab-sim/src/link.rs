@@ -97,7 +97,7 @@ impl<P: Carried> Link<P> {
             probe: LinkProbe::new(&config.thresholds, base_rtt, record_packets),
             egress: Egress::new(config, &env).map(Box::new),
             wire: Wire::new(config, stream("rate"), setting.end),
-            pipe: Pipe::new(&config.way, stream("way")),
+            pipe: Pipe::new(&config.way, stream),
         };
         Link::new(config, index as u32, parts, scenario.simultaneous)
     }
