@@ -232,6 +232,8 @@ class Scenario:
     @property
     def resolved(self) -> str:
         """Canonical JSON, every default filled in: the same for equal scenarios."""
+    def trace_period(self, link: str) -> float | None:
+        """How long the trace of a link is, in seconds; `None` for a link without one."""
 
 class Table:
     """Columns that leave the engine without being copied (Arrow PyCapsule interface)."""

@@ -124,7 +124,8 @@ mod tests {
         for (drop, dropped, left) in
             [(DropFrom::Tail, [4, 5], [1, 2, 3]), (DropFrom::Head, [1, 2], [3, 4, 5])]
         {
-            let (measured, stays) = offer(&DropTailParams { limit, drop, byte_limit: None }, &packets);
+            let (measured, stays) =
+                offer(&DropTailParams { limit, drop, byte_limit: None }, &packets);
             assert_eq!((measured, stays), (dropped.to_vec(), left.to_vec()));
         }
     }
@@ -164,8 +165,10 @@ mod tests {
     fn an_unlimited_queue_drops_nothing() {
         let packets: Vec<TestPacket> = (0..20_000).map(TestPacket::of_flow).collect();
         for drop in [DropFrom::Tail, DropFrom::Head] {
-            let (dropped, left) =
-                offer(&DropTailParams { limit: Limit::Unlimited, byte_limit: None, drop }, &packets);
+            let (dropped, left) = offer(
+                &DropTailParams { limit: Limit::Unlimited, byte_limit: None, drop },
+                &packets,
+            );
             assert_eq!((dropped.len(), left.len()), (0, 20_000));
         }
     }

@@ -35,11 +35,11 @@
 //! 6. There is no lower bound on the queue for drops, no decay and no cap on the
 //!    steps: those came with the RFC.
 
-use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, params};
+use aqmlab_core::{Error, Limit, Packet, Rate, Result, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
 use crate::disciplines::pie::no_rate_sample;
-use crate::fifo::{Fifo, Room};
+use crate::fifo::Fifo;
 
 params! {
     /// Parameters of the PIE of 2013.
@@ -68,9 +68,6 @@ params! {
         p_during_burst: bool = true, source "left open by the papers";
         /// How much the queue holds.
         limit: Limit = Limit::Packets(1000), source "tc-pie(8)";
-        /// How many bytes it holds at most besides; `none` for as many as `limit` lets.
-        byte_limit: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 40)),
-            source "mahimahi, as for droptail";
         /// Whether ECN-capable packets are marked instead of dropped early.
         ecn: bool = false, source "HPSR 2013, section III";
     }
@@ -93,7 +90,7 @@ impl Discipline for Pie2013Params {
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(Pie2013 {
             fifo: Fifo::default(),
-            room: Room::new(self.limit, self.byte_limit, env),
+            limit: self.limit.resolve(env.rate, env.base_rtt),
             next_update: Time::ZERO + self.tupdate,
             meter: Meter::new(self.dq_threshold, self.rate_weight, self.count_first),
             burst_allowance: self.max_burst,
@@ -169,7 +166,7 @@ impl Meter {
 /// The state machine.
 struct Pie2013<P> {
     fifo: Fifo<P>,
-    room: Room,
+    limit: Limit,
     params: Pie2013Params,
     next_update: Time,
     meter: Meter,
@@ -185,7 +182,8 @@ struct Pie2013<P> {
 
 impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
     fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
-        if !self.room.admits(self.fifo.backlog(), packet.size()) {
+        let Backlog { packets, bytes } = self.fifo.backlog();
+        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
             cx.drop(packet, DropReason::Overlimit);
             return;
         }
