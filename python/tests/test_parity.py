@@ -4,12 +4,15 @@ and UDP through the same links and queues as in a simulation."""
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
+from test_mahimahi import events
+from test_pcapng import read
 from test_shell import MISSING
 
 pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
@@ -76,7 +79,11 @@ def rows(folder: Path, table: str, by: str) -> list[dict[str, Any]]:
 
 def test_bulk_flows_fill_the_link_in_both(aqmlab: Aqmlab, tmp_path: Path) -> None:
     file = scenario(tmp_path, BULK)
-    found = parity(aqmlab, file, "--out", "out")
+    found = parity(aqmlab, file, "--out", "out", "--log", "down=d.log", "--pcap", "p.pcapng")
+    (link,) = [row for row in rows(tmp_path / "out", "links", "emulator") if row["link"] == "down"]
+    seen = Counter(row[1] for row in events(tmp_path / "d.log"))
+    assert (seen["+"], seen["d"]) == (link["arrived"], link["dropped"])
+    assert Counter(each.interface for each in read(tmp_path / "p.pcapng"))["down in"] == seen["+"]
     for name in ("utilisation", "bulk: goodput"):
         simulated, real = found[name]
         assert real == pytest.approx(simulated, rel=0.1), name

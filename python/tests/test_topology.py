@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import socket
 import sys
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
+from test_mahimahi import events
+from test_pcapng import read
 from test_shell import MISSING
 
 needs_hosts = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
@@ -64,6 +67,31 @@ def test_hosts_on_both_sides_share_a_link(aqmlab: Aqmlab, tmp_path: Path) -> Non
     # Half each: fair queueing, and both are slower than the link that they share.
     rates = [float(each) for each in done.stdout.split()]
     assert rates and all(3e6 < rate < 7e6 for rate in rates), rates
+
+
+@needs_hosts
+def test_links_between_hosts_are_logged_and_captured(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    words = ["--log", "uplink=up.log", "--log", "alice_up=alice.log", "--pcap", "all.pcapng"]
+    ping = ["--", "ping", "-4", "-c", "20", "-i", "0.02", "-q", "server"]
+    done = aqmlab("shell", "--topology", EXAMPLE, *words, "--out", "out", *ping)
+    assert done.returncode == 0, done.stderr
+    links = {row["link"]: row for row in pl.read_parquet(tmp_path / "out/links.parquet").to_dicts()}
+    for link, name in (("uplink", "up"), ("alice_up", "alice")):
+        rows = events(tmp_path / f"{name}.log")
+        came, went = (
+            [row for row in rows if row[1] == sign and row[2] == 84] for sign in ("+", "-")
+        )
+        assert len(came) == len(went) == 20
+        assert sum(row[1] == "+" for row in rows) == links[link]["arrived"]
+        # What the link offered, ten times a second: 10 and 20 Mbit/s.
+        offered = sum(row[2] for row in rows if row[1] == "#")
+        rate = {"uplink": 10e6, "alice_up": 20e6}[link]
+        assert offered * 8 == pytest.approx(rate * rows[-1][0] / 1000, rel=0.25)
+    uplink = [row[3] for row in events(tmp_path / "up.log") if row[1] == "-"]
+    assert uplink and all(delay in (10, 11) for delay in uplink)
+    found = Counter(packet.interface for packet in read(tmp_path / "all.pcapng"))
+    for link, row in links.items():
+        assert found[f"{link} in"] == row["arrived"]
 
 
 @needs_hosts
