@@ -10,9 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
-from test_shell import MISSING
 
-pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
+pytestmark = pytest.mark.real_packets
 
 LINKS = """
 duration = "{duration}"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
-from test_shell import MISSING
+from real_packets import TRAFFIC
 
-needs_hosts = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.toml"
-TRAFFIC = f"{sys.executable} {Path(__file__).parent / 'traffic.py'}"
 
 
 def changed(folder: Path, old: str, new: str) -> str:
@@ -23,7 +20,7 @@ def changed(folder: Path, old: str, new: str) -> str:
     return "hosts.toml"
 
 
-@needs_hosts
+@pytest.mark.real_packets
 def test_hosts_know_each_other_and_are_as_far_apart_as_their_links(aqmlab: Aqmlab) -> None:
     ping = "ping -c 4 -i 0.1 -q"
     words = f"{ping} server; {ping} neighbour; echo $AQMLAB_HOST"
@@ -37,7 +34,7 @@ def test_hosts_know_each_other_and_are_as_far_apart_as_their_links(aqmlab: Aqmla
     assert done.stdout.strip().endswith("alice")
 
 
-@needs_hosts
+@pytest.mark.real_packets
 def test_hosts_on_both_sides_share_a_link(aqmlab: Aqmlab, tmp_path: Path) -> None:
     """The neighbour's upload and that of the command meet in the uplink's queue."""
     port = 5201
@@ -59,7 +56,7 @@ def test_hosts_on_both_sides_share_a_link(aqmlab: Aqmlab, tmp_path: Path) -> Non
     assert rates and all(3e6 < rate < 7e6 for rate in rates), rates
 
 
-@needs_hosts
+@pytest.mark.real_packets
 def test_the_exit_status_is_the_commands_and_nothing_stays(aqmlab: Aqmlab) -> None:
     before = set(Path("/sys/class/net").iterdir())
     done = aqmlab(
@@ -69,7 +66,7 @@ def test_the_exit_status_is_the_commands_and_nothing_stays(aqmlab: Aqmlab) -> No
     assert set(Path("/sys/class/net").iterdir()) == before
 
 
-@needs_hosts
+@pytest.mark.real_packets
 def test_a_scenario_is_a_topology(aqmlab: Aqmlab, scenario: Path) -> None:
     words = ["--", "ping", "-c", "2", "-i", "0.1", "-q", "first-receiver"]
     done = aqmlab("shell", "--topology", scenario, *words)
