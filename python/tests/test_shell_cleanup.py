@@ -1,9 +1,15 @@
-"""Nothing of `aqmlab shell` stays behind, however it ends."""
+"""Nothing of `aqmlab shell` stays behind, however it ends.
+
+Others may run shells here at the same time: only what a test has made itself is looked at.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import socket
+import struct
 import subprocess
 import time
 import uuid
@@ -15,6 +21,7 @@ from helpers import command, environment
 from real_packets import PATIENCE
 
 pytestmark = pytest.mark.real_packets
+SIOCGIFADDR = 0x8915
 HOST_FILES = ("/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding")
 
 
@@ -32,10 +39,15 @@ class Running:
         self.shell = subprocess.Popen(words, env=marked, start_new_session=True,
                                       stderr=subprocess.PIPE, text=True)  # fmt: skip
         commands = [list(inside)] + [["sleep", "999"]] * option.startswith("--far")
-        wait_until(lambda: self.have_begun(*commands) and len(self.processes()) >= 4)
-        self.device = devices() - self.before
+        wait_until(lambda: self.have_begun(*commands) and len(self.processes()) >= 4 and self.far())
+        self.device = {each for each in devices() - self.before if address(each[1]) == self.far()}
         own = network(os.getpid())
-        self.networks = {network(pid) for pid in self.processes()} - {own, ""}
+        # Held open, so that no namespace of somebody else gets the same number.
+        self.networks = {
+            network(pid): os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+            for pid in self.processes()
+            if network(pid) not in (own, "")
+        }
 
     def processes(self) -> list[int]:
         """The emulator, the first process inside, the two commands: in their order."""
@@ -50,13 +62,20 @@ class Running:
         found = [arguments(pid) for pid in self.processes()]
         return all(found.count(each) >= commands.count(each) for each in commands)
 
+    def far(self) -> str:
+        """The address of the far end, as the commands are told it."""
+        variables = contents(Path(f"/proc/{self.processes()[-1]}/environ")).split(b"\0")
+        found = [each[11:].decode() for each in variables if each.startswith(b"AQMLAB_FAR=")]
+        return found[0] if found else ""
+
     def assert_gone(self) -> None:
         wait_until(lambda: not self.processes())
         wait_until(lambda: not devices() & self.device)
         alive = {network(int(each.name)) for each in Path("/proc").iterdir() if each.name.isdigit()}
-        assert not alive & self.networks
+        assert not alive & set(self.networks)
+        for held in self.networks.values():
+            os.close(held)
         assert host() == self.host
-        assert not any(Path("/run/netns").glob("*")) if Path("/run/netns").exists() else True
 
 
 def contents(path: Path) -> bytes:
@@ -77,19 +96,37 @@ def network(pid: int) -> str:
         return ""
 
 
-def devices() -> set[str]:
-    return {line.split(":")[0].strip() for line in Path("/proc/net/dev").read_text().splitlines()
-            if line.strip().startswith("aqmlab")}  # fmt: skip
+def devices() -> set[tuple[int, str]]:
+    """Numbers, which are not given twice, and names."""
+    return {each for each in socket.if_nameindex() if each[1].startswith("aqmlab")}
+
+
+def address(device: str) -> str:
+    """That of a device here, if it is still there."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            request = struct.pack("256s", device.encode())
+            return socket.inet_ntoa(fcntl.ioctl(asked, SIOCGIFADDR, request)[20:24])
+    except OSError:
+        return ""
+
+
+def holders(device: str) -> set[int]:
+    """The processes that have a device of this name open, here or elsewhere."""
+    line = f"iff:\t{device}\n".encode()
+    files = Path("/proc").glob("[0-9]*/fdinfo/*")
+    return {int(file.parts[2]) for file in files if line in contents(file)}
 
 
 def host() -> list[str]:
     """What of the host must be as it was: forwarding, and routes over other devices."""
     routes = Path("/proc/net/route").read_text().splitlines()
     files = [Path(each).read_text() for each in HOST_FILES if Path(each).exists()]
+    files += [each.name for each in Path("/run/netns").glob("*")]
     return files + [line for line in routes if not line.startswith("aqmlab")]
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
+def wait_until(is_so: Callable[[], object]) -> None:
     until = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < until, f"it did not come to that in {PATIENCE} s"
@@ -137,7 +174,9 @@ def test_killing_any_process_of_a_gateway_ends_all(which: int) -> None:
     try:
         processes = running.processes()
         assert len(processes) == 4
-        assert not running.device, "nothing is in the machine's own namespace"
+        for _, name in running.device:
+            # Of this address but not ours: gateways have what is free in the machine.
+            assert holders(name) - set(processes), "nothing is in the machine's own namespace"
         assert len(running.networks) == 2
         os.kill(processes[which], signal.SIGKILL)
         assert running.shell.wait(PATIENCE) != 0

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
+import socket
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
 from real_packets import TRAFFIC
+from test_mahimahi import events
+from test_pcapng import read
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.toml"
+
+
+def devices() -> set[str]:
+    """Those here, but for far ends of shells, which others may start meanwhile."""
+    names = {name for _, name in socket.if_nameindex()}
+    return {name for name in names if not re.fullmatch(r"aqmlab\d+", name)}
 
 
 def changed(folder: Path, old: str, new: str) -> str:
@@ -57,13 +67,38 @@ def test_hosts_on_both_sides_share_a_link(aqmlab: Aqmlab, tmp_path: Path) -> Non
 
 
 @pytest.mark.real_packets
+def test_links_between_hosts_are_logged_and_captured(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    words = ["--log", "uplink=up.log", "--log", "alice_up=alice.log", "--pcap", "all.pcapng"]
+    ping = ["--", "ping", "-4", "-c", "20", "-i", "0.02", "-q", "server"]
+    done = aqmlab("shell", "--topology", EXAMPLE, *words, "--out", "out", *ping)
+    assert done.returncode == 0, done.stderr
+    links = {row["link"]: row for row in pl.read_parquet(tmp_path / "out/links.parquet").to_dicts()}
+    for link, name in (("uplink", "up"), ("alice_up", "alice")):
+        rows = events(tmp_path / f"{name}.log")
+        came, went = (
+            [row for row in rows if row[1] == sign and row[2] == 84] for sign in ("+", "-")
+        )
+        assert len(came) == len(went) == 20
+        assert sum(row[1] == "+" for row in rows) == links[link]["arrived"]
+        # What the link offered, ten times a second: 10 and 20 Mbit/s.
+        offered = sum(row[2] for row in rows if row[1] == "#")
+        rate = {"uplink": 10e6, "alice_up": 20e6}[link]
+        assert offered * 8 == pytest.approx(rate * rows[-1][0] / 1000, rel=0.25)
+    uplink = [row[3] for row in events(tmp_path / "up.log") if row[1] == "-"]
+    assert uplink and all(delay in (10, 11) for delay in uplink)
+    found = Counter(packet.interface for packet in read(tmp_path / "all.pcapng"))
+    for link, row in links.items():
+        assert found[f"{link} in"] == row["arrived"]
+
+
+@pytest.mark.real_packets
 def test_the_exit_status_is_the_commands_and_nothing_stays(aqmlab: Aqmlab) -> None:
-    before = set(Path("/sys/class/net").iterdir())
+    before = devices()
     done = aqmlab(
         "shell", "-q", "--topology", EXAMPLE, "--at", "server", "--", "sh", "-c", "exit 7"
     )
     assert (done.returncode, done.stderr) == (7, "")
-    assert set(Path("/sys/class/net").iterdir()) == before
+    assert devices() == before
 
 
 @pytest.mark.real_packets

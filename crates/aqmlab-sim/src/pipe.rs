@@ -34,8 +34,8 @@ pub(crate) enum Pipe<P> {
 }
 
 impl<P: Carried> Pipe<P> {
-    /// `stream` draws for what is random on the way.
-    pub fn new(config: &PathConfig, stream: Stream) -> Self {
+    /// `stream` draws for what is random on the way, by the name of its part.
+    pub fn new(config: &PathConfig, stream: impl Fn(&str) -> Stream) -> Self {
         match config {
             PathConfig {
                 delay: DelayProcess::Constant(delay),
@@ -44,7 +44,7 @@ impl<P: Carried> Pipe<P> {
                 duplicate: 0.0,
                 reordering: _,
             } => Pipe::Fixed { delay: *delay, packets: VecDeque::new() },
-            _ => Pipe::Varied(Box::new(Varied::new(config.clone(), stream))),
+            _ => Pipe::Varied(Box::new(Varied::new(config.clone(), &stream))),
         }
     }
 
@@ -155,11 +155,11 @@ pub(crate) struct Varied<P> {
 }
 
 impl<P: Carried> Varied<P> {
-    fn new(config: PathConfig, stream: Stream) -> Self {
+    fn new(config: PathConfig, stream: &impl Fn(&str) -> Stream) -> Self {
         Varied {
-            loss: config.loss.clone().map(LossState::new),
+            loss: config.loss.clone().map(|loss| LossState::new(loss, stream("outages"))),
             config,
-            stream,
+            stream: stream("way"),
             packets: BinaryHeap::new(),
             pending: Time::MAX,
             latest: Time::ZERO,
@@ -181,7 +181,7 @@ impl<P: Carried> Varied<P> {
         store: &mut P::Store,
     ) {
         self.entered += 1;
-        if self.loss.as_mut().is_some_and(|loss| loss.next(&mut self.stream)) {
+        if self.loss.as_mut().is_some_and(|loss| loss.next(sent, &mut self.stream)) {
             self.counts.lost += 1;
             self.counts.lost_bytes += u64::from(packet.size());
             packet.forget(store);
