@@ -5,7 +5,8 @@ use aqmlab_core::{ParamSpec, Params};
 use aqmlab_emu::shell::EmulatorParams;
 use aqmlab_sim::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::impairment::{
-    DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams, ListedLossParams,
+    ChanceParams, DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams,
+    ListedLossParams,
 };
 use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::{MarkovParams, OrnsteinUhlenbeckParams};
@@ -90,6 +91,7 @@ fn sections() -> Vec<Section> {
         ("link", "delay-steps", "a delay that changes at set times", DelayStepsParams::specs()),
         ("link", "delay-csv", "times and delays from a file", DelayCsvParams::specs()),
         ("link", "jitter", "a delay that is drawn for each packet", JitterParams::specs()),
+        ("link", "loss", "losses of single packets on the way", ChanceParams::specs()),
         ("link", "gilbert-elliott", "losses in bursts on the way", GilbertElliottParams::specs()),
         ("link", "loss-list", "losses by the number of the packet", ListedLossParams::specs()),
         ("shaper", "shaper", "a token bucket between a queue and its link", ShaperParams::specs()),
