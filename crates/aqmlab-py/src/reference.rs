@@ -11,7 +11,7 @@ use aqmlab_sim::impairment::{
 use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::{MarkovParams, OrnsteinUhlenbeckParams};
 use aqmlab_sim::rate::{CsvParams, RateStepsParams, TraceParams};
-use aqmlab_sim::scenario::{FlowParams, LinkParams, RecordParams, RunParams};
+use aqmlab_sim::scenario::{ColumnParams, FlowParams, LinkParams, RecordParams, RunParams};
 use aqmlab_sim::workload;
 use aqmlab_tcp::{TcpParams, congestion};
 use pyo3::prelude::*;
@@ -102,6 +102,12 @@ fn sections() -> Vec<Section> {
             DriverParams::specs(),
         ),
         ("flow", "flow", "a group of flows that are alike", FlowParams::specs()),
+        (
+            "flow",
+            "column",
+            "values of a distribution from a file: { list = ... } or { cdf = ... }",
+            ColumnParams::specs(),
+        ),
         ("record", "record", "what is recorded besides the summary", RecordParams::specs()),
         ("emulator", "emulator", "how the emulator works", EmulatorParams::specs()),
     ]

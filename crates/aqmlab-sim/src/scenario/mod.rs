@@ -1,6 +1,7 @@
 //! What is to be simulated: links, flows, and what to record.
 
 mod canonical;
+mod columns;
 mod dscp;
 mod read;
 mod toml;
@@ -19,6 +20,9 @@ use crate::impairment::PathConfig;
 use crate::rate::{InputFile, MAX_RATE, RateProcess, ReadFile};
 use crate::workload::WorkloadConfig;
 
+pub use self::columns::ColumnParams;
+#[cfg(test)]
+pub(crate) use self::columns::with_columns;
 pub use self::dscp::Dscp;
 pub use self::toml::parse_value;
 

@@ -5,6 +5,7 @@ use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, Error, Framing, ParamType, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
 
+use super::columns::with_columns;
 use super::toml::parse_document;
 use super::{FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, RunParams, Scenario, Start};
 use crate::egress::ShaperParams;
@@ -343,7 +344,9 @@ fn read_flow(
         return Err(Error::not_allowed("0b", allowed).at("size"));
     }
     let workload = match table.get("workload") {
-        Some(value) => WorkloadConfig::read(value).map_err(|error| error.at("workload"))?,
+        Some(value) => with_columns(value, outside.read_file)
+            .and_then(|value| WorkloadConfig::read(&value))
+            .map_err(|error| error.at("workload"))?,
         None => WorkloadConfig::default(),
     };
     if params.size.is_some() && !matches!(workload, WorkloadConfig::Bulk(_)) {
