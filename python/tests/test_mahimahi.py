@@ -157,7 +157,7 @@ def test_pie_keeps_a_slow_link_short(
     slow.write_text("".join(f"{ms}\n" for ms in range(6, 601, 6)))
     options = ["--uplink-queue=pie", "--uplink-queue-args=packets=1000,qdelay_ref=20,max_burst=100"]
     words = ["mahimahi", "--out", "out", "link", slow, trace, *options]
-    found(aqmlab(*words, *client("bulk 2")))
+    found(aqmlab(*words, *client("bulk 4")))
     up = row(tmp_path / "out", "up")
     assert up["drop_pie"] > 0
     assert up["sojourn_mean_s"] < 0.3

@@ -17,11 +17,13 @@ from aqmlab.cli.common import (
     Seed,
     Set,
     Threads,
+    check_chart,
     console,
     default_folder,
     print_json,
     progress_bar,
     reported,
+    save_chart,
     seconds,
     show_note,
 )
@@ -36,7 +38,8 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab study study.toml\n\n"
     "aqmlab study study.toml --replications 10 --out results/quick\n\n"
     "aqmlab study study.toml --only queue=CoDel --only queue=PIE --out results/two\n\n"
-    "aqmlab study study.toml --set queue.limit=200p --seed 7 --threads 1"
+    "aqmlab study study.toml --set queue.limit=200p --seed 7 --threads 1\n\n"
+    "aqmlab study study.toml --tradeoff delay-goodput.svg"
 )
 SHOWN_POINTS = 60
 SHOWN_PLACES = 4
@@ -51,6 +54,13 @@ def study(
     only: Only = None,
     out: Out = None,
     threads: Threads = None,
+    tradeoff: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.svg",
+            help="Draw delay against goodput, a point a run, with ellipses (RFC 7928, 2.7).",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run all points of a study; after an interruption, only what is missing.
@@ -61,6 +71,8 @@ def study(
     from aqmlab.settings import parse_selection, parse_settings
     from aqmlab.study import Study
 
+    if tradeoff is not None:
+        check_chart(tradeoff, "--tradeoff")
     plan = Study(
         file,
         set=parse_settings(set_ or []),
@@ -79,6 +91,10 @@ def study(
     screen = console()
     show(result, screen)
     screen.print(_done(result, plan.total, wall), soft_wrap=True)
+    if tradeoff is not None:
+        from aqmlab.metrics.tradeoff import figure
+
+        save_chart(figure(result), tradeoff)
 
 
 def summary(result: StudyResult) -> pl.DataFrame:
