@@ -182,6 +182,19 @@ fn entries(params: &impl Params) -> Value {
     Value::Table(entries.map(|(key, text)| (key.to_string(), text)).collect())
 }
 
+/// A chance as a number, or as text in per cent.
+fn chance(value: &Value) -> Option<f64> {
+    let percent = match value {
+        Value::Text(text) => text.trim().strip_suffix('%'),
+        _ => None,
+    };
+    let chance = match percent {
+        Some(number) => number.trim().parse::<f64>().ok().map(|number| number / 100.0),
+        None => f64::read(value),
+    };
+    chance.filter(|chance| (0.0..=1.0).contains(chance))
+}
+
 /// Which packets are lost on the way.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loss {
@@ -197,10 +210,9 @@ impl Loss {
     /// Reads what stands at `loss`.
     pub(crate) fn read(value: &Value) -> Result<Self> {
         let Value::Table(table) = value else {
-            let chance = f64::read(value).filter(|chance| (0.0..=1.0).contains(chance));
-            return chance.map(Loss::Random).ok_or_else(|| {
-                let allowed = "a chance from 0 to 1, or a table with `p` (Gilbert-Elliott) or \
-                               `packets` (a list)";
+            return chance(value).map(Loss::Random).ok_or_else(|| {
+                let allowed = "a chance from 0 to 1 or in %, such as 0.01 or 1%, or a table with \
+                               `p` (Gilbert-Elliott) or `packets` (a list)";
                 Error::not_allowed(value, allowed)
             });
         };
@@ -309,7 +321,11 @@ pub(crate) fn read_path(
     reordering: bool,
 ) -> Result<PathConfig> {
     let jitter = table.get("jitter").map(|value| {
-        value.as_table().and_then(JitterParams::from_table).map_err(|error| error.at("jitter"))
+        let read = match value {
+            Value::Table(table) => JitterParams::from_table(table),
+            _ => Err(Error::not_allowed(value, "a table such as { spread = \"2ms\" }")),
+        };
+        read.map_err(|error| error.at("jitter"))
     });
     let loss = table.get("loss").map(|value| Loss::read(value).map_err(|error| error.at("loss")));
     Ok(PathConfig {
@@ -364,6 +380,7 @@ mod tests {
         let longer = bursts.iter().filter(|len| **len > 4).count() as f64 / bursts.len() as f64;
         assert!((longer - 0.75 * 0.75 * 0.75 * 0.75).abs() < 0.02, "{longer}");
 
+        assert_eq!(read("'2.5%'").unwrap(), Loss::Random(0.025));
         let full = losses(read("{ p = 0.02, r = 0.1, bad = 0.6, good = 0.01 }").unwrap());
         let expected = (0.02 * 0.6 + 0.1 * 0.01) / 0.12;
         assert!((rate(&full) - expected).abs() < 0.004, "{}", rate(&full));

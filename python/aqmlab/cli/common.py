@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-EXAMPLES = "[bold]Examples[/bold]\n\n{}"
+EXAMPLES = "**Examples**\n\n{}"
 INPUT_ERROR, FAILURE, BUG, INTERRUPTED = 2, 1, 70, 130
 
 Set = Annotated[
