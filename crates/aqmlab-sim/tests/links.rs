@@ -185,6 +185,16 @@ fn a_file_is_part_of_the_scenario_by_its_content() {
 }
 
 #[test]
+fn settings_of_what_is_not_there_are_refused() {
+    let said = error(&[("links.dwon.rate", "5mbit")]);
+    assert!(said.contains("`dwon`: unknown link") && said.contains("mean `down`"), "{said}");
+    let said = error(&[("flows.blk.count", "5")]);
+    assert!(said.contains("unknown group of flows") && said.contains("mean `bulk`"), "{said}");
+    let said = error(&[("quue", "codel")]);
+    assert!(said.contains("quue: unknown key") && said.contains("mean `queue`"), "{said}");
+}
+
+#[test]
 fn bad_forms_are_refused() {
     for (key, value, expected) in [
         ("rate", "{ stepz = 1 }", "a table with `steps`, `trace`, `csv` or `process`"),
@@ -198,6 +208,9 @@ fn bad_forms_are_refused() {
         ("delay", "{ steps = [['0s', '70min']] }", "at most 3600s"),
         ("jitter", "5ms", "jitter"),
         ("loss", "2", "a chance from 0 to 1"),
+        ("loss", "'120%'", "a chance from 0 to 1"),
+        ("jitter", "'5ms'", "a table such as { spread = \"2ms\" }"),
+        ("rate", "'lte'", "rate = { process = \"lte\" }"),
         ("duplicate", "1.1", "number from 0 to 1"),
         ("linklayer", "atmm", "did you mean `atm`?"),
         ("overhead", "65536", "at most 65535"),

@@ -77,6 +77,7 @@ impl Scenario {
 fn apply(table: &mut Table, overrides: &[(String, Value)], outside: Outside<'_>) -> Result<()> {
     let is_queue = |key: &str| key == "queue" || key.starts_with("queue.");
     for (key, value) in overrides.iter().filter(|(key, _)| !is_queue(key)) {
+        of_known(table, key)?;
         set(table, key, value)?;
     }
     if !overrides.iter().any(|(key, _)| is_queue(key)) {
@@ -88,6 +89,38 @@ fn apply(table: &mut Table, overrides: &[(String, Value)], outside: Outside<'_>)
         set(table, &format!("links.{bottleneck}.{key}"), value)?;
     }
     Ok(())
+}
+
+/// Refuses a setting of what is not there: an unknown key, or a key of a link or of flows that
+/// the scenario does not have, which would make new ones of that name.
+fn of_known(table: &Table, path: &str) -> Result<()> {
+    let mut parts = path.splitn(3, '.');
+    let kind = parts.next().unwrap_or(path);
+    let specs = RunParams::specs();
+    let keys: Vec<&str> = specs
+        .iter()
+        .map(|spec| spec.name)
+        .chain(TOP_KEYS.iter().copied())
+        .chain(["queue"])
+        .collect();
+    if !keys.contains(&kind) {
+        let mut error = Error::unknown("key", kind, keys);
+        error.given = None;
+        return Err(error.at(kind));
+    }
+    let what = match kind {
+        "links" => "link",
+        "flows" => "group of flows",
+        _ => return Ok(()),
+    };
+    let (Some(name), Some(_)) = (parts.next(), parts.next()) else { return Ok(()) };
+    match table.get(kind).and_then(|value| value.as_table().ok()) {
+        Some(known) if known.get(name).is_none() => {
+            let names: Vec<&str> = known.keys().collect();
+            Err(Error::unknown(what, name, names).at(path))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Sets the value at a dotted path. Where a table may be a mere name or number,
