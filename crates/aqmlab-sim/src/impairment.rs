@@ -566,7 +566,10 @@ mod tests {
         let longer = bursts.iter().filter(|len| **len > 4).count() as f64 / bursts.len() as f64;
         assert!((longer - 0.75 * 0.75 * 0.75 * 0.75).abs() < 0.02, "{longer}");
 
-        assert_eq!(read("'2.5%'").unwrap(), Loss::Random(0.025));
+        assert_eq!(
+            read("'2.5%'").unwrap(),
+            Loss::Random(ChanceParams { chance: 0.025, correlation: 0.0 })
+        );
         let full = losses(read("{ p = 0.02, r = 0.1, bad = 0.6, good = 0.01 }").unwrap());
         let expected = (0.02 * 0.6 + 0.1 * 0.01) / 0.12;
         assert!((rate(&full) - expected).abs() < 0.004, "{}", rate(&full));
