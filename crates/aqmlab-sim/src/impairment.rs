@@ -598,7 +598,7 @@ mod tests {
         // seen, its packets are 1 / (1 - exp(-1/50)) = 50.5.
         assert!((mean - 50.5).abs() < 4.0, "{mean}");
         let longer = lengths.iter().filter(|length| **length > 50).count() as f64;
-        assert!((longer / lengths.len() as f64 - (-1.0f64).exp()).abs() < 0.04);
+        assert!((longer / lengths.len() as f64 - libm::exp(-1.0)).abs() < 0.04);
         let none = read("{ off = \"0s\" }").unwrap();
         assert!(losses(none).iter().all(|lost| !lost));
         let all = read("{ on = \"0s\" }").unwrap();
@@ -678,9 +678,9 @@ mod tests {
         assert!((jitter(Distribution::Pareto, 3.99)[2] - survival(3.99)).abs() < 0.001);
         // Of a quarter and three quarters at the same quantile: the median is that of both,
         // 0 and 4/3 (2^(1/3) - 1.5), and so is what lies beyond one deviation.
-        let median = 0.75 * 4.0 / 3.0 * (2.0f64.cbrt() - 1.5);
+        let median = 0.75 * 4.0 / 3.0 * (libm::cbrt(2.0) - 1.5);
         assert!((jitter(Distribution::ParetoNormal, median)[2] - 0.5).abs() < 0.003);
-        let one = 0.25 + 0.75 * 4.0 / 3.0 * (1.0 / 0.158_655f64.cbrt() - 1.5);
+        let one = 0.25 + 0.75 * 4.0 / 3.0 * (1.0 / libm::cbrt(0.158_655) - 1.5);
         assert!((jitter(Distribution::ParetoNormal, one)[2] - 0.158_655).abs() < 0.003);
     }
 
@@ -710,7 +710,7 @@ mod tests {
                 let expected = self::jitter(distribution, 0.5)[2];
                 assert!((half - expected).abs() < 0.01, "{half} {expected}");
                 for distance in 1..=3 {
-                    let law = correlation.powi(distance as i32);
+                    let law = libm::pow(correlation, distance as f64);
                     for values in [&lost, &jitter] {
                         let measured = autocorrelation(values, distance);
                         assert!((measured - law).abs() < 0.02, "{distance}: {measured} {law}");

@@ -211,7 +211,7 @@ fn bad_forms_are_refused() {
         ("loss", "'120%'", "a chance from 0 to 1"),
         ("jitter", "'5ms'", "a table such as { spread = \"2ms\" }"),
         ("rate", "'lte'", "rate = { process = \"lte\" }"),
-        ("duplicate", "1.1", "number from 0 to 1"),
+        ("duplicate", "1.1", "a chance from 0 to 1"),
         ("linklayer", "atmm", "did you mean `atm`?"),
         ("overhead", "65536", "at most 65535"),
         ("shares", "upp", "did you mean `up`?"),
@@ -418,8 +418,7 @@ fn stations(settings: &[(&str, &str)]) -> [(f64, f64); 4] {
     let idle = "{ kind = 'cbr', rate = '1bit' }";
     let mut all: Vec<(String, String)> = vec![("flows.bulk.workload".into(), idle.into())];
     for (name, rate) in STATIONS {
-        all.push((format!("links.{name}.rate"), rate.into()));
-        all.push((format!("links.{name}.delay"), "1ms".into()));
+        all.push((format!("links.{name}"), format!("{{ rate = '{rate}', delay = '1ms' }}")));
         let cbr = "{ kind = 'cbr', rate = '12mbit', packet = '1250b' }";
         let flow = format!("{{ path = ['{name}'], return_path = ['up'], workload = {cbr} }}");
         all.push((format!("flows.{name}"), flow));

@@ -131,7 +131,7 @@ impl Sender {
     fn time_sacked(&mut self, now: Time) -> Option<Span> {
         let mut reported = self.board.news.iter().filter(|record| !record.ambiguous);
         let first = reported.next()?.sent_at;
-        let last = reported.last().map_or(first, |record| record.sent_at);
+        let last = reported.next_back().map_or(first, |record| record.sent_at);
         self.rtt.sample(now, now - first);
         self.tlp.on_round_trip();
         if self.board.record(0).is_some_and(|head| first < head.sent_at) {

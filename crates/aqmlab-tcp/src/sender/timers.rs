@@ -67,7 +67,7 @@ impl Sender {
         let flight_size = self.recovery.flight_at_loss(&self.board, 0, window);
         let again = matches!(self.phase, Phase::Loss { .. });
         let recovering = matches!(self.phase, Phase::Recovery { .. });
-        if self.linux_timer && (!self.phase.is_open() && !(again && first)) {
+        if self.linux_timer && !(self.phase.is_open() || again && first) {
             // Linux's `tcp_enter_loss`: the window was reduced for this loss already.
             self.tell_control_of(now, Congestion::Timeout { first: false }, flight_size);
             self.undo.goes_on(!first);
