@@ -16,9 +16,8 @@ import pytest
 from helpers import Aqmlab, assert_refused, command, environment
 from test_mahimahi import events
 from test_pcapng import read
-from test_shell import MISSING
 
-pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
+pytestmark = pytest.mark.real_packets
 
 LINKS = """
 duration = "{duration}"

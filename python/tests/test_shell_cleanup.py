@@ -18,8 +18,9 @@ from pathlib import Path
 
 import pytest
 from helpers import command, environment
-from test_shell import pytestmark as pytestmark
+from real_packets import PATIENCE
 
+pytestmark = pytest.mark.real_packets
 SIOCGIFADDR = 0x8915
 HOST_FILES = ("/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding")
 
@@ -27,16 +28,18 @@ HOST_FILES = ("/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forw
 class Running:
     """A shell under way, and what it has made."""
 
-    def __init__(self, *inside: str, option: str = "--far=sleep 99") -> None:
+    def __init__(self, *inside: str, option: str = "--far=sleep 999") -> None:
         self.mark = uuid.uuid4().hex
         self.host = host()
         self.before = devices()
-        words = command("shell", option, "--", *(inside or ("sleep", "99")))
+        inside = inside or ("sleep", "999")
+        words = command("shell", option, "--", *inside)
         marked = {**environment(), "AQMLAB_TEST": self.mark}
         # A session of its own: no terminal, and no signals of the tests.
         self.shell = subprocess.Popen(words, env=marked, start_new_session=True,
                                       stderr=subprocess.PIPE, text=True)  # fmt: skip
-        wait_until(lambda: len(self.processes()) >= 4 and self.far())
+        commands = [list(inside)] + [["sleep", "999"]] * option.startswith("--far")
+        wait_until(lambda: self.have_begun(*commands) and len(self.processes()) >= 4 and self.far())
         self.device = {each for each in devices() - self.before if address(each[1]) == self.far()}
         own = network(os.getpid())
         # Held open, so that no namespace of somebody else gets the same number.
@@ -53,6 +56,11 @@ class Running:
             if entry.name.isdigit() and self.mark.encode() in contents(entry / "environ"):
                 found.append(int(entry.name))
         return sorted(found)
+
+    def have_begun(self, *commands: list[str]) -> bool:
+        """Whether each of the commands has begun: a process is its parent's copy before."""
+        found = [arguments(pid) for pid in self.processes()]
+        return all(found.count(each) >= commands.count(each) for each in commands)
 
     def far(self) -> str:
         """The address of the far end, as the commands are told it."""
@@ -75,6 +83,10 @@ def contents(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def arguments(pid: int) -> list[str]:
+    return contents(Path(f"/proc/{pid}/cmdline")).decode().split("\0")[:-1]
 
 
 def network(pid: int) -> str:
@@ -115,9 +127,9 @@ def host() -> list[str]:
 
 
 def wait_until(is_so: Callable[[], object]) -> None:
-    until = time.monotonic() + 5
+    until = time.monotonic() + PATIENCE
     while not is_so():
-        assert time.monotonic() < until, "it did not come to that in 5 s"
+        assert time.monotonic() < until, f"it did not come to that in {PATIENCE} s"
         time.sleep(0.02)
 
 
@@ -137,19 +149,21 @@ def test_killing_any_process_ends_all(running: Running, which: int) -> None:
     if os.geteuid() == 0:
         assert len(running.device) == 1
     assert len(running.networks) >= 1
-    names = [contents(Path(f"/proc/{pid}/cmdline")).split(b"\0")[0] for pid in processes]
-    is_far = names[which] == b"sleep" and network(processes[which]) not in running.networks
+    is_far = (
+        arguments(processes[which]) == ["sleep", "999"]
+        and network(processes[which]) not in running.networks
+    )
     os.kill(processes[which], signal.SIGKILL)
     if is_far:
         # The far end's command may end before the other.
         time.sleep(0.2)
         assert running.shell.poll() is None
         running.shell.terminate()
-        assert running.shell.wait(5) == 128 + signal.SIGTERM
+        assert running.shell.wait(PATIENCE) == 128 + signal.SIGTERM
     elif which == 0:
-        assert running.shell.wait(5) == -signal.SIGKILL
+        assert running.shell.wait(PATIENCE) == -signal.SIGKILL
     else:
-        assert running.shell.wait(5) == 128 + signal.SIGKILL
+        assert running.shell.wait(PATIENCE) == 128 + signal.SIGKILL
     running.assert_gone()
 
 
@@ -165,7 +179,7 @@ def test_killing_any_process_of_a_gateway_ends_all(which: int) -> None:
             assert holders(name) - set(processes), "nothing is in the machine's own namespace"
         assert len(running.networks) == 2
         os.kill(processes[which], signal.SIGKILL)
-        assert running.shell.wait(5) != 0
+        assert running.shell.wait(PATIENCE) != 0
         running.assert_gone()
     finally:
         running.shell.kill()
@@ -174,7 +188,7 @@ def test_killing_any_process_of_a_gateway_ends_all(which: int) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_are_passed_on(running: Running, number: int) -> None:
     running.shell.send_signal(number)
-    assert running.shell.wait(5) == 128 + number
+    assert running.shell.wait(PATIENCE) == 128 + number
     running.assert_gone()
 
 
@@ -184,7 +198,7 @@ def test_a_command_that_will_not_end_is_ended() -> None:
         assert running.shell.stderr and running.shell.stderr.readline() == "ready\n"
         running.shell.terminate()
         began = time.monotonic()
-        assert running.shell.wait(6) == 128 + signal.SIGKILL
+        assert running.shell.wait(PATIENCE) == 128 + signal.SIGKILL
         assert time.monotonic() - began > 1
         running.assert_gone()
     finally:
@@ -192,9 +206,9 @@ def test_a_command_that_will_not_end_is_ended() -> None:
 
 
 def test_what_the_command_leaves_behind_ends_with_it() -> None:
-    running = Running("sh", "-c", "setsid sleep 98 & sleep 0.5; exit 4")
+    running = Running("sh", "-c", "setsid sleep 98 & sleep 3; exit 4")
     try:
-        assert running.shell.wait(5) == 4
+        assert running.shell.wait(PATIENCE) == 4
         running.assert_gone()
     finally:
         running.shell.kill()

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 from helpers import COMMAND, Aqmlab, assert_refused, command, environment
-from test_shell import MISSING, TRAFFIC
+from real_packets import TRAFFIC
 
 from aqmlab.emulate import view
 
 PORT = 10_000 + os.getpid() % 5_000
-pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
+pytestmark = pytest.mark.real_packets
 
 
 @pytest.fixture

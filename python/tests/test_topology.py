@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 import socket
-import sys
 from collections import Counter
 from pathlib import Path
 
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
+from real_packets import TRAFFIC
 from test_mahimahi import events
 from test_pcapng import read
-from test_shell import MISSING
 
-needs_hosts = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.toml"
-TRAFFIC = f"{sys.executable} {Path(__file__).parent / 'traffic.py'}"
 
 
 def devices() -> set[str]:
@@ -33,7 +30,7 @@ def changed(folder: Path, old: str, new: str) -> str:
     return "hosts.toml"
 
 
-@needs_hosts
+@pytest.mark.real_packets
 def test_hosts_know_each_other_and_are_as_far_apart_as_their_links(aqmlab: Aqmlab) -> None:
     ping = "ping -c 4 -i 0.1 -q"
     words = f"{ping} server; {ping} neighbour; echo $AQMLAB_HOST"
@@ -47,7 +44,7 @@ def test_hosts_know_each_other_and_are_as_far_apart_as_their_links(aqmlab: Aqmla
     assert done.stdout.strip().endswith("alice")
 
 
-@needs_hosts
+@pytest.mark.real_packets
 def test_hosts_on_both_sides_share_a_link(aqmlab: Aqmlab, tmp_path: Path) -> None:
     """The neighbour's upload and that of the command meet in the uplink's queue."""
     port = 5201
@@ -69,7 +66,7 @@ def test_hosts_on_both_sides_share_a_link(aqmlab: Aqmlab, tmp_path: Path) -> Non
     assert rates and all(3e6 < rate < 7e6 for rate in rates), rates
 
 
-@needs_hosts
+@pytest.mark.real_packets
 def test_links_between_hosts_are_logged_and_captured(aqmlab: Aqmlab, tmp_path: Path) -> None:
     words = ["--log", "uplink=up.log", "--log", "alice_up=alice.log", "--pcap", "all.pcapng"]
     ping = ["--", "ping", "-4", "-c", "20", "-i", "0.02", "-q", "server"]
@@ -94,7 +91,7 @@ def test_links_between_hosts_are_logged_and_captured(aqmlab: Aqmlab, tmp_path: P
         assert found[f"{link} in"] == row["arrived"]
 
 
-@needs_hosts
+@pytest.mark.real_packets
 def test_the_exit_status_is_the_commands_and_nothing_stays(aqmlab: Aqmlab) -> None:
     before = devices()
     done = aqmlab(
@@ -104,7 +101,7 @@ def test_the_exit_status_is_the_commands_and_nothing_stays(aqmlab: Aqmlab) -> No
     assert devices() == before
 
 
-@needs_hosts
+@pytest.mark.real_packets
 def test_a_scenario_is_a_topology(aqmlab: Aqmlab, scenario: Path) -> None:
     words = ["--", "ping", "-c", "2", "-i", "0.1", "-q", "first-receiver"]
     done = aqmlab("shell", "--topology", scenario, *words)

@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,12 +21,13 @@ from aqmlab.errors import CustomError, FolderError, InputError, StorageError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from aqmlab.reproduce.model import Figure
     from aqmlab.study import Progress
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-EXAMPLES = "[bold]Examples[/bold]\n\n{}"
+EXAMPLES = "**Examples**\n\n{}"
 INPUT_ERROR, FAILURE, BUG, INTERRUPTED = 2, 1, 70, 130
 
 Set = Annotated[
@@ -160,6 +162,11 @@ def progress_bar(what: str, *, shown: bool, unit: str = "runs") -> Iterator[Prog
         yield update
 
 
+def command_line() -> str:
+    """The command that is being run, as it can be typed again."""
+    return shlex.join(["aqmlab", *sys.argv[1:]])
+
+
 def default_folder(name: str, only: Sequence[str] = (), **changes: int | None) -> Path:
     """`results/NAME`, with what was chosen on the command line as a suffix."""
     words = [re.sub(r"[^\w.+]+", "_", word).strip("_.") for word in [name, *only]]
@@ -199,3 +206,24 @@ def reasons(row: Mapping[str, Any], kind: str) -> str:
     """The counts of a row of `links` that are not zero, by reason: `12 codel, 3 overlimit`."""
     found = {key.removeprefix(kind): row[key] for key in row if key.startswith(kind)}
     return ", ".join(f"{count:,} {name}" for name, count in found.items() if count)
+
+
+def check_chart(path: Path, option: str) -> None:
+    """Raises `InputError` if no chart can be written as `path`."""
+    from aqmlab.errors import input_error
+    from aqmlab.report import FORMATS
+
+    if path.suffix[1:] not in FORMATS:
+        allowed = f"expected a file that ends in .{', .'.join(FORMATS)}"
+        raise input_error(allowed, key=option, given=str(path))
+
+
+def save_chart(figure: Figure, path: Path) -> None:
+    """Writes a chart and says where it is. Raises `StorageError` if it cannot be written."""
+    from aqmlab.report import save_figure
+
+    try:
+        save_figure(figure, path)
+    except OSError as error:
+        raise StorageError(error, path, "the chart was not written") from error
+    console().print(f"The chart is in {path}.", soft_wrap=True)

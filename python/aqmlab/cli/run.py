@@ -13,6 +13,7 @@ from aqmlab.cli.common import (
     Out,
     Seed,
     Set,
+    command_line,
     console,
     print_json,
     rate,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 EXAMPLE = EXAMPLES.format(
     "aqmlab run scenario.toml\n\n"
     "aqmlab run scenario.toml --set queue=codel --set queue.target=2ms --seed 7\n\n"
-    "aqmlab run scenario.toml --set record.level=series --out results/mine"
+    "aqmlab run scenario.toml --set queue=fq_codel --out results/mine"
 )
 SHOWN_FLOWS = 20
 # Scores in bit/s.
@@ -45,7 +46,11 @@ def run(
     out: Out = None,
     json: Json = False,
 ) -> None:
-    """Run a scenario once and show what its queues did."""
+    """Run a scenario once and show what its queues did.
+
+    --out keeps the tables and writes report.html with figures (not with --json); then what
+    happens over time is recorded, too, unless the scenario says what is recorded.
+    """
     from aqmlab.settings import parse_settings
 
     result = _run(file, parse_settings(set_ or []), seed, out)
@@ -55,14 +60,22 @@ def run(
     screen = console()
     show(result, screen)
     if out is None:
-        screen.print("Nothing was written; --out FOLDER keeps the tables.", style="dim")
-    else:
-        screen.print(f"Results are in {out}.", soft_wrap=True)
+        hint = "Nothing was written; --out FOLDER keeps the tables, and a report with figures."
+        screen.print(hint, style="dim")
+        return
+    from aqmlab.report import run_page
+
+    report = run_page.write(result, out, ", ".join([file.name, *(set_ or [])]), command_line())
+    screen.print(f"Results are in {out}. Report: {report}", soft_wrap=True)
 
 
 def _run(file: Path, settings: dict[str, Any], seed: int | None, out: Path | None) -> RunResult:
-    """Runs in memory, or as a study of one run if the results are to be kept."""
+    """Runs in memory, or as a study of one run if the results are to be kept.
+
+    What is kept has the course over time too, unless the scenario says what is recorded.
+    """
     from aqmlab.execute import run_scenario
+    from aqmlab.settings import parse_toml, read_text
     from aqmlab.single import load
     from aqmlab.study import Study
 
@@ -70,6 +83,9 @@ def _run(file: Path, settings: dict[str, Any], seed: int | None, out: Path | Non
     scenario = load(file, overrides)
     if out is None:
         return run_scenario(scenario)
+    given = parse_toml(read_text(file), str(file)).get("record", {})
+    if "level" not in given and not overrides.keys() & {"record", "record.level"}:
+        overrides = {"record.level": "series"} | overrides
     return Study({"name": file.stem, "scenario": str(file)}, set=overrides).run(out).single()
 
 
@@ -81,6 +97,7 @@ def show(result: RunResult, screen: Console) -> None:
         f"bottleneck ({result.bottleneck}), {facts['events']:,} events, seed {facts['seed']}.\n"
     )
     _show_links(result, screen)
+    _show_groups(result, screen)
     _show_flows(result, screen)
     _show_applications(result, screen)
     for line in notes(result):
@@ -120,6 +137,47 @@ def _show_links(result: RunResult, screen: Console) -> None:
                 share = row[word] / row["arrived"]
                 why = reasons(row, prefix)
                 screen.print(f"{row['link']}: {share:.2%} of the packets were {word} ({why})")
+    screen.print()
+
+
+def _show_groups(result: RunResult, screen: Console) -> None:
+    """What groups of flows have together, if there is more than one flow."""
+    from rich.table import Table
+
+    of: dict[str, dict[str, float]] = {}
+    for row in result.metrics.to_dicts():
+        of.setdefault(row["subject"], {})[row["metric"]] = row["value"]
+    groups = [name for name in result.scenario["flows"] if "goodput" in of.get(name, {})]
+    counts = [int(group["count"]) for group in result.scenario["flows"].values()]
+    if sum(counts) < 2 or not groups:
+        return
+    table = Table(title="Groups", title_justify="left", title_style="bold")
+    table.add_column("group")
+    for name in ("goodput", "share", "Jain", "lost", "delay variation", "power"):
+        table.add_column(name, justify="right")
+    for name in groups:
+        own = of[name]
+        table.add_row(
+            name,
+            rate(own["goodput"]),
+            _percent(own.get("goodput_share")),
+            f"{own['jain']:.3f}" if "jain" in own else "–",
+            f"{own['loss_share']:.2%}" if "loss_share" in own else "–",
+            seconds(own.get("delay_variation")),
+            f"{own['power'] / 1e6:.3g} Mbit/s²" if "power" in own else "–",
+        )
+    screen.print(table)
+    for name, own in of.items():
+        if "loss_synchronisation" in own:
+            share = own["loss_synchronisation"]
+            screen.print(
+                f"{name}: {share:.0%} of the flows lose packets in a loss event, as a mean"
+            )
+        if "rtt_fairness" in own:
+            ratio = own["rtt_fairness"]
+            screen.print(
+                f"{name}: a flow has {ratio:.3g} times the goodput of one of the first group"
+            )
     screen.print()
 
 

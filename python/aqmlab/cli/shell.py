@@ -49,9 +49,17 @@ def shell(
         str | None,
         _link("--queue", "QUEUE", "Discipline and settings: `fq_codel target=5ms limit=1000p`."),
     ] = None,
-    loss: Annotated[str | None, _link("--loss", "SHARE", "Lost on the way: 1%, or 0.01.")] = None,
-    jitter: Annotated[str | None, _link("--jitter", "TIME", "Spread of the delay.")] = None,
-    duplicate: Annotated[str | None, _link("--duplicate", "SHARE", "Arrive twice.")] = None,
+    loss: Annotated[
+        str | None,
+        _link("--loss", "SHARE", "Lost on the way: 1%, 0.01, or with correlation `1% 25%`."),
+    ] = None,
+    jitter: Annotated[
+        str | None,
+        _link("--jitter", "TIME", "Spread of the delay: 2ms, or netem's `2ms 25% pareto`."),
+    ] = None,
+    duplicate: Annotated[
+        str | None, _link("--duplicate", "SHARE", "Arrive twice; as --loss.")
+    ] = None,
     reordering: Annotated[
         bool, typer.Option("--reordering", help="Let jitter reorder.", rich_help_panel="Links")
     ] = False,
