@@ -256,6 +256,7 @@ impl<P: Carried> Link<P> {
     pub fn into_result(self, end: Time) -> LinkResult {
         LinkResult {
             counts: self.queue.counts(),
+            dropped_queued: self.probe.dropped_queued,
             backlog_mean: self.probe.backlog_mean(end),
             capacity: self.capacity(end),
             loss_intervals: self.probe.loss_intervals(),
