@@ -6,7 +6,7 @@ use aqmlab_emu::shell::EmulatorParams;
 use aqmlab_sim::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::impairment::{
     ChanceParams, DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams,
-    ListedLossParams,
+    ListedLossParams, OutageParams,
 };
 use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::{MarkovParams, OrnsteinUhlenbeckParams};
@@ -94,6 +94,7 @@ fn sections() -> Vec<Section> {
         ("link", "loss", "losses of single packets on the way", ChanceParams::specs()),
         ("link", "gilbert-elliott", "losses in bursts on the way", GilbertElliottParams::specs()),
         ("link", "loss-list", "losses by the number of the packet", ListedLossParams::specs()),
+        ("link", "outages", "times in which everything is lost", OutageParams::specs()),
         ("shaper", "shaper", "a token bucket between a queue and its link", ShaperParams::specs()),
         (
             "driver",

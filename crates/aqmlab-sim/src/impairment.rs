@@ -7,6 +7,7 @@
 //!   `pareto.c` and `paretonormal.c`: the Pareto table is that of shape 3,
 //!   shifted to mean 0 and scaled by 4/3, cut off at 4; the other is a quarter
 //!   of the normal one and three quarters of it, at the same quantile.
+//! - mahimahi's mm-onoff (its loss_queue.cc): a link that goes off and on.
 //! - Gilbert (1960) and Elliott (1963), "Estimates of Error Rates for Codes
 //!   on Burst-Noise Channels".
 //!
@@ -25,6 +26,8 @@
 //!    normal distribution is cut off at 4 deviations, as netem's table is.
 //! 4. A lost packet is not duplicated; in netem a loss and a duplication at
 //!    once make one packet.
+//! 5. mahimahi cuts the times of a link that goes off and on down to whole
+//!    milliseconds; here they are not cut.
 
 use aqmlab_core::params::{check_range, read_value};
 use aqmlab_core::{
@@ -116,6 +119,22 @@ params! {
         packets: Vec<u64> = vec![], source "this program";
     }
 }
+
+params! {
+    /// Times in which everything is lost.
+    pub struct OutageParams {
+        /// The mean time between two of them; exponentially distributed.
+        on: Span = Span::from_secs(5), in Span::ZERO => LONGEST,
+            source "mm-onoff, MEAN-ON-TIME";
+        /// The mean time that one lasts; exponentially distributed.
+        off: Span = Span::from_secs(1), in Span::ZERO => LONGEST,
+            source "mm-onoff, MEAN-OFF-TIME";
+    }
+}
+
+/// The longest and, but for 0, the shortest mean time of an outage.
+const LONGEST: Span = Span::from_secs(10_000_000);
+const SHORTEST: Span = Span::from_millis(1);
 
 params! {
     /// A delay that changes at set times.
@@ -235,6 +254,8 @@ pub enum Loss {
     GilbertElliott(GilbertElliottParams),
     /// Those of a list, in rising order.
     Listed(ListedLossParams),
+    /// Those that are sent while the link is off.
+    Outages(OutageParams),
 }
 
 impl Loss {
@@ -255,6 +276,11 @@ impl Loss {
             }
             return Ok(Loss::Listed(params));
         }
+        if table.get("on").is_some() || table.get("off").is_some() {
+            let params = OutageParams::from_table(table)?;
+            params.check()?;
+            return Ok(Loss::Outages(params));
+        }
         let params = GilbertElliottParams::from_table(table)?;
         match params.r {
             Some(r) if !(0.0..=1.0).contains(&r) => {
@@ -270,7 +296,22 @@ impl Loss {
             Loss::Random(params) => params.to_value(),
             Loss::GilbertElliott(params) => entries(params),
             Loss::Listed(params) => entries(params),
+            Loss::Outages(params) => entries(params),
         }
+    }
+}
+
+impl OutageParams {
+    fn check(&self) -> Result<()> {
+        for (key, span) in [("on", self.on), ("off", self.off)] {
+            if span != Span::ZERO && span < SHORTEST {
+                return Err(Error::not_allowed(span, format!("0s, or at least {SHORTEST}")).at(key));
+            }
+        }
+        if self.on == Span::ZERO && self.off == Span::ZERO {
+            return Err(Error::not_allowed(self.on, "a time above 0s if `off` is 0s").at("on"));
+        }
+        Ok(())
     }
 }
 
@@ -339,19 +380,35 @@ impl ChanceState {
 pub(crate) struct LossState {
     model: Loss,
     draws: Draws,
+    /// In the bad state of the Gilbert-Elliott model, or off.
     is_bad: bool,
+    /// When the outage, or the time without one, is over.
+    until: Time,
+    /// Draws for outages, which packets do not disturb.
+    outages: Stream,
     /// Packets seen, and how many of the list are behind.
     seen: u64,
     listed: usize,
 }
 
 impl LossState {
-    pub fn new(model: Loss) -> Self {
-        LossState { model, draws: Draws::default(), is_bad: false, seen: 0, listed: 0 }
+    /// `outages` draws for these; all else draws when packets come.
+    pub fn new(model: Loss, outages: Stream) -> Self {
+        // It is switched on when the first packet looks.
+        let is_bad = matches!(model, Loss::Outages(_));
+        LossState {
+            model,
+            draws: Draws::default(),
+            is_bad,
+            until: Time::ZERO,
+            outages,
+            seen: 0,
+            listed: 0,
+        }
     }
 
-    /// Whether the next packet is lost.
-    pub fn next(&mut self, stream: &mut Stream) -> bool {
+    /// Whether the next packet is lost, which is sent at `sent`.
+    pub fn next(&mut self, sent: Time, stream: &mut Stream) -> bool {
         self.seen += 1;
         match &self.model {
             Loss::Random(params) => {
@@ -371,6 +428,18 @@ impl LossState {
                 let is_next = params.packets.get(self.listed) == Some(&self.seen);
                 self.listed += usize::from(is_next);
                 is_next
+            }
+            Loss::Outages(OutageParams { on, off }) => {
+                if *on == Span::ZERO || *off == Span::ZERO {
+                    return *on == Span::ZERO;
+                }
+                while self.until <= sent {
+                    self.is_bad = !self.is_bad;
+                    let mean = if self.is_bad { off } else { on };
+                    let time = Span::from_secs_f64(self.outages.exponential(mean.as_secs_f64()));
+                    self.until += time.max(Span::from_nanos(1));
+                }
+                self.is_bad
             }
         }
     }
@@ -444,8 +513,9 @@ mod tests {
 
     fn losses(model: Loss) -> Vec<bool> {
         let mut stream = Stream::for_component(3, 0, "loss");
-        let mut state = LossState::new(model);
-        (0..COUNT).map(|_| state.next(&mut stream)).collect()
+        let mut state = LossState::new(model, Stream::for_component(3, 0, "outages"));
+        let sent = |number: usize| Time::ZERO + Span::from_millis(1) * number as u64;
+        (0..COUNT).map(|number| state.next(sent(number), &mut stream)).collect()
     }
 
     fn rate(losses: &[bool]) -> f64 {
@@ -494,6 +564,41 @@ mod tests {
         assert_eq!(numbers, [3, 7, 400_000]);
     }
 
+    /// A packet a millisecond: the share of the time off, and its mean length.
+    #[test]
+    fn outages_last_as_long_as_they_should() {
+        let lost = losses(read("{ on = \"200ms\", off = \"50ms\" }").unwrap());
+        assert!(!lost[0], "it begins on");
+        assert!((rate(&lost) - 0.2).abs() < 0.015, "{}", rate(&lost));
+        let lengths: Vec<usize> =
+            lost.split(|lost| !lost).map(<[bool]>::len).filter(|length| *length > 0).collect();
+        let mean = lengths.iter().sum::<usize>() as f64 / lengths.len() as f64;
+        // Those of less than a millisecond are seen by chance: given that one is
+        // seen, its packets are 1 / (1 - exp(-1/50)) = 50.5.
+        assert!((mean - 50.5).abs() < 4.0, "{mean}");
+        let longer = lengths.iter().filter(|length| **length > 50).count() as f64;
+        assert!((longer / lengths.len() as f64 - (-1.0f64).exp()).abs() < 0.04);
+        let none = read("{ off = \"0s\" }").unwrap();
+        assert!(losses(none).iter().all(|lost| !lost));
+        let all = read("{ on = \"0s\" }").unwrap();
+        assert!(losses(all).iter().all(|lost| *lost));
+    }
+
+    /// Who sends more finds the link off at the same times.
+    #[test]
+    fn packets_do_not_disturb_outages() {
+        let model = read("{ on = \"200ms\", off = \"50ms\" }").unwrap();
+        let every = |step: u64| {
+            let mut stream = Stream::for_component(3, 0, "loss");
+            let outages = Stream::for_component(3, 0, "outages");
+            let mut state = LossState::new(model.clone(), outages);
+            let sent = |number: u64| Time::ZERO + Span::from_millis(step) * number;
+            (0..10_000 / step).map(|n| state.next(sent(n), &mut stream)).collect::<Vec<_>>()
+        };
+        let seldom: Vec<bool> = every(1).into_iter().step_by(10).collect();
+        assert_eq!(every(10), seldom);
+    }
+
     #[test]
     fn losses_that_are_none_are_refused() {
         for (text, expected) in [
@@ -507,6 +612,9 @@ mod tests {
             ("{ packets = [0] }", "numbers from 1"),
             ("{ packets = [-1] }", "packets"),
             ("{ q = 1 }", "unknown key"),
+            ("{ on = \"0s\", off = \"0s\" }", "on: "),
+            ("{ off = \"10us\" }", "off: "),
+            ("{ on = \"1s\", p = 0.1 }", "unknown key"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");

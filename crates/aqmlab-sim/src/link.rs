@@ -11,6 +11,7 @@ use crate::pipe::{PathCounts, Pipe};
 use crate::probe::{LinkProbe, PacketRecord, Sojourn};
 use crate::results::LinkResult;
 use crate::scenario::{Level, LinkConfig, Scenario, Simultaneous};
+pub use crate::wire::Capacity;
 use crate::wire::{Meter, Wire};
 
 /// The largest packet there is: keeps the transmitter's arithmetic in 64 bits.
@@ -93,7 +94,7 @@ impl<P: Carried> Link<P> {
             probe: LinkProbe::new(&config.thresholds, base_rtt, record_packets),
             egress: Egress::new(config, &env).map(Box::new),
             wire: Wire::new(config, stream("rate"), setting.end),
-            pipe: Pipe::new(&config.way, stream("way")),
+            pipe: Pipe::new(&config.way, stream),
         };
         Link::new(config, index as u32, parts, scenario.simultaneous)
     }
@@ -258,7 +259,7 @@ impl<P: Carried> Link<P> {
             counts: self.queue.counts(),
             dropped_queued: self.probe.dropped_queued,
             backlog_mean: self.probe.backlog_mean(end),
-            capacity: self.capacity(end),
+            capacity: self.capacity().bytes(end),
             loss_intervals: self.probe.loss_intervals(),
             utilisation: self.utilisation(end),
             way: self.way(),
@@ -287,9 +288,9 @@ impl<P: Carried> Link<P> {
         self.wire.meter()
     }
 
-    /// The bytes that the link offered up to `end`.
-    pub fn capacity(&self, end: Time) -> f64 {
-        self.wire.capacity(end)
+    /// Counts the bytes that the link offers.
+    pub fn capacity(&self) -> Capacity {
+        self.wire.capacity()
     }
 
     /// The share of what the link offered from the first packet to `end` that

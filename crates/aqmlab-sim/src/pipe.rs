@@ -34,8 +34,8 @@ pub(crate) enum Pipe<P> {
 }
 
 impl<P: Carried> Pipe<P> {
-    /// `stream` draws for what is random on the way.
-    pub fn new(config: &PathConfig, stream: Stream) -> Self {
+    /// `stream` draws for what is random on the way, by the name of its part.
+    pub fn new(config: &PathConfig, stream: impl Fn(&str) -> Stream) -> Self {
         match config {
             PathConfig {
                 delay: DelayProcess::Constant(delay),
@@ -44,7 +44,7 @@ impl<P: Carried> Pipe<P> {
                 duplicate,
                 reordering: _,
             } if duplicate.chance == 0.0 => Pipe::Fixed { delay: *delay, packets: VecDeque::new() },
-            _ => Pipe::Varied(Box::new(Varied::new(config.clone(), stream))),
+            _ => Pipe::Varied(Box::new(Varied::new(config.clone(), &stream))),
         }
     }
 
@@ -158,14 +158,14 @@ pub(crate) struct Varied<P> {
 }
 
 impl<P: Carried> Varied<P> {
-    fn new(config: PathConfig, stream: Stream) -> Self {
+    fn new(config: PathConfig, stream: &impl Fn(&str) -> Stream) -> Self {
         Varied {
-            loss: config.loss.map(LossState::new),
+            loss: config.loss.map(|loss| LossState::new(loss, stream("outages"))),
             duplicate: ChanceState::new(&config.duplicate),
             jitter: config.jitter.map(JitterState::new),
             delay: config.delay,
             reordering: config.reordering,
-            stream,
+            stream: stream("way"),
             packets: BinaryHeap::new(),
             pending: Time::MAX,
             latest: Time::ZERO,
@@ -187,7 +187,7 @@ impl<P: Carried> Varied<P> {
         store: &mut P::Store,
     ) {
         self.entered += 1;
-        if self.loss.as_mut().is_some_and(|loss| loss.next(&mut self.stream)) {
+        if self.loss.as_mut().is_some_and(|loss| loss.next(sent, &mut self.stream)) {
             self.counts.lost += 1;
             self.counts.lost_bytes += u64::from(packet.size());
             packet.forget(store);

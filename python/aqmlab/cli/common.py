@@ -42,6 +42,22 @@ Seed = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go.")]
+Pcap = Annotated[
+    Path | None,
+    typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
+]
+PcapRing = Annotated[
+    str | None,
+    typer.Option("--pcap-ring", metavar="SIZE", help="Keep the last of them: 100mb."),
+]
+Log = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log",
+        metavar="LINK=FILE",
+        help="What a link does, in mahimahi's format: up=up.log. May be repeated.",
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, metavar="N", help="Cores to use; all if not given."),
