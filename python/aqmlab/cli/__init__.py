@@ -35,7 +35,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EXAMPLES.format(
-        "aqmlab run scenario.toml --set queue=codel\n\n"
+        "aqmlab run examples/scenario.toml --set queue=codel\n\n"
         "aqmlab reproduce jarvinen2014\n\n"
         "aqmlab explain codel.target"
     ),

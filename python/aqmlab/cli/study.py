@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from aqmlab.results import StudyResult
 
 EXAMPLE = EXAMPLES.format(
-    "aqmlab study study.toml\n\n"
-    "aqmlab study study.toml --replications 10 --out results/quick\n\n"
-    "aqmlab study study.toml --only queue=CoDel --only queue=PIE --out results/two\n\n"
-    "aqmlab study study.toml --set queue.limit=200p --seed 7 --threads 1"
+    "aqmlab study examples/study.toml\n\n"
+    "aqmlab study examples/study.toml --replications 10 --out results/quick\n\n"
+    "aqmlab study examples/study.toml --only queue=CoDel --only queue=PIE --out results/two\n\n"
+    "aqmlab study examples/study.toml --set queue.limit=200p --seed 7 --threads 1"
 )
 SHOWN_POINTS = 60
 SHOWN_PLACES = 4
