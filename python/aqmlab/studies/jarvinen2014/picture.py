@@ -39,7 +39,7 @@ def picture(replication: int = 3) -> Figure:
     for queue in QUEUES:
         own = rows.filter(pl.col("queue") == queue)
         curves[queue] = (own["time_s"].to_numpy(), own["delay_ms"].to_numpy())
-        longest.append(f"{own['delay_ms'].max():.0f} ms with {queue}")
+        longest.append(f"{own['delay_ms'].to_numpy().max():.0f} ms with {queue}")
     return Figure(
         "load-transient",
         "Eight web downloads meet in one slow link: how long is the queue?",
