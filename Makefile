@@ -92,5 +92,5 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install hypothesis mypy pytest ruff
+	$(BIN)/python -m pip install hypothesis mypy pytest pytest-rerunfailures ruff
 	touch $@

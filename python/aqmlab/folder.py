@@ -78,29 +78,25 @@ class ResultsFolder:
             os.close(self._lock)
 
     @property
+    def kept(self) -> str:
+        """In words, what is on the disk."""
+        return f"{len(self.done):,} of {self.total:,} runs are kept in {self.path}"
+
+    @property
     def complete(self) -> bool:
         """Whether the final tables are there."""
         return bool(self._read_manifest()["complete"])
 
     def add(self, batches: Sequence[_core.Results]) -> None:
         """Puts finished runs on the disk, all of them or none."""
-        runs = [run for batch in batches for run in batch.runs]
-        name = f"{self._chunk:06}"
-        self._chunk += 1
         with self._storage():
-            temporary = self.path / CHUNKS / f"{name}.tmp"
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir(parents=True)
-            try:
-                for table, frame in gather(batches).items():
-                    write_synced(temporary / f"{table}.parquet", parquet(frame))
-                sync(temporary)
-                temporary.rename(self.path / CHUNKS / name)
-            except OSError:
-                shutil.rmtree(temporary, ignore_errors=True)
-                raise
-            sync(self.path / CHUNKS)
-        self.done.update(runs)
+            write_chunk(self.next_chunk(), batches)
+        self.done.update(run for batch in batches for run in batch.runs)
+
+    def next_chunk(self) -> Path:
+        """Where the next finished runs belong, whoever writes them (`write_chunk`)."""
+        self._chunk += 1
+        return self.path / CHUNKS / f"{self._chunk - 1:06}"
 
     def pause(self) -> None:
         """Adds the time spent to the manifest of a study that is not finished."""
@@ -231,6 +227,22 @@ class _Storage:
             done, total = len(self._folder.done), self._folder.total
             kept = f"{done:,} of {total:,} runs are kept"
             raise StorageError(error, self._folder.path, kept) from error
+
+
+def write_chunk(chunk: Path, batches: Sequence[_core.Results]) -> None:
+    """Writes finished runs, all of them or none. Raises `OSError`."""
+    temporary = chunk.with_name(f"{chunk.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        for table, frame in gather(batches).items():
+            write_synced(temporary / f"{table}.parquet", parquet(frame))
+        sync(temporary)
+        temporary.rename(chunk)
+    except OSError:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    sync(chunk.parent)
 
 
 def open_results(path: Path) -> StudyResult:

@@ -15,23 +15,15 @@ from typing import Any
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused, command, environment
+from real_packets import NOBODY, TRAFFIC, tun_for_all
 
-TRAFFIC = f"{sys.executable} {Path(__file__).parent / 'traffic.py'}"
 QUEUE = "queue={ discipline = 'droptail', limit = 'unlimited' }"
 FAST = f"rate=50mbit {QUEUE}"
 """So fast that the receiver's buffer holds what comes."""
 PORT = 20_000 + os.getpid() % 20_000
 
 
-def why_not() -> str | None:
-    """What is missing for an emulated path here, in the words of the program."""
-    words = command("shell", "--quiet", "--", "true")
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=30)
-    return done.stderr.strip() if done.returncode else None
-
-
-MISSING = why_not()
-pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
+pytestmark = pytest.mark.real_packets
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 
 QUEUES = """
@@ -50,16 +42,7 @@ class Bad(Good):
     def enqueue(self, packet, cx):
         raise ValueError("too bad")
 """
-NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 Client = Callable[..., Any]
-
-
-def tun_for_all(folder: Path) -> str:
-    """A line of a shell that makes /dev/net/tun what it is on most machines: everybody's."""
-    return (
-        f"mknod -m 666 {folder}/tun c 10 200 && chmod 666 {folder}/tun && "
-        f"mount --bind {folder}/tun /dev/net/tun || exit 99;"
-    )
 
 
 @pytest.fixture

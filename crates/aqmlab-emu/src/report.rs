@@ -74,6 +74,7 @@ pub(crate) fn to_result(
             started: 0,
             completed: 0,
             bytes: 0,
+            delivered_bytes: 0,
             losses: FlowLosses::default(),
             times: if is_first { times } else { Vec::new() },
             values: if is_first { values.clone() } else { Vec::new() },

@@ -238,6 +238,7 @@ fn groups(all: &[Finished]) -> RecordBatch {
     columns.u64("started", rows.clone().map(|(_, _, group)| group.started));
     columns.u64("completed", rows.clone().map(|(_, _, group)| group.completed));
     columns.u64("completed_bytes", rows.clone().map(|(_, _, group)| group.bytes));
+    columns.u64("delivered_bytes", rows.clone().map(|(_, _, group)| group.delivered_bytes));
     columns.u64("dropped", rows.clone().map(|(_, _, group)| group.losses.data));
     columns.u64("dropped_acks", rows.clone().map(|(_, _, group)| group.losses.acks));
     columns.u64("dropped_syns", rows.map(|(_, _, group)| group.losses.syns));

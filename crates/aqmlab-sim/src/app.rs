@@ -62,6 +62,8 @@ pub(crate) struct Activity {
     pub completed: u64,
     /// Bytes of what was completed.
     pub bytes: u64,
+    /// Bytes acknowledged of flows whose places others have taken.
+    pub gone_bytes: u64,
     /// Times by name.
     pub times: Vec<(&'static str, Sojourn)>,
     /// Numbers by name of the applications that have ended: sums and counts.
@@ -357,7 +359,11 @@ impl Simulation<'_> {
         }
         let flow = Flow::new(setup);
         match place {
-            Some(place) => self.flows[place as usize] = flow,
+            Some(place) => {
+                let before = std::mem::replace(&mut self.flows[place as usize], flow);
+                let bytes = before.sender.stats().bytes_acked;
+                self.activities[group as usize].gone_bytes += bytes;
+            }
             None => self.flows.push(flow),
         }
         index

@@ -4,8 +4,10 @@
 //! # Sources
 //! - tc-netem(8) and Linux's `sch_netem.c`: `loss random`, `loss gemodel p r
 //!   1-h 1-k`, `duplicate`, `delay TIME JITTER distribution`; iproute2's
-//!   `pareto.c`: the Pareto table is that of shape 3, shifted to mean 0 and
-//!   scaled by 4/3, cut off at 4.
+//!   `pareto.c` and `paretonormal.c`: the Pareto table is that of shape 3,
+//!   shifted to mean 0 and scaled by 4/3, cut off at 4; the other is a quarter
+//!   of the normal one and three quarters of it, at the same quantile.
+//! - mahimahi's mm-onoff (its loss_queue.cc): a link that goes off and on.
 //! - Gilbert (1960) and Elliott (1963), "Estimates of Error Rates for Codes
 //!   on Burst-Noise Channels".
 //!
@@ -13,12 +15,19 @@
 //! 1. Packets that netem would reorder by their jitter keep their order
 //!    unless `reordering` is set: a packet arrives no earlier than the one
 //!    before it. netem needs a FIFO behind it for that.
-//! 2. Draws are independent; netem's correlations are not modelled (its manual
-//!    advises against them).
+//! 2. `correlation` keeps mean and distribution: with that chance a packet has
+//!    the draw of the one before it, else a new one, so the autocorrelation at
+//!    a distance of k packets is correlation^k. netem adds the part of the last
+//!    number to the rest of a new one, which draws all towards the middle:
+//!    its `loss 1% 25%` loses two packets in a million (by its formula), and
+//!    its jitter, which takes that number modulo the spread or the length of a
+//!    table, has hardly any correlation at all.
 //! 3. Distributions are computed, not looked up in tables of 16 bits. The
 //!    normal distribution is cut off at 4 deviations, as netem's table is.
 //! 4. A lost packet is not duplicated; in netem a loss and a duplication at
 //!    once make one packet.
+//! 5. mahimahi cuts the times of a link that goes off and on down to whole
+//!    milliseconds; here they are not cut.
 
 use aqmlab_core::params::{check_range, read_value};
 use aqmlab_core::{
@@ -37,6 +46,8 @@ choices! {
         Normal = "normal",
         /// A long tail to the right: netem's table, of mean 0.
         Pareto = "pareto",
+        /// A quarter of the normal one and three quarters of that.
+        ParetoNormal = "paretonormal",
     }
 }
 
@@ -48,8 +59,43 @@ params! {
             source "tc-netem(8), delay";
         /// How it is distributed about the link's delay; what would be below zero is zero.
         distribution: Distribution = Distribution::Normal, source "tc-netem(8), distribution";
+        /// The chance that a packet has the jitter of the one before it.
+        correlation: f64 = 0.0, in 0.0 => MAX_CORRELATION, source "tc-netem(8), delay";
     }
 }
+
+params! {
+    /// What happens to each packet with the same chance.
+    pub struct ChanceParams {
+        /// The chance that it happens to a packet.
+        chance: f64 = 0.0, in 0.0 => 1.0, source "tc-netem(8), loss random and duplicate";
+        /// The chance that a packet fares as the one before it.
+        correlation: f64 = 0.0, in 0.0 => MAX_CORRELATION,
+            source "tc-netem(8), loss random and duplicate";
+    }
+}
+
+impl ChanceParams {
+    /// Reads a bare chance, or a table.
+    fn read(value: &Value, allowed: &str) -> Result<Self> {
+        if let Value::Table(table) = value {
+            return ChanceParams::from_table(table);
+        }
+        let chance = chance(value).ok_or_else(|| Error::not_allowed(value, allowed))?;
+        Ok(ChanceParams { chance, ..ChanceParams::default() })
+    }
+
+    /// The form that reads back as the same.
+    pub(crate) fn to_value(&self) -> Value {
+        match self.correlation > 0.0 {
+            true => entries(self),
+            false => self.chance.to_text().into(),
+        }
+    }
+}
+
+/// At 1 all packets would fare as the first.
+const MAX_CORRELATION: f64 = 0.9999;
 
 params! {
     /// Losses in bursts: the Gilbert-Elliott model.
@@ -72,6 +118,22 @@ params! {
         packets: Vec<u64> = vec![], source "this program";
     }
 }
+
+params! {
+    /// Times in which everything is lost.
+    pub struct OutageParams {
+        /// The mean time between two of them; exponentially distributed.
+        on: Span = Span::from_secs(5), in Span::ZERO => LONGEST,
+            source "mm-onoff, MEAN-ON-TIME";
+        /// The mean time that one lasts; exponentially distributed.
+        off: Span = Span::from_secs(1), in Span::ZERO => LONGEST,
+            source "mm-onoff, MEAN-OFF-TIME";
+    }
+}
+
+/// The longest and, but for 0, the shortest mean time of an outage.
+const LONGEST: Span = Span::from_secs(10_000_000);
+const SHORTEST: Span = Span::from_millis(1);
 
 params! {
     /// A delay that changes at set times.
@@ -199,22 +261,24 @@ fn chance(value: &Value) -> Option<f64> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loss {
     /// Each with the same chance.
-    Random(f64),
+    Random(ChanceParams),
     /// In bursts.
     GilbertElliott(GilbertElliottParams),
     /// Those of a list, in rising order.
     Listed(ListedLossParams),
+    /// Those that are sent while the link is off.
+    Outages(OutageParams),
 }
 
 impl Loss {
     /// Reads what stands at `loss`.
     pub(crate) fn read(value: &Value) -> Result<Self> {
-        let Value::Table(table) = value else {
-            return chance(value).map(Loss::Random).ok_or_else(|| {
-                let allowed = "a chance from 0 to 1 or in %, such as 0.01 or 1%, or a table with \
-                               `p` (Gilbert-Elliott) or `packets` (a list)";
-                Error::not_allowed(value, allowed)
-            });
+        const ALLOWED: &str = "a chance from 0 to 1 or in %, such as 0.01 or 1%, or a table with \
+                               `chance`, with `p` (Gilbert-Elliott), with `on` and `off` (outages) \
+                               or with `packets` (a list)";
+        let table = match value {
+            Value::Table(table) if table.get("chance").is_none() => table,
+            _ => return ChanceParams::read(value, ALLOWED).map(Loss::Random),
         };
         if table.get("packets").is_some() {
             let mut params = ListedLossParams::from_table(table)?;
@@ -224,6 +288,11 @@ impl Loss {
                 return Err(Error::not_allowed(0, "numbers from 1").at("packets"));
             }
             return Ok(Loss::Listed(params));
+        }
+        if table.get("on").is_some() || table.get("off").is_some() {
+            let params = OutageParams::from_table(table)?;
+            params.check()?;
+            return Ok(Loss::Outages(params));
         }
         let params = GilbertElliottParams::from_table(table)?;
         match params.r {
@@ -237,10 +306,25 @@ impl Loss {
     /// The form that reads back as the same.
     pub(crate) fn to_value(&self) -> Value {
         match self {
-            Loss::Random(chance) => chance.to_text().into(),
+            Loss::Random(params) => params.to_value(),
             Loss::GilbertElliott(params) => entries(params),
             Loss::Listed(params) => entries(params),
+            Loss::Outages(params) => entries(params),
         }
+    }
+}
+
+impl OutageParams {
+    fn check(&self) -> Result<()> {
+        for (key, span) in [("on", self.on), ("off", self.off)] {
+            if span != Span::ZERO && span < SHORTEST {
+                return Err(Error::not_allowed(span, format!("0s, or at least {SHORTEST}")).at(key));
+            }
+        }
+        if self.on == Span::ZERO && self.off == Span::ZERO {
+            return Err(Error::not_allowed(self.on, "a time above 0s if `off` is 0s").at("on"));
+        }
+        Ok(())
     }
 }
 
@@ -253,31 +337,96 @@ pub struct PathConfig {
     pub jitter: Option<JitterParams>,
     /// What is lost.
     pub loss: Option<Loss>,
-    /// The chance of a packet to arrive twice.
-    pub duplicate: f64,
+    /// Which packets arrive twice.
+    pub duplicate: ChanceParams,
     /// Whether packets may overtake each other.
     pub reordering: bool,
+}
+
+/// Draws of which each is the one before it with some chance, and else new.
+///
+/// Whatever is made of them has the distribution of independent draws, and at
+/// a distance of k draws the autocorrelation correlation^k.
+#[derive(Default)]
+struct Draws {
+    last: Option<f64>,
+}
+
+impl Draws {
+    fn next(
+        &mut self,
+        correlation: f64,
+        stream: &mut Stream,
+        new: impl FnOnce(&mut Stream) -> f64,
+    ) -> f64 {
+        if correlation == 0.0 {
+            return new(stream);
+        }
+        let last = self.last.filter(|_| stream.uniform() < correlation);
+        let value = last.unwrap_or_else(|| new(stream));
+        self.last = Some(value);
+        value
+    }
+}
+
+/// What happens to some packets, under way.
+pub(crate) struct ChanceState {
+    params: ChanceParams,
+    draws: Draws,
+}
+
+impl ChanceState {
+    /// `None` if it never happens.
+    pub fn new(params: &ChanceParams) -> Option<Self> {
+        let state = ChanceState { params: params.clone(), draws: Draws::default() };
+        (params.chance > 0.0).then_some(state)
+    }
+
+    /// Whether it happens to the next packet.
+    pub fn next(&mut self, stream: &mut Stream) -> bool {
+        let draw = self.draws.next(self.params.correlation, stream, Stream::uniform);
+        draw < self.params.chance
+    }
 }
 
 /// A loss model under way.
 pub(crate) struct LossState {
     model: Loss,
+    draws: Draws,
+    /// In the bad state of the Gilbert-Elliott model, or off.
     is_bad: bool,
+    /// When the outage, or the time without one, is over.
+    until: Time,
+    /// Draws for outages, which packets do not disturb.
+    outages: Stream,
     /// Packets seen, and how many of the list are behind.
     seen: u64,
     listed: usize,
 }
 
 impl LossState {
-    pub fn new(model: Loss) -> Self {
-        LossState { model, is_bad: false, seen: 0, listed: 0 }
+    /// `outages` draws for these; all else draws when packets come.
+    pub fn new(model: Loss, outages: Stream) -> Self {
+        // It is switched on when the first packet looks.
+        let is_bad = matches!(model, Loss::Outages(_));
+        LossState {
+            model,
+            draws: Draws::default(),
+            is_bad,
+            until: Time::ZERO,
+            outages,
+            seen: 0,
+            listed: 0,
+        }
     }
 
-    /// Whether the next packet is lost.
-    pub fn next(&mut self, stream: &mut Stream) -> bool {
+    /// Whether the next packet is lost, which is sent at `sent`.
+    pub fn next(&mut self, sent: Time, stream: &mut Stream) -> bool {
         self.seen += 1;
         match &self.model {
-            Loss::Random(chance) => stream.uniform() < *chance,
+            Loss::Random(params) => {
+                self.draws.next(params.correlation, stream, Stream::uniform) < params.chance
+            }
             Loss::GilbertElliott(params) => {
                 // As in sch_netem.c: the state moves on, and the loss is that
                 // of the state before.
@@ -293,23 +442,56 @@ impl LossState {
                 self.listed += usize::from(is_next);
                 is_next
             }
+            Loss::Outages(OutageParams { on, off }) => {
+                if *on == Span::ZERO || *off == Span::ZERO {
+                    return *on == Span::ZERO;
+                }
+                while self.until <= sent {
+                    self.is_bad = !self.is_bad;
+                    let mean = if self.is_bad { off } else { on };
+                    let time = Span::from_secs_f64(self.outages.exponential(mean.as_secs_f64()));
+                    self.until += time.max(Span::from_nanos(1));
+                }
+                self.is_bad
+            }
         }
     }
 }
 
-impl JitterParams {
-    /// The delay of a packet, about the mean `delay`.
-    pub(crate) fn draw(&self, delay: Span, stream: &mut Stream) -> Span {
+impl Distribution {
+    /// A draw in units of the spread.
+    fn draw(self, stream: &mut Stream) -> f64 {
         const MOST: f64 = 4.0;
-        let unit = match self.distribution {
+        let pareto = |beyond: f64| ((1.0 / libm::cbrt(beyond) - 1.5) * 4.0 / 3.0).min(MOST);
+        match self {
             Distribution::Uniform => 2.0 * stream.uniform() - 1.0,
             Distribution::Normal => stream.normal().clamp(-MOST, MOST),
-            Distribution::Pareto => {
-                let pareto = 1.0 / libm::cbrt(1.0 - stream.uniform());
-                ((pareto - 1.5) * 4.0 / 3.0).min(MOST)
+            Distribution::Pareto => pareto(1.0 - stream.uniform()),
+            Distribution::ParetoNormal => {
+                let normal = stream.normal().clamp(-MOST, MOST);
+                let beyond = 0.5 * libm::erfc(normal * std::f64::consts::FRAC_1_SQRT_2);
+                0.25 * normal + 0.75 * pareto(beyond)
             }
-        };
-        Span::from_secs_f64(delay.as_secs_f64() + unit * self.spread.as_secs_f64())
+        }
+    }
+}
+
+/// Jitter under way.
+pub(crate) struct JitterState {
+    params: JitterParams,
+    draws: Draws,
+}
+
+impl JitterState {
+    pub fn new(params: JitterParams) -> Self {
+        JitterState { params, draws: Draws::default() }
+    }
+
+    /// The delay of the next packet, about the mean `delay`.
+    pub fn next(&mut self, delay: Span, stream: &mut Stream) -> Span {
+        let JitterParams { spread, distribution, correlation } = &self.params;
+        let unit = self.draws.next(*correlation, stream, |stream| distribution.draw(stream));
+        Span::from_secs_f64(delay.as_secs_f64() + unit * spread.as_secs_f64())
     }
 }
 
@@ -317,7 +499,6 @@ impl JitterParams {
 pub(crate) fn read_path(
     table: &Table,
     delay: DelayProcess,
-    duplicate: f64,
     reordering: bool,
 ) -> Result<PathConfig> {
     let jitter = table.get("jitter").map(|value| {
@@ -328,11 +509,15 @@ pub(crate) fn read_path(
         read.map_err(|error| error.at("jitter"))
     });
     let loss = table.get("loss").map(|value| Loss::read(value).map_err(|error| error.at("loss")));
+    let duplicate = table.get("duplicate").map(|value| {
+        ChanceParams::read(value, "a chance from 0 to 1 or in %, or a table with `chance`")
+            .map_err(|error| error.at("duplicate"))
+    });
     Ok(PathConfig {
         delay,
         jitter: jitter.transpose()?,
         loss: loss.transpose()?,
-        duplicate,
+        duplicate: duplicate.transpose()?.unwrap_or_default(),
         reordering,
     })
 }
@@ -345,8 +530,9 @@ mod tests {
 
     fn losses(model: Loss) -> Vec<bool> {
         let mut stream = Stream::for_component(3, 0, "loss");
-        let mut state = LossState::new(model);
-        (0..COUNT).map(|_| state.next(&mut stream)).collect()
+        let mut state = LossState::new(model, Stream::for_component(3, 0, "outages"));
+        let sent = |number: usize| Time::ZERO + Span::from_millis(1) * number as u64;
+        (0..COUNT).map(|number| state.next(sent(number), &mut stream)).collect()
     }
 
     fn rate(losses: &[bool]) -> f64 {
@@ -380,7 +566,10 @@ mod tests {
         let longer = bursts.iter().filter(|len| **len > 4).count() as f64 / bursts.len() as f64;
         assert!((longer - 0.75 * 0.75 * 0.75 * 0.75).abs() < 0.02, "{longer}");
 
-        assert_eq!(read("'2.5%'").unwrap(), Loss::Random(0.025));
+        assert_eq!(
+            read("'2.5%'").unwrap(),
+            Loss::Random(ChanceParams { chance: 0.025, correlation: 0.0 })
+        );
         let full = losses(read("{ p = 0.02, r = 0.1, bad = 0.6, good = 0.01 }").unwrap());
         let expected = (0.02 * 0.6 + 0.1 * 0.01) / 0.12;
         assert!((rate(&full) - expected).abs() < 0.004, "{}", rate(&full));
@@ -396,30 +585,75 @@ mod tests {
         assert_eq!(numbers, [3, 7, 400_000]);
     }
 
+    /// A packet a millisecond: the share of the time off, and its mean length.
+    #[test]
+    fn outages_last_as_long_as_they_should() {
+        let lost = losses(read("{ on = \"200ms\", off = \"50ms\" }").unwrap());
+        assert!(!lost[0], "it begins on");
+        assert!((rate(&lost) - 0.2).abs() < 0.015, "{}", rate(&lost));
+        let lengths: Vec<usize> =
+            lost.split(|lost| !lost).map(<[bool]>::len).filter(|length| *length > 0).collect();
+        let mean = lengths.iter().sum::<usize>() as f64 / lengths.len() as f64;
+        // Those of less than a millisecond are seen by chance: given that one is
+        // seen, its packets are 1 / (1 - exp(-1/50)) = 50.5.
+        assert!((mean - 50.5).abs() < 4.0, "{mean}");
+        let longer = lengths.iter().filter(|length| **length > 50).count() as f64;
+        assert!((longer / lengths.len() as f64 - libm::exp(-1.0)).abs() < 0.04);
+        let none = read("{ off = \"0s\" }").unwrap();
+        assert!(losses(none).iter().all(|lost| !lost));
+        let all = read("{ on = \"0s\" }").unwrap();
+        assert!(losses(all).iter().all(|lost| *lost));
+    }
+
+    /// Who sends more finds the link off at the same times.
+    #[test]
+    fn packets_do_not_disturb_outages() {
+        let model = read("{ on = \"200ms\", off = \"50ms\" }").unwrap();
+        let every = |step: u64| {
+            let mut stream = Stream::for_component(3, 0, "loss");
+            let outages = Stream::for_component(3, 0, "outages");
+            let mut state = LossState::new(model.clone(), outages);
+            let sent = |number: u64| Time::ZERO + Span::from_millis(step) * number;
+            (0..10_000 / step).map(|n| state.next(sent(n), &mut stream)).collect::<Vec<_>>()
+        };
+        let seldom: Vec<bool> = every(1).into_iter().step_by(10).collect();
+        assert_eq!(every(10), seldom);
+    }
+
     #[test]
     fn losses_that_are_none_are_refused() {
         for (text, expected) in [
             ("1.5", "a chance from 0 to 1"),
+            ("{ chance = 1.5 }", "chance: "),
+            ("{ chance = 0.1, correlation = 1 }", "correlation: "),
+            ("{ chance = 0.1, p = 0.1 }", "unknown key"),
             ("nan", "a chance from 0 to 1"),
             ("{ p = 2.0 }", "p: "),
             ("{ p = 0.1, r = 1.5 }", "r: "),
             ("{ packets = [0] }", "numbers from 1"),
             ("{ packets = [-1] }", "packets"),
             ("{ q = 1 }", "unknown key"),
+            ("{ on = \"0s\", off = \"0s\" }", "on: "),
+            ("{ off = \"10us\" }", "off: "),
+            ("{ on = \"1s\", p = 0.1 }", "unknown key"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
     }
 
+    /// Jitter in units of the spread.
+    fn jitter_draws(distribution: Distribution, correlation: f64) -> Vec<f64> {
+        let mut stream = Stream::for_component(3, 0, "jitter");
+        let params = JitterParams { spread: Span::from_millis(2), distribution, correlation };
+        let mut state = JitterState::new(params);
+        let delay = Span::from_millis(20);
+        (0..COUNT).map(|_| (state.next(delay, &mut stream).as_secs_f64() - 0.02) / 0.002).collect()
+    }
+
     /// Mean, deviation and a tail, in units of the spread.
     fn jitter(distribution: Distribution, beyond: f64) -> [f64; 3] {
-        let mut stream = Stream::for_component(3, 0, "jitter");
-        let params = JitterParams { spread: Span::from_millis(2), distribution };
-        let delay = Span::from_millis(20);
-        let draws: Vec<f64> = (0..COUNT)
-            .map(|_| (params.draw(delay, &mut stream).as_secs_f64() - 0.02) / 0.002)
-            .collect();
+        let draws = jitter_draws(distribution, 0.0);
         let count = COUNT as f64;
         let mean = draws.iter().sum::<f64>() / count;
         let deviation = (draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / count).sqrt();
@@ -442,5 +676,47 @@ mod tests {
             }
         }
         assert!((jitter(Distribution::Pareto, 3.99)[2] - survival(3.99)).abs() < 0.001);
+        // Of a quarter and three quarters at the same quantile: the median is that of both,
+        // 0 and 4/3 (2^(1/3) - 1.5), and so is what lies beyond one deviation.
+        let median = 0.75 * 4.0 / 3.0 * (libm::cbrt(2.0) - 1.5);
+        assert!((jitter(Distribution::ParetoNormal, median)[2] - 0.5).abs() < 0.003);
+        let one = 0.25 + 0.75 * 4.0 / 3.0 * (1.0 / libm::cbrt(0.158_655) - 1.5);
+        assert!((jitter(Distribution::ParetoNormal, one)[2] - 0.158_655).abs() < 0.003);
+    }
+
+    fn autocorrelation(values: &[f64], distance: usize) -> f64 {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let product = |(a, b): (&f64, &f64)| (a - mean) * (b - mean);
+        let along: f64 = values.iter().zip(&values[distance..]).map(product).sum();
+        along / values.iter().zip(values).map(product).sum::<f64>()
+    }
+
+    /// The law of `correlation`: means and distributions stay, and the
+    /// autocorrelation falls by that factor with every packet.
+    #[test]
+    fn correlation_keeps_the_mean_and_is_what_it_says() {
+        let as_numbers = |lost: Vec<bool>| lost.into_iter().map(f64::from).collect::<Vec<f64>>();
+        for correlation in [0.25, 0.8] {
+            let text = format!("{{ chance = 0.05, correlation = {correlation} }}");
+            let lost = losses(read(&text).unwrap());
+            assert!((rate(&lost) - 0.05).abs() < 0.003, "{}", rate(&lost));
+            let lost = as_numbers(lost);
+            for distribution in [Distribution::Uniform, Distribution::Pareto] {
+                let jitter = jitter_draws(distribution, correlation);
+                let mean = |draws: &[f64]| draws.iter().sum::<f64>() / COUNT as f64;
+                let independent = mean(&jitter_draws(distribution, 0.0));
+                assert!((mean(&jitter) - independent).abs() < 0.015, "{}", mean(&jitter));
+                let half = jitter.iter().filter(|x| **x > 0.5).count() as f64 / COUNT as f64;
+                let expected = self::jitter(distribution, 0.5)[2];
+                assert!((half - expected).abs() < 0.01, "{half} {expected}");
+                for distance in 1..=3 {
+                    let law = libm::pow(correlation, distance as f64);
+                    for values in [&lost, &jitter] {
+                        let measured = autocorrelation(values, distance);
+                        assert!((measured - law).abs() < 0.02, "{distance}: {measured} {law}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -101,6 +101,8 @@ pub struct GroupResult {
     pub completed: u64,
     /// Bytes that these transferred.
     pub bytes: u64,
+    /// Bytes acknowledged of all its flows, or of datagrams arrived.
+    pub delivered_bytes: u64,
     /// Times by name: `completion` and `startup` of flows, `delay` of
     /// datagrams, and what the workload measures.
     pub times: Vec<(&'static str, SojournSummary)>,
@@ -222,6 +224,14 @@ fn group_losses(simulation: &Simulation, group: u32) -> FlowLosses {
     sum
 }
 
+/// What the flows of a group that have a place have delivered.
+fn present_bytes(simulation: &Simulation, group: u32) -> u64 {
+    let connections = simulation.flows.iter().filter(|flow| flow.group == group);
+    let datagrams = simulation.datagrams.iter().filter(|flow| flow.group == group);
+    connections.map(|flow| flow.sender.stats().bytes_acked).sum::<u64>()
+        + datagrams.map(|flow| flow.received_bytes).sum::<u64>()
+}
+
 fn groups(simulation: &Simulation) -> Vec<GroupResult> {
     let of = |(number, activity): (usize, &Activity)| {
         let mut times: Vec<(&'static str, SojournSummary)> =
@@ -237,6 +247,7 @@ fn groups(simulation: &Simulation) -> Vec<GroupResult> {
             started: activity.started,
             completed: activity.completed,
             bytes: activity.bytes,
+            delivered_bytes: activity.gone_bytes + present_bytes(simulation, number as u32),
             times,
             values: simulation.reports(number as u32),
             losses: group_losses(simulation, number as u32),

@@ -211,7 +211,7 @@ fn bad_forms_are_refused() {
         ("loss", "'120%'", "a chance from 0 to 1"),
         ("jitter", "'5ms'", "a table such as { spread = \"2ms\" }"),
         ("rate", "'lte'", "rate = { process = \"lte\" }"),
-        ("duplicate", "1.1", "number from 0 to 1"),
+        ("duplicate", "1.1", "a chance from 0 to 1"),
         ("linklayer", "atmm", "did you mean `atm`?"),
         ("overhead", "65536", "at most 65535"),
         ("shares", "upp", "did you mean `up`?"),
@@ -409,6 +409,56 @@ fn a_shared_medium_carries_one_packet_at_a_time() {
     assert!((0.97..=1.001).contains(&busy), "{busy}");
 }
 
+/// An access point and three stations on one channel, one of them slow.
+const STATIONS: [(&str, &str); 4] =
+    [("down", "10mbit"), ("first", "10mbit"), ("slow", "1mbit"), ("third", "10mbit")];
+
+/// Packets that each of those links sent in 20 s, and what share of the time it sent.
+fn stations(settings: &[(&str, &str)]) -> [(f64, f64); 4] {
+    let idle = "{ kind = 'cbr', rate = '1bit' }";
+    let mut all: Vec<(String, String)> = vec![("flows.bulk.workload".into(), idle.into())];
+    for (name, rate) in STATIONS {
+        all.push((format!("links.{name}"), format!("{{ rate = '{rate}', delay = '1ms' }}")));
+        let cbr = "{ kind = 'cbr', rate = '12mbit', packet = '1250b' }";
+        let flow = format!("{{ path = ['{name}'], return_path = ['up'], workload = {cbr} }}");
+        all.push((format!("flows.{name}"), flow));
+    }
+    // Each names one other: together they are on one medium.
+    for (name, other) in [("first", "down"), ("slow", "third"), ("third", "first")] {
+        all.push((format!("links.{name}.shares"), other.into()));
+    }
+    let mut given: Vec<_> = all.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
+    given.extend(settings);
+    let scenario = scenario(&given).unwrap();
+    let again = Scenario::from_table(scenario.to_table(), "again", &[]);
+    assert_eq!(again.unwrap(), scenario);
+    let result = run(&scenario, 0);
+    STATIONS.map(|(name, _)| {
+        let index = scenario.links.iter().position(|link| link.name == name).unwrap();
+        let link = &result.links[index];
+        (link.counts.delivered as f64, link.utilisation)
+    })
+}
+
+#[test]
+fn stations_on_one_channel_have_as_many_turns_and_the_slow_one_costs_all() {
+    // 10,000 bits each: a round takes 1 + 1 + 10 + 1 ms.
+    let rounds = 20.0 / 0.013;
+    let sent = stations(&[]);
+    for ((packets, used), airtime) in sent.into_iter().zip([1.0, 1.0, 10.0, 1.0]) {
+        assert!((packets - rounds).abs() < 2.0, "{sent:?}");
+        assert!((used - airtime / 13.0).abs() < 0.002, "{sent:?}");
+    }
+    // Where the slow one has little to send, the others share what is left.
+    let sent = stations(&[("flows.slow.workload.rate", "100kbit")]);
+    assert!((sent[2].0 - 200.0).abs() < 2.0, "{sent:?}");
+    for (packets, _) in [sent[0], sent[1], sent[3]] {
+        assert!((packets - (20.0 - 2.0) / 0.003).abs() < 8.0, "{sent:?}");
+    }
+    let busy: f64 = sent.iter().map(|(_, used)| used).sum();
+    assert!((0.999..=1.001).contains(&busy), "{busy}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -448,12 +498,13 @@ proptest! {
         prop_assert!(reordering == "true" || link.way.reordered == 0);
     }
 
-    /// Whatever stands at either end, both links of a shared medium go on to
+    /// Whatever stands at either end, all links of a shared medium go on to
     /// the end, and together they send no more than one of them could.
     #[test]
     fn a_shared_medium_never_stalls(
         queues in prop::collection::vec(
             prop::sample::select(vec!["droptail", "codel", "pie", "fq_codel", "red"]), 2),
+        third in any::<bool>(),
         rate in prop::sample::select(RATES[..3].to_vec()),
         settings in prop::sample::subsequence(vec![
             ("links.down.driver.limit", "5p"),
@@ -473,6 +524,11 @@ proptest! {
             ("links.down.queue", queues[0]),
             ("links.up.queue", queues[1]),
         ];
+        if third {
+            let own = "{ count = 2, path = ['station'], return_path = ['down'] }";
+            all.push(("flows.station", own));
+            all.push(("links.station", "{ rate = '7mbit', delay = '3ms', shares = 'down' }"));
+        }
         all.extend(settings);
         let result = result(&all);
         for link in &result.links {

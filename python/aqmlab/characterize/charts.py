@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from aqmlab.characterize.metrics import ellipse
+from aqmlab.metrics.rfc7928 import ellipse
 from aqmlab.statistics import Floats, quartiles
 
 WIDTH, HEIGHT = 184, 170

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.characterize.case import Case
-from aqmlab.characterize.metrics import power
+from aqmlab.metrics.rfc7928 import power
 from aqmlab.results import StudyResult
 from aqmlab.statistics import Floats, Interval, jain_index, median_interval
 

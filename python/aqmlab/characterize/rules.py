@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aqmlab.characterize.measure import ratio_interval
-from aqmlab.characterize.metrics import unfairness
+from aqmlab.metrics.rfc7928 import unfairness
 
 if TYPE_CHECKING:
     from aqmlab.characterize.environment import Environment

@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 from aqmlab.cli import (
     bench,
     characterize,
+    compare,
     conformance,
     explain,
     listing,
@@ -42,6 +43,7 @@ app = typer.Typer(
 )
 app.command("run", epilog=run.EXAMPLE)(run.run)
 app.command("study", epilog=study.EXAMPLE)(study.study)
+app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.reproduce)
 app.command("characterize", epilog=characterize.EXAMPLE)(characterize.characterize)
 app.command("shell", epilog=shell.EXAMPLE, context_settings={"allow_interspersed_args": False})(

@@ -21,6 +21,7 @@ from aqmlab.errors import CustomError, FolderError, InputError, StorageError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from aqmlab.reproduce.model import Figure
     from aqmlab.study import Progress
 
 P = ParamSpec("P")
@@ -42,6 +43,22 @@ Seed = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go.")]
+Pcap = Annotated[
+    Path | None,
+    typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
+]
+PcapRing = Annotated[
+    str | None,
+    typer.Option("--pcap-ring", metavar="SIZE", help="Keep the last of them: 100mb."),
+]
+Log = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log",
+        metavar="LINK=FILE",
+        help="What a link does, in mahimahi's format: up=up.log. May be repeated.",
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, metavar="N", help="Cores to use; all if not given."),
@@ -189,3 +206,24 @@ def reasons(row: Mapping[str, Any], kind: str) -> str:
     """The counts of a row of `links` that are not zero, by reason: `12 codel, 3 overlimit`."""
     found = {key.removeprefix(kind): row[key] for key in row if key.startswith(kind)}
     return ", ".join(f"{count:,} {name}" for name, count in found.items() if count)
+
+
+def check_chart(path: Path, option: str) -> None:
+    """Raises `InputError` if no chart can be written as `path`."""
+    from aqmlab.errors import input_error
+    from aqmlab.report import FORMATS
+
+    if path.suffix[1:] not in FORMATS:
+        allowed = f"expected a file that ends in .{', .'.join(FORMATS)}"
+        raise input_error(allowed, key=option, given=str(path))
+
+
+def save_chart(figure: Figure, path: Path) -> None:
+    """Writes a chart and says where it is. Raises `StorageError` if it cannot be written."""
+    from aqmlab.report import save_figure
+
+    try:
+        save_figure(figure, path)
+    except OSError as error:
+        raise StorageError(error, path, "the chart was not written") from error
+    console().print(f"The chart is in {path}.", soft_wrap=True)

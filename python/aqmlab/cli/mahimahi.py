@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Seed, Set, reported
+from aqmlab.cli.common import EXAMPLES, Pcap, Seed, Set, reported
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab mahimahi delay 20 sh -c 'ping -c 3 $MAHIMAHI_BASE'\n\n"
@@ -41,10 +41,7 @@ def mahimahi(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Where results go, too; new.")
     ] = None,
-    pcap: Annotated[
-        Path | None,
-        typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
-    ] = None,
+    pcap: Pcap = None,
     precision: Annotated[
         str | None,
         typer.Option("--precision", metavar="HOW", help="low-cpu, balanced (default) or exact."),
@@ -58,9 +55,9 @@ def mahimahi(
     Options of our own stand before the tool. See docs/emulator.md.
     """
     from aqmlab.emulate import emulate
-    from aqmlab.emulate.capture import capture
     from aqmlab.emulate.keep import check_folder, keep
     from aqmlab.emulate.mahimahi import USAGE, read
+    from aqmlab.emulate.recordings import recordings
     from aqmlab.settings import parse_settings
 
     if tool in USAGE and (words or [])[:1] in (["--help"], ["-h"]):
@@ -85,8 +82,7 @@ def mahimahi(
         asked.command,
         nat=nat or (os.geteuid() != 0 and not is_inside),
         settings={"precision": precision} if precision else {},
-        logs=asked.logs,
-        capture=capture(pcap, None),
+        **recordings(pcap).of_run(1, asked.path.scenario) | {"logs": asked.logs},
         until=asked.until,
     )
     for remark in done.remarks:

@@ -12,7 +12,10 @@ import typer
 from aqmlab.cli.common import (
     EXAMPLES,
     Json,
+    Log,
     Out,
+    Pcap,
+    PcapRing,
     Seed,
     Set,
     console,
@@ -57,16 +60,21 @@ def parity(
         typer.Option("--precision", metavar="HOW", help="low-cpu, balanced (default) or exact."),
     ] = None,
     out: Out = None,
+    pcap: Pcap = None,
+    pcap_ring: PcapRing = None,
+    log: Log = None,
     json: Json = False,
 ) -> None:
     """Run a scenario with simulated senders and with the kernel's own, and compare.
 
     Both ends are in namespaces made for it; the links and queues are the same code. It takes
     the scenario's duration in real time. Tables, report.html and figures go to
-    results/parity-SCENARIO or --out.
+    results/parity-SCENARIO or --out. --pcap and --log are of the real packets; with --repeat
+    each run has files of its own.
     """
     from aqmlab.emulate.keep import check_folder
     from aqmlab.emulate.play import parity as run_both
+    from aqmlab.emulate.recordings import recordings
     from aqmlab.settings import parse_settings
 
     settings = parse_settings(set_ or [])
@@ -89,6 +97,7 @@ def parity(
         told=lambda number, total: print(
             f"aqmlab: real packets, run {number + 1} of {total}", file=sys.stderr
         ),
+        recorded=recordings(pcap, pcap_ring, log or []),
     )
     if json:
         print_json(found.to_json())

@@ -97,6 +97,7 @@ def show(result: RunResult, screen: Console) -> None:
         f"bottleneck ({result.bottleneck}), {facts['events']:,} events, seed {facts['seed']}.\n"
     )
     _show_links(result, screen)
+    _show_groups(result, screen)
     _show_flows(result, screen)
     _show_applications(result, screen)
     for line in notes(result):
@@ -136,6 +137,47 @@ def _show_links(result: RunResult, screen: Console) -> None:
                 share = row[word] / row["arrived"]
                 why = reasons(row, prefix)
                 screen.print(f"{row['link']}: {share:.2%} of the packets were {word} ({why})")
+    screen.print()
+
+
+def _show_groups(result: RunResult, screen: Console) -> None:
+    """What groups of flows have together, if there is more than one flow."""
+    from rich.table import Table
+
+    of: dict[str, dict[str, float]] = {}
+    for row in result.metrics.to_dicts():
+        of.setdefault(row["subject"], {})[row["metric"]] = row["value"]
+    groups = [name for name in result.scenario["flows"] if "goodput" in of.get(name, {})]
+    counts = [int(group["count"]) for group in result.scenario["flows"].values()]
+    if sum(counts) < 2 or not groups:
+        return
+    table = Table(title="Groups", title_justify="left", title_style="bold")
+    table.add_column("group")
+    for name in ("goodput", "share", "Jain", "lost", "delay variation", "power"):
+        table.add_column(name, justify="right")
+    for name in groups:
+        own = of[name]
+        table.add_row(
+            name,
+            rate(own["goodput"]),
+            _percent(own.get("goodput_share")),
+            f"{own['jain']:.3f}" if "jain" in own else "–",
+            f"{own['loss_share']:.2%}" if "loss_share" in own else "–",
+            seconds(own.get("delay_variation")),
+            f"{own['power'] / 1e6:.3g} Mbit/s²" if "power" in own else "–",
+        )
+    screen.print(table)
+    for name, own in of.items():
+        if "loss_synchronisation" in own:
+            share = own["loss_synchronisation"]
+            screen.print(
+                f"{name}: {share:.0%} of the flows lose packets in a loss event, as a mean"
+            )
+        if "rtt_fairness" in own:
+            ratio = own["rtt_fairness"]
+            screen.print(
+                f"{name}: a flow has {ratio:.3g} times the goodput of one of the first group"
+            )
     screen.print()
 
 

@@ -17,12 +17,14 @@ from aqmlab.cli.common import (
     Seed,
     Set,
     Threads,
+    check_chart,
     command_line,
     console,
     default_folder,
     print_json,
     progress_bar,
     reported,
+    save_chart,
     seconds,
     show_note,
 )
@@ -37,7 +39,8 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab study examples/study.toml\n\n"
     "aqmlab study examples/study.toml --replications 10 --out results/quick\n\n"
     "aqmlab study examples/study.toml --only queue=CoDel --only queue=PIE --out results/two\n\n"
-    "aqmlab study examples/study.toml --set queue.limit=200p --seed 7 --threads 1"
+    "aqmlab study examples/study.toml --set queue.limit=200p --seed 7 --threads 1\n\n"
+    "aqmlab study examples/study.toml --tradeoff delay-goodput.svg"
 )
 SHOWN_POINTS = 60
 SHOWN_PLACES = 4
@@ -52,6 +55,13 @@ def study(
     only: Only = None,
     out: Out = None,
     threads: Threads = None,
+    tradeoff: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.svg",
+            help="Draw delay against goodput, a point a run, with ellipses (RFC 7928, 2.7).",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run all points of a study; after an interruption, only what is missing.
@@ -62,6 +72,8 @@ def study(
     from aqmlab.settings import parse_selection, parse_settings
     from aqmlab.study import Study
 
+    if tradeoff is not None:
+        check_chart(tradeoff, "--tradeoff")
     plan = Study(
         file,
         set=parse_settings(set_ or []),
@@ -84,6 +96,10 @@ def study(
 
     report = study_page.write(result, folder, command_line(), note_lines(result))
     screen.print(f"Report: {report}", soft_wrap=True)
+    if tradeoff is not None:
+        from aqmlab.metrics.tradeoff import figure
+
+        save_chart(figure(result), tradeoff)
 
 
 def summary(result: StudyResult) -> pl.DataFrame:
@@ -127,7 +143,9 @@ def show(result: StudyResult, screen: Console) -> None:
     from rich.table import Table
 
     info = result.info
-    title = f"{info.title}: bottleneck, means of {info.replications} replications"
+    many = info.replications > 1
+    how = f"means of {info.replications} replications" if many else "one run of each"
+    title = f"{info.title}: bottleneck, {how}"
     table = Table(title=title, title_justify="left", title_style="bold")
     for name, _ in info.axes:
         table.add_column(name)

@@ -23,8 +23,9 @@ POLL = 0.1
 
 @reported
 def top(
-    pid: Annotated[
-        int | None, typer.Argument(metavar="[PID]", help="One emulator; all if none is named.")
+    pids: Annotated[
+        list[int] | None,
+        typer.Argument(metavar="[PID]...", help="These emulators; all if none is named."),
     ] = None,
     interval: Annotated[
         float,
@@ -40,7 +41,7 @@ def top(
     In a terminal of its own, while `aqmlab shell` or `aqmlab mahimahi` runs in another; it
     ends when they do. Nested shells are shown too.
     """
-    emulators = _chosen(pid)
+    emulators = _chosen(pids or [])
     before = _first(emulators)
     if json and not once:
         _follow_json(emulators, before, interval)
@@ -54,8 +55,8 @@ def top(
 Readings = dict[int, dict[str, Any]]
 
 
-def _chosen(pid: int | None) -> list[Emulator]:
-    """The emulators to look at. Raises `InputError` if there is none."""
+def _chosen(pids: list[int]) -> list[Emulator]:
+    """The emulators to look at. Raises `InputError` if there is none, or not one of these."""
     from aqmlab.emulate.view import running
     from aqmlab.errors import input_error
 
@@ -63,15 +64,12 @@ def _chosen(pid: int | None) -> list[Emulator]:
     if not found:
         problem = "no emulator is running that this user may look into"
         raise input_error(problem, hint="start one with `aqmlab shell`")
-    if pid is None:
-        return found
-    chosen = [emulator for emulator in found if emulator.pid == pid]
-    if not chosen:
-        known = ", ".join(str(emulator.pid) for emulator in found)
-        raise input_error(
-            f"no emulator has this number; those that run: {known}", key="PID", given=pid
-        )
-    return chosen
+    known = [emulator.pid for emulator in found]
+    for pid in pids:
+        if pid not in known:
+            problem = f"no emulator has this number; those that run: {', '.join(map(str, known))}"
+            raise input_error(problem, key="PID", given=pid)
+    return [emulator for emulator in found if not pids or emulator.pid in pids]
 
 
 def _read(emulators: list[Emulator]) -> Readings:

@@ -21,6 +21,7 @@ pub use self::commands::{Commands, run as run_commands};
 pub use self::router::Router;
 use crate::addresses::Block;
 use crate::live::{Clock, Live, Steward};
+use crate::observe::Recordings;
 use crate::observe::view::View;
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
@@ -119,6 +120,7 @@ pub fn run(
     topology: &Topology,
     job: &dyn Job,
     course: Course,
+    recordings: &Recordings,
     params: &EmulatorParams,
 ) -> Result<Outcome> {
     only_one_thread()?;
@@ -133,13 +135,19 @@ pub fn run(
         .iter()
         .map(|way| Route { links: way.links.clone(), exit: way.to as u16 })
         .collect();
-    let path = DataPath::new(scenario, routes, params.mtu);
+    let mut path = DataPath::new(scenario, routes, params.mtu);
+    // Their threads begin before there is a priority to inherit.
+    let tap = recordings.open(scenario)?;
+    let tick = if tap.is_some() { Time::ZERO } else { Time::MAX };
+    if let Some(tap) = tap {
+        path.set_tap(tap);
+    }
     let remarks = prioritise(params);
     let before = processor();
     let clock = Clock::start();
     let message = [&[START], &clock.zero().to_le_bytes()[..]].concat();
     send(socket.as_fd(), &message, None).map_err(|error| failed("the hosts", &error))?;
-    let (deadline, until, tick) = (Time::MAX, Time::MAX, Time::MAX);
+    let (deadline, until) = (Time::MAX, Time::MAX);
     let view = View::open([Vec::new(), Vec::new()]);
     let attendant =
         Attendant { child, ended, socket, signals: &signals, deadline, until, tick, view };

@@ -216,13 +216,16 @@ impl Books {
 
     /// The groups.
     pub fn group_results(&self) -> Vec<GroupResult> {
-        let result = |group: &Group| {
+        let flows = self.flow_results(Time::ZERO);
+        let result = |(number, group): (usize, &Group)| {
+            let own = flows.iter().filter(|flow| flow.group as usize == number);
             let times = QUANTITIES.iter().zip(&group.times);
             let times = times.filter(|(_, values)| !values.is_empty());
             GroupResult {
                 started: group.started,
                 completed: group.completed,
                 bytes: group.bytes,
+                delivered_bytes: own.map(|flow| flow.stats.bytes_acked).sum(),
                 times: times.map(|(name, values)| (*name, summed(values).summary())).collect(),
                 losses: FlowLosses::default(),
                 values: KERNEL
@@ -232,7 +235,7 @@ impl Books {
                     .collect(),
             }
         };
-        self.groups.iter().map(result).collect()
+        self.groups.iter().enumerate().map(result).collect()
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -21,6 +21,7 @@ use aqmlab_core::{
 };
 
 use self::course::Course;
+pub(crate) use self::files::Row;
 pub use self::files::{Cursor, Opportunities};
 use self::grants::Grants;
 pub use self::input::InputFile;

@@ -1,6 +1,7 @@
 //! What is to be simulated: links, flows, and what to record.
 
 mod canonical;
+mod columns;
 mod dscp;
 mod read;
 mod toml;
@@ -19,6 +20,9 @@ use crate::impairment::PathConfig;
 use crate::rate::{InputFile, MAX_RATE, RateProcess, ReadFile};
 use crate::workload::WorkloadConfig;
 
+pub use self::columns::ColumnParams;
+#[cfg(test)]
+pub(crate) use self::columns::with_columns;
 pub use self::dscp::Dscp;
 pub use self::toml::parse_value;
 
@@ -59,7 +63,7 @@ params! {
         /// Propagation delay, one way; or a table, see docs/links.md.
         delay: Span = Span::from_millis(10), in Span::ZERO => Span::from_secs(3600),
             source "this program";
-        /// The chance that a packet arrives twice.
+        /// The chance that a packet arrives twice; or a table, see docs/links.md.
         duplicate: f64 = 0.0, in 0.0 => 1.0, source "tc-netem(8), duplicate";
         /// Whether a packet may overtake another whose delay is longer.
         reordering: bool = false, source "this program";
@@ -69,7 +73,8 @@ params! {
         overhead: Option<u64> = None, source "tc-stab(8), overhead";
         /// The least size of a packet with its overhead; `none` for that of the link layer.
         mpu: Option<u64> = None, source "tc-stab(8), mpu";
-        /// The link that uses the same medium: only one of the two sends at a time.
+        /// A link on the same medium, on which only one sends at a time. What it shares with
+        /// others, they all share.
         shares: Option<String> = None, source "this program";
     }
 }
@@ -198,8 +203,9 @@ pub struct LinkConfig {
     pub framing: Framing,
     /// What happens to packets on their way.
     pub way: PathConfig,
-    /// The link with which it shares a medium, by index.
-    pub shares: Option<u32>,
+    /// The medium on which it sends, if other links are there too: the index of
+    /// the first of them.
+    pub medium: Option<u32>,
     /// Its queue.
     pub queue: QueueConfig,
     /// A token bucket behind the queue.
@@ -285,6 +291,16 @@ impl Scenario {
             .map(|flow| self.propagation(&flow.path) + self.propagation(&flow.return_path))
             .max()
             .unwrap_or(Span::ZERO)
+    }
+
+    /// The links, by index, of each medium that several share.
+    pub(crate) fn media(&self) -> Vec<Vec<u32>> {
+        let indices = 0..self.links.len() as u32;
+        let medium = |index: u32| self.links[index as usize].medium;
+        let firsts = indices.clone().filter(|index| medium(*index) == Some(*index));
+        firsts
+            .map(|first| indices.clone().filter(|index| medium(*index) == Some(first)).collect())
+            .collect()
     }
 
     /// The sum of the propagation delays of some links.

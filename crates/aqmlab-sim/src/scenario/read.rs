@@ -5,6 +5,7 @@ use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, Error, Framing, ParamType, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
 
+use super::columns::with_columns;
 use super::toml::parse_document;
 use super::{FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, RunParams, Scenario, Start};
 use crate::egress::ShaperParams;
@@ -16,7 +17,7 @@ use crate::workload::WorkloadConfig;
 /// What the tables of a scenario hold besides their declared parameters.
 const TOP_KEYS: &[&str] = &["bottleneck", "links", "flows", "transport", "record"];
 const LINK_KEYS: &[&str] =
-    &["rate", "delay", "queue", "thresholds", "shaper", "driver", "jitter", "loss"];
+    &["rate", "delay", "queue", "thresholds", "shaper", "driver", "jitter", "loss", "duplicate"];
 const FLOW_KEYS: &[&str] = &["workload", "path", "return_path", "start", "transport"];
 
 /// A link appears at most this often in a path, and a path has at most this
@@ -122,17 +123,19 @@ fn of_known(table: &Table, path: &str) -> Result<()> {
     }
 }
 
-/// Sets the value at a dotted path. Where a table may be a mere name, as in
-/// `queue = "codel"`, it becomes a table first, so that a key can be set in it.
+/// Sets the value at a dotted path. Where a table may be a mere name or number,
+/// as in `queue = "codel"`, it becomes a table first, so that a key can be set in it.
 fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
     if let Some((outer, _)) = path.rsplit_once('.') {
         let name_key = match outer.rsplit('.').next() {
             Some("queue") => Some("discipline"),
             Some("congestion_control") => Some("algorithm"),
             Some("workload") => Some("kind"),
+            Some("loss" | "duplicate") => Some("chance"),
             _ => None,
         };
-        if let (Some(name_key), Some(name @ Value::Text(_))) = (name_key, at_path(table, outer)) {
+        let given = at_path(table, outer).filter(|value| !matches!(value, Value::Table(_)));
+        if let (Some(name_key), Some(name)) = (name_key, given) {
             let spelled = [(name_key.to_string(), name.clone())].into_iter().collect();
             table.set_path(outer, Value::Table(spelled))?;
         }
@@ -247,7 +250,7 @@ fn read_links(table: &Table, outside: Outside<'_>) -> Result<Vec<LinkConfig>> {
     Ok(links)
 }
 
-/// Makes two links share a medium; each may name the other.
+/// Puts two links on one medium, with all that share it with either.
 fn read_shares(name: &str, partner: Option<&Value>, links: &mut [LinkConfig]) -> Result<()> {
     let Some(name_of_partner) = partner.map(Option::<String>::read) else { return Ok(()) };
     let Some(Some(name_of_partner)) = name_of_partner else { return Ok(()) };
@@ -255,18 +258,20 @@ fn read_shares(name: &str, partner: Option<&Value>, links: &mut [LinkConfig]) ->
     if own == other {
         return Err(Error::not_allowed(name_of_partner, "the name of another link"));
     }
-    for (from, to) in [(own, other), (other, own)] {
-        let link = &mut links[from as usize];
-        if link.shares.is_some_and(|before| before != to) {
-            let problem = format!("`{}` shares a medium with another link", link.name);
-            return Err(Error::new(problem).given(name_of_partner));
-        }
+    let mut media = [own, other];
+    for (index, medium) in [own, other].into_iter().zip(&mut media) {
+        let link = &mut links[index as usize];
         if link.process.gives_grants() {
             let problem =
                 format!("`{}` sends when its trace says, not when a medium is free", link.name);
             return Err(Error::new(problem).given(name_of_partner));
         }
-        link.shares = Some(to);
+        *medium = *link.medium.get_or_insert(index);
+    }
+    for link in links {
+        if link.medium.is_some_and(|medium| media.contains(&medium)) {
+            link.medium = media.into_iter().min();
+        }
     }
     Ok(())
 }
@@ -312,8 +317,8 @@ fn read_link(
         delay: delay.mean(duration),
         process,
         framing: read_framing(&params)?,
-        way: read_way(table, delay, params.duplicate, params.reordering)?,
-        shares: None,
+        way: read_way(table, delay, params.reordering)?,
+        medium: None,
         queue,
         shaper: read_shaper(table)?,
         driver: read_group(table, "driver")?,
@@ -386,7 +391,9 @@ fn read_flow(
         return Err(Error::not_allowed("0b", allowed).at("size"));
     }
     let workload = match table.get("workload") {
-        Some(value) => WorkloadConfig::read(value).map_err(|error| error.at("workload"))?,
+        Some(value) => with_columns(value, outside.read_file)
+            .and_then(|value| WorkloadConfig::read(&value))
+            .map_err(|error| error.at("workload"))?,
         None => WorkloadConfig::default(),
     };
     if params.size.is_some() && !matches!(workload, WorkloadConfig::Bulk(_)) {

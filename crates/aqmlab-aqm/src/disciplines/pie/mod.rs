@@ -70,6 +70,9 @@ params! {
         beta: f64 = 1.25, in 0.0 => 1e3, source "RFC 8033, appendix A";
         /// How much the queue holds.
         limit: Limit = Limit::Packets(1000), source "tc-pie(8)";
+        /// How many bytes it holds at most besides; `none` for as many as `limit` lets.
+        byte_limit: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 40)),
+            source "mahimahi, as for droptail";
         /// Where the delay is taken from.
         delay: DelaySource = DelaySource::Timestamps, source "RFC 8033, sections 4.3 and 5.2";
         /// What has to be queued, and then to leave, for a sample of the departure rate.
