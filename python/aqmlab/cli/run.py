@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from aqmlab.results import RunResult
 
 EXAMPLE = EXAMPLES.format(
-    "aqmlab run scenario.toml\n\n"
-    "aqmlab run scenario.toml --set queue=codel --set queue.target=2ms --seed 7\n\n"
-    "aqmlab run scenario.toml --set queue=fq_codel --out results/mine"
+    "aqmlab run examples/scenario.toml\n\n"
+    "aqmlab run examples/scenario.toml --set queue=codel --set queue.target=2ms --seed 7\n\n"
+    "aqmlab run examples/scenario.toml --set queue=fq_codel --out results/mine"
 )
 SHOWN_FLOWS = 20
 # Scores in bit/s.

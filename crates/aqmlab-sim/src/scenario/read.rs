@@ -154,18 +154,32 @@ fn at_path<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
     }
 }
 
-/// The bottleneck: as stated, or the slowest link.
+/// The bottleneck: as stated, or the slowest link on the `path` of any flows. (That of the way
+/// back may be slower, but carries acknowledgements alone.)
 fn read_bottleneck(table: &Table, links: &[LinkConfig]) -> Result<usize> {
-    match table.get("bottleneck") {
-        Some(name) => name
-            .as_text()
-            .and_then(|name| link_index(links, name))
-            .map(|index| index as usize)
-            .map_err(|error| error.at("bottleneck")),
-        None => {
-            let slowest = links.iter().enumerate().min_by_key(|(_, link)| link.rate);
-            Ok(slowest.expect("there is a link").0)
-        }
+    if let Some(name) = table.get("bottleneck") {
+        let index = name.as_text().and_then(|name| link_index(links, name));
+        return index.map(|index| index as usize).map_err(|error| error.at("bottleneck"));
+    }
+    let carries_data = |link: &LinkConfig| {
+        let flows = table.get("flows").and_then(|flows| flows.as_table().ok());
+        flows.is_some_and(|flows| {
+            let groups = flows.iter().filter_map(|(_, group)| group.as_table().ok());
+            groups.filter_map(|group| group.get("path")).any(|path| names(path, &link.name))
+        })
+    };
+    let (on_paths, others): (Vec<_>, Vec<_>) =
+        links.iter().enumerate().partition(|(_, link)| carries_data(link));
+    let candidates = if on_paths.is_empty() { others } else { on_paths };
+    let slowest = candidates.into_iter().min_by_key(|(_, link)| link.rate);
+    Ok(slowest.expect("there is a link").0)
+}
+
+/// Whether a path, a list of links or a single one, names this link.
+fn names(path: &Value, link: &str) -> bool {
+    match path {
+        Value::List(names) => names.iter().any(|name| name.as_text() == Ok(link)),
+        name => name.as_text() == Ok(link),
     }
 }
 
