@@ -51,6 +51,18 @@ def test_flows_lose_what_the_record_says(result: aqmlab.RunResult, data: pl.Data
     assert groups["bulk"]["dropped"] == lost.height - by_flow["udp.0"]
 
 
+def test_drops_from_the_queue_are_told_from_those_on_arrival(result: aqmlab.RunResult) -> None:
+    lost = result.packets.filter(pl.col("verdict") != "delivered", pl.col("link") == "down")
+    queued = lost.filter(pl.col("end_s") > pl.col("arrival_s")).height
+    assert result.links.filter(link="down")["dropped_queued"].item() == queued == 0
+    for drop, expected in (("tail", 0), ("head", 1)):
+        queue = {"discipline": "droptail", "limit": "20p", "drop": drop}
+        fifo = aqmlab.run(SCENARIO, set={"links.down.queue": queue, "record.level": "summary"})
+        link = fifo.links.filter(link="down").row(0, named=True)
+        assert link["dropped"] > 100
+        assert link["dropped_queued"] == expected * link["dropped"]
+
+
 def test_loss_events_are_what_the_record_says(result: aqmlab.RunResult, data: pl.DataFrame) -> None:
     drops = data.filter(pl.col("verdict") != "delivered").sort("end_s")
     events: list[set[str]] = []

@@ -13,6 +13,7 @@ import pytest
 from helpers import STUDY_TEXT, Aqmlab
 
 import aqmlab
+from aqmlab._core import check_playable
 from aqmlab.metrics.catalogue import COMPUTED, METRICS
 
 LINKS = {
@@ -123,6 +124,17 @@ def test_the_goodput_of_flows_that_come_and_go_does_not_depend_on_the_record() -
     assert done["completed"] > 500
     call_bytes = found[0].filter(group="call")["delivered_bytes"].item()
     assert call_bytes == pytest.approx(1e6 / 8 * 12, rel=0.05)
+
+
+def test_flows_of_one_group_may_have_different_round_trip_times() -> None:
+    spread = {"count": 3, "delays": True, "access_delay": {"list": ["0ms", "20ms", "80ms"]}}
+    result = run(flows=flows(bulk=spread), record={"warmup": "2s"})
+    flow = result.flows.sort("index")
+    assert flow["delay_mean_s"].diff()[1:].to_list() == pytest.approx([0.02, 0.06], abs=0.003)
+    assert flow["goodput_bps"][0] > 1.3 * flow["goodput_bps"][2]
+    assert aqmlab.run(result.scenario).flows.equals(result.flows)
+    with pytest.raises(aqmlab.InputError, match="access_delay"):
+        check_playable(aqmlab.Scenario(result.scenario))
 
 
 def test_metrics_are_listed_and_explained(aqmlab: Aqmlab) -> None:

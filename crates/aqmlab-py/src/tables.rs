@@ -143,6 +143,7 @@ fn links(all: &[Finished]) -> RecordBatch {
     for reason in DropReason::ALL.into_iter().filter(|reason| reason.is_signal()) {
         count(&format!("mark_{}", reason.name()), &|link| link.counts.marked[reason as usize]);
     }
+    count("dropped_queued", &|link| link.dropped_queued);
     count("loss_events", &|link| link.loss_events);
     count("backlog_max_packets", &|link| link.backlog_max.packets);
     count("backlog_max_bytes", &|link| link.backlog_max.bytes);

@@ -40,6 +40,8 @@ pub struct RunResult {
 pub struct LinkResult {
     /// Packets and bytes that arrived, left, were dropped and marked.
     pub counts: Counts,
+    /// Of the dropped packets those that had been in the queue.
+    pub dropped_queued: u64,
     /// Time in queue of the packets that were sent.
     pub sojourn: SojournSummary,
     /// The largest backlog.

@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 from aqmlab.cli import (
     bench,
     characterize,
+    compare,
     conformance,
     explain,
     listing,
@@ -35,13 +36,14 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EXAMPLES.format(
-        "aqmlab run scenario.toml --set queue=codel\n\n"
+        "aqmlab run examples/scenario.toml --set queue=codel\n\n"
         "aqmlab reproduce jarvinen2014\n\n"
         "aqmlab explain codel.target"
     ),
 )
 app.command("run", epilog=run.EXAMPLE)(run.run)
 app.command("study", epilog=study.EXAMPLE)(study.study)
+app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.reproduce)
 app.command("characterize", epilog=characterize.EXAMPLE)(characterize.characterize)
 app.command("shell", epilog=shell.EXAMPLE, context_settings={"allow_interspersed_args": False})(

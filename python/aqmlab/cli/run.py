@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from aqmlab.results import RunResult
 
 EXAMPLE = EXAMPLES.format(
-    "aqmlab run scenario.toml\n\n"
-    "aqmlab run scenario.toml --set queue=codel --set queue.target=2ms --seed 7\n\n"
-    "aqmlab run scenario.toml --set queue=fq_codel --out results/mine"
+    "aqmlab run examples/scenario.toml\n\n"
+    "aqmlab run examples/scenario.toml --set queue=codel --set queue.target=2ms --seed 7\n\n"
+    "aqmlab run examples/scenario.toml --set queue=fq_codel --out results/mine"
 )
 SHOWN_FLOWS = 20
 # Scores in bit/s.
@@ -137,6 +137,10 @@ def _show_links(result: RunResult, screen: Console) -> None:
                 share = row[word] / row["arrived"]
                 why = reasons(row, prefix)
                 screen.print(f"{row['link']}: {share:.2%} of the packets were {word} ({why})")
+    for row in result.excursions.to_dicts():
+        size, count, longest = row["threshold_bytes"], row["count"], row["longest_s"]
+        text = f"{row['link']}: the backlog was above {size:,} B {count:,} times"
+        screen.print(f"{text}, at most for {seconds(longest)}" if count else text)
     screen.print()
 
 

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from aqmlab.results import StudyResult
 
 EXAMPLE = EXAMPLES.format(
-    "aqmlab study study.toml\n\n"
-    "aqmlab study study.toml --replications 10 --out results/quick\n\n"
-    "aqmlab study study.toml --only queue=CoDel --only queue=PIE --out results/two\n\n"
-    "aqmlab study study.toml --set queue.limit=200p --seed 7 --threads 1\n\n"
-    "aqmlab study study.toml --tradeoff delay-goodput.svg"
+    "aqmlab study examples/study.toml\n\n"
+    "aqmlab study examples/study.toml --replications 10 --out results/quick\n\n"
+    "aqmlab study examples/study.toml --only queue=CoDel --only queue=PIE --out results/two\n\n"
+    "aqmlab study examples/study.toml --set queue.limit=200p --seed 7 --threads 1\n\n"
+    "aqmlab study examples/study.toml --tradeoff delay-goodput.svg"
 )
 SHOWN_POINTS = 60
 SHOWN_PLACES = 4
@@ -143,7 +143,9 @@ def show(result: StudyResult, screen: Console) -> None:
     from rich.table import Table
 
     info = result.info
-    title = f"{info.title}: bottleneck, means of {info.replications} replications"
+    many = info.replications > 1
+    how = f"means of {info.replications} replications" if many else "one run of each"
+    title = f"{info.title}: bottleneck, {how}"
     table = Table(title=title, title_justify="left", title_style="bold")
     for name, _ in info.axes:
         table.add_column(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -301,6 +302,7 @@ def _scenario(scenario: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield f"Flows “{name}”", ", ".join(f"{k} {v}" for k, v in transport.items())
 
 
+@cache
 def _libraries() -> str:
     import vl_convert
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ import polars as pl
 
 from aqmlab.characterize.charts import Panel, curves, ranges
 from aqmlab.cli.common import seconds
+from aqmlab.metrics.tradeoff import QUEUE_AXIS
+from aqmlab.metrics.tradeoff import figure as tradeoff
 from aqmlab.report import charts, save
 from aqmlab.report.colours import by_label
 from aqmlab.report.measures import (
@@ -36,6 +39,8 @@ NARROW, WIDE = 184, 640
 CROWDED = 14
 """More bars than these need the whole width."""
 SHOWN_POINTS = 300
+MOST_PANELS = 6
+"""Delay against goodput has a panel for each point of the other axes; with more it is left out."""
 STYLE = """
 .chart { min-height: 0; overflow-x: auto; } #sojourn { min-height: 430px; }
 table.points th, table.points td { padding: 3px 10px 3px 0; font-size: 14px; white-space: nowrap; }
@@ -62,6 +67,9 @@ def figures(result: StudyResult) -> list[Figure]:
     if result.info.points > 1:
         made.append(_overview(result, found, layout))
     made.extend(_sojourn(result, layout))
+    others = [len(labels) for name, labels in result.info.axes if name != QUEUE_AXIS]
+    if result.info.axes and prod(others) <= MOST_PANELS and result.info.replications > 1:
+        made.append(tradeoff(result))
     return made
 
 

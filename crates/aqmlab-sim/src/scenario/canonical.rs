@@ -106,6 +106,9 @@ impl Scenario {
         if flow.delays {
             table.insert("delays", "true".into());
         }
+        if flow.access_delay.ceiling() > 0.0 {
+            table.insert("access_delay", flow.access_delay.to_text().into());
+        }
         let between = |name: &str, low: Span, high: Span| {
             let ends = vec![low.to_string().into(), high.to_string().into()];
             Value::Table([(name.to_string(), Value::List(ends))].into_iter().collect())

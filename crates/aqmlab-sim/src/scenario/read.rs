@@ -21,8 +21,11 @@ const LINK_KEYS: &[&str] =
 const FLOW_KEYS: &[&str] = &["workload", "path", "return_path", "start", "transport"];
 
 /// A link appears at most this often in a path, and a path has at most this
-/// many links: hops are counted in a byte.
-const MAX_HOPS: usize = 255;
+/// many links: hops are counted in a byte, and there may be an access behind.
+const MAX_HOPS: usize = 254;
+
+/// As for the delay of a link.
+const MAX_ACCESS: Span = Span::from_secs(3600);
 
 impl Scenario {
     /// Reads a scenario from TOML text, with `overrides` (dotted keys) on top.
@@ -151,18 +154,32 @@ fn at_path<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
     }
 }
 
-/// The bottleneck: as stated, or the slowest link.
+/// The bottleneck: as stated, or the slowest link on the `path` of any flows. (That of the way
+/// back may be slower, but carries acknowledgements alone.)
 fn read_bottleneck(table: &Table, links: &[LinkConfig]) -> Result<usize> {
-    match table.get("bottleneck") {
-        Some(name) => name
-            .as_text()
-            .and_then(|name| link_index(links, name))
-            .map(|index| index as usize)
-            .map_err(|error| error.at("bottleneck")),
-        None => {
-            let slowest = links.iter().enumerate().min_by_key(|(_, link)| link.rate);
-            Ok(slowest.expect("there is a link").0)
-        }
+    if let Some(name) = table.get("bottleneck") {
+        let index = name.as_text().and_then(|name| link_index(links, name));
+        return index.map(|index| index as usize).map_err(|error| error.at("bottleneck"));
+    }
+    let carries_data = |link: &LinkConfig| {
+        let flows = table.get("flows").and_then(|flows| flows.as_table().ok());
+        flows.is_some_and(|flows| {
+            let groups = flows.iter().filter_map(|(_, group)| group.as_table().ok());
+            groups.filter_map(|group| group.get("path")).any(|path| names(path, &link.name))
+        })
+    };
+    let (on_paths, others): (Vec<_>, Vec<_>) =
+        links.iter().enumerate().partition(|(_, link)| carries_data(link));
+    let candidates = if on_paths.is_empty() { others } else { on_paths };
+    let slowest = candidates.into_iter().min_by_key(|(_, link)| link.rate);
+    Ok(slowest.expect("there is a link").0)
+}
+
+/// Whether a path, a list of links or a single one, names this link.
+fn names(path: &Value, link: &str) -> bool {
+    match path {
+        Value::List(names) => names.iter().any(|name| name.as_text() == Ok(link)),
+        name => name.as_text() == Ok(link),
     }
 }
 
@@ -370,16 +387,19 @@ fn read_flow(
     defaults: &TcpParams,
     outside: Outside<'_>,
 ) -> Result<FlowGroup> {
+    let value = with_columns(value, outside.read_file)?;
     let table = value.as_table()?;
     let params: FlowParams = read_params(table, FLOW_KEYS)?;
+    if params.access_delay.ceiling() > MAX_ACCESS.as_nanos() as f64 {
+        let given = params.access_delay.to_text();
+        return Err(Error::not_allowed(given, format!("at most {MAX_ACCESS}")).at("access_delay"));
+    }
     if params.size == Some(Bytes::new(0)) {
         let allowed = "at least 1b: a flow without packets measures nothing";
         return Err(Error::not_allowed("0b", allowed).at("size"));
     }
     let workload = match table.get("workload") {
-        Some(value) => with_columns(value, outside.read_file)
-            .and_then(|value| WorkloadConfig::read(&value))
-            .map_err(|error| error.at("workload"))?,
+        Some(value) => WorkloadConfig::read(value).map_err(|error| error.at("workload"))?,
         None => WorkloadConfig::default(),
     };
     if params.size.is_some() && !matches!(workload, WorkloadConfig::Bulk(_)) {
@@ -404,6 +424,7 @@ fn read_flow(
         destination: params.destination,
         class: params.class,
         delays: params.delays,
+        access_delay: params.access_delay,
         start: read_start(table).map_err(|error| error.at("start"))?,
         transport,
     })

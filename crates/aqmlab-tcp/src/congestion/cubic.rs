@@ -46,6 +46,8 @@ choices! {
         Rfc9438 = "rfc9438",
         /// Linux's, in whole segments, which knows nothing of what was before a timeout.
         Linux = "linux",
+        /// ns-3's: Linux's, but what was acknowledged towards the next segment is kept over a loss.
+        Ns3 = "ns3",
     }
 }
 
@@ -66,7 +68,7 @@ params! {
         slow_start: SlowStartKind = SlowStartKind::HystartPp,
             source "RFC 9438, section 4.10: hystart++; Linux: hystart";
         /// How the window is computed.
-        arithmetic: Arithmetic = Arithmetic::Rfc9438, source "RFC 9438; Linux: net/ipv4/tcp_cubic.c";
+        arithmetic: Arithmetic = Arithmetic::Rfc9438, source "RFC 9438; Linux: net/ipv4/tcp_cubic.c; ns-3: tcp-cubic.cc";
     }
 }
 
@@ -76,8 +78,8 @@ impl ControlParams for CubicParams {
         "a cubic function of the time since the last loss (RFC 9438), with HyStart++";
 
     fn check(&self) -> Result<()> {
-        if let (Arithmetic::Linux, Some(beta)) = (self.arithmetic, self.beta_ecn) {
-            let allowed = "none, or arithmetic = rfc9438: Linux keeps as much as at a loss";
+        if let (Some(beta), true) = (self.beta_ecn, self.arithmetic != Arithmetic::Rfc9438) {
+            let allowed = "none, or arithmetic = rfc9438: the others keep as much as at a loss";
             return Err(Error::not_allowed(beta, allowed).at("beta_ecn"));
         }
         check_beta_ecn(self.beta_ecn)
@@ -114,7 +116,7 @@ impl Cubic {
     pub fn new(params: &CubicParams, setup: &Setup) -> Self {
         match params.arithmetic {
             Arithmetic::Rfc9438 => Cubic::Rfc9438(Rfc9438::new(params, setup)),
-            Arithmetic::Linux => Cubic::Linux(LinuxCubic::new(params, setup)),
+            Arithmetic::Linux | Arithmetic::Ns3 => Cubic::Linux(LinuxCubic::new(params, setup)),
         }
     }
 }
