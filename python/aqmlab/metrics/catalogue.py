@@ -69,8 +69,10 @@ METRICS = (
            "RFC 7928, section 2.5"),
     Metric("goodput_share", "group", "1", "Of the goodput of all groups, the part of this one.",
            COMPUTED, "this program"),
-    Metric("throughput", "link", "bit/s", "Egress: what left the queue.",
-           f"{COMPUTED}; over time: series `throughput_bps`", "RFC 7928, section 4.2"),
+    Metric("throughput", "link, flow, group", "bit/s", "Of a link the egress: what left the "
+           "queue. Of flows what their senders sent, with headers and what was sent again.",
+           f"{COMPUTED}; table `flows`: `throughput_bps`; of links over time: series "
+           "`throughput_bps`", "RFC 7928, sections 2.5 and 4.2"),
     Metric("ingress", "link", "bit/s", "What came to the queue, over time.",
            "series `ingress_bps`", "Hill and Shah 2015"),
     Metric("cumulative_bytes", "link", "bytes", "What has left the queue since the start.",
