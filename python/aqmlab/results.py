@@ -191,6 +191,16 @@ class RunResult(_TableAttributes):
             return _metrics(self._tables, [self.scenario], 1).drop("run")
         return _load(self._tables, name).drop("run")
 
+    def write_report(self, folder: str | Path, title: str = "A run") -> Path:
+        """Writes `report.html` and `figures/` (SVG, PNG, PDF) into `folder`; its path.
+
+        What happened over time is in it if it was recorded (`record="series"`). Raises
+        `StorageError` if a file cannot be written.
+        """
+        from aqmlab.report import run_page
+
+        return run_page.write(self, Path(folder), title)
+
     def to_json(self) -> dict[str, Any]:
         """The tables as lists of objects, without `sojourn`, `delays`, `series` and `packets`."""
         long = ("sojourn", "delays", "series", "packets")
@@ -277,6 +287,20 @@ class StudyResult(_TableAttributes):
         if self.info.points * self.info.replications != 1:
             raise ValueError("this study has more than one run")
         return RunResult(self._tables, self.scenarios[0])
+
+    def write_report(self, folder: str | Path | None = None) -> Path:
+        """Writes `report.html` and `figures/` (SVG, PNG, PDF) into `folder`, or beside the
+        tables; the path of the report.
+
+        Raises `StorageError` if a file cannot be written.
+        """
+        from aqmlab.cli.study import note_lines
+        from aqmlab.report import study_page
+
+        place = folder or self.folder
+        if place is None:
+            raise ValueError("these results are in no folder: say where the report goes")
+        return study_page.write(self, Path(place), notes=note_lines(self))
 
     @property
     def pooled_notes(self) -> pl.DataFrame:

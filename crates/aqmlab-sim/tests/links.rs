@@ -185,6 +185,16 @@ fn a_file_is_part_of_the_scenario_by_its_content() {
 }
 
 #[test]
+fn settings_of_what_is_not_there_are_refused() {
+    let said = error(&[("links.dwon.rate", "5mbit")]);
+    assert!(said.contains("`dwon`: unknown link") && said.contains("mean `down`"), "{said}");
+    let said = error(&[("flows.blk.count", "5")]);
+    assert!(said.contains("unknown group of flows") && said.contains("mean `bulk`"), "{said}");
+    let said = error(&[("quue", "codel")]);
+    assert!(said.contains("quue: unknown key") && said.contains("mean `queue`"), "{said}");
+}
+
+#[test]
 fn bad_forms_are_refused() {
     for (key, value, expected) in [
         ("rate", "{ stepz = 1 }", "a table with `steps`, `trace`, `csv` or `process`"),
@@ -198,7 +208,10 @@ fn bad_forms_are_refused() {
         ("delay", "{ steps = [['0s', '70min']] }", "at most 3600s"),
         ("jitter", "5ms", "jitter"),
         ("loss", "2", "a chance from 0 to 1"),
-        ("duplicate", "1.1", "number from 0 to 1"),
+        ("loss", "'120%'", "a chance from 0 to 1"),
+        ("jitter", "'5ms'", "a table such as { spread = \"2ms\" }"),
+        ("rate", "'lte'", "rate = { process = \"lte\" }"),
+        ("duplicate", "1.1", "a chance from 0 to 1"),
         ("linklayer", "atmm", "did you mean `atm`?"),
         ("overhead", "65536", "at most 65535"),
         ("shares", "upp", "did you mean `up`?"),
@@ -405,8 +418,7 @@ fn stations(settings: &[(&str, &str)]) -> [(f64, f64); 4] {
     let idle = "{ kind = 'cbr', rate = '1bit' }";
     let mut all: Vec<(String, String)> = vec![("flows.bulk.workload".into(), idle.into())];
     for (name, rate) in STATIONS {
-        all.push((format!("links.{name}.rate"), rate.into()));
-        all.push((format!("links.{name}.delay"), "1ms".into()));
+        all.push((format!("links.{name}"), format!("{{ rate = '{rate}', delay = '1ms' }}")));
         let cbr = "{ kind = 'cbr', rate = '12mbit', packet = '1250b' }";
         let flow = format!("{{ path = ['{name}'], return_path = ['up'], workload = {cbr} }}");
         all.push((format!("flows.{name}"), flow));

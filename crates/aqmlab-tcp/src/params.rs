@@ -21,6 +21,18 @@ choices! {
 }
 
 choices! {
+    /// How the retransmission timer is set, and what its timeouts do.
+    pub enum RetransmissionTimer {
+        /// The variation of one measurement a round-trip time; restarted when new data are
+        /// acknowledged (RFC 6298).
+        Rfc6298 = "rfc6298",
+        /// The greatest variation within a round-trip time, at least `min_rto`; SACK measures and
+        /// restarts, too; a timeout in a recovery does not lower ssthresh again (Linux).
+        Linux = "linux",
+    }
+}
+
+choices! {
     /// What becomes of a window that is not used.
     pub enum WindowValidation {
         /// It stays.
@@ -81,8 +93,9 @@ params! {
         /// The granularity G of the clock that measures round-trip times.
         clock_granularity: Span = Span::from_millis(1), in Span::from_nanos(1) => Span::from_secs(1),
             source "RFC 6298, section 2; 10ms in ns-2's studies";
-        /// The timeout is made of every measurement, and not of one a round-trip time.
-        time_every_ack: bool = false, source "RFC 6298, section 3; true as in Linux's tcp_rtt_estimator";
+        /// How the retransmission timer is set, and what its timeouts do.
+        retransmission_timer: RetransmissionTimer = RetransmissionTimer::Rfc6298,
+            source "RFC 6298; Linux: net/ipv4/tcp_input.c, tcp_rtt_estimator, tcp_enter_loss";
         /// How losses are found and mended.
         recovery: Recovery = Recovery::Sack, source "RFC 6675; RFC 8985; RFC 6582; Fall and Floyd 1996; Wei and Cao 2006";
         /// With `rack`: a probe is sent when acknowledgements stay away at the end of a flight.

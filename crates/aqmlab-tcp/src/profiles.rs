@@ -41,9 +41,7 @@ const NS2_SACK1: Settings = &[
 
 const RFC_NEWRENO: Settings = &[("recovery", "newreno"), ("initial_window", "4380b")];
 
-// net/ipv4 of Linux 6 and its sysctls' defaults. Linux adds to the smoothed
-// round-trip time at least tcp_rto_min, which is what a clock of 200 ms makes
-// of RFC 6298's formula. Timestamps take 12 bytes of each segment.
+// net/ipv4 of Linux 6 and its sysctls' defaults. Timestamps take 12 bytes of each segment.
 const LINUX_6: Settings = &[
     ("mss", "1448b"),
     ("header", "52b"),
@@ -54,12 +52,13 @@ const LINUX_6: Settings = &[
     ("timestamps", "true"),
     ("min_rto", "200ms"),
     ("max_rto", "120s"),
-    ("clock_granularity", "200ms"),
-    ("time_every_ack", "true"),
+    ("retransmission_timer", "linux"),
     ("ack_delay", "40ms"),
     ("quick_acks", "16"),
     ("window_validation", "rfc2861"),
     ("congestion_control", "cubic"),
+    ("congestion_control.slow_start", "hystart"),
+    ("congestion_control.arithmetic", "linux"),
 ];
 
 // Get-NetTCPSetting's template Internet: MinRto 300 ms, DelayedAckTimeout 40 ms,

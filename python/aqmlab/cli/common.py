@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-EXAMPLES = "[bold]Examples[/bold]\n\n{}"
+EXAMPLES = "**Examples**\n\n{}"
 INPUT_ERROR, FAILURE, BUG, INTERRUPTED = 2, 1, 70, 130
 
 Set = Annotated[
@@ -159,6 +160,11 @@ def progress_bar(what: str, *, shown: bool, unit: str = "runs") -> Iterator[Prog
             bar.update(task, completed=done, total=total, rate=rate)
 
         yield update
+
+
+def command_line() -> str:
+    """The command that is being run, as it can be typed again."""
+    return shlex.join(["aqmlab", *sys.argv[1:]])
 
 
 def default_folder(name: str, only: Sequence[str] = (), **changes: int | None) -> Path:

@@ -21,6 +21,8 @@ from aqmlab.metrics.catalogue import entries as metrics
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from aqmlab.errors import InputError
+
 EXAMPLE = EXAMPLES.format(
     "aqmlab explain codel\n\naqmlab explain codel.target\n\naqmlab explain limit\n\n"
     "aqmlab explain jain\n\naqmlab explain codel --chart codel.svg"
@@ -97,7 +99,7 @@ def find(name: str | None) -> list[dict[str, Any]]:
     if not entries and not dot:
         entries, parameter = everything, name
     elif not entries:
-        raise unknown("name", head, _names())
+        raise _unknown(head)
     if not parameter:
         return entries
     found = []
@@ -108,9 +110,18 @@ def find(name: str | None) -> list[dict[str, Any]]:
     if found:
         return found
     if not dot:
-        raise unknown("name", name, _names())
+        raise _unknown(name)
     known = dict.fromkeys(each["name"] for entry in entries for each in entry.get("params", []))
     raise unknown(f"parameter of {head}", parameter, known)
+
+
+def _unknown(name: str) -> InputError:
+    """There are too many names for a message: the nearest, and where all of them are."""
+    from aqmlab.errors import input_error, nearest
+
+    guess = nearest(name, _names())
+    hint = f"did you mean `{guess}`?" if guess else None
+    return input_error("unknown name; `aqmlab list` shows all", given=name, hint=hint)
 
 
 def _own(name: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from aqmlab.cli.common import (
     Out,
     Seed,
     Set,
+    command_line,
     console,
     print_json,
     rate,
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from aqmlab.results import RunResult
 
 EXAMPLE = EXAMPLES.format(
-    "aqmlab run scenario.toml\n\n"
-    "aqmlab run scenario.toml --set queue=codel --set queue.target=2ms --seed 7\n\n"
-    "aqmlab run scenario.toml --set record.level=series --out results/mine"
+    "aqmlab run examples/scenario.toml\n\n"
+    "aqmlab run examples/scenario.toml --set queue=codel --set queue.target=2ms --seed 7\n\n"
+    "aqmlab run examples/scenario.toml --set queue=fq_codel --out results/mine"
 )
 SHOWN_FLOWS = 20
 # Scores in bit/s.
@@ -45,7 +46,11 @@ def run(
     out: Out = None,
     json: Json = False,
 ) -> None:
-    """Run a scenario once and show what its queues did."""
+    """Run a scenario once and show what its queues did.
+
+    --out keeps the tables and writes report.html with figures (not with --json); then what
+    happens over time is recorded, too, unless the scenario says what is recorded.
+    """
     from aqmlab.settings import parse_settings
 
     result = _run(file, parse_settings(set_ or []), seed, out)
@@ -55,14 +60,22 @@ def run(
     screen = console()
     show(result, screen)
     if out is None:
-        screen.print("Nothing was written; --out FOLDER keeps the tables.", style="dim")
-    else:
-        screen.print(f"Results are in {out}.", soft_wrap=True)
+        hint = "Nothing was written; --out FOLDER keeps the tables, and a report with figures."
+        screen.print(hint, style="dim")
+        return
+    from aqmlab.report import run_page
+
+    report = run_page.write(result, out, ", ".join([file.name, *(set_ or [])]), command_line())
+    screen.print(f"Results are in {out}. Report: {report}", soft_wrap=True)
 
 
 def _run(file: Path, settings: dict[str, Any], seed: int | None, out: Path | None) -> RunResult:
-    """Runs in memory, or as a study of one run if the results are to be kept."""
+    """Runs in memory, or as a study of one run if the results are to be kept.
+
+    What is kept has the course over time too, unless the scenario says what is recorded.
+    """
     from aqmlab.execute import run_scenario
+    from aqmlab.settings import parse_toml, read_text
     from aqmlab.single import load
     from aqmlab.study import Study
 
@@ -70,6 +83,9 @@ def _run(file: Path, settings: dict[str, Any], seed: int | None, out: Path | Non
     scenario = load(file, overrides)
     if out is None:
         return run_scenario(scenario)
+    given = parse_toml(read_text(file), str(file)).get("record", {})
+    if "level" not in given and not overrides.keys() & {"record", "record.level"}:
+        overrides = {"record.level": "series"} | overrides
     return Study({"name": file.stem, "scenario": str(file)}, set=overrides).run(out).single()
 
 

@@ -48,6 +48,8 @@ def cdf(
     x = alt.X("x:Q").title(x_title).scale(domainMin=0).axis(tickCount=12)
     y = alt.Y("share:Q").title("share of packets").axis(format="%").scale(domain=[0, 1])
     colour = _colour(names, colours, symbol="stroke")
+    if len(names) == 1:
+        colour = colour.legend(None)
     lines = (
         alt.Chart(alt.InlineData(rows))
         .mark_line(interpolate="step-after", strokeWidth=2)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 EMBED = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundled libraries."""
+SHOWN_NOTES = 3
 HERE = Path(__file__).parent
 CHIPS = {AGREES: "good", CLOSE: "near", DIFFERS: "bad", HOLDS: "good", PARTLY: "near", FAILS: "bad"}
 
@@ -234,6 +236,26 @@ def figure_html(figure: Figure) -> str:
     )
 
 
+def notes_html(notes: Sequence[str]) -> str:
+    """What a reader of results has to know; the first few at once, the others on demand."""
+    shown = "".join(_note(text, "", "warning") for text in notes[:SHOWN_NOTES])
+    rest = "".join(_note(text, "", "warning") for text in notes[SHOWN_NOTES:])
+    if not rest:
+        return shown
+    count = len(notes) - SHOWN_NOTES
+    return f"{shown}<details><summary>{count} more to know</summary>{rest}</details>"
+
+
+def made_html(command: str) -> str:
+    """The command that made the results, and how to read them."""
+    line = f"<pre>{escape(command)}</pre>" if command else ""
+    return (
+        f"{line}<p>The results are Parquet files beside this page; "
+        '<code>aqmlab.StudyResult.open("FOLDER")</code> reads them as polars frames. '
+        "<code>scenarios.json</code> has every parameter, defaults included.</p>"
+    )
+
+
 def _note(text: str, more: str, kind: str) -> str:
     return f"<div class='note {kind}'><p>{inline(text)}</p>{more}</div>"
 
@@ -280,6 +302,7 @@ def _scenario(scenario: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield f"Flows “{name}”", ", ".join(f"{k} {v}" for k, v in transport.items())
 
 
+@cache
 def _libraries() -> str:
     import vl_convert
 

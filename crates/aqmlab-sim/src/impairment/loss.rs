@@ -15,14 +15,26 @@ params! {
     }
 }
 
+/// A chance as a number, or as text in per cent.
+fn chance(value: &Value) -> Option<f64> {
+    let percent = match value {
+        Value::Text(text) => text.trim().strip_suffix('%'),
+        _ => None,
+    };
+    let chance = match percent {
+        Some(number) => number.trim().parse::<f64>().ok().map(|number| number / 100.0),
+        None => f64::read(value),
+    };
+    chance.filter(|chance| (0.0..=1.0).contains(chance))
+}
+
 impl ChanceParams {
     /// Reads a bare chance, or a table.
     pub(super) fn read(value: &Value, allowed: &str) -> Result<Self> {
         if let Value::Table(table) = value {
             return ChanceParams::from_table(table);
         }
-        let chance = f64::read(value).filter(|chance| (0.0..=1.0).contains(chance));
-        let chance = chance.ok_or_else(|| Error::not_allowed(value, allowed))?;
+        let chance = chance(value).ok_or_else(|| Error::not_allowed(value, allowed))?;
         Ok(ChanceParams { chance, ..ChanceParams::default() })
     }
 
@@ -88,8 +100,9 @@ pub enum Loss {
 impl Loss {
     /// Reads what stands at `loss`.
     pub(crate) fn read(value: &Value) -> Result<Self> {
-        const ALLOWED: &str = "a chance from 0 to 1, or a table with `chance`, with `p` \
-                               (Gilbert-Elliott) or with `packets` (a list)";
+        const ALLOWED: &str = "a chance from 0 to 1 or in %, such as 0.01 or 1%, or a table with \
+                               `chance`, with `p` (Gilbert-Elliott), with `on` and `off` (outages) \
+                               or with `packets` (a list)";
         let table = match value {
             Value::Table(table) if table.get("chance").is_none() => table,
             _ => return ChanceParams::read(value, ALLOWED).map(Loss::Random),
@@ -276,6 +289,8 @@ mod tests {
         let longer = bursts.iter().filter(|len| **len > 4).count() as f64 / bursts.len() as f64;
         assert!((longer - 0.75 * 0.75 * 0.75 * 0.75).abs() < 0.02, "{longer}");
 
+        let percent = ChanceParams { chance: 0.025, correlation: 0.0 };
+        assert_eq!(read("'2.5%'").unwrap(), Loss::Random(percent));
         let full = losses(read("{ p = 0.02, r = 0.1, bad = 0.6, good = 0.01 }").unwrap());
         let expected = (0.02 * 0.6 + 0.1 * 0.01) / 0.12;
         assert!((rate(&full) - expected).abs() < 0.004, "{}", rate(&full));

@@ -33,7 +33,7 @@ mod delay;
 mod jitter;
 mod loss;
 
-use aqmlab_core::{Params, Result, Stream, Table, Value};
+use aqmlab_core::{Error, Params, Result, Stream, Table, Value};
 
 pub use self::delay::{DelayCsvParams, DelayProcess, DelayStepsParams};
 pub(crate) use self::jitter::JitterState;
@@ -63,11 +63,15 @@ pub(crate) fn read_path(
     reordering: bool,
 ) -> Result<PathConfig> {
     let jitter = table.get("jitter").map(|value| {
-        value.as_table().and_then(JitterParams::from_table).map_err(|error| error.at("jitter"))
+        let read = match value {
+            Value::Table(table) => JitterParams::from_table(table),
+            _ => Err(Error::not_allowed(value, "a table such as { spread = \"2ms\" }")),
+        };
+        read.map_err(|error| error.at("jitter"))
     });
     let loss = table.get("loss").map(|value| Loss::read(value).map_err(|error| error.at("loss")));
     let duplicate = table.get("duplicate").map(|value| {
-        ChanceParams::read(value, "number from 0 to 1, or a table with `chance`")
+        ChanceParams::read(value, "a chance from 0 to 1 or in %, or a table with `chance`")
             .map_err(|error| error.at("duplicate"))
     });
     Ok(PathConfig {

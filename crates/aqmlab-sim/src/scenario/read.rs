@@ -80,6 +80,7 @@ impl Scenario {
 fn apply(table: &mut Table, overrides: &[(String, Value)], outside: Outside<'_>) -> Result<()> {
     let is_queue = |key: &str| key == "queue" || key.starts_with("queue.");
     for (key, value) in overrides.iter().filter(|(key, _)| !is_queue(key)) {
+        of_known(table, key)?;
         set(table, key, value)?;
     }
     if !overrides.iter().any(|(key, _)| is_queue(key)) {
@@ -91,6 +92,38 @@ fn apply(table: &mut Table, overrides: &[(String, Value)], outside: Outside<'_>)
         set(table, &format!("links.{bottleneck}.{key}"), value)?;
     }
     Ok(())
+}
+
+/// Refuses a setting of what is not there: an unknown key, or a key of a link or of flows that
+/// the scenario does not have, which would make new ones of that name.
+fn of_known(table: &Table, path: &str) -> Result<()> {
+    let mut parts = path.splitn(3, '.');
+    let kind = parts.next().unwrap_or(path);
+    let specs = RunParams::specs();
+    let keys: Vec<&str> = specs
+        .iter()
+        .map(|spec| spec.name)
+        .chain(TOP_KEYS.iter().copied())
+        .chain(["queue"])
+        .collect();
+    if !keys.contains(&kind) {
+        let mut error = Error::unknown("key", kind, keys);
+        error.given = None;
+        return Err(error.at(kind));
+    }
+    let what = match kind {
+        "links" => "link",
+        "flows" => "group of flows",
+        _ => return Ok(()),
+    };
+    let (Some(name), Some(_)) = (parts.next(), parts.next()) else { return Ok(()) };
+    match table.get(kind).and_then(|value| value.as_table().ok()) {
+        Some(known) if known.get(name).is_none() => {
+            let names: Vec<&str> = known.keys().collect();
+            Err(Error::unknown(what, name, names).at(path))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Sets the value at a dotted path. Where a table may be a mere name or number,
@@ -121,18 +154,32 @@ fn at_path<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
     }
 }
 
-/// The bottleneck: as stated, or the slowest link.
+/// The bottleneck: as stated, or the slowest link on the `path` of any flows. (That of the way
+/// back may be slower, but carries acknowledgements alone.)
 fn read_bottleneck(table: &Table, links: &[LinkConfig]) -> Result<usize> {
-    match table.get("bottleneck") {
-        Some(name) => name
-            .as_text()
-            .and_then(|name| link_index(links, name))
-            .map(|index| index as usize)
-            .map_err(|error| error.at("bottleneck")),
-        None => {
-            let slowest = links.iter().enumerate().min_by_key(|(_, link)| link.rate);
-            Ok(slowest.expect("there is a link").0)
-        }
+    if let Some(name) = table.get("bottleneck") {
+        let index = name.as_text().and_then(|name| link_index(links, name));
+        return index.map(|index| index as usize).map_err(|error| error.at("bottleneck"));
+    }
+    let carries_data = |link: &LinkConfig| {
+        let flows = table.get("flows").and_then(|flows| flows.as_table().ok());
+        flows.is_some_and(|flows| {
+            let groups = flows.iter().filter_map(|(_, group)| group.as_table().ok());
+            groups.filter_map(|group| group.get("path")).any(|path| names(path, &link.name))
+        })
+    };
+    let (on_paths, others): (Vec<_>, Vec<_>) =
+        links.iter().enumerate().partition(|(_, link)| carries_data(link));
+    let candidates = if on_paths.is_empty() { others } else { on_paths };
+    let slowest = candidates.into_iter().min_by_key(|(_, link)| link.rate);
+    Ok(slowest.expect("there is a link").0)
+}
+
+/// Whether a path, a list of links or a single one, names this link.
+fn names(path: &Value, link: &str) -> bool {
+    match path {
+        Value::List(names) => names.iter().any(|name| name.as_text() == Ok(link)),
+        name => name.as_text() == Ok(link),
     }
 }
 

@@ -18,7 +18,8 @@
 //! 3. Round-trip times are taken from the newest segment that each
 //!    acknowledgement covers, if it was sent once (RFC 6298, section 3) and
 //!    not SACKed before. Except with Sack1, none that is covered may have been
-//!    sent twice: the others may have waited for its repair unreported.
+//!    sent twice: the others may have waited for its repair unreported. With Linux's timer
+//!    also from what SACK newly reports.
 
 mod acks;
 #[cfg(test)]
@@ -42,7 +43,7 @@ use validation::Validation;
 
 use crate::congestion::{CongestionControl, Control, Setup};
 use crate::delivery::Delivery;
-use crate::params::TcpParams;
+use crate::params::{RetransmissionTimer, TcpParams};
 use crate::recovery::{LossRecovery, Phase, Recoverer, Recovery};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -97,6 +98,8 @@ pub struct Sender {
     finite: bool,
     mss: u64,
     params: TcpParams,
+    /// `retransmission_timer` is Linux's.
+    linux_timer: bool,
     /// The byte up to which the receiver takes data.
     window_end: u64,
     /// When the retransmission timer runs out.
@@ -139,10 +142,11 @@ impl Sender {
         let mut board =
             Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));
         let marks = matches!(params.recovery, Recovery::Rack | Recovery::TcpLinux);
+        let linux_timer = params.retransmission_timer == RetransmissionTimer::Linux;
         if marks {
             board = board.by_time();
         }
-        if marks || params.frto {
+        if marks || params.frto || linux_timer {
             board = board.collecting();
         }
         Sender {
@@ -162,6 +166,7 @@ impl Sender {
             finite: bytes.is_some(),
             mss: params.mss.get(),
             params: params.clone(),
+            linux_timer,
             window_end: 0,
             deadline: Time::MAX,
             dup_acks: 0,

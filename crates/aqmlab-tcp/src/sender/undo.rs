@@ -82,6 +82,14 @@ impl Undo {
         let examined = timeout && self.frto && (self.frto_in_recovery || !recovering);
         self.step = if examined { Step::First } else { Step::Off };
     }
+    /// A timeout for which the window is not reduced once more: what came before may still have
+    /// been in vain. Linux examines it when the same segment times out again.
+    pub fn goes_on(&mut self, same_segment: bool) {
+        if let Some((_, timeout)) = &mut self.episode {
+            *timeout = true;
+            self.step = if same_segment && self.frto { Step::First } else { Step::Off };
+        }
+    }
     /// The window was reduced once more: what came before stands.
     pub fn close(&mut self) {
         self.episode = None;
@@ -172,6 +180,7 @@ impl Sender {
         self.limited = 0;
         if timeout {
             self.rtt.undo_back_off();
+            self.timed_out = None;
         }
         self.stats.undone += 1;
     }
