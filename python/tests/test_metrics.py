@@ -144,6 +144,9 @@ def test_metrics_are_listed_and_explained(aqmlab: Aqmlab) -> None:
     explained = aqmlab("explain", "rtt_fairness").stdout
     for words in ("bulk", "RFC 7928, section 6.3", "table `metrics`"):
         assert words in explained
+    both = aqmlab("explain", "delay").stdout
+    assert "RFC 7679" in both
+    assert "Propagation delay" in both
     assert "did you mean `power`?" in aqmlab("explain", "powr").stderr
     assert "## Metrics" in aqmlab("explain", "--markdown").stdout
     lists = aqmlab("list").stdout
