@@ -146,7 +146,7 @@ def page(entries: list[dict[str, Any]]) -> str:
             lines += parameters(entry)
     if measured:
         lines += ["## Metrics", "", "| metric | of | unit | meaning | where | source |"]
-        keys = ("name", "of", "unit", "meaning", "where", "source")
+        keys = ("name", "of", "unit", "summary", "where", "source")
         rows = ([f"`{entry['name']}`", *(entry[key] for key in keys[1:])] for entry in measured)
         lines += ["|---|---|---|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows), ""]
     return "\n".join(lines).rstrip()
@@ -208,7 +208,7 @@ def _show_metric(entry: dict[str, Any], screen: Console) -> None:
     """A metric, in the words of the catalogue."""
     from rich.text import Text
 
-    screen.print(Text.assemble((entry["name"], "bold cyan"), f"  {entry['meaning']}"))
+    screen.print(Text.assemble((entry["name"], "bold cyan"), f"  {entry['summary']}"))
     for key in ("of", "unit", "where", "source"):
         screen.print(Text.assemble((f"  {key:<8}", "bold"), entry[key]), soft_wrap=True)
     screen.print()

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 COMPUTED = "table `metrics`"
@@ -137,5 +137,18 @@ METRICS = (
 
 
 def entries() -> list[dict[str, Any]]:
-    """The metrics as `aqmlab explain --json` prints them."""
-    return [{"section": "metric", **asdict(metric)} for metric in METRICS]
+    """The metrics as entries of the reference, which have no parameters."""
+    plain: dict[str, Any] = {"preset_of": None, "settings": {}, "params": []}
+    return [
+        {
+            "section": "metric",
+            "name": metric.name,
+            "summary": metric.meaning,
+            **plain,
+            "of": metric.of,
+            "unit": metric.unit,
+            "where": metric.where,
+            "source": metric.source,
+        }
+        for metric in METRICS
+    ]
