@@ -117,7 +117,8 @@ def test_the_goodput_of_flows_that_come_and_go_does_not_depend_on_the_record() -
         run(flows=flows(mice=mice, call=call), record={"level": level}).groups
         for level in ("summary", "series")
     ]
-    assert found[0]["delivered_bytes"].to_list() == found[1]["delivered_bytes"].to_list()
+    for column in ("delivered_bytes", "sent_bytes"):
+        assert found[0][column].to_list() == found[1][column].to_list()
     done = found[0].filter(group="mice").row(0, named=True)
     # What has arrived at the end is not all acknowledged, and what is acknowledged not all whole.
     assert abs(done["delivered_bytes"] - done["completed_bytes"]) < 100_000
@@ -143,6 +144,9 @@ def test_metrics_are_listed_and_explained(aqmlab: Aqmlab) -> None:
     explained = aqmlab("explain", "rtt_fairness").stdout
     for words in ("bulk", "RFC 7928, section 6.3", "table `metrics`"):
         assert words in explained
+    both = aqmlab("explain", "delay").stdout
+    assert "RFC 7679" in both
+    assert "Propagation delay" in both
     assert "did you mean `power`?" in aqmlab("explain", "powr").stderr
     assert "## Metrics" in aqmlab("explain", "--markdown").stdout
     lists = aqmlab("list").stdout

@@ -34,7 +34,8 @@ CHIPS = {
 SHOWN = (
     "queue_delay", "queue_delay_p95", "waiting", "delay_variation", "goodput", "goodput_ratio",
     "loss_share", "drop_share", "drops_from_queue", "mark_share", "ack_loss",
-    "loss_synchronisation", "utilisation", "jain", "completion", "startup", "page_load", "mos", "bitrate", "stalls", "missed",
+    "loss_synchronisation", "utilisation", "jain", "completion", "startup", "page_load", "mos",
+    "bitrate", "stalls", "missed",
 )  # fmt: skip
 """The measures in the tables of the report; the files have all."""
 STYLE = """

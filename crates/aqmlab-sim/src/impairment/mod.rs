@@ -26,12 +26,16 @@
 //!    normal distribution is cut off at 4 deviations, as netem's table is.
 //! 4. A lost packet is not duplicated; in netem a loss and a duplication at
 //!    once make one packet.
-//! 5. mahimahi cuts the times of a link that goes off and on down to whole
+//! 5. Slots begin at the time of the packet that has to wait for one, as in
+//!    netem; their lengths are uniform, and netem's tables of them are not
+//!    modelled. Packets keep their order.
+//! 6. mahimahi cuts the times of a link that goes off and on down to whole
 //!    milliseconds; here they are not cut.
 
 mod delay;
 mod jitter;
 mod loss;
+mod slot;
 
 use aqmlab_core::{Error, Params, Result, Stream, Table, Value};
 
@@ -40,6 +44,8 @@ pub(crate) use self::jitter::JitterState;
 pub use self::jitter::{Distribution, JitterParams};
 pub use self::loss::{ChanceParams, GilbertElliottParams, ListedLossParams, Loss, OutageParams};
 pub(crate) use self::loss::{ChanceState, LossState};
+pub use self::slot::SlotParams;
+pub(crate) use self::slot::SlotState;
 
 /// The way of a link as it is stated.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +60,8 @@ pub struct PathConfig {
     pub duplicate: ChanceParams,
     /// Whether packets may overtake each other.
     pub reordering: bool,
+    /// When they may arrive at all.
+    pub slot: Option<SlotParams>,
 }
 
 /// Reads the keys of a link that say what its way does.
@@ -74,12 +82,23 @@ pub(crate) fn read_path(
         ChanceParams::read(value, "a chance from 0 to 1 or in %, or a table with `chance`")
             .map_err(|error| error.at("duplicate"))
     });
+    let slot = table.get("slot").map(|value| {
+        let params = value.as_table().and_then(SlotParams::from_table);
+        let checked = params.and_then(|params| params.check().map(|()| params));
+        checked.map_err(|error| error.at("slot"))
+    });
+    let slot = slot.transpose()?;
+    if slot.is_some() && reordering {
+        let problem = "packets that arrive in slots keep their order: no `reordering`";
+        return Err(Error::new(problem).at("slot"));
+    }
     Ok(PathConfig {
         delay,
         jitter: jitter.transpose()?,
         loss: loss.transpose()?,
         duplicate: duplicate.transpose()?.unwrap_or_default(),
         reordering,
+        slot,
     })
 }
 

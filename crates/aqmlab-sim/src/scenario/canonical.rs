@@ -69,6 +69,9 @@ impl Scenario {
         if link.way.duplicate.chance > 0.0 {
             table.insert("duplicate", link.way.duplicate.to_value());
         }
+        if let Some(slot) = &link.way.slot {
+            table.insert("slot", settings(slot.entries()));
+        }
         if link.way.reordering {
             table.insert("reordering", true.to_text().into());
         }

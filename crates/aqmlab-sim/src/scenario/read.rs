@@ -16,8 +16,18 @@ use crate::workload::WorkloadConfig;
 
 /// What the tables of a scenario hold besides their declared parameters.
 const TOP_KEYS: &[&str] = &["bottleneck", "links", "flows", "transport", "record"];
-const LINK_KEYS: &[&str] =
-    &["rate", "delay", "queue", "thresholds", "shaper", "driver", "jitter", "loss", "duplicate"];
+const LINK_KEYS: &[&str] = &[
+    "rate",
+    "delay",
+    "queue",
+    "thresholds",
+    "shaper",
+    "driver",
+    "jitter",
+    "loss",
+    "duplicate",
+    "slot",
+];
 const FLOW_KEYS: &[&str] = &["workload", "path", "return_path", "start", "transport"];
 
 /// A link appears at most this often in a path, and a path has at most this
