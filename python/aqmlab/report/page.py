@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -246,9 +249,13 @@ def notes_html(notes: Sequence[str]) -> str:
     return f"{shown}<details><summary>{count} more to know</summary>{rest}</details>"
 
 
-def made_html(command: str) -> str:
-    """The command that made the results, and how to read them."""
+def made_html(command: str, folder: Path) -> str:
+    """The command that made the results, and how to read them if they are in `folder`."""
+    from aqmlab.folder import MANIFEST
+
     line = f"<pre>{escape(command)}</pre>" if command else ""
+    if not (folder / MANIFEST).exists():
+        return line
     return (
         f"{line}<p>The results are Parquet files beside this page; "
         '<code>aqmlab.StudyResult.open("FOLDER")</code> reads them as polars frames. '
@@ -304,9 +311,25 @@ def _scenario(scenario: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 @cache
 def _libraries() -> str:
+    """The libraries of the page's script. To bundle them takes a second, so they are kept in
+    the user's cache, if there is one."""
     import vl_convert
 
-    return vl_convert.javascript_bundle(EMBED).replace("</script", "<\\/script")
+    kept = _cache() / f"vega-embed-{version('vl-convert-python')}.js"
+    with suppress(OSError):
+        return kept.read_text(encoding="utf-8")
+    text = vl_convert.javascript_bundle(EMBED).replace("</script", "<\\/script")
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        fresh = kept.with_suffix(f".{os.getpid()}")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(kept)
+    return text
+
+
+def _cache() -> Path:
+    given = os.environ.get("XDG_CACHE_HOME")
+    return Path(given or Path("~/.cache").expanduser()) / "aqmlab"
 
 
 def _own(name: str) -> str:
