@@ -118,7 +118,7 @@ def test_run_and_study_write_their_reports(study: Path, aqmlab: Aqmlab, tmp_path
     assert (tmp_path / "one" / "figures" / "course.svg").exists()
     done = aqmlab("study", study, "--replications", "1", "--out", "two")
     assert "Report: two/report.html" in done.stdout, done.stderr
-    assert "best with" in done.stdout and "from one run each" in done.stdout
+    assert "best with" in done.stdout and "From one run each" in done.stdout
 
 
 def test_what_is_recorded_is_the_scenarios_to_say(

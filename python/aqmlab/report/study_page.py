@@ -181,9 +181,10 @@ def _body(
     axes = ", ".join(f"{len(labels)} × {escape(name)}" for name, labels in info.axes)
     of = f" ({axes})" if axes else ""
     found = measures(result)
+    runs, points = info.points * info.replications, _count(info.points, "point")
     yield f"""<header><h1>{escape(info.title)}</h1>
-<p class="soft">{info.points * info.replications:,} simulations: {info.points:,} points{of},
-{info.replications:,} replications, seed {info.seed} · aqmlab {escape(info.version)}</p>
+<p class="soft">{_count(runs, "run")}: {points}{of},
+{_count(info.replications, "replication")}, seed {info.seed} · aqmlab {escape(info.version)}</p>
 {_finding(result, found)}</header>"""
     yield notes_html(notes)
     yield from map(figure_html, made)
@@ -192,6 +193,10 @@ def _body(
     yield "<h2 id='how'>How this was made</h2>"
     yield made_html(command, folder)
     yield f"<dl><dt>Digest</dt><dd>{escape(info.digest)}</dd></dl>"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _finding(result: StudyResult, found: Sequence[Measure]) -> str:
