@@ -145,9 +145,9 @@ again.</p>
 
 def _tiles(reproduction: Reproduction) -> str:
     tiles = []
-    for table in reproduction.tables:
-        if not table.compared or table.reference != "published":
-            continue
+    compared = [t for t in reproduction.tables if t.compared and t.reference == "published"]
+    places = [table.name.partition(":")[0] for table in compared]
+    for table, place in zip(compared, places, strict=True):
         rows = reproduction.published.main_rows(table.id)
         own = [
             cell
@@ -155,7 +155,8 @@ def _tiles(reproduction: Reproduction) -> str:
             if (cell.row in rows if rows else cell.published is not None)
         ]
         good = sum(cell.verdict in (AGREES, CLOSE) for cell in own)
-        label = f"cells agree or are close: {table.name.partition(':')[0]}, as printed"
+        name = place if places.count(place) == 1 else table.name
+        label = f"cells agree or are close: {name}, as printed"
         tiles.append((f"{good} of {len(own)}", label))
     theirs = [c for t in reproduction.tables if t.reference != "published" for c in t.cells]
     if theirs:
