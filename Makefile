@@ -2,7 +2,7 @@
 # make test   sets everything up and runs every test
 # make lint   format, clippy, ruff, mypy
 # make reference  makes what is made in docs again: reference, disciplines, conformance
-# make studies    docs/studies: the results of every published study, with date and version
+# make studies    docs/studies: the results of every published study; the pictures of README.md
 # make characterize  the example results of `aqmlab characterize` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
 # make bench-controls     instructions for a packet by congestion control (needs valgrind)
@@ -69,6 +69,9 @@ reference: $(VENV)/.installed
 studies: $(VENV)/.installed
 	rm -rf results/docs
 	$(BIN)/python -m aqmlab.report.studies docs
+	$(BIN)/python -m aqmlab.studies.jarvinen2014.picture docs/images/load-transient.svg
+	$(BIN)/aqmlab study examples/call.toml --out results/docs/call > results/docs/call.txt
+	cp results/docs/call/figures/overview.svg docs/images/call.svg
 
 setup: $(VENV)/.installed $(VENV)/.tools
 
@@ -89,5 +92,5 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install hypothesis mypy pytest ruff
+	$(BIN)/python -m pip install hypothesis mypy pytest pytest-rerunfailures ruff
 	touch $@

@@ -232,6 +232,8 @@ class Scenario:
     @property
     def resolved(self) -> str:
         """Canonical JSON, every default filled in: the same for equal scenarios."""
+    def trace_period(self, link: str) -> float | None:
+        """How long the trace of a link is, in seconds; `None` for a link without one."""
 
 class Table:
     """Columns that leave the engine without being copied (Arrow PyCapsule interface)."""
@@ -343,7 +345,7 @@ def emulate(
     `settings` are those of the section
     `emulator` of the reference. The process must have one thread.
 
-    `logs` are logs in mahimahi's format: of a link with a trace, its file, and the lines that
+    `logs` are logs in mahimahi's format: of a link, its file, and the lines that
     it begins with. `capture` is a pcapng file of all links: its name, of how many bytes the
     last are kept (`None` for all), and how many bytes of each packet. After `until` seconds
     the command is ended.
@@ -351,6 +353,10 @@ def emulate(
     Raises `InputError` for settings that are not right, and if the system permits no
     such thing.
     """
+
+def has_far_end_here() -> bool:
+    """Whether the far end of a shell is where the shell is started: with root, and with what
+    permits network devices there. Otherwise it is in a namespace of its own."""
 
 def check_playable(scenario: Scenario) -> None:
     """Raises `InputError` for workloads and congestion controls of `scenario` that cannot be
@@ -362,11 +368,14 @@ def play(
     run: int = 0,
     replication: int = 0,
     settings: Mapping[str, Any] | None = None,
+    logs: Sequence[tuple[str, str, Sequence[str]]] = (),
+    capture: tuple[str, int | None, int] | None = None,
 ) -> Emulation:
     """Plays the workloads of `scenario` with the kernel's TCP and UDP behind its links.
 
     It takes the scenario's duration. `run` is the number of the run in the tables;
-    `replication` chooses the draws, as in a simulation. The process must have one thread.
+    `replication` chooses the draws, as in a simulation; `logs` and `capture` are as in
+    `emulate`. The process must have one thread.
 
     Raises `InputError` for workloads and congestion controls that cannot be had with real
     sockets, and as `emulate`.
@@ -380,6 +389,8 @@ def emulate_hosts(
     main: int,
     environment: Sequence[tuple[str, str]],
     settings: Mapping[str, Any] | None = None,
+    logs: Sequence[tuple[str, str, Sequence[str]]] = (),
+    capture: tuple[str, int | None, int] | None = None,
 ) -> Emulation:
     """Runs commands in hosts of their own, which share the links of `scenario`.
 

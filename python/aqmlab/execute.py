@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FLUSH_SECONDS = 1.0
 """Finished runs wait at most about this long before they are on the disk."""
+GOES_ON = "the same command goes on from there"
 Job = tuple[int, int, int]
 """Run number, index of the scenario, replication."""
 POLL_SECONDS = 0.1
@@ -39,12 +40,10 @@ def execute(
             if not folder.complete:
                 folder.finish()
         except CustomError as error:
-            kept = f"{len(folder.done):,} of {study.total:,} runs are kept in {out}"
-            error.args = (f"{error}; {kept}",)
+            error.args = (f"{error}; {folder.kept}",)
             raise
         except KeyboardInterrupt:
-            kept = f"{len(folder.done):,} of {study.total:,} runs are kept in {out}"
-            raise KeyboardInterrupt(f"{kept}; the same command goes on from there") from None
+            raise KeyboardInterrupt(f"{folder.kept}; {GOES_ON}") from None
         return folder.result(computed=len(missing))
 
 

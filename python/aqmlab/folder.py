@@ -78,29 +78,25 @@ class ResultsFolder:
             os.close(self._lock)
 
     @property
+    def kept(self) -> str:
+        """In words, what is on the disk."""
+        return f"{len(self.done):,} of {self.total:,} runs are kept in {self.path}"
+
+    @property
     def complete(self) -> bool:
         """Whether the final tables are there."""
         return bool(self._read_manifest()["complete"])
 
     def add(self, batches: Sequence[_core.Results]) -> None:
         """Puts finished runs on the disk, all of them or none."""
-        runs = [run for batch in batches for run in batch.runs]
-        name = f"{self._chunk:06}"
-        self._chunk += 1
         with self._storage():
-            temporary = self.path / CHUNKS / f"{name}.tmp"
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir(parents=True)
-            try:
-                for table, frame in gather(batches).items():
-                    write_synced(temporary / f"{table}.parquet", parquet(frame))
-                sync(temporary)
-                temporary.rename(self.path / CHUNKS / name)
-            except OSError:
-                shutil.rmtree(temporary, ignore_errors=True)
-                raise
-            sync(self.path / CHUNKS)
-        self.done.update(runs)
+            write_chunk(self.next_chunk(), batches)
+        self.done.update(run for batch in batches for run in batch.runs)
+
+    def next_chunk(self) -> Path:
+        """Where the next finished runs belong, whoever writes them (`write_chunk`)."""
+        self._chunk += 1
+        return self.path / CHUNKS / f"{self._chunk - 1:06}"
 
     def pause(self) -> None:
         """Adds the time spent to the manifest of a study that is not finished."""
@@ -142,7 +138,9 @@ class ResultsFolder:
             return
         manifest = self._read_manifest()
         where = f"{self.path}: this folder holds results"
-        advice = "; nothing was changed. Choose another with --out, or remove it"
+        advice = (
+            f"; nothing was changed. Choose another with --out, or remove it (rm -r {self.path})"
+        )
         if manifest["version"] != self.info.version:
             versions = f"{manifest['version']}, and this is {self.info.version}"
             raise FolderError(f"{where} of aqmlab {versions}{advice}")
@@ -160,7 +158,19 @@ class ResultsFolder:
                 return f"{word} {manifest[key]}, not {mine}"
         if manifest["axes"] != axes_json(self.info):
             return "other axes"
-        return "its settings differ (see scenarios.json there)"
+        return self._other_setting() or "its settings differ (see scenarios.json there)"
+
+    def _other_setting(self) -> str | None:
+        """The first setting that differs, if the scenarios in the folder can be read."""
+        try:
+            theirs = json.loads((self.path / SCENARIOS).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        for their, own in zip(theirs, self._scenarios, strict=False):
+            if found := first_difference(their, json.loads(own)):
+                key, there, here = found
+                return f"{key} is {there} there, not {here}"
+        return None
 
     def _take_lock(self) -> None:
         try:
@@ -233,6 +243,22 @@ class _Storage:
             raise StorageError(error, self._folder.path, kept) from error
 
 
+def write_chunk(chunk: Path, batches: Sequence[_core.Results]) -> None:
+    """Writes finished runs, all of them or none. Raises `OSError`."""
+    temporary = chunk.with_name(f"{chunk.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        for table, frame in gather(batches).items():
+            write_synced(temporary / f"{table}.parquet", parquet(frame))
+        sync(temporary)
+        temporary.rename(chunk)
+    except OSError:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    sync(chunk.parent)
+
+
 def open_results(path: Path) -> StudyResult:
     """The finished results in `path`, whatever version of aqmlab computed them."""
     if not (path / MANIFEST).exists():
@@ -245,6 +271,20 @@ def open_results(path: Path) -> StudyResult:
     info = StudyInfo(axes=axes, **{key: manifest[key] for key in keys})
     scenarios = json.loads((path / SCENARIOS).read_text(encoding="utf-8"))
     return StudyResult(info, FolderTables(path, list(manifest["tables"])), scenarios, folder=path)
+
+
+def first_difference(theirs: Any, own: Any, place: str = "") -> tuple[str, str, str] | None:
+    """Dotted key and both values of the first place where two scenarios differ."""
+    if theirs == own:
+        return None
+    if not (isinstance(theirs, Mapping) and isinstance(own, Mapping)):
+        there, here = ("not set" if each is None else str(each) for each in (theirs, own))
+        return place, there, here
+    for key in dict.fromkeys([*own, *theirs]):
+        inner = f"{place}.{key}" if place else str(key)
+        if found := first_difference(theirs.get(key), own.get(key), inner):
+            return found
+    return None
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

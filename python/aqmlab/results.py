@@ -114,7 +114,7 @@ class _TableAttributes:
 
     @property
     def groups(self) -> pl.DataFrame:
-        """One row a run and group of flows: what was started and completed."""
+        """One row a run and group of flows: what was started, completed and delivered."""
         return self.table("groups")
 
     @property
@@ -141,6 +141,12 @@ class _TableAttributes:
     def delays(self) -> pl.DataFrame:
         """The histogram of one-way delays of a group: upper edge in seconds and count."""
         return self.table("delays")
+
+    @property
+    def metrics(self) -> pl.DataFrame:
+        """One row a run, subject (link or group) and metric that is computed from the others:
+        goodput, Jain's index, delay variation, power, ... (`aqmlab list metrics`)."""
+        return self.table("metrics")
 
     @property
     def notes(self) -> pl.DataFrame:
@@ -181,12 +187,25 @@ class RunResult(_TableAttributes):
 
         Raises `InputError` if there is none of that name.
         """
+        if name == METRICS:
+            return _metrics(self._tables, [self.scenario], 1).drop("run")
         return _load(self._tables, name).drop("run")
+
+    def write_report(self, folder: str | Path, title: str = "A run") -> Path:
+        """Writes `report.html` and `figures/` (SVG, PNG, PDF) into `folder`; its path.
+
+        What happened over time is in it if it was recorded (`record="series"`). Raises
+        `StorageError` if a file cannot be written.
+        """
+        from aqmlab.report import run_page
+
+        return run_page.write(self, Path(folder), title)
 
     def to_json(self) -> dict[str, Any]:
         """The tables as lists of objects, without `sojourn`, `delays`, `series` and `packets`."""
         long = ("sojourn", "delays", "series", "packets")
-        return {name: self.table(name).to_dicts() for name in self.table_names if name not in long}
+        names = [*(name for name in self.table_names if name not in long), METRICS]
+        return {name: self.table(name).to_dicts() for name in names}
 
 
 @dataclass(frozen=True)
@@ -250,6 +269,8 @@ class StudyResult(_TableAttributes):
 
     def raw(self, name: str) -> pl.DataFrame:
         """The table called `name` as the engine gave it: `run` and its own columns."""
+        if name == METRICS:
+            return _metrics(self._tables, self.scenarios, self.info.replications)
         return _load(self._tables, name)
 
     def table(self, name: str) -> pl.DataFrame:
@@ -267,6 +288,20 @@ class StudyResult(_TableAttributes):
             raise ValueError("this study has more than one run")
         return RunResult(self._tables, self.scenarios[0])
 
+    def write_report(self, folder: str | Path | None = None) -> Path:
+        """Writes `report.html` and `figures/` (SVG, PNG, PDF) into `folder`, or beside the
+        tables; the path of the report.
+
+        Raises `StorageError` if a file cannot be written.
+        """
+        from aqmlab.cli.study import note_lines
+        from aqmlab.report import study_page
+
+        place = folder or self.folder
+        if place is None:
+            raise ValueError("these results are in no folder: say where the report goes")
+        return study_page.write(self, Path(place), notes=note_lines(self))
+
     @property
     def pooled_notes(self) -> pl.DataFrame:
         """The notes that still hold where replications are taken together: one run may
@@ -282,6 +317,14 @@ class StudyResult(_TableAttributes):
         which = pl.DataFrame({"point": range(len(names)), "link": names})
         keys = ["point", "link"]
         return self.links.join(which.cast({"point": pl.UInt32}), on=keys, maintain_order="left")
+
+    @property
+    def tradeoff(self) -> pl.DataFrame:
+        """One row a run: mean time in the queue of the bottleneck and goodput of those who pass
+        it, for a plot of RFC 7928, section 2.7 (`aqmlab.metrics.tradeoff.figure` draws it)."""
+        from aqmlab.metrics.tradeoff import runs
+
+        return runs(self)
 
     @cached_property
     def points(self) -> pl.DataFrame:
@@ -309,9 +352,21 @@ class StudyResult(_TableAttributes):
         return keyed.select(*first, *(each for each in frame.columns if each not in first))
 
 
+METRICS = "metrics"
+"""The table that is computed from the others."""
+
+
+def _metrics(
+    tables: Tables, scenarios: Sequence[Mapping[str, Any]], replications: int
+) -> pl.DataFrame:
+    from aqmlab.metrics.table import metrics
+
+    return metrics(tables, scenarios, replications)
+
+
 def _load(tables: Tables, name: str) -> pl.DataFrame:
     if name not in tables.names():
-        raise unknown("table", name, tables.names())
+        raise unknown("table", name, [*tables.names(), METRICS])
     return tables.load(name)
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 10_000_000
 KEYS = ("name", "title", "description", "replications", "seed", "scenario", "axes")
+SHORT_KEYS = ("queue", "duration", "until", "simultaneous", "bottleneck")
+"""Keys of scenarios without a dot; an axis may be called so, too."""
 AXIS_KEYS = ("name", "key", "values")
 VALUE_KEYS = ("label", "set")
 AXIS_NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -42,7 +44,7 @@ utilisation group index
 segments_sent retransmissions timeouts fast_retransmits
 tail_probes undone ecn_reductions count id text subject quantity value flow
 is_ack verdict ce started completed datagrams_received loss_events loss_event_flows
-dropped_acks dropped_syns sent_since_warmup
+dropped_acks dropped_syns dropped_queued sent_since_warmup metric
 """
 TAKEN = frozenset(COLUMNS.split())
 UNITS = ("_s", "_bytes", "_packets", "_bps")
@@ -173,11 +175,12 @@ class Study:
         return execute(self, None if out is None else Path(out), threads, progress)
 
     def _check(self, table: Mapping[str, Any]) -> None:
+        if "scenario" not in table and {"links", "flows"} & table.keys():
+            hint = f"run it by `aqmlab run {self.file}`; docs/studies.md says what a study has"
+            raise input_error("this is a scenario, not a study", file=self.file, hint=hint)
         check_keys(table, KEYS, self.file)
         if "scenario" not in table:
-            hint = None
-            if "links" in table or "flows" in table:
-                hint = "a scenario by itself is run by `aqmlab run`"
+            hint = 'a file, as in scenario = "scenario.toml", or a table [scenario]'
             raise input_error("a study needs a scenario", file=self.file, key="scenario", hint=hint)
 
     def _text(self, table: Mapping[str, Any], key: str, default: str) -> str:
@@ -190,6 +193,10 @@ class Study:
         """Refuses a setting that would make the values of an axis all alike."""
         for key in settings:
             for axis in self.axes:
+                if key == axis.name and key not in SHORT_KEYS:
+                    hint = f"--only {key}={axis.labels[0]} takes one of its values"
+                    problem = "this is an axis of the study, not a key of its scenario"
+                    raise input_error(problem, key="--set", given=key, hint=hint)
                 if all(any(_covers(key, own) for own in value.settings) for value in axis.values):
                     problem = f"the axis `{axis.name}` of this study sets it"
                     raise input_error(problem, key="--set", given=key)

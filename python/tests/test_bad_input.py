@@ -80,7 +80,7 @@ def test_a_study_is_not_a_scenario_and_the_other_way(
 ) -> None:
     assert_refused(aqmlab("run", study), "this is a study", "aqmlab study")
     done = aqmlab("study", scenario)
-    assert_refused(done, str(scenario), "known: name")
+    assert_refused(done, str(scenario), "this is a scenario", f"aqmlab run {scenario}")
 
 
 STUDIES = {

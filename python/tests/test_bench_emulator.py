@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 from helpers import Aqmlab, assert_refused
-from test_shell import MISSING
 
 from aqmlab.benchmarks import emulator
 from aqmlab.benchmarks.emulator import FREE, ROWS, Found
-
-needs_path = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
 
 
 @pytest.fixture
@@ -20,7 +17,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Found:
     return Found()
 
 
-@needs_path
+@pytest.mark.real_packets
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_transfer_has_the_rate_of_the_link(tmp_path: Path, found: Found, way: str) -> None:
     link = FREE | {"rate": "50mbit"}
@@ -30,7 +27,7 @@ def test_a_transfer_has_the_rate_of_the_link(tmp_path: Path, found: Found, way: 
     assert 0 < cost < 50e-9
 
 
-@needs_path
+@pytest.mark.real_packets
 def test_nested_paths_with_logs(tmp_path: Path, found: Found) -> None:
     (tmp_path / "trace").write_text("1\n" * 10)
     link = FREE | {"rate": {"trace": str(tmp_path / "trace")}}
@@ -41,7 +38,7 @@ def test_nested_paths_with_logs(tmp_path: Path, found: Found) -> None:
     assert (tmp_path / "up.log").read_text().count(" - ") > 1000
 
 
-@needs_path
+@pytest.mark.real_packets
 def test_a_train_measures_rate_and_spacing(tmp_path: Path, found: Found) -> None:
     train = emulator._train(tmp_path, found, "20m", 20e6)
     # The first one opens the report.

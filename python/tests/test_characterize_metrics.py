@@ -19,14 +19,6 @@ from aqmlab.characterize.environment import (
     scaled,
 )
 from aqmlab.characterize.measure import ratio_interval
-from aqmlab.characterize.metrics import (
-    delay_variation,
-    ellipse,
-    power,
-    rtt_fairness,
-    synchronisation,
-    unfairness,
-)
 from aqmlab.characterize.rules import (
     BETTER,
     EVEN,
@@ -40,6 +32,14 @@ from aqmlab.characterize.rules import (
 )
 from aqmlab.characterize.rules import (
     rtt_fairness as rtt_rule,
+)
+from aqmlab.metrics.rfc7928 import (
+    delay_variation,
+    ellipse,
+    power,
+    rtt_fairness,
+    synchronisation,
+    unfairness,
 )
 
 

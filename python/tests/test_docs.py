@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -19,10 +21,34 @@ def blocks(page: str, language: str) -> list[str]:
 
 @pytest.mark.parametrize("page", ["getting-started.md", "scenarios.md"])
 def test_the_scenarios_in_the_guide_run(page: str, tmp_path: Path, aqmlab: Aqmlab) -> None:
-    (scenario,) = blocks(page, "toml")
+    scenario = blocks(page, "toml")[0]
     (tmp_path / "scenario.toml").write_text(scenario)
     done = aqmlab("run", "scenario.toml", "--set", "duration=2s")
     assert done.returncode == 0, done.stderr
+
+
+def test_the_first_study_runs(tmp_path: Path, aqmlab: Aqmlab) -> None:
+    scenario, study = blocks("getting-started.md", "toml")
+    (tmp_path / "scenario.toml").write_text(scenario)
+    (tmp_path / "study.toml").write_text(study)
+    done = aqmlab("study", "study.toml", "--set", "duration=2s", "--replications", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"] == 6
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_the_scenarios_of_other_programs_run(number: int) -> None:
+    found = blocks("coming-from.md", "toml")
+    assert len(found) == 4
+    result = aqmlab.run(tomllib.loads(found[number]), set={"duration": "6s"})
+    assert result.bottleneck == "down"
+    assert result.links.filter(link="down")["delivered"].item() > 200
+
+
+@pytest.mark.parametrize("name", ["scenario", "lte"])
+def test_the_examples_run(name: str) -> None:
+    result = aqmlab.run(DOCS.parent / "examples" / f"{name}.toml", set={"duration": "2s"})
+    assert result.runs["delivered_packets"].item() > 200
 
 
 def test_the_study_in_the_guide_runs(scenario: Path, aqmlab: Aqmlab) -> None:
@@ -52,6 +78,23 @@ def test_the_python_in_the_guide_runs(
     names: dict[str, object] = {"aqmlab": aqmlab}
     for block in blocks(page, "python"):
         exec(block, names)
+
+
+def test_the_python_of_the_readme_and_of_results_runs(
+    tmp_path: Path, aqmlab: Aqmlab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "examples").symlink_to(DOCS.parent / "examples")
+    monkeypatch.chdir(tmp_path)
+    (readme,) = re.findall(
+        r"```python\n(.*?)```", (DOCS.parent / "README.md").read_text(), re.DOTALL
+    )
+    exec(readme, {})
+    (block,) = [each for each in blocks("results.md", "python") if "packets" in each]
+    line = next(x for x in (DOCS / "results.md").read_text().splitlines() if "level=packets" in x)
+    done = aqmlab(*line.split()[1:], "--set", "duration=5s", "--json")
+    assert done.returncode == 0, done.stderr
+    exec(block, {})
+    assert ",pie," in (tmp_path / "results" / "packets" / "packets.csv").read_text()
 
 
 def test_every_table_and_column_is_in_the_guide(scenario: Path) -> None:

@@ -138,3 +138,36 @@ def test_a_trace_of_100_mb_is_run_or_refused_in_little_time_and_memory(large: Pa
         assert memory < MEMORY
     finally:
         trace.unlink()
+
+
+def test_a_trace_of_flows_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each flow begins when the file says and has the size it says; sizes from a table of shares
+    are distributed as it says."""
+    lines = ["start,size", *(f"{0.01 * n * n:.2f},{1000 + 700 * n}" for n in range(1, 15))]
+    (tmp_path / "flows.csv").write_text("\r\n".join(lines))
+    (tmp_path / "sizes.cdf").write_text("1000 10\n2000 60\n9000 100\n")
+    trace = {
+        "kind": "transfers",
+        "number": 14,
+        "gap": {"list": {"file": "flows.csv", "unit": "s", "differences": True}},
+        "size": {"list": {"file": "flows.csv", "column": 2, "unit": "b"}},
+    }
+    drawn = {"kind": "transfers", "gap": "2ms", "size": {"cdf": {"file": "sizes.cdf", "unit": "b"}}}
+    link = {"rate": "100mbit", "delay": "5ms"}
+    path = {"path": "down", "return_path": "up"}
+    scenario = {
+        "duration": "5s",
+        "links": {"down": link, "up": link},
+        "flows": {"trace": path | {"workload": trace}, "drawn": path | {"workload": drawn}},
+        "record": {"level": "series", "interval": "1s"},
+    }
+    monkeypatch.chdir(tmp_path)
+    result = aqmlab.run(scenario)
+    flows = result.flows.filter(group="trace")
+    assert flows["start_s"].to_list() == pytest.approx([0.01 * n * n for n in range(1, 15)])
+    assert flows["size_bytes"].to_list() == [1000 + 700 * n for n in range(1, 15)]
+    sizes = result.flows.filter(group="drawn")["size_bytes"]
+    assert sizes.len() > 2400
+    assert (sizes <= 2000).mean() == pytest.approx(0.6, abs=0.03)
+    assert sizes.filter(sizes > 2000).mean() == pytest.approx(5500, rel=0.05)
+    assert aqmlab.run(result.scenario).flows.equals(result.flows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from pathlib import Path
 
@@ -166,6 +167,41 @@ def test_what_happens_on_the_way_is_counted(folder: Path) -> None:
     assert 0.02 < link["lost"] / link["delivered"] < 0.08
     assert 0.05 < link["duplicated"] / link["delivered"] < 0.15
     assert link["dropped"] + link["delivered"] <= link["arrived"]
+
+
+def test_options_take_what_netem_takes() -> None:
+    from aqmlab.emulate.links import from_options
+
+    common = {"loss": "1% 25%", "jitter": "2ms 25% pareto", "duplicate": "0.1%"}
+    path = from_options(common, ["loss=2%,0.5 jitter=3ms,normal"], [], {"links.up.loss.chance": 0})
+    links = json.loads(path.scenario.resolved)["links"]
+    assert links["down"]["loss"] == {"chance": "0.02", "correlation": "0.5"}
+    assert links["down"]["jitter"] == {"spread": "3ms", "distribution": "normal"}
+    assert links["up"]["loss"] == {"chance": "0", "correlation": "0.25"}
+    assert links["up"]["jitter"] == {
+        "spread": "2ms",
+        "distribution": "pareto",
+        "correlation": "0.25",
+    }
+    assert links["up"]["duplicate"] == "0.001"
+    for option, text, word in (
+        ("loss", "1% 2% 3%", "--loss"),
+        ("loss", "1% 200%", "correlation"),
+        ("jitter", "2ms 25% 30%", "--jitter"),
+        ("jitter", "2ms paretoo", "did you mean"),
+    ):
+        with pytest.raises(aqmlab.InputError, match=word):
+            from_options({option: text}, [], [], {})
+
+
+def test_correlation_keeps_the_number_of_losses(folder: Path) -> None:
+    """Linux's netem loses 2 packets in a million with these numbers."""
+    cbr = {"kind": "cbr", "rate": "4mbit", "packet": "100b"}
+    settings = {"flows": {"cbr": {"path": "down", "return_path": "up", "workload": cbr}}}
+    settings |= {"links.down.loss": 0.01, "links.down.loss.correlation": 0.25, "duration": "10s"}
+    link = the_link(aqmlab.run(folder / "scenario.toml", set=settings))
+    assert link["delivered"] > 40_000
+    assert 0.007 < link["lost"] / link["delivered"] < 0.013
 
 
 def test_explain_shows_what_a_link_may_be(aqmlab: Aqmlab) -> None:

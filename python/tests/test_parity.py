@@ -4,15 +4,20 @@ and UDP through the same links and queues as in a simulation."""
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused
-from test_shell import MISSING
+from helpers import Aqmlab, assert_refused, command, environment
+from test_mahimahi import events
+from test_pcapng import read
 
-pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
+pytestmark = pytest.mark.real_packets
 
 LINKS = """
 duration = "{duration}"
@@ -76,7 +81,11 @@ def rows(folder: Path, table: str, by: str) -> list[dict[str, Any]]:
 
 def test_bulk_flows_fill_the_link_in_both(aqmlab: Aqmlab, tmp_path: Path) -> None:
     file = scenario(tmp_path, BULK)
-    found = parity(aqmlab, file, "--out", "out")
+    found = parity(aqmlab, file, "--out", "out", "--log", "down=d.log", "--pcap", "p.pcapng")
+    (link,) = [row for row in rows(tmp_path / "out", "links", "emulator") if row["link"] == "down"]
+    seen = Counter(row[1] for row in events(tmp_path / "d.log"))
+    assert (seen["+"], seen["d"]) == (link["arrived"], link["dropped"])
+    assert Counter(each.interface for each in read(tmp_path / "p.pcapng"))["down in"] == seen["+"]
     for name in ("utilisation", "bulk: goodput"):
         simulated, real = found[name]
         assert real == pytest.approx(simulated, rel=0.1), name
@@ -146,11 +155,31 @@ def test_what_real_sockets_cannot_do_is_said(aqmlab: Aqmlab, tmp_path: Path) -> 
     assert_refused(aqmlab("parity", file, "--control", "carrier-pigeon"), "cubic, reno, bbr")
 
 
+def interrupt_at(folder: Path, line: str, *words: str) -> None:
+    """Ctrl-C when a line comes: one run is kept, and nothing goes on."""
+    process = subprocess.Popen(
+        command(*words), cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr
+    while line not in (said := process.stderr.readline()):
+        assert said, "it ended before"
+    time.sleep(0.7)
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert rest.startswith("interrupted: 1 of 2 runs are kept in out/emulated; the same command")
+    assert len(rest.splitlines()) == 1, rest
+
+
 def test_a_published_study_runs_with_real_packets(aqmlab: Aqmlab, tmp_path: Path) -> None:
     chosen = ["--only", "steps", "--only", "load=bulk", "--only", "sender=CUBIC"]
     run = ["--emulate", "--step", "500ms", "--replications", "1", "--out", "out"]
+    interrupt_at(tmp_path, "run 2 of 2", "reproduce", "cs244_2015", *chosen, *run)
     done = aqmlab("reproduce", "cs244_2015", *chosen, *run, "--json")
     assert done.returncode == 0, done.stderr
+    # The first run was finished, and is not made again.
+    assert "run 2 of 2" in done.stderr
+    assert "run 1 of 2" not in done.stderr
     tables = {table["name"]: table for table in json.loads(done.stdout)["tables"]}
     (name,) = [name for name in tables if name.endswith("simulated, real packets")]
     cells = {(cell["row"], cell["column"]): cell for cell in tables[name]["cells"]}

@@ -16,10 +16,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
-from test_shell import MISSING, TRAFFIC
+from real_packets import TRAFFIC
 
 PORT = 15_000 + os.getpid() % 5_000
-needs_path = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def run(aqmlab: Aqmlab, *words: object, do: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@needs_path
+@pytest.mark.real_packets
 def test_every_packet_is_in_it_before_and_after(aqmlab: Aqmlab, tmp_path: Path) -> None:
     before = time.time_ns()
     queue = ["--rate", "20mbit", "--queue", "codel limit=20p", "--delay", "2ms"]
@@ -123,7 +122,7 @@ def test_every_packet_is_in_it_before_and_after(aqmlab: Aqmlab, tmp_path: Path) 
     assert before < packets[0].nanos < packets[-1].nanos < time.time_ns()
 
 
-@needs_path
+@pytest.mark.real_packets
 def test_times_are_exact_and_marks_are_seen(aqmlab: Aqmlab, tmp_path: Path) -> None:
     queue = "queue={ discipline = 'codel', ecn = true, ce_threshold = '1ms' }"
     run(aqmlab, "--up", f"rate=10mbit {queue}", "--pcap", "all.pcapng", do="burst 100 2")
@@ -138,7 +137,7 @@ def test_times_are_exact_and_marks_are_seen(aqmlab: Aqmlab, tmp_path: Path) -> N
     assert sum(gap == 822_400 for gap in gaps) > 80
 
 
-@needs_path
+@pytest.mark.real_packets
 def test_what_is_lost_on_the_way_says_so(aqmlab: Aqmlab, tmp_path: Path) -> None:
     run(aqmlab, "--up", "loss=0.3 rate=50mbit", "--pcap", "all.pcapng", do="burst 200 0")
     dropped = [each for each in read(tmp_path / "all.pcapng") if each.interface == "up dropped"]
@@ -146,7 +145,7 @@ def test_what_is_lost_on_the_way_says_so(aqmlab: Aqmlab, tmp_path: Path) -> None
     assert {packet.comment for packet in dropped} == {"lost on the way"}
 
 
-@needs_path
+@pytest.mark.real_packets
 def test_a_ring_keeps_the_last(aqmlab: Aqmlab, tmp_path: Path) -> None:
     ring = ["--pcap", "ring.pcapng", "--pcap-ring", "2mb"]
     run(aqmlab, "--rate", "50mbit", *ring, do="bulk 1")
@@ -157,7 +156,7 @@ def test_a_ring_keeps_the_last(aqmlab: Aqmlab, tmp_path: Path) -> None:
     assert sum(packet.size for packet in older) > 1_500_000
 
 
-@needs_path
+@pytest.mark.real_packets
 @pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
 def test_wireshark_reads_it(aqmlab: Aqmlab, tmp_path: Path) -> None:
     run(aqmlab, "--rate", "20mbit", "--pcap", "all.pcapng", do="burst 50 0")
@@ -167,7 +166,7 @@ def test_wireshark_reads_it(aqmlab: Aqmlab, tmp_path: Path) -> None:
     assert Counter(done.stdout.splitlines())["up out\t17"] >= 50
 
 
-@needs_path
+@pytest.mark.real_packets
 def test_a_file_that_cannot_be_written_is_named(aqmlab: Aqmlab) -> None:
     done = aqmlab("shell", "--pcap", "nowhere/all.pcapng", "--", "echo", "never")
     assert_refused(done, "nowhere/all.pcapng")

@@ -1,9 +1,15 @@
-"""Nothing of `aqmlab shell` stays behind, however it ends."""
+"""Nothing of `aqmlab shell` stays behind, however it ends.
+
+Others may run shells here at the same time: only what a test has made itself is looked at.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import socket
+import struct
 import subprocess
 import time
 import uuid
@@ -12,27 +18,36 @@ from pathlib import Path
 
 import pytest
 from helpers import command, environment
-from test_shell import pytestmark as pytestmark
+from real_packets import PATIENCE
 
+pytestmark = pytest.mark.real_packets
+SIOCGIFADDR = 0x8915
 HOST_FILES = ("/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding")
 
 
 class Running:
     """A shell under way, and what it has made."""
 
-    def __init__(self, *inside: str, option: str = "--far=sleep 99") -> None:
+    def __init__(self, *inside: str, option: str = "--far=sleep 999") -> None:
         self.mark = uuid.uuid4().hex
         self.host = host()
         self.before = devices()
-        words = command("shell", option, "--", *(inside or ("sleep", "99")))
+        inside = inside or ("sleep", "999")
+        words = command("shell", option, "--", *inside)
         marked = {**environment(), "AQMLAB_TEST": self.mark}
         # A session of its own: no terminal, and no signals of the tests.
         self.shell = subprocess.Popen(words, env=marked, start_new_session=True,
                                       stderr=subprocess.PIPE, text=True)  # fmt: skip
-        wait_until(lambda: len(self.processes()) >= 4)
-        self.device = devices() - self.before
+        commands = [list(inside)] + [["sleep", "999"]] * option.startswith("--far")
+        wait_until(lambda: self.have_begun(*commands) and len(self.processes()) >= 4 and self.far())
+        self.device = {each for each in devices() - self.before if address(each[1]) == self.far()}
         own = network(os.getpid())
-        self.networks = {network(pid) for pid in self.processes()} - {own, ""}
+        # Held open, so that no namespace of somebody else gets the same number.
+        self.networks = {
+            network(pid): os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+            for pid in self.processes()
+            if network(pid) not in (own, "")
+        }
 
     def processes(self) -> list[int]:
         """The emulator, the first process inside, the two commands: in their order."""
@@ -42,13 +57,25 @@ class Running:
                 found.append(int(entry.name))
         return sorted(found)
 
+    def have_begun(self, *commands: list[str]) -> bool:
+        """Whether each of the commands has begun: a process is its parent's copy before."""
+        found = [arguments(pid) for pid in self.processes()]
+        return all(found.count(each) >= commands.count(each) for each in commands)
+
+    def far(self) -> str:
+        """The address of the far end, as the commands are told it."""
+        variables = contents(Path(f"/proc/{self.processes()[-1]}/environ")).split(b"\0")
+        found = [each[11:].decode() for each in variables if each.startswith(b"AQMLAB_FAR=")]
+        return found[0] if found else ""
+
     def assert_gone(self) -> None:
         wait_until(lambda: not self.processes())
         wait_until(lambda: not devices() & self.device)
         alive = {network(int(each.name)) for each in Path("/proc").iterdir() if each.name.isdigit()}
-        assert not alive & self.networks
+        assert not alive & set(self.networks)
+        for held in self.networks.values():
+            os.close(held)
         assert host() == self.host
-        assert not any(Path("/run/netns").glob("*")) if Path("/run/netns").exists() else True
 
 
 def contents(path: Path) -> bytes:
@@ -58,6 +85,10 @@ def contents(path: Path) -> bytes:
         return b""
 
 
+def arguments(pid: int) -> list[str]:
+    return contents(Path(f"/proc/{pid}/cmdline")).decode().split("\0")[:-1]
+
+
 def network(pid: int) -> str:
     try:
         return str(Path(f"/proc/{pid}/ns/net").readlink())
@@ -65,22 +96,40 @@ def network(pid: int) -> str:
         return ""
 
 
-def devices() -> set[str]:
-    return {line.split(":")[0].strip() for line in Path("/proc/net/dev").read_text().splitlines()
-            if line.strip().startswith("aqmlab")}  # fmt: skip
+def devices() -> set[tuple[int, str]]:
+    """Numbers, which are not given twice, and names."""
+    return {each for each in socket.if_nameindex() if each[1].startswith("aqmlab")}
+
+
+def address(device: str) -> str:
+    """That of a device here, if it is still there."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            request = struct.pack("256s", device.encode())
+            return socket.inet_ntoa(fcntl.ioctl(asked, SIOCGIFADDR, request)[20:24])
+    except OSError:
+        return ""
+
+
+def holders(device: str) -> set[int]:
+    """The processes that have a device of this name open, here or elsewhere."""
+    line = f"iff:\t{device}\n".encode()
+    files = Path("/proc").glob("[0-9]*/fdinfo/*")
+    return {int(file.parts[2]) for file in files if line in contents(file)}
 
 
 def host() -> list[str]:
     """What of the host must be as it was: forwarding, and routes over other devices."""
     routes = Path("/proc/net/route").read_text().splitlines()
     files = [Path(each).read_text() for each in HOST_FILES if Path(each).exists()]
+    files += [each.name for each in Path("/run/netns").glob("*")]
     return files + [line for line in routes if not line.startswith("aqmlab")]
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + 5
+def wait_until(is_so: Callable[[], object]) -> None:
+    until = time.monotonic() + PATIENCE
     while not is_so():
-        assert time.monotonic() < until, "it did not come to that in 5 s"
+        assert time.monotonic() < until, f"it did not come to that in {PATIENCE} s"
         time.sleep(0.02)
 
 
@@ -100,19 +149,21 @@ def test_killing_any_process_ends_all(running: Running, which: int) -> None:
     if os.geteuid() == 0:
         assert len(running.device) == 1
     assert len(running.networks) >= 1
-    names = [contents(Path(f"/proc/{pid}/cmdline")).split(b"\0")[0] for pid in processes]
-    is_far = names[which] == b"sleep" and network(processes[which]) not in running.networks
+    is_far = (
+        arguments(processes[which]) == ["sleep", "999"]
+        and network(processes[which]) not in running.networks
+    )
     os.kill(processes[which], signal.SIGKILL)
     if is_far:
         # The far end's command may end before the other.
         time.sleep(0.2)
         assert running.shell.poll() is None
         running.shell.terminate()
-        assert running.shell.wait(5) == 128 + signal.SIGTERM
+        assert running.shell.wait(PATIENCE) == 128 + signal.SIGTERM
     elif which == 0:
-        assert running.shell.wait(5) == -signal.SIGKILL
+        assert running.shell.wait(PATIENCE) == -signal.SIGKILL
     else:
-        assert running.shell.wait(5) == 128 + signal.SIGKILL
+        assert running.shell.wait(PATIENCE) == 128 + signal.SIGKILL
     running.assert_gone()
 
 
@@ -123,10 +174,12 @@ def test_killing_any_process_of_a_gateway_ends_all(which: int) -> None:
     try:
         processes = running.processes()
         assert len(processes) == 4
-        assert not running.device, "nothing is in the machine's own namespace"
+        for _, name in running.device:
+            # Of this address but not ours: gateways have what is free in the machine.
+            assert holders(name) - set(processes), "nothing is in the machine's own namespace"
         assert len(running.networks) == 2
         os.kill(processes[which], signal.SIGKILL)
-        assert running.shell.wait(5) != 0
+        assert running.shell.wait(PATIENCE) != 0
         running.assert_gone()
     finally:
         running.shell.kill()
@@ -135,7 +188,7 @@ def test_killing_any_process_of_a_gateway_ends_all(which: int) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_are_passed_on(running: Running, number: int) -> None:
     running.shell.send_signal(number)
-    assert running.shell.wait(5) == 128 + number
+    assert running.shell.wait(PATIENCE) == 128 + number
     running.assert_gone()
 
 
@@ -145,7 +198,7 @@ def test_a_command_that_will_not_end_is_ended() -> None:
         assert running.shell.stderr and running.shell.stderr.readline() == "ready\n"
         running.shell.terminate()
         began = time.monotonic()
-        assert running.shell.wait(6) == 128 + signal.SIGKILL
+        assert running.shell.wait(PATIENCE) == 128 + signal.SIGKILL
         assert time.monotonic() - began > 1
         running.assert_gone()
     finally:
@@ -153,9 +206,9 @@ def test_a_command_that_will_not_end_is_ended() -> None:
 
 
 def test_what_the_command_leaves_behind_ends_with_it() -> None:
-    running = Running("sh", "-c", "setsid sleep 98 & sleep 0.5; exit 4")
+    running = Running("sh", "-c", "setsid sleep 98 & sleep 3; exit 4")
     try:
-        assert running.shell.wait(5) == 4
+        assert running.shell.wait(PATIENCE) == 4
         running.assert_gone()
     finally:
         running.shell.kill()

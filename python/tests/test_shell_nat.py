@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from helpers import command, environment
-from test_shell import NOBODY, PORT, TRAFFIC, tun_for_all
-from test_shell import pytestmark as emulated
+from real_packets import NOBODY, TRAFFIC, tun_for_all
+from test_shell import PORT
 
 pytestmark = [
-    emulated,
+    pytest.mark.real_packets,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a machine of its own"),
     pytest.mark.skipif(not shutil.which("ip"), reason="`ip` is not installed"),
 ]

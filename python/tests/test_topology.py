@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
-import sys
+import socket
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
-from test_shell import MISSING
+from real_packets import TRAFFIC
+from test_mahimahi import events
+from test_pcapng import read
 
-needs_hosts = pytest.mark.skipif(MISSING is not None, reason=f"no emulated path here: {MISSING}")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.toml"
-TRAFFIC = f"{sys.executable} {Path(__file__).parent / 'traffic.py'}"
+
+
+def devices() -> set[str]:
+    """Those here, but for far ends of shells, which others may start meanwhile."""
+    names = {name for _, name in socket.if_nameindex()}
+    return {name for name in names if not re.fullmatch(r"aqmlab\d+", name)}
 
 
 def changed(folder: Path, old: str, new: str) -> str:
@@ -23,7 +30,7 @@ def changed(folder: Path, old: str, new: str) -> str:
     return "hosts.toml"
 
 
-@needs_hosts
+@pytest.mark.real_packets
 def test_hosts_know_each_other_and_are_as_far_apart_as_their_links(aqmlab: Aqmlab) -> None:
     ping = "ping -c 4 -i 0.1 -q"
     words = f"{ping} server; {ping} neighbour; echo $AQMLAB_HOST"
@@ -37,7 +44,7 @@ def test_hosts_know_each_other_and_are_as_far_apart_as_their_links(aqmlab: Aqmla
     assert done.stdout.strip().endswith("alice")
 
 
-@needs_hosts
+@pytest.mark.real_packets
 def test_hosts_on_both_sides_share_a_link(aqmlab: Aqmlab, tmp_path: Path) -> None:
     """The neighbour's upload and that of the command meet in the uplink's queue."""
     port = 5201
@@ -59,17 +66,42 @@ def test_hosts_on_both_sides_share_a_link(aqmlab: Aqmlab, tmp_path: Path) -> Non
     assert rates and all(3e6 < rate < 7e6 for rate in rates), rates
 
 
-@needs_hosts
+@pytest.mark.real_packets
+def test_links_between_hosts_are_logged_and_captured(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    words = ["--log", "uplink=up.log", "--log", "alice_up=alice.log", "--pcap", "all.pcapng"]
+    ping = ["--", "ping", "-4", "-c", "20", "-i", "0.02", "-q", "server"]
+    done = aqmlab("shell", "--topology", EXAMPLE, *words, "--out", "out", *ping)
+    assert done.returncode == 0, done.stderr
+    links = {row["link"]: row for row in pl.read_parquet(tmp_path / "out/links.parquet").to_dicts()}
+    for link, name in (("uplink", "up"), ("alice_up", "alice")):
+        rows = events(tmp_path / f"{name}.log")
+        came, went = (
+            [row for row in rows if row[1] == sign and row[2] == 84] for sign in ("+", "-")
+        )
+        assert len(came) == len(went) == 20
+        assert sum(row[1] == "+" for row in rows) == links[link]["arrived"]
+        # What the link offered, ten times a second: 10 and 20 Mbit/s.
+        offered = sum(row[2] for row in rows if row[1] == "#")
+        rate = {"uplink": 10e6, "alice_up": 20e6}[link]
+        assert offered * 8 == pytest.approx(rate * rows[-1][0] / 1000, rel=0.25)
+    uplink = [row[3] for row in events(tmp_path / "up.log") if row[1] == "-"]
+    assert uplink and all(delay in (10, 11) for delay in uplink)
+    found = Counter(packet.interface for packet in read(tmp_path / "all.pcapng"))
+    for link, row in links.items():
+        assert found[f"{link} in"] == row["arrived"]
+
+
+@pytest.mark.real_packets
 def test_the_exit_status_is_the_commands_and_nothing_stays(aqmlab: Aqmlab) -> None:
-    before = set(Path("/sys/class/net").iterdir())
+    before = devices()
     done = aqmlab(
         "shell", "-q", "--topology", EXAMPLE, "--at", "server", "--", "sh", "-c", "exit 7"
     )
     assert (done.returncode, done.stderr) == (7, "")
-    assert set(Path("/sys/class/net").iterdir()) == before
+    assert devices() == before
 
 
-@needs_hosts
+@pytest.mark.real_packets
 def test_a_scenario_is_a_topology(aqmlab: Aqmlab, scenario: Path) -> None:
     words = ["--", "ping", "-c", "2", "-i", "0.1", "-q", "first-receiver"]
     done = aqmlab("shell", "--topology", scenario, *words)

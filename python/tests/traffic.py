@@ -2,6 +2,7 @@
 
 traffic.py serve PORT          TCP sink and UDP echo, both versions of IP
 traffic.py bulk HOST PORT S    sends for S seconds: what came in, in bit/s
+traffic.py flood HOST PORT S MBIT   datagrams of 1000 bytes for S seconds at that rate: how many
 traffic.py rtt HOST PORT N     N datagrams one after the other: round trips in ms
 traffic.py burst HOST PORT N TOS   N datagrams at once: [came back, with CE at the server]
 """
@@ -50,7 +51,7 @@ def echo(udp: socket.socket) -> None:
 
 def connect(host: str, port: int) -> socket.socket:
     """The server may not be there yet."""
-    for _ in range(100):
+    for _ in range(600):
         try:
             return socket.create_connection((host, port), timeout=20)
         except ConnectionRefusedError:
@@ -78,8 +79,19 @@ def datagrams(host: str, port: int, tos: int = 0) -> socket.socket:
     else:
         udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
     udp.connect((host, port))
-    udp.settimeout(1.5)
+    udp.settimeout(3)
     return udp
+
+
+def flood(host: str, port: int, seconds: float, mbit: float) -> int:
+    udp = datagrams(host, port)
+    began, sent = time.monotonic(), 0
+    while (now := time.monotonic() - began) < seconds:
+        while sent < now * mbit * 1e6 / 8000:
+            udp.send(bytes(1000))
+            sent += 1
+        time.sleep(0.001)
+    return sent
 
 
 def rtt(host: str, port: int, count: int) -> list[float]:
@@ -107,12 +119,15 @@ def burst(host: str, port: int, count: int, tos: int) -> list[int]:
     return [came, marked]
 
 
+MODES = {"bulk": bulk, "flood": flood, "rtt": rtt, "burst": burst}
+
+
 def main(mode: str, *words: str) -> None:
     if mode == "serve":
         serve(int(words[0]))
     host, port = words[0], int(words[1])
-    rest = [float(word) if mode == "bulk" else int(word) for word in words[2:]]
-    print(json.dumps({"bulk": bulk, "rtt": rtt, "burst": burst}[mode](host, port, *rest)))
+    rest = [float(word) if mode in ("bulk", "flood") else int(word) for word in words[2:]]
+    print(json.dumps(MODES[mode](host, port, *rest)))
 
 
 if __name__ == "__main__":

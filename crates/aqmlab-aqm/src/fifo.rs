@@ -2,9 +2,30 @@
 
 use std::collections::VecDeque;
 
-use aqmlab_core::{Limit, Packet};
+use aqmlab_core::{Bytes, Limit, Packet};
 
-use crate::discipline::{Backlog, Context, DropReason};
+use crate::discipline::{Backlog, Context, DropReason, LinkEnv};
+
+/// How much a queue holds: a limit, and often one in bytes besides.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    limit: Limit,
+    bytes: u64,
+}
+
+impl Room {
+    /// The room of a queue on the link of `env`.
+    pub fn new(limit: Limit, byte_limit: Option<Bytes>, env: &LinkEnv) -> Self {
+        let bytes = byte_limit.map_or(u64::MAX, Bytes::get);
+        Room { limit: limit.resolve(env.rate, env.base_rtt), bytes }
+    }
+    /// Whether what is queued leaves room for a packet of `size` bytes.
+    #[inline]
+    pub fn admits(self, queued: Backlog, size: u32) -> bool {
+        let (bytes, size) = (queued.bytes, u64::from(size));
+        self.limit.admits(queued.packets, bytes, size) && bytes + size <= self.bytes
+    }
+}
 
 /// Packets in order of arrival, with their bytes counted.
 #[derive(Debug)]
@@ -26,11 +47,10 @@ impl<P: Packet> Fifo<P> {
         self.bytes += u64::from(packet.size());
         self.packets.push_back(packet);
     }
-    /// Adds a packet at the tail, or drops it if `limit` has no room for it.
+    /// Adds a packet at the tail, or drops it if there is no room for it.
     #[inline]
-    pub fn push_within(&mut self, limit: Limit, packet: P, cx: &mut Context<'_, P>) {
-        let Backlog { packets, bytes } = self.backlog();
-        if limit.admits(packets, bytes, u64::from(packet.size())) {
+    pub fn push_within(&mut self, room: Room, packet: P, cx: &mut Context<'_, P>) {
+        if room.admits(self.backlog(), packet.size()) {
             self.push(packet);
         } else {
             cx.drop(packet, DropReason::Overlimit);

@@ -21,7 +21,7 @@ use aqmlab_core::{Limit, Packet, Span, Time};
 
 use crate::discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
 use crate::disciplines::pie::{DelaySource, Memory, PieParams, Variant, no_rate_sample};
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 
 /// Probability 1.
 const ONE: u64 = u64::MAX >> 8;
@@ -306,7 +306,7 @@ impl PieState {
 /// The state machine of one queue.
 pub(crate) struct PieLinux<P> {
     fifo: Fifo<P>,
-    limit: Limit,
+    room: Room,
     settings: Settings,
     state: PieState,
     next_update: Time,
@@ -323,7 +323,7 @@ impl<P: Packet> PieLinux<P> {
         let settings = Settings::new(params, env);
         PieLinux {
             fifo: Fifo::default(),
-            limit: params.limit.resolve(env.rate, env.base_rtt),
+            room: Room::new(params.limit, params.byte_limit, env),
             state: PieState::new(&settings),
             settings,
             next_update: Time::ZERO + params.tupdate,
@@ -338,14 +338,13 @@ impl<P: Packet> PieLinux<P> {
 
 impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
+        if !self.room.admits(self.fifo.backlog(), packet.size()) {
             self.state.refused();
             cx.drop(packet, DropReason::Overlimit);
             return;
         }
         let before = packet.ecn();
-        match self.state.admit(&self.settings, packet, bytes, cx) {
+        match self.state.admit(&self.settings, packet, self.fifo.backlog().bytes, cx) {
             Some(packet) => {
                 self.memory.marks += u64::from(packet.ecn() != before);
                 self.fifo.push(packet);

@@ -168,13 +168,39 @@ impl QueueConfig {
         let disciplines = entries.iter().map(|entry| entry.name);
         let presets = PRESETS.iter().map(|preset| preset.name);
         let names: Vec<&str> = disciplines.chain(presets).chain(more.names()).collect();
-        Error::unknown("queue discipline", name, names)
+        let error = Error::unknown("queue discipline", name, names);
+        let elsewhere = name.to_lowercase().replace(['-', '_'], "");
+        match ELSEWHERE.iter().find(|(theirs, _)| *theirs == elsewhere) {
+            Some((_, ours)) => error.hint(*ours),
+            None => error,
+        }
     }
 }
+
+/// What other programs call a queue, and how it is said here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("pfifo", "it is `droptail` with a limit in packets: limit = \"1000p\""),
+    ("pfifofast", "it is `droptail` with a limit in packets: limit = \"1000p\""),
+    ("bfifo", "it is `droptail` with a limit in bytes: limit = \"150000b\""),
+    ("fifo", "it is `droptail`"),
+    ("taildrop", "it is `droptail`"),
+    ("drophead", "it is `droptail` with drop = \"head\""),
+    ("infinite", "it is `droptail` with limit = \"unlimited\""),
+    ("tbf", "it is the link's key `shaper`"),
+    ("netem", "its delay, jitter, loss and reordering are keys of the link"),
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_other_programs_are_understood() {
+        for (name, hint) in [("pfifo_fast", "limit = \"1000p\""), ("TailDrop", "`droptail`")] {
+            let error = QueueConfig::unknown(name, &Nothing).to_string();
+            assert!(error.contains(hint), "{error}");
+        }
+    }
 
     #[test]
     fn every_preset_is_valid() {

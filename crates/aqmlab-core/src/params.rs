@@ -174,17 +174,9 @@ fn read_text_with_units(value: &Value, units: &[(&str, f64)]) -> Option<u64> {
 
 const TIME_UNITS: &[(&str, f64)] =
     &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9)];
-const RATE_UNITS: &[(&str, f64)] = &[
-    ("bit", 1.0),
-    ("kbit", 1e3),
-    ("mbit", 1e6),
-    ("gbit", 1e9),
-    ("tbit", 1e12),
-    ("bps", 8.0),
-    ("kbps", 8e3),
-    ("mbps", 8e6),
-    ("gbps", 8e9),
-];
+/// Without `bps`: that is bytes per second to tc, and bits to everybody else.
+const RATE_UNITS: &[(&str, f64)] =
+    &[("bit", 1.0), ("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9), ("tbit", 1e12)];
 const SIZE_UNITS: &[(&str, f64)] = &[
     ("b", 1.0),
     ("kb", 1024.0),
@@ -212,7 +204,7 @@ impl ParamType for Rate {
     const KIND: &'static str = "rate";
     fn allowed() -> String {
         "a rate with its unit, such as 10mbit (units: bit, kbit, mbit, gbit, tbit; \
-         as with tc, bps, kbps and mbps are bytes per second)"
+         not mbps, which is bytes per second to tc and bits to others)"
             .into()
     }
     fn read(value: &Value) -> Option<Self> {

@@ -70,26 +70,25 @@ pub fn emulate(
     far: Vec<OsString>,
     nat: bool,
     settings: Option<&Bound<'_, PyMapping>>,
-    logs: Vec<(String, PathBuf, Vec<String>)>,
-    capture: Option<(PathBuf, Option<u64>, u32)>,
+    logs: Logs,
+    capture: CaptureOf,
     until: Option<f64>,
 ) -> PyResult<Emulation> {
     let scenario = Arc::clone(&scenario.scenario);
     let params = params_of(py, settings)?;
     let down = indices(py, &scenario, &down, "down")?;
     let up = indices(py, &scenario, &up, "up")?;
-    let mut recordings = Recordings {
-        logs: Vec::new(),
-        capture: capture.map(|(file, ring, most)| CaptureFile { file, ring, most }),
-    };
-    for (link, file, head) in logs {
-        let link = indices(py, &scenario, std::slice::from_ref(&link), "logs")?[0];
-        recordings.logs.push(LogFile { link, file, head });
-    }
+    let recordings = recordings(py, &scenario, logs, capture)?;
     let until = until.map(Span::from_secs_f64);
     let options = Options { command, nat, far, down, up, environment, recordings, until };
     let run = || catch_unwind(AssertUnwindSafe(|| shell::run(&scenario, &options, &params)));
     emulation(py, 0, Arc::clone(&scenario), py.detach(run))
+}
+
+/// Whether the far end of a shell is this machine; see the type stub.
+#[pyfunction]
+pub fn has_far_end_here() -> bool {
+    shell::has_far_end_here()
 }
 
 /// Checks that a scenario can be played; see the type stub.
@@ -100,23 +99,35 @@ pub fn check_playable(py: Python<'_>, scenario: PyRef<'_, PyScenario>) -> PyResu
 
 /// Plays the workloads of a scenario behind its links; see the type stub.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, run = 0, replication = 0, settings = None))]
+#[pyo3(signature = (
+    scenario, *, run = 0, replication = 0, settings = None, logs = vec![], capture = None,
+))]
 pub fn play(
     py: Python<'_>,
     scenario: PyRef<'_, PyScenario>,
     run: u32,
     replication: u64,
     settings: Option<&Bound<'_, PyMapping>>,
+    logs: Logs,
+    capture: CaptureOf,
 ) -> PyResult<Emulation> {
     let scenario = Arc::clone(&scenario.scenario);
     let params = params_of(py, settings)?;
-    let play = || catch_unwind(AssertUnwindSafe(|| traffic::run(&scenario, replication, &params)));
+    let recordings = recordings(py, &scenario, logs, capture)?;
+    let play = || {
+        catch_unwind(AssertUnwindSafe(|| {
+            traffic::run(&scenario, replication, &recordings, &params)
+        }))
+    };
     emulation(py, run, Arc::clone(&scenario), py.detach(play))
 }
 
 /// Runs commands in hosts behind links of a scenario; see the type stub.
 #[pyfunction]
-#[pyo3(signature = (scenario, hosts, ways, *, main, environment, settings = None))]
+#[pyo3(signature = (
+    scenario, hosts, ways, *, main, environment, settings = None, logs = vec![], capture = None,
+))]
+#[allow(clippy::too_many_arguments)]
 pub fn emulate_hosts(
     py: Python<'_>,
     scenario: PyRef<'_, PyScenario>,
@@ -125,19 +136,43 @@ pub fn emulate_hosts(
     main: usize,
     environment: Vec<(OsString, OsString)>,
     settings: Option<&Bound<'_, PyMapping>>,
+    logs: Logs,
+    capture: CaptureOf,
 ) -> PyResult<Emulation> {
     let scenario = Arc::clone(&scenario.scenario);
     let params = params_of(py, settings)?;
+    let recordings = recordings(py, &scenario, logs, capture)?;
     let ways = ways.into_iter().map(|(from, to, links)| {
         Ok(Way { from, to, links: indices(py, &scenario, &links, "ways")? })
     });
     let topology = Topology { hosts: hosts.len(), ways: ways.collect::<PyResult<_>>()? };
     let (names, words) = hosts.into_iter().unzip();
-    let commands = Commands { names, words, main, environment };
+    let commands = Commands { names, words, main, environment, recordings };
     let run = || {
         catch_unwind(AssertUnwindSafe(|| run_commands(&scenario, &topology, &commands, &params)))
     };
     emulation(py, 0, Arc::clone(&scenario), py.detach(run))
+}
+
+/// Links, files, and what these begin with.
+type Logs = Vec<(String, PathBuf, Vec<String>)>;
+/// A file, of how many bytes the last are kept, and how many of each packet.
+type CaptureOf = Option<(PathBuf, Option<u64>, u32)>;
+
+fn recordings(
+    py: Python<'_>,
+    scenario: &Scenario,
+    logs: Logs,
+    capture: CaptureOf,
+) -> PyResult<Recordings> {
+    let log = |(link, file, head): (String, _, _)| {
+        let link = indices(py, scenario, std::slice::from_ref(&link), "--log")?[0];
+        Ok(LogFile { link, file, head })
+    };
+    Ok(Recordings {
+        logs: logs.into_iter().map(log).collect::<PyResult<_>>()?,
+        capture: capture.map(|(file, ring, most)| CaptureFile { file, ring, most }),
+    })
 }
 
 fn params_of(py: Python<'_>, settings: Option<&Bound<'_, PyMapping>>) -> PyResult<EmulatorParams> {

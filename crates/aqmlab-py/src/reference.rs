@@ -5,12 +5,13 @@ use aqmlab_core::{ParamSpec, Params};
 use aqmlab_emu::shell::EmulatorParams;
 use aqmlab_sim::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::impairment::{
-    DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams, ListedLossParams,
+    ChanceParams, DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams,
+    ListedLossParams, OutageParams, SlotParams,
 };
 use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::{MarkovParams, OrnsteinUhlenbeckParams};
 use aqmlab_sim::rate::{CsvParams, RateStepsParams, TraceParams};
-use aqmlab_sim::scenario::{FlowParams, LinkParams, RecordParams, RunParams};
+use aqmlab_sim::scenario::{ColumnParams, FlowParams, LinkParams, RecordParams, RunParams};
 use aqmlab_sim::workload;
 use aqmlab_tcp::{TcpParams, congestion};
 use pyo3::prelude::*;
@@ -90,8 +91,11 @@ fn sections() -> Vec<Section> {
         ("link", "delay-steps", "a delay that changes at set times", DelayStepsParams::specs()),
         ("link", "delay-csv", "times and delays from a file", DelayCsvParams::specs()),
         ("link", "jitter", "a delay that is drawn for each packet", JitterParams::specs()),
+        ("link", "slot", "times between which nothing arrives", SlotParams::specs()),
+        ("link", "loss", "losses of single packets on the way", ChanceParams::specs()),
         ("link", "gilbert-elliott", "losses in bursts on the way", GilbertElliottParams::specs()),
         ("link", "loss-list", "losses by the number of the packet", ListedLossParams::specs()),
+        ("link", "outages", "times in which everything is lost", OutageParams::specs()),
         ("shaper", "shaper", "a token bucket between a queue and its link", ShaperParams::specs()),
         (
             "driver",
@@ -100,6 +104,12 @@ fn sections() -> Vec<Section> {
             DriverParams::specs(),
         ),
         ("flow", "flow", "a group of flows that are alike", FlowParams::specs()),
+        (
+            "flow",
+            "column",
+            "values of a distribution from a file: { list = ... } or { cdf = ... }",
+            ColumnParams::specs(),
+        ),
         ("record", "record", "what is recorded besides the summary", RecordParams::specs()),
         ("emulator", "emulator", "how the emulator works", EmulatorParams::specs()),
     ]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use aqmlab_core::{Error, Value};
-use aqmlab_sim::rate::InputFile;
+use aqmlab_sim::rate::{InputFile, RateProcess};
 use aqmlab_sim::{Outside, Scenario};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
@@ -101,6 +101,15 @@ impl PyScenario {
     #[getter]
     fn resolved(&self) -> String {
         self.scenario.to_json()
+    }
+
+    /// How long the trace of a link is, in seconds; `None` for one without.
+    fn trace_period(&self, link: &str) -> Option<f64> {
+        let config = self.scenario.links.iter().find(|config| config.name == link)?;
+        match &config.process {
+            RateProcess::Trace(_, trace) => Some(trace.period() as f64 / 1e3),
+            _ => None,
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::pipe::{PathCounts, Pipe};
 use crate::probe::{LinkProbe, PacketRecord, Sojourn};
 use crate::results::LinkResult;
 use crate::scenario::{Level, LinkConfig, Scenario, Simultaneous};
+pub use crate::wire::Capacity;
 use crate::wire::{Meter, Wire};
 
 /// The largest packet there is: keeps the transmitter's arithmetic in 64 bits.
@@ -36,7 +37,7 @@ pub struct Link<P> {
     /// Shaper and driver, if there are such.
     pub(crate) egress: Option<Box<Egress<P>>>,
     wire: Wire<P>,
-    /// The medium, if another link uses it too.
+    /// The medium, if other links use it too.
     medium: Option<Share>,
     /// Whether it sends only when a grant comes or a shared medium is free.
     is_unusual: bool,
@@ -71,13 +72,9 @@ impl<P: Carried> Link<P> {
     pub fn all(scenario: &Scenario, setting: &Setting) -> Vec<Self> {
         let mut links: Vec<Self> =
             (0..scenario.links.len()).map(|index| Self::make(scenario, index, setting)).collect();
-        for (index, config) in scenario.links.iter().enumerate() {
-            if let Some(partner) = config.shares.map(|partner| partner as usize)
-                && index < partner
-            {
-                let [own, other] = Share::pair(index as u32, partner as u32);
-                links[index].share(own);
-                links[partner].share(other);
+        for medium in scenario.media() {
+            for (index, share) in medium.iter().zip(Share::among(&medium)) {
+                links[*index as usize].share(share);
             }
         }
         links
@@ -97,7 +94,7 @@ impl<P: Carried> Link<P> {
             probe: LinkProbe::new(&config.thresholds, base_rtt, record_packets),
             egress: Egress::new(config, &env).map(Box::new),
             wire: Wire::new(config, stream("rate"), setting.end),
-            pipe: Pipe::new(&config.way, stream("way")),
+            pipe: Pipe::new(&config.way, stream),
         };
         Link::new(config, index as u32, parts, scenario.simultaneous)
     }
@@ -179,35 +176,35 @@ impl<P: Carried> Link<P> {
             self.await_wakeup(now, events);
             return None;
         };
-        let partner = medium.release();
+        let next = medium.release();
         if let Some(egress) = &mut self.egress {
             egress.sent(now, self.sending);
         }
-        if partner.is_some() && self.waiting() > 0 {
+        if next.is_some() && self.waiting() > 0 {
             self.defer();
         } else {
             self.send_next(now, events, store);
         }
         self.await_wakeup(now, events);
-        partner
+        next
     }
 
     /// The shared medium for which this link has waited is free. Gives the
-    /// other link if that may use it after all.
+    /// link that may use it in its place if it does not.
     fn granted(&mut self, now: Time, events: &mut EventQueue, store: &mut P::Store) -> Option<u32> {
         self.end_pending = false;
         self.busy = false;
-        self.medium.as_ref().expect("it has waited for it").stop_waiting();
+        self.medium.as_ref().expect("it has waited for it").set_waiting(false);
         self.wire.restart(now);
         self.send_next(now, events, store);
         self.await_wakeup(now, events);
-        self.medium.as_ref().and_then(Share::waiting_partner)
+        self.medium.as_ref().and_then(Share::next_waiting)
     }
 
-    /// Waits for the other link on the medium.
+    /// Waits for its turn on the medium.
     #[cold]
     fn defer(&mut self) {
-        self.medium.as_ref().expect("only on a shared medium").wait();
+        self.medium.as_ref().expect("only on a shared medium").set_waiting(true);
         self.busy = true;
         self.busy_until = Time::MAX;
         self.end_pending = true;
@@ -260,8 +257,9 @@ impl<P: Carried> Link<P> {
     pub fn into_result(self, end: Time) -> LinkResult {
         LinkResult {
             counts: self.queue.counts(),
+            dropped_queued: self.probe.dropped_queued,
             backlog_mean: self.probe.backlog_mean(end),
-            capacity: self.capacity(end),
+            capacity: self.capacity().bytes(end),
             loss_intervals: self.probe.loss_intervals(),
             utilisation: self.utilisation(end),
             way: self.way(),
@@ -290,9 +288,9 @@ impl<P: Carried> Link<P> {
         self.wire.meter()
     }
 
-    /// The bytes that the link offered up to `end`.
-    pub fn capacity(&self, end: Time) -> f64 {
-        self.wire.capacity(end)
+    /// Counts the bytes that the link offers.
+    pub fn capacity(&self) -> Capacity {
+        self.wire.capacity()
     }
 
     /// The share of what the link offered from the first packet to `end` that
@@ -448,7 +446,7 @@ impl<P: Carried> Link<P> {
         }
     }
 
-    /// Shares a medium with another link.
+    /// Shares a medium with other links.
     fn share(&mut self, share: Share) {
         self.medium = Some(share);
         self.is_unusual = true;

@@ -10,7 +10,7 @@ use aqmlab_core::{Span, Stream, Time};
 
 use crate::carried::Carried;
 use crate::events::{Event, EventQueue};
-use crate::impairment::{DelayProcess, LossState, PathConfig};
+use crate::impairment::{ChanceState, DelayProcess, JitterState, LossState, PathConfig, SlotState};
 
 /// What happened to packets on their way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,17 +34,18 @@ pub(crate) enum Pipe<P> {
 }
 
 impl<P: Carried> Pipe<P> {
-    /// `stream` draws for what is random on the way.
-    pub fn new(config: &PathConfig, stream: Stream) -> Self {
+    /// `stream` draws for what is random on the way, by the name of its part.
+    pub fn new(config: &PathConfig, stream: impl Fn(&str) -> Stream) -> Self {
         match config {
             PathConfig {
                 delay: DelayProcess::Constant(delay),
                 jitter: None,
                 loss: None,
-                duplicate: 0.0,
+                duplicate,
                 reordering: _,
-            } => Pipe::Fixed { delay: *delay, packets: VecDeque::new() },
-            _ => Pipe::Varied(Box::new(Varied::new(config.clone(), stream))),
+                slot: None,
+            } if duplicate.chance == 0.0 => Pipe::Fixed { delay: *delay, packets: VecDeque::new() },
+            _ => Pipe::Varied(Box::new(Varied::new(config.clone(), &stream))),
         }
     }
 
@@ -137,8 +138,12 @@ impl<P> Ord for Travelling<P> {
 
 /// A way on which packets take different times, get lost or come twice.
 pub(crate) struct Varied<P> {
-    config: PathConfig,
+    delay: DelayProcess,
+    reordering: bool,
     loss: Option<LossState>,
+    duplicate: Option<ChanceState>,
+    jitter: Option<JitterState>,
+    slot: Option<SlotState>,
     stream: Stream,
     packets: BinaryHeap<Travelling<P>>,
     /// When the pending event is due.
@@ -155,11 +160,15 @@ pub(crate) struct Varied<P> {
 }
 
 impl<P: Carried> Varied<P> {
-    fn new(config: PathConfig, stream: Stream) -> Self {
+    fn new(config: PathConfig, stream: &impl Fn(&str) -> Stream) -> Self {
         Varied {
-            loss: config.loss.clone().map(LossState::new),
-            config,
-            stream,
+            loss: config.loss.map(|loss| LossState::new(loss, stream("outages"))),
+            duplicate: ChanceState::new(&config.duplicate),
+            jitter: config.jitter.map(JitterState::new),
+            slot: config.slot.map(SlotState::new),
+            delay: config.delay,
+            reordering: config.reordering,
+            stream: stream("way"),
             packets: BinaryHeap::new(),
             pending: Time::MAX,
             latest: Time::ZERO,
@@ -181,14 +190,13 @@ impl<P: Carried> Varied<P> {
         store: &mut P::Store,
     ) {
         self.entered += 1;
-        if self.loss.as_mut().is_some_and(|loss| loss.next(&mut self.stream)) {
+        if self.loss.as_mut().is_some_and(|loss| loss.next(sent, &mut self.stream)) {
             self.counts.lost += 1;
             self.counts.lost_bytes += u64::from(packet.size());
             packet.forget(store);
             return;
         }
-        let duplicate = self.config.duplicate;
-        if duplicate > 0.0 && self.stream.uniform() < duplicate {
+        if self.duplicate.as_mut().is_some_and(|twice| twice.next(&mut self.stream)) {
             self.counts.duplicated += 1;
             let copy = packet.copy(store);
             self.send(copy, sent);
@@ -198,14 +206,17 @@ impl<P: Carried> Varied<P> {
     }
 
     fn send(&mut self, packet: P, sent: Time) {
-        let mut delay = self.config.delay.at(sent);
-        if let Some(jitter) = &self.config.jitter {
-            delay = jitter.draw(delay, &mut self.stream);
+        let mut delay = self.delay.at(sent);
+        if let Some(jitter) = &mut self.jitter {
+            delay = jitter.next(delay, &mut self.stream);
         }
         let mut arrival = sent + delay;
-        if !self.config.reordering {
+        if !self.reordering {
             arrival = arrival.max(self.latest);
             self.latest = arrival;
+        }
+        if let Some(slot) = &mut self.slot {
+            arrival = slot.arrival(arrival, packet.size(), &mut self.stream);
         }
         self.packets.push(Travelling { arrival, number: self.next_number, packet });
         self.next_number += 1;

@@ -142,15 +142,13 @@ impl<P> Wire<P> {
         }
     }
 
-    /// The bytes that could have been sent from the start of the run to `end`.
-    pub fn capacity(&self, end: Time) -> f64 {
-        match (self, self.meter()) {
-            (Wire::Constant(transmitter), _) => {
-                transmitter.rate as f64 / 8.0 * (end - Time::ZERO).as_secs_f64()
-            }
-            (_, Some(mut meter)) => meter.bits(end + Span::from_nanos(1)) / 8.0,
-            (_, None) => unreachable!("only a constant rate has no meter"),
-        }
+    /// Counts the bytes that could be sent, from the start of the run.
+    pub fn capacity(&self) -> Capacity {
+        let rate = match self {
+            Wire::Constant(transmitter) => transmitter.rate,
+            Wire::Course(_) | Wire::Grants(_) => 0,
+        };
+        Capacity { rate, meter: self.meter() }
     }
 
     /// The bits of what was sent up to `end`, if the last transmission ends
@@ -160,6 +158,23 @@ impl<P> Wire<P> {
             Wire::Constant(_) => 0.0,
             Wire::Course(wire) => wire.transmitter.sent_bits(until, end) as f64,
             Wire::Grants(wire) => wire.used as f64 * 8.0,
+        }
+    }
+}
+
+/// Counts the bytes that a wire offers.
+pub struct Capacity {
+    /// Bits a second, if there is no meter.
+    rate: u64,
+    meter: Option<Meter>,
+}
+
+impl Capacity {
+    /// What could have been sent up to `end`. Times must not go back.
+    pub fn bytes(&mut self, end: Time) -> f64 {
+        match &mut self.meter {
+            None => self.rate as f64 / 8.0 * (end - Time::ZERO).as_secs_f64(),
+            Some(meter) => meter.bits(end + Span::from_nanos(1)) / 8.0,
         }
     }
 }

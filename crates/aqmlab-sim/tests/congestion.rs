@@ -20,10 +20,22 @@ const BULK: &str = r#"
     return_path = "up"
 "#;
 
+/// A second kind, which begins after 20 s.
+const LATE: &str = r#"
+    [flows.late]
+    path = "down"
+    return_path = "up"
+    start = "20s"
+"#;
+
 fn scenario(settings: &[(&str, &str)]) -> Scenario {
+    scenario_of(BULK, settings)
+}
+
+fn scenario_of(text: &str, settings: &[(&str, &str)]) -> Scenario {
     let overrides: Vec<(String, Value)> =
         settings.iter().map(|(key, text)| (key.to_string(), (*text).into())).collect();
-    Scenario::parse(BULK, "bulk", &overrides).unwrap()
+    Scenario::parse(text, "bulk", &overrides).unwrap()
 }
 
 /// A name in the file becomes a table when a key is set in it; a flow's own
@@ -171,13 +183,9 @@ fn ratio(first: &str, second: &str, queue: &str) -> f64 {
 }
 fn ratio_with(settings: &[(&str, &str)]) -> f64 {
     let until = |duration: &str| {
-        let late = [
-            ("duration", duration),
-            ("flows.late.path", "down"),
-            ("flows.late.return_path", "up"),
-            ("flows.late.start", "20s"),
-        ];
-        let result = run(&scenario(&[&late[..], settings].concat()), 0);
+        let both =
+            scenario_of(&[BULK, LATE].concat(), &[settings, &[("duration", duration)]].concat());
+        let result = run(&both, 0);
         [0, 1].map(|flow: usize| result.flows[flow].stats.bytes_acked as f64)
     };
     let (before, after) = (until("20s"), until("320s"));

@@ -109,6 +109,10 @@ fn every_form_reads_back() {
         &[("links.down.loss", "{ packets = [1, 5] }"), ("links.down.duplicate", "0.1")],
         &[("links.down.linklayer", "atm"), ("links.down.overhead", "8")],
         &[("links.down.shares", "up")],
+        &[("links.down.slot.min", "4ms"), ("links.down.slot.packets", "3")],
+        &[("links.down.jitter.spread", "3ms"), ("links.down.jitter.correlation", "0.5")],
+        &[("links.down.loss", "0.01"), ("links.down.loss.correlation", "0.25")],
+        &[("links.down.duplicate", "{ chance = 0.1, correlation = 0.25 }")],
     ];
     let rates: Vec<Vec<(&str, &str)>> =
         RATES.iter().map(|rate| vec![("links.down.rate", *rate)]).collect();
@@ -185,6 +189,16 @@ fn a_file_is_part_of_the_scenario_by_its_content() {
 }
 
 #[test]
+fn settings_of_what_is_not_there_are_refused() {
+    let said = error(&[("links.dwon.rate", "5mbit")]);
+    assert!(said.contains("`dwon`: unknown link") && said.contains("mean `down`"), "{said}");
+    let said = error(&[("flows.blk.count", "5")]);
+    assert!(said.contains("unknown group of flows") && said.contains("mean `bulk`"), "{said}");
+    let said = error(&[("quue", "codel")]);
+    assert!(said.contains("quue: unknown key") && said.contains("mean `queue`"), "{said}");
+}
+
+#[test]
 fn bad_forms_are_refused() {
     for (key, value, expected) in [
         ("rate", "{ stepz = 1 }", "a table with `steps`, `trace`, `csv` or `process`"),
@@ -197,8 +211,13 @@ fn bad_forms_are_refused() {
         ("delay", "2h", "a time with its unit"),
         ("delay", "{ steps = [['0s', '70min']] }", "at most 3600s"),
         ("jitter", "5ms", "jitter"),
+        ("slot", "{ min = '5ms', max = '1ms' }", "from `min`"),
+        ("slot", "{ mim = '5ms' }", "did you mean `min`?"),
         ("loss", "2", "a chance from 0 to 1"),
-        ("duplicate", "1.1", "number from 0 to 1"),
+        ("loss", "'120%'", "a chance from 0 to 1"),
+        ("jitter", "'5ms'", "a table such as { spread = \"2ms\" }"),
+        ("rate", "'lte'", "rate = { process = \"lte\" }"),
+        ("duplicate", "1.1", "a chance from 0 to 1"),
         ("linklayer", "atmm", "did you mean `atm`?"),
         ("overhead", "65536", "at most 65535"),
         ("shares", "upp", "did you mean `up`?"),
@@ -396,6 +415,56 @@ fn a_shared_medium_carries_one_packet_at_a_time() {
     assert!((0.97..=1.001).contains(&busy), "{busy}");
 }
 
+/// An access point and three stations on one channel, one of them slow.
+const STATIONS: [(&str, &str); 4] =
+    [("down", "10mbit"), ("first", "10mbit"), ("slow", "1mbit"), ("third", "10mbit")];
+
+/// Packets that each of those links sent in 20 s, and what share of the time it sent.
+fn stations(settings: &[(&str, &str)]) -> [(f64, f64); 4] {
+    let idle = "{ kind = 'cbr', rate = '1bit' }";
+    let mut all: Vec<(String, String)> = vec![("flows.bulk.workload".into(), idle.into())];
+    for (name, rate) in STATIONS {
+        all.push((format!("links.{name}"), format!("{{ rate = '{rate}', delay = '1ms' }}")));
+        let cbr = "{ kind = 'cbr', rate = '12mbit', packet = '1250b' }";
+        let flow = format!("{{ path = ['{name}'], return_path = ['up'], workload = {cbr} }}");
+        all.push((format!("flows.{name}"), flow));
+    }
+    // Each names one other: together they are on one medium.
+    for (name, other) in [("first", "down"), ("slow", "third"), ("third", "first")] {
+        all.push((format!("links.{name}.shares"), other.into()));
+    }
+    let mut given: Vec<_> = all.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
+    given.extend(settings);
+    let scenario = scenario(&given).unwrap();
+    let again = Scenario::from_table(scenario.to_table(), "again", &[]);
+    assert_eq!(again.unwrap(), scenario);
+    let result = run(&scenario, 0);
+    STATIONS.map(|(name, _)| {
+        let index = scenario.links.iter().position(|link| link.name == name).unwrap();
+        let link = &result.links[index];
+        (link.counts.delivered as f64, link.utilisation)
+    })
+}
+
+#[test]
+fn stations_on_one_channel_have_as_many_turns_and_the_slow_one_costs_all() {
+    // 10,000 bits each: a round takes 1 + 1 + 10 + 1 ms.
+    let rounds = 20.0 / 0.013;
+    let sent = stations(&[]);
+    for ((packets, used), airtime) in sent.into_iter().zip([1.0, 1.0, 10.0, 1.0]) {
+        assert!((packets - rounds).abs() < 2.0, "{sent:?}");
+        assert!((used - airtime / 13.0).abs() < 0.002, "{sent:?}");
+    }
+    // Where the slow one has little to send, the others share what is left.
+    let sent = stations(&[("flows.slow.workload.rate", "100kbit")]);
+    assert!((sent[2].0 - 200.0).abs() < 2.0, "{sent:?}");
+    for (packets, _) in [sent[0], sent[1], sent[3]] {
+        assert!((packets - (20.0 - 2.0) / 0.003).abs() < 8.0, "{sent:?}");
+    }
+    let busy: f64 = sent.iter().map(|(_, used)| used).sum();
+    assert!((0.999..=1.001).contains(&busy), "{busy}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -409,6 +478,7 @@ proptest! {
         duplicate in prop::sample::select(vec!["0", "0.1"]),
         spread in prop::sample::select(vec!["0ms", "5ms", "30ms"]),
         reordering in prop::sample::select(vec!["true", "false"]),
+        slot in prop::sample::select(vec![None, Some("{ min = '1ms', max = '9ms', packets = 8 }")]),
         order in prop::sample::select(vec!["arrivals-first", "departures-first"]),
         behind in prop::sample::select(vec![None, Some(("links.down.driver.limit", "3p")),
             Some(("links.down.shaper.rate", "4mbit"))]),
@@ -428,6 +498,9 @@ proptest! {
             ("links.up.reordering", reordering),
         ];
         settings.extend(behind);
+        if let Some(slot) = slot.filter(|_| reordering == "false") {
+            settings.extend([("links.down.slot", slot), ("links.up.slot", slot)]);
+        }
         let result = result(&settings);
         let link = &result.links[0];
         prop_assert!(link.utilisation <= 1.0);
@@ -435,12 +508,13 @@ proptest! {
         prop_assert!(reordering == "true" || link.way.reordered == 0);
     }
 
-    /// Whatever stands at either end, both links of a shared medium go on to
+    /// Whatever stands at either end, all links of a shared medium go on to
     /// the end, and together they send no more than one of them could.
     #[test]
     fn a_shared_medium_never_stalls(
         queues in prop::collection::vec(
             prop::sample::select(vec!["droptail", "codel", "pie", "fq_codel", "red"]), 2),
+        third in any::<bool>(),
         rate in prop::sample::select(RATES[..3].to_vec()),
         settings in prop::sample::subsequence(vec![
             ("links.down.driver.limit", "5p"),
@@ -460,6 +534,11 @@ proptest! {
             ("links.down.queue", queues[0]),
             ("links.up.queue", queues[1]),
         ];
+        if third {
+            let own = "{ count = 2, path = ['station'], return_path = ['down'] }";
+            all.push(("flows.station", own));
+            all.push(("links.station", "{ rate = '7mbit', delay = '3ms', shares = 'down' }"));
+        }
         all.extend(settings);
         let result = result(&all);
         for link in &result.links {

@@ -10,11 +10,13 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from aqmlab.characterize.metrics import ellipse
+from aqmlab.metrics.rfc7928 import ellipse
 from aqmlab.statistics import Floats, quartiles
 
 WIDTH, HEIGHT = 184, 170
 COLUMNS = 3
+LETTER = 8
+"""About the width of a letter of a label; labels that do not fit side by side are slanted."""
 PALETTE = ("#2f6fbb", "#8a9099", "#d5762b", "#3c9a5f", "#a35bb5", "#b99a2b", "#3aa6a6", "#c8506e")
 """The discipline under test, drop-tail, then the others."""
 SERIES_POINTS = 240
@@ -137,6 +139,7 @@ def ranges(
     *,
     columns: int = COLUMNS,
     width: int = WIDTH,
+    x_title: str | None = None,
 ) -> dict[str, Any]:
     """Medians over the runs as points, from the lower to the upper quartile as lines; a panel
     each, keys are (discipline, place on the x axis)."""
@@ -151,7 +154,9 @@ def ranges(
                      "low": _short(of.low), "high": _short(of.high)}
                 )  # fmt: skip
         places = list(dict.fromkeys(place for _, place in cells))
-        x = alt.X("place:N").title(None).sort(places).axis(labelAngle=0, ticks=False)
+        fit = LETTER * sum(map(len, places)) < width
+        axis = alt.Axis(labelAngle=0 if fit else -40, ticks=False)
+        x = alt.X("place:N").title(x_title).sort(places).axis(axis)
         offset = alt.XOffset("name:N").sort(list(palette))
         y_title = y_titles[name]
         base = alt.Chart(alt.InlineData(rows)).encode(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Annotated
 
 import typer
+from typer.exceptions import TyperException
 
 from aqmlab.cli import (
     bench,
     characterize,
+    compare,
     conformance,
     explain,
     listing,
@@ -22,7 +25,7 @@ from aqmlab.cli import (
     study,
     top,
 )
-from aqmlab.cli.common import EXAMPLES
+from aqmlab.cli.common import EXAMPLES, INPUT_ERROR, INTERRUPTED, fail
 
 app = typer.Typer(
     name="aqmlab",
@@ -30,16 +33,17 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EXAMPLES.format(
-        "aqmlab run scenario.toml --set queue=codel\n\n"
+        "aqmlab run examples/scenario.toml --set queue=codel\n\n"
         "aqmlab reproduce jarvinen2014\n\n"
         "aqmlab explain codel.target"
     ),
 )
 app.command("run", epilog=run.EXAMPLE)(run.run)
 app.command("study", epilog=study.EXAMPLE)(study.study)
+app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.reproduce)
 app.command("characterize", epilog=characterize.EXAMPLE)(characterize.characterize)
 app.command("shell", epilog=shell.EXAMPLE, context_settings={"allow_interspersed_args": False})(
@@ -76,9 +80,41 @@ def options(
 def main() -> None:
     """The console script `aqmlab`."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
+    except TyperException as error:
+        fail(misuse(error), INPUT_ERROR)
+    except typer.Abort:
+        fail("interrupted", INTERRUPTED, word="")
     finally:
         _flush()
+
+
+PLAINLY = {
+    r"Invalid value for '([^' ]+)[^']*': ": r"\1: ",
+    r"Input should be a valid integer.*": "expected a whole number",
+    r"Input should be a valid number.*": "expected a number",
+    r"Input should be greater than or equal to ": "expected at least ",
+    r"Input should be less than or equal to ": "expected at most ",
+    r"No such option: (\S+) \(Possible options: (.*)\)": r"no option \1; did you mean \2?",
+    r"No such option: (\S+)": r"no option \1",
+    r"No such command '(.*?)'\. Did": r"no command `\1`; did",
+    r"No such command '(.*)'\.": r"no command `\1`",
+    r"Missing argument '(.*)'\.": r"\1 is missing",
+    r"Option '(.*)' requires an argument\.": r"\1 needs a value",
+    r"Got unexpected extra argument\(s\) \((.*)\)": r"too many arguments: \1",
+    r"did you mean '(.*)'\?": r"did you mean `\1`?",
+}
+"""What the library that reads the command line says, and how we say it."""
+
+
+def misuse(error: TyperException) -> str:
+    """One sentence about a command line that is not right, and where help is."""
+    text = str(getattr(error, "format_message", lambda: error)())
+    for theirs, ours in PLAINLY.items():
+        text = re.sub(theirs, ours, text)
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "aqmlab"
+    return f"{text} (`{command} --help` shows what there is)"
 
 
 def _flush() -> None:

@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,13 +20,15 @@ from aqmlab.errors import CustomError, FolderError, InputError, StorageError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
+    from aqmlab.reproduce.model import Figure
     from aqmlab.study import Progress
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-EXAMPLES = "[bold]Examples[/bold]\n\n{}"
+EXAMPLES = "**Examples**\n\n{}"
 INPUT_ERROR, FAILURE, BUG, INTERRUPTED = 2, 1, 70, 130
 
 Set = Annotated[
@@ -41,6 +44,22 @@ Seed = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go.")]
+Pcap = Annotated[
+    Path | None,
+    typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
+]
+PcapRing = Annotated[
+    str | None,
+    typer.Option("--pcap-ring", metavar="SIZE", help="Keep the last of them: 100mb."),
+]
+Log = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log",
+        metavar="LINK=FILE",
+        help="What a link does, in mahimahi's format: up=up.log. May be repeated.",
+    ),
+]
 Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, metavar="N", help="Cores to use; all if not given."),
@@ -121,6 +140,28 @@ def console(columns: int = 110) -> Console:
     return Console(width=width, highlight=False, markup=False)
 
 
+WIDE = 100
+"""From so many columns on, those of a table stand further apart."""
+
+
+def grid(title: str | None, screen: Console) -> Table:
+    """An empty table whose usual contents fit into a terminal of 80 columns."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+        padding=(0, 1 if screen.width >= WIDE else 0),
+    )
+
+
 @contextmanager
 def progress_bar(what: str, *, shown: bool, unit: str = "runs") -> Iterator[Progress | None]:
     """A bar on stderr with what is done, rate and time left; none if that is no terminal."""
@@ -144,6 +185,11 @@ def progress_bar(what: str, *, shown: bool, unit: str = "runs") -> Iterator[Prog
         yield update
 
 
+def command_line() -> str:
+    """The command that is being run, as it can be typed again."""
+    return shlex.join(["aqmlab", *sys.argv[1:]])
+
+
 def default_folder(name: str, only: Sequence[str] = (), **changes: int | None) -> Path:
     """`results/NAME`, with what was chosen on the command line as a suffix."""
     words = [re.sub(r"[^\w.+]+", "_", word).strip("_.") for word in [name, *only]]
@@ -162,7 +208,7 @@ def seconds(value: float | None) -> str:
     """A time for people: `12.3 ms`, `1.20 s`."""
     if value is None:
         return "–"
-    if abs(value) < 1e-3 and value != 0:
+    if 5e-7 <= abs(value) < 1e-3:
         return f"{value * 1e6:.0f} µs"
     if abs(value) >= 1:
         return f"{value:.2f} s"
@@ -183,3 +229,24 @@ def reasons(row: Mapping[str, Any], kind: str) -> str:
     """The counts of a row of `links` that are not zero, by reason: `12 codel, 3 overlimit`."""
     found = {key.removeprefix(kind): row[key] for key in row if key.startswith(kind)}
     return ", ".join(f"{count:,} {name}" for name, count in found.items() if count)
+
+
+def check_chart(path: Path, option: str) -> None:
+    """Raises `InputError` if no chart can be written as `path`."""
+    from aqmlab.errors import input_error
+    from aqmlab.report import FORMATS
+
+    if path.suffix[1:] not in FORMATS:
+        allowed = f"expected a file that ends in .{', .'.join(FORMATS)}"
+        raise input_error(allowed, key=option, given=str(path))
+
+
+def save_chart(figure: Figure, path: Path) -> None:
+    """Writes a chart and says where it is. Raises `StorageError` if it cannot be written."""
+    from aqmlab.report import save_figure
+
+    try:
+        save_figure(figure, path)
+    except OSError as error:
+        raise StorageError(error, path, "the chart was not written") from error
+    console().print(f"The chart is in {path}.", soft_wrap=True)

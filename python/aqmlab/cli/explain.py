@@ -1,4 +1,4 @@
-"""`aqmlab explain`: what a parameter means, from its declaration."""
+"""`aqmlab explain`: what a parameter means, from its declaration, and what a metric is."""
 
 from __future__ import annotations
 
@@ -7,14 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Json, console, print_json, reported
+from aqmlab.cli.common import (
+    EXAMPLES,
+    Json,
+    check_chart,
+    console,
+    print_json,
+    reported,
+    save_chart,
+)
+from aqmlab.metrics.catalogue import entries as metrics
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+
 EXAMPLE = EXAMPLES.format(
     "aqmlab explain codel\n\naqmlab explain codel.target\n\naqmlab explain limit\n\n"
-    "aqmlab explain codel --chart codel.svg"
+    "aqmlab explain jain\n\naqmlab explain codel --chart codel.svg"
 )
 
 
@@ -24,8 +34,8 @@ def explain(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="A discipline, control, preset, section or parameter: codel, pie.target, "
-            "my_queue.py:MyQueue. If absent: all.",
+            help="A discipline, control, preset, section, parameter or metric: codel, "
+            "pie.target, my_queue.py:MyQueue, jain. If absent: all.",
         ),
     ] = None,
     json: Json = False,
@@ -37,7 +47,7 @@ def explain(
         typer.Option(metavar="FILE.svg", help="Draw how a queue answers to a step of load."),
     ] = None,
 ) -> None:
-    """Say what a queue discipline or a parameter is: default, range, meaning, source."""
+    """Say what a queue discipline, a parameter or a metric is: default, range, meaning, source."""
     if chart is not None:
         _draw(name, chart)
         return
@@ -55,27 +65,20 @@ def explain(
 
 def _draw(name: str | None, path: Path) -> None:
     """Draws the discipline `name` at work."""
-    from aqmlab.errors import StorageError, input_error
-    from aqmlab.report import FORMATS, save_figure
+    from aqmlab.errors import input_error
     from aqmlab.report.behaviour import figure
 
     if name is None:
         raise input_error("a chart needs a discipline", hint=f"aqmlab explain codel --chart {path}")
-    if path.suffix[1:] not in FORMATS:
-        allowed = f"expected a file that ends in .{', .'.join(FORMATS)}"
-        raise input_error(allowed, key="--chart", given=str(path))
-    try:
-        save_figure(figure(name), path)
-    except OSError as error:
-        raise StorageError(error, path, "the chart was not written") from error
-    console().print(f"The chart is in {path}.", soft_wrap=True)
+    check_chart(path, "--chart")
+    save_chart(figure(name), path)
 
 
 def find(name: str | None) -> list[dict[str, Any]]:
     """The entries of the reference that `name` speaks of, with the parameters it names.
 
     `name` is `codel`, `codel.target`, or the name of a parameter alone (`target`:
-    then every discipline that has one), or of a class (`my_queue.py:MyQueue`).
+    then every discipline that has one), of a class (`my_queue.py:MyQueue`) or of a metric.
     Raises `InputError` if there is no such thing.
     """
     from aqmlab._core import reference
@@ -83,11 +86,13 @@ def find(name: str | None) -> list[dict[str, Any]]:
     from aqmlab.errors import input_error, unknown
 
     if name is None:
-        return list(reference())
+        return [*reference(), *metrics()]
     if ":" in name:
         return [_own(name)]
     head, dot, parameter = name.partition(".")
     entries = [entry for entry in reference() if head in (entry["name"], entry["section"])]
+    # A metric may have the name of a parameter: both are told.
+    measured = [entry for entry in metrics() if name in (entry["name"], entry["section"])]
     if name in (study["name"] for study in studies()):
         hint = f"`aqmlab reproduce {name}` runs it"
         raise input_error("this is a study: it has no parameters", given=name, hint=hint)
@@ -96,14 +101,14 @@ def find(name: str | None) -> list[dict[str, Any]]:
     elif not entries:
         raise unknown("name", head, _names())
     if not parameter:
-        return entries
+        return entries + measured
     found = []
     for entry in entries:
         params = [each for each in entry["params"] if each["name"] == parameter]
         if params:
             found.append(entry | {"params": params})
-    if found:
-        return found
+    if found or measured:
+        return measured + found
     if not dot:
         raise unknown("name", name, _names())
     known = dict.fromkeys(each["name"] for entry in entries for each in entry["params"])
@@ -130,7 +135,8 @@ def _own(name: str) -> dict[str, Any]:
 def page(entries: list[dict[str, Any]]) -> str:
     """The entries as a Markdown page."""
     lines = ["# Reference", "", "Made by `make reference` from the declarations in the code.", ""]
-    for entry in entries:
+    measured = [entry for entry in entries if entry["section"] == "metric"]
+    for entry in (entry for entry in entries if entry["section"] != "metric"):
         summary = entry["summary"]
         lines += [f"## {entry['name']}", "", f"{summary[0].upper()}{summary[1:]}.", ""]
         if entry["preset_of"]:
@@ -138,6 +144,11 @@ def page(entries: list[dict[str, Any]]) -> str:
             lines += [f"`{entry['preset_of']}` with {settings}. Source: {entry['source']}.", ""]
         elif entry["params"]:
             lines += parameters(entry)
+    if measured:
+        lines += ["## Metrics", "", "| metric | of | unit | meaning | where | source |"]
+        keys = ("name", "of", "unit", "summary", "where", "source")
+        rows = ([f"`{entry['name']}`", *(entry[key] for key in keys[1:])] for entry in measured)
+        lines += ["|---|---|---|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows), ""]
     return "\n".join(lines).rstrip()
 
 
@@ -159,13 +170,16 @@ def _row(param: dict[str, Any]) -> str:
 def _names() -> list[str]:
     from aqmlab._core import reference
 
-    return list(dict.fromkeys(entry["name"] for entry in reference()))
+    return list(dict.fromkeys(entry["name"] for entry in [*reference(), *metrics()]))
 
 
 def _show(entry: dict[str, Any], screen: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    if entry["section"] == "metric":
+        _show_metric(entry, screen)
+        return
     screen.print(Text.assemble((entry["name"], "bold cyan"), f"  {entry['summary']}"))
     if entry["preset_of"]:
         settings = ", ".join(f"{key} = {value}" for key, value in entry["settings"].items())
@@ -187,4 +201,14 @@ def _show(entry: dict[str, Any], screen: Console) -> None:
         lines = [param["meaning"], "\n"] if param["meaning"] else []
         table.add_row(param["name"], Text.assemble(*lines, (" · ".join(facts), "dim")))
     screen.print(table)
+    screen.print()
+
+
+def _show_metric(entry: dict[str, Any], screen: Console) -> None:
+    """A metric, in the words of the catalogue."""
+    from rich.text import Text
+
+    screen.print(Text.assemble((entry["name"], "bold cyan"), f"  {entry['summary']}"))
+    for key in ("of", "unit", "where", "source"):
+        screen.print(Text.assemble((f"  {key:<8}", "bold"), entry[key]), soft_wrap=True)
     screen.print()

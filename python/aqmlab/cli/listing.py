@@ -1,4 +1,4 @@
-"""`aqmlab list`: disciplines, presets, congestion controls, transports, workloads and studies."""
+"""`aqmlab list`: what there is, by kind: disciplines, presets, ..., metrics and studies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,20 @@ import typer
 
 from aqmlab.cli.common import EXAMPLES, Json, console, print_json, reported
 
-EXAMPLE = EXAMPLES.format("aqmlab list\n\naqmlab list disciplines\n\naqmlab list presets --json")
+EXAMPLE = EXAMPLES.format(
+    "aqmlab list\n\naqmlab list disciplines\n\naqmlab list metrics\n\naqmlab list presets --json"
+)
+OWN = {
+    "disciplines": (
+        "Your own: a class in Python is a queue by its file and name (docs/your-own-queue.md):",
+        "aqmlab run scenario.toml --set queue=my_queue.py:MyQueue",
+    ),
+    "congestion_controls": (
+        "Your own, likewise (docs/your-own-congestion-control.md):",
+        "aqmlab run scenario.toml --set transport.congestion_control=my_control.py:MyControl",
+    ),
+}
+"""What to say below a kind of which users write their own, and an example."""
 STUDIES = Path(__file__).parent.parent / "studies"
 
 
@@ -21,7 +34,7 @@ def listing(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List disciplines, presets, congestion controls, transports, workloads and studies."""
+    """List disciplines, presets, congestion controls, transports, workloads, metrics, studies."""
     everything = catalogue()
     if kind is not None:
         if kind not in everything:
@@ -46,6 +59,9 @@ def listing(
             table.add_row(row["name"], about)
         screen.print(title.capitalize().replace("_", " "), style="bold cyan")
         screen.print(table if rows else "none")
+        for words in OWN.get(title, ()):
+            indent = "  " if words.startswith("aqmlab") else ""
+            screen.print(indent + words, soft_wrap=True, highlight=False, style="dim")
         screen.print()
     screen.print(
         "`aqmlab explain NAME` shows the parameters of each; `aqmlab reproduce NAME` runs a study.",
@@ -56,6 +72,7 @@ def listing(
 def catalogue() -> dict[str, list[dict[str, Any]]]:
     """What `--json` prints: lists of {"name", "summary", ...} by kind."""
     from aqmlab._core import reference
+    from aqmlab.metrics.catalogue import METRICS
 
     queues = [entry for entry in reference() if entry["section"] == "queue"]
     controls = [entry for entry in reference() if entry["section"] == "congestion_control"]
@@ -71,6 +88,10 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
         "congestion_controls": [_short(each) for each in controls],
         "transports": [_short(each) for each in transports],
         "workloads": [_short(each) for each in workloads if not each["preset_of"]],
+        "metrics": [
+            {"name": metric.name, "summary": metric.meaning, "of": metric.of, "unit": metric.unit}
+            for metric in METRICS
+        ],
         "studies": studies(),
     }
 

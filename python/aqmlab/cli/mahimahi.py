@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Seed, Set, reported
+from aqmlab.cli.common import EXAMPLES, Pcap, Seed, Set, reported
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab mahimahi delay 20 sh -c 'ping -c 3 $MAHIMAHI_BASE'\n\n"
@@ -41,10 +41,7 @@ def mahimahi(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Where results go, too; new.")
     ] = None,
-    pcap: Annotated[
-        Path | None,
-        typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
-    ] = None,
+    pcap: Pcap = None,
     precision: Annotated[
         str | None,
         typer.Option("--precision", metavar="HOW", help="low-cpu, balanced (default) or exact."),
@@ -57,10 +54,11 @@ def mahimahi(
 
     Options of our own stand before the tool. See docs/emulator.md.
     """
+    from aqmlab._core import has_far_end_here
     from aqmlab.emulate import emulate
-    from aqmlab.emulate.capture import capture
     from aqmlab.emulate.keep import check_folder, keep
     from aqmlab.emulate.mahimahi import USAGE, read
+    from aqmlab.emulate.recordings import recordings
     from aqmlab.settings import parse_settings
 
     if tool in USAGE and (words or [])[:1] in (["--help"], ["-h"]):
@@ -78,15 +76,14 @@ def mahimahi(
         print(f"aqmlab: {remark}", file=sys.stderr)
     _set_prompt(prefix + asked.prefix)
     is_inside = "AQMLAB_FAR" in os.environ
-    # Without root the far end is alone; a relay reaches the machine's servers. In a shell
+    # A far end that is not here is alone; a relay reaches the machine's servers. In a shell
     # in a shell it is the outer one that has it.
     done = emulate(
         asked.path,
         asked.command,
-        nat=nat or (os.geteuid() != 0 and not is_inside),
+        nat=nat or not (is_inside or has_far_end_here()),
         settings={"precision": precision} if precision else {},
-        logs=asked.logs,
-        capture=capture(pcap, None),
+        **recordings(pcap).of_run(1, asked.path.scenario) | {"logs": asked.logs},
         until=asked.until,
     )
     for remark in done.remarks:

@@ -12,11 +12,15 @@ import typer
 from aqmlab.cli.common import (
     EXAMPLES,
     Json,
+    Log,
     Out,
+    Pcap,
+    PcapRing,
     Seed,
     Set,
     console,
     default_folder,
+    grid,
     print_json,
     reported,
     seconds,
@@ -57,16 +61,21 @@ def parity(
         typer.Option("--precision", metavar="HOW", help="low-cpu, balanced (default) or exact."),
     ] = None,
     out: Out = None,
+    pcap: Pcap = None,
+    pcap_ring: PcapRing = None,
+    log: Log = None,
     json: Json = False,
 ) -> None:
     """Run a scenario with simulated senders and with the kernel's own, and compare.
 
     Both ends are in namespaces made for it; the links and queues are the same code. It takes
     the scenario's duration in real time. Tables, report.html and figures go to
-    results/parity-SCENARIO or --out.
+    results/parity-SCENARIO or --out. --pcap and --log are of the real packets; with --repeat
+    each run has files of its own.
     """
     from aqmlab.emulate.keep import check_folder
     from aqmlab.emulate.play import parity as run_both
+    from aqmlab.emulate.recordings import recordings
     from aqmlab.settings import parse_settings
 
     settings = parse_settings(set_ or [])
@@ -89,6 +98,7 @@ def parity(
         told=lambda number, total: print(
             f"aqmlab: real packets, run {number + 1} of {total}", file=sys.stderr
         ),
+        recorded=recordings(pcap, pcap_ring, log or []),
     )
     if json:
         print_json(found.to_json())
@@ -113,13 +123,11 @@ def _free(folder: Path) -> Path:
 
 def show(found: Parity, screen: Console) -> None:
     """Prints the table, and what to know."""
-    from rich.table import Table
-
     from aqmlab.emulate.parity_page import row
     from aqmlab.emulate.play import EMULATOR, SIMULATOR
 
     title = f"{found.result.info.title} ({found.link})"
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = grid(title, screen)
     table.add_column("")
     for name in (SIMULATOR, EMULATOR, "difference"):
         table.add_column(name, justify="right")
@@ -127,7 +135,6 @@ def show(found: Parity, screen: Console) -> None:
         table.add_row(*row(measure))
     if found.replications > 1:
         table.caption = f"means of {found.replications} runs each (95 % intervals)"
-        table.caption_justify = "left"
     screen.print(table)
     screen.print(f"One packet in a hundred left the emulator over {seconds(found.lateness)} late.")
     for remark in found.remarks:

@@ -13,7 +13,9 @@ from aqmlab.cli.common import (
     Out,
     Seed,
     Set,
+    command_line,
     console,
+    grid,
     print_json,
     rate,
     reasons,
@@ -28,9 +30,9 @@ if TYPE_CHECKING:
     from aqmlab.results import RunResult
 
 EXAMPLE = EXAMPLES.format(
-    "aqmlab run scenario.toml\n\n"
-    "aqmlab run scenario.toml --set queue=codel --set queue.target=2ms --seed 7\n\n"
-    "aqmlab run scenario.toml --set record.level=series --out results/mine"
+    "aqmlab run examples/scenario.toml\n\n"
+    "aqmlab run examples/scenario.toml --set queue=codel --set queue.target=2ms --seed 7\n\n"
+    "aqmlab run examples/scenario.toml --set queue=fq_codel --out results/mine"
 )
 SHOWN_FLOWS = 20
 # Scores in bit/s.
@@ -45,7 +47,11 @@ def run(
     out: Out = None,
     json: Json = False,
 ) -> None:
-    """Run a scenario once and show what its queues did."""
+    """Run a scenario once and show what its queues did.
+
+    --out keeps the tables and writes report.html with figures (not with --json); then what
+    happens over time is recorded, too, unless the scenario says what is recorded.
+    """
     from aqmlab.settings import parse_settings
 
     result = _run(file, parse_settings(set_ or []), seed, out)
@@ -55,14 +61,22 @@ def run(
     screen = console()
     show(result, screen)
     if out is None:
-        screen.print("Nothing was written; --out FOLDER keeps the tables.", style="dim")
-    else:
-        screen.print(f"Results are in {out}.", soft_wrap=True)
+        hint = "Nothing was written; --out FOLDER keeps the tables, and a report with figures."
+        screen.print(hint, style="dim")
+        return
+    from aqmlab.report import run_page
+
+    report = run_page.write(result, out, ", ".join([file.name, *(set_ or [])]), command_line())
+    screen.print(f"Results are in {out}. Report: {report}", soft_wrap=True)
 
 
 def _run(file: Path, settings: dict[str, Any], seed: int | None, out: Path | None) -> RunResult:
-    """Runs in memory, or as a study of one run if the results are to be kept."""
+    """Runs in memory, or as a study of one run if the results are to be kept.
+
+    What is kept has the course over time too, unless the scenario says what is recorded.
+    """
     from aqmlab.execute import run_scenario
+    from aqmlab.settings import parse_toml, read_text
     from aqmlab.single import load
     from aqmlab.study import Study
 
@@ -70,6 +84,9 @@ def _run(file: Path, settings: dict[str, Any], seed: int | None, out: Path | Non
     scenario = load(file, overrides)
     if out is None:
         return run_scenario(scenario)
+    given = parse_toml(read_text(file), str(file)).get("record", {})
+    if "level" not in given and not overrides.keys() & {"record", "record.level"}:
+        overrides = {"record.level": "series"} | overrides
     return Study({"name": file.stem, "scenario": str(file)}, set=overrides).run(out).single()
 
 
@@ -81,6 +98,7 @@ def show(result: RunResult, screen: Console) -> None:
         f"bottleneck ({result.bottleneck}), {facts['events']:,} events, seed {facts['seed']}.\n"
     )
     _show_links(result, screen)
+    _show_groups(result, screen)
     _show_flows(result, screen)
     _show_applications(result, screen)
     for line in notes(result):
@@ -93,13 +111,11 @@ def notes(result: RunResult) -> list[str]:
 
 
 def _show_links(result: RunResult, screen: Console) -> None:
-    from rich.table import Table
-
-    table = Table(title="Links", title_justify="left", title_style="bold")
+    table = grid("Links", screen)
     table.add_column("link")
     for name in ("sent", "dropped", "marked", "busy", "mean", "p50", "p95", "p99", "max"):
         table.add_column(name, justify="right")
-    table.add_column("most queued", justify="right", no_wrap=True)
+    table.add_column("queued", justify="right", no_wrap=True)
     for row in result.links.to_dicts():
         delays = [row[f"sojourn_{key}_s"] for key in ("mean", "p50", "p95", "p99", "max")]
         table.add_row(
@@ -109,10 +125,9 @@ def _show_links(result: RunResult, screen: Console) -> None:
             f"{row['marked']:,}",
             _percent(row["utilisation"]),
             *(seconds(delay if row["delivered"] else None) for delay in delays),
-            f"{row['backlog_max_packets']:,} packets",
+            f"{row['backlog_max_packets']:,} p",
         )
-    table.caption = "mean to max: time in the queue (sojourn time)"
-    table.caption_justify = "left"
+    table.caption = "mean to max: time in the queue (sojourn time); queued: most packets at once"
     screen.print(table)
     for row in result.links.to_dicts():
         for word, prefix in (("dropped", "drop_"), ("marked", "mark_")):
@@ -120,13 +135,54 @@ def _show_links(result: RunResult, screen: Console) -> None:
                 share = row[word] / row["arrived"]
                 why = reasons(row, prefix)
                 screen.print(f"{row['link']}: {share:.2%} of the packets were {word} ({why})")
+    for row in result.excursions.to_dicts():
+        size, count, longest = row["threshold_bytes"], row["count"], row["longest_s"]
+        text = f"{row['link']}: the backlog was above {size:,} B {count:,} times"
+        screen.print(f"{text}, at most for {seconds(longest)}" if count else text)
+    screen.print()
+
+
+def _show_groups(result: RunResult, screen: Console) -> None:
+    """What groups of flows have together, if there is more than one flow."""
+    of: dict[str, dict[str, float]] = {}
+    for row in result.metrics.to_dicts():
+        of.setdefault(row["subject"], {})[row["metric"]] = row["value"]
+    groups = [name for name in result.scenario["flows"] if "goodput" in of.get(name, {})]
+    counts = [int(group["count"]) for group in result.scenario["flows"].values()]
+    if sum(counts) < 2 or not groups:
+        return
+    table = grid("Groups", screen)
+    table.add_column("group")
+    for name in ("goodput", "share", "Jain", "lost", "delay variation", "power"):
+        table.add_column(name, justify="right")
+    for name in groups:
+        own = of[name]
+        table.add_row(
+            name,
+            rate(own["goodput"]),
+            _percent(own.get("goodput_share")),
+            f"{own['jain']:.3f}" if "jain" in own else "–",
+            f"{own['loss_share']:.2%}" if "loss_share" in own else "–",
+            seconds(own.get("delay_variation")),
+            f"{own['power'] / 1e6:.3g} Mbit/s²" if "power" in own else "–",
+        )
+    screen.print(table)
+    for name, own in of.items():
+        if "loss_synchronisation" in own:
+            share = own["loss_synchronisation"]
+            screen.print(
+                f"{name}: {share:.0%} of the flows lose packets in a loss event, as a mean"
+            )
+        if "rtt_fairness" in own:
+            ratio = own["rtt_fairness"]
+            screen.print(
+                f"{name}: a flow has {ratio:.3g} times the goodput of one of the first group"
+            )
     screen.print()
 
 
 def _show_flows(result: RunResult, screen: Console) -> None:
-    from rich.table import Table
-
-    table = Table(title="Flows", title_justify="left", title_style="bold")
+    table = grid("Flows", screen)
     table.add_column("flow")
     for name in ("size", "start", "time taken", "goodput", "retransmitted", "timeouts"):
         table.add_column(name, justify="right")
@@ -150,15 +206,13 @@ def _show_flows(result: RunResult, screen: Console) -> None:
 
 def _show_applications(result: RunResult, screen: Console) -> None:
     """Times and scores of groups that are more than flows."""
-    from rich.table import Table
-
     of_flows = set(result.flows["group"])
     plain = {"startup", "completion"}
     times = result.times.to_dicts()
     told = {row["group"] for row in times if row["quantity"] not in plain}
     shown = [row for row in times if row["group"] in told or row["group"] not in of_flows]
     if shown:
-        table = Table(title="Times", title_justify="left", title_style="bold")
+        table = grid("Times", screen)
         table.add_column("group")
         table.add_column("of")
         for name in ("number", "mean", "p50", "p95", "p99", "max"):

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Seed, Set, reported, seconds
+from aqmlab.cli.common import EXAMPLES, Log, Pcap, PcapRing, Seed, Set, reported, seconds
 
 if TYPE_CHECKING:
     from aqmlab._core import Emulation, Scenario
     from aqmlab.emulate.links import EmulatedPath
+    from aqmlab.emulate.recordings import Recordings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab shell --rate 12mbit --delay 20ms --queue codel\n\n"
     "aqmlab shell --delay 20ms --down 'rate=50mbit queue=fq_codel' --up rate=5mbit -- "
     "sh -c 'ping -c 3 $AQMLAB_FAR'\n\n"
-    "aqmlab shell --scenario scenario.toml --out results/real -- ./client\n\n"
+    "aqmlab shell --scenario scenario.toml --out results/real --watch -- ./client\n\n"
     "aqmlab shell --topology examples/topology.toml -- ping -c 5 server"
 )
 Links = list[str] | None
@@ -47,9 +49,17 @@ def shell(
         str | None,
         _link("--queue", "QUEUE", "Discipline and settings: `fq_codel target=5ms limit=1000p`."),
     ] = None,
-    loss: Annotated[str | None, _link("--loss", "SHARE", "Lost on the way: 1%, or 0.01.")] = None,
-    jitter: Annotated[str | None, _link("--jitter", "TIME", "Spread of the delay.")] = None,
-    duplicate: Annotated[str | None, _link("--duplicate", "SHARE", "Arrive twice.")] = None,
+    loss: Annotated[
+        str | None,
+        _link("--loss", "SHARE", "Lost on the way: 1%, 0.01, or with correlation `1% 25%`."),
+    ] = None,
+    jitter: Annotated[
+        str | None,
+        _link("--jitter", "TIME", "Spread of the delay: 2ms, or netem's `2ms 25% pareto`."),
+    ] = None,
+    duplicate: Annotated[
+        str | None, _link("--duplicate", "SHARE", "Arrive twice; as --loss.")
+    ] = None,
     reordering: Annotated[
         bool, typer.Option("--reordering", help="Let jitter reorder.", rich_help_panel="Links")
     ] = False,
@@ -123,14 +133,13 @@ def shell(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go; new.")
     ] = None,
-    pcap: Annotated[
-        Path | None,
-        typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
-    ] = None,
-    pcap_ring: Annotated[
-        str | None,
-        typer.Option("--pcap-ring", metavar="SIZE", help="Keep the last of them: 100mb."),
-    ] = None,
+    pcap: Pcap = None,
+    pcap_ring: PcapRing = None,
+    log: Log = None,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Show what the links do, below what COMMAND says."),
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Say nothing about the links at the end.")
     ] = False,
@@ -140,9 +149,10 @@ def shell(
     The other end of the path is $AQMLAB_FAR: as root, this machine. The exit status is the
     command's. See docs/emulator.md.
     """
+    from aqmlab.cli.watch import watching
     from aqmlab.emulate import emulate
-    from aqmlab.emulate.capture import capture
     from aqmlab.emulate.keep import check_folder, keep
+    from aqmlab.emulate.recordings import recordings
 
     given = {
         "rate": rate,
@@ -161,24 +171,28 @@ def shell(
     emulator_settings = {key: value for key, value in emulator.items() if value is not None}
     if out is not None:
         check_folder(out)
+    recorded = recordings(pcap, pcap_ring, log or [])
+    view = watching(command or []) if watch else contextlib.nullcontext()
     if topology is not None:
         others = {**common, "scenario": scenario, "down": down, "up": up, "far": far, "nat": nat}
-        others |= {"pcap": pcap, "pcap_ring": pcap_ring}
-        links, done = _in_hosts(
-            topology, command or [], at, host or [], others, settings, emulator_settings
-        )
+        _refuse(others, "the links are those of --topology; change them with --set")
+        with view:
+            links, done = _in_hosts(
+                topology, command or [], at, host or [], settings, emulator_settings, recorded
+            )
     else:
         _refuse({"at": at, "host": host}, "this goes with --topology")
         path = _path(scenario, common, down or [], up or [], settings)
         links = path.scenario
-        done = emulate(
-            path,
-            command or [],
-            far=far,
-            nat=nat,
-            settings=emulator_settings,
-            capture=capture(pcap, pcap_ring),
-        )
+        with view:
+            done = emulate(
+                path,
+                command or [],
+                far=far,
+                nat=nat,
+                settings=emulator_settings,
+                **recorded.of_run(1, links),
+            )
     if out is not None:
         keep(done, links, out)
     if not quiet:
@@ -191,15 +205,14 @@ def _in_hosts(
     command: list[str],
     at: str | None,
     host: list[str],
-    others: dict[str, Any],
     settings: dict[str, Any],
     emulator: dict[str, Any],
+    recorded: Recordings,
 ) -> tuple[Scenario, Emulation]:
     """Runs the command in a topology; the scenario of its links, and what has come of it."""
     from aqmlab.emulate import topology
     from aqmlab.errors import input_error
 
-    _refuse(others, "the links are those of --topology; change them with --set")
     commands = {}
     for text in host:
         name, equals, words = text.partition("=")
@@ -207,7 +220,8 @@ def _in_hosts(
             raise input_error("expected NAME=COMMAND", key="--host", given=text)
         commands[name] = words
     found = topology.load(file, settings)
-    done = topology.run(found, command, at=at, commands=commands, settings=emulator)
+    recordings = recorded.of_run(1, found.scenario)
+    done = topology.run(found, command, at=at, commands=commands, settings=emulator, **recordings)
     return found.scenario, done
 
 
@@ -268,4 +282,4 @@ def _tell(done: Emulation, out: Path | None) -> None:
         by = f"late by {p50} (median), {p99} (p99), {most} (max)"
         print(f"aqmlab: {late['count']:,.0f} packets, {by}", file=sys.stderr)
     if out is not None:
-        print(f"aqmlab: results are in {out}", file=sys.stderr)
+        print(f"aqmlab: results are in {out}; report: {out}/report.html", file=sys.stderr)

@@ -17,11 +17,15 @@ from aqmlab.cli.common import (
     Seed,
     Set,
     Threads,
+    check_chart,
+    command_line,
     console,
     default_folder,
+    grid,
     print_json,
     progress_bar,
     reported,
+    save_chart,
     seconds,
     show_note,
 )
@@ -33,10 +37,11 @@ if TYPE_CHECKING:
     from aqmlab.results import StudyResult
 
 EXAMPLE = EXAMPLES.format(
-    "aqmlab study study.toml\n\n"
-    "aqmlab study study.toml --replications 10 --out results/quick\n\n"
-    "aqmlab study study.toml --only queue=CoDel --only queue=PIE --out results/two\n\n"
-    "aqmlab study study.toml --set queue.limit=200p --seed 7 --threads 1"
+    "aqmlab study examples/study.toml\n\n"
+    "aqmlab study examples/study.toml --replications 10 --out results/quick\n\n"
+    "aqmlab study examples/study.toml --only queue=CoDel --only queue=PIE --out results/two\n\n"
+    "aqmlab study examples/study.toml --set queue.limit=200p --seed 7 --threads 1\n\n"
+    "aqmlab study examples/study.toml --tradeoff delay-goodput.svg"
 )
 SHOWN_POINTS = 60
 SHOWN_PLACES = 4
@@ -51,6 +56,13 @@ def study(
     only: Only = None,
     out: Out = None,
     threads: Threads = None,
+    tradeoff: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.svg",
+            help="Draw delay against goodput, a point a run, with ellipses (RFC 7928, 2.7).",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run all points of a study; after an interruption, only what is missing.
@@ -61,6 +73,8 @@ def study(
     from aqmlab.settings import parse_selection, parse_settings
     from aqmlab.study import Study
 
+    if tradeoff is not None:
+        check_chart(tradeoff, "--tradeoff")
     plan = Study(
         file,
         set=parse_settings(set_ or []),
@@ -79,6 +93,14 @@ def study(
     screen = console()
     show(result, screen)
     screen.print(_done(result, plan.total, wall), soft_wrap=True)
+    from aqmlab.report import study_page
+
+    report = study_page.write(result, folder, command_line(), note_lines(result))
+    screen.print(f"Report: {report}", soft_wrap=True)
+    if tradeoff is not None:
+        from aqmlab.metrics.tradeoff import figure
+
+        save_chart(figure(result), tradeoff)
 
 
 def summary(result: StudyResult) -> pl.DataFrame:
@@ -119,11 +141,11 @@ def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
 
 def show(result: StudyResult, screen: Console) -> None:
     """Prints one row a point, then the notes in words."""
-    from rich.table import Table
-
     info = result.info
-    title = f"{info.title}: bottleneck, means of {info.replications} replications"
-    table = Table(title=title, title_justify="left", title_style="bold")
+    many = info.replications > 1
+    how = f"means of {info.replications} replications" if many else "one run of each"
+    title = f"{info.title}: bottleneck, {how}"
+    table = grid(title, screen)
     for name, _ in info.axes:
         table.add_column(name)
     for name in ("busy", "sojourn p50", "p95", "max", "dropped", "marked"):
@@ -137,12 +159,35 @@ def show(result: StudyResult, screen: Console) -> None:
     screen.print(table)
     if len(rows) > SHOWN_POINTS:
         screen.print(f"... and {len(rows) - SHOWN_POINTS} points more in the folder")
-    for note in _notes(result):
-        points = note["points"]
-        more = f" and {len(points) - SHOWN_PLACES} more" if len(points) > SHOWN_PLACES else ""
-        where = "" if len(points) == len(rows) else f"{'; '.join(points[:SHOWN_PLACES])}{more}: "
-        example = "" if note["runs"] == 1 else f" (the first of {note['runs']:,} runs)"
-        show_note(f"{where}{note['subject']}: {note['text']}{example}", screen)
+    _show_groups(result, screen)
+    for line in note_lines(result):
+        show_note(line, screen)
+
+
+def _show_groups(result: StudyResult, screen: Console) -> None:
+    """What the groups of flows got, and which value of the first axis does best."""
+    from aqmlab.report.measures import Layout, finding, means, measures
+
+    found = measures(result)
+    of_groups = found[2:]
+    screen.print()
+    if of_groups:
+        table = grid("Groups of flows", screen)
+        names = [name for name, _ in result.info.axes]
+        for name in names:
+            table.add_column(name)
+        for each in of_groups:
+            table.add_column(each.title, justify="right")
+        averages = [means(result, each) for each in of_groups]
+        for row in result.points.head(SHOWN_POINTS).to_dicts():
+            values = zip(of_groups, averages, strict=True)
+            cells = [each.text(mean.get(row["point"])) for each, mean in values]
+            table.add_row(*(str(row[name]) for name in names), *cells)
+        screen.print(table)
+        screen.print()
+    for line in finding(result, found, Layout.of(result.info.axes)):
+        screen.print(line)
+    screen.print()
 
 
 def _notes(result: StudyResult) -> list[dict[str, Any]]:
@@ -158,6 +203,19 @@ def _notes(result: StudyResult) -> list[dict[str, Any]]:
         text = rows["text"][0]
         found.append({"subject": subject, "id": id_, "text": text, "points": points, "runs": runs})
     return found
+
+
+def note_lines(result: StudyResult) -> list[str]:
+    """What a reader of these results has to know, in sentences."""
+    return [_sentence(note, result.info.points) for note in _notes(result)]
+
+
+def _sentence(note: dict[str, Any], total: int) -> str:
+    points = note["points"]
+    more = f" and {len(points) - SHOWN_PLACES} more" if len(points) > SHOWN_PLACES else ""
+    where = "" if len(points) == total else f"{'; '.join(points[:SHOWN_PLACES])}{more}: "
+    example = "" if note["runs"] == 1 else f" (the first of {note['runs']:,} runs)"
+    return f"{where}{note['subject']}: {note['text']}{example}"
 
 
 def _share(value: float | None) -> str:

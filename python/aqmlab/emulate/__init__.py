@@ -18,6 +18,7 @@ from aqmlab import _core
 
 if TYPE_CHECKING:
     from aqmlab.emulate.links import EmulatedPath
+    from aqmlab.emulate.recordings import Capture, Log
 
 DEFAULT_SHELL = "/bin/sh"
 
@@ -29,8 +30,8 @@ def emulate(
     far: str = "",
     nat: bool = False,
     settings: Mapping[str, Any] | None = None,
-    logs: Sequence[tuple[str, str, Sequence[str]]] = (),
-    capture: tuple[str, int | None, int] | None = None,
+    logs: Sequence[Log] = (),
+    capture: Capture | None = None,
     until: float | None = None,
 ) -> _core.Emulation:
     """Runs `command` (`$SHELL` if it is empty) behind `path`, in real time.

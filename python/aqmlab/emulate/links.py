@@ -110,9 +110,9 @@ def link(settings: Mapping[str, Any]) -> dict[str, Any]:
         elif key == "queue" and isinstance(value, str):
             table["queue"] = queue(value)
         elif key == "jitter" and isinstance(value, str):
-            table["jitter"] = {"spread": value}
+            table["jitter"] = jitter(value)
         elif key in ("loss", "duplicate") and isinstance(value, str):
-            table[key] = share(value, f"--{key}")
+            table[key] = chance(value, f"--{key}")
         elif "." in key:
             outer, _, inner = key.partition(".")
             table.setdefault(outer, {})
@@ -139,6 +139,32 @@ def _discipline(name: str) -> str:
             return same
     aliases = {"pfifo": "droptail", "infinite": "droptail"}
     return aliases.get(name, name)
+
+
+def chance(text: str, option: str) -> Any:
+    """`1%`, or with netem's correlation `1% 25%` (with a comma where spaces part settings)."""
+    values = [share(word, option) for word in _words(text)]
+    if len(values) > 2:
+        raise input_error("expected a share and a correlation: 1% 25%", key=option, given=text)
+    return values[0] if len(values) == 1 else {"chance": values[0], "correlation": values[1]}
+
+
+def jitter(text: str) -> dict[str, Any]:
+    """`2ms`, and what netem's delay takes after that: `2ms 25% pareto`."""
+    spread, *words = _words(text)
+    table: dict[str, Any] = {"spread": spread}
+    for word in words:
+        is_share = word.endswith("%") or word[0].isdigit()
+        key = "correlation" if is_share else "distribution"
+        if key in table:
+            problem = "expected a spread, a correlation and a distribution: 2ms 25% normal"
+            raise input_error(problem, key="--jitter", given=text)
+        table[key] = share(word, "--jitter") if is_share else word
+    return table
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.split(r"[\s,]+", text) if word] or [""]
 
 
 def share(text: str, option: str) -> Any:

@@ -11,7 +11,6 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from aqmlab._core import InputError
@@ -36,6 +35,24 @@ METERS = ("meter-uplink", "meter-uplink-delay", "meter-downlink", "meter-downlin
 FLAGS = ("once", *METERS)
 SHORT = {"-u": "uplink-log", "-d": "downlink-log"}
 INFINITE = {"discipline": "droptail", "limit": "unlimited"}
+QUEUES = ("infinite", "droptail", "drophead", "codel", "pie")
+TIMES = {"codel": ("target", "interval"), "pie": ("qdelay_ref", "max_burst")}
+"""What a queue needs besides a limit, in milliseconds."""
+ARGUMENTS = ("packets", "bytes", *TIMES["codel"], *TIMES["pie"])
+PIE = {
+    "discipline": "pie",
+    "delay": "rate",
+    "dq_threshold": "16384b",
+    "tupdate": "30ms",
+    "alpha": 7.8125,
+    "beta": 78.125,
+    "tuning": "draft",
+    "derandomize": False,
+    "cap": False,
+}
+"""mahimahi's PIE is that of a draft of RFC 8033, before drops were kept apart and steps
+limited. It counts in milliseconds and divides by 128, 32 or 16 where the draft counts in
+seconds and divides by 8, 2 or 1: its weights 0.125 and 1.25 are 62.5 times those of the draft."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +92,7 @@ def delay(words: list[str], settings: dict[str, Any], _prefix: str) -> Emulated:
         raise _wrong("MILLISECONDS", given, "a whole number")
     table = {"rate": UNLIMITED, "delay": f"{given}ms", "queue": INFINITE}
     path = _path({"up": table, "down": table}, settings, {r"\.delay": "MILLISECONDS"})
-    return Emulated(path, command, f"[delay {given} ms] ")
+    return Emulated(path, command, f"[delay {int(given)} ms] ")
 
 
 def loss(words: list[str], settings: dict[str, Any], _prefix: str) -> Emulated:
@@ -96,16 +113,8 @@ def onoff(words: list[str], settings: dict[str, Any], _prefix: str) -> Emulated:
     short = _direction(direction)
     on_time, off_time = _number("MEAN-ON-TIME", on), _number("MEAN-OFF-TIME", off)
     tables = _free()
-    if on_time == off_time == 0:
-        raise _wrong("MEAN-ON-TIME", on, "a time above 0 if the other is 0")
-    if on_time == 0:
-        tables[short]["loss"] = 1.0
-    elif off_time > 0:
-        dwell = [f"{on_time!r}s", f"{off_time!r}s"]
-        tables[short]["rate"] = {"process": "markov", "rates": [UNLIMITED, "0bit"], "dwell": dwell}
-        # What finds the link off is dropped, but for two packets: on the wire and before it.
-        tables[short]["queue"] = {"discipline": "droptail", "limit": "1p"}
-    names = {r"\.rate": "MEAN-ON-TIME and MEAN-OFF-TIME"}
+    tables[short]["loss"] = {"on": f"{on_time:f}s", "off": f"{off_time:f}s"}
+    names = {r"loss\.on": "MEAN-ON-TIME", r"loss\.off": "MEAN-OFF-TIME"}
     path = _path(tables, settings, names)
     return Emulated(path, command, f"[onoff ({short}) on={on}s off={off}s] ")
 
@@ -145,7 +154,8 @@ def link(words: list[str], settings: dict[str, Any], prefix: str) -> Emulated:
     remarks, until = [], None
     if "once" in options:
         # It ends with the trace that is over first.
-        until = min(_length(uplink), _length(downlink))
+        periods = (path.scenario.trace_period(direction) for direction in ("up", "down"))
+        until = min(period for period in periods if period is not None)
     if any(meter in options for meter in METERS):
         remarks.append("meters are not windows here: `aqmlab top` shows them in a terminal")
     return Emulated(path, command, "[link] ", logs, until, remarks)
@@ -179,38 +189,47 @@ def _positional(tool: str, words: list[str], count: int) -> tuple[list[str], lis
     return words[:count], command[1:] if command[:1] == ["--"] else command
 
 
-def _options(words: list[str]) -> tuple[tuple[str, str], dict[str, str], list[str]]:
-    """The two files, the options, which may stand before, between and behind them, and the
-    command, which begins with the third word that is no option, or after `--`."""
-    files: list[str] = []
+def _options(given: list[str]) -> tuple[tuple[str, str], dict[str, str], list[str]]:
+    """The two files, the options and the command. As for mm-link, its options may stand
+    anywhere before `--`, among the words of the command too."""
     options: dict[str, str] = {}
-    rest = list(words)
+    words: list[str] = []
+    rest = list(given)
     while rest:
         word = rest.pop(0)
         if word == "--":
-            files += rest[: 2 - len(files)]
-            rest = rest[2 - len(files) :] if len(files) < 2 else rest
+            words += rest
             break
         if not word.startswith("-") or word == "-":
-            if len(files) == 2:
-                rest.insert(0, word)
-                break
-            files.append(word)
+            words.append(word)
             continue
-        name, equals, value = word.partition("=")
-        option = SHORT.get(name) or _long(name)
-        if option in FLAGS:
-            if equals:
-                raise input_error("this option has no value", key=name, given=value)
-            options[option] = ""
-        elif equals or rest:
-            options[option] = value if equals else rest.pop(0)
-        else:
-            raise input_error("this option needs a value", key=name)
-    if len(files) < 2:
+        try:
+            option, value = _option(word)
+        except InputError:
+            if len(words) < 3:
+                raise
+            # mm-link would refuse it: it is meant for the command, with all behind it.
+            words += [word, *rest]
+            break
+        if option in FLAGS and value is not None:
+            raise input_error("this option has no value", key=f"--{option}", given=value)
+        if option not in FLAGS and value is None and not rest:
+            raise input_error("this option needs a value", key=f"--{option}")
+        if option not in FLAGS and value is None:
+            value = rest.pop(0)
+        options[option] = value or ""
+    if len(words) < 2:
         problem = f"expected: aqmlab mahimahi {USAGE['link']}"
         raise input_error(problem, key="link")
-    return (files[0], files[1]), options, rest
+    return (words[0], words[1]), options, words[2:]
+
+
+def _option(word: str) -> tuple[str, str | None]:
+    """An option and the value that is written with it."""
+    if word[:2] in SHORT:
+        return SHORT[word[:2]], word[2:] or None
+    name, equals, value = word.partition("=")
+    return _long(name), value if equals else None
 
 
 def _long(name: str) -> str:
@@ -229,53 +248,52 @@ def _long(name: str) -> str:
 
 def _queue(option: str, name: str, text: str) -> tuple[dict[str, Any], str]:
     """A queue of mahimahi's as one of ours, and as mahimahi describes it."""
-    known = ("infinite", "droptail", "drophead", "codel", "pie")
-    if name not in known:
-        raise unknown("queue", name, known, key=option)
+    if name not in QUEUES:
+        raise unknown("queue", name, QUEUES, key=option)
     if name == "infinite":
+        if text:
+            problem = "the queue `infinite` takes no arguments"
+            raise input_error(problem, key=f"{option}-args", given=text)
         return INFINITE, name
     arguments = _arguments(f"{option}-args", text)
-    needed = {"codel": ("target", "interval"), "pie": ("qdelay_ref", "max_burst")}.get(name, ())
-    allowed = ("packets", "bytes", *needed)
-    for key in arguments:
-        if key not in allowed:
-            raise unknown("argument", key, allowed, key=f"{option}-args")
-    for key in needed:
-        if not arguments.get(key):
+    times = TIMES.get(name, ())
+    for key in times:
+        if key not in arguments:
             problem = f'the queue `{name}` needs {key}, in ms: "packets=1000, {key}=..."'
             raise input_error(problem, key=f"{option}-args", given=text or None)
-    limits = [key for key in ("packets", "bytes") if arguments.get(key)]
-    if len(limits) != 1:
-        problem = f'the queue `{name}` needs one limit: "packets=1000", or "bytes=1500000"'
+    limits = {key: arguments[key] for key in ("bytes", "packets") if key in arguments}
+    if not limits:
+        problem = f'the queue `{name}` needs a limit: "packets=1000", "bytes=1500000" or both'
         raise input_error(problem, key=f"{option}-args", given=text or None)
-    limit = f"{arguments[limits[0]]}{limits[0][0]}"
-    described = f"{name} [{limits[0]}={arguments[limits[0]]}]"
+    described = f"{name} [{', '.join(f'{key}={value}' for key, value in limits.items())}]"
+    table: dict[str, Any] = {"limit": "unlimited"}
+    if "packets" in limits:
+        table["limit"] = f"{limits['packets']}p"
+    if "bytes" in limits:
+        table["byte_limit"] = f"{limits['bytes']}b"
+    values = [f"{arguments[key]}ms" for key in times]
     if name == "codel":
-        times = {key: f"{arguments[key]}ms" for key in needed}
-        return {"discipline": "codel", "limit": limit, **times}, described
-    if name == "pie":
-        # The PIE of 2013: update time, weights and threshold are those of mahimahi's.
-        return {
-            "discipline": "pie2013",
-            "limit": limit,
-            "target": f"{arguments['qdelay_ref']}ms",
-            "max_burst": f"{arguments['max_burst']}ms",
-            "dq_threshold": "16384b",
-        }, described
-    drop = "head" if name == "drophead" else "tail"
-    return {"discipline": "droptail", "limit": limit, "drop": drop}, described
+        table |= {"discipline": "codel"} | dict(zip(("target", "interval"), values, strict=True))
+    elif name == "pie":
+        table |= PIE | dict(zip(("target", "max_burst"), values, strict=True))
+    else:
+        table |= {"discipline": "droptail", "drop": "head" if name == "drophead" else "tail"}
+    return table, described
 
 
 def _arguments(option: str, text: str) -> dict[str, int]:
-    """`packets=100, target=5` as numbers."""
+    """`packets=100, target=5` as numbers. Those of another queue may be there, as in mahimahi,
+    and what is 0 is not."""
     arguments: dict[str, int] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in filter(None, re.split(r"[\s,;]+(?!=)(?<!=)", text.strip())):
         found = re.fullmatch(r"(\w+)\s*=\s*(\d+)", part)
         if not found:
             problem = 'expected NAME=NUMBER, with commas between: "packets=100, target=5"'
             raise input_error(problem, key=option, given=part)
-        arguments[found[1]] = int(found[2])
-    return arguments
+        if found[1] not in ARGUMENTS:
+            raise unknown("argument", found[1], ARGUMENTS, key=option)
+        arguments.setdefault(found[1], int(found[2]))
+    return {name: value for name, value in arguments.items() if value}
 
 
 def _direction(given: str) -> str:
@@ -296,9 +314,3 @@ def _number(name: str, given: str) -> float:
 
 def _wrong(name: str, given: str, allowed: str) -> InputError:
     return input_error(f"expected {allowed}", key=name, given=given)
-
-
-def _length(trace: str) -> float:
-    """The time of the last opportunity, in seconds. The file has been read before."""
-    lines = [line.strip() for line in Path(trace).read_bytes().splitlines()]
-    return max(int(line) for line in lines if line and not line.startswith(b"#")) / 1000

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core
+from aqmlab.emulate.recordings import NOTHING, Recordings
 from aqmlab.errors import input_error
 
 if TYPE_CHECKING:
@@ -43,18 +44,24 @@ def played(
     jobs: Sequence[Job],
     settings: Mapping[str, Any] | None = None,
     told: Callable[[int, int], None] | None = None,
+    recorded: Recordings = NOTHING,
 ) -> Iterator[_core.Emulation]:
     """Runs the jobs with real packets, one after the other, in real time.
 
-    `told` is called
-    with the number of the next and of all.
+    `told` is called with the number of the next and of all.
     """
     for _, scenario, _ in jobs:
         _core.check_playable(scenario)
     for number, (run, scenario, replication) in enumerate(jobs):
         if told:
             told(number, len(jobs))
-        yield _core.play(scenario, run=run, replication=replication, settings=dict(settings or {}))
+        yield _core.play(
+            scenario,
+            run=run,
+            replication=replication,
+            settings=dict(settings or {}),
+            **recorded.of_run(number + 1, scenario),
+        )
 
 
 def states_transport(table: Mapping[str, Any]) -> bool:
@@ -72,12 +79,14 @@ def parity(
     out: Path | None = None,
     emulator: Mapping[str, Any] | None = None,
     told: Callable[[int, int], None] | None = None,
+    recorded: Recordings = NOTHING,
 ) -> Parity:
     """Runs a scenario file in the emulator and in the simulator, `repeat` times each.
 
     Without `control` the congestion control is the scenario's; a scenario that says nothing
     of its senders has Linux's. `settings` are dotted keys of the scenario, `emulator`
     those of the section `emulator` of the reference. With `out`, the tables are kept there.
+    `recorded` is of the emulator's runs.
 
     Raises `InputError` for what is wrong in the scenario, for workloads and congestion
     controls that cannot be had with real sockets, and if the system permits no emulation.
@@ -103,7 +112,7 @@ def parity(
     )
     real = study.points[1].scenario
     jobs = [(repeat + number, real, number) for number in range(repeat)]
-    done = list(played(jobs, emulator, told))
+    done = list(played(jobs, emulator, told, recorded))
     from aqmlab.emulate.parity import put_together
 
     return put_together(study, done, out)

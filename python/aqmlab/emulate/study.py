@@ -1,7 +1,8 @@
 """A study with real packets: every run of it, one after the other, in real time.
 
-The runs are made by a process of its own (`python -m aqmlab.emulate.study`), which has one
-thread as long as it emulates: the engine makes copies of it.
+Each run is made by a process of its own (`python -m aqmlab.emulate.study`), which has one
+thread as long as it emulates: the engine makes copies of it. What is finished is kept, as of
+simulated studies: an interrupted one goes on where it was.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aqmlab.emulate.play import played, remarks
+from aqmlab import _core
+from aqmlab.emulate.play import played
 
 if TYPE_CHECKING:
-    from aqmlab._core import Emulation
+    from aqmlab.folder import ResultsFolder
     from aqmlab.results import StudyResult
     from aqmlab.study import Study
 
@@ -46,56 +48,81 @@ class Order:
 
 
 def run(order: Order, out: Path) -> StudyResult:
-    """The results of a study with real packets, kept in the folder `out`; finished ones of
-    the same study are only opened.
+    """The results of a study with real packets, kept in the folder `out`; what is there of
+    the same study is not run again.
 
-    Raises `SystemExit` with the status of the process that runs it if that fails, which has
+    Raises `SystemExit` with the status of a process that could not make its run, which has
     said why.
     """
-    from aqmlab.folder import open_results
+    from aqmlab.execute import GOES_ON, study_info
+    from aqmlab.folder import ResultsFolder, open_results, read_manifest
 
-    if (out / "manifest.json").exists():
+    study = order.study()
+    if (out / "manifest.json").exists() and read_manifest(out)["complete"]:
         there: StudyResult = open_results(out)
-        if there.info.digest == order.study().digest:
+        if there.info.digest == study.digest:
             return there
-    words = [sys.executable, "-m", "aqmlab.emulate.study", str(out)]
-    done = subprocess.run(words, input=json.dumps(asdict(order)), text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.returncode)
-    return open_results(out)
+    for point in study.points:
+        _core.check_playable(point.scenario)
+    texts = [point.scenario.resolved for point in study.points]
+    with ResultsFolder(out, study_info(study), texts) as folder:
+        missing = [number for number in range(study.total) if number not in folder.done]
+        try:
+            said = _run_all(order, study, folder, missing)
+            folder.finish()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"{folder.kept}; {GOES_ON}") from None
+        for text in said:
+            print(f"note: {text}", file=sys.stderr)
+        return folder.result(computed=len(missing))
+
+
+def _run_all(
+    order: Order, study: Study, folder: ResultsFolder, missing: Sequence[int]
+) -> dict[str, None]:
+    """Makes these runs, each in a process of its own that puts it into the folder; what the
+    emulator says of them, each sentence once."""
+    said: dict[str, None] = {}
+    try:
+        for number in missing:
+            labels = study.points[number // study.replications].labels
+            where = ", ".join(f"{axis}={label}" for axis, label in labels.items())
+            print(f"real packets, run {number + 1} of {study.total}: {where}", file=sys.stderr)
+            said |= dict.fromkeys(_run_one(order, number, folder.next_chunk()))
+            folder.done.add(number)
+    finally:
+        if len(folder.done) < folder.total:
+            folder.pause()
+    return said
+
+
+def _run_one(order: Order, number: int, chunk: Path) -> list[str]:
+    words = [sys.executable, "-m", "aqmlab.emulate.study", str(number), str(chunk)]
+    # Not of our group: Ctrl-C is for us, who then end it.
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            said, _ = process.communicate(json.dumps(asdict(order)))
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    return list(json.loads(said))
 
 
 def main() -> None:
-    """Reads an order from stdin, and writes the results into the folder that is named."""
-    from aqmlab.emulate.keep import check_folder
-
-    out = Path(sys.argv[1])
-    check_folder(out)
+    """Reads an order from stdin, makes the run of it that is named, and writes it down."""
+    number, chunk = int(sys.argv[1]), Path(sys.argv[2])
     study = Order(**json.load(sys.stdin)).study()
-    jobs = [
-        (run_, study.points[run_ // study.replications].scenario, run_ % study.replications)
-        for run_ in range(study.total)
-    ]
+    point, replication = divmod(number, study.replications)
+    (done,) = played([(number, study.points[point].scenario, replication)])
+    # From here on there may be threads.
+    from aqmlab.folder import write_chunk
 
-    def told(number: int, total: int) -> None:
-        labels = study.points[jobs[number][0] // study.replications].labels
-        where = ", ".join(f"{axis}={label}" for axis, label in labels.items())
-        print(f"real packets, run {number + 1} of {total}: {where}", file=sys.stderr)
-
-    done = list(played(jobs, None, told))
-    for text in remarks(done):
-        print(f"note: {text}", file=sys.stderr)
-    _keep(study, done, out)
-
-
-def _keep(study: Study, done: Sequence[Emulation], out: Path) -> None:
-    from aqmlab.execute import study_info
-    from aqmlab.folder import ResultsFolder
-
-    texts = [point.scenario.resolved for point in study.points]
-    with ResultsFolder(out, study_info(study), texts) as folder:
-        folder.add([each.results for each in done])
-        folder.finish()
+    write_chunk(chunk, [done.results])
+    print(json.dumps(done.remarks))
 
 
 if __name__ == "__main__":

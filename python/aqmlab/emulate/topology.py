@@ -29,6 +29,7 @@ from typing import Any
 
 from aqmlab import _core
 from aqmlab.emulate import DEFAULT_SHELL
+from aqmlab.emulate.recordings import Capture, Log
 from aqmlab.errors import input_error, unknown
 from aqmlab.settings import check_keys, parse_toml, read_text
 
@@ -184,9 +185,12 @@ def run(
     at: str | None = None,
     commands: Mapping[str, str] | None = None,
     settings: Mapping[str, Any] | None = None,
+    logs: Sequence[Log] = (),
+    capture: Capture | None = None,
 ) -> _core.Emulation:
     """Runs `command` at the host `at` (default: the first) and the others' own commands in
-    theirs; all ends when `command` does. `commands` take the place of those in the file.
+    theirs; all ends when `command` does. `commands` take the place of those in the file;
+    `logs` and `capture` are as in `_core.emulate`.
 
     Raises `InputError` for a host that there is not, and as `emulate`.
     """
@@ -207,4 +211,6 @@ def run(
         main=place[main],
         environment=list(os.environ.items()),
         settings=dict(settings or {}),
+        logs=logs,
+        capture=capture,
     )

@@ -9,10 +9,12 @@ from aqmlab.errors import StorageError
 from aqmlab.report import charts, page
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from aqmlab.reproduce import Reproduction
     from aqmlab.reproduce.model import Figure
 
-__all__ = ["save_figure", "write"]
+__all__ = ["save", "save_figure", "write"]
 
 REPORT = "report.html"
 FIGURES = "figures"
@@ -25,15 +27,24 @@ def write(reproduction: Reproduction, folder: Path) -> Path:
 
     Raises `StorageError` if a file cannot be written.
     """
+    return save(folder, page.html(reproduction), reproduction.figures)
+
+
+def save(folder: Path, text: str, figures: Iterable[Figure]) -> Path:
+    """Writes the page `text` as `report.html` into `folder`, and its figures as SVG, PNG and PDF
+    into `figures/` there; returns the path of the page.
+
+    Raises `StorageError` if a file cannot be written.
+    """
     try:
         (folder / FIGURES).mkdir(parents=True, exist_ok=True)
-        for figure in reproduction.figures:
+        for figure in figures:
             for ending in FORMATS:
                 save_figure(figure, folder / FIGURES / f"{figure.id}.{ending}")
         path = folder / REPORT
-        path.write_text(page.html(reproduction), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise StorageError(error, folder, "the report is not complete") from error
+        raise StorageError(error, folder, "the tables are complete, the report is not") from error
     return path
 
 

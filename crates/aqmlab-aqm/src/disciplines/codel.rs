@@ -19,7 +19,7 @@
 use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 
 choices! {
     /// With which `count` the dropping state begins when it was left not long
@@ -51,6 +51,9 @@ params! {
             source "RFC 8289, section 4.3";
         /// How much the queue holds.
         limit: Limit = Limit::Packets(1000), source "tc-codel(8)";
+        /// How many bytes it holds at most besides; `none` for as many as `limit` lets.
+        byte_limit: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 40)),
+            source "mahimahi, as for droptail";
         /// The count with which a dropping state begins soon after another.
         variant: Variant = Variant::Rfc8289, source "RFC 8289, section 5.5; Järvinen and Kojo, section VI";
         /// Whether ECN-capable packets are marked instead of dropped.
@@ -68,7 +71,7 @@ impl Discipline for CodelParams {
         let law = Settings::new(self, env);
         Box::new(Codel {
             fifo: Fifo::default(),
-            limit: self.limit.resolve(env.rate, env.base_rtt),
+            room: Room::new(self.limit, self.byte_limit, env),
             state: CodelState::new(&law),
             largest: law.smallest_backlog,
             law,
@@ -501,7 +504,7 @@ pub(crate) fn target_below_packet(target: Span, largest: u64, rate: Rate) -> Opt
 /// CoDel over one queue.
 struct Codel<P> {
     fifo: Fifo<P>,
-    limit: Limit,
+    room: Room,
     law: Settings,
     state: CodelState,
     largest: u64,
@@ -535,7 +538,7 @@ impl<P: Packet> Source<P> for Single<'_, P> {
 
 impl<P: Packet + Send> QueueDiscipline<P> for Codel<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
-        self.fifo.push_within(self.limit, packet, cx);
+        self.fifo.push_within(self.room, packet, cx);
     }
     fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
         let mut source = Single { fifo: &mut self.fifo, largest: &mut self.largest };

@@ -8,7 +8,8 @@
 //! # Sources
 //! RFC 7567, section 2 ("tail drop") and section 4.1 (head drop); the limit
 //! forms are those of `tc`'s pfifo (packets) and bfifo (bytes), `drop = head`
-//! is its pfifo_head_drop.
+//! is its pfifo_head_drop. Two limits at once, `limit` and `byte_limit`, are
+//! those of mahimahi's queues (its dropping_packet_queue.cc).
 //!
 //! # Differences
 //! 1. `tc` has no head drop for a limit in bytes. Here as many packets go as
@@ -17,10 +18,10 @@
 //!
 //! As in all three qdiscs, the packet in transmission does not count.
 
-use aqmlab_core::{Limit, Packet, choices, params};
+use aqmlab_core::{Bytes, Limit, Packet, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 
 choices! {
     /// Which packet is dropped from a full queue.
@@ -38,6 +39,9 @@ params! {
         /// How much the queue holds; `unlimited`: everything.
         limit: Limit = Limit::Packets(1000),
             source "tc-pfifo(8); 1000 packets is Linux's default txqueuelen";
+        /// How many bytes it holds at most besides; `none` for as many as `limit` lets.
+        byte_limit: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 40)),
+            source "mahimahi, mm-link's queue argument bytes";
         /// Which packet is dropped when the queue is full.
         drop: DropFrom = DropFrom::Tail, source "tc-pfifo(8); head: Linux's pfifo_head_drop";
     }
@@ -49,29 +53,25 @@ impl Discipline for DropTailParams {
     const SIGNALS: bool = false;
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        let limit = self.limit.resolve(env.rate, env.base_rtt);
-        Box::new(DropTail { fifo: Fifo::default(), limit, drop: self.drop })
+        let room = Room::new(self.limit, self.byte_limit, env);
+        Box::new(DropTail { fifo: Fifo::default(), room, drop: self.drop })
     }
 }
 
 /// The state machine.
 struct DropTail<P> {
     fifo: Fifo<P>,
-    limit: Limit,
+    room: Room,
     drop: DropFrom,
 }
 
 impl<P: Packet> DropTail<P> {
     /// Drops at the head until a packet fits, unless it never will.
-    fn make_room(&mut self, size: u64, cx: &mut Context<'_, P>) {
-        if !self.limit.admits(0, 0, size) {
+    fn make_room(&mut self, size: u32, cx: &mut Context<'_, P>) {
+        if !self.room.admits(Backlog::default(), size) {
             return;
         }
-        loop {
-            let Backlog { packets, bytes } = self.fifo.backlog();
-            if self.limit.admits(packets, bytes, size) {
-                return;
-            }
+        while !self.room.admits(self.fifo.backlog(), size) {
             let head = self.fifo.pop().expect("an empty queue admits it");
             cx.drop(head, DropReason::Overlimit);
         }
@@ -81,9 +81,9 @@ impl<P: Packet> DropTail<P> {
 impl<P: Packet + Send> QueueDiscipline<P> for DropTail<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
         if self.drop == DropFrom::Head {
-            self.make_room(u64::from(packet.size()), cx);
+            self.make_room(packet.size(), cx);
         }
-        self.fifo.push_within(self.limit, packet, cx);
+        self.fifo.push_within(self.room, packet, cx);
     }
     fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
         self.fifo.pop()
@@ -124,7 +124,8 @@ mod tests {
         for (drop, dropped, left) in
             [(DropFrom::Tail, [4, 5], [1, 2, 3]), (DropFrom::Head, [1, 2], [3, 4, 5])]
         {
-            let (measured, stays) = offer(&DropTailParams { limit, drop }, &packets);
+            let (measured, stays) =
+                offer(&DropTailParams { limit, drop, byte_limit: None }, &packets);
             assert_eq!((measured, stays), (dropped.to_vec(), left.to_vec()));
         }
     }
@@ -136,18 +137,38 @@ mod tests {
                 .map(|(flow, size)| TestPacket::of_flow(flow).with_size(size))
                 .to_vec();
         let limit = Limit::Bytes(Bytes::new(1500));
-        let params = DropTailParams { limit, drop: DropFrom::Head };
+        let params = DropTailParams { limit, drop: DropFrom::Head, byte_limit: None };
         // The fourth needs 900 bytes: two go. The fifth never fits: it goes
         // alone. The sixth needs 500 of the third.
         assert_eq!(offer(&params, &packets), (vec![1, 2, 5, 3], vec![4, 6]));
     }
 
     #[test]
+    fn of_two_limits_the_one_that_is_reached_first_counts() {
+        let packets: Vec<TestPacket> =
+            [(1, 100), (2, 100), (3, 100), (4, 100), (5, 1300), (6, 1500), (7, 100)]
+                .map(|(flow, size)| TestPacket::of_flow(flow).with_size(size))
+                .to_vec();
+        let (limit, byte_limit) = (Limit::Packets(3), Some(Bytes::new(1500)));
+        let params = |drop| DropTailParams { limit, byte_limit, drop };
+        // The fourth is one too many, and so are all behind it.
+        assert_eq!(offer(&params(DropFrom::Tail), &packets), (vec![4, 5, 6, 7], vec![1, 2, 3]));
+        // The fifth is one too many as well, and with 1300 bytes it fits beside
+        // two; the sixth fits alone, and the seventh does not fit beside it.
+        assert_eq!(offer(&params(DropFrom::Head), &packets), (vec![1, 2, 3, 4, 5, 6], vec![7]));
+        // Bytes alone: packets do not count.
+        let params = DropTailParams { limit: Limit::Unlimited, ..params(DropFrom::Tail) };
+        assert_eq!(offer(&params, &packets), (vec![5, 6], vec![1, 2, 3, 4, 7]));
+    }
+
+    #[test]
     fn an_unlimited_queue_drops_nothing() {
         let packets: Vec<TestPacket> = (0..20_000).map(TestPacket::of_flow).collect();
         for drop in [DropFrom::Tail, DropFrom::Head] {
-            let (dropped, left) =
-                offer(&DropTailParams { limit: Limit::Unlimited, drop }, &packets);
+            let (dropped, left) = offer(
+                &DropTailParams { limit: Limit::Unlimited, byte_limit: None, drop },
+                &packets,
+            );
             assert_eq!((dropped.len(), left.len()), (0, 20_000));
         }
     }

@@ -81,6 +81,7 @@ impl Discipline for FqCodelParams {
             target: self.target,
             interval: self.interval,
             limit: self.limit,
+            byte_limit: None,
             variant: self.variant,
             ecn: self.ecn,
             ce_threshold: self.ce_threshold,

@@ -25,7 +25,7 @@
 use aqmlab_core::{Ecn, Limit, Packet, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 
 params! {
     /// Parameters of PI2.
@@ -60,7 +60,7 @@ impl Discipline for Pi2Params {
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(Pi2 {
             fifo: Fifo::default(),
-            limit: self.limit.resolve(env.rate, env.base_rtt),
+            room: Room::new(self.limit, None, env),
             next_update: Time::ZERO + self.tupdate,
             base: 0.0,
             delay: 0.0,
@@ -75,7 +75,7 @@ impl Discipline for Pi2Params {
 /// The state machine.
 struct Pi2<P> {
     fifo: Fifo<P>,
-    limit: Limit,
+    room: Room,
     params: Pi2Params,
     next_update: Time,
     /// The base probability p'.
@@ -141,7 +141,7 @@ impl<P: Packet> Pi2<P> {
 
 impl<P: Packet + Send> QueueDiscipline<P> for Pi2<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
-        self.fifo.push_within(self.limit, packet, cx);
+        self.fifo.push_within(self.room, packet, cx);
     }
 
     fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
@@ -215,7 +215,7 @@ mod tests {
     fn pi2(base: f64, params: Pi2Params) -> Pi2<TestPacket> {
         Pi2 {
             fifo: Fifo::default(),
-            limit: Limit::Unlimited,
+            room: Room::new(Limit::Unlimited, None, &env()),
             params,
             next_update: Time::MAX,
             base,

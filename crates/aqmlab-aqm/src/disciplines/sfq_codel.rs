@@ -51,6 +51,7 @@ impl Discipline for SfqCodelParams {
             target: self.target,
             interval: self.interval,
             limit: self.limit,
+            byte_limit: None,
             variant: self.variant,
             ecn: false,
             ce_threshold: None,

@@ -8,7 +8,7 @@
 //!
 //! | line | |
 //! |---|---|
-//! | `T # 1504` | an opportunity for so many bytes |
+//! | `T # BYTES` | an opportunity for so many bytes |
 //! | `T + BYTES` | a packet has come |
 //! | `T - BYTES MS` | a packet has left, after so long |
 //! | `T d PACKETS BYTES` | packets were dropped |
@@ -20,12 +20,16 @@
 //!    out; packets that are lost on the way of the link count as dropped.
 //! 2. If there are more than [`MOST_LINES`] opportunities in a millisecond
 //!    they share one line with the sum of their bytes.
+//! 3. mahimahi's links have traces and no delay. Of a link without a trace
+//!    there is one opportunity at each tick, with all that the link offered
+//!    since the one before; departures are at the far end of a link.
 
 use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aqmlab_core::{Packet, Time};
+use aqmlab_sim::link::{Capacity, Link};
 use aqmlab_sim::rate::{Cursor, Opportunities};
 
 use super::LogFile;
@@ -41,58 +45,64 @@ pub struct Log {
     /// The link, by index.
     pub link: u32,
     file: Background,
-    trace: Arc<Opportunities>,
-    cursor: Cursor,
-    opportunity: u64,
+    offer: Offer,
     overhead: u32,
+}
+
+/// What the link offers.
+pub enum Offer {
+    /// Opportunities of so many bytes.
+    Trace { trace: Arc<Opportunities>, cursor: Cursor, opportunity: u64 },
+    /// Something else, which the link counts; the bytes so far.
+    Counted { capacity: Option<Capacity>, bytes: u64 },
+}
+
+impl Offer {
+    /// Opportunities of `opportunity` bytes at the times of a trace.
+    pub fn trace(trace: Arc<Opportunities>, opportunity: u64) -> Self {
+        Offer::Trace { trace, cursor: Cursor::start(), opportunity }
+    }
+}
+
+impl Default for Offer {
+    fn default() -> Self {
+        Offer::Counted { capacity: None, bytes: 0 }
+    }
 }
 
 impl Log {
     /// Begins it: its time 0 is now.
-    pub fn create(
-        file: &LogFile,
-        trace: Arc<Opportunities>,
-        opportunity: u64,
-        overhead: u32,
-    ) -> io::Result<Self> {
+    pub fn create(file: &LogFile, offer: Offer, overhead: u32) -> io::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
         let mut head: String = file.head.iter().map(|line| format!("# {line}\n")).collect();
         head += &format!("# init timestamp: {now}\n# base timestamp: 0\n");
         let background = Background::create(&file.file, head.into_bytes(), None)?;
-        let cursor = Cursor::start();
-        Ok(Log { link: file.link, file: background, trace, cursor, opportunity, overhead })
+        Ok(Log { link: file.link, file: background, offer, overhead })
     }
 
-    /// Writes the opportunities up to `now`.
+    /// Writes the opportunities of a trace up to `now`.
     #[inline]
     fn catch_up(&mut self, now: Time) {
+        let Offer::Trace { trace, cursor, opportunity } = &mut self.offer else { return };
         loop {
-            let (time, count) = self.cursor.peek(&self.trace);
+            let (time, count) = cursor.peek(trace);
             if time > now {
                 return;
             }
             let (lines, bytes) = match count {
-                0..=MOST_LINES => (count, self.opportunity),
-                _ => (1, count.saturating_mul(self.opportunity)),
+                0..=MOST_LINES => (count, *opportunity),
+                _ => (1, count.saturating_mul(*opportunity)),
             };
             for _ in 0..lines {
-                self.line(time, b'#', [Some(bytes), None]);
+                line(&mut self.file, time, b'#', [Some(bytes), None]);
             }
-            self.cursor.advance(&self.trace);
+            cursor.advance(trace);
         }
     }
 
     #[inline]
     fn line(&mut self, time: Time, what: u8, numbers: [Option<u64>; 2]) {
-        let line = self.file.buffer();
-        number(line, time.as_nanos() / NANOS_PER_MILLI);
-        line.extend_from_slice(&[b' ', what]);
-        for each in numbers.into_iter().flatten() {
-            line.push(b' ');
-            number(line, each);
-        }
-        line.push(b'\n');
-        self.file.settle();
+        line(&mut self.file, time, what, numbers);
     }
 
     fn size(&self, handle: &Handle) -> u64 {
@@ -117,8 +127,13 @@ impl Log {
     }
 
     /// So that a log can be followed, and little is missing if all is killed.
-    pub fn tick(&mut self, now: Time) {
+    pub fn tick(&mut self, now: Time, link: &Link<Handle>) {
         self.catch_up(now);
+        if let Offer::Counted { capacity, bytes } = &mut self.offer {
+            let capacity = capacity.get_or_insert_with(|| link.capacity());
+            let before = std::mem::replace(bytes, capacity.bytes(now) as u64);
+            line(&mut self.file, now, b'#', [Some(*bytes - before), None]);
+        }
         self.file.flush();
     }
 
@@ -126,6 +141,19 @@ impl Log {
         self.catch_up(end);
         self.file.close()
     }
+}
+
+#[inline]
+fn line(file: &mut Background, time: Time, what: u8, numbers: [Option<u64>; 2]) {
+    let line = file.buffer();
+    number(line, time.as_nanos() / NANOS_PER_MILLI);
+    line.extend_from_slice(&[b' ', what]);
+    for each in numbers.into_iter().flatten() {
+        line.push(b' ');
+        number(line, each);
+    }
+    line.push(b'\n');
+    file.settle();
 }
 
 /// Appends a number in decimal.
@@ -163,8 +191,8 @@ mod tests {
         let trace = "1\n1\n".to_string() + &"3\n".repeat(1001);
         let trace = Arc::new(Opportunities::parse(trace.as_bytes(), "trace").unwrap());
         let file = LogFile { link: 0, file: folder.clone(), head: vec!["a link".into()] };
-        let mut log = Log::create(&file, trace, 1504, 4).unwrap();
-        log.tick(Time::from_nanos(2 * NANOS_PER_MILLI));
+        let mut log = Log::create(&file, Offer::trace(trace, 1504), 4).unwrap();
+        log.catch_up(Time::from_nanos(2 * NANOS_PER_MILLI));
         log.finish(Time::from_nanos(5 * NANOS_PER_MILLI)).unwrap();
         let text = std::fs::read_to_string(&folder).unwrap();
         std::fs::remove_file(&folder).unwrap();

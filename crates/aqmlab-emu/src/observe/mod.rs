@@ -22,7 +22,7 @@ use aqmlab_sim::Scenario;
 use aqmlab_sim::link::Link;
 use aqmlab_sim::rate::RateProcess;
 
-use self::log::Log;
+use self::log::{Log, Offer};
 use self::pcapng::Capture;
 use crate::buffers::Buffers;
 use crate::handle::Handle;
@@ -34,7 +34,7 @@ pub const TICK: Span = Span::from_millis(100);
 /// A log in mahimahi's format.
 #[derive(Clone, Debug)]
 pub struct LogFile {
-    /// The link, by index: one that has a trace.
+    /// The link, by index.
     pub link: u32,
     /// Where it goes.
     pub file: PathBuf,
@@ -66,7 +66,7 @@ impl Recordings {
     /// Opens the files. `None` if there is nothing to record.
     ///
     /// # Errors
-    /// If a file cannot be written, or a log is of a link without a trace.
+    /// If a file cannot be written.
     pub fn open(&self, scenario: &Scenario) -> Result<Option<Box<dyn Tap>>> {
         let logs: Result<Vec<Log>> =
             self.logs.iter().map(|file| open_log(file, scenario)).collect();
@@ -79,13 +79,14 @@ impl Recordings {
 
 fn open_log(file: &LogFile, scenario: &Scenario) -> Result<Log> {
     let config = &scenario.links[file.link as usize];
-    let RateProcess::Trace(params, trace) = &config.process else {
-        let problem = "a log in mahimahi's format is of a link with a trace";
-        return Err(Error::new(problem).given(&config.name));
+    let offer = match &config.process {
+        RateProcess::Trace(params, trace) => {
+            Offer::trace(Arc::clone(trace), params.opportunity.get())
+        }
+        _ => Offer::default(),
     };
     let overhead = config.framing.wire_size(1500) - 1500;
-    Log::create(file, Arc::clone(trace), params.opportunity.get(), overhead)
-        .map_err(|error| not_written(&file.file, &error))
+    Log::create(file, offer, overhead).map_err(|error| not_written(&file.file, &error))
 }
 
 fn open_capture(file: &CaptureFile, scenario: &Scenario) -> Result<Capture> {
@@ -138,8 +139,10 @@ impl Tap for Observers {
         }
     }
 
-    fn tick(&mut self, now: Time, _links: &[Link<Handle>]) {
-        self.logs.iter_mut().for_each(|log| log.tick(now));
+    fn tick(&mut self, now: Time, links: &[Link<Handle>]) {
+        for log in &mut self.logs {
+            log.tick(now, &links[log.link as usize]);
+        }
         if let Some(capture) = &mut self.capture {
             capture.tick(now);
         }

@@ -7,6 +7,7 @@ use aqmlab_core::Result;
 use aqmlab_sim::Scenario;
 
 use super::{Course, Hosts, Job, Topology};
+use crate::observe::Recordings;
 use crate::shell::inside::start;
 use crate::shell::{EmulatorParams, Outcome, failed};
 use crate::sys::files;
@@ -25,6 +26,8 @@ pub struct Commands {
     pub main: usize,
     /// Variables for all of them.
     pub environment: Vec<(OsString, OsString)>,
+    /// What is recorded while packets pass.
+    pub recordings: Recordings,
 }
 
 /// Runs the commands in hosts between which packets pass the links of `scenario`.
@@ -38,7 +41,8 @@ pub fn run(
     params: &EmulatorParams,
 ) -> Result<Outcome> {
     let terminal = foreground();
-    let outcome = super::run(scenario, topology, commands, Course::OPEN, params);
+    let outcome =
+        super::run(scenario, topology, commands, Course::OPEN, &commands.recordings, params);
     // A shell that had control of jobs is gone now.
     if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
         set_foreground(group);

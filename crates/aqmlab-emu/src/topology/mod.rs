@@ -21,19 +21,19 @@ pub use self::commands::{Commands, run as run_commands};
 pub use self::router::Router;
 use crate::addresses::Block;
 use crate::live::{Clock, Live, Steward};
+use crate::observe::Recordings;
 use crate::observe::view::View;
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
 use crate::shell::inside::{self, ERROR, NEAR, START, map_user, new_network};
 use crate::shell::network::{NAME, configure_near, make_near};
 use crate::shell::{
-    Attendant, EmulatorParams, HANDLED, Outcome, failed, no_namespaces, only_one_thread,
-    prioritise, told_drops,
+    Attendant, EmulatorParams, HANDLED, Outcome, failed, mapped_user, no_namespaces,
+    only_one_thread, prioritise, told_drops,
 };
 use crate::sys::device::Tun;
 use crate::sys::process::{
-    Child, Pid, Signals, die_with_parent, enter, exit, fork_into, identity, keep_capabilities,
-    own_mounts,
+    Child, Pid, Signals, die_with_parent, enter, exit, fork_into, keep_capabilities, own_mounts,
 };
 use crate::sys::time::{processor, unset_real_time};
 use crate::sys::{files, receive, send, socket_pair};
@@ -119,6 +119,7 @@ pub fn run(
     topology: &Topology,
     job: &dyn Job,
     course: Course,
+    recordings: &Recordings,
     params: &EmulatorParams,
 ) -> Result<Outcome> {
     only_one_thread()?;
@@ -133,13 +134,19 @@ pub fn run(
         .iter()
         .map(|way| Route { links: way.links.clone(), exit: way.to as u16 })
         .collect();
-    let path = DataPath::new(scenario, routes, params.mtu);
+    let mut path = DataPath::new(scenario, routes, params.mtu);
+    // Their threads begin before there is a priority to inherit.
+    let tap = recordings.open(scenario)?;
+    let tick = if tap.is_some() { Time::ZERO } else { Time::MAX };
+    if let Some(tap) = tap {
+        path.set_tap(tap);
+    }
     let remarks = prioritise(params);
     let before = processor();
     let clock = Clock::start();
     let message = [&[START], &clock.zero().to_le_bytes()[..]].concat();
     send(socket.as_fd(), &message, None).map_err(|error| failed("the hosts", &error))?;
-    let (deadline, until, tick) = (Time::MAX, Time::MAX, Time::MAX);
+    let (deadline, until) = (Time::MAX, Time::MAX);
     let view = View::open([Vec::new(), Vec::new()]);
     let attendant =
         Attendant { child, ended, socket, signals: &signals, deadline, until, tick, view };
@@ -191,10 +198,7 @@ fn blocks(hosts: usize) -> Result<Vec<Block>> {
 
 /// Makes the process that makes the hosts.
 fn open(blocks: &[Block], job: &dyn Job, mtu: u32, signals: &Signals) -> Result<(Child, OwnedFd)> {
-    let mapped = match Tun::permitted() {
-        true => None,
-        false => Some(identity()),
-    };
+    let mapped = mapped_user(Tun::permitted());
     let user = if mapped.is_some() { libc::CLONE_NEWUSER } else { 0 };
     let namespaces = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user;
     let [socket, theirs] = socket_pair().map_err(|error| failed("a socket", &error))?;

@@ -216,13 +216,17 @@ impl Books {
 
     /// The groups.
     pub fn group_results(&self) -> Vec<GroupResult> {
-        let result = |group: &Group| {
+        let flows = self.flow_results(Time::ZERO);
+        let result = |(number, group): (usize, &Group)| {
+            let own = flows.iter().filter(|flow| flow.group as usize == number);
             let times = QUANTITIES.iter().zip(&group.times);
             let times = times.filter(|(_, values)| !values.is_empty());
             GroupResult {
                 started: group.started,
                 completed: group.completed,
                 bytes: group.bytes,
+                delivered_bytes: own.map(|flow| flow.stats.bytes_acked).sum(),
+                sent_bytes: None,
                 times: times.map(|(name, values)| (*name, summed(values).summary())).collect(),
                 losses: FlowLosses::default(),
                 values: KERNEL
@@ -232,7 +236,7 @@ impl Books {
                     .collect(),
             }
         };
-        self.groups.iter().map(result).collect()
+        self.groups.iter().enumerate().map(result).collect()
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -304,6 +308,7 @@ impl Connection {
             finish: self.finish,
             size: self.size,
             goodput: rate(acked, self.start, self.finish.unwrap_or(end)),
+            throughput: f64::NAN,
             stats: Stats {
                 segments_sent: sent,
                 retransmissions: u64::from(self.info.retransmits),
@@ -370,6 +375,7 @@ impl Datagrams {
             finish: None,
             size: None,
             goodput: rate(self.received_bytes, self.start, end),
+            throughput: rate(self.sent_bytes, self.start, end),
             stats: Stats {
                 segments_sent: self.sent,
                 bytes_acked: self.received_bytes,

@@ -39,24 +39,31 @@ use aqmlab_tcp::TcpParams;
 
 use self::books::Books;
 use self::play::Stage;
+use crate::observe::Recordings;
 use crate::shell::{EmulatorParams, Outcome, failed};
 use crate::sys::files;
 use crate::sys::process::{Pid, Signals, exit, fork_into};
 use crate::topology::{self, Course, Hosts, Job, Topology, Way};
 
 /// Plays the workloads of `scenario` behind its links, in real time, for its
-/// duration. The outcome has the tables of a simulation.
+/// duration, and records what passes. The outcome has the tables of a simulation.
 ///
 /// # Errors
 /// If a workload or congestion control is not to be had here, or there can be
 /// no hosts.
-pub fn run(scenario: &Scenario, replication: u64, params: &EmulatorParams) -> Result<Outcome> {
+pub fn run(
+    scenario: &Scenario,
+    replication: u64,
+    recordings: &Recordings,
+    params: &EmulatorParams,
+) -> Result<Outcome> {
     let controls = controls(scenario)?;
     let report = files::memory_file("aqmlab").map_err(|error| failed("memory", &error))?;
     let job = Play { scenario, replication, controls, priority: params.priority, report: &report };
     let course =
         Course { end: Time::ZERO + scenario.duration, warmup: Time::ZERO + scenario.record.warmup };
-    let mut outcome = topology::run(scenario, &hosts_of(&scenario.flows), &job, course, params)?;
+    let hosts = hosts_of(&scenario.flows);
+    let mut outcome = topology::run(scenario, &hosts, &job, course, recordings, params)?;
     let size = report.metadata().map_or(0, |about| about.len() as usize);
     let mut bytes = vec![0; size];
     report.read_exact_at(&mut bytes, 0).map_err(|error| failed("the report", &error))?;
@@ -84,10 +91,11 @@ pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
         return Err(Error::new("packets of real senders are not recorded one by one")
             .at("record.level")
             .given("packets")
-            .hint("summary or series; `aqmlab shell` captures packets"));
+            .hint("summary or series; --pcap captures packets"));
     }
     let of = |group: &FlowGroup| {
         playable(&group.workload)
+            .and_then(|()| without_access(group))
             .and_then(|()| control(&group.transport))
             .map_err(|error| error.at(format!("flows.{}", group.name)))
     };
@@ -101,6 +109,7 @@ fn enter(result: &mut RunResult, books: &Books) {
         group.started = played.started;
         group.completed = played.completed;
         group.bytes = played.bytes;
+        group.delivered_bytes = played.delivered_bytes;
         group.times.extend(played.times);
         group.values.extend(played.values);
     }
@@ -131,6 +140,15 @@ fn playable(workload: &WorkloadConfig) -> Result<()> {
             .given(other.name())
             .hint("bulk, transfers, requests, cbr and probe can")),
     }
+}
+
+/// All delays here are those of links.
+fn without_access(group: &FlowGroup) -> Result<()> {
+    if group.access_delay.ceiling() > 0.0 {
+        let error = Error::new("delays of single flows cannot be had with real packets");
+        return Err(error.at("access_delay").hint("a link of its own for each group"));
+    }
+    Ok(())
 }
 
 /// The kernel's congestion control in the place of a simulated one.

@@ -204,10 +204,51 @@ pub(super) fn parse_columns(content: &[u8], file: &str, scale: &Scale) -> Result
     Ok(Schedule::new(steps, scale.repeats))
 }
 
-fn two_numbers(line: &[u8]) -> Option<(f64, f64)> {
-    let line = std::str::from_utf8(line).ok()?;
+/// What stands in a line, between commas, semicolons, spaces or tabs.
+fn fields(line: &str) -> impl Iterator<Item = &str> {
     let is_between = |c: char| c == ',' || c == ';' || c.is_ascii_whitespace();
-    let mut fields = line.split(is_between).filter(|field| !field.is_empty());
+    line.split(is_between).filter(|field| !field.is_empty())
+}
+
+/// A line of a file of columns.
+pub(crate) struct Row<'a> {
+    file: &'a str,
+    number: usize,
+    line: &'a str,
+}
+
+impl<'a> Row<'a> {
+    /// What stands in a column, from 0.
+    pub fn field(&self, index: usize) -> Result<&'a str> {
+        let missing = || self.wrong(format!("at least {} columns", index + 1));
+        fields(self.line).nth(index).ok_or_else(missing)
+    }
+
+    /// The number in a column, from 0.
+    pub fn number(&self, index: usize) -> Result<f64> {
+        let number = self.field(index)?.parse().ok().filter(|number: &f64| number.is_finite());
+        number.ok_or_else(|| self.wrong(format!("a number in column {}", index + 1)))
+    }
+
+    /// An error about this line.
+    pub fn wrong(&self, allowed: String) -> Error {
+        wrong(self.file, self.number, self.line.as_bytes(), allowed)
+    }
+}
+
+/// The lines of a file of columns; the first may hold names.
+pub(super) fn rows<'a>(content: &'a [u8], file: &'a str) -> impl Iterator<Item = Result<Row<'a>>> {
+    lines(content)
+        .enumerate()
+        .filter(|(index, (_, line))| *index > 0 || !line[0].is_ascii_alphabetic())
+        .map(move |(_, (number, line))| match std::str::from_utf8(line) {
+            Ok(line) => Ok(Row { file, number, line }),
+            Err(_) => Err(wrong(file, number, line, "text")),
+        })
+}
+
+fn two_numbers(line: &[u8]) -> Option<(f64, f64)> {
+    let mut fields = fields(std::str::from_utf8(line).ok()?);
     let mut number = || {
         let number: f64 = fields.next()?.parse().ok()?;
         number.is_finite().then_some(number)

@@ -167,6 +167,17 @@ fn try_all(content: &[u8]) {
         assert!(until > somewhen);
         assert!(schedule.integral(until) >= schedule.integral(somewhen));
     }
+    for column in [
+        "{ list = { file = 'f', column = 2, unit = 's' } }",
+        "{ list = { file = 'f', unit = 's', differences = true } }",
+        "{ cdf = { file = 'f', unit = 's' } }",
+    ] {
+        let read = |_: &str| Ok(Arc::new(InputFile::new(content.to_vec())));
+        let place = crate::scenario::parse_value(column);
+        if let Ok(value) = crate::scenario::with_columns(&place, &read) {
+            let _ = aqmlab_core::Distribution::<Span>::parse(&value);
+        }
+    }
     let text = String::from_utf8_lossy(content);
     for key in ["steps", "transitions", "rates", "trace", "csv"] {
         let mut table = aqmlab_core::Table::new();

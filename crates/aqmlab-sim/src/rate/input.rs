@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use aqmlab_core::{Error, Result};
 
 use super::Scale;
-use super::files::{Opportunities, digest, parse_columns};
+use super::files::{Opportunities, Row, digest, parse_columns, rows};
 use super::schedule::Schedule;
 
 /// A file as it was read, and what has been made of it so far.
@@ -52,6 +52,11 @@ impl InputFile {
         }
         let read = Arc::new(Opportunities::parse(&self.content, name)?);
         Ok(Arc::clone(self.opportunities.get_or_init(|| read)))
+    }
+
+    /// It holds columns of whatever kind; `name` is for errors.
+    pub(crate) fn rows<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Result<Row<'a>>> {
+        rows(&self.content, name)
     }
 
     /// It holds two columns.

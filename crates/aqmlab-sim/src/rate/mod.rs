@@ -21,6 +21,7 @@ use aqmlab_core::{
 };
 
 use self::course::Course;
+pub(crate) use self::files::Row;
 pub use self::files::{Cursor, Opportunities};
 use self::grants::Grants;
 pub use self::input::InputFile;
@@ -108,7 +109,13 @@ impl RateProcess {
     /// Reads what stands at `rate`.
     pub(crate) fn read(value: &Value, read_file: ReadFile<'_>) -> Result<Self> {
         let Value::Table(table) = value else {
-            let rate = aqmlab_core::params::read_value::<Rate>(value)?;
+            let rate = aqmlab_core::params::read_value::<Rate>(value);
+            let rate = rate.map_err(|error| match value.as_text() {
+                Ok(name) if PROCESSES.contains(&name) => {
+                    error.hint(format!("rate = {{ process = \"{name}\" }}"))
+                }
+                _ => error,
+            })?;
             aqmlab_core::params::check_range(&rate, &Rate::from_bps(1), &MAX_RATE)
                 .map_err(|error| error.given(value))?;
             return Ok(RateProcess::Constant(rate));

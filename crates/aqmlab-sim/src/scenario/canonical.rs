@@ -59,13 +59,18 @@ impl Scenario {
     /// What most links have not: it is left out where it is not.
     fn unusual(&self, link: &LinkConfig, table: &mut Table) {
         if let Some(jitter) = &link.way.jitter {
-            table.insert("jitter", settings(jitter.entries()));
+            let mut entries = jitter.entries();
+            entries.retain(|(key, _)| *key != "correlation" || jitter.correlation > 0.0);
+            table.insert("jitter", settings(entries));
         }
         if let Some(loss) = &link.way.loss {
             table.insert("loss", loss.to_value());
         }
-        if link.way.duplicate > 0.0 {
-            table.insert("duplicate", link.way.duplicate.to_text().into());
+        if link.way.duplicate.chance > 0.0 {
+            table.insert("duplicate", link.way.duplicate.to_value());
+        }
+        if let Some(slot) = &link.way.slot {
+            table.insert("slot", settings(slot.entries()));
         }
         if link.way.reordering {
             table.insert("reordering", true.to_text().into());
@@ -75,8 +80,10 @@ impl Scenario {
             table.insert("overhead", link.framing.overhead.to_string().into());
             table.insert("mpu", link.framing.mpu.to_string().into());
         }
-        if let Some(partner) = link.shares {
-            table.insert("shares", self.links[partner as usize].name.as_str().into());
+        if let Some(first) = link.medium {
+            let others = self.links.iter().filter(|other| other.medium == Some(first));
+            let other = others.map(|other| &other.name).find(|name| **name != link.name);
+            table.insert("shares", other.expect("it shares").as_str().into());
         }
     }
 
@@ -101,6 +108,9 @@ impl Scenario {
         table.insert("class", flow.class.to_text().into());
         if flow.delays {
             table.insert("delays", "true".into());
+        }
+        if flow.access_delay.ceiling() > 0.0 {
+            table.insert("access_delay", flow.access_delay.to_text().into());
         }
         let between = |name: &str, low: Span, high: Span| {
             let ends = vec![low.to_string().into(), high.to_string().into()];

@@ -1,6 +1,7 @@
 //! What is to be simulated: links, flows, and what to record.
 
 mod canonical;
+mod columns;
 mod dscp;
 mod read;
 mod toml;
@@ -9,7 +10,8 @@ use std::sync::Arc;
 
 use aqmlab_aqm::{CustomConfig, QueueConfig};
 use aqmlab_core::{
-    Bytes, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices, params,
+    Bytes, Distribution, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices,
+    params,
 };
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
@@ -19,6 +21,9 @@ use crate::impairment::PathConfig;
 use crate::rate::{InputFile, MAX_RATE, RateProcess, ReadFile};
 use crate::workload::WorkloadConfig;
 
+pub use self::columns::ColumnParams;
+#[cfg(test)]
+pub(crate) use self::columns::with_columns;
 pub use self::dscp::Dscp;
 pub use self::toml::parse_value;
 
@@ -59,7 +64,7 @@ params! {
         /// Propagation delay, one way; or a table, see docs/links.md.
         delay: Span = Span::from_millis(10), in Span::ZERO => Span::from_secs(3600),
             source "this program";
-        /// The chance that a packet arrives twice.
+        /// The chance that a packet arrives twice; or a table, see docs/links.md.
         duplicate: f64 = 0.0, in 0.0 => 1.0, source "tc-netem(8), duplicate";
         /// Whether a packet may overtake another whose delay is longer.
         reordering: bool = false, source "this program";
@@ -69,7 +74,8 @@ params! {
         overhead: Option<u64> = None, source "tc-stab(8), overhead";
         /// The least size of a packet with its overhead; `none` for that of the link layer.
         mpu: Option<u64> = None, source "tc-stab(8), mpu";
-        /// The link that uses the same medium: only one of the two sends at a time.
+        /// A link on the same medium, on which only one sends at a time. What it shares with
+        /// others, they all share.
         shares: Option<String> = None, source "this program";
     }
 }
@@ -91,6 +97,10 @@ params! {
         /// Whether the one-way delay of each data packet is measured, from its sender to its
         /// receiver; that of datagrams always is.
         delays: bool = false, source "RFC 7679; RFC 7928, section 2.6";
+        /// What each flow or application has of delay beyond its links, at either end of a round
+        /// trip: twice this is added to its round-trip time. Drawn for each; a list in turn.
+        access_delay: Distribution<Span> = Distribution::constant(Span::ZERO),
+            source "RFC 7928, section 6: round-trip times of their own";
     }
 }
 
@@ -198,8 +208,9 @@ pub struct LinkConfig {
     pub framing: Framing,
     /// What happens to packets on their way.
     pub way: PathConfig,
-    /// The link with which it shares a medium, by index.
-    pub shares: Option<u32>,
+    /// The medium on which it sends, if other links are there too: the index of
+    /// the first of them.
+    pub medium: Option<u32>,
     /// Its queue.
     pub queue: QueueConfig,
     /// A token bucket behind the queue.
@@ -233,6 +244,8 @@ pub struct FlowGroup {
     pub class: Dscp,
     /// Whether the one-way delay of their data packets is measured.
     pub delays: bool,
+    /// The delay that each has beyond its links, one way.
+    pub access_delay: Distribution<Span>,
     /// When they begin.
     pub start: Start,
     /// The endpoints.
@@ -282,9 +295,22 @@ impl Scenario {
         self.flows
             .iter()
             .filter(|flow| flow.path.contains(&link) || flow.return_path.contains(&link))
-            .map(|flow| self.propagation(&flow.path) + self.propagation(&flow.return_path))
+            .map(|flow| {
+                let access = Span::from_nanos(2 * flow.access_delay.ceiling() as u64);
+                self.propagation(&flow.path) + self.propagation(&flow.return_path) + access
+            })
             .max()
             .unwrap_or(Span::ZERO)
+    }
+
+    /// The links, by index, of each medium that several share.
+    pub(crate) fn media(&self) -> Vec<Vec<u32>> {
+        let indices = 0..self.links.len() as u32;
+        let medium = |index: u32| self.links[index as usize].medium;
+        let firsts = indices.clone().filter(|index| medium(*index) == Some(*index));
+        firsts
+            .map(|first| indices.clone().filter(|index| medium(*index) == Some(first)).collect())
+            .collect()
     }
 
     /// The sum of the propagation delays of some links.

@@ -5,6 +5,7 @@ use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, Error, Framing, ParamType, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
 
+use super::columns::with_columns;
 use super::toml::parse_document;
 use super::{FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, RunParams, Scenario, Start};
 use crate::egress::ShaperParams;
@@ -15,13 +16,26 @@ use crate::workload::WorkloadConfig;
 
 /// What the tables of a scenario hold besides their declared parameters.
 const TOP_KEYS: &[&str] = &["bottleneck", "links", "flows", "transport", "record"];
-const LINK_KEYS: &[&str] =
-    &["rate", "delay", "queue", "thresholds", "shaper", "driver", "jitter", "loss"];
+const LINK_KEYS: &[&str] = &[
+    "rate",
+    "delay",
+    "queue",
+    "thresholds",
+    "shaper",
+    "driver",
+    "jitter",
+    "loss",
+    "duplicate",
+    "slot",
+];
 const FLOW_KEYS: &[&str] = &["workload", "path", "return_path", "start", "transport"];
 
 /// A link appears at most this often in a path, and a path has at most this
-/// many links: hops are counted in a byte.
-const MAX_HOPS: usize = 255;
+/// many links: hops are counted in a byte, and there may be an access behind.
+const MAX_HOPS: usize = 254;
+
+/// As for the delay of a link.
+const MAX_ACCESS: Span = Span::from_secs(3600);
 
 impl Scenario {
     /// Reads a scenario from TOML text, with `overrides` (dotted keys) on top.
@@ -76,6 +90,7 @@ impl Scenario {
 fn apply(table: &mut Table, overrides: &[(String, Value)], outside: Outside<'_>) -> Result<()> {
     let is_queue = |key: &str| key == "queue" || key.starts_with("queue.");
     for (key, value) in overrides.iter().filter(|(key, _)| !is_queue(key)) {
+        of_known(table, key)?;
         set(table, key, value)?;
     }
     if !overrides.iter().any(|(key, _)| is_queue(key)) {
@@ -89,17 +104,51 @@ fn apply(table: &mut Table, overrides: &[(String, Value)], outside: Outside<'_>)
     Ok(())
 }
 
-/// Sets the value at a dotted path. Where a table may be a mere name, as in
-/// `queue = "codel"`, it becomes a table first, so that a key can be set in it.
+/// Refuses a setting of what is not there: an unknown key, or a key of a link or of flows that
+/// the scenario does not have, which would make new ones of that name.
+fn of_known(table: &Table, path: &str) -> Result<()> {
+    let mut parts = path.splitn(3, '.');
+    let kind = parts.next().unwrap_or(path);
+    let specs = RunParams::specs();
+    let keys: Vec<&str> = specs
+        .iter()
+        .map(|spec| spec.name)
+        .chain(TOP_KEYS.iter().copied())
+        .chain(["queue"])
+        .collect();
+    if !keys.contains(&kind) {
+        let mut error = Error::unknown("key", kind, keys);
+        error.given = None;
+        return Err(error.at(kind));
+    }
+    let what = match kind {
+        "links" => "link",
+        "flows" => "group of flows",
+        _ => return Ok(()),
+    };
+    let (Some(name), Some(_)) = (parts.next(), parts.next()) else { return Ok(()) };
+    match table.get(kind).and_then(|value| value.as_table().ok()) {
+        Some(known) if known.get(name).is_none() => {
+            let names: Vec<&str> = known.keys().collect();
+            Err(Error::unknown(what, name, names).at(path))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Sets the value at a dotted path. Where a table may be a mere name or number,
+/// as in `queue = "codel"`, it becomes a table first, so that a key can be set in it.
 fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
     if let Some((outer, _)) = path.rsplit_once('.') {
         let name_key = match outer.rsplit('.').next() {
             Some("queue") => Some("discipline"),
             Some("congestion_control") => Some("algorithm"),
             Some("workload") => Some("kind"),
+            Some("loss" | "duplicate") => Some("chance"),
             _ => None,
         };
-        if let (Some(name_key), Some(name @ Value::Text(_))) = (name_key, at_path(table, outer)) {
+        let given = at_path(table, outer).filter(|value| !matches!(value, Value::Table(_)));
+        if let (Some(name_key), Some(name)) = (name_key, given) {
             let spelled = [(name_key.to_string(), name.clone())].into_iter().collect();
             table.set_path(outer, Value::Table(spelled))?;
         }
@@ -115,18 +164,32 @@ fn at_path<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
     }
 }
 
-/// The bottleneck: as stated, or the slowest link.
+/// The bottleneck: as stated, or the slowest link on the `path` of any flows. (That of the way
+/// back may be slower, but carries acknowledgements alone.)
 fn read_bottleneck(table: &Table, links: &[LinkConfig]) -> Result<usize> {
-    match table.get("bottleneck") {
-        Some(name) => name
-            .as_text()
-            .and_then(|name| link_index(links, name))
-            .map(|index| index as usize)
-            .map_err(|error| error.at("bottleneck")),
-        None => {
-            let slowest = links.iter().enumerate().min_by_key(|(_, link)| link.rate);
-            Ok(slowest.expect("there is a link").0)
-        }
+    if let Some(name) = table.get("bottleneck") {
+        let index = name.as_text().and_then(|name| link_index(links, name));
+        return index.map(|index| index as usize).map_err(|error| error.at("bottleneck"));
+    }
+    let carries_data = |link: &LinkConfig| {
+        let flows = table.get("flows").and_then(|flows| flows.as_table().ok());
+        flows.is_some_and(|flows| {
+            let groups = flows.iter().filter_map(|(_, group)| group.as_table().ok());
+            groups.filter_map(|group| group.get("path")).any(|path| names(path, &link.name))
+        })
+    };
+    let (on_paths, others): (Vec<_>, Vec<_>) =
+        links.iter().enumerate().partition(|(_, link)| carries_data(link));
+    let candidates = if on_paths.is_empty() { others } else { on_paths };
+    let slowest = candidates.into_iter().min_by_key(|(_, link)| link.rate);
+    Ok(slowest.expect("there is a link").0)
+}
+
+/// Whether a path, a list of links or a single one, names this link.
+fn names(path: &Value, link: &str) -> bool {
+    match path {
+        Value::List(names) => names.iter().any(|name| name.as_text() == Ok(link)),
+        name => name.as_text() == Ok(link),
     }
 }
 
@@ -200,7 +263,7 @@ fn read_links(table: &Table, outside: Outside<'_>) -> Result<Vec<LinkConfig>> {
     Ok(links)
 }
 
-/// Makes two links share a medium; each may name the other.
+/// Puts two links on one medium, with all that share it with either.
 fn read_shares(name: &str, partner: Option<&Value>, links: &mut [LinkConfig]) -> Result<()> {
     let Some(name_of_partner) = partner.map(Option::<String>::read) else { return Ok(()) };
     let Some(Some(name_of_partner)) = name_of_partner else { return Ok(()) };
@@ -208,18 +271,20 @@ fn read_shares(name: &str, partner: Option<&Value>, links: &mut [LinkConfig]) ->
     if own == other {
         return Err(Error::not_allowed(name_of_partner, "the name of another link"));
     }
-    for (from, to) in [(own, other), (other, own)] {
-        let link = &mut links[from as usize];
-        if link.shares.is_some_and(|before| before != to) {
-            let problem = format!("`{}` shares a medium with another link", link.name);
-            return Err(Error::new(problem).given(name_of_partner));
-        }
+    let mut media = [own, other];
+    for (index, medium) in [own, other].into_iter().zip(&mut media) {
+        let link = &mut links[index as usize];
         if link.process.gives_grants() {
             let problem =
                 format!("`{}` sends when its trace says, not when a medium is free", link.name);
             return Err(Error::new(problem).given(name_of_partner));
         }
-        link.shares = Some(to);
+        *medium = *link.medium.get_or_insert(index);
+    }
+    for link in links {
+        if link.medium.is_some_and(|medium| media.contains(&medium)) {
+            link.medium = media.into_iter().min();
+        }
     }
     Ok(())
 }
@@ -265,8 +330,8 @@ fn read_link(
         delay: delay.mean(duration),
         process,
         framing: read_framing(&params)?,
-        way: read_way(table, delay, params.duplicate, params.reordering)?,
-        shares: None,
+        way: read_way(table, delay, params.reordering)?,
+        medium: None,
         queue,
         shaper: read_shaper(table)?,
         driver: read_group(table, "driver")?,
@@ -332,8 +397,13 @@ fn read_flow(
     defaults: &TcpParams,
     outside: Outside<'_>,
 ) -> Result<FlowGroup> {
+    let value = with_columns(value, outside.read_file)?;
     let table = value.as_table()?;
     let params: FlowParams = read_params(table, FLOW_KEYS)?;
+    if params.access_delay.ceiling() > MAX_ACCESS.as_nanos() as f64 {
+        let given = params.access_delay.to_text();
+        return Err(Error::not_allowed(given, format!("at most {MAX_ACCESS}")).at("access_delay"));
+    }
     if params.size == Some(Bytes::new(0)) {
         let allowed = "at least 1b: a flow without packets measures nothing";
         return Err(Error::not_allowed("0b", allowed).at("size"));
@@ -364,6 +434,7 @@ fn read_flow(
         destination: params.destination,
         class: params.class,
         delays: params.delays,
+        access_delay: params.access_delay,
         start: read_start(table).map_err(|error| error.at("start"))?,
         transport,
     })

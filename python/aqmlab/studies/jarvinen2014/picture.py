@@ -35,15 +35,16 @@ def picture(replication: int = 3) -> Figure:
         pl.col("quantity") == "backlog_bytes",
         pl.col("time_s") <= SECONDS,
     ).with_columns((pl.col("value") * 8 / BITS_PER_MS).alias("delay_ms"))
-    curves = {}
+    curves, longest = {}, []
     for queue in QUEUES:
         own = rows.filter(pl.col("queue") == queue)
         curves[queue] = (own["time_s"].to_numpy(), own["delay_ms"].to_numpy())
+        longest.append(f"{own['delay_ms'].to_numpy().max():.0f} ms with {queue}")
     return Figure(
         "load-transient",
         "Eight web downloads meet in one slow link: how long is the queue?",
-        "Two groups of four TCP flows in slow start, 2 Mbit/s, 100 packets of buffer; the same "
-        "flows with each queue discipline. Simulated by aqmlab.",
+        f"At most {', '.join(longest)}. Two groups of four TCP flows in slow start, 2 Mbit/s, "
+        "100 packets of buffer; the same flows with each queue discipline.",
         "",
         charts.series(curves, COLOURS, "time (s)", "queue (ms to empty it)"),
     )

@@ -22,9 +22,9 @@
 
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
 
-use super::{Decay, DelaySource, Memory, PieParams, no_rate_sample};
+use super::{Decay, DelaySource, Memory, PieParams, Tuning, no_rate_sample};
 use crate::discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 
 /// Section 5.2: the average time that a threshold of bytes takes.
 struct Meter {
@@ -67,6 +67,7 @@ impl Meter {
 pub(super) struct Pie<P> {
     fifo: Fifo<P>,
     limit: Limit,
+    room: Room,
     params: PieParams,
     env: LinkEnv,
     mean_packet: u64,
@@ -91,6 +92,7 @@ impl<P: Packet> Pie<P> {
         Pie {
             fifo: Fifo::default(),
             limit: params.limit.resolve(env.rate, env.base_rtt),
+            room: Room::new(params.limit, params.byte_limit, env),
             next_update: Time::ZERO + params.tupdate,
             probability: 0.0,
             accumulated: 0.0,
@@ -173,7 +175,7 @@ impl<P: Packet> Pie<P> {
         let target = self.target();
         let change = self.params.alpha * (self.delay - target)
             + self.params.beta * (self.delay - self.old_delay);
-        let mut change = change / tuning(self.probability);
+        let mut change = change / divisor(self.params.tuning, self.probability);
         if self.params.cap && self.probability >= 0.1 {
             change = change.min(0.02);
         }
@@ -191,8 +193,7 @@ impl<P: Packet> Pie<P> {
 
 impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
     fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
+        if !self.room.admits(self.fifo.backlog(), packet.size()) {
             self.accumulated = 0.0;
             cx.drop(packet, DropReason::Overlimit);
             return;
@@ -298,8 +299,9 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
 }
 
 /// By what the steps are divided while the probability is small (section 4.2).
-fn tuning(probability: f64) -> f64 {
+fn divisor(tuning: Tuning, probability: f64) -> f64 {
     match probability {
+        p if p < 0.01 && tuning == Tuning::Draft => 8.0,
         p if p < 0.000_001 => 2048.0,
         p if p < 0.000_01 => 512.0,
         p if p < 0.000_1 => 128.0,

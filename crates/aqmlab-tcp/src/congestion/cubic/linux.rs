@@ -28,7 +28,7 @@ use aqmlab_core::{Span, Time};
 
 use super::super::slow_start::SlowStart;
 use super::super::{AckSample, Congestion, CongestionControl, CongestionEvent, SentSample, Setup};
-use super::{Variant, CubicParams};
+use super::{CubicParams, Variant};
 
 /// The unit of beta: 717 / 1024 for 0.7.
 const SCALE: u64 = 1024;

@@ -2,7 +2,8 @@
 
 Flow completion times (2.1), start-up times (2.2), losses (2.3), loss events (2.4), goodput
 (2.5) and one-way delays (2.6) come from the engine: docs/results.md. Here are the numbers
-made of these.
+made of these; `catalogue` says what each metric is and where it stands, `table` computes them
+for every run.
 """
 
 from __future__ import annotations

@@ -1,0 +1,60 @@
+"""`aqmlab compare`: results in several folders side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aqmlab.cli.common import EXAMPLES, Json, Out, command_line, console, print_json, reported
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab compare results/before results/after\n\n"
+    "aqmlab compare CoDel=results/lte-codel FQ-CoDel=results/lte-fq --out results/lte"
+)
+
+
+@reported
+def compare(
+    folders: Annotated[
+        list[str],
+        typer.Argument(metavar="[NAME=]FOLDER...", help="Results of run, study or shell --out."),
+    ],
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Put results of runs, studies and emulations beside each other, in tables and one picture.
+
+    They must have the same axes and as many replications. The report goes to results/compare
+    or --out; the results stay where they are.
+    """
+    from aqmlab.cli.study import note_lines, show, to_json
+    from aqmlab.compare import compare as side_by_side
+    from aqmlab.report import study_page
+
+    result = side_by_side(_named(folders))
+    if json:
+        form = to_json(result, 0.0)
+        print_json({key: form[key] for key in ("points", "notes")})
+        return
+    screen = console()
+    show(result, screen)
+    place = out or Path("results") / "compare"
+    report = study_page.write(result, place, command_line(), note_lines(result))
+    screen.print(f"Report: {report}", soft_wrap=True)
+
+
+def _named(folders: list[str]) -> dict[str, Path]:
+    """Names and folders; the name of a folder is its last part, or all of it if that is taken."""
+    from aqmlab.errors import input_error
+
+    pairs = [each.rpartition("=") for each in folders]
+    last = [Path(folder).name for _, _, folder in pairs]
+    named: dict[str, Path] = {}
+    for (name, _, folder), short in zip(pairs, last, strict=True):
+        label = name or (short if last.count(short) == 1 and short else folder)
+        if label in named:
+            raise input_error("two results of one name", key="FOLDER", given=label)
+        named[label] = Path(folder)
+    return named

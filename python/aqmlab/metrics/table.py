@@ -1,0 +1,126 @@
+"""The table `metrics`: what is computed from the tables of the engine, a row a run, subject and
+metric. `aqmlab.metrics.catalogue` says what each metric is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from aqmlab.metrics.rfc7928 import power, rtt_fairness, synchronisation
+from aqmlab.results import Tables
+from aqmlab.statistics import Floats, jain_index
+
+COLUMNS = {"run": pl.UInt32, "subject": pl.String, "metric": pl.String, "value": pl.Float64}
+ALL = "all"
+"""The subject of what is said of all flows together."""
+ALIKE = ("bulk", "cbr", "pareto-onoff")
+"""Workloads whose applications are one flow each: their goodputs may be compared."""
+
+
+def metrics(
+    tables: Tables, scenarios: Sequence[Mapping[str, Any]], replications: int
+) -> pl.DataFrame:
+    """The metrics of all runs; run `r` is of scenario `r // replications`."""
+    names = ("runs", "links", "flows", "groups", "times")
+    parts = {
+        name: tables.load(name).partition_by("run", as_dict=True, maintain_order=True)
+        for name in names
+    }
+    empty = {name: tables.load(name).clear() for name in names}
+    rows = []
+    for (run,), facts in parts["runs"].items():
+        of_run = {name: parts[name].get((run,), empty[name]) for name in names}
+        scenario = scenarios[int(run) // replications]
+        own = _Run(scenario, facts["end_s"][0], of_run)
+        rows += [(run, *row) for row in own.rows() if row[2] is not None and np.isfinite(row[2])]
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+
+
+Row = tuple[str, str, float | None]
+
+
+class _Run:
+    def __init__(
+        self, scenario: Mapping[str, Any], end: float, tables: Mapping[str, pl.DataFrame]
+    ) -> None:
+        self.flows: Mapping[str, Any] = scenario["flows"]
+        self.end, self.tables = end, tables
+
+    def rows(self) -> Iterator[Row]:
+        """Subject, metric and value; links first."""
+        for link in self.tables["links"].to_dicts():
+            for metric, value in self._link(link):
+                yield link["link"], metric, value
+        yield from self._groups()
+
+    def _link(self, link: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+        yield "throughput", _over(link["delivered_bytes"] * 8, self.end)
+        yield "possible_share", _over(link["delivered_bytes"], link["capacity_bytes"])
+        yield "drop_share", _over(link["dropped"], link["arrived"])
+        yield "mark_share", _over(link["marked"], link["arrived"])
+        if link["loss_event_flows"] is not None and (flows := self._bulk_flows(link["link"])):
+            yield "loss_synchronisation", synchronisation(link["loss_event_flows"], flows)
+
+    def _bulk_flows(self, link: str) -> int | None:
+        """How many flows have data on a link, if all of them are endless bulk flows."""
+        flows = 0
+        for name, group in self.flows.items():
+            is_one_way = group["workload"]["kind"] in ALIKE
+            if link in group["path"] or (not is_one_way and link in group["return_path"]):
+                if not self._is_endless(name):
+                    return None
+                flows += int(group["count"])
+        return flows
+
+    def _groups(self) -> Iterator[Row]:
+        groups = self.tables["groups"].to_dicts()
+        total = sum(group["delivered_bytes"] for group in groups)
+        times = self.tables["times"].filter(pl.col("quantity").cast(pl.String) == "delay")
+        delays = {row["group"]: row for row in times.to_dicts()}
+        alike = {name: self._goodputs(name) for name in self._alike()}
+        endless = [values for name, values in alike.items() if self._is_endless(name)]
+        for group in groups:
+            name = group["group"]
+            goodput = _over(group["delivered_bytes"] * 8, self.end)
+            yield name, "goodput", goodput
+            if group["sent_bytes"] is not None:
+                yield name, "throughput", _over(group["sent_bytes"] * 8, self.end)
+            yield name, "goodput_share", _over(group["delivered_bytes"], total)
+            yield name, "loss_share", self._losses(name)
+            if (delay := delays.get(name)) is not None and delay["count"]:
+                yield name, "delay_variation", delay["p999_s"] - delay["min_s"]
+                yield name, "delay_variation_p95", delay["p95_s"] - delay["min_s"]
+                yield name, "power", power(goodput or 0.0, delay["mean_s"])
+            own = alike.get(name)
+            if own is None:
+                continue
+            if own.size > 1:
+                yield name, "jain", jain_index(own)
+            if endless and own is not endless[0] and self._is_endless(name):
+                yield name, "rtt_fairness", rtt_fairness(own.mean(), endless[0].mean())
+        if len(endless) > 1:
+            yield ALL, "jain", jain_index(np.concatenate(endless))
+
+    def _alike(self) -> list[str]:
+        kinds = ((name, group["workload"]["kind"]) for name, group in self.flows.items())
+        return [name for name, kind in kinds if kind in ALIKE]
+
+    def _is_endless(self, name: str) -> bool:
+        group = self.flows[name]
+        return bool(group["workload"]["kind"] == "bulk" and group["size"] == "none")
+
+    def _goodputs(self, name: str) -> Floats:
+        rows = self.tables["flows"].filter(pl.col("group").cast(pl.String) == name)
+        return rows["goodput_bps"].drop_nulls().drop_nans().to_numpy()
+
+    def _losses(self, name: str) -> float | None:
+        """Of what the flows that are in the table sent."""
+        rows = self.tables["flows"].filter(pl.col("group").cast(pl.String) == name)
+        return _over(float(rows["dropped"].sum()), float(rows["sent_since_warmup"].sum()))
+
+
+def _over(value: float, whole: float) -> float | None:
+    return value / whole if whole else None

@@ -1,0 +1,177 @@
+"""The metrics: where the catalogue says they are, and worth what their definitions say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers import STUDY_TEXT, Aqmlab
+
+import aqmlab
+from aqmlab._core import check_playable
+from aqmlab.metrics.catalogue import COMPUTED, METRICS
+
+LINKS = {
+    "down": {"rate": "10mbit", "delay": "5ms", "queue": "codel", "thresholds": ["15000b"]},
+    "far": {"rate": "1gbit", "delay": "40ms"},
+    "up": {"rate": "10mbit", "delay": "5ms"},
+}
+WORKLOADS: dict[str, Any] = {
+    "bulk": "bulk",
+    "cbr": {"kind": "cbr", "rate": "1mbit"},
+    "requests": {"kind": "requests", "response": "20000b", "gap": "200ms", "requests": 1},
+    "packmime": "packmime",
+    "page": {"kind": "page", "objects": 5},
+    "voip": {"kind": "voip", "codec": "g729"},
+    "dash": {"kind": "dash"},
+    "video": {"kind": "video", "rate": "300kbit"},
+    "game": "game",
+    "incast": {"kind": "incast", "senders": 4},
+    "rpm": "rpm",
+    "rrul": {"kind": "rrul", "lead": "1s", "length": "3s"},
+    "probe": "probe",
+}
+
+
+def flows(**groups: dict[str, Any]) -> dict[str, Any]:
+    """Groups of flows, of which each may leave out its path."""
+    return {name: {"path": "down", "return_path": "up"} | group for name, group in groups.items()}
+
+
+def run(**more: Any) -> aqmlab.RunResult:
+    return aqmlab.run({"duration": "12s", "links": LINKS} | more)
+
+
+def of(result: aqmlab.RunResult) -> dict[tuple[str, str], float]:
+    return {(row["subject"], row["metric"]): row["value"] for row in result.metrics.to_dicts()}
+
+
+@pytest.fixture(scope="module")
+def everything() -> aqmlab.RunResult:
+    groups = {name: {"workload": kind, "delays": True} for name, kind in WORKLOADS.items()}
+    groups["bulk"]["count"] = 2
+    groups["distant"] = {"path": ["down", "far"]}
+    record = {"level": "series", "interval": "500ms"}
+    return run(flows=flows(**groups), record=record)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_every_metric_is_where_the_catalogue_says(
+    metric: Any, everything: aqmlab.RunResult
+) -> None:
+    if metric.name == "tradeoff":
+        return
+    known = set(everything.table_names) | set(WORKLOADS) | {"metrics"}
+    for name in everything.table_names:
+        known |= set(everything.table(name).columns)
+    for name in ("times", "scores", "series"):
+        known |= set(everything.table(name)["quantity"].unique())
+    known |= {f"{reason}_REASON" for reason in ("drop", "mark")}
+    for name in re.findall(r"`(\w+)`", metric.where):
+        stem = "loss_interval" if name.startswith("_p") or name == "_max_s" else ""
+        assert stem + name in known, f"{metric.name}: {name}"
+    if COMPUTED in metric.where and metric.name != "loss_synchronisation":
+        assert metric.name in set(everything.metrics["metric"])
+
+
+def test_the_metrics_are_their_definitions() -> None:
+    groups = flows(near={"count": 3, "delays": True}, far={"count": 2, "path": ["down", "far"]})
+    result = run(flows=groups, record={"warmup": "2s"})
+    found = of(result)
+    rates = {
+        name: result.flows.filter(pl.col("group") == name)["goodput_bps"].to_numpy()
+        for name in groups
+    }
+    jain = float(rates["near"].sum() ** 2 / (3 * (rates["near"] ** 2).sum()))
+    assert found["near", "jain"] == pytest.approx(jain)
+    every = np.concatenate([rates["near"], rates["far"]])
+    assert found["all", "jain"] == pytest.approx(every.sum() ** 2 / (5 * (every**2).sum()))
+    assert found["far", "rtt_fairness"] == pytest.approx(rates["far"].mean() / rates["near"].mean())
+    assert found["far", "rtt_fairness"] < 0.8
+    assert ("near", "rtt_fairness") not in found
+    # All flows begin at 0: what each had over its time is what the group had over the run.
+    assert found["near", "goodput"] == pytest.approx(rates["near"].sum())
+    delay = result.times.filter(group="near", quantity="delay").row(0, named=True)
+    assert found["near", "delay_variation"] == pytest.approx(delay["p999_s"] - delay["min_s"])
+    assert found["near", "power"] == pytest.approx(found["near", "goodput"] / delay["mean_s"])
+    assert ("far", "power") not in found
+    link = result.links.filter(link="down").row(0, named=True)
+    assert found["down", "loss_synchronisation"] == pytest.approx(link["loss_event_flows"] / 5)
+    assert 0.2 <= found["down", "loss_synchronisation"] <= 1
+    assert found["down", "drop_share"] == pytest.approx(link["dropped"] / link["arrived"])
+    lost = result.flows.filter(group="near")
+    assert found["near", "loss_share"] == lost["dropped"].sum() / lost["sent_since_warmup"].sum()
+    total = found["near", "goodput"] + found["far", "goodput"]
+    assert 0.8 * found["down", "throughput"] < total < found["down", "throughput"] <= 10e6
+
+
+def test_the_goodput_of_flows_that_come_and_go_does_not_depend_on_the_record() -> None:
+    mice = {"workload": {"kind": "transfers", "gap": "20ms", "size": "uniform(3kb, 20kb)"}}
+    call = {"workload": {"kind": "cbr", "rate": "1mbit"}}
+    found = [
+        run(flows=flows(mice=mice, call=call), record={"level": level}).groups
+        for level in ("summary", "series")
+    ]
+    for column in ("delivered_bytes", "sent_bytes"):
+        assert found[0][column].to_list() == found[1][column].to_list()
+    done = found[0].filter(group="mice").row(0, named=True)
+    # What has arrived at the end is not all acknowledged, and what is acknowledged not all whole.
+    assert abs(done["delivered_bytes"] - done["completed_bytes"]) < 100_000
+    assert done["completed"] > 500
+    call_bytes = found[0].filter(group="call")["delivered_bytes"].item()
+    assert call_bytes == pytest.approx(1e6 / 8 * 12, rel=0.05)
+
+
+def test_flows_of_one_group_may_have_different_round_trip_times() -> None:
+    spread = {"count": 3, "delays": True, "access_delay": {"list": ["0ms", "20ms", "80ms"]}}
+    result = run(flows=flows(bulk=spread), record={"warmup": "2s"})
+    flow = result.flows.sort("index")
+    assert flow["delay_mean_s"].diff()[1:].to_list() == pytest.approx([0.02, 0.06], abs=0.003)
+    assert flow["goodput_bps"][0] > 1.3 * flow["goodput_bps"][2]
+    assert aqmlab.run(result.scenario).flows.equals(result.flows)
+    with pytest.raises(aqmlab.InputError, match="access_delay"):
+        check_playable(aqmlab.Scenario(result.scenario))
+
+
+def test_metrics_are_listed_and_explained(aqmlab: Aqmlab) -> None:
+    listed = json.loads(aqmlab("list", "metrics", "--json").stdout)["metrics"]
+    assert [each["name"] for each in listed] == [metric.name for metric in METRICS]
+    explained = aqmlab("explain", "rtt_fairness").stdout
+    for words in ("bulk", "RFC 7928, section 6.3", "table `metrics`"):
+        assert words in explained
+    both = aqmlab("explain", "delay").stdout
+    assert "RFC 7679" in both
+    assert "Propagation delay" in both
+    assert "did you mean `power`?" in aqmlab("explain", "powr").stderr
+    assert "## Metrics" in aqmlab("explain", "--markdown").stdout
+    lists = aqmlab("list").stdout
+    assert "--set queue=my_queue.py:MyQueue" in lists
+
+
+def test_a_study_has_a_tradeoff(aqmlab: Aqmlab, scenario: Path) -> None:
+    folder = scenario.parent
+    (folder / "study.toml").write_text(STUDY_TEXT.format(replications=3))
+    done = aqmlab("study", "study.toml", "--tradeoff", "a.svg", "--out", "out", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    picture = (folder / "a.svg").read_text()
+    assert "goodput (Mbit/s)" in picture
+    assert picture.count("DropTail") >= 1
+    from aqmlab.results import StudyResult
+
+    result = StudyResult.open(folder / "out")
+    runs = result.tradeoff
+    assert runs.height == result.info.points * 3
+    first = runs.row(0, named=True)
+    link = result.bottleneck.row(0, named=True)
+    assert first["queue_delay_s"] == link["sojourn_mean_s"]
+    groups = result.groups.filter(run=0)["delivered_bytes"].sum()
+    end = result.runs["end_s"][0]
+    assert first["goodput_bps"] == pytest.approx(groups * 8 / end)
+    refused = aqmlab("study", "study.toml", "--tradeoff", "a.txt", cwd=folder)
+    assert refused.returncode == 2
+    assert "--tradeoff" in refused.stderr

@@ -1,0 +1,172 @@
+"""The reports of runs and studies: what they say is what the tables say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from helpers import SCENARIO, Aqmlab, assert_refused
+
+import aqmlab as package
+from aqmlab.report.measures import Layout, Measure, as_numbers, finding, means, measures
+from aqmlab.results import StudyResult
+
+QUEUES = ["droptail", "codel"]
+STUDY: dict[str, Any] = {
+    "name": "calls",
+    "title": "Calls <beside> downloads",
+    "replications": 3,
+    "scenario": SCENARIO
+    | {
+        "flows": SCENARIO["flows"]
+        | {"call": {"path": "down", "return_path": "up", "workload": "voip"}}
+    },
+    "axes": [
+        {"key": "queue", "values": QUEUES},
+        {"name": "flows", "key": "flows.bulk.count", "values": [1, 8]},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def result() -> StudyResult:
+    return package.Study(STUDY).run()
+
+
+def test_measures_are_those_of_the_tables(result: StudyResult) -> None:
+    found = {each.title: each for each in measures(result)}
+    assert list(found) == [
+        "time in the queue, 95th percentile", "link busy", "bulk: goodput", "call: MOS",
+        "call: one-way delay, p95",
+    ]  # fmt: skip
+    p95 = result.bottleneck.filter(pl.col("point") == 3)["sojourn_p95_s"].mean()
+    assert means(result, found["time in the queue, 95th percentile"])[3] == pytest.approx(1e3 * p95)
+    goodput = result.flows.filter(pl.col("point") == 1, pl.col("group") == "bulk")
+    total = goodput["goodput_bps"].sum() / 3 / 1e6
+    assert means(result, found["bulk: goodput"])[1] == pytest.approx(total)
+
+
+def test_the_finding_names_the_best_and_the_worst(result: StudyResult) -> None:
+    lines = finding(result, measures(result), Layout.of(result.info.axes))
+    assert re.fullmatch(
+        r"Time in the queue, 95th percentile: best with codel, [\d.]+ ms, worst with droptail, "
+        r"[\d,.]+ ms\.",
+        lines[0],
+    )
+    assert lines[2].startswith("call: MOS: best with codel, ")
+
+
+def of_two(first: list[float], second: list[float]) -> list[str]:
+    """What is found where the two queues have these values in the replications."""
+    scenario = {key: value for key, value in STUDY.items() if key != "axes"}
+    axes = [{"key": "queue", "values": QUEUES}]
+    result = package.Study(scenario | {"axes": axes}, set={"duration": "10ms"}).run()
+    values = pl.DataFrame({"run": range(6), "value": [*first, *second]})
+    return finding(result, [Measure("what", "ms", -1, values)], Layout.of(result.info.axes))
+
+
+def test_chance_is_no_finding() -> None:
+    (text,) = of_two([1.0, 5.0, 3.0], [2.0, 3.0, 5.0])
+    assert "no difference that is more than chance" in text
+    # The same spread, but one is lower under the same arrivals each time.
+    (text,) = of_two([1.0, 5.0, 3.0], [2.0, 6.01, 4.02])
+    assert text == "What: best with droptail, 3.00 ms, worst with codel, 4.01 ms."
+    (text,) = of_two([2.0, 2.0, 2.0], [2.0, 2.0, 2.0])
+    assert text == "What: 2.00 ms with every queue."
+
+
+def test_the_layout_keeps_what_can_be_read() -> None:
+    few = [("queue", ["a", "b"]), ("rate", ["1", "2", "3"]), ("rtt", ["x", "y"])]
+    layout = Layout.of(few)
+    assert (layout.compared, layout.colour, layout.across) == ("queue", "queue", ("rate", "rtt"))
+    many = [("queue", [str(n) for n in range(9)]), ("rate", ["1", "2"]), ("rtt", list("abc"))]
+    layout = Layout.of(many)
+    assert (layout.compared, layout.colour, layout.across) == ("queue", "rate", ("queue",))
+    assert layout.left_out == {"rtt": "c"}
+    assert Layout.of([]).compared is None
+
+
+def test_labels_with_one_unit_are_numbers() -> None:
+    assert as_numbers(["1mbit", "2.5mbit"]) == ([1.0, 2.5], "mbit")
+    assert as_numbers(["1mbit", "2kbit"]) is None
+    assert as_numbers(["codel", "pie"]) is None
+
+
+def test_the_report_of_a_study(result: StudyResult, tmp_path: Path) -> None:
+    path = result.write_report(tmp_path)
+    text = path.read_text()
+    assert "Calls &lt;beside&gt; downloads" in text and "<beside>" not in text.split("<script")[0]
+    specs = json.loads(re.findall(r'id="specs">(.*?)</script>', text)[0])
+    assert set(specs) == {"overview", "sojourn", "tradeoff"}
+    names = {f"{each}.{ending}" for each in specs for ending in ("svg", "png", "pdf")}
+    assert {each.name for each in (tmp_path / "figures").iterdir()} == names
+    table = re.findall(r"<table class='points'>.*?</table>", text)[0]
+    assert table.count("<tr>") == 1 + 4
+    with pytest.raises(ValueError, match="say where"):
+        result.write_report()
+
+
+def test_run_and_study_write_their_reports(study: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
+    done = aqmlab("run", "scenario.toml", "--set", "duration=5s", "--out", "one")
+    assert "Report: one/report.html" in done.stdout, done.stderr
+    text = (tmp_path / "one" / "report.html").read_text()
+    assert "aqmlab run scenario.toml --set duration=5s --out one" in text
+    assert (tmp_path / "one" / "figures" / "course.svg").exists()
+    done = aqmlab("study", study, "--replications", "1", "--out", "two")
+    assert "Report: two/report.html" in done.stdout, done.stderr
+    assert "best with" in done.stdout and "From one run each" in done.stdout
+
+
+def test_what_is_recorded_is_the_scenarios_to_say(
+    study: Path, aqmlab: Aqmlab, tmp_path: Path
+) -> None:
+    for name, settings, some in (
+        ("one", [], True),
+        ("two", ["--set", "record.level=summary"], False),
+    ):
+        done = aqmlab("run", "scenario.toml", *settings, "--out", name, "--json")
+        assert done.returncode == 0, done.stderr
+        assert not (tmp_path / name / "report.html").exists()
+        assert pl.read_parquet(tmp_path / name / "series.parquet").is_empty() != some
+
+
+def test_a_run_without_packets_has_a_report(tmp_path: Path) -> None:
+    late = {"flows.bulk.start": "4s", "duration": "1s"}
+    path = package.run(SCENARIO, set=late, record="series").write_report(tmp_path)
+    assert "No packet passed down." in path.read_text()
+
+
+def test_results_of_several_folders_side_by_side(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    small = {"name": "small", "replications": 2, "scenario": SCENARIO}
+    for name in ("droptail", "codel"):
+        package.Study(small, set={"queue": name}).run(tmp_path / name)
+    both = package.compare({"before": tmp_path / "droptail", "after": tmp_path / "codel"})
+    assert both.info.axes == (("result", ("before", "after")),)
+    assert both.runs["run"].to_list() == [0, 1, 2, 3]
+    alone = StudyResult.open(tmp_path / "codel").bottleneck["sojourn_p95_s"].to_list()
+    after = both.bottleneck.filter(pl.col("result").cast(pl.String) == "after")
+    assert after["sojourn_p95_s"].to_list() == alone
+    done = aqmlab("compare", "droptail", "codel", "--out", "both")
+    assert "best with codel" in done.stdout, done.stderr
+    assert (tmp_path / "both" / "report.html").exists()
+    assert "Parquet" not in (tmp_path / "both" / "report.html").read_text().split("<script")[0]
+
+
+def test_what_cannot_be_compared_is_refused(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    small = {"name": "small", "scenario": SCENARIO | {"duration": "1s"}}
+    axes = {"axes": [{"key": "queue", "values": ["codel"]}]}
+    package.Study(small).run(tmp_path / "one")
+    package.Study(small, replications=2).run(tmp_path / "two")
+    package.Study(small | axes).run(tmp_path / "axis")
+    for folders, words in (
+        (["one"], ["two folders"]),
+        (["one", "two"], ["two", "as many replications", "`2`"]),
+        (["one", "axis"], ["axis", "axes here: queue; there: none"]),
+        (["one", "none"], ["none", "no results of aqmlab"]),
+        (["a=one", "a=two"], ["`a`", "one name"]),
+    ):
+        assert_refused(aqmlab("compare", *folders), *words)
