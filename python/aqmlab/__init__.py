@@ -26,6 +26,7 @@ from aqmlab._core import (
 )
 
 if TYPE_CHECKING:
+    from aqmlab.compare import compare
     from aqmlab.control import CongestionControl
     from aqmlab.errors import FolderError, StorageError
     from aqmlab.queue import Queue
@@ -47,11 +48,13 @@ __all__ = [
     "Study",
     "StudyResult",
     "__version__",
+    "compare",
     "reference",
     "run",
 ]
 
 _LAZY = {
+    "compare": "compare",
     "CongestionControl": "control",
     "FolderError": "errors",
     "Queue": "queue",

@@ -47,9 +47,10 @@ def _check(label: str, result: StudyResult, first: StudyResult) -> None:
     if AXIS in dict(own.axes):
         raise input_error(f"expected results without an axis `{AXIS}`", key=label)
     if own.axes != other.axes:
-        said = " and ".join(", ".join(n for n, _ in each.axes) or "none" for each in (own, other))
-        problem = f"expected the same axes with the same labels as the first (they have {said})"
-        raise input_error(problem, key=label)
+        here, there = (", ".join(n for n, _ in each.axes) or "none" for each in (own, other))
+        problem = "expected the axes of the first, with the same labels"
+        hint = f"axes here: {here}; there: {there}"
+        raise input_error(problem, key=label, hint=hint)
     if own.replications != other.replications:
         problem = f"expected as many replications as the first, {other.replications}"
         raise input_error(problem, key=label, given=own.replications)

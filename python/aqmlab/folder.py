@@ -138,7 +138,9 @@ class ResultsFolder:
             return
         manifest = self._read_manifest()
         where = f"{self.path}: this folder holds results"
-        advice = "; nothing was changed. Choose another with --out, or remove it"
+        advice = (
+            f"; nothing was changed. Choose another with --out, or remove it (rm -r {self.path})"
+        )
         if manifest["version"] != self.info.version:
             versions = f"{manifest['version']}, and this is {self.info.version}"
             raise FolderError(f"{where} of aqmlab {versions}{advice}")
@@ -156,7 +158,19 @@ class ResultsFolder:
                 return f"{word} {manifest[key]}, not {mine}"
         if manifest["axes"] != axes_json(self.info):
             return "other axes"
-        return "its settings differ (see scenarios.json there)"
+        return self._other_setting() or "its settings differ (see scenarios.json there)"
+
+    def _other_setting(self) -> str | None:
+        """The first setting that differs, if the scenarios in the folder can be read."""
+        try:
+            theirs = json.loads((self.path / SCENARIOS).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        for their, own in zip(theirs, self._scenarios, strict=False):
+            if found := first_difference(their, json.loads(own)):
+                key, there, here = found
+                return f"{key} is {there} there, not {here}"
+        return None
 
     def _take_lock(self) -> None:
         try:
@@ -257,6 +271,20 @@ def open_results(path: Path) -> StudyResult:
     info = StudyInfo(axes=axes, **{key: manifest[key] for key in keys})
     scenarios = json.loads((path / SCENARIOS).read_text(encoding="utf-8"))
     return StudyResult(info, FolderTables(path, list(manifest["tables"])), scenarios, folder=path)
+
+
+def first_difference(theirs: Any, own: Any, place: str = "") -> tuple[str, str, str] | None:
+    """Dotted key and both values of the first place where two scenarios differ."""
+    if theirs == own:
+        return None
+    if not (isinstance(theirs, Mapping) and isinstance(own, Mapping)):
+        there, here = ("not set" if each is None else str(each) for each in (theirs, own))
+        return place, there, here
+    for key in dict.fromkeys([*own, *theirs]):
+        inner = f"{place}.{key}" if place else str(key)
+        if found := first_difference(theirs.get(key), own.get(key), inner):
+            return found
+    return None
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

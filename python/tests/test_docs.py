@@ -80,6 +80,23 @@ def test_the_python_in_the_guide_runs(
         exec(block, names)
 
 
+def test_the_python_of_the_readme_and_of_results_runs(
+    tmp_path: Path, aqmlab: Aqmlab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "examples").symlink_to(DOCS.parent / "examples")
+    monkeypatch.chdir(tmp_path)
+    (readme,) = re.findall(
+        r"```python\n(.*?)```", (DOCS.parent / "README.md").read_text(), re.DOTALL
+    )
+    exec(readme, {})
+    (block,) = [each for each in blocks("results.md", "python") if "packets" in each]
+    line = next(x for x in (DOCS / "results.md").read_text().splitlines() if "level=packets" in x)
+    done = aqmlab(*line.split()[1:], "--set", "duration=5s", "--json")
+    assert done.returncode == 0, done.stderr
+    exec(block, {})
+    assert ",pie," in (tmp_path / "results" / "packets" / "packets.csv").read_text()
+
+
 def test_every_table_and_column_is_in_the_guide(scenario: Path) -> None:
     guide = (DOCS / "results.md").read_text()
     named = set(re.findall(r"`([a-z0-9_]+)`", guide))

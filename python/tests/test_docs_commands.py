@@ -40,7 +40,10 @@ def printed() -> Iterator[tuple[str, str]]:
     """Where a command stands, and its line."""
     for page in PAGES:
         text = page.read_text()
-        blocks = re.findall(r"```\n(.*?)```", text, re.DOTALL) if page.suffix == ".md" else [text]
+        blocks = [text]
+        if page.suffix == ".md":
+            indented = re.findall(r"^    aqmlab .*$", text, re.MULTILINE)
+            blocks = [*re.findall(r"```\n(.*?)```", text, re.DOTALL), *indented]
         for block in blocks:
             for line in block.replace("\\\n", " ").splitlines():
                 if found := COMMAND.fullmatch(line):
@@ -62,7 +65,7 @@ def parsed(line: str) -> tuple[str, dict[str, Any]]:
 
 
 def test_there_are_commands_to_check() -> None:
-    assert len(COMMANDS) > 60
+    assert len(COMMANDS) > 70
     assert {line.split()[1] for _, line in COMMANDS} >= set(PROGRAM.commands)
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused
-from real_packets import TRAFFIC
+from helpers import Aqmlab, assert_refused, command
+from real_packets import TRAFFIC, as_root, without
 
 PORT = 40_000 + os.getpid() % 20_000
 
@@ -84,6 +84,13 @@ def test_delay_is_in_both_directions(aqmlab: Aqmlab, server: None) -> None:
     times = found(aqmlab("mahimahi", "delay", "15", *client("rtt 20")))
     assert min(times) >= 30
     assert statistics.median(times) < 32
+
+
+@pytest.mark.real_packets
+@as_root
+def test_servers_here_are_reached_without_a_device_here(server: None, tmp_path: Path) -> None:
+    words = command("mahimahi", "delay", "15", *client("rtt 5"))
+    assert min(found(without("-net_admin", words, tmp_path))) >= 30
 
 
 @pytest.mark.real_packets

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import SCENARIO, Aqmlab
+from helpers import SCENARIO, Aqmlab, assert_refused
 
 import aqmlab as package
 from aqmlab.report.measures import Layout, Measure, as_numbers, finding, means, measures
@@ -101,7 +101,7 @@ def test_the_report_of_a_study(result: StudyResult, tmp_path: Path) -> None:
     text = path.read_text()
     assert "Calls &lt;beside&gt; downloads" in text and "<beside>" not in text.split("<script")[0]
     specs = json.loads(re.findall(r'id="specs">(.*?)</script>', text)[0])
-    assert set(specs) == {"overview", "sojourn"}
+    assert set(specs) == {"overview", "sojourn", "tradeoff"}
     names = {f"{each}.{ending}" for each in specs for ending in ("svg", "png", "pdf")}
     assert {each.name for each in (tmp_path / "figures").iterdir()} == names
     table = re.findall(r"<table class='points'>.*?</table>", text)[0]
@@ -118,7 +118,7 @@ def test_run_and_study_write_their_reports(study: Path, aqmlab: Aqmlab, tmp_path
     assert (tmp_path / "one" / "figures" / "course.svg").exists()
     done = aqmlab("study", study, "--replications", "1", "--out", "two")
     assert "Report: two/report.html" in done.stdout, done.stderr
-    assert "best with" in done.stdout and "from one run each" in done.stdout
+    assert "best with" in done.stdout and "From one run each" in done.stdout
 
 
 def test_what_is_recorded_is_the_scenarios_to_say(
@@ -138,3 +138,35 @@ def test_a_run_without_packets_has_a_report(tmp_path: Path) -> None:
     late = {"flows.bulk.start": "4s", "duration": "1s"}
     path = package.run(SCENARIO, set=late, record="series").write_report(tmp_path)
     assert "No packet passed down." in path.read_text()
+
+
+def test_results_of_several_folders_side_by_side(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    small = {"name": "small", "replications": 2, "scenario": SCENARIO}
+    for name in ("droptail", "codel"):
+        package.Study(small, set={"queue": name}).run(tmp_path / name)
+    both = package.compare({"before": tmp_path / "droptail", "after": tmp_path / "codel"})
+    assert both.info.axes == (("result", ("before", "after")),)
+    assert both.runs["run"].to_list() == [0, 1, 2, 3]
+    alone = StudyResult.open(tmp_path / "codel").bottleneck["sojourn_p95_s"].to_list()
+    after = both.bottleneck.filter(pl.col("result").cast(pl.String) == "after")
+    assert after["sojourn_p95_s"].to_list() == alone
+    done = aqmlab("compare", "droptail", "codel", "--out", "both")
+    assert "best with codel" in done.stdout, done.stderr
+    assert (tmp_path / "both" / "report.html").exists()
+    assert "Parquet" not in (tmp_path / "both" / "report.html").read_text().split("<script")[0]
+
+
+def test_what_cannot_be_compared_is_refused(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    small = {"name": "small", "scenario": SCENARIO | {"duration": "1s"}}
+    axes = {"axes": [{"key": "queue", "values": ["codel"]}]}
+    package.Study(small).run(tmp_path / "one")
+    package.Study(small, replications=2).run(tmp_path / "two")
+    package.Study(small | axes).run(tmp_path / "axis")
+    for folders, words in (
+        (["one"], ["two folders"]),
+        (["one", "two"], ["two", "as many replications", "`2`"]),
+        (["one", "axis"], ["axis", "axes here: queue; there: none"]),
+        (["one", "none"], ["none", "no results of aqmlab"]),
+        (["a=one", "a=two"], ["`a`", "one name"]),
+    ):
+        assert_refused(aqmlab("compare", *folders), *words)

@@ -28,7 +28,7 @@ from aqmlab import folder as folder_module
 
 def test_threads_and_repetition_give_the_same_bytes(study: Path, aqmlab: Aqmlab) -> None:
     for name, threads in (("one", 1), ("two", 2), ("again", 2)):
-        done = aqmlab("study", study, "--out", name, "--threads", threads)
+        done = aqmlab("study", study, "--json", "--out", name, "--threads", threads)
         assert done.returncode == 0, done.stderr
     first = table_bytes(study.parent / "one")
     assert table_bytes(study.parent / "two") == first
@@ -37,13 +37,13 @@ def test_threads_and_repetition_give_the_same_bytes(study: Path, aqmlab: Aqmlab)
 
 def test_another_seed_gives_other_bytes(study: Path, aqmlab: Aqmlab) -> None:
     for seed in (3, 4):
-        assert aqmlab("study", study, "--out", f"{seed}", "--seed", seed).returncode == 0
+        assert aqmlab("study", study, "--json", "--out", f"{seed}", "--seed", seed).returncode == 0
     tables = [table_bytes(study.parent / name)["links.parquet"] for name in ("3", "4")]
     assert tables[0] != tables[1]
 
 
 def test_a_finished_folder_is_reused(study: Path, aqmlab: Aqmlab) -> None:
-    assert aqmlab("study", study, "--out", "out").returncode == 0
+    assert aqmlab("study", study, "--json", "--out", "out").returncode == 0
     out = study.parent / "out"
     files = [*out.glob("*.parquet"), *out.glob("*.json")]
     before = [path.stat().st_mtime_ns for path in files]
@@ -150,14 +150,14 @@ def test_a_disk_that_fills_keeps_what_is_computed(
 
 
 def test_a_folder_of_another_scenario_is_refused(study: Path, aqmlab: Aqmlab) -> None:
-    assert aqmlab("study", study, "--out", "out").returncode == 0
+    assert aqmlab("study", study, "--json", "--out", "out").returncode == 0
     out = study.parent / "out"
     before = snapshot(out)
     setting = ["--set", "flows.first.size=100000b"]
     for change, word in (
         (["--seed", "9"], "seed 3, not 9"),
         (["--replications", "1"], "replications 2, not 1"),
-        (setting, "settings differ"),
+        (setting, "flows.first.size is 350400b there, not 100000b"),
     ):
         done = aqmlab("study", study, "--out", "out", *change)
         assert_refused(done, "out: ", word, "nothing was changed", "--out")
@@ -166,7 +166,7 @@ def test_a_folder_of_another_scenario_is_refused(study: Path, aqmlab: Aqmlab) ->
 
 @pytest.mark.parametrize("key", ["version", "engine", "format"])
 def test_a_folder_of_another_version_is_refused(key: str, study: Path, aqmlab: Aqmlab) -> None:
-    assert aqmlab("study", study, "--out", "out").returncode == 0
+    assert aqmlab("study", study, "--json", "--out", "out").returncode == 0
     out = study.parent / "out"
     manifest = json.loads((out / "manifest.json").read_text())
     manifest[key] = 99 if key == "format" else "0.0.1"

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused, command, environment
-from real_packets import NOBODY, TRAFFIC, tun_for_all
+from real_packets import NOBODY, TRAFFIC, as_root, tun_for_all, without
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUEUE = "queue={ discipline = 'droptail', limit = 'unlimited' }"
@@ -25,7 +25,6 @@ PORT = 20_000 + os.getpid() % 20_000
 
 
 pytestmark = pytest.mark.real_packets
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 
 QUEUES = """
 from collections import deque
@@ -286,14 +285,6 @@ def test_a_user_who_is_not_root_has_a_path(tmp_path: Path) -> None:
     assert "65534" in done.stdout.splitlines()
     assert "aqmlab:" in done.stdout and "aqmlab0:" in done.stdout
     assert "without real-time priority" in done.stderr
-
-
-def without(lacks: str, words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs it as root who lacks some capabilities, as in a container."""
-    if not shutil.which("setpriv"):
-        pytest.skip("setpriv is not installed")
-    words = ["setpriv", "--bounding-set", lacks, "--inh-caps", lacks, *words]
-    return subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
 
 
 @as_root

@@ -16,13 +16,14 @@ from aqmlab.characterize.figures import section_of
 from aqmlab.characterize.rules import BETTER, EVEN, OPEN, OUTCOMES, TRADE, VIOLATION, WORSE
 from aqmlab.characterize.verdict import Line
 from aqmlab.errors import StorageError
-from aqmlab.report.page import document
+from aqmlab.report import save
+from aqmlab.report.markdown import inline
+from aqmlab.report.page import document, figure_html
 
 if TYPE_CHECKING:
     from aqmlab.characterize import Characterization
     from aqmlab.reproduce.model import Figure
 
-REPORT = "report.html"
 CHIPS = {
     BETTER: "good",
     TRADE: "near",
@@ -41,6 +42,7 @@ SHOWN = (
 STYLE = """
 main { max-width: 860px; }
 .verdict td { text-align: left; white-space: normal; vertical-align: top; }
+.verdict thead th { text-align: left; }
 .verdict td.mark { white-space: nowrap; }
 .verdict tbody tr > * { border-bottom: 1px solid var(--line); }
 .verdict { border-spacing: 0; }
@@ -66,17 +68,13 @@ table.measures td, table.measures th { padding: 3px 8px 3px 0; font-size: 13.5px
 
 
 def write(characterization: Characterization, folder: Path) -> Path:
-    """Writes the report and the tables into `folder`; returns the path of the report.
+    """Writes report, figures and tables into `folder`; returns the path of the report.
 
     Raises `StorageError` if a file cannot be written.
     """
     write_tables(characterization, folder)
-    path = folder / REPORT
-    try:
-        path.write_text(html(characterization), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(error, folder, "the report is not complete") from error
-    return path
+    figures = characterization.figures
+    return save(folder, html(characterization, figures), figures)
 
 
 def write_tables(characterization: Characterization, folder: Path) -> None:
@@ -97,9 +95,8 @@ def write_tables(characterization: Characterization, folder: Path) -> None:
         raise StorageError(error, folder, "the tables are not complete") from error
 
 
-def html(characterization: Characterization) -> str:
+def html(characterization: Characterization, figures: list[Figure]) -> str:
     """The whole page."""
-    figures = characterization.figures
     body = "\n".join(_parts(characterization, figures))
     return document(characterization.result.info.title, body, figures, STYLE)
 
@@ -188,7 +185,7 @@ def _section(of: Characterization, line: Line, figures: list[Figure]) -> str:
         f"{escape(each.text)}</li>"
         for name, each in found.items()
     )
-    drawn = "".join(map(_figure, figures))
+    drawn = "".join(map(figure_html, figures))
     return f"""<section class="section" id="s{section.number}">
 <h2>{section.number} {escape(section.title)}</h2>
 <p class="soft">{escape(section.question)}{requirement}</p>
@@ -197,15 +194,6 @@ def _section(of: Characterization, line: Line, figures: list[Figure]) -> str:
 {_notes(of, section.number)}
 {_measures(of, section.number)}
 </section>"""
-
-
-def _figure(figure: Figure) -> str:
-    return (
-        f"<figure><h3>{escape(figure.title)}</h3><p class='message'>{escape(figure.message)}</p>"
-        f"<div class='chart' id='{figure.id}' role='img' "
-        f"aria-label='{escape(figure.message)}'></div>"
-        f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
-    )
 
 
 def _notes(of: Characterization, number: str) -> str:
@@ -224,7 +212,7 @@ def _notes(of: Characterization, number: str) -> str:
             continue
         cases = sorted({names[n] for n in own["point"].to_list() if names[n]})
         where = f" ({escape(', '.join(cases))})" if cases else ""
-        items.append(f"<li title='{escape(str(ident))}'>{escape(own['text'][0])}{where}</li>")
+        items.append(f"<li title='{escape(str(ident))}'>{inline(own['text'][0])}{where}</li>")
     return f"<ul class='noted'>{''.join(items)}</ul>" if items else ""
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Json, Set, Threads, console, print_json, reported
+from aqmlab.cli.common import EXAMPLES, Json, Set, Threads, console, grid, print_json, reported
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab bench\n\n"
@@ -97,16 +97,16 @@ def emulator_measured(names: list[str], repeat: int, *, as_markdown: bool, as_js
 
 
 def _show_emulator(rows: list[dict[str, Any]], remarks: set[str]) -> None:
-    from rich.table import Table
+    from rich.text import Text
 
-    table = Table()
+    screen = console()
+    table = grid(None, screen)
     table.add_column("")
     for name in ("mahimahi", "rattan", "aqmlab", "asked"):
         table.add_column(name, justify="right")
     for row in rows:
-        here = row["aqmlab"] if row["met"] else f"[red]{row['aqmlab']}[/red]"
+        here = row["aqmlab"] if row["met"] else Text(row["aqmlab"], style="red")
         table.add_row(row["what"], row["mahimahi"], row["rattan"], here, row["asked"])
-    screen = console()
     screen.print(table)
     for remark in sorted(remarks):
         screen.print(remark)
@@ -170,9 +170,8 @@ def study_measured(threads: int | None) -> dict[str, Any]:
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table()
+    screen = console()
+    table = grid(None, screen)
     table.add_column("scenario")
     for name in ("packets", "CPU", "packets per CPU s", "events/packet", "peak memory"):
         table.add_column(name, justify="right")
@@ -186,7 +185,6 @@ def _show(rows: list[dict[str, Any]]) -> None:
             f"{row['events'] / packets:.2f}" if packets else "–",
             f"{row['peak_rss_bytes'] / 2**20:.0f} MB",
         )
-    screen = console()
     screen.print(table)
     for row in rows:
         if "wall_seconds" in row:

@@ -20,6 +20,7 @@ from aqmlab.errors import CustomError, FolderError, InputError, StorageError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from aqmlab.reproduce.model import Figure
     from aqmlab.study import Progress
@@ -139,6 +140,28 @@ def console(columns: int = 110) -> Console:
     return Console(width=width, highlight=False, markup=False)
 
 
+WIDE = 100
+"""From so many columns on, those of a table stand further apart."""
+
+
+def grid(title: str | None, screen: Console) -> Table:
+    """An empty table whose usual contents fit into a terminal of 80 columns."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+        padding=(0, 1 if screen.width >= WIDE else 0),
+    )
+
+
 @contextmanager
 def progress_bar(what: str, *, shown: bool, unit: str = "runs") -> Iterator[Progress | None]:
     """A bar on stderr with what is done, rate and time left; none if that is no terminal."""
@@ -185,7 +208,7 @@ def seconds(value: float | None) -> str:
     """A time for people: `12.3 ms`, `1.20 s`."""
     if value is None:
         return "–"
-    if abs(value) < 1e-3 and value != 0:
+    if 5e-7 <= abs(value) < 1e-3:
         return f"{value * 1e6:.0f} µs"
     if abs(value) >= 1:
         return f"{value:.2f} s"

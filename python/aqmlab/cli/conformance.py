@@ -13,6 +13,7 @@ from aqmlab.cli.common import (
     Json,
     Threads,
     console,
+    grid,
     print_json,
     progress_bar,
     reported,
@@ -77,16 +78,14 @@ def conformance(
 
 
 def _show(reports: list[Report]) -> None:
-    from rich.table import Table
-
-    table = Table()
+    screen = console(130)
+    table = grid(None, screen)
     for title in COLUMNS:
         table.add_column(
             title, justify="right" if title in NUMBERS else "left", no_wrap=title in NAMES
         )
     for report in reports:
         table.add_row(*row(report))
-    screen = console(130)
     screen.print(table)
     for report in reports:
         for text in remarks(report):

@@ -20,6 +20,7 @@ from aqmlab.cli.common import (
     Set,
     console,
     default_folder,
+    grid,
     print_json,
     reported,
     seconds,
@@ -122,13 +123,11 @@ def _free(folder: Path) -> Path:
 
 def show(found: Parity, screen: Console) -> None:
     """Prints the table, and what to know."""
-    from rich.table import Table
-
     from aqmlab.emulate.parity_page import row
     from aqmlab.emulate.play import EMULATOR, SIMULATOR
 
     title = f"{found.result.info.title} ({found.link})"
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = grid(title, screen)
     table.add_column("")
     for name in (SIMULATOR, EMULATOR, "difference"):
         table.add_column(name, justify="right")
@@ -136,7 +135,6 @@ def show(found: Parity, screen: Console) -> None:
         table.add_row(*row(measure))
     if found.replications > 1:
         table.caption = f"means of {found.replications} runs each (95 % intervals)"
-        table.caption_justify = "left"
     screen.print(table)
     screen.print(f"One packet in a hundred left the emulator over {seconds(found.lateness)} late.")
     for remark in found.remarks:

@@ -15,6 +15,7 @@ from aqmlab.cli.common import (
     Set,
     command_line,
     console,
+    grid,
     print_json,
     rate,
     reasons,
@@ -110,13 +111,11 @@ def notes(result: RunResult) -> list[str]:
 
 
 def _show_links(result: RunResult, screen: Console) -> None:
-    from rich.table import Table
-
-    table = Table(title="Links", title_justify="left", title_style="bold")
+    table = grid("Links", screen)
     table.add_column("link")
     for name in ("sent", "dropped", "marked", "busy", "mean", "p50", "p95", "p99", "max"):
         table.add_column(name, justify="right")
-    table.add_column("most queued", justify="right", no_wrap=True)
+    table.add_column("queued", justify="right", no_wrap=True)
     for row in result.links.to_dicts():
         delays = [row[f"sojourn_{key}_s"] for key in ("mean", "p50", "p95", "p99", "max")]
         table.add_row(
@@ -126,10 +125,9 @@ def _show_links(result: RunResult, screen: Console) -> None:
             f"{row['marked']:,}",
             _percent(row["utilisation"]),
             *(seconds(delay if row["delivered"] else None) for delay in delays),
-            f"{row['backlog_max_packets']:,} packets",
+            f"{row['backlog_max_packets']:,} p",
         )
-    table.caption = "mean to max: time in the queue (sojourn time)"
-    table.caption_justify = "left"
+    table.caption = "mean to max: time in the queue (sojourn time); queued: most packets at once"
     screen.print(table)
     for row in result.links.to_dicts():
         for word, prefix in (("dropped", "drop_"), ("marked", "mark_")):
@@ -146,8 +144,6 @@ def _show_links(result: RunResult, screen: Console) -> None:
 
 def _show_groups(result: RunResult, screen: Console) -> None:
     """What groups of flows have together, if there is more than one flow."""
-    from rich.table import Table
-
     of: dict[str, dict[str, float]] = {}
     for row in result.metrics.to_dicts():
         of.setdefault(row["subject"], {})[row["metric"]] = row["value"]
@@ -155,7 +151,7 @@ def _show_groups(result: RunResult, screen: Console) -> None:
     counts = [int(group["count"]) for group in result.scenario["flows"].values()]
     if sum(counts) < 2 or not groups:
         return
-    table = Table(title="Groups", title_justify="left", title_style="bold")
+    table = grid("Groups", screen)
     table.add_column("group")
     for name in ("goodput", "share", "Jain", "lost", "delay variation", "power"):
         table.add_column(name, justify="right")
@@ -186,9 +182,7 @@ def _show_groups(result: RunResult, screen: Console) -> None:
 
 
 def _show_flows(result: RunResult, screen: Console) -> None:
-    from rich.table import Table
-
-    table = Table(title="Flows", title_justify="left", title_style="bold")
+    table = grid("Flows", screen)
     table.add_column("flow")
     for name in ("size", "start", "time taken", "goodput", "retransmitted", "timeouts"):
         table.add_column(name, justify="right")
@@ -212,15 +206,13 @@ def _show_flows(result: RunResult, screen: Console) -> None:
 
 def _show_applications(result: RunResult, screen: Console) -> None:
     """Times and scores of groups that are more than flows."""
-    from rich.table import Table
-
     of_flows = set(result.flows["group"])
     plain = {"startup", "completion"}
     times = result.times.to_dicts()
     told = {row["group"] for row in times if row["quantity"] not in plain}
     shown = [row for row in times if row["group"] in told or row["group"] not in of_flows]
     if shown:
-        table = Table(title="Times", title_justify="left", title_style="bold")
+        table = grid("Times", screen)
         table.add_column("group")
         table.add_column("of")
         for name in ("number", "mean", "p50", "p95", "p99", "max"):

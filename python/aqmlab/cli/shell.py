@@ -282,4 +282,4 @@ def _tell(done: Emulation, out: Path | None) -> None:
         by = f"late by {p50} (median), {p99} (p99), {most} (max)"
         print(f"aqmlab: {late['count']:,.0f} packets, {by}", file=sys.stderr)
     if out is not None:
-        print(f"aqmlab: results are in {out}", file=sys.stderr)
+        print(f"aqmlab: results are in {out}; report: {out}/report.html", file=sys.stderr)

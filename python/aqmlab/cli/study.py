@@ -21,6 +21,7 @@ from aqmlab.cli.common import (
     command_line,
     console,
     default_folder,
+    grid,
     print_json,
     progress_bar,
     reported,
@@ -140,13 +141,11 @@ def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
 
 def show(result: StudyResult, screen: Console) -> None:
     """Prints one row a point, then the notes in words."""
-    from rich.table import Table
-
     info = result.info
     many = info.replications > 1
     how = f"means of {info.replications} replications" if many else "one run of each"
     title = f"{info.title}: bottleneck, {how}"
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = grid(title, screen)
     for name, _ in info.axes:
         table.add_column(name)
     for name in ("busy", "sojourn p50", "p95", "max", "dropped", "marked"):
@@ -167,14 +166,13 @@ def show(result: StudyResult, screen: Console) -> None:
 
 def _show_groups(result: StudyResult, screen: Console) -> None:
     """What the groups of flows got, and which value of the first axis does best."""
-    from rich.table import Table
-
     from aqmlab.report.measures import Layout, finding, means, measures
 
     found = measures(result)
     of_groups = found[2:]
+    screen.print()
     if of_groups:
-        table = Table(title="Groups of flows", title_justify="left", title_style="bold")
+        table = grid("Groups of flows", screen)
         names = [name for name, _ in result.info.axes]
         for name in names:
             table.add_column(name)
@@ -186,6 +184,7 @@ def _show_groups(result: StudyResult, screen: Console) -> None:
             cells = [each.text(mean.get(row["point"])) for each, mean in values]
             table.add_row(*(str(row[name]) for name in names), *cells)
         screen.print(table)
+        screen.print()
     for line in finding(result, found, Layout.of(result.info.axes)):
         screen.print(line)
     screen.print()

@@ -6,8 +6,9 @@ from itertools import product
 
 import polars as pl
 
-from aqmlab.characterize.charts import Points, colours, tradeoff
+from aqmlab.characterize.charts import Points, tradeoff
 from aqmlab.errors import input_error
+from aqmlab.report.colours import by_label
 from aqmlab.reproduce.model import Figure
 from aqmlab.results import StudyResult
 
@@ -73,5 +74,5 @@ def figure(result: StudyResult) -> Figure:
         title=f"{info.title}: delay and goodput",
         message=f"{info.replications} runs a point, their median and 1-sigma ellipse",
         caption="RFC 7928, section 2.7: up and to the left is better.",
-        spec=tradeoff(panels, colours(labels), x, y),
+        spec=tradeoff(panels, by_label(labels), x, y),
     )

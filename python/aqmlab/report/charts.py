@@ -318,7 +318,8 @@ def panels(
     shaded: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Curves over the same time, one panel below the other: (y title, name to (times,
-    values), colours) each. A panel with one curve needs no legend. What is `shaded` is an area."""
+    values), colours) each. A panel with one curve, or with the colours of the one above it, needs
+    no legend. What is `shaded` is an area."""
     drawn = []
     for place, (y_title, curves, colours) in enumerate(parts):
         names = list(curves)
@@ -329,7 +330,7 @@ def panels(
         ]
         thin = [name for name in names if name not in shaded]
         colour = _colour(names, colours, symbol="stroke")
-        if len(names) == 1:
+        if len(names) == 1 or (place and colours == parts[place - 1][2]):
             colour = colour.legend(None)
         else:
             colour = colour.legend(

@@ -192,7 +192,10 @@ def finding(result: StudyResult, found: Sequence[Measure], layout: Layout) -> li
         return []
     goodput = any(each.unit == "Mbit/s" for each in found)
     told = [each for each in found if not (goodput and each.title == BUSY)]
-    return [text for each in told if (text := _best(result, each, layout.compared))]
+    lines = [text for each in told if (text := _best(result, each, layout.compared))]
+    if lines and result.info.replications == 1:
+        lines.append("From one run each: more replications say what is more than chance.")
+    return lines
 
 
 def _best(result: StudyResult, measure: Measure, axis: str) -> str:
@@ -214,8 +217,6 @@ def _best(result: StudyResult, measure: Measure, axis: str) -> str:
         span = f"{numbers[0]} to {numbers[1]}"
         return f"{_capital(what)}: no difference that is more than chance ({span})."
     text = f"{_capital(what)}: best with {best}, {numbers[0]}, worst with {worst}, {numbers[1]}"
-    if result.info.replications == 1:
-        return f"{text}; from one run each."
     if ties:
         return f"{text}; {', '.join(reversed(ties))} cannot be told from it."
     return f"{text}."

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,9 +145,9 @@ again.</p>
 
 def _tiles(reproduction: Reproduction) -> str:
     tiles = []
-    for table in reproduction.tables:
-        if not table.compared or table.reference != "published":
-            continue
+    compared = [t for t in reproduction.tables if t.compared and t.reference == "published"]
+    places = [table.name.partition(":")[0] for table in compared]
+    for table, place in zip(compared, places, strict=True):
         rows = reproduction.published.main_rows(table.id)
         own = [
             cell
@@ -152,7 +155,8 @@ def _tiles(reproduction: Reproduction) -> str:
             if (cell.row in rows if rows else cell.published is not None)
         ]
         good = sum(cell.verdict in (AGREES, CLOSE) for cell in own)
-        label = f"cells agree or are close: {table.name.partition(':')[0]}, as printed"
+        name = place if places.count(place) == 1 else table.name
+        label = f"cells agree or are close: {name}, as printed"
         tiles.append((f"{good} of {len(own)}", label))
     theirs = [c for t in reproduction.tables if t.reference != "published" for c in t.cells]
     if theirs:
@@ -246,9 +250,13 @@ def notes_html(notes: Sequence[str]) -> str:
     return f"{shown}<details><summary>{count} more to know</summary>{rest}</details>"
 
 
-def made_html(command: str) -> str:
-    """The command that made the results, and how to read them."""
+def made_html(command: str, folder: Path) -> str:
+    """The command that made the results, and how to read them if they are in `folder`."""
+    from aqmlab.folder import MANIFEST
+
     line = f"<pre>{escape(command)}</pre>" if command else ""
+    if not (folder / MANIFEST).exists():
+        return line
     return (
         f"{line}<p>The results are Parquet files beside this page; "
         '<code>aqmlab.StudyResult.open("FOLDER")</code> reads them as polars frames. '
@@ -304,9 +312,25 @@ def _scenario(scenario: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 @cache
 def _libraries() -> str:
+    """The libraries of the page's script. To bundle them takes a second, so they are kept in
+    the user's cache, if there is one."""
     import vl_convert
 
-    return vl_convert.javascript_bundle(EMBED).replace("</script", "<\\/script")
+    kept = _cache() / f"vega-embed-{version('vl-convert-python')}.js"
+    with suppress(OSError):
+        return kept.read_text(encoding="utf-8")
+    text = vl_convert.javascript_bundle(EMBED).replace("</script", "<\\/script")
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        fresh = kept.with_suffix(f".{os.getpid()}")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(kept)
+    return text
+
+
+def _cache() -> Path:
+    given = os.environ.get("XDG_CACHE_HOME")
+    return Path(given or Path("~/.cache").expanduser()) / "aqmlab"
 
 
 def _own(name: str) -> str:

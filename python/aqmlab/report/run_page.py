@@ -34,7 +34,7 @@ def write(result: RunResult, folder: Path, title: str, command: str = "") -> Pat
     `command` is what made the results. Raises `StorageError` if a file cannot be written.
     """
     made = list(figures(result))
-    body = "\n".join(_body(result, made, title, command))
+    body = "\n".join(_body(result, made, title, command, folder))
     return save(folder, document(title, body, made), made)
 
 
@@ -141,7 +141,9 @@ def _thinned(times: Floats, values: Floats) -> tuple[Floats, Floats]:
     return times[edges], np.add.reduceat(values, edges) / lengths
 
 
-def _body(result: RunResult, made: Sequence[Figure], title: str, command: str) -> Iterator[str]:
+def _body(
+    result: RunResult, made: Sequence[Figure], title: str, command: str, folder: Path
+) -> Iterator[str]:
     facts = result.runs.row(0, named=True)
     yield f"""<header><h1>{escape(title)}</h1>
 <p class="soft">{facts["end_s"]:.6g} s simulated, {facts["events"]:,} events, seed
@@ -154,8 +156,8 @@ def _body(result: RunResult, made: Sequence[Figure], title: str, command: str) -
     yield from _flows(result)
     yield from _applications(result)
     yield "<h2 id='how'>How this was made</h2>"
-    yield made_html(command)
-    yield f"<dl>{''.join(_facts(result.scenario))}</dl>"
+    yield made_html(command, folder)
+    yield f"<dl>{''.join(parameters(result.scenario))}</dl>"
 
 
 def links_html(result: RunResult) -> str:
@@ -240,8 +242,15 @@ def _score(row: Mapping[str, Any]) -> str:
     return f"{row['group']}: {row['quantity'].replace('_', ' ')}"
 
 
-def _facts(scenario: Mapping[str, Any]) -> Iterator[str]:
+def parameters(scenario: Mapping[str, Any]) -> Iterator[str]:
+    """Rate, delay and queue of every link, in words."""
     for name, link in scenario["links"].items():
-        queue = ", ".join(f"{key} {value}" for key, value in link["queue"].items())
-        text = f"rate {link['rate']}, delay {link['delay']}, queue: {queue}"
+        text = f"rate {_plain(link['rate'])}, delay {_plain(link['delay'])}"
+        text += f", queue: {_plain(link['queue'])}"
         yield f"<dt>Link {escape(name)}</dt><dd>{escape(text)}</dd>"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_plain(each)}" for key, each in value.items())
+    return str(value)

@@ -56,21 +56,27 @@ def write(result: StudyResult, folder: Path, command: str = "", notes: Sequence[
     Raises `StorageError` if a file cannot be written.
     """
     made = figures(result)
-    body = "\n".join(_body(result, made, command, notes))
+    body = "\n".join(_body(result, made, command, notes, folder))
     return save(folder, document(result.info.title, body, made, STYLE), made)
 
 
 def figures(result: StudyResult) -> list[Figure]:
-    """All points at a glance, and the distributions of the time in the queue."""
+    """All points at a glance, the distributions of the time in the queue, delay and goodput."""
     found, layout = measures(result), Layout.of(result.info.axes)
     made = []
     if result.info.points > 1:
         made.append(_overview(result, found, layout))
     made.extend(_sojourn(result, layout))
-    others = [len(labels) for name, labels in result.info.axes if name != QUEUE_AXIS]
-    if result.info.axes and prod(others) <= MOST_PANELS and result.info.replications > 1:
+    if result.info.points > 1 and result.info.replications > 1 and _panels(result) <= MOST_PANELS:
         made.append(tradeoff(result))
     return made
+
+
+def _panels(result: StudyResult) -> int:
+    """How many panels delay against goodput has: the points of the axes without colours."""
+    axes = {name: len(labels) for name, labels in result.info.axes}
+    coloured = QUEUE_AXIS if QUEUE_AXIS in axes else next(iter(axes))
+    return prod(count for name, count in axes.items() if name != coloured)
 
 
 def _overview(result: StudyResult, found: Sequence[Measure], layout: Layout) -> Figure:
@@ -165,23 +171,32 @@ def _histogram(result: StudyResult, point: int) -> Histograms:
 
 
 def _body(
-    result: StudyResult, made: Sequence[Figure], command: str, notes: Sequence[str]
+    result: StudyResult,
+    made: Sequence[Figure],
+    command: str,
+    notes: Sequence[str],
+    folder: Path,
 ) -> Iterator[str]:
     info = result.info
     axes = ", ".join(f"{len(labels)} × {escape(name)}" for name, labels in info.axes)
     of = f" ({axes})" if axes else ""
     found = measures(result)
+    runs, points = info.points * info.replications, _count(info.points, "point")
     yield f"""<header><h1>{escape(info.title)}</h1>
-<p class="soft">{info.points * info.replications:,} simulations: {info.points:,} points{of},
-{info.replications:,} replications, seed {info.seed} · aqmlab {escape(info.version)}</p>
+<p class="soft">{_count(runs, "run")}: {points}{of},
+{_count(info.replications, "replication")}, seed {info.seed} · aqmlab {escape(info.version)}</p>
 {_finding(result, found)}</header>"""
     yield notes_html(notes)
     yield from map(figure_html, made)
     yield "<h2 id='points'>All points</h2>"
     yield _points(result, found)
     yield "<h2 id='how'>How this was made</h2>"
-    yield made_html(command)
+    yield made_html(command, folder)
     yield f"<dl><dt>Digest</dt><dd>{escape(info.digest)}</dd></dl>"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def _finding(result: StudyResult, found: Sequence[Measure]) -> str:

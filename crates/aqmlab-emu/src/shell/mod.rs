@@ -359,6 +359,12 @@ pub(crate) fn only_one_thread() -> Result<()> {
     Ok(())
 }
 
+/// Whether the far end of a shell is here, where the shell is started: whether
+/// this user may have a device here.
+pub fn has_far_end_here() -> bool {
+    Tun::permitted()
+}
+
 /// The user who needs a user namespace to be permitted the others: one who may
 /// have no device here, and root who may make no namespaces, as in a container.
 pub(crate) fn mapped_user(has_device: bool) -> Option<(u32, u32)> {

@@ -20,12 +20,12 @@ FITTED = ("HRED fitted: th_max 50", "HRED (aggressive) fitted: th_max 50")
 SHOWN = (*PAPER[:4], FITTED[0], PAPER[4], FITTED[1], PAPER[5])
 COLOURS = {
     "CoDel": "#2f6fbb",
-    "PIEupdate": "#c8453f",
-    "PIEthresh": "#ef9232",
-    "HRED": "#1c7a3e",
-    "HRED fitted: th_max 50": "#79c48d",
-    "HRED (aggressive)": "#8a8412",
-    "HRED (aggressive) fitted: th_max 50": "#cdc64f",
+    "PIEupdate": "#d55e00",
+    "PIEthresh": "#e69f00",
+    "HRED": "#009e73",
+    "HRED fitted: th_max 50": "#7fd1b5",
+    "HRED (aggressive)": "#8c6d31",
+    "HRED (aggressive) fitted: th_max 50": "#cbb26a",
     "SFQ CoDel": "#8a56b5",
     "PIE (default)": "#7a4a34",
     "DropTail": "#8c8c8c",

@@ -24,8 +24,8 @@ from aqmlab.studies.nichols2012.curves import (
     utilisation,
 )
 
-COLOURS = {"CoDel": "#2f6fbb", "tail drop": "#c8453f", "RED": "#1c7a3e"}
-SMALLER = {"CoDel": "#93bff0", "tail drop": "#e79a96", "RED": "#8fc7a4"}
+COLOURS = {"CoDel": "#2f6fbb", "tail drop": "#d55e00", "RED": "#009e73"}
+SMALLER = {"CoDel": "#93bff0", "tail drop": "#eda77a", "RED": "#7fd1b5"}
 
 
 def figures(measured: Measurements) -> list[Figure]:
