@@ -354,6 +354,10 @@ def emulate(
     such thing.
     """
 
+def has_far_end_here() -> bool:
+    """Whether the far end of a shell is where the shell is started: with root, and with what
+    permits network devices there. Otherwise it is in a namespace of its own."""
+
 def check_playable(scenario: Scenario) -> None:
     """Raises `InputError` for workloads and congestion controls of `scenario` that cannot be
     had with real sockets here."""

@@ -273,6 +273,12 @@ def graded(kept: Iterable[bool]) -> str:
     return HOLDS if all(told) else PARTLY if any(told) else FAILS
 
 
+def graded_share(right: int, total: int, *, holds: float = 1.0) -> str:
+    """The verdict on a statement about many cases: it holds if it is so in a share of `holds`,
+    and in part if it is in half of them."""
+    return HOLDS if right >= holds * total else PARTLY if right >= 0.5 * total else FAILS
+
+
 def verdict(
     reference: float | None,
     measured: float,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from helpers import command
 
 TRAFFIC = f"{sys.executable} {Path(__file__).parent / 'traffic.py'}"
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 
 PATIENCE = 20
@@ -30,3 +34,11 @@ def tun_for_all(folder: Path) -> str:
         f"mknod -m 666 {folder}/tun c 10 200 && chmod 666 {folder}/tun && "
         f"mount --bind {folder}/tun /dev/net/tun || exit 99;"
     )
+
+
+def without(lacks: str, words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs it as root who lacks some capabilities, as in a container."""
+    if not shutil.which("setpriv"):
+        pytest.skip("setpriv is not installed")
+    words = ["setpriv", "--bounding-set", lacks, "--inh-caps", lacks, *words]
+    return subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)

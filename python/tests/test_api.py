@@ -137,7 +137,7 @@ def test_a_single_run_of_a_study_can_be_run_again_alone(study: Path) -> None:
 
 def test_no_axis_may_be_called_like_a_column(mapping: dict[str, Any]) -> None:
     result = aqmlab.run(mapping)
-    for name in result.table_names:
+    for name in (*result.table_names, "metrics"):
         for column in result.table(name).columns:
             taken = column in TAKEN or column.endswith(UNITS)
             assert taken or column.startswith(("drop_", "mark_")), column

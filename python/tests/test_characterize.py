@@ -16,7 +16,7 @@ from aqmlab.characterize import Characterization, Environment, Plan, characteriz
 
 SHORT = 0.05
 """Of the time of the cases: 2 or 3 s after the warm-up."""
-REPORTED = ["4.4", "5.1.2", "5.3", "6.2", "8.2.2", "8.3", "10.2"]
+REPORTED = ["4.4", "4.6", "5.1.2", "5.3", "6.2", "8.2.2", "8.3", "10.2"]
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +57,31 @@ def test_measures_keep_within_physical_bounds(short: Characterization) -> None:
         assert of(share).is_between(0, 1 + 1e-9).all(), share
     assert of("waiting").min() > -1e-6  # type: ignore[operator]
     assert of("delay_variation").min() >= 0  # type: ignore[operator]
+
+
+def test_the_ratio_of_the_categories_is_that_of_their_goodputs(short: Characterization) -> None:
+    runs = short.measures.runs
+    for section, case, first, second in (
+        ("6.2", "RTT 20 ms", "cat1", "cat2"),
+        ("4.4", "", "small", "large"),
+    ):
+        one, two = (runs(section, case, "codel", name, "goodput") for name in (first, second))
+        ratios = runs(section, case, "codel", second, "goodput_ratio")
+        assert ratios.size == 2
+        assert ratios.tolist() == pytest.approx((two / one).tolist())
+
+
+def test_it_is_told_where_packets_are_dropped(short: Characterization) -> None:
+    mean = short.measures.mean
+    assert mean("4.6", "", "codel", "down", "drops_from_queue") > 0.7
+    assert mean("4.6", "", "pie", "down", "drops_from_queue") == 0
+    assert mean("4.6", "", "droptail", "down", "drops_from_queue") == 0
+    # 200 bytes wait as long as 1500 where there is one queue.
+    thin, bulk = (mean("4.6", "", "droptail", name, "waiting") for name in ("thin", "bulk"))
+    assert thin == pytest.approx(bulk, rel=0.05)
+    line = next(line for line in short.verdict.lines if line.section.number == "4.6")
+    assert line.main.outcome == "not judged"
+    assert "with a queue for each flow: fq_codel, sfq_codel" in line.main.text
 
 
 def test_every_section_asked_for_is_judged_and_reported(short: Characterization) -> None:

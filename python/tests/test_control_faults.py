@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Aqmlab, assert_ends_with_ctrl_c, assert_refused, command, environment
+from helpers import Aqmlab, assert_class_refused, assert_ends_with_ctrl_c, command, environment
 
 import aqmlab as package
 
+KEY = "transport.congestion_control"
 GOOD = """
 class Mine:
     def __init__(self, setup, share="10p"):
@@ -26,7 +27,7 @@ class Mine:
 WRONG = {
     "no on_ack": ("def on_ack", "def on_nack", ["has no method `on_ack`", "congestion control"]),
     "a queue": ("def on_congestion", "def enqueue", ["no method `on_congestion`"]),
-    "no window": ("self.window", "self.cwnd", ["sets no `window`"]),
+    "no window": (GOOD, GOOD.replace("window", "cwnd"), ["sets no `window`"]),
     "no setup": ('(self, setup, share="10p")', "(self)", ["has to take `setup`"]),
     "reserved": ('share="10p"', "algorithm=3", ["may not be called `algorithm`"]),
     "of the link": ('share="10p"', 'share="2bdp"', ["share: `2bdp`", "packets (10p) or bytes"]),
@@ -36,10 +37,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_class_is_refused(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
     good, bad, words = WRONG[case]
-    assert good in GOOD
-    (scenario.parent / "mine.py").write_text(GOOD.replace(good, bad))
-    done = aqmlab("run", scenario, "--set", "transport.congestion_control=mine.py:Mine")
-    assert_refused(done, str(scenario), "transport.congestion_control", *words)
+    assert_class_refused(aqmlab, scenario, GOOD, (good, bad), KEY, str(scenario), KEY, *words)
 
 
 FAULTS = {
@@ -66,10 +64,7 @@ FAULTS = {
 @pytest.mark.parametrize("case", FAULTS)
 def test_a_fault_ends_the_run_with_one_message(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
     good, bad, words = FAULTS[case]
-    assert good in GOOD
-    (scenario.parent / "mine.py").write_text(GOOD.replace(good, bad, 1))
-    done = aqmlab("run", scenario, "--set", "transport.congestion_control=mine.py:Mine")
-    assert_refused(done, "mine.py", *words)
+    assert_class_refused(aqmlab, scenario, GOOD, (good, bad), KEY, "mine.py", *words)
 
 
 def test_the_cause_is_kept_and_the_user_gets_the_traceback(

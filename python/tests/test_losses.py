@@ -51,6 +51,35 @@ def test_flows_lose_what_the_record_says(result: aqmlab.RunResult, data: pl.Data
     assert groups["bulk"]["dropped"] == lost.height - by_flow["udp.0"]
 
 
+def test_drops_from_the_queue_are_told_from_those_on_arrival(result: aqmlab.RunResult) -> None:
+    lost = result.packets.filter(pl.col("verdict") != "delivered", pl.col("link") == "down")
+    queued = lost.filter(pl.col("end_s") > pl.col("arrival_s")).height
+    assert result.links.filter(link="down")["dropped_queued"].item() == queued == 0
+    for drop, expected in (("tail", 0), ("head", 1)):
+        queue = {"discipline": "droptail", "limit": "20p", "drop": drop}
+        fifo = aqmlab.run(SCENARIO, set={"links.down.queue": queue, "record.level": "summary"})
+        link = fifo.links.filter(link="down").row(0, named=True)
+        assert link["dropped"] > 100
+        assert link["dropped_queued"] == expected * link["dropped"]
+
+
+def test_throughput_is_what_came_to_the_first_queue(result: aqmlab.RunResult) -> None:
+    came = result.packets.filter(~pl.col("is_ack"), pl.col("link") == "down")
+    queued = result.links.filter(link="down")
+    left = queued["arrived"] - queued["delivered"] - queued["dropped"]
+    by_flow = dict(came.group_by("flow").agg(pl.col("size_bytes").sum()).rows())
+    for row in result.flows.to_dicts():
+        sent = row["throughput_bps"] * (30 - row["start_s"]) / 8
+        # Packets are recorded when they leave the queue.
+        waiting = sent - by_flow[f"{row['group']}.{row['index']}"]
+        assert -1e-3 < waiting <= 1500 * left.item()
+        assert row["throughput_bps"] > row["goodput_bps"]
+    groups = {row["group"]: row["sent_bytes"] for row in result.groups.to_dicts()}
+    rates = result.flows.group_by("group").agg(pl.col("throughput_bps").sum())
+    for group, rate in rates.rows():
+        assert groups[group] * 8 / 30 == pytest.approx(rate)
+
+
 def test_loss_events_are_what_the_record_says(result: aqmlab.RunResult, data: pl.DataFrame) -> None:
     drops = data.filter(pl.col("verdict") != "delivered").sort("end_s")
     events: list[set[str]] = []

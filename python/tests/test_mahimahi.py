@@ -16,8 +16,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused
-from real_packets import TRAFFIC
+from helpers import Aqmlab, assert_refused, command
+from real_packets import TRAFFIC, as_root, without
 
 PORT = 40_000 + os.getpid() % 20_000
 
@@ -87,6 +87,13 @@ def test_delay_is_in_both_directions(aqmlab: Aqmlab, server: None) -> None:
 
 
 @pytest.mark.real_packets
+@as_root
+def test_servers_here_are_reached_without_a_device_here(server: None, tmp_path: Path) -> None:
+    words = command("mahimahi", "delay", "15", *client("rtt 5"))
+    assert min(found(without("-net_admin", words, tmp_path))) >= 30
+
+
+@pytest.mark.real_packets
 def test_the_log_of_a_link_is_mahimahis(
     aqmlab: Aqmlab, server: None, trace: Path, tmp_path: Path
 ) -> None:
@@ -143,9 +150,10 @@ def test_queues(aqmlab: Aqmlab, server: None, trace: Path, tmp_path: Path, queue
     sent = found(aqmlab(*words, *client("flood 1 24")))
     up = row(tmp_path / "out", "up")
     assert 0.1 * sent < up[key] == up["dropped"] < 0.7 * sent
-    # Whichever limit counts, the queue holds 20 packets.
+    # Whichever limit counts: 20 packets, or those of 1028 bytes that fit.
     if key == "drop_overlimit":
-        assert 18 <= up["backlog_max_packets"] <= 20 + up["backlog_max_packets"] // 30
+        limit = 20 if "packets=20" in arguments else 30_000 // 1028
+        assert limit - 1 <= up["backlog_max_packets"] <= limit
 
 
 @pytest.mark.real_packets

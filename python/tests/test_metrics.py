@@ -13,6 +13,7 @@ import pytest
 from helpers import STUDY_TEXT, Aqmlab
 
 import aqmlab
+from aqmlab._core import check_playable
 from aqmlab.metrics.catalogue import COMPUTED, METRICS
 
 LINKS = {
@@ -116,7 +117,8 @@ def test_the_goodput_of_flows_that_come_and_go_does_not_depend_on_the_record() -
         run(flows=flows(mice=mice, call=call), record={"level": level}).groups
         for level in ("summary", "series")
     ]
-    assert found[0]["delivered_bytes"].to_list() == found[1]["delivered_bytes"].to_list()
+    for column in ("delivered_bytes", "sent_bytes"):
+        assert found[0][column].to_list() == found[1][column].to_list()
     done = found[0].filter(group="mice").row(0, named=True)
     # What has arrived at the end is not all acknowledged, and what is acknowledged not all whole.
     assert abs(done["delivered_bytes"] - done["completed_bytes"]) < 100_000
@@ -125,12 +127,26 @@ def test_the_goodput_of_flows_that_come_and_go_does_not_depend_on_the_record() -
     assert call_bytes == pytest.approx(1e6 / 8 * 12, rel=0.05)
 
 
+def test_flows_of_one_group_may_have_different_round_trip_times() -> None:
+    spread = {"count": 3, "delays": True, "access_delay": {"list": ["0ms", "20ms", "80ms"]}}
+    result = run(flows=flows(bulk=spread), record={"warmup": "2s"})
+    flow = result.flows.sort("index")
+    assert flow["delay_mean_s"].diff()[1:].to_list() == pytest.approx([0.02, 0.06], abs=0.003)
+    assert flow["goodput_bps"][0] > 1.3 * flow["goodput_bps"][2]
+    assert aqmlab.run(result.scenario).flows.equals(result.flows)
+    with pytest.raises(aqmlab.InputError, match="access_delay"):
+        check_playable(aqmlab.Scenario(result.scenario))
+
+
 def test_metrics_are_listed_and_explained(aqmlab: Aqmlab) -> None:
     listed = json.loads(aqmlab("list", "metrics", "--json").stdout)["metrics"]
     assert [each["name"] for each in listed] == [metric.name for metric in METRICS]
     explained = aqmlab("explain", "rtt_fairness").stdout
     for words in ("bulk", "RFC 7928, section 6.3", "table `metrics`"):
         assert words in explained
+    both = aqmlab("explain", "delay").stdout
+    assert "RFC 7679" in both
+    assert "Propagation delay" in both
     assert "did you mean `power`?" in aqmlab("explain", "powr").stderr
     assert "## Metrics" in aqmlab("explain", "--markdown").stdout
     lists = aqmlab("list").stdout

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Aqmlab, assert_ends_with_ctrl_c, assert_refused
+from helpers import Aqmlab, assert_class_refused, assert_ends_with_ctrl_c, assert_refused
 
 import aqmlab as package
 
@@ -47,10 +47,8 @@ WRONG_CLASSES = {
 @pytest.mark.parametrize("case", WRONG_CLASSES)
 def test_a_wrong_class_is_refused(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
     good, bad, words = WRONG_CLASSES[case]
-    assert good in GOOD
-    (scenario.parent / "mine.py").write_text(GOOD.replace(good, bad, 1))
-    done = aqmlab("run", scenario, "--set", "queue=mine.py:Mine")
-    assert_refused(done, str(scenario), "links.down.queue", *words)
+    named = (str(scenario), "links.down.queue", *words)
+    assert_class_refused(aqmlab, scenario, GOOD, (good, bad), "queue", *named)
 
 
 NAMES = {
@@ -120,10 +118,10 @@ FAULTS = {
 @pytest.mark.parametrize("case", FAULTS)
 def test_a_fault_ends_the_run_with_one_message(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
     good, bad, words = FAULTS[case]
-    assert good in GOOD
-    (scenario.parent / "mine.py").write_text(GOOD.replace(good, bad, 1))
-    settings = ["--set", "queue=mine.py:Mine", "--set", "record.level=series"]
-    assert_refused(aqmlab("run", scenario, *settings), "mine.py", *words)
+    change = (good, bad)
+    assert_class_refused(
+        aqmlab, scenario, GOOD, change, "queue", "mine.py", *words, record="series"
+    )
 
 
 def test_the_cause_is_kept(mapping: dict[str, Any]) -> None:

@@ -15,8 +15,9 @@ from typing import Any
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused, command, environment
-from real_packets import NOBODY, TRAFFIC, tun_for_all
+from real_packets import NOBODY, TRAFFIC, as_root, tun_for_all, without
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 QUEUE = "queue={ discipline = 'droptail', limit = 'unlimited' }"
 FAST = f"rate=50mbit {QUEUE}"
 """So fast that the receiver's buffer holds what comes."""
@@ -24,7 +25,6 @@ PORT = 20_000 + os.getpid() % 20_000
 
 
 pytestmark = pytest.mark.real_packets
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 
 QUEUES = """
 from collections import deque
@@ -285,6 +285,29 @@ def test_a_user_who_is_not_root_has_a_path(tmp_path: Path) -> None:
     assert "65534" in done.stdout.splitlines()
     assert "aqmlab:" in done.stdout and "aqmlab0:" in done.stdout
     assert "without real-time priority" in done.stderr
+
+
+@as_root
+@pytest.mark.parametrize("lacks", ["-sys_admin", "-sys_admin,-net_admin"])
+def test_root_has_a_path_without_all_capabilities(tmp_path: Path, lacks: str) -> None:
+    """What is missing comes from a user namespace."""
+    pings = "ping -q -c 3 -i 0.1 $AQMLAB_FAR; id -u"
+    far = ["--far", "touch far"]
+    shell = command("shell", "-q", "--delay", "5ms", *far, "--", "sh", "-c", pings)
+    done = without(lacks, shell, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert 10 <= float(done.stdout.split("= ")[1].split("/")[0]) < 13
+    assert done.stdout.endswith("\n0\n")
+    assert (tmp_path / "far").exists()
+    hosts = command("shell", "-q", "--topology", str(EXAMPLES / "topology.toml"), "--", "true")
+    done = without(lacks, hosts, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@as_root
+def test_what_root_lacks_for_a_user_namespace_is_named(tmp_path: Path) -> None:
+    done = without("-all", command("shell", "--", "true"), tmp_path)
+    assert_refused(done, "CAP_SETFCAP", "another user")
 
 
 @as_root

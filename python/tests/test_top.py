@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -91,6 +92,46 @@ def test_nested_shells_are_seen_in_a_terminal(aqmlab: Aqmlab, shell: int) -> Non
             pass
     assert process.wait(timeout=10) == 0
     os.close(master)
+
+
+def in_a_terminal(*words: str, interrupt_at: str = "never") -> tuple[str, int]:
+    """Runs it in a terminal: what is shown, and its status. Ctrl-C if a text is shown."""
+    master, slave = pty.openpty()
+    environ = environment() | {"TERM": "xterm"}
+    process = subprocess.Popen(command(*words), stdin=slave, stdout=slave, stderr=slave,
+                               env=environ, start_new_session=True)  # fmt: skip
+    os.close(slave)
+    seen = b""
+    with contextlib.suppress(OSError):
+        while new := os.read(master, 65_536):
+            if interrupt_at.encode() in seen + new and interrupt_at.encode() not in seen:
+                os.killpg(process.pid, signal.SIGINT)
+            seen += new
+    os.close(master)
+    return seen.decode(errors="replace"), process.wait(timeout=10)
+
+
+def test_a_view_below_what_the_command_says() -> None:
+    client = f"echo begin; {TRAFFIC} bulk $AQMLAB_FAR {PORT} 2 >&2; echo 10%; tty <&1; exit 5"
+    rate = ["--rate", "20mbit", "--queue", "codel", "--far", f"{TRAFFIC} serve {PORT}"]
+    seen, status = in_a_terminal("shell", "--watch", *rate, "--", "sh", "-c", client)
+    assert status == 5
+    for text in ("begin\r\n", "Mbit/s", "queue p50", "10%\r\n", "/dev/pts/", "late by"):
+        assert text in seen, text
+    # The view is gone at the end.
+    assert "│" not in seen[seen.index("late by") :]
+    words = ["sh", "-c", "echo ready; trap 'echo stopped; exit 3' INT; while :; do sleep 0.1; done"]
+    seen, status = in_a_terminal("shell", "--watch", "-q", "--", *words, interrupt_at="ready")
+    assert status == 3
+    assert "stopped" in seen
+    assert "Traceback" not in seen
+
+
+def test_a_view_needs_a_terminal_and_a_command(aqmlab: Aqmlab) -> None:
+    assert_refused(aqmlab("shell", "--watch", "--", "true"), "--watch", "no terminal", "aqmlab top")
+    seen, status = in_a_terminal("shell", "--watch")
+    assert status == 2
+    assert "a shell needs the terminal" in seen
 
 
 def test_where_there_is_nothing_to_see(aqmlab: Aqmlab) -> None:

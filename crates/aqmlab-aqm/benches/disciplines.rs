@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use aqmlab_aqm::registry::entries;
 use aqmlab_aqm::{LinkEnv, Queue, QueueConfig};
-use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time};
+use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time, packet_fields};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 /// As large as a packet of the simulator.
@@ -21,23 +21,9 @@ struct BenchPacket {
 }
 
 impl Packet for BenchPacket {
+    packet_fields!(hash, ecn, mark, arrival);
     fn size(&self) -> u32 {
         1500
-    }
-    fn flow_hash(&self) -> u32 {
-        self.hash
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn mark(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-    fn arrival(&self) -> Time {
-        self.arrival
-    }
-    fn set_arrival(&mut self, now: Time) {
-        self.arrival = now;
     }
 }
 

@@ -27,7 +27,9 @@
 
 use std::fmt;
 
-use aqmlab_core::{CustomParams, Ecn, Error, Lookup, Packet, Result, Span, Time, Value};
+use aqmlab_core::{
+    CustomParams, Ecn, Error, Lookup, Packet, Result, Span, Time, Value, packet_fields,
+};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Sink};
 use crate::disciplines::QueueConfig;
@@ -174,23 +176,15 @@ impl Handle {
 }
 
 impl Packet for Handle {
-    fn size(&self) -> u32 {
-        self.size
-    }
+    packet_fields!(size, hosts, ecn, arrival);
     fn flow_hash(&self) -> u32 {
         self.flow_hash
-    }
-    fn hosts(&self) -> [u32; 2] {
-        self.hosts
     }
     fn class(&self) -> u8 {
         self.class
     }
     fn pure_ack(&self) -> Option<u64> {
         self.pure_ack
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
     }
     fn mark(&mut self) {
         self.ecn = Ecn::Ce;
@@ -199,12 +193,6 @@ impl Packet for Handle {
     fn clear_class(&mut self) {
         self.class = 0;
         self.class_cleared = true;
-    }
-    fn arrival(&self) -> Time {
-        self.arrival
-    }
-    fn set_arrival(&mut self, now: Time) {
-        self.arrival = now;
     }
 }
 

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time};
+use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time, packet_fields};
 
 use crate::discipline::{DropReason, LinkEnv};
 use crate::disciplines::QueueConfig;
@@ -132,25 +132,14 @@ struct Replayed {
 }
 
 impl Packet for Replayed {
-    fn size(&self) -> u32 {
-        self.size
-    }
+    packet_fields!(size, ecn, arrival);
     fn flow_hash(&self) -> u32 {
         self.flow
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
     }
     fn mark(&mut self) {
         self.ecn = Ecn::Ce;
         let now = Time::from_nanos(self.clock.load(Ordering::Relaxed));
         self.marked = Some(now);
-    }
-    fn arrival(&self) -> Time {
-        self.arrival
-    }
-    fn set_arrival(&mut self, now: Time) {
-        self.arrival = now;
     }
 }
 

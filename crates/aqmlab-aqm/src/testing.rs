@@ -1,6 +1,6 @@
 //! A packet and a link for the unit tests.
 
-use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time};
+use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time, packet_fields};
 
 use crate::discipline::{Discipline, LinkEnv};
 use crate::queue::Queue;
@@ -55,35 +55,15 @@ impl TestPacket {
 }
 
 impl Packet for TestPacket {
-    fn size(&self) -> u32 {
-        self.size
-    }
+    packet_fields!(size, class, ecn, mark, arrival);
     fn flow_hash(&self) -> u32 {
         self.flow
     }
     fn hosts(&self) -> [u32; 2] {
         self.hosts.unwrap_or([self.flow; 2])
     }
-    fn class(&self) -> u8 {
-        self.class
-    }
-    fn clear_class(&mut self) {
-        self.class = 0;
-    }
     fn pure_ack(&self) -> Option<u64> {
         self.ack
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn mark(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-    fn arrival(&self) -> Time {
-        self.arrival
-    }
-    fn set_arrival(&mut self, now: Time) {
-        self.arrival = now;
     }
 }
 

@@ -9,6 +9,7 @@ use aqmlab_aqm::{
 };
 use aqmlab_core::{
     Bytes, CustomParams, Ecn, Lookup, Packet, Rate, Result, Span, Stream, Table, Time, Value,
+    packet_fields,
 };
 use proptest::prelude::*;
 
@@ -25,9 +26,7 @@ struct Numbered {
 }
 
 impl Packet for Numbered {
-    fn size(&self) -> u32 {
-        self.size
-    }
+    packet_fields!(size, ecn, arrival);
     fn flow_hash(&self) -> u32 {
         self.flow
     }
@@ -38,18 +37,9 @@ impl Packet for Numbered {
     fn class(&self) -> u8 {
         (self.flow * 9) as u8
     }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
     fn mark(&mut self) {
         assert!(self.ecn.is_capable(), "packet {} was marked but is not ECN-capable", self.id);
         self.ecn = Ecn::Ce;
-    }
-    fn arrival(&self) -> Time {
-        self.arrival
-    }
-    fn set_arrival(&mut self, now: Time) {
-        self.arrival = now;
     }
 }
 

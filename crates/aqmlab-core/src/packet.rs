@@ -69,3 +69,77 @@ pub trait Packet {
     /// Notes when it came to this queue (called once, before `enqueue`).
     fn set_arrival(&mut self, now: Time);
 }
+
+/// The methods of [`Packet`] that only read and write a field, for the fields
+/// that a packet has: `size`, `hash`, `hosts`, `class`, `ecn` and `arrival`.
+/// `mark` is for those to whom nothing else happens when they are marked.
+///
+/// ```
+/// use aqmlab_core::{Ecn, Packet, Time, packet_fields};
+///
+/// struct Small {
+///     hash: u32,
+///     ecn: Ecn,
+///     arrival: Time,
+/// }
+/// impl Packet for Small {
+///     packet_fields!(hash, ecn, mark, arrival);
+///     fn size(&self) -> u32 {
+///         64
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! packet_fields {
+    (@ size) => {
+        #[inline]
+        fn size(&self) -> u32 {
+            self.size
+        }
+    };
+    (@ hash) => {
+        #[inline]
+        fn flow_hash(&self) -> u32 {
+            self.hash
+        }
+    };
+    (@ hosts) => {
+        #[inline]
+        fn hosts(&self) -> [u32; 2] {
+            self.hosts
+        }
+    };
+    (@ class) => {
+        #[inline]
+        fn class(&self) -> u8 {
+            self.class
+        }
+        #[inline]
+        fn clear_class(&mut self) {
+            self.class = 0;
+        }
+    };
+    (@ ecn) => {
+        #[inline]
+        fn ecn(&self) -> $crate::Ecn {
+            self.ecn
+        }
+    };
+    (@ mark) => {
+        #[inline]
+        fn mark(&mut self) {
+            self.ecn = $crate::Ecn::Ce;
+        }
+    };
+    (@ arrival) => {
+        #[inline]
+        fn arrival(&self) -> $crate::Time {
+            self.arrival
+        }
+        #[inline]
+        fn set_arrival(&mut self, now: $crate::Time) {
+            self.arrival = now;
+        }
+    };
+    ($($field:tt),+) => { $( $crate::packet_fields!(@ $field); )+ };
+}

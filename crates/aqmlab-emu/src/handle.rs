@@ -2,7 +2,7 @@
 //! the bytes are.
 
 use aqmlab_aqm::DropReason;
-use aqmlab_core::{Ecn, Packet, Time};
+use aqmlab_core::{Ecn, Packet, Time, packet_fields};
 use aqmlab_sim::carried::Carried;
 
 use crate::buffers::{Buffers, Frame};
@@ -76,26 +76,7 @@ impl Handle {
 }
 
 impl Packet for Handle {
-    #[inline]
-    fn size(&self) -> u32 {
-        self.size
-    }
-    #[inline]
-    fn flow_hash(&self) -> u32 {
-        self.hash
-    }
-    #[inline]
-    fn hosts(&self) -> [u32; 2] {
-        self.hosts
-    }
-    #[inline]
-    fn class(&self) -> u8 {
-        self.class
-    }
-    #[inline]
-    fn clear_class(&mut self) {
-        self.class = 0;
-    }
+    packet_fields!(size, hash, hosts, class, ecn, arrival);
     /// A number that wraps at 2^32: a filter keeps one acknowledgement too
     /// many then, and drops none that it should keep.
     #[inline]
@@ -103,21 +84,9 @@ impl Packet for Handle {
         self.is_ack().then_some(u64::from(self.ack))
     }
     #[inline]
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    #[inline]
     fn mark(&mut self) {
         self.ecn = Ecn::Ce;
         self.bits |= MARKED;
-    }
-    #[inline]
-    fn arrival(&self) -> Time {
-        self.arrival
-    }
-    #[inline]
-    fn set_arrival(&mut self, now: Time) {
-        self.arrival = now;
     }
 }
 

@@ -85,6 +85,12 @@ pub fn emulate(
     emulation(py, 0, Arc::clone(&scenario), py.detach(run))
 }
 
+/// Whether the far end of a shell is this machine; see the type stub.
+#[pyfunction]
+pub fn has_far_end_here() -> bool {
+    shell::has_far_end_here()
+}
+
 /// Checks that a scenario can be played; see the type stub.
 #[pyfunction]
 pub fn check_playable(py: Python<'_>, scenario: PyRef<'_, PyScenario>) -> PyResult<()> {

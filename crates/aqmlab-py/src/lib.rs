@@ -43,6 +43,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(emulator::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(emulator::check_playable, module)?)?;
+    module.add_function(wrap_pyfunction!(emulator::has_far_end_here, module)?)?;
     module.add_function(wrap_pyfunction!(emulator::play, module)?)?;
     module.add_function(wrap_pyfunction!(emulator::emulate_hosts, module)?)?;
     module.add_class::<emulator::Emulation>()?;

@@ -6,7 +6,7 @@ use aqmlab_emu::shell::EmulatorParams;
 use aqmlab_sim::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::impairment::{
     ChanceParams, DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams,
-    ListedLossParams, OutageParams,
+    ListedLossParams, OutageParams, SlotParams,
 };
 use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::{MarkovParams, OrnsteinUhlenbeckParams};
@@ -91,6 +91,7 @@ fn sections() -> Vec<Section> {
         ("link", "delay-steps", "a delay that changes at set times", DelayStepsParams::specs()),
         ("link", "delay-csv", "times and delays from a file", DelayCsvParams::specs()),
         ("link", "jitter", "a delay that is drawn for each packet", JitterParams::specs()),
+        ("link", "slot", "times between which nothing arrives", SlotParams::specs()),
         ("link", "loss", "losses of single packets on the way", ChanceParams::specs()),
         ("link", "gilbert-elliott", "losses in bursts on the way", GilbertElliottParams::specs()),
         ("link", "loss-list", "losses by the number of the packet", ListedLossParams::specs()),

@@ -143,6 +143,7 @@ fn links(all: &[Finished]) -> RecordBatch {
     for reason in DropReason::ALL.into_iter().filter(|reason| reason.is_signal()) {
         count(&format!("mark_{}", reason.name()), &|link| link.counts.marked[reason as usize]);
     }
+    count("dropped_queued", &|link| link.dropped_queued);
     count("loss_events", &|link| link.loss_events);
     count("backlog_max_packets", &|link| link.backlog_max.packets);
     count("backlog_max_bytes", &|link| link.backlog_max.bytes);
@@ -195,6 +196,7 @@ fn flows(all: &[Finished]) -> RecordBatch {
     columns.f64("finish_s", rows.clone().map(|(_, flow)| finish(flow)));
     columns.maybe_u64("size_bytes", rows.clone().map(|(_, flow)| flow.size));
     columns.f64("goodput_bps", rows.clone().map(|(_, flow)| flow.goodput));
+    columns.f64("throughput_bps", rows.clone().map(|(_, flow)| flow.throughput));
     let mut count = |name: &str, of: fn(&Stats) -> u64| {
         columns.u64(name, rows.clone().map(|(_, flow)| of(&flow.stats)));
     };
@@ -238,6 +240,7 @@ fn groups(all: &[Finished]) -> RecordBatch {
     columns.u64("started", rows.clone().map(|(_, _, group)| group.started));
     columns.u64("completed", rows.clone().map(|(_, _, group)| group.completed));
     columns.u64("completed_bytes", rows.clone().map(|(_, _, group)| group.bytes));
+    columns.maybe_u64("sent_bytes", rows.clone().map(|(_, _, group)| group.sent_bytes));
     columns.u64("delivered_bytes", rows.clone().map(|(_, _, group)| group.delivered_bytes));
     columns.u64("dropped", rows.clone().map(|(_, _, group)| group.losses.data));
     columns.u64("dropped_acks", rows.clone().map(|(_, _, group)| group.losses.acks));

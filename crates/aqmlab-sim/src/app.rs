@@ -62,12 +62,28 @@ pub(crate) struct Activity {
     pub completed: u64,
     /// Bytes of what was completed.
     pub bytes: u64,
-    /// Bytes acknowledged of flows whose places others have taken.
-    pub gone_bytes: u64,
+    /// Of flows whose places others have taken.
+    pub gone: Volume,
     /// Times by name.
     pub times: Vec<(&'static str, Sojourn)>,
     /// Numbers by name of the applications that have ended: sums and counts.
     pub scores: Vec<(&'static str, f64, f64)>,
+}
+
+/// Bytes of flows.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Volume {
+    /// Sent on the wire.
+    pub sent: u64,
+    /// Acknowledged, or of datagrams arrived.
+    pub delivered: u64,
+}
+
+impl Volume {
+    pub fn add(&mut self, other: Volume) {
+        self.sent += other.sent;
+        self.delivered += other.delivered;
+    }
 }
 
 /// Adds a number of an application to those of the same name.
@@ -361,8 +377,7 @@ impl Simulation<'_> {
         match place {
             Some(place) => {
                 let before = std::mem::replace(&mut self.flows[place as usize], flow);
-                let bytes = before.sender.stats().bytes_acked;
-                self.activities[group as usize].gone_bytes += bytes;
+                self.activities[group as usize].gone.add(before.volume());
             }
             None => self.flows.push(flow),
         }

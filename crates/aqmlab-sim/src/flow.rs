@@ -3,6 +3,7 @@
 use aqmlab_core::{Ecn, Span, Time};
 use aqmlab_tcp::{Ack, CeCount, DataSegment, Receiver, Sender, TcpParams};
 
+use crate::app::Volume;
 use crate::events::{Event, EventQueue};
 use crate::packet::{SimPacket, Store, kind};
 
@@ -44,6 +45,8 @@ pub(crate) struct Flow {
     pub awaited: u64,
     /// Segments that were sent in the warm-up.
     pub sent_before: u64,
+    /// Bytes on the wire that its sender sent, those sent again among them.
+    pub sent_bytes: u64,
     /// The other direction of its connection, which is being opened.
     pub opening: Option<(u32, Opening)>,
     index: u32,
@@ -180,6 +183,7 @@ impl Flow {
             expects: goal,
             awaited: if goal > 0 { goal } else { u64::MAX },
             sent_before: 0,
+            sent_bytes: 0,
             opening: None,
             index: setup.index,
             hashes: setup.hashes,
@@ -263,7 +267,9 @@ impl Flow {
         } else {
             segment.seq
         };
-        Some(self.packet(seq, self.header + segment.len, bits, segment.ecn))
+        let size = self.header + segment.len;
+        self.sent_bytes += u64::from(size);
+        Some(self.packet(seq, size, bits, segment.ecn))
     }
 
     /// The next acknowledgement that is due.
@@ -304,6 +310,11 @@ impl Flow {
             class: self.class,
             hosts: if bits & kind::ACK == 0 { [sender, receiver] } else { [receiver, sender] },
         }
+    }
+
+    /// What it has sent and delivered.
+    pub fn volume(&self) -> Volume {
+        Volume { sent: self.sent_bytes, delivered: self.sender.stats().bytes_acked }
     }
 
     /// Whether the receiver's window, and not the congestion window, holds the

@@ -5,6 +5,7 @@
 //! a file or the environment: the same scenario, seed and replication give
 //! the same bits anywhere.
 
+mod access;
 mod agenda;
 mod app;
 pub mod carried;

@@ -257,6 +257,7 @@ impl<P: Carried> Link<P> {
     pub fn into_result(self, end: Time) -> LinkResult {
         LinkResult {
             counts: self.queue.counts(),
+            dropped_queued: self.probe.dropped_queued,
             backlog_mean: self.probe.backlog_mean(end),
             capacity: self.capacity().bytes(end),
             loss_intervals: self.probe.loss_intervals(),

@@ -1,7 +1,7 @@
 //! A packet in the simulator: a value of 40 bytes that is copied from queue
 //! to pipe to queue, and the store for the few that carry more.
 
-use aqmlab_core::{Ecn, Packet, Time};
+use aqmlab_core::{Ecn, Packet, Time, packet_fields};
 use aqmlab_tcp::{Ack, DataSegment};
 
 use crate::carried::Carried;
@@ -58,45 +58,10 @@ impl SimPacket {
 }
 
 impl Packet for SimPacket {
-    #[inline]
-    fn size(&self) -> u32 {
-        self.size
-    }
-    #[inline]
-    fn flow_hash(&self) -> u32 {
-        self.hash
-    }
-    #[inline]
-    fn hosts(&self) -> [u32; 2] {
-        self.hosts
-    }
-    #[inline]
-    fn class(&self) -> u8 {
-        self.class
-    }
-    #[inline]
-    fn clear_class(&mut self) {
-        self.class = 0;
-    }
+    packet_fields!(size, hash, hosts, class, ecn, mark, arrival);
     #[inline]
     fn pure_ack(&self) -> Option<u64> {
         (self.kind == kind::ACK).then_some(self.seq)
-    }
-    #[inline]
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    #[inline]
-    fn mark(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-    #[inline]
-    fn arrival(&self) -> Time {
-        self.arrival
-    }
-    #[inline]
-    fn set_arrival(&mut self, now: Time) {
-        self.arrival = now;
     }
 }
 

@@ -10,7 +10,7 @@ use aqmlab_core::{Span, Stream, Time};
 
 use crate::carried::Carried;
 use crate::events::{Event, EventQueue};
-use crate::impairment::{ChanceState, DelayProcess, JitterState, LossState, PathConfig};
+use crate::impairment::{ChanceState, DelayProcess, JitterState, LossState, PathConfig, SlotState};
 
 /// What happened to packets on their way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +43,7 @@ impl<P: Carried> Pipe<P> {
                 loss: None,
                 duplicate,
                 reordering: _,
+                slot: None,
             } if duplicate.chance == 0.0 => Pipe::Fixed { delay: *delay, packets: VecDeque::new() },
             _ => Pipe::Varied(Box::new(Varied::new(config.clone(), &stream))),
         }
@@ -142,6 +143,7 @@ pub(crate) struct Varied<P> {
     loss: Option<LossState>,
     duplicate: Option<ChanceState>,
     jitter: Option<JitterState>,
+    slot: Option<SlotState>,
     stream: Stream,
     packets: BinaryHeap<Travelling<P>>,
     /// When the pending event is due.
@@ -163,6 +165,7 @@ impl<P: Carried> Varied<P> {
             loss: config.loss.map(|loss| LossState::new(loss, stream("outages"))),
             duplicate: ChanceState::new(&config.duplicate),
             jitter: config.jitter.map(JitterState::new),
+            slot: config.slot.map(SlotState::new),
             delay: config.delay,
             reordering: config.reordering,
             stream: stream("way"),
@@ -211,6 +214,9 @@ impl<P: Carried> Varied<P> {
         if !self.reordering {
             arrival = arrival.max(self.latest);
             self.latest = arrival;
+        }
+        if let Some(slot) = &mut self.slot {
+            arrival = slot.arrival(arrival, packet.size(), &mut self.stream);
         }
         self.packets.push(Travelling { arrival, number: self.next_number, packet });
         self.next_number += 1;

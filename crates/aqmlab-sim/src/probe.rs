@@ -211,6 +211,8 @@ pub(crate) struct LinkProbe {
     pub recent_max: Span,
     /// ECN-capable packets that were dropped for a signal.
     pub capable_dropped: u64,
+    /// Packets dropped that had been in the queue, not on their arrival.
+    pub dropped_queued: u64,
     pub losses: Losses,
     /// When the last packet was dropped, and the times between two drops; made
     /// at the first.
@@ -235,6 +237,7 @@ impl LinkProbe {
             first_overflow: None,
             recent_max: Span::ZERO,
             capable_dropped: 0,
+            dropped_queued: 0,
             losses: Losses::new(base_rtt),
             drops: None,
             busy: Span::ZERO,
@@ -280,6 +283,7 @@ impl LinkProbe {
         } else {
             self.first_overflow.get_or_insert(now);
         }
+        self.dropped_queued += u64::from(packet.arrival() < now);
         self.losses.note(now, packet);
         match &mut self.drops {
             Some(drops) => {

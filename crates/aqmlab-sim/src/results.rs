@@ -4,7 +4,7 @@ use aqmlab_aqm::{Backlog, Counts};
 use aqmlab_core::{Span, Time};
 use aqmlab_tcp::Stats;
 
-use crate::app::Activity;
+use crate::app::{Activity, Volume};
 use crate::datagram::{DATAGRAMS, DatagramSummary};
 use crate::diagnosis::{Finding, diagnose};
 use crate::egress::DriverSummary;
@@ -40,6 +40,8 @@ pub struct RunResult {
 pub struct LinkResult {
     /// Packets and bytes that arrived, left, were dropped and marked.
     pub counts: Counts,
+    /// Of the dropped packets those that had been in the queue.
+    pub dropped_queued: u64,
     /// Time in queue of the packets that were sent.
     pub sojourn: SojournSummary,
     /// The largest backlog.
@@ -80,6 +82,8 @@ pub struct FlowResult {
     pub size: Option<u64>,
     /// Bytes acknowledged, over the time it was active, in bit/s.
     pub goodput: f64,
+    /// Bytes on the wire that its sender sent, over the same time; NaN where it is not known.
+    pub throughput: f64,
     /// The sender's counts; of datagrams those sent, and the bytes that arrived.
     pub stats: Stats,
     /// Segments or datagrams sent after the warm-up.
@@ -103,6 +107,8 @@ pub struct GroupResult {
     pub bytes: u64,
     /// Bytes acknowledged of all its flows, or of datagrams arrived.
     pub delivered_bytes: u64,
+    /// Bytes on the wire that its senders sent, if that is known.
+    pub sent_bytes: Option<u64>,
     /// Times by name: `completion` and `startup` of flows, `delay` of
     /// datagrams, and what the workload measures.
     pub times: Vec<(&'static str, SojournSummary)>,
@@ -160,7 +166,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
         next[group as usize] += 1;
         next[group as usize] - 1
     };
-    let goodput = |bytes: u64, active: Span| {
+    let rate = |bytes: u64, active: Span| {
         bytes as f64 * 8.0 / active.max(Span::from_nanos(1)).as_secs_f64()
     };
     let is_named = simulation.scenario.record.level != Level::Summary;
@@ -176,7 +182,8 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
                 start: flow.start,
                 finish: flow.finish,
                 size: flow.size,
-                goodput: goodput(stats.bytes_acked, active),
+                goodput: rate(stats.bytes_acked, active),
+                throughput: rate(flow.sent_bytes, active),
                 stats,
                 sent_since: stats.segments_sent - flow.sent_before,
                 losses: losses(simulation, place as u32),
@@ -191,7 +198,8 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
         start: flow.start,
         finish: None,
         size: None,
-        goodput: goodput(flow.received_bytes, end.saturating_since(flow.start)),
+        goodput: rate(flow.received_bytes, end.saturating_since(flow.start)),
+        throughput: rate(flow.sent_bytes, end.saturating_since(flow.start)),
         stats: Stats {
             segments_sent: flow.sent,
             bytes_acked: flow.received_bytes,
@@ -224,12 +232,16 @@ fn group_losses(simulation: &Simulation, group: u32) -> FlowLosses {
     sum
 }
 
-/// What the flows of a group that have a place have delivered.
-fn present_bytes(simulation: &Simulation, group: u32) -> u64 {
+/// What all flows of a group have sent and delivered, those that are gone too.
+fn volume(simulation: &Simulation, group: u32) -> Volume {
+    let mut sum = simulation.activities[group as usize].gone;
     let connections = simulation.flows.iter().filter(|flow| flow.group == group);
+    connections.for_each(|flow| sum.add(flow.volume()));
     let datagrams = simulation.datagrams.iter().filter(|flow| flow.group == group);
-    connections.map(|flow| flow.sender.stats().bytes_acked).sum::<u64>()
-        + datagrams.map(|flow| flow.received_bytes).sum::<u64>()
+    datagrams.for_each(|flow| {
+        sum.add(Volume { sent: flow.sent_bytes, delivered: flow.received_bytes });
+    });
+    sum
 }
 
 fn groups(simulation: &Simulation) -> Vec<GroupResult> {
@@ -243,11 +255,13 @@ fn groups(simulation: &Simulation) -> Vec<GroupResult> {
             datagrams.for_each(|flow| delay.add(&flow.delay));
             times.push(("delay", delay.summary()));
         }
+        let volume = volume(simulation, number as u32);
         GroupResult {
             started: activity.started,
             completed: activity.completed,
             bytes: activity.bytes,
-            delivered_bytes: activity.gone_bytes + present_bytes(simulation, number as u32),
+            delivered_bytes: volume.delivered,
+            sent_bytes: Some(volume.sent),
             times,
             values: simulation.reports(number as u32),
             losses: group_losses(simulation, number as u32),

@@ -2,6 +2,7 @@
 
 use aqmlab_core::{Bytes, Span, Stream, Time};
 
+use crate::access::Accesses;
 use crate::app::{Activity, AppSlot};
 use crate::datagram::{DATAGRAMS, DatagramFlow};
 use crate::events::{Event, EventQueue};
@@ -23,6 +24,7 @@ pub(crate) struct Simulation<'a> {
     pub replication: u64,
     pub now: Time,
     pub links: Vec<Link<SimPacket>>,
+    accesses: Accesses,
     pub flows: Vec<Flow>,
     pub series: Option<Series>,
     pub events_handled: u64,
@@ -61,6 +63,9 @@ impl<'a> Simulation<'a> {
             replication,
             now: Time::ZERO,
             links: Vec::new(),
+            accesses: Accesses::draw(scenario, |path| {
+                Stream::for_component(scenario.seed, replication, path)
+            }),
             flows: Vec::new(),
             series: (scenario.record.level != Level::Summary).then(Series::default),
             events_handled: 0,
@@ -148,8 +153,8 @@ impl<'a> Simulation<'a> {
             index,
             group,
             transport: &config.transport,
-            path: config.path.as_slice().into(),
-            return_path: config.return_path.as_slice().into(),
+            path: self.accesses.path(&config.path, group, member),
+            return_path: self.accesses.path(&config.return_path, group, member),
             size: None,
             start: Time::ZERO,
             app: NONE,
@@ -242,7 +247,10 @@ impl<'a> Simulation<'a> {
     /// A packet comes out of a link: into the next, or to its endpoint.
     #[inline]
     fn deliver(&mut self, link: u32) {
-        let delivered = self.links[link as usize].deliver(self.now, &mut self.events);
+        let delivered = match self.links.get_mut(link as usize) {
+            Some(link) => link.deliver(self.now, &mut self.events),
+            None => self.accesses.deliver(link, &mut self.events),
+        };
         let Some(mut packet) = delivered else { return };
         packet.hop += 1;
         if packet.flow & DATAGRAMS != 0 {
@@ -250,9 +258,11 @@ impl<'a> Simulation<'a> {
         }
         let flow = &mut self.flows[packet.flow as usize];
         let path = if packet.is(kind::ACK) { &flow.return_path } else { &flow.path };
-        if let Some(next) = path.get(usize::from(packet.hop)) {
-            let next = &mut self.links[*next as usize];
-            next.arrive(packet, self.now, &mut self.events, &mut self.store);
+        if let Some(&next) = path.get(usize::from(packet.hop)) {
+            match self.links.get_mut(next as usize) {
+                Some(link) => link.arrive(packet, self.now, &mut self.events, &mut self.store),
+                None => self.accesses.arrive(next, packet, self.now, &mut self.events),
+            }
         } else if !flow.owns(&packet) {
             self.store.forget(&packet);
         } else if packet.is(kind::ACK) {
@@ -286,10 +296,10 @@ impl<'a> Simulation<'a> {
     fn deliver_datagram(&mut self, packet: SimPacket) {
         let flow = &self.datagrams[(packet.flow & !DATAGRAMS) as usize];
         match flow.path.get(usize::from(packet.hop)) {
-            Some(next) => {
-                let next = &mut self.links[*next as usize];
-                next.arrive(packet, self.now, &mut self.events, &mut self.store);
-            }
+            Some(&next) => match self.links.get_mut(next as usize) {
+                Some(link) => link.arrive(packet, self.now, &mut self.events, &mut self.store),
+                None => self.accesses.arrive(next, packet, self.now, &mut self.events),
+            },
             None => self.datagram_arrived(&packet),
         }
     }

@@ -183,3 +183,55 @@ fn starts_read_back_as_they_were() {
     let error = Scenario::parse(&both, "test.toml", &[]).unwrap_err().to_string();
     assert!(error.contains("expected two times"), "{error}");
 }
+
+/// Delays of single flows, drawn in turn: each adds to the way there and back.
+#[test]
+fn flows_have_round_trip_times_of_their_own() {
+    let access = [("flows.bulk.count", "3"), ("links.down.rate", "100mbit")];
+    let lone = [access[0], access[1], ("flows.bulk.size", "1kb"), ("flows.bulk.start", "1s")];
+    let settings: Vec<_> =
+        lone.into_iter().chain([("flows.bulk.access_delay", "list(0s, 10ms, 70ms)")]).collect();
+    let result = result(&settings);
+    for (flow, own) in result.flows.iter().zip([0.0, 0.01, 0.07]) {
+        let (mean, max) = flow.delays.expect("measured");
+        assert!((mean - max.as_secs_f64()).abs() < 1e-9, "one segment");
+        // 25 ms of links and some transmission of 1 kB, perhaps behind the others'.
+        assert!((0.0..0.004).contains(&(mean - 0.025 - own)), "{own}: {mean}");
+    }
+    // The SYN and its answer: 45 ms, and twice its own.
+    let startup = result.groups[0].times.iter().find(|(name, _)| *name == "startup").unwrap();
+    let (least, most) = (startup.1.min.as_secs_f64(), startup.1.max.as_secs_f64());
+    assert!((0.0..0.001).contains(&(least - 0.045)), "{least}");
+    assert!((0.0..0.001).contains(&(most - 0.185)), "{most}");
+    let rtt = |settings: &[(&str, &str)]| scenario(settings).unwrap().base_rtt_over(1);
+    assert_eq!(rtt(&[]), Span::from_millis(45));
+    assert_eq!(rtt(&settings), Span::from_millis(45 + 140));
+    assert_eq!(rtt(&[("flows.bulk.access_delay", "uniform(0s, 10ms)")]), Span::from_millis(65));
+}
+
+/// The same as a link of the same delay and no rate that matters.
+#[test]
+fn a_delay_of_flows_is_a_link_without_a_queue() {
+    let own = result(&[("flows.bulk.access_delay", "10ms")]);
+    let mut linked = SCENARIO.replace("\"down\"]", "\"down\", \"far\"]");
+    linked = linked.replace("[\"up\"]", "[\"up\", \"far\"]");
+    linked.push_str("[links.far]\nrate = \"1000000gbit\"\ndelay = \"10ms\"\n");
+    let linked = run(&Scenario::parse(&linked, "linked.toml", &[]).unwrap(), 0);
+    assert_eq!(own.links[1].counts, linked.links[1].counts);
+    for (one, other) in own.flows.iter().zip(&linked.flows) {
+        assert_eq!(one.stats.segments_sent, other.stats.segments_sent);
+        let (one, other) = (seconds(one.finish.unwrap()), seconds(other.finish.unwrap()));
+        assert!((one - other).abs() < 1e-6, "{one} {other}");
+    }
+}
+
+#[test]
+fn a_delay_of_flows_reads_back_and_is_checked() {
+    let with = scenario(&[("flows.bulk.access_delay", "uniform(5ms, 100ms)")]).unwrap();
+    assert_eq!(Scenario::from_table(with.to_table(), "again", &[]).unwrap(), with);
+    assert!(!scenario(&[]).unwrap().to_json().contains("access_delay"));
+    let error = scenario(&[("flows.bulk.access_delay", "2h")]).unwrap_err().to_string();
+    assert!(error.contains("access_delay"), "{error}");
+    let error = scenario(&[("flows.bulk.access_delay", "4000s")]).unwrap_err().to_string();
+    assert!(error.contains("at most 3600s"), "{error}");
+}

@@ -109,6 +109,10 @@ fn every_form_reads_back() {
         &[("links.down.loss", "{ packets = [1, 5] }"), ("links.down.duplicate", "0.1")],
         &[("links.down.linklayer", "atm"), ("links.down.overhead", "8")],
         &[("links.down.shares", "up")],
+        &[("links.down.slot.min", "4ms"), ("links.down.slot.packets", "3")],
+        &[("links.down.jitter.spread", "3ms"), ("links.down.jitter.correlation", "0.5")],
+        &[("links.down.loss", "0.01"), ("links.down.loss.correlation", "0.25")],
+        &[("links.down.duplicate", "{ chance = 0.1, correlation = 0.25 }")],
     ];
     let rates: Vec<Vec<(&str, &str)>> =
         RATES.iter().map(|rate| vec![("links.down.rate", *rate)]).collect();
@@ -207,6 +211,8 @@ fn bad_forms_are_refused() {
         ("delay", "2h", "a time with its unit"),
         ("delay", "{ steps = [['0s', '70min']] }", "at most 3600s"),
         ("jitter", "5ms", "jitter"),
+        ("slot", "{ min = '5ms', max = '1ms' }", "from `min`"),
+        ("slot", "{ mim = '5ms' }", "did you mean `min`?"),
         ("loss", "2", "a chance from 0 to 1"),
         ("loss", "'120%'", "a chance from 0 to 1"),
         ("jitter", "'5ms'", "a table such as { spread = \"2ms\" }"),
@@ -472,6 +478,7 @@ proptest! {
         duplicate in prop::sample::select(vec!["0", "0.1"]),
         spread in prop::sample::select(vec!["0ms", "5ms", "30ms"]),
         reordering in prop::sample::select(vec!["true", "false"]),
+        slot in prop::sample::select(vec![None, Some("{ min = '1ms', max = '9ms', packets = 8 }")]),
         order in prop::sample::select(vec!["arrivals-first", "departures-first"]),
         behind in prop::sample::select(vec![None, Some(("links.down.driver.limit", "3p")),
             Some(("links.down.shaper.rate", "4mbit"))]),
@@ -491,6 +498,9 @@ proptest! {
             ("links.up.reordering", reordering),
         ];
         settings.extend(behind);
+        if let Some(slot) = slot.filter(|_| reordering == "false") {
+            settings.extend([("links.down.slot", slot), ("links.up.slot", slot)]);
+        }
         let result = result(&settings);
         let link = &result.links[0];
         prop_assert!(link.utilisation <= 1.0);

@@ -58,7 +58,7 @@ const LINUX_6: Settings = &[
     ("window_validation", "rfc2861"),
     ("congestion_control", "cubic"),
     ("congestion_control.slow_start", "hystart"),
-    ("congestion_control.arithmetic", "linux"),
+    ("congestion_control.variant", "linux"),
 ];
 
 // Get-NetTCPSetting's template Internet: MinRto 300 ms, DelayedAckTimeout 40 ms,

@@ -170,7 +170,7 @@ class Dumbbell:
             "path": ["down"],
             "return_path": ["up"],
             "start": {"uniform": [seconds(start), seconds(start + 1.0)]},
-            "workload": {"kind": "cbr", "rate": bits(rate), "packet": f"{PACKET}b", **keys},
+            "workload": {"kind": "cbr", "packet": f"{PACKET}b", **keys, "rate": bits(rate)},
         }
 
     def case(
@@ -201,6 +201,8 @@ class Dumbbell:
         size = PACKET
         if flow.get("workload") == "voip":
             size = VOIP_PACKET
+        elif "packet" in (workload := flow.get("workload", {})):
+            size = int(workload["packet"].removesuffix("b"))
         elif "transport" in flow:
             size = int(flow["transport"]["mss"].removesuffix("b")) + HEADER
         total = 0.0

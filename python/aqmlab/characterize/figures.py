@@ -63,6 +63,7 @@ class Album:
         return (
             ({"4.4"}, self.packet_sizes),
             ({"4.5"}, self.ecn),
+            ({"4.6"}, self.scheduling),
             ({"5.1.1", "5.1.2", "5.2", "5.3", "5.4"}, self.profiles),
             ({"6.2"}, self.fairness),
             ({"7.2"}, self.bursts),
@@ -147,6 +148,19 @@ class Album:
             "Over all round-trip times of section 6.2. Drop-tail cannot mark.",
             MEDIANS,
             charts.ranges(panels, self.palette, titles),
+        )
+
+    def scheduling(self) -> Iterator[Figure]:
+        """Section 4.6."""
+        panels: dict[str, dict[tuple[str, str], Floats]] = {"waiting": {}}
+        for subject, label in (("thin", "thin flow"), ("bulk", "bulk flows")):
+            panels["waiting"] |= self.cells("4.6", subject, "waiting", 1e3, {"": label})
+        yield Figure(
+            "4.6-waiting",
+            "A thin flow among bulk flows",
+            "Mild congestion, and 50 small packets a second. With one queue all wait alike.",
+            MEDIANS,
+            charts.ranges(panels, self.palette, {"waiting": DELAY}, columns=1, width=WIDE),
         )
 
     def profiles(self) -> Iterator[Figure]:

@@ -28,6 +28,8 @@ LINK_MEASURES = {
     "loss_interval": "loss_interval_mean_s",
     "loss_events": "loss_events",
 }
+CATEGORIES = (("cat1", "cat2"), ("small", "large"))
+"""Classes that are categories I and II of RFC 7928, sections 6.3 and 4.4."""
 ONE_WAY = ("mean_s", "p95_s", "p99_s", "p999_s", "min_s", "max_s")
 
 
@@ -149,6 +151,7 @@ class Measures:
         }
         shares = {
             "loss_synchronisation": pl.col("loss_event_flows") / pl.col("flows"),
+            "drops_from_queue": pl.col("dropped_queued") / pl.col("dropped"),
         }
         plain = {name: pl.col(column).cast(pl.Float64) for name, column in LINK_MEASURES.items()}
         wide = links.join(self._per_case(flows, "flows"), on="point", maintain_order="left")
@@ -247,11 +250,19 @@ class Measures:
         )
         total = whole.group_by("run", maintain_order=True).agg(pl.col("value").sum())
         parts = [
+            *(self._ratio(whole, *pair) for pair in CATEGORIES),
             whole.with_columns(measure=pl.lit("goodput")),
             fair.with_columns(measure=pl.lit("jain")),
             total.with_columns(measure=pl.lit("goodput"), **{"class": pl.lit("all")}),
         ]
         return pl.concat([part.rename({"class": "subject"}).select(COLUMNS) for part in parts])
+
+    def _ratio(self, goodput: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
+        """goodput_Cat_II / goodput_Cat_I (RFC 7928, section 6.3), of the runs that have both."""
+        one, two = (goodput.filter(pl.col("class") == name) for name in (first, second))
+        both = two.join(one, on="run", suffix="_first", maintain_order="left")
+        ratio = pl.col("value") / pl.col("value_first")
+        return both.select("run", "class", value=ratio, measure=pl.lit("goodput_ratio"))
 
     def _flows(self) -> pl.DataFrame:
         """The share of a class's packets after the warm-up that queues dropped."""

@@ -33,9 +33,10 @@ CHIPS = {
     OPEN: "plain",
 }
 SHOWN = (
-    "queue_delay", "queue_delay_p95", "waiting", "delay_variation", "goodput", "loss_share",
-    "drop_share", "mark_share", "ack_loss", "loss_synchronisation", "utilisation", "jain",
-    "completion", "startup", "page_load", "mos", "bitrate", "stalls", "missed",
+    "queue_delay", "queue_delay_p95", "waiting", "delay_variation", "goodput", "goodput_ratio",
+    "loss_share", "drop_share", "drops_from_queue", "mark_share", "ack_loss",
+    "loss_synchronisation", "utilisation", "jain", "completion", "startup", "page_load", "mos",
+    "bitrate", "stalls", "missed",
 )  # fmt: skip
 """The measures in the tables of the report; the files have all."""
 STYLE = """
@@ -243,9 +244,9 @@ def _number(value: float | None, measure: str) -> str:
         return "–"
     if measure in ("goodput", "bitrate", "throughput"):
         return f"{value / 1e6:.3f} Mbit/s"
-    if measure.endswith(("share", "loss", "synchronisation", "utilisation", "missed")):
+    if measure.endswith(("share", "loss", "synchronisation", "utilisation", "missed", "queue")):
         return f"{100 * value:.2f} %"
-    if measure in ("jain", "mos", "stalls"):
+    if measure in ("jain", "mos", "stalls", "goodput_ratio"):
         return f"{value:.2f}"
     return f"{1e3 * value:.1f} ms"
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aqmlab._core import reference
 from aqmlab.characterize.measure import ratio_interval
 from aqmlab.metrics.rfc7928 import unfairness
 
@@ -52,6 +53,8 @@ MARKS_HELP = 0.5
 """ECN spares losses if drops fall to this share."""
 SENSITIVE, ROBUST = 0.15, 0.05
 """Parameters: relative ranges of goodput over half to twice the value."""
+MIXED = 0.02
+"""Scheduling: a smaller share of the drops on arrival (or from the queue) is not told."""
 CONTROL_LOSS = 0.001
 """Bidirectional traffic: more acknowledgements lost than this, and than with the other."""
 
@@ -174,6 +177,31 @@ def ecn(view: View) -> Finding:
     if delays[0] / delays[1] >= LONGER or goods[0] / goods[1] - 1 < KEPT:
         return Finding(WORSE, words)
     return Finding(BETTER if drops[0] <= MARKS_HELP * drops[1] else EVEN, words)
+
+
+def scheduling(view: View) -> Finding:
+    """What section 4.6 wants to be discussed, as far as it shows: nothing is judged."""
+    get = view.measures.mean
+    queued = get("4.6", "", view.own, "down", "drops_from_queue")
+    if not isfinite(queued):
+        where = "it dropped nothing"
+    elif MIXED < queued < 1 - MIXED:
+        where = f"{queued:.0%} of its drops are from the queue, the others on arrival"
+    else:
+        where = f"drops {'from the queue' if queued > 0.5 else 'on arrival'}"
+    thin, bulk = (get("4.6", "", view.own, name, "waiting") for name in ("thin", "bulk"))
+    waits = f"a thin flow waits {ms(thin)}, bulk flows {ms(bulk)}"
+    if view.has_flow_queues:
+        return Finding(OPEN, f"a queue for each flow; {where}; {waits}")
+    with_scheduler = [
+        entry["name"]
+        for entry in reference()
+        if entry["section"] == "queue"
+        and entry["name"].endswith(f"_{view.own}")
+        and any(param["name"] == "hashing" for param in entry["params"])
+    ]
+    more = f"; with a queue for each flow: {', '.join(with_scheduler)}" if with_scheduler else ""
+    return Finding(OPEN, f"one queue for all; {where}; {waits}{more}")
 
 
 def short_flows(view: View) -> Finding:
@@ -358,6 +386,7 @@ def in_series(view: View) -> Finding:
 RULES: dict[str, Rule] = {
     "4.4": packet_sizes,
     "4.5": ecn,
+    "4.6": scheduling,
     "5.1.1": queue_and_goodput,
     "5.1.2": short_flows,
     "5.2": queue_and_goodput,
@@ -375,7 +404,7 @@ RULES: dict[str, Rule] = {
     "9.2": bidirectional,
     "10.2": in_series,
 }
-ALONE = ("4.4", "4.5", "8.3")
+ALONE = ("4.4", "4.5", "4.6", "8.3")
 """Sections whose rule looks at the discipline alone."""
 
 

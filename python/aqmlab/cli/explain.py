@@ -21,7 +21,6 @@ from aqmlab.metrics.catalogue import entries as metrics
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from aqmlab.errors import InputError
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab explain codel\n\naqmlab explain codel.target\n\naqmlab explain limit\n\n"
@@ -86,42 +85,34 @@ def find(name: str | None) -> list[dict[str, Any]]:
     from aqmlab.cli.listing import studies
     from aqmlab.errors import input_error, unknown
 
-    everything = [*reference(), *metrics()]
     if name is None:
-        return everything
+        return [*reference(), *metrics()]
     if ":" in name:
         return [_own(name)]
     head, dot, parameter = name.partition(".")
-    entries = [entry for entry in everything if head in (entry["name"], entry["section"])]
+    entries = [entry for entry in reference() if head in (entry["name"], entry["section"])]
+    # A metric may have the name of a parameter: both are told.
+    measured = [entry for entry in metrics() if name in (entry["name"], entry["section"])]
     if name in (study["name"] for study in studies()):
         hint = f"`aqmlab reproduce {name}` runs it"
         raise input_error("this is a study: it has no parameters", given=name, hint=hint)
     if not entries and not dot:
-        entries, parameter = everything, name
+        entries, parameter = list(reference()), name
     elif not entries:
-        raise _unknown(head)
+        raise unknown("name", head, _names())
     if not parameter:
-        return entries
+        return entries + measured
     found = []
     for entry in entries:
-        params = [each for each in entry.get("params", []) if each["name"] == parameter]
+        params = [each for each in entry["params"] if each["name"] == parameter]
         if params:
             found.append(entry | {"params": params})
-    if found:
-        return found
+    if found or measured:
+        return measured + found
     if not dot:
-        raise _unknown(name)
-    known = dict.fromkeys(each["name"] for entry in entries for each in entry.get("params", []))
+        raise unknown("name", name, _names())
+    known = dict.fromkeys(each["name"] for entry in entries for each in entry["params"])
     raise unknown(f"parameter of {head}", parameter, known)
-
-
-def _unknown(name: str) -> InputError:
-    """There are too many names for a message: the nearest, and where all of them are."""
-    from aqmlab.errors import input_error, nearest
-
-    guess = nearest(name, _names())
-    hint = f"did you mean `{guess}`?" if guess else None
-    return input_error("unknown name; `aqmlab list` shows all", given=name, hint=hint)
 
 
 def _own(name: str) -> dict[str, Any]:
@@ -155,7 +146,7 @@ def page(entries: list[dict[str, Any]]) -> str:
             lines += parameters(entry)
     if measured:
         lines += ["## Metrics", "", "| metric | of | unit | meaning | where | source |"]
-        keys = ("name", "of", "unit", "meaning", "where", "source")
+        keys = ("name", "of", "unit", "summary", "where", "source")
         rows = ([f"`{entry['name']}`", *(entry[key] for key in keys[1:])] for entry in measured)
         lines += ["|---|---|---|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows), ""]
     return "\n".join(lines).rstrip()
@@ -217,7 +208,7 @@ def _show_metric(entry: dict[str, Any], screen: Console) -> None:
     """A metric, in the words of the catalogue."""
     from rich.text import Text
 
-    screen.print(Text.assemble((entry["name"], "bold cyan"), f"  {entry['meaning']}"))
+    screen.print(Text.assemble((entry["name"], "bold cyan"), f"  {entry['summary']}"))
     for key in ("of", "unit", "where", "source"):
         screen.print(Text.assemble((f"  {key:<8}", "bold"), entry[key]), soft_wrap=True)
     screen.print()

@@ -54,6 +54,7 @@ def mahimahi(
 
     Options of our own stand before the tool. See docs/emulator.md.
     """
+    from aqmlab._core import has_far_end_here
     from aqmlab.emulate import emulate
     from aqmlab.emulate.keep import check_folder, keep
     from aqmlab.emulate.mahimahi import USAGE, read
@@ -75,12 +76,12 @@ def mahimahi(
         print(f"aqmlab: {remark}", file=sys.stderr)
     _set_prompt(prefix + asked.prefix)
     is_inside = "AQMLAB_FAR" in os.environ
-    # Without root the far end is alone; a relay reaches the machine's servers. In a shell
+    # A far end that is not here is alone; a relay reaches the machine's servers. In a shell
     # in a shell it is the outer one that has it.
     done = emulate(
         asked.path,
         asked.command,
-        nat=nat or (os.geteuid() != 0 and not is_inside),
+        nat=nat or not (is_inside or has_far_end_here()),
         settings={"precision": precision} if precision else {},
         **recordings(pcap).of_run(1, asked.path.scenario) | {"logs": asked.logs},
         until=asked.until,

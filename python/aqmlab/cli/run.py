@@ -135,6 +135,10 @@ def _show_links(result: RunResult, screen: Console) -> None:
                 share = row[word] / row["arrived"]
                 why = reasons(row, prefix)
                 screen.print(f"{row['link']}: {share:.2%} of the packets were {word} ({why})")
+    for row in result.excursions.to_dicts():
+        size, count, longest = row["threshold_bytes"], row["count"], row["longest_s"]
+        text = f"{row['link']}: the backlog was above {size:,} B {count:,} times"
+        screen.print(f"{text}, at most for {seconds(longest)}" if count else text)
     screen.print()
 
 

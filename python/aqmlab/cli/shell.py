@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,7 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab shell --rate 12mbit --delay 20ms --queue codel\n\n"
     "aqmlab shell --delay 20ms --down 'rate=50mbit queue=fq_codel' --up rate=5mbit -- "
     "sh -c 'ping -c 3 $AQMLAB_FAR'\n\n"
-    "aqmlab shell --scenario scenario.toml --out results/real -- ./client\n\n"
+    "aqmlab shell --scenario scenario.toml --out results/real --watch -- ./client\n\n"
     "aqmlab shell --topology examples/topology.toml -- ping -c 5 server"
 )
 Links = list[str] | None
@@ -135,6 +136,10 @@ def shell(
     pcap: Pcap = None,
     pcap_ring: PcapRing = None,
     log: Log = None,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Show what the links do, below what COMMAND says."),
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Say nothing about the links at the end.")
     ] = False,
@@ -144,6 +149,7 @@ def shell(
     The other end of the path is $AQMLAB_FAR: as root, this machine. The exit status is the
     command's. See docs/emulator.md.
     """
+    from aqmlab.cli.watch import watching
     from aqmlab.emulate import emulate
     from aqmlab.emulate.keep import check_folder, keep
     from aqmlab.emulate.recordings import recordings
@@ -166,24 +172,27 @@ def shell(
     if out is not None:
         check_folder(out)
     recorded = recordings(pcap, pcap_ring, log or [])
+    view = watching(command or []) if watch else contextlib.nullcontext()
     if topology is not None:
         others = {**common, "scenario": scenario, "down": down, "up": up, "far": far, "nat": nat}
         _refuse(others, "the links are those of --topology; change them with --set")
-        links, done = _in_hosts(
-            topology, command or [], at, host or [], settings, emulator_settings, recorded
-        )
+        with view:
+            links, done = _in_hosts(
+                topology, command or [], at, host or [], settings, emulator_settings, recorded
+            )
     else:
         _refuse({"at": at, "host": host}, "this goes with --topology")
         path = _path(scenario, common, down or [], up or [], settings)
         links = path.scenario
-        done = emulate(
-            path,
-            command or [],
-            far=far,
-            nat=nat,
-            settings=emulator_settings,
-            **recorded.of_run(1, links),
-        )
+        with view:
+            done = emulate(
+                path,
+                command or [],
+                far=far,
+                nat=nat,
+                settings=emulator_settings,
+                **recorded.of_run(1, links),
+            )
     if out is not None:
         keep(done, links, out)
     if not quiet:

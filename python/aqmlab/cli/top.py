@@ -72,8 +72,8 @@ def _chosen(pids: list[int]) -> list[Emulator]:
     return [emulator for emulator in found if not pids or emulator.pid in pids]
 
 
-def _read(emulators: list[Emulator]) -> Readings:
-    """The numbers of those that still run."""
+def readings_of(emulators: list[Emulator]) -> Readings:
+    """Says that somebody looks; the numbers of those that still run."""
     readings: Readings = {}
     for emulator in emulators:
         try:
@@ -89,9 +89,9 @@ def _read(emulators: list[Emulator]) -> Readings:
 def _first(emulators: list[Emulator]) -> Readings:
     """The first numbers, which come when the emulators see that somebody looks."""
     until = time.monotonic() + PATIENCE
-    stale = _read(emulators)
+    stale = readings_of(emulators)
     while time.monotonic() < until:
-        readings = _read(emulators)
+        readings = readings_of(emulators)
         fresh = {
             pid: found
             for pid, found in readings.items()
@@ -100,10 +100,11 @@ def _first(emulators: list[Emulator]) -> Readings:
         if len(fresh) == len(emulators):
             return fresh
         time.sleep(POLL)
-    return _read(emulators)
+    return readings_of(emulators)
 
 
-def _rows(before: Readings, now: Readings) -> dict[int, list[dict[str, Any]]]:
+def changes(before: Readings, now: Readings) -> dict[int, list[dict[str, Any]]]:
+    """What the links of each emulator did between two looks."""
     from aqmlab.emulate.view import between
 
     return {pid: between(before[pid], found) for pid, found in now.items() if pid in before}
@@ -111,16 +112,16 @@ def _rows(before: Readings, now: Readings) -> dict[int, list[dict[str, Any]]]:
 
 def _once(emulators: list[Emulator], before: Readings, *, as_json: bool) -> None:
     # The next reading: numbers come twice a second.
-    now = _read(emulators)
+    now = readings_of(emulators)
     until = time.monotonic() + 1.0
     while any(now.get(pid) == found for pid, found in before.items()) and time.monotonic() < until:
         time.sleep(POLL)
-        now = _read(emulators)
-    rows = _rows(before, now)
+        now = readings_of(emulators)
+    rows = changes(before, now)
     if as_json:
         print_json(_as_json(emulators, rows))
     else:
-        console().print(_tables(emulators, rows))
+        console().print(tables(emulators, rows))
 
 
 def _as_json(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) -> list[Any]:
@@ -137,10 +138,10 @@ def _follow_json(emulators: list[Emulator], before: Readings, interval: float) -
 
     while True:
         time.sleep(interval)
-        now = _read(emulators)
+        now = readings_of(emulators)
         if not now:
             return
-        print(json.dumps(_as_json(emulators, _rows(before, now))), flush=True)
+        print(json.dumps(_as_json(emulators, changes(before, now))), flush=True)
         before = now
 
 
@@ -151,16 +152,16 @@ def _follow(emulators: list[Emulator], before: Readings, interval: float) -> Non
         with Live(console=console(), auto_refresh=False, screen=sys.stdout.isatty()) as live:
             while True:
                 time.sleep(interval)
-                now = _read(emulators)
+                now = readings_of(emulators)
                 if not now:
                     return
-                live.update(_tables(emulators, _rows(before, now)), refresh=True)
+                live.update(tables(emulators, changes(before, now)), refresh=True)
                 before = now
     except KeyboardInterrupt:
         return
 
 
-def _tables(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) -> Group:
+def tables(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) -> Group:
     """A table for each emulator."""
     from rich.console import Group
     from rich.markup import escape
@@ -172,10 +173,10 @@ def _tables(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) ->
             continue
         title = f"{emulator.pid}: {escape(_short(emulator.command))}"
         table = Table(title=title, title_justify="left", title_style="bold")
-        table.add_column("link")
+        table.add_column("link", overflow="fold")
         for name in ("rate", "packets", "queue p50", "p95", "p99", "dropped", "marked", "lost",
                      "backlog"):  # fmt: skip
-            table.add_column(name, justify="right")
+            table.add_column(name, justify="right", no_wrap=True)
         for row in rows[emulator.pid]:
             arrow = {"down": "↓", "up": "↑"}.get(row["direction"], "·")
             table.add_row(

@@ -46,10 +46,11 @@ PIE = {
     "tupdate": "30ms",
     "alpha": 7.8125,
     "beta": 78.125,
+    "tuning": "draft",
     "derandomize": False,
     "cap": False,
 }
-"""mahimahi's PIE is that of the Internet-Draft of 2014, before drops were kept apart and steps
+"""mahimahi's PIE is that of a draft of RFC 8033, before drops were kept apart and steps
 limited. It counts in milliseconds and divides by 128, 32 or 16 where the draft counts in
 seconds and divides by 8, 2 or 1: its weights 0.125 and 1.25 are 62.5 times those of the draft."""
 

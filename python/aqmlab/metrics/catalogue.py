@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 COMPUTED = "table `metrics`"
@@ -69,8 +69,10 @@ METRICS = (
            "RFC 7928, section 2.5"),
     Metric("goodput_share", "group", "1", "Of the goodput of all groups, the part of this one.",
            COMPUTED, "this program"),
-    Metric("throughput", "link", "bit/s", "Egress: what left the queue.",
-           f"{COMPUTED}; over time: series `throughput_bps`", "RFC 7928, section 4.2"),
+    Metric("throughput", "link, flow, group", "bit/s", "Of a link the egress: what left the "
+           "queue. Of flows what their senders sent, with headers and what was sent again.",
+           f"{COMPUTED}; table `flows`: `throughput_bps`; of links over time: series "
+           "`throughput_bps`", "RFC 7928, sections 2.5 and 4.2"),
     Metric("ingress", "link", "bit/s", "What came to the queue, over time.",
            "series `ingress_bps`", "Hill and Shah 2015"),
     Metric("cumulative_bytes", "link", "bytes", "What has left the queue since the start.",
@@ -135,5 +137,18 @@ METRICS = (
 
 
 def entries() -> list[dict[str, Any]]:
-    """The metrics as `aqmlab explain --json` prints them."""
-    return [{"section": "metric", **asdict(metric)} for metric in METRICS]
+    """The metrics as entries of the reference, which have no parameters."""
+    plain: dict[str, Any] = {"preset_of": None, "settings": {}, "params": []}
+    return [
+        {
+            "section": "metric",
+            "name": metric.name,
+            "summary": metric.meaning,
+            **plain,
+            "of": metric.of,
+            "unit": metric.unit,
+            "where": metric.where,
+            "source": metric.source,
+        }
+        for metric in METRICS
+    ]

@@ -86,6 +86,8 @@ class _Run:
             name = group["group"]
             goodput = _over(group["delivered_bytes"] * 8, self.end)
             yield name, "goodput", goodput
+            if group["sent_bytes"] is not None:
+                yield name, "throughput", _over(group["sent_bytes"] * 8, self.end)
             yield name, "goodput_share", _over(group["delivered_bytes"], total)
             yield name, "loss_share", self._losses(name)
             if (delay := delays.get(name)) is not None and delay["count"]:

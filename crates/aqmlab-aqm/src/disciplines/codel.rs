@@ -100,6 +100,8 @@ pub(crate) struct Settings {
     pub smallest_backlog: u64,
     /// The queue is one of many, as ns-2's sfqCoDel has them.
     bucket: bool,
+    /// One of many queues is compared with it by itself, and not all together.
+    alone: bool,
 }
 
 impl Settings {
@@ -123,7 +125,13 @@ impl Settings {
             // ns-2 learns the largest packet, from 256 bytes.
             smallest_backlog: if learns { 256 } else { env.mtu.get() },
             bucket: false,
+            alone: false,
         }
+    }
+
+    /// For one of many queues that is compared with a full packet by itself.
+    pub fn alone(self, alone: bool) -> Self {
+        Settings { alone, ..self }
     }
 
     /// For a bucket of ns-2's sfqCoDel: a large count does not decay, and a
@@ -163,6 +171,10 @@ pub(crate) trait Source<P> {
     fn pop(&mut self) -> Option<P>;
     /// The backlog that is compared with the smallest, after the pop.
     fn backlog_bytes(&self) -> u64;
+    /// Of it, what is in the queue at hand, if there are many.
+    fn own_bytes(&self) -> u64 {
+        self.backlog_bytes()
+    }
     /// The largest packet seen, for variants that learn it.
     fn largest(&mut self) -> &mut u64;
 }
@@ -237,7 +249,8 @@ impl CodelState {
             *largest = (*largest).max(u64::from(packet.size()));
         }
         let smallest = if law.learns() { *source.largest() } else { law.smallest_backlog };
-        self.is_long_above(law, now, sojourn, source.backlog_bytes() <= smallest)
+        let backlog = if law.alone { source.own_bytes() } else { source.backlog_bytes() };
+        self.is_long_above(law, now, sojourn, backlog <= smallest)
     }
 
     /// Whether the delay has been above target for long enough.

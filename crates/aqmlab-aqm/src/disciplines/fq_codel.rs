@@ -17,13 +17,23 @@
 //! 2. The memory of a packet is its size on the wire; Linux counts the
 //!    kernel's buffers.
 
-use aqmlab_core::{Bytes, Limit, Packet, Span, Time, params};
+use aqmlab_core::{Bytes, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::{CodelParams, CodelState, Settings, Variant};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
 use crate::fq::{FlowSource, Fq, Inner, Overflow};
+
+choices! {
+    /// What holds no more than a full packet where CoDel does not drop.
+    pub enum SmallBacklog {
+        /// All queues together, as in Linux.
+        All = "all",
+        /// The flow's own queue: RFC 8289, section 5.5, for each of them, as in ns-3.
+        Flow = "flow",
+    }
+}
 
 params! {
     /// Parameters of FQ-CoDel.
@@ -48,6 +58,10 @@ params! {
             source "RFC 8290, section 5.2.1";
         /// CoDel's count recall.
         variant: Variant = Variant::Rfc8289, source "RFC 8289, section 5.5";
+        /// What is compared with a full packet, of which CoDel leaves one: a queue of two packets
+        /// counts as long if other flows have some as well, or not.
+        small_backlog: SmallBacklog = SmallBacklog::All,
+            source "Linux: sch_fq_codel.c, fq_codel_dequeue; RFC 8289, section 5.5, and ns-3: flow";
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool = true, source "RFC 8290, section 5.2.6; on in Linux";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
@@ -72,7 +86,8 @@ impl Discipline for FqCodelParams {
             ecn: self.ecn,
             ce_threshold: self.ce_threshold,
         };
-        let settings = Settings::new(&codel, env);
+        let alone = self.small_backlog == SmallBacklog::Flow;
+        let settings = Settings::new(&codel, env).alone(alone);
         let largest = settings.smallest_backlog;
         Box::new(Fq::<P, CodelState, Drr>::new(
             &self.sharing,
@@ -102,5 +117,38 @@ impl<P: Packet> Inner<P> for CodelState {
     }
     fn overflowed(&mut self, _settings: &Settings, packets: u64, _now: Time) {
         self.dropped_elsewhere(packets);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestPacket, queue};
+
+    /// Ten flows keep two packets each, and a packet leaves every 1.2 ms: each waits 24 ms, always
+    /// above the target, and leaves one behind it.
+    fn dropped(small_backlog: SmallBacklog) -> u64 {
+        let mut queue = queue(&FqCodelParams { small_backlog, ..FqCodelParams::default() });
+        for flow in (0..10).chain(0..10) {
+            queue.enqueue(TestPacket::of_flow(flow), Time::ZERO);
+        }
+        for step in 1..1000 {
+            let now = Time::ZERO + Span::from_micros(1200) * step;
+            let sent = queue.dequeue(now).expect("there are packets");
+            let flow = sent.flow_hash();
+            // What was dropped is replaced, too.
+            let mut missing = vec![flow];
+            queue.take_dropped(|packet, _| missing.push(packet.flow_hash()));
+            for flow in missing {
+                queue.enqueue(TestPacket::of_flow(flow), now);
+            }
+        }
+        queue.counts().dropped_total()
+    }
+
+    #[test]
+    fn two_packets_of_a_flow_are_too_many_only_if_all_queues_are_compared() {
+        assert_eq!(dropped(SmallBacklog::Flow), 0);
+        assert!(dropped(SmallBacklog::All) > 10, "{}", dropped(SmallBacklog::All));
     }
 }

@@ -286,7 +286,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
     }
 }
 
-/// One flow's queue as a source: CoDel compares with the backlog of all.
+/// One flow's queue as a source.
 pub(crate) struct FlowSource<'a, P> {
     fifo: &'a mut Fifo<P>,
     total: &'a mut Backlog,
@@ -312,6 +312,10 @@ impl<P: Packet> Source<P> for FlowSource<'_, P> {
     #[inline]
     fn backlog_bytes(&self) -> u64 {
         self.total.bytes
+    }
+    #[inline]
+    fn own_bytes(&self) -> u64 {
+        self.flow_bytes()
     }
     #[inline]
     fn largest(&mut self) -> &mut u64 {

@@ -165,6 +165,20 @@ impl<T: Measure> Distribution<T> {
         }
     }
 
+    /// The largest value, in the base unit; where there is none, the mean.
+    pub fn ceiling(&self) -> f64 {
+        let largest = match &self.law {
+            Law::Constant(value) | Law::Uniform(_, value) => Some(*value),
+            Law::Cdf(points) => points.last().map(|(value, _)| *value),
+            Law::List(values) => values.iter().copied().reduce(f64::max),
+            _ => None,
+        };
+        match (largest, self.cap) {
+            (Some(value), Some(cap)) => value.min(cap),
+            (value, cap) => value.or(cap).unwrap_or_else(|| self.mean()),
+        }
+    }
+
     /// A value in the base unit; `turn` counts the draws, for lists.
     fn draw(&self, stream: &mut Stream, turn: usize) -> f64 {
         let drawn = match &self.law {

@@ -27,7 +27,7 @@ use crate::sys::process::{
     keep_capabilities, kill, own_mounts, reap, unshare,
 };
 use crate::sys::time::{set_real_time, wait};
-use crate::sys::{receive, send};
+use crate::sys::{receive, send, socket_pair};
 
 /// Exit statuses of a command that could not be started, as shells give them.
 const NOT_FOUND: i32 = 127;
@@ -76,7 +76,10 @@ pub struct Inside<'a> {
 /// What is there before the command.
 struct Prepared {
     block: Block,
-    far_namespace: File,
+    /// While it is open the namespace stays.
+    _far_namespace: File,
+    /// Starts the program of the far end when it is told to.
+    far: Option<OwnedFd>,
     /// The process that opens ports in the gateway.
     keeper: Option<Pid>,
 }
@@ -116,14 +119,32 @@ impl Inside<'_> {
             }
         };
         let keeper = self.gate.as_ref().map(|gate| self.start_keeper(gate, &block)).transpose()?;
-        // While it is open the namespace stays, and programs can be put there.
         let far_namespace =
             files::network().map_err(|error| failed("the network namespace", &error))?;
+        let far = (!self.options.far.is_empty()).then(|| self.hold_far(&block)).transpose()?;
         new_network()?;
         let tun = make_near()?;
         configure_near(&tun, &block, mtu)?;
         self.tell(NEAR, &tun)?;
-        Ok(Prepared { block, far_namespace, keeper })
+        Ok(Prepared { block, _far_namespace: far_namespace, far, keeper })
+    }
+
+    /// Makes a process that starts the program of the far end when it is told
+    /// to: later there may be no way back into the namespace that it is in.
+    fn hold_far(&self, block: &Block) -> Result<OwnedFd> {
+        let [ours, theirs] = socket_pair().map_err(|error| failed("a socket", &error))?;
+        if fork_into(0).map_err(|error| failed("a process", &error))?.is_some() {
+            return Ok(ours);
+        }
+        drop(ours);
+        let words = &self.options.far;
+        let environment = variables(self.options, block, self.is_inside);
+        match (receive(theirs.as_fd()), Program::new(words, &environment)) {
+            (Ok((told, _)), Ok(program)) if !told.is_empty() => {
+                execute(&program, words, self.signals)
+            }
+            _ => exit(NOT_STARTED),
+        }
     }
 
     /// Makes the gateway the outside, and starts the process that opens ports
@@ -152,11 +173,11 @@ impl Inside<'_> {
 
     /// Starts the command when it is told to, and waits for it.
     fn serve(&self, prepared: &Prepared) -> ! {
-        let Prepared { block, far_namespace, keeper } = prepared;
+        let Prepared { block, far, keeper, .. } = prepared;
         let environment = variables(self.options, block, self.is_inside);
         let start = |_: &[u8]| {
-            if !self.options.far.is_empty() {
-                start(&self.options.far, &environment, Some(far_namespace), self.signals);
+            if let Some(far) = far {
+                let _ = send(far.as_fd(), &[START], None);
             }
             start(&self.options.command, &environment, None, self.signals)
         };
@@ -226,6 +247,11 @@ pub(crate) fn start(
     {
         exit(NOT_STARTED);
     }
+    execute(&program, words, signals)
+}
+
+/// Becomes the program; ends as a shell would where that cannot be.
+fn execute(program: &Program, words: &[OsString], signals: &Signals) -> ! {
     for signal in [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGINT] {
         default_signal(signal);
     }
@@ -252,7 +278,17 @@ pub(crate) fn new_network() -> Result<()> {
 pub(crate) fn map_user(user: u32, group: u32) -> Result<()> {
     let write = |file: &str, text: String| {
         let path = format!("/proc/self/{file}");
-        files::set(&path, &text).map_err(|error| failed(&path, &error))
+        files::set(&path, &text).map_err(|error| {
+            let is_refused = error.raw_os_error() == Some(libc::EPERM);
+            match (failed(&path, &error), is_refused && user == 0) {
+                // user_namespaces(7): since Linux 5.12.
+                (error, true) => error.hint(
+                    "root without CAP_SETFCAP may not be root in a namespace: run it as \
+                     another user; in a container: `--cap-add SETFCAP`",
+                ),
+                (error, false) => error,
+            }
+        })
     };
     write("setgroups", "deny".into())?;
     write("uid_map", format!("{user} {user} 1"))?;

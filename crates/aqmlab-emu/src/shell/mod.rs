@@ -37,7 +37,9 @@ use crate::observe::{Recordings, TICK};
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
 use crate::sys::device::Tun;
-use crate::sys::process::{Child, Signals, foreground, fork_into, identity, set_foreground};
+use crate::sys::process::{
+    Child, Signals, foreground, fork_into, identity, may_make_namespaces, set_foreground,
+};
 use crate::sys::time::{pin, processor, set_exact_timers, set_real_time, unset_real_time, wait};
 use crate::sys::{files, receive, send, socket_pair};
 
@@ -175,11 +177,13 @@ impl<'a> Shell<'a> {
     /// Makes all of it; the command does not run yet.
     fn open(options: &'a Options, params: &EmulatorParams, signals: &'a Signals) -> Result<Self> {
         let mtu = params.mtu.get() as u32;
-        let (far, mapped) = match make_far() {
-            Ok(made) => (Some(made).filter(|_| !options.nat), None),
-            Err(NoDevice::NotPermitted) => (None, Some(identity())),
+        let far = match make_far() {
+            Ok(made) => Some(made),
+            Err(NoDevice::NotPermitted) => None,
             Err(NoDevice::Other(error)) => return Err(error),
         };
+        let mapped = mapped_user(far.is_some());
+        let far = far.filter(|_| !options.nat);
         let block = match &far {
             Some((tun, block)) => {
                 configure_far(tun, block, mtu)?;
@@ -355,6 +359,18 @@ pub(crate) fn only_one_thread() -> Result<()> {
     Ok(())
 }
 
+/// Whether the far end of a shell is here, where the shell is started: whether
+/// this user may have a device here.
+pub fn has_far_end_here() -> bool {
+    Tun::permitted()
+}
+
+/// The user who needs a user namespace to be permitted the others: one who may
+/// have no device here, and root who may make no namespaces, as in a container.
+pub(crate) fn mapped_user(has_device: bool) -> Option<(u32, u32)> {
+    (!has_device || !may_make_namespaces()).then(identity)
+}
+
 /// What the kernel forbids, and what to do about it.
 pub(crate) fn no_namespaces(error: &io::Error) -> Error {
     let problem = format!("the kernel refuses namespaces: {error}");
@@ -362,7 +378,8 @@ pub(crate) fn no_namespaces(error: &io::Error) -> Error {
         Some(libc::EPERM | libc::EACCES) => {
             "run it as root, or let users make user namespaces: sysctls \
              kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0; \
-             in a container: `--cap-add SYS_ADMIN --cap-add NET_ADMIN --device /dev/net/tun`"
+             in a container: `--security-opt seccomp=unconfined --device /dev/net/tun`, or \
+             `--cap-add SYS_ADMIN --cap-add NET_ADMIN --device /dev/net/tun`"
         }
         Some(libc::ENOSPC | libc::EUSERS) => "sysctl user.max_user_namespaces is too small",
         _ => return Error::new(problem),

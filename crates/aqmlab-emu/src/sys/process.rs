@@ -60,16 +60,29 @@ struct CapabilityData {
     inheritable: u32,
 }
 
+/// Those of this process.
+fn capabilities() -> io::Result<(CapabilityHead, [CapabilityData; 2])> {
+    const VERSION_3: u32 = 0x2008_0522;
+    let mut head = CapabilityHead { version: VERSION_3, pid: 0 };
+    let mut data = [CapabilityData::default(); 2];
+    // SAFETY: both structures are those of this version and outlive the call.
+    check(unsafe { libc::syscall(libc::SYS_capget, &mut head, data.as_mut_ptr()) as _ })?;
+    Ok((head, data))
+}
+
+/// Whether this process may make other namespaces than user namespaces.
+pub fn may_make_namespaces() -> bool {
+    const CAP_SYS_ADMIN: u32 = 21;
+    capabilities().is_ok_and(|(_, data)| data[0].effective >> CAP_SYS_ADMIN & 1 == 1)
+}
+
 /// Lets programs that are started keep the capabilities that this process has
 /// in its own user namespace: without them a user other than root would lose
 /// all at the first program.
 pub fn keep_capabilities() -> io::Result<()> {
-    const VERSION_3: u32 = 0x2008_0522;
-    let mut head = CapabilityHead { version: VERSION_3, pid: 0 };
-    let mut data = [CapabilityData::default(); 2];
+    let (mut head, mut data) = capabilities()?;
     // SAFETY: both structures are those of this version and outlive the calls.
     unsafe {
-        check(libc::syscall(libc::SYS_capget, &mut head, data.as_mut_ptr()) as _)?;
         data.iter_mut().for_each(|each| each.inheritable = each.permitted);
         check(libc::syscall(libc::SYS_capset, &mut head, data.as_ptr()) as _)?;
         for capability in 0..64u32 {

@@ -28,13 +28,12 @@ use crate::report::to_result;
 use crate::shell::inside::{self, ERROR, NEAR, START, map_user, new_network};
 use crate::shell::network::{NAME, configure_near, make_near};
 use crate::shell::{
-    Attendant, EmulatorParams, HANDLED, Outcome, failed, no_namespaces, only_one_thread,
-    prioritise, told_drops,
+    Attendant, EmulatorParams, HANDLED, Outcome, failed, mapped_user, no_namespaces,
+    only_one_thread, prioritise, told_drops,
 };
 use crate::sys::device::Tun;
 use crate::sys::process::{
-    Child, Pid, Signals, die_with_parent, enter, exit, fork_into, identity, keep_capabilities,
-    own_mounts,
+    Child, Pid, Signals, die_with_parent, enter, exit, fork_into, keep_capabilities, own_mounts,
 };
 use crate::sys::time::{processor, unset_real_time};
 use crate::sys::{files, receive, send, socket_pair};
@@ -199,10 +198,7 @@ fn blocks(hosts: usize) -> Result<Vec<Block>> {
 
 /// Makes the process that makes the hosts.
 fn open(blocks: &[Block], job: &dyn Job, mtu: u32, signals: &Signals) -> Result<(Child, OwnedFd)> {
-    let mapped = match Tun::permitted() {
-        true => None,
-        false => Some(identity()),
-    };
+    let mapped = mapped_user(Tun::permitted());
     let user = if mapped.is_some() { libc::CLONE_NEWUSER } else { 0 };
     let namespaces = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user;
     let [socket, theirs] = socket_pair().map_err(|error| failed("a socket", &error))?;

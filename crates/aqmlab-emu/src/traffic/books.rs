@@ -226,6 +226,7 @@ impl Books {
                 completed: group.completed,
                 bytes: group.bytes,
                 delivered_bytes: own.map(|flow| flow.stats.bytes_acked).sum(),
+                sent_bytes: None,
                 times: times.map(|(name, values)| (*name, summed(values).summary())).collect(),
                 losses: FlowLosses::default(),
                 values: KERNEL
@@ -307,6 +308,7 @@ impl Connection {
             finish: self.finish,
             size: self.size,
             goodput: rate(acked, self.start, self.finish.unwrap_or(end)),
+            throughput: f64::NAN,
             stats: Stats {
                 segments_sent: sent,
                 retransmissions: u64::from(self.info.retransmits),
@@ -373,6 +375,7 @@ impl Datagrams {
             finish: None,
             size: None,
             goodput: rate(self.received_bytes, self.start, end),
+            throughput: rate(self.sent_bytes, self.start, end),
             stats: Stats {
                 segments_sent: self.sent,
                 bytes_acked: self.received_bytes,

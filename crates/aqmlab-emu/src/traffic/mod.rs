@@ -95,6 +95,7 @@ pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
     }
     let of = |group: &FlowGroup| {
         playable(&group.workload)
+            .and_then(|()| without_access(group))
             .and_then(|()| control(&group.transport))
             .map_err(|error| error.at(format!("flows.{}", group.name)))
     };
@@ -108,6 +109,7 @@ fn enter(result: &mut RunResult, books: &Books) {
         group.started = played.started;
         group.completed = played.completed;
         group.bytes = played.bytes;
+        group.delivered_bytes = played.delivered_bytes;
         group.times.extend(played.times);
         group.values.extend(played.values);
     }
@@ -138,6 +140,15 @@ fn playable(workload: &WorkloadConfig) -> Result<()> {
             .given(other.name())
             .hint("bulk, transfers, requests, cbr and probe can")),
     }
+}
+
+/// All delays here are those of links.
+fn without_access(group: &FlowGroup) -> Result<()> {
+    if group.access_delay.ceiling() > 0.0 {
+        let error = Error::new("delays of single flows cannot be had with real packets");
+        return Err(error.at("access_delay").hint("a link of its own for each group"));
+    }
+    Ok(())
 }
 
 /// The kernel's congestion control in the place of a simulated one.

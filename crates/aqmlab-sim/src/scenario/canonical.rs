@@ -69,6 +69,9 @@ impl Scenario {
         if link.way.duplicate.chance > 0.0 {
             table.insert("duplicate", link.way.duplicate.to_value());
         }
+        if let Some(slot) = &link.way.slot {
+            table.insert("slot", settings(slot.entries()));
+        }
         if link.way.reordering {
             table.insert("reordering", true.to_text().into());
         }
@@ -105,6 +108,9 @@ impl Scenario {
         table.insert("class", flow.class.to_text().into());
         if flow.delays {
             table.insert("delays", "true".into());
+        }
+        if flow.access_delay.ceiling() > 0.0 {
+            table.insert("access_delay", flow.access_delay.to_text().into());
         }
         let between = |name: &str, low: Span, high: Span| {
             let ends = vec![low.to_string().into(), high.to_string().into()];

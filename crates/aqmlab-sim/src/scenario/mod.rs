@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use aqmlab_aqm::{CustomConfig, QueueConfig};
 use aqmlab_core::{
-    Bytes, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices, params,
+    Bytes, Distribution, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices,
+    params,
 };
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
@@ -96,6 +97,10 @@ params! {
         /// Whether the one-way delay of each data packet is measured, from its sender to its
         /// receiver; that of datagrams always is.
         delays: bool = false, source "RFC 7679; RFC 7928, section 2.6";
+        /// What each flow or application has of delay beyond its links, at either end of a round
+        /// trip: twice this is added to its round-trip time. Drawn for each; a list in turn.
+        access_delay: Distribution<Span> = Distribution::constant(Span::ZERO),
+            source "RFC 7928, section 6: round-trip times of their own";
     }
 }
 
@@ -239,6 +244,8 @@ pub struct FlowGroup {
     pub class: Dscp,
     /// Whether the one-way delay of their data packets is measured.
     pub delays: bool,
+    /// The delay that each has beyond its links, one way.
+    pub access_delay: Distribution<Span>,
     /// When they begin.
     pub start: Start,
     /// The endpoints.
@@ -288,7 +295,10 @@ impl Scenario {
         self.flows
             .iter()
             .filter(|flow| flow.path.contains(&link) || flow.return_path.contains(&link))
-            .map(|flow| self.propagation(&flow.path) + self.propagation(&flow.return_path))
+            .map(|flow| {
+                let access = Span::from_nanos(2 * flow.access_delay.ceiling() as u64);
+                self.propagation(&flow.path) + self.propagation(&flow.return_path) + access
+            })
             .max()
             .unwrap_or(Span::ZERO)
     }

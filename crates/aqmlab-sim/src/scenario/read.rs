@@ -16,13 +16,26 @@ use crate::workload::WorkloadConfig;
 
 /// What the tables of a scenario hold besides their declared parameters.
 const TOP_KEYS: &[&str] = &["bottleneck", "links", "flows", "transport", "record"];
-const LINK_KEYS: &[&str] =
-    &["rate", "delay", "queue", "thresholds", "shaper", "driver", "jitter", "loss", "duplicate"];
+const LINK_KEYS: &[&str] = &[
+    "rate",
+    "delay",
+    "queue",
+    "thresholds",
+    "shaper",
+    "driver",
+    "jitter",
+    "loss",
+    "duplicate",
+    "slot",
+];
 const FLOW_KEYS: &[&str] = &["workload", "path", "return_path", "start", "transport"];
 
 /// A link appears at most this often in a path, and a path has at most this
-/// many links: hops are counted in a byte.
-const MAX_HOPS: usize = 255;
+/// many links: hops are counted in a byte, and there may be an access behind.
+const MAX_HOPS: usize = 254;
+
+/// As for the delay of a link.
+const MAX_ACCESS: Span = Span::from_secs(3600);
 
 impl Scenario {
     /// Reads a scenario from TOML text, with `overrides` (dotted keys) on top.
@@ -384,16 +397,19 @@ fn read_flow(
     defaults: &TcpParams,
     outside: Outside<'_>,
 ) -> Result<FlowGroup> {
+    let value = with_columns(value, outside.read_file)?;
     let table = value.as_table()?;
     let params: FlowParams = read_params(table, FLOW_KEYS)?;
+    if params.access_delay.ceiling() > MAX_ACCESS.as_nanos() as f64 {
+        let given = params.access_delay.to_text();
+        return Err(Error::not_allowed(given, format!("at most {MAX_ACCESS}")).at("access_delay"));
+    }
     if params.size == Some(Bytes::new(0)) {
         let allowed = "at least 1b: a flow without packets measures nothing";
         return Err(Error::not_allowed("0b", allowed).at("size"));
     }
     let workload = match table.get("workload") {
-        Some(value) => with_columns(value, outside.read_file)
-            .and_then(|value| WorkloadConfig::read(&value))
-            .map_err(|error| error.at("workload"))?,
+        Some(value) => WorkloadConfig::read(value).map_err(|error| error.at("workload"))?,
         None => WorkloadConfig::default(),
     };
     if params.size.is_some() && !matches!(workload, WorkloadConfig::Bulk(_)) {
@@ -418,6 +434,7 @@ fn read_flow(
         destination: params.destination,
         class: params.class,
         delays: params.delays,
+        access_delay: params.access_delay,
         start: read_start(table).map_err(|error| error.at("start"))?,
         transport,
     })

@@ -7,7 +7,7 @@
 //! RFC 9438, section 4; RFC 8511, section 3.1, for ECN; slow start:
 //! [`slow_start`](super::slow_start).
 //!
-//! With `arithmetic = "linux"` it is Linux's [`linux`](self::linux) instead.
+//! With `variant = "linux"` it is Linux's [`linux`](self::linux) instead.
 //!
 //! # Differences
 //! 1. The steps towards the target (section 4.4: for each acknowledgement) are
@@ -41,11 +41,13 @@ use super::{
 
 choices! {
     /// Whose window function.
-    pub enum Arithmetic {
+    pub enum Variant {
         /// The standard's, with fractions of segments (RFC 9438).
         Rfc9438 = "rfc9438",
         /// Linux's, in whole segments, which knows nothing of what was before a timeout.
         Linux = "linux",
+        /// ns-3's: Linux's, but what was acknowledged towards the next segment is kept over a loss.
+        Ns3 = "ns3",
     }
 }
 
@@ -66,7 +68,7 @@ params! {
         slow_start: SlowStartKind = SlowStartKind::HystartPp,
             source "RFC 9438, section 4.10: hystart++; Linux: hystart";
         /// How the window is computed.
-        arithmetic: Arithmetic = Arithmetic::Rfc9438, source "RFC 9438; Linux: net/ipv4/tcp_cubic.c";
+        variant: Variant = Variant::Rfc9438, source "RFC 9438; Linux: net/ipv4/tcp_cubic.c; ns-3: tcp-cubic.cc";
     }
 }
 
@@ -76,8 +78,8 @@ impl ControlParams for CubicParams {
         "a cubic function of the time since the last loss (RFC 9438), with HyStart++";
 
     fn check(&self) -> Result<()> {
-        if let (Arithmetic::Linux, Some(beta)) = (self.arithmetic, self.beta_ecn) {
-            let allowed = "none, or arithmetic = rfc9438: Linux keeps as much as at a loss";
+        if let (Some(beta), true) = (self.beta_ecn, self.variant != Variant::Rfc9438) {
+            let allowed = "none, or variant = rfc9438: the others keep as much as at a loss";
             return Err(Error::not_allowed(beta, allowed).at("beta_ecn"));
         }
         check_beta_ecn(self.beta_ecn)
@@ -93,7 +95,7 @@ impl ControlParams for CubicParams {
     }
 }
 
-/// CUBIC, in one of the two arithmetics.
+/// CUBIC, in one of its variants.
 #[derive(Clone, Debug)]
 pub(crate) enum Cubic {
     Rfc9438(Rfc9438),
@@ -112,9 +114,9 @@ macro_rules! each {
 
 impl Cubic {
     pub fn new(params: &CubicParams, setup: &Setup) -> Self {
-        match params.arithmetic {
-            Arithmetic::Rfc9438 => Cubic::Rfc9438(Rfc9438::new(params, setup)),
-            Arithmetic::Linux => Cubic::Linux(LinuxCubic::new(params, setup)),
+        match params.variant {
+            Variant::Rfc9438 => Cubic::Rfc9438(Rfc9438::new(params, setup)),
+            Variant::Linux | Variant::Ns3 => Cubic::Linux(LinuxCubic::new(params, setup)),
         }
     }
 }

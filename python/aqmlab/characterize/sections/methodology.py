@@ -1,5 +1,5 @@
-"""Section 4 of RFC 7928: packet sizes and ECN. (4.3, several values of the control inputs, is
-run with 8.3.)"""
+"""Section 4 of RFC 7928: packet sizes, ECN and scheduling. (4.3, several values of the control
+inputs, is run with 8.3.)"""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from aqmlab.characterize.sections.rtt import rtt_cases
 
 SMALL = 500
 """Bytes of the packets of category I."""
+THIN_RATE, THIN_PACKET = 80e3, 200
+"""Of the thin flow of section 4.6: as a call's, 50 packets a second; bit/s and bytes."""
 
 
 def packet_sizes(
@@ -30,6 +32,16 @@ def ecn(environment: Environment, contender: Contender, _: Sequence[Contender]) 
     return rtt_cases(environment, contender, "4.5", ecn=True)
 
 
+def scheduling(
+    environment: Environment, contender: Contender, _: Sequence[Contender]
+) -> list[Case]:
+    """Mild congestion, and a thin flow beside it."""
+    plan = Dumbbell(environment, contender)
+    plan.tcp("bulk", environment.mild)
+    plan.datagrams("thin", THIN_RATE, packet=f"{THIN_PACKET}b")
+    return [plan.case("4.6")]
+
+
 SECTIONS = [
     Section(
         "4.4",
@@ -43,5 +55,12 @@ SECTIONS = [
         "What changes when the queue may mark instead of drop?",
         ecn,
         "must be discussed if supported",
+    ),
+    Section(
+        "4.6",
+        "Scheduling",
+        "Where does it drop, and does a thin flow wait behind the others?",
+        scheduling,
+        "should be discussed",
     ),
 ]

@@ -13,7 +13,7 @@ import numpy as np
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Claim
-from aqmlab.statistics import FAILS, HOLDS, PARTLY
+from aqmlab.statistics import FAILS, HOLDS, PARTLY, graded_share
 from aqmlab.studies.jarvinen2014.figures import FLOWS, PAPER, SPIKES, fairness
 from aqmlab.studies.jarvinen2014.ns2 import REST
 
@@ -23,6 +23,8 @@ FIT = {
 }
 """The printed queue and the setting that comes close to its printed tables."""
 FAR = "101 ms"
+ENOUGH = 0.9
+"""The share of the medians that a statement with "typically" or "around" needs."""
 STEP = 0.006
 """One packet at 2 Mbit/s, in seconds: smaller differences are not counted."""
 
@@ -113,7 +115,7 @@ def _long_spikes(measured: Measurements) -> Claim | None:
     return Claim(
         "spikes-60ms",
         "Delay spikes above 60 ms typically last clearly more than 200 ms.",
-        _grade(len(medians) - len(short), len(medians)),
+        graded_share(len(medians) - len(short), len(medians), holds=ENOUGH),
         f"{len(medians) - len(short)} of {len(medians)} medians of the longest spike of a run are "
         f"above 200 ms; the shortest is {_ms(medians[least])} ({_at(least)})."
         + (f" With HRED as fitted the shortest is {_least(fitted)}." if fitted else ""),
@@ -135,7 +137,7 @@ def _longer_spikes(measured: Measurements) -> Claim | None:
         + "."
     )
     printed = _range(medians, harsh)
-    verdict = _grade(len(enough), len(others))
+    verdict = graded_share(len(enough), len(others), holds=ENOUGH)
     exception = printed is not None and printed[1] < 0.130
     if printed:
         evidence += f" Aggressive HRED as printed: {_ms(printed[0])} to {_ms(printed[1])}"
@@ -231,7 +233,7 @@ def _far(measured: Measurements) -> Claim | None:
     return Claim(
         "long-path",
         "With 101 ms for the rest of the path the order of the queues stays.",
-        _grade(kept, pairs),
+        graded_share(kept, pairs, holds=ENOUGH),
         f"Medians of the largest delay: of {pairs} pairs of queues (six queues, four loads, pairs "
         f"less than a packet apart left out) {kept} keep their order"
         + (f"; turned: {', '.join(turned)}." if turned else "."),
@@ -267,10 +269,6 @@ def _recall(measured: Measurements) -> Claim | None:
         HOLDS if off <= 1e3 * STEP * 1.1 else FAILS,
         evidence,
     )
-
-
-def _grade(good: int, total: int) -> str:
-    return HOLDS if good >= 0.9 * total else PARTLY if good >= 0.5 * total else FAILS
 
 
 def _range(medians: Medians, queue: str) -> tuple[float, float] | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Claim
-from aqmlab.statistics import FAILS, HOLDS, PARTLY, Floats, quantile
+from aqmlab.statistics import FAILS, HOLDS, PARTLY, Floats, graded_share, quantile
 from aqmlab.studies.kuhn2014.measure import (
     AQMS,
     BUFFERS,
@@ -68,10 +68,6 @@ def _delays(study: Measurements, queue: str, control: str, buffer: str) -> Float
     return delays[np.isfinite(delays)]
 
 
-def _goodness(right: int, total: int) -> str:
-    return HOLDS if right == total else PARTLY if right * 2 >= total else FAILS
-
-
 def _drops(study: Measurements) -> Claim:
     def share(queue: str, buffer: str) -> float:
         labels = {"queue": queue, "control": "CUBIC", "buffer": buffer}
@@ -87,7 +83,7 @@ def _drops(study: Measurements) -> Claim:
     return Claim(
         "drops",
         "The introduction of RED and CoDel results in drop events (figure 2).",
-        _goodness(len(right), len(AQMS) * len(BUFFERS)),
+        graded_share(len(right), len(AQMS) * len(BUFFERS)),
         f"Share of all packets dropped at node 2 with CUBIC, by buffer: {told}. The rule: more "
         f"than with DropTail and the same buffer; so for {len(right)} of "
         f"{len(AQMS) * len(BUFFERS)}. DropTail itself drops what does not fit.",
@@ -109,7 +105,7 @@ def _ranges(study: Measurements) -> Claim:
         "delay-ranges",
         "The queuing delay ranges between 0.01 s and 0.1 s with CoDel, and between 0.1 s and 0.5 s "
         "with RED.",
-        _goodness(right, len(told)),
+        graded_share(right, len(told)),
         f"Means over a second, all buffers: {'; '.join(told)}. The rule: at least 80 % inside.",
     )
 
@@ -127,7 +123,7 @@ def _maxima(study: Measurements) -> Claim:
     return Claim(
         "delay-maxima",
         "RED and CoDel reduce the maximum queuing delay to 300 ms and 50 ms.",
-        _goodness(right, len(told)),
+        graded_share(right, len(told)),
         f"Means over a second with CUBIC, all buffers: {'; '.join(told)}. The rule: at most 5 % "
         "above.",
     )
@@ -165,7 +161,7 @@ def _droptail_size(study: Measurements, control: str, rule: str, text: str) -> C
     return Claim(
         f"{control.lower()}-buffer",
         text,
-        _goodness(right, len(rates) - 1) if right else FAILS,
+        graded_share(right, len(rates) - 1) if right else FAILS,
         f"Mean throughput of the 10 MB in Mbit/s, by buffer: {told}. The rule: {rule} with each "
         "larger buffer.",
     )
@@ -192,7 +188,7 @@ def _vegas_aqm(study: Measurements) -> Claim:
     return Claim(
         "vegas-aqm",
         "With Vegas the throughput is the same whichever of the two AQMs (figure 3).",
-        _goodness(right, len(ratios)),
+        graded_share(right, len(ratios)),
         f"Throughput with RED as a multiple of that with CoDel, by buffer: {told}. The rule: "
         "within 10 %.",
     )
@@ -232,7 +228,7 @@ def _reduce(study: Measurements) -> Claim:
     return Claim(
         "reduction",
         "RED and CoDel reduce the latency for every congestion control, CoDel more than RED.",
-        _goodness(right + codel, len(cells) + len(CONTROLS)),
+        graded_share(right + codel, len(cells) + len(CONTROLS)),
         f"Reduction of the mean packet transmission time against DropTail: {told}. The rule: every "
         "interval above 0, and CoDel's reduction the larger.",
     )
@@ -246,7 +242,7 @@ def _published_reductions(study: Measurements) -> Claim:
     return Claim(
         "reduction-cubic",
         "With CUBIC, CoDel reduces the packet transmission time by 87 % and RED by 75 %.",
-        _goodness(right, 2),
+        graded_share(right, 2),
         f"{found['CoDel']:.0%} and {found['RED']:.0%}, from {_ms(means['DropTail'])} to "
         f"{_ms(means['CoDel'])} and {_ms(means['RED'])}. The rule: within 5 percentage points.",
     )
@@ -275,7 +271,7 @@ def _red_time(study: Measurements) -> Claim:
         "red-time",
         "RED's drops do not impact the transmission time of 10 MB much, whatever the congestion "
         "control: 5 % with CUBIC.",
-        _goodness(right, len(found)),
+        graded_share(right, len(found)),
         f"Increase against DropTail: {', '.join(f'{e:+.0%} ({c})' for c, e in found.items())}. The "
         "rule: within 10 %.",
     )
@@ -303,7 +299,7 @@ def _fairer(study: Measurements) -> Claim:
     return Claim(
         "fairer",
         "Either AQM makes the network fairer to delay-based congestion control (section 6).",
-        _goodness(right, len(AQMS)) if right else FAILS,
+        graded_share(right, len(AQMS)) if right else FAILS,
         "Time for the 10 MB with Vegas as a multiple of that with CUBIC, each among "
         f"applications of its own kind: {told}. The rule: nearer to 1 than "
         "with DropTail. The study never has the two compete.",

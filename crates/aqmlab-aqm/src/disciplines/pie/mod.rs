@@ -41,6 +41,16 @@ choices! {
 }
 
 choices! {
+    /// By what the steps are divided while the probability is small.
+    pub enum Tuning {
+        /// By 2048 below a millionth, and by less and less up to 0.1.
+        Rfc8033 = "rfc8033",
+        /// By 8 below 0.01 and by 2 below 0.1, as before the RFC.
+        Draft = "draft",
+    }
+}
+
+choices! {
     /// The numbers that PIE computes with.
     pub enum Variant {
         /// Floating point, as the RFC's pseudo-code reads.
@@ -86,6 +96,8 @@ params! {
         prob_high: f64 = 8.5, in 0.0 => 1e6, source "RFC 8033, section 5.4";
         /// Whether the probability rises by at most 0.02 at a time once it is 0.1.
         cap: bool = true, source "RFC 8033, section 5.5; always in Linux";
+        /// By what the steps are divided while the probability is small; fixed in Linux.
+        tuning: Tuning = Tuning::Rfc8033, source "RFC 8033, section 4.2; HPSR 2013, section IV";
         /// When the probability decays; Linux has a condition of its own.
         decay: Decay = Decay::Zero, source "RFC 8033, section 4.2, appendices A and B";
         /// The part of the limit from which a queue makes PIE active (the RFC suggests 1/3);

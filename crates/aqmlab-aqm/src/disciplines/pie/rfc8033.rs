@@ -22,7 +22,7 @@
 
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
 
-use super::{Decay, DelaySource, Memory, PieParams, no_rate_sample};
+use super::{Decay, DelaySource, Memory, PieParams, Tuning, no_rate_sample};
 use crate::discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
 use crate::fifo::{Fifo, Room};
 
@@ -175,7 +175,7 @@ impl<P: Packet> Pie<P> {
         let target = self.target();
         let change = self.params.alpha * (self.delay - target)
             + self.params.beta * (self.delay - self.old_delay);
-        let mut change = change / tuning(self.probability);
+        let mut change = change / divisor(self.params.tuning, self.probability);
         if self.params.cap && self.probability >= 0.1 {
             change = change.min(0.02);
         }
@@ -299,8 +299,9 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
 }
 
 /// By what the steps are divided while the probability is small (section 4.2).
-fn tuning(probability: f64) -> f64 {
+fn divisor(tuning: Tuning, probability: f64) -> f64 {
     match probability {
+        p if p < 0.01 && tuning == Tuning::Draft => 8.0,
         p if p < 0.000_001 => 2048.0,
         p if p < 0.000_01 => 512.0,
         p if p < 0.000_1 => 128.0,

@@ -15,6 +15,11 @@
 //!   a recovery.
 //! - A reduction takes the window, not FlightSize.
 //!
+//! ns-3's (`tcp-cubic.cc` of 3.44) is the same but for three things, of which the first makes
+//! windows larger: what was acknowledged towards the next segment is kept over a loss, where
+//! Linux begins anew; one acknowledgement adds one segment at most; the curve is looked at with
+//! each.
+//!
 //! # Differences
 //! 1. Time is continuous; Linux's comes in jiffies, and its curve is looked at once in each.
 //! 2. After a timeout the window is a segment; in Linux one more than what is still in flight.
@@ -23,7 +28,7 @@ use aqmlab_core::{Span, Time};
 
 use super::super::slow_start::SlowStart;
 use super::super::{AckSample, Congestion, CongestionControl, CongestionEvent, SentSample, Setup};
-use super::CubicParams;
+use super::{CubicParams, Variant};
 
 /// The unit of beta: 717 / 1024 for 0.7.
 const SCALE: u64 = 1024;
@@ -62,6 +67,8 @@ pub(crate) struct LinuxCubic {
     beta: u64,
     fast_convergence: bool,
     reno_friendly: bool,
+    /// ns-3's.
+    keeps_count: bool,
     slow_start: SlowStart,
     cwnd: u64,
     ssthresh: u64,
@@ -87,6 +94,7 @@ impl LinuxCubic {
             beta: (params.beta * SCALE as f64).round() as u64,
             fast_convergence: params.fast_convergence,
             reno_friendly: params.reno_friendly,
+            keeps_count: params.variant == Variant::Ns3,
             slow_start: SlowStart::new(params.slow_start, setup),
             cwnd,
             ssthresh,
@@ -138,7 +146,8 @@ impl LinuxCubic {
             None => self.begin_epoch(now),
         };
         epoch.acked += segments;
-        if epoch.looked.1 != self.cwnd || now > epoch.looked.0 + LOOK_AGAIN {
+        let changed = epoch.looked.1 != self.cwnd || self.keeps_count;
+        if changed || now > epoch.looked.0 + LOOK_AGAIN {
             epoch.looked = (now, self.cwnd);
             epoch.count = self.by_curve(&epoch, now).max(LEAST_COUNT);
             if self.reno_friendly {
@@ -179,6 +188,14 @@ impl LinuxCubic {
 
     fn avoid_congestion(&mut self, now: Time, segments: u64) {
         let count = self.count(now, segments);
+        if self.keeps_count {
+            self.counted += segments;
+            if self.counted >= count {
+                self.counted -= count;
+                self.cwnd += 1;
+            }
+            return;
+        }
         if self.counted >= count {
             self.counted = 0;
             self.cwnd += 1;
@@ -236,8 +253,10 @@ impl CongestionControl for LinuxCubic {
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
-        self.counted = 0;
         let timeout = matches!(event.kind, Congestion::Timeout { .. });
+        if timeout || !self.keeps_count {
+            self.counted = 0;
+        }
         if !matches!(event.kind, Congestion::Timeout { first: false }) {
             self.reduce();
         }
@@ -271,5 +290,134 @@ impl CongestionControl for LinuxCubic {
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("w_max", (self.w_max.unwrap_or(0) * self.mss) as f64);
         see("w_est", (self.epoch.map_or(0, |epoch| epoch.w_est) * self.mss) as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::slow_start::SlowStartKind;
+    use super::super::super::testing::{ack, event, transport};
+    use super::*;
+
+    const RTT: Span = Span::from_millis(100);
+
+    /// In congestion avoidance with so many segments, after a loss.
+    fn after_loss(segments: u64, params: &CubicParams) -> LinuxCubic {
+        let mut cubic = LinuxCubic::new(params, &Setup::new(&transport(), 10_000, 0));
+        cubic.cwnd = segments;
+        cubic.least_rtt = Some(RTT);
+        cubic.on_congestion(&event(Congestion::Loss, segments * 1000));
+        cubic
+    }
+    fn linux() -> CubicParams {
+        CubicParams {
+            variant: Variant::Linux,
+            slow_start: SlowStartKind::Hystart,
+            ..CubicParams::default()
+        }
+    }
+    fn acknowledge(cubic: &mut LinuxCubic, at: Span, segments: u64) {
+        for _ in 0..segments {
+            cubic.on_ack(&AckSample { now: Time::ZERO + at, rtt: Some(RTT), ..ack(1000) });
+        }
+    }
+
+    #[test]
+    fn windows_are_whole_segments_rounded_down() {
+        let mut cubic = after_loss(10, &linux());
+        assert_eq!((cubic.window(), cubic.ssthresh(), cubic.w_max), (7000, 7000, Some(10)));
+        // 7 x 0.85 and 7 x 0.7.
+        cubic.on_congestion(&event(Congestion::Loss, 7000));
+        assert_eq!((cubic.window(), cubic.w_max), (4000, Some(5)));
+        cubic.on_congestion(&event(Congestion::Ecn, 4000));
+        cubic.on_congestion(&event(Congestion::Loss, 2000));
+        assert_eq!(cubic.window(), 2000);
+    }
+
+    /// From 20 to 14: K is 2.466 s. A round-trip time after the beginning the curve is at
+    /// 20 - 5 (5.3), so 14 segments for one more; then the target is reached. On the plateau
+    /// 15 / 5 = 3 segments bring one more.
+    #[test]
+    fn the_window_follows_the_curve_in_whole_segments() {
+        let mut cubic = after_loss(20, &linux());
+        acknowledge(&mut cubic, Span::from_millis(1), 13);
+        assert_eq!(cubic.window(), 14_000);
+        acknowledge(&mut cubic, Span::from_millis(1), 1);
+        assert_eq!(cubic.window(), 15_000);
+        acknowledge(&mut cubic, Span::from_millis(1), 20);
+        assert_eq!(cubic.window(), 15_000);
+        cubic.counted = 0;
+        cubic.reno_friendly = false;
+        acknowledge(&mut cubic, Span::from_millis(2370), 3);
+        assert_eq!(cubic.window(), 16_000);
+    }
+
+    /// Section 4.3 of RFC 9438 would grow by a segment each round-trip time above 20.
+    #[test]
+    fn w_est_grows_by_alpha_for_good() {
+        let mut cubic = after_loss(20, &CubicParams { c: 1e-6, ..linux() });
+        for round in 1..=60 {
+            let segments = cubic.cwnd;
+            for number in 0..segments {
+                acknowledge(&mut cubic, RTT * round + RTT * number / segments, 1);
+            }
+        }
+        let grown = (cubic.cwnd - 14) as f64 / 60.0;
+        assert!((grown - 0.53).abs() < 0.03, "{grown}");
+    }
+
+    #[test]
+    fn a_timeout_forgets_the_curve_and_five_percent_follow() {
+        let mut cubic = after_loss(100, &linux());
+        acknowledge(&mut cubic, Span::from_millis(1), 1);
+        cubic.on_congestion(&event(Congestion::Timeout { first: true }, 70_000));
+        assert_eq!((cubic.window(), cubic.ssthresh()), (1000, 49_000));
+        assert_eq!((cubic.w_max, cubic.least_rtt), (None, None));
+        cubic.on_congestion(&event(Congestion::Timeout { first: false }, 1000));
+        assert_eq!(cubic.ssthresh(), 49_000);
+        cubic.slow_start.on_congestion(false); // no HyStart in what follows
+        acknowledge(&mut cubic, Span::from_secs(1), 48);
+        assert_eq!(cubic.window(), 49_000);
+        acknowledge(&mut cubic, Span::from_secs(1), 19);
+        assert_eq!(cubic.window(), 49_000);
+        acknowledge(&mut cubic, Span::from_secs(1), 1);
+        assert_eq!(cubic.window(), 50_000);
+    }
+
+    #[test]
+    fn what_was_in_vain_is_undone() {
+        let mut cubic = after_loss(100, &linux());
+        cubic.on_congestion(&event(Congestion::Timeout { first: true }, 70_000));
+        cubic.on_undo();
+        assert_eq!((cubic.window(), cubic.ssthresh()), (70_000, 70_000));
+    }
+
+    /// 13 of the 14 segments that one more takes stay counted in ns-3.
+    #[test]
+    fn ns3_keeps_what_was_counted_before_a_loss() {
+        for (variant, expected) in [(Variant::Linux, 9000), (Variant::Ns3, 10_000)] {
+            let mut cubic = after_loss(20, &CubicParams { variant, ..linux() });
+            acknowledge(&mut cubic, Span::from_millis(1), 13);
+            cubic.on_congestion(&event(Congestion::Loss, 14_000));
+            acknowledge(&mut cubic, Span::from_millis(2), 1);
+            assert_eq!(cubic.window(), expected, "{variant:?}");
+        }
+    }
+
+    /// The round-trip time of a link that is quiet only right after a recovery is not the base.
+    #[test]
+    fn the_least_round_trip_time_is_not_measured_after_a_recovery() {
+        let mut cubic = after_loss(20, &linux());
+        acknowledge(&mut cubic, Span::from_millis(1), 1);
+        let short = Some(RTT / 2);
+        let sample = |millis| AckSample {
+            now: Time::ZERO + Span::from_millis(millis),
+            rtt: short,
+            ..ack(1000)
+        };
+        cubic.on_ack(&sample(900));
+        assert_eq!(cubic.least_rtt, Some(RTT));
+        cubic.on_ack(&sample(1100));
+        assert_eq!(cubic.least_rtt, short);
     }
 }

@@ -68,7 +68,9 @@ fn steps_are_smaller_while_the_probability_is_small() {
         (0.1, 1.0),
     ];
     for (probability, divisor) in table {
-        assert_eq!(tuning(probability), divisor, "{probability}");
+        assert_eq!(super::divisor(Tuning::Rfc8033, probability), divisor, "{probability}");
+        let draft = super::divisor(Tuning::Draft, probability);
+        assert_eq!(draft, f64::min(divisor, 8.0), "{probability}");
     }
 }
 
@@ -123,7 +125,7 @@ fn a_run_of_samples_moves_the_probability() {
         close(seen(&queue, "delay_estimate"), wait as f64 / 1e3);
         // The next wait is 15 ms longer.
         let step = 0.125 * (wait as f64 / 1e3) + 1.25 * 0.015;
-        expected += step / tuning(expected);
+        expected += step / divisor(Tuning::Rfc8033, expected);
     }
     // An idle link has no delay.
     queue.dequeue(at(46)).unwrap();

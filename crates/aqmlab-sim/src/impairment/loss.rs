@@ -1,0 +1,382 @@
+//! Which packets are lost on the way, or come twice.
+
+use aqmlab_core::{Error, ParamType, Params, Result, Span, Stream, Time, Value, params};
+
+use super::{Draws, MAX_CORRELATION, entries};
+
+params! {
+    /// What happens to each packet with the same chance.
+    pub struct ChanceParams {
+        /// The chance that it happens to a packet.
+        chance: f64 = 0.0, in 0.0 => 1.0, source "tc-netem(8), loss random and duplicate";
+        /// The chance that a packet fares as the one before it.
+        correlation: f64 = 0.0, in 0.0 => MAX_CORRELATION,
+            source "tc-netem(8), loss random and duplicate";
+    }
+}
+
+/// A chance as a number, or as text in per cent.
+fn chance(value: &Value) -> Option<f64> {
+    let percent = match value {
+        Value::Text(text) => text.trim().strip_suffix('%'),
+        _ => None,
+    };
+    let chance = match percent {
+        Some(number) => number.trim().parse::<f64>().ok().map(|number| number / 100.0),
+        None => f64::read(value),
+    };
+    chance.filter(|chance| (0.0..=1.0).contains(chance))
+}
+
+impl ChanceParams {
+    /// Reads a bare chance, or a table.
+    pub(super) fn read(value: &Value, allowed: &str) -> Result<Self> {
+        if let Value::Table(table) = value {
+            return ChanceParams::from_table(table);
+        }
+        let chance = chance(value).ok_or_else(|| Error::not_allowed(value, allowed))?;
+        Ok(ChanceParams { chance, ..ChanceParams::default() })
+    }
+
+    /// The form that reads back as the same.
+    pub(crate) fn to_value(&self) -> Value {
+        match self.correlation > 0.0 {
+            true => entries(self),
+            false => self.chance.to_text().into(),
+        }
+    }
+}
+
+params! {
+    /// Losses in bursts: the Gilbert-Elliott model.
+    pub struct GilbertElliottParams {
+        /// The chance to go from the good state to the bad one, at each packet.
+        p: f64 = 0.0, in 0.0 => 1.0, source "tc-netem(8), gemodel p";
+        /// The chance to go back; `none` for 1 - p.
+        r: Option<f64> = None, source "tc-netem(8), gemodel r";
+        /// The chance of a loss in the bad state: netem's 1-h.
+        bad: f64 = 1.0, in 0.0 => 1.0, source "tc-netem(8), gemodel 1-h";
+        /// The chance of a loss in the good state: netem's 1-k.
+        good: f64 = 0.0, in 0.0 => 1.0, source "tc-netem(8), gemodel 1-k";
+    }
+}
+
+params! {
+    /// Losses by the number of the packet.
+    pub struct ListedLossParams {
+        /// Which packets are lost, counted from 1 as they leave the transmitter.
+        packets: Vec<u64> = vec![], source "this program";
+    }
+}
+
+params! {
+    /// Times in which everything is lost.
+    pub struct OutageParams {
+        /// The mean time between two of them; exponentially distributed.
+        on: Span = Span::from_secs(5), in Span::ZERO => LONGEST,
+            source "mm-onoff, MEAN-ON-TIME";
+        /// The mean time that one lasts; exponentially distributed.
+        off: Span = Span::from_secs(1), in Span::ZERO => LONGEST,
+            source "mm-onoff, MEAN-OFF-TIME";
+    }
+}
+
+/// The longest and, but for 0, the shortest mean time of an outage.
+const LONGEST: Span = Span::from_secs(10_000_000);
+const SHORTEST: Span = Span::from_millis(1);
+/// Which packets are lost on the way.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Loss {
+    /// Each with the same chance.
+    Random(ChanceParams),
+    /// In bursts.
+    GilbertElliott(GilbertElliottParams),
+    /// Those of a list, in rising order.
+    Listed(ListedLossParams),
+    /// Those that are sent while the link is off.
+    Outages(OutageParams),
+}
+
+impl Loss {
+    /// Reads what stands at `loss`.
+    pub(crate) fn read(value: &Value) -> Result<Self> {
+        const ALLOWED: &str = "a chance from 0 to 1 or in %, such as 0.01 or 1%, or a table with \
+                               `chance`, with `p` (Gilbert-Elliott), with `on` and `off` (outages) \
+                               or with `packets` (a list)";
+        let table = match value {
+            Value::Table(table) if table.get("chance").is_none() => table,
+            _ => return ChanceParams::read(value, ALLOWED).map(Loss::Random),
+        };
+        if table.get("packets").is_some() {
+            let mut params = ListedLossParams::from_table(table)?;
+            params.packets.sort_unstable();
+            params.packets.dedup();
+            if params.packets.first() == Some(&0) {
+                return Err(Error::not_allowed(0, "numbers from 1").at("packets"));
+            }
+            return Ok(Loss::Listed(params));
+        }
+        if table.get("on").is_some() || table.get("off").is_some() {
+            let params = OutageParams::from_table(table)?;
+            params.check()?;
+            return Ok(Loss::Outages(params));
+        }
+        let params = GilbertElliottParams::from_table(table)?;
+        match params.r {
+            Some(r) if !(0.0..=1.0).contains(&r) => {
+                Err(Error::not_allowed(r, "number from 0 to 1").at("r"))
+            }
+            _ => Ok(Loss::GilbertElliott(params)),
+        }
+    }
+
+    /// The form that reads back as the same.
+    pub(crate) fn to_value(&self) -> Value {
+        match self {
+            Loss::Random(params) => params.to_value(),
+            Loss::GilbertElliott(params) => entries(params),
+            Loss::Listed(params) => entries(params),
+            Loss::Outages(params) => entries(params),
+        }
+    }
+}
+
+impl OutageParams {
+    fn check(&self) -> Result<()> {
+        for (key, span) in [("on", self.on), ("off", self.off)] {
+            if span != Span::ZERO && span < SHORTEST {
+                return Err(Error::not_allowed(span, format!("0s, or at least {SHORTEST}")).at(key));
+            }
+        }
+        if self.on == Span::ZERO && self.off == Span::ZERO {
+            return Err(Error::not_allowed(self.on, "a time above 0s if `off` is 0s").at("on"));
+        }
+        Ok(())
+    }
+}
+
+/// What happens to some packets, under way.
+pub(crate) struct ChanceState {
+    params: ChanceParams,
+    draws: Draws,
+}
+
+impl ChanceState {
+    /// `None` if it never happens.
+    pub fn new(params: &ChanceParams) -> Option<Self> {
+        let state = ChanceState { params: params.clone(), draws: Draws::default() };
+        (params.chance > 0.0).then_some(state)
+    }
+
+    /// Whether it happens to the next packet.
+    pub fn next(&mut self, stream: &mut Stream) -> bool {
+        let draw = self.draws.next(self.params.correlation, stream, Stream::uniform);
+        draw < self.params.chance
+    }
+}
+
+/// A loss model under way.
+pub(crate) struct LossState {
+    model: Loss,
+    draws: Draws,
+    /// In the bad state of the Gilbert-Elliott model, or off.
+    is_bad: bool,
+    /// When the outage, or the time without one, is over.
+    until: Time,
+    /// Draws for outages, which packets do not disturb.
+    outages: Stream,
+    /// Packets seen, and how many of the list are behind.
+    seen: u64,
+    listed: usize,
+}
+
+impl LossState {
+    /// `outages` draws for these; all else draws when packets come.
+    pub fn new(model: Loss, outages: Stream) -> Self {
+        // It is switched on when the first packet looks.
+        let is_bad = matches!(model, Loss::Outages(_));
+        LossState {
+            model,
+            draws: Draws::default(),
+            is_bad,
+            until: Time::ZERO,
+            outages,
+            seen: 0,
+            listed: 0,
+        }
+    }
+
+    /// Whether the next packet is lost, which is sent at `sent`.
+    pub fn next(&mut self, sent: Time, stream: &mut Stream) -> bool {
+        self.seen += 1;
+        match &self.model {
+            Loss::Random(params) => {
+                self.draws.next(params.correlation, stream, Stream::uniform) < params.chance
+            }
+            Loss::GilbertElliott(params) => {
+                // As in sch_netem.c: the state moves on, and the loss is that
+                // of the state before.
+                let (leave, loss) = match self.is_bad {
+                    false => (params.p, params.good),
+                    true => (params.r.unwrap_or(1.0 - params.p), params.bad),
+                };
+                self.is_bad ^= stream.uniform() < leave;
+                stream.uniform() < loss
+            }
+            Loss::Listed(params) => {
+                let is_next = params.packets.get(self.listed) == Some(&self.seen);
+                self.listed += usize::from(is_next);
+                is_next
+            }
+            Loss::Outages(OutageParams { on, off }) => {
+                if *on == Span::ZERO || *off == Span::ZERO {
+                    return *on == Span::ZERO;
+                }
+                while self.until <= sent {
+                    self.is_bad = !self.is_bad;
+                    let mean = if self.is_bad { off } else { on };
+                    let time = Span::from_secs_f64(self.outages.exponential(mean.as_secs_f64()));
+                    self.until += time.max(Span::from_nanos(1));
+                }
+                self.is_bad
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::impairment::autocorrelation;
+
+    const COUNT: usize = 400_000;
+
+    fn losses(model: Loss) -> Vec<bool> {
+        let mut stream = Stream::for_component(3, 0, "loss");
+        let mut state = LossState::new(model, Stream::for_component(3, 0, "outages"));
+        let sent = |number: usize| Time::ZERO + Span::from_millis(1) * number as u64;
+        (0..COUNT).map(|number| state.next(sent(number), &mut stream)).collect()
+    }
+
+    fn rate(losses: &[bool]) -> f64 {
+        losses.iter().filter(|lost| **lost).count() as f64 / losses.len() as f64
+    }
+
+    fn read(text: &str) -> Result<Loss> {
+        Loss::read(&crate::scenario::parse_value(text))
+    }
+
+    #[test]
+    fn random_losses_are_independent() {
+        let losses = losses(read("0.03").unwrap());
+        assert!((rate(&losses) - 0.03).abs() < 0.001);
+        let after: Vec<bool> =
+            losses.windows(2).filter(|pair| pair[0]).map(|pair| pair[1]).collect();
+        assert!((rate(&after) - 0.03).abs() < 0.006, "{}", rate(&after));
+    }
+
+    /// Rate and mean burst in closed form: with the bad state's share
+    /// b = p / (p + r), the rate is b bad + (1 - b) good; a burst of the
+    /// simple model (bad = 1, good = 0) is geometric with mean 1 / r.
+    #[test]
+    fn gilbert_elliott_has_its_rate_and_its_bursts() {
+        let simple = losses(read("{ p = 0.01, r = 0.25 }").unwrap());
+        assert!((rate(&simple) - 0.01 / 0.26).abs() < 0.002, "{}", rate(&simple));
+        let bursts: Vec<usize> =
+            simple.split(|lost| !lost).map(<[bool]>::len).filter(|len| *len > 0).collect();
+        let mean = bursts.iter().sum::<usize>() as f64 / bursts.len() as f64;
+        assert!((mean - 4.0).abs() < 0.15, "{mean}");
+        let longer = bursts.iter().filter(|len| **len > 4).count() as f64 / bursts.len() as f64;
+        assert!((longer - 0.75 * 0.75 * 0.75 * 0.75).abs() < 0.02, "{longer}");
+
+        let percent = ChanceParams { chance: 0.025, correlation: 0.0 };
+        assert_eq!(read("'2.5%'").unwrap(), Loss::Random(percent));
+        let full = losses(read("{ p = 0.02, r = 0.1, bad = 0.6, good = 0.01 }").unwrap());
+        let expected = (0.02 * 0.6 + 0.1 * 0.01) / 0.12;
+        assert!((rate(&full) - expected).abs() < 0.004, "{}", rate(&full));
+        // Without r it is 1 - p: no memory at all.
+        let plain = losses(read("{ p = 0.05 }").unwrap());
+        assert!((rate(&plain) - 0.05).abs() < 0.002, "{}", rate(&plain));
+    }
+
+    #[test]
+    fn a_list_says_which() {
+        let lost = losses(read("{ packets = [7, 3, 3, 400000] }").unwrap());
+        let numbers: Vec<usize> = (1..=COUNT).filter(|number| lost[number - 1]).collect();
+        assert_eq!(numbers, [3, 7, 400_000]);
+    }
+
+    /// A packet a millisecond: the share of the time off, and its mean length.
+    #[test]
+    fn outages_last_as_long_as_they_should() {
+        let lost = losses(read("{ on = \"200ms\", off = \"50ms\" }").unwrap());
+        assert!(!lost[0], "it begins on");
+        assert!((rate(&lost) - 0.2).abs() < 0.015, "{}", rate(&lost));
+        let lengths: Vec<usize> =
+            lost.split(|lost| !lost).map(<[bool]>::len).filter(|length| *length > 0).collect();
+        let mean = lengths.iter().sum::<usize>() as f64 / lengths.len() as f64;
+        // Those of less than a millisecond are seen by chance: given that one is
+        // seen, its packets are 1 / (1 - exp(-1/50)) = 50.5.
+        assert!((mean - 50.5).abs() < 4.0, "{mean}");
+        let longer = lengths.iter().filter(|length| **length > 50).count() as f64;
+        assert!((longer / lengths.len() as f64 - libm::exp(-1.0)).abs() < 0.04);
+        let none = read("{ off = \"0s\" }").unwrap();
+        assert!(losses(none).iter().all(|lost| !lost));
+        let all = read("{ on = \"0s\" }").unwrap();
+        assert!(losses(all).iter().all(|lost| *lost));
+    }
+
+    /// Who sends more finds the link off at the same times.
+    #[test]
+    fn packets_do_not_disturb_outages() {
+        let model = read("{ on = \"200ms\", off = \"50ms\" }").unwrap();
+        let every = |step: u64| {
+            let mut stream = Stream::for_component(3, 0, "loss");
+            let outages = Stream::for_component(3, 0, "outages");
+            let mut state = LossState::new(model.clone(), outages);
+            let sent = |number: u64| Time::ZERO + Span::from_millis(step) * number;
+            (0..10_000 / step).map(|n| state.next(sent(n), &mut stream)).collect::<Vec<_>>()
+        };
+        let seldom: Vec<bool> = every(1).into_iter().step_by(10).collect();
+        assert_eq!(every(10), seldom);
+    }
+
+    #[test]
+    fn losses_that_are_none_are_refused() {
+        for (text, expected) in [
+            ("1.5", "a chance from 0 to 1"),
+            ("{ chance = 1.5 }", "chance: "),
+            ("{ chance = 0.1, correlation = 1 }", "correlation: "),
+            ("{ chance = 0.1, p = 0.1 }", "unknown key"),
+            ("nan", "a chance from 0 to 1"),
+            ("{ p = 2.0 }", "p: "),
+            ("{ p = 0.1, r = 1.5 }", "r: "),
+            ("{ packets = [0] }", "numbers from 1"),
+            ("{ packets = [-1] }", "packets"),
+            ("{ q = 1 }", "unknown key"),
+            ("{ on = \"0s\", off = \"0s\" }", "on: "),
+            ("{ off = \"10us\" }", "off: "),
+            ("{ on = \"1s\", p = 0.1 }", "unknown key"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    /// The law of `correlation`: the rate stays, and the autocorrelation falls
+    /// by that factor with every packet.
+    #[test]
+    fn correlation_keeps_the_rate_and_is_what_it_says() {
+        for correlation in [0.25, 0.8] {
+            let text = format!("{{ chance = 0.05, correlation = {correlation} }}");
+            let lost = losses(read(&text).unwrap());
+            assert!((rate(&lost) - 0.05).abs() < 0.003, "{}", rate(&lost));
+            let lost: Vec<f64> = lost.into_iter().map(f64::from).collect();
+            for distance in 1..=3 {
+                let law = libm::pow(correlation, distance as f64);
+                let measured = autocorrelation(&lost, distance);
+                assert!((measured - law).abs() < 0.02, "{distance}: {measured} {law}");
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What the way from a transmitter to the far end does to packets, as it is
+//! stated in a scenario, and the draws behind it.
+//!
+//! # Sources
+//! - tc-netem(8) and Linux's `sch_netem.c`: `loss random`, `loss gemodel p r
+//!   1-h 1-k`, `duplicate`, `delay TIME JITTER distribution`; iproute2's
+//!   `pareto.c` and `paretonormal.c`: the Pareto table is that of shape 3,
+//!   shifted to mean 0 and scaled by 4/3, cut off at 4; the other is a quarter
+//!   of the normal one and three quarters of it, at the same quantile.
+//! - mahimahi's mm-onoff (its loss_queue.cc): a link that goes off and on.
+//! - Gilbert (1960) and Elliott (1963), "Estimates of Error Rates for Codes
+//!   on Burst-Noise Channels".
+//!
+//! # Differences
+//! 1. Packets that netem would reorder by their jitter keep their order
+//!    unless `reordering` is set: a packet arrives no earlier than the one
+//!    before it. netem needs a FIFO behind it for that.
+//! 2. `correlation` keeps mean and distribution: with that chance a packet has
+//!    the draw of the one before it, else a new one, so the autocorrelation at
+//!    a distance of k packets is correlation^k. netem adds the part of the last
+//!    number to the rest of a new one, which draws all towards the middle:
+//!    its `loss 1% 25%` loses two packets in a million (by its formula), and
+//!    its jitter, which takes that number modulo the spread or the length of a
+//!    table, has hardly any correlation at all.
+//! 3. Distributions are computed, not looked up in tables of 16 bits. The
+//!    normal distribution is cut off at 4 deviations, as netem's table is.
+//! 4. A lost packet is not duplicated; in netem a loss and a duplication at
+//!    once make one packet.
+//! 5. Slots begin at the time of the packet that has to wait for one, as in
+//!    netem; their lengths are uniform, and netem's tables of them are not
+//!    modelled. Packets keep their order.
+//! 6. mahimahi cuts the times of a link that goes off and on down to whole
+//!    milliseconds; here they are not cut.
+
+mod delay;
+mod jitter;
+mod loss;
+mod slot;
+
+use aqmlab_core::{Error, Params, Result, Stream, Table, Value};
+
+pub use self::delay::{DelayCsvParams, DelayProcess, DelayStepsParams};
+pub(crate) use self::jitter::JitterState;
+pub use self::jitter::{Distribution, JitterParams};
+pub use self::loss::{ChanceParams, GilbertElliottParams, ListedLossParams, Loss, OutageParams};
+pub(crate) use self::loss::{ChanceState, LossState};
+pub use self::slot::SlotParams;
+pub(crate) use self::slot::SlotState;
+
+/// The way of a link as it is stated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathConfig {
+    /// Its delay.
+    pub delay: DelayProcess,
+    /// What is drawn on top.
+    pub jitter: Option<JitterParams>,
+    /// What is lost.
+    pub loss: Option<Loss>,
+    /// Which packets arrive twice.
+    pub duplicate: ChanceParams,
+    /// Whether packets may overtake each other.
+    pub reordering: bool,
+    /// When they may arrive at all.
+    pub slot: Option<SlotParams>,
+}
+
+/// Reads the keys of a link that say what its way does.
+pub(crate) fn read_path(
+    table: &Table,
+    delay: DelayProcess,
+    reordering: bool,
+) -> Result<PathConfig> {
+    let jitter = table.get("jitter").map(|value| {
+        let read = match value {
+            Value::Table(table) => JitterParams::from_table(table),
+            _ => Err(Error::not_allowed(value, "a table such as { spread = \"2ms\" }")),
+        };
+        read.map_err(|error| error.at("jitter"))
+    });
+    let loss = table.get("loss").map(|value| Loss::read(value).map_err(|error| error.at("loss")));
+    let duplicate = table.get("duplicate").map(|value| {
+        ChanceParams::read(value, "a chance from 0 to 1 or in %, or a table with `chance`")
+            .map_err(|error| error.at("duplicate"))
+    });
+    let slot = table.get("slot").map(|value| {
+        let params = value.as_table().and_then(SlotParams::from_table);
+        let checked = params.and_then(|params| params.check().map(|()| params));
+        checked.map_err(|error| error.at("slot"))
+    });
+    let slot = slot.transpose()?;
+    if slot.is_some() && reordering {
+        let problem = "packets that arrive in slots keep their order: no `reordering`";
+        return Err(Error::new(problem).at("slot"));
+    }
+    Ok(PathConfig {
+        delay,
+        jitter: jitter.transpose()?,
+        loss: loss.transpose()?,
+        duplicate: duplicate.transpose()?.unwrap_or_default(),
+        reordering,
+        slot,
+    })
+}
+
+fn entries(params: &impl Params) -> Value {
+    let entries = params.entries().into_iter();
+    Value::Table(entries.map(|(key, text)| (key.to_string(), text)).collect())
+}
+
+/// At 1 all packets would fare as the first.
+const MAX_CORRELATION: f64 = 0.9999;
+
+/// Draws of which each is the one before it with some chance, and else new.
+///
+/// Whatever is made of them has the distribution of independent draws, and at
+/// a distance of k draws the autocorrelation correlation^k.
+#[derive(Default)]
+struct Draws {
+    last: Option<f64>,
+}
+
+impl Draws {
+    fn next(
+        &mut self,
+        correlation: f64,
+        stream: &mut Stream,
+        new: impl FnOnce(&mut Stream) -> f64,
+    ) -> f64 {
+        if correlation == 0.0 {
+            return new(stream);
+        }
+        let last = self.last.filter(|_| stream.uniform() < correlation);
+        let value = last.unwrap_or_else(|| new(stream));
+        self.last = Some(value);
+        value
+    }
+}
+
+/// The autocorrelation of values at this distance.
+#[cfg(test)]
+fn autocorrelation(values: &[f64], distance: usize) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let product = |(a, b): (&f64, &f64)| (a - mean) * (b - mean);
+    let along: f64 = values.iter().zip(&values[distance..]).map(product).sum();
+    along / values.iter().zip(values).map(product).sum::<f64>()
+}

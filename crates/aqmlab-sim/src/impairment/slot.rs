@@ -1,0 +1,157 @@
+//! Packets that arrive in bursts, as over media that are given in slots.
+
+use aqmlab_core::{Bytes, Error, Result, Span, Stream, Time, params};
+
+params! {
+    /// Slots in which packets arrive; what comes between two waits for the next.
+    pub struct SlotParams {
+        /// The shortest time until a slot.
+        min: Span = Span::from_millis(1), in Span::ZERO => Span::from_secs(3600),
+            source "tc-netem(8), slot MIN_DELAY";
+        /// The longest; `none` for that of `min`.
+        max: Option<Span> = None, source "tc-netem(8), slot MAX_DELAY";
+        /// How many packets a slot has room for; `none`: any number.
+        packets: Option<u64> = None, in Some(1) => Some(1_000_000_000),
+            source "tc-netem(8), slot packets";
+        /// After how many bytes a slot is over; `none`: after any number.
+        bytes: Option<Bytes> = None, source "tc-netem(8), slot bytes";
+    }
+}
+
+impl SlotParams {
+    fn longest(&self) -> Span {
+        self.max.unwrap_or(self.min)
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let longest = Span::from_secs(3600);
+        if self.longest() < self.min || self.longest() > longest {
+            let allowed = format!("from `min`, {}, to {longest}", self.min);
+            return Err(Error::not_allowed(self.longest(), allowed).at("max"));
+        }
+        if self.longest() == Span::ZERO {
+            return Err(Error::not_allowed(self.min, "more than 0: time has to pass").at("min"));
+        }
+        if self.bytes == Some(Bytes::new(0)) {
+            return Err(Error::not_allowed("0b", "at least 1b, or none").at("bytes"));
+        }
+        Ok(())
+    }
+}
+
+/// Slots under way.
+pub(crate) struct SlotState {
+    params: SlotParams,
+    /// When the slot is.
+    next: Time,
+    /// What it still has room for.
+    packets: u64,
+    bytes: u64,
+}
+
+impl SlotState {
+    pub fn new(params: SlotParams) -> Self {
+        let mut state = SlotState { params, next: Time::ZERO, packets: 0, bytes: 0 };
+        state.refill();
+        state
+    }
+
+    /// When a packet arrives that would arrive at `time`: those before it were
+    /// not later.
+    pub fn arrival(&mut self, time: Time, size: u32, stream: &mut Stream) -> Time {
+        if self.next < time {
+            self.begin(time, stream);
+        }
+        let arrival = self.next;
+        self.packets = self.packets.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(u64::from(size));
+        if self.packets == 0 || self.bytes == 0 {
+            self.begin(arrival, stream);
+        }
+        arrival
+    }
+
+    /// The next slot, after `time`.
+    fn begin(&mut self, time: Time, stream: &mut Stream) {
+        self.next = time + stream.uniform_span(self.params.min, self.params.longest());
+        self.refill();
+    }
+
+    fn refill(&mut self) {
+        self.packets = self.params.packets.unwrap_or(u64::MAX);
+        self.bytes = self.params.bytes.map_or(u64::MAX, Bytes::get);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Params;
+
+    use super::*;
+
+    fn state(text: &str) -> SlotState {
+        let value = crate::scenario::parse_value(text);
+        let params = SlotParams::from_table(value.as_table().unwrap()).unwrap();
+        params.check().unwrap();
+        SlotState::new(params)
+    }
+
+    fn at(micros: u64) -> Time {
+        Time::ZERO + Span::from_micros(micros)
+    }
+
+    /// Worked out by hand: slots of 10 ms begin when a packet comes after the last.
+    #[test]
+    fn packets_wait_for_their_slot() {
+        let mut stream = Stream::from_state(1);
+        let mut slots = state("{ min = '10ms', packets = 2 }");
+        let mut arrivals = |times: &[u64]| -> Vec<Time> {
+            times.iter().map(|time| slots.arrival(at(time * 1000), 100, &mut stream)).collect()
+        };
+        // At 1 ms nothing is due: a slot at 11 ms, for two; the third has the next.
+        let waited = arrivals(&[1, 5, 6, 21, 22]);
+        assert_eq!(waited, [11, 11, 21, 21, 31].map(|ms| at(ms * 1000)));
+        assert_eq!(arrivals(&[100]), [at(110_000)]);
+    }
+
+    #[test]
+    fn a_slot_is_over_after_so_many_bytes() {
+        let mut stream = Stream::from_state(1);
+        let mut slots = state("{ min = '10ms', bytes = '250b' }");
+        let arrivals = [0, 0, 0, 0].map(|_| slots.arrival(at(1), 100, &mut stream));
+        // 300 bytes: what begins in it is in it, as in netem.
+        assert_eq!(arrivals, [10_001, 10_001, 10_001, 20_001].map(at));
+    }
+
+    /// Sparse packets wait (min + max) / 2; dense ones leave at `packets` a slot.
+    #[test]
+    fn slots_have_their_laws() {
+        let mut stream = Stream::from_state(3);
+        let mut slots = state("{ min = '2ms', max = '10ms' }");
+        let waits = (1..20_000u64).map(|n| {
+            let time = at(n * 20_000);
+            (slots.arrival(time, 100, &mut stream) - time).as_secs_f64()
+        });
+        let mean = waits.sum::<f64>() / 19_999.0;
+        assert!((mean - 0.006).abs() < 0.0001, "{mean}");
+
+        let mut slots = state("{ min = '2ms', max = '10ms', packets = 5 }");
+        let last = (0..50_000).map(|_| slots.arrival(at(1), 100, &mut stream)).last().unwrap();
+        let rate = 50_000.0 / (last - Time::ZERO).as_secs_f64();
+        assert!((rate - 5.0 / 0.006).abs() < 8.0, "{rate}");
+    }
+
+    #[test]
+    fn slots_that_are_none_are_refused() {
+        for (text, expected) in [
+            ("{ min = '0s' }", "time has to pass"),
+            ("{ min = '5ms', max = '1ms' }", "from `min`, 5ms"),
+            ("{ bytes = '0b' }", "at least 1b"),
+        ] {
+            let value = crate::scenario::parse_value(text);
+            let params = SlotParams::from_table(value.as_table().unwrap()).unwrap();
+            let error = params.check().unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}
