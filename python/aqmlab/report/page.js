@@ -14,7 +14,7 @@ function config() {
       labelColor: soft, titleColor: ink, gridColor: line, domainColor: soft, tickColor: soft,
       titleFontWeight: "normal", labelFontSize: 12.5, titleFontSize: 13.5, titlePadding: 10,
     },
-    axisQuantitative: { labelOverlap: true },
+    axisQuantitative: { labelOverlap: true, labelSeparation: 6 },
     legend: {
       labelColor: ink, labelFontSize: 13, labelLimit: 320, orient: "bottom", direction: "horizontal",
       columns: window.innerWidth < 700 ? 1 : 3, symbolOpacity: 1,
