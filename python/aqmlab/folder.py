@@ -169,7 +169,7 @@ class ResultsFolder:
         for their, own in zip(theirs, self._scenarios, strict=False):
             if found := first_difference(their, json.loads(own)):
                 key, there, here = found
-                return f"{key} is {there} there, not {here}"
+                return f"{key} is {there} there and {here} here"
         return None
 
     def _take_lock(self) -> None:

@@ -157,7 +157,7 @@ def test_a_folder_of_another_scenario_is_refused(study: Path, aqmlab: Aqmlab) ->
     for change, word in (
         (["--seed", "9"], "seed 3, not 9"),
         (["--replications", "1"], "replications 2, not 1"),
-        (setting, "flows.first.size is 350400b there, not 100000b"),
+        (setting, "flows.first.size is 350400b there and 100000b here"),
     ):
         done = aqmlab("study", study, "--out", "out", *change)
         assert_refused(done, "out: ", word, "nothing was changed", "--out")

@@ -69,10 +69,15 @@ def figures(result: RunResult) -> Iterator[Figure]:
             f"The queue of {name} over time",
             f"The longest wait is {seconds(row['sojourn_max_s'])}, and at most "
             f"{row['backlog_max_packets']:,} packets are in the queue.",
-            f"Values over {result.scenario['record']['interval']} each.",
+            f"Values over {result.scenario['record']['interval']} each.{_left_out(result)}",
             charts.panels(parts, "time (s)", x_domain=(0.0, end)),
         )
     yield from sojourn_figure(result)
+
+
+def _left_out(result: RunResult) -> str:
+    groups = result.flows["group"].n_unique()
+    return f" Of {groups} groups the first {MOST_GROUPS} are drawn." if groups > MOST_GROUPS else ""
 
 
 def sojourn_figure(result: RunResult) -> Iterator[Figure]:

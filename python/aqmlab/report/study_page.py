@@ -138,9 +138,10 @@ def _sojourn(result: StudyResult, layout: Layout) -> Iterator[Figure]:
     for name, label in chosen.items():
         points = points.filter(pl.col(name).cast(pl.String) == label)
     found, late = {}, {}
+    rows = result.raw("sojourn")
     for row in points.to_dicts():
         name = str(row[layout.colour]) if layout.colour else "all"
-        histogram = _histogram(result, row["point"])
+        histogram = _histogram(rows, row["point"], result.info.replications)
         if histogram.observations:
             values, shares = histogram.cdf()
             found[name] = (1e3 * values, shares)
@@ -161,13 +162,11 @@ def _sojourn(result: StudyResult, layout: Layout) -> Iterator[Figure]:
     )
 
 
-def _histogram(result: StudyResult, point: int) -> Histograms:
-    count = result.info.replications
-    first = point * count
-    rows = result.raw("sojourn").filter(pl.col("run").is_between(first, first + count - 1))
-    columns = (rows[name].to_numpy() for name in ("run", "sojourn_s", "count"))
-    run, value, counts = columns
-    return Histograms.from_columns(run - first, value, counts, count)
+def _histogram(rows: pl.DataFrame, point: int, replications: int) -> Histograms:
+    first = point * replications
+    own = rows.filter(pl.col("run").is_between(first, first + replications - 1))
+    run, value, counts = (own[name].to_numpy() for name in ("run", "sojourn_s", "count"))
+    return Histograms.from_columns(run - first, value, counts, replications)
 
 
 def _body(
