@@ -12,7 +12,7 @@ SPOILT = {
     "unknown key": (
         'rate = "2mbit"',
         'rat = "2mbit"',
-        ["known: rate, delay, duplicate", "jitter, loss (did you mean `rate`?)"],
+        ["known: rate, delay, duplicate", "jitter, loss, slot (did you mean `rate`?)"],
     ),
     "unknown top key": ("seed = 1", "sede = 1", ["sede", "did you mean `seed`?"]),
     "unknown discipline": ('"codel"', '"coddel"', ["coddel", "did you mean `codel`?"]),
