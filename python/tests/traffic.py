@@ -79,7 +79,7 @@ def datagrams(host: str, port: int, tos: int = 0) -> socket.socket:
     else:
         udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
     udp.connect((host, port))
-    udp.settimeout(3)
+    udp.settimeout(2)
     return udp
 
 
