@@ -26,7 +26,7 @@ import polars as pl
 
 from aqmlab import _core
 from aqmlab.errors import FolderError, StorageError
-from aqmlab.results import FolderTables, StudyInfo, StudyResult, by_run, gather
+from aqmlab.results import METRICS, FolderTables, StudyInfo, StudyResult, by_run, gather
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -114,13 +114,19 @@ class ResultsFolder:
                 )
                 tables[name] = frame.height
                 replace(self.path / f"{name}.parquet", parquet(frame))
+            computed = self._result(list(tables), 0).raw(METRICS)
+            tables[METRICS] = computed.height
+            replace(self.path / f"{METRICS}.parquet", parquet(computed))
             self._write_manifest({"complete": True, "wall_seconds": self._wall(), "tables": tables})
             self._clean()
 
     def result(self, computed: int) -> StudyResult:
         """The finished results."""
+        return self._result(list(self._read_manifest()["tables"]), computed)
+
+    def _result(self, names: Sequence[str], computed: int) -> StudyResult:
         scenarios = [json.loads(text) for text in self._scenarios]
-        tables = FolderTables(self.path, _core.Results.table_names())
+        tables = FolderTables(self.path, names)
         return StudyResult(self.info, tables, scenarios, folder=self.path, computed=computed)
 
     def _refuse_strangers(self) -> None:

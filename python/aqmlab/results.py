@@ -187,9 +187,7 @@ class RunResult(_TableAttributes):
 
         Raises `InputError` if there is none of that name.
         """
-        if name == METRICS:
-            return _metrics(self._tables, [self.scenario], 1).drop("run")
-        return _load(self._tables, name).drop("run")
+        return _load(self._tables, name, [self.scenario], 1).drop("run")
 
     def write_report(self, folder: str | Path, title: str = "A run") -> Path:
         """Writes `report.html` and `figures/` (SVG, PNG, PDF) into `folder`; its path.
@@ -203,8 +201,8 @@ class RunResult(_TableAttributes):
 
     def to_json(self) -> dict[str, Any]:
         """The tables as lists of objects, without `sojourn`, `delays`, `series` and `packets`."""
-        long = ("sojourn", "delays", "series", "packets")
-        names = [*(name for name in self.table_names if name not in long), METRICS]
+        apart = ("sojourn", "delays", "series", "packets", METRICS)
+        names = [*(name for name in self.table_names if name not in apart), METRICS]
         return {name: self.table(name).to_dicts() for name in names}
 
 
@@ -269,9 +267,7 @@ class StudyResult(_TableAttributes):
 
     def raw(self, name: str) -> pl.DataFrame:
         """The table called `name` as the engine gave it: `run` and its own columns."""
-        if name == METRICS:
-            return _metrics(self._tables, self.scenarios, self.info.replications)
-        return _load(self._tables, name)
+        return _load(self._tables, name, self.scenarios, self.info.replications)
 
     def table(self, name: str) -> pl.DataFrame:
         """The table called `name`, joined with the points.
@@ -353,21 +349,21 @@ class StudyResult(_TableAttributes):
 
 
 METRICS = "metrics"
-"""The table that is computed from the others."""
+"""The table that is computed from the others: when it is asked for, or when a folder is
+finished (those of older versions do not have it)."""
 
 
-def _metrics(
-    tables: Tables, scenarios: Sequence[Mapping[str, Any]], replications: int
+def _load(
+    tables: Tables, name: str, scenarios: Sequence[Mapping[str, Any]], replications: int
 ) -> pl.DataFrame:
+    names = tables.names()
+    if name in names:
+        return tables.load(name)
+    if name != METRICS:
+        raise unknown("table", name, [*names, METRICS])
     from aqmlab.metrics.table import metrics
 
     return metrics(tables, scenarios, replications)
-
-
-def _load(tables: Tables, name: str) -> pl.DataFrame:
-    if name not in tables.names():
-        raise unknown("table", name, [*tables.names(), METRICS])
-    return tables.load(name)
 
 
 def resolved(text: str) -> dict[str, Any]:

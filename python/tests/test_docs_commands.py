@@ -89,7 +89,7 @@ def test_every_printed_command_is_understood(
     elif name == "reproduce":
         assert options["name"] in {"all", *(each["name"] for each in studies())}
     elif name == "shell" and not (options["scenario"] or options["topology"]):
-        keys = ("rate", "trace", "delay", "queue", "loss", "jitter", "overhead")
+        keys = ("rate", "trace", "delay", "queue", "loss", "jitter", "slot", "overhead")
         common = {key: options[key] for key in keys if options[key] is not None}
         from_options(common, options["down"] or [], options["up"] or [], settings)
 

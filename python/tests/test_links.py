@@ -189,9 +189,34 @@ def test_options_take_what_netem_takes() -> None:
         ("loss", "1% 200%", "correlation"),
         ("jitter", "2ms 25% 30%", "--jitter"),
         ("jitter", "2ms paretoo", "did you mean"),
+        ("slot", "2ms 8ms 9ms", "--slot"),
+        ("slot", "packets 4", "--slot"),
+        ("slot", "2ms packets", "--slot"),
+        ("slot", "2ms packets 3 packets 4", "--slot"),
+        ("slot", "2ms packet 4", "--slot"),
+        ("slot", "2ms packets 0", r"--slot \(slot.packets\)"),
+        ("slot", "8ms 2ms", r"--slot \(slot.max\)"),
     ):
         with pytest.raises(aqmlab.InputError, match=word):
             from_options({option: text}, [], [], {})
+
+
+def test_slots_are_given_as_to_netem() -> None:
+    from aqmlab.emulate.links import from_options
+
+    common = {"slot": "2ms 8ms packets 16 bytes 40000"}
+    path = from_options(common, ["slot=3ms,packets,5"], [], {})
+    links = json.loads(path.scenario.resolved)["links"]
+    assert links["up"]["slot"] == {"min": "2ms", "max": "8ms", "packets": "16", "bytes": "40000b"}
+    assert {key: links["down"]["slot"][key] for key in ("min", "packets")} == {
+        "min": "3ms",
+        "packets": "5",
+    }
+    (table,) = {
+        json.dumps(json.loads(from_options({}, [text], [], {}).scenario.resolved)["links"]["down"])
+        for text in ("slot=1ms", 'slot={min="1ms"}', "slot.min=1ms")
+    }
+    assert '"min": "1ms"' in table
 
 
 def test_correlation_keeps_the_number_of_losses(folder: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from aqmlab.characterize.environment import PACKET, Contender, Environment
 
@@ -24,6 +24,17 @@ VOIP_PACKET = 200
 """Bytes of a packet of 20 ms of G.711, with its headers."""
 NEWRENO = "reno"
 CLASSIC_WINDOW = "3p"
+
+
+class Way(TypedDict):
+    """The links of a flow's data, and of what goes back."""
+
+    path: Sequence[str]
+    back: Sequence[str]
+
+
+DOWNWARDS: Way = {"path": ("down",), "back": ("up",)}
+UPWARDS: Way = {"path": ("up",), "back": ("down",)}
 
 
 @dataclass(frozen=True)
@@ -164,11 +175,20 @@ class Dumbbell:
             **keys,
         }
 
-    def datagrams(self, group: str, rate: float, start: float = 0.0, **keys: Any) -> None:
+    def datagrams(
+        self,
+        group: str,
+        rate: float,
+        start: float = 0.0,
+        *,
+        path: Sequence[str] = ("down",),
+        back: Sequence[str] = ("up",),
+        **keys: Any,
+    ) -> None:
         """Adds a flow of datagrams of a constant rate, in bit/s."""
         self.flows[group] = {
-            "path": ["down"],
-            "return_path": ["up"],
+            "path": list(path),
+            "return_path": list(back),
             "start": {"uniform": [seconds(start), seconds(start + 1.0)]},
             "workload": {"kind": "cbr", "packet": f"{PACKET}b", **keys, "rate": bits(rate)},
         }

@@ -9,6 +9,8 @@ import numpy as np
 
 from aqmlab.characterize import charts
 from aqmlab.characterize.charts import Points
+from aqmlab.characterize.sections.methodology import BOTH_WAYS
+from aqmlab.characterize.sections.mixes import MIX, UP
 from aqmlab.reproduce.model import Figure
 from aqmlab.statistics import Floats
 
@@ -111,13 +113,15 @@ class Album:
         """Section 4.4."""
         panels: dict[str, dict[tuple[str, str], Floats]] = {"packets lost": {}, "goodput": {}}
         for subject, label in (("small", "500 bytes"), ("large", "1500 bytes")):
-            panels["packets lost"] |= self.cells("4.4", subject, "loss_share", 100, {"": label})
-            panels["goodput"] |= self.cells("4.4", subject, "goodput", 1e-6, {"": label})
+            places = {"": label, BOTH_WAYS: f"{label}, {BOTH_WAYS}"}
+            panels["packets lost"] |= self.cells("4.4", subject, "loss_share", 100, places)
+            panels["goodput"] |= self.cells("4.4", subject, "goodput", 1e-6, places)
         titles = {"packets lost": "share of the packets (%)", "goodput": GOODPUT}
         yield Figure(
             "4.4-sizes",
             "Packets of 500 and 1500 bytes",
-            "Half of the flows send small packets. An advantage would be a smaller share lost.",
+            "Half of the flows send small packets; both ways, goodput is of both directions. An "
+            "advantage would be a smaller share lost.",
             MEDIANS,
             charts.ranges(panels, self.palette, titles, columns=2, width=WIDE),
         )
@@ -461,7 +465,9 @@ class Album:
     def both_ways(self) -> Iterator[Figure]:
         """Section 9.2."""
         panels = {}
-        for case in self.measures.names("9.2", self.names[0]):
+        cases = self.measures.names("9.2", self.names[0])
+        mild = [case for case in cases if not case.startswith(MIX)]
+        for case in mild:
             if case.endswith("two AQMs"):
                 for link, word in (("down", "down"), ("up", "up")):
                     points = self.points("9.2", case, (link, "queue_delay"), (link, "goodput"))
@@ -473,9 +479,7 @@ class Album:
             ELLIPSE,
             charts.tradeoff(panels, self.palette, DELAY, GOODPUT) | {"columns": 2},
         )
-        places = {
-            case: case.replace(", ", " ") for case in self.measures.names("9.2", self.names[0])
-        }
+        places = {case: case.replace(", ", " ") for case in mild}
         yield Figure(
             "9.2-acks",
             "Acknowledgements lost",
@@ -487,6 +491,54 @@ class Album:
                 {"acknowledgements": "share lost (%)"},
                 columns=1,
                 width=FULL,
+            ),
+        )
+        yield from self._mix_both_ways([case for case in cases if case.startswith(MIX)])
+
+    def _mix_both_ways(self, cases: Sequence[str]) -> Iterator[Figure]:
+        case = f"{MIX}, symmetric, two AQMs"
+        panels = {
+            f"{subject}, {word}": self.points(
+                "9.2", case, (f"{subject}{suffix}", "waiting"), (f"{subject}{suffix}", "goodput")
+            )
+            for suffix, word in (("", "down"), (UP, "up"))
+            for subject in ("bulk", "web", "video")
+        }
+        yield Figure(
+            "9.2-mix-tradeoff",
+            "The mix both ways, symmetric, the queue in both directions",
+            "The mix of section 9.1 in each direction; there is one call.",
+            ELLIPSE,
+            charts.tradeoff(panels, self.palette, DELAY, GOODPUT),
+        )
+
+        def cells(subject: str, measure: str, factor: float = 1.0) -> dict[tuple[str, str], Floats]:
+            places = {case: case.removeprefix(f"{MIX}, ").replace(", ", " ") for case in cases}
+            return self.cells("9.2", subject, measure, factor, places)
+
+        yield Figure(
+            "9.2-mix-quality",
+            "What users notice when the mix is both ways",
+            "Load time of pages and bit rate of the video in each direction, and the call.",
+            MEDIANS,
+            charts.ranges(
+                {
+                    "pages down": cells("web", "page_load"),
+                    "pages up": cells(f"web{UP}", "page_load"),
+                    "video down": cells("video", "bitrate", 1e-6),
+                    "video up": cells(f"video{UP}", "bitrate", 1e-6),
+                    "call": cells("voip", "mos"),
+                },
+                self.palette,
+                {
+                    "pages down": "load time (s)",
+                    "pages up": "load time (s)",
+                    "video down": "Mbit/s",
+                    "video up": "Mbit/s",
+                    "call": "MOS",
+                },
+                columns=2,
+                width=WIDE,
             ),
         )
 

@@ -145,16 +145,19 @@ class Measures:
         links = self.result.raw("links").rename({"link": "subject"}).with_columns(
             point=self._point()
         ).join(self._watched, on=["point", "subject"], maintain_order="left")  # fmt: skip
-        flows = {
-            n: float(sum(group.get("count", 1) for group in case.scenario["flows"].values()))
+        flows = [
+            (n, link, _senders(case, link))
             for n, case in enumerate(self.cases)
-        }
+            for link in case.links
+        ]
+        schema = {"point": pl.UInt32, "subject": pl.String, "flows": pl.Float64}
+        senders = pl.DataFrame(flows, schema=schema, orient="row")
         shares = {
             "loss_synchronisation": pl.col("loss_event_flows") / pl.col("flows"),
             "drops_from_queue": pl.col("dropped_queued") / pl.col("dropped"),
         }
         plain = {name: pl.col(column).cast(pl.Float64) for name, column in LINK_MEASURES.items()}
-        wide = links.join(self._per_case(flows, "flows"), on="point", maintain_order="left")
+        wide = links.join(senders, on=["point", "subject"], maintain_order="left")
         wide = wide.select("run", "subject", **plain, **shares)
         return wide.unpivot(index=["run", "subject"], variable_name="measure")
 
@@ -284,10 +287,15 @@ class Measures:
         )
 
     def _acks(self) -> pl.DataFrame:
-        """The share of acknowledgements that queues dropped, of cases in which data and
-        acknowledgements of each flow pass one queue each: what came to the queues and was not
-        data was an acknowledgement."""
-        both = [n for n, case in enumerate(self.cases) if set(case.links) == {"down", "up"}]
+        """The share of acknowledgements that queues dropped, of cases with bulk flows alone
+        whose data and acknowledgements pass one queue each: what came to the queues and was
+        not data was an acknowledgement."""
+        both = [
+            n
+            for n, case in enumerate(self.cases)
+            if set(case.links) == {"down", "up"}
+            and not any("workload" in group for group in case.scenario["flows"].values())
+        ]
         chosen = self._point().is_in(both)
         came = self.result.raw("links").filter(chosen).group_by("run").agg(pl.col("arrived").sum())
         data = self.result.raw("flows").filter(chosen).group_by("run").agg(
@@ -400,6 +408,12 @@ class Measures:
         """Goodput over round-trip time with the queue (Kleinrock's power)."""
         goodput = self.mean(section, case, discipline, "all", "goodput")
         return power(goodput, rtt + self.mean(section, case, discipline, "down", "queue_delay"))
+
+
+def _senders(case: Case, link: str) -> float:
+    """The number of flows whose data pass a link."""
+    groups = case.scenario["flows"].values()
+    return float(sum(group.get("count", 1) for group in groups if link in group["path"]))
 
 
 def _class(column: str) -> pl.Expr:

@@ -16,7 +16,10 @@ import numpy as np
 
 from aqmlab._core import reference
 from aqmlab.characterize.measure import ratio_interval
+from aqmlab.characterize.sections.methodology import BOTH_WAYS
+from aqmlab.characterize.sections.mixes import MIX, UP
 from aqmlab.metrics.rfc7928 import unfairness
+from aqmlab.statistics import Interval
 
 if TYPE_CHECKING:
     from aqmlab.characterize.environment import Environment
@@ -93,9 +96,15 @@ class View:
             get(self.section, case, self.other, subject, measure),
         )
 
-    def both(self, measure: str, subject: str = "down") -> tuple[float, float]:
-        """Geometric means over the cases; cases without either are passed over."""
-        pairs = [self.pair(case, subject, measure) for case in self.cases()]
+    def both(
+        self, measure: str, *subjects: str, cases: Sequence[str] | None = None
+    ) -> tuple[float, float]:
+        """Geometric means over the cases (all if none are given) and subjects (`down` if none
+        is); those without either are passed over."""
+        chosen = self.cases() if cases is None else cases
+        pairs = [
+            self.pair(case, subject, measure) for case in chosen for subject in subjects or ["down"]
+        ]
         kept = [(a, b) for a, b in pairs if a > 0 and b > 0]
         if not kept:
             return float("nan"), float("nan")
@@ -123,17 +132,20 @@ def compared(delay: tuple[float, float], goodput: tuple[float, float], what: str
     return Finding(EVEN if change <= -KEPT else BETTER, words)
 
 
-def queue_and_goodput(view: View) -> Finding:
+def queue_and_goodput(view: View, cases: Sequence[str] | None = None) -> Finding:
     """Mean time in the queue and goodput of all flows, over the section's cases."""
-    return compared(view.both("queue_delay"), view.both("goodput", "all"), "queue")
+    delay, goodput = (
+        view.both(measure, subject, cases=cases)
+        for measure, subject in (("queue_delay", "down"), ("goodput", "all"))
+    )
+    return compared(delay, goodput, "queue")
 
 
 def packet_sizes(view: View) -> Finding:
-    """RFC 7567, section 4.4: no advantage for small packets. Their loss rate is set against
-    that of the large ones; the other discipline only shows what is common."""
-    runs = view.measures.runs
-    own = [runs(view.section, "", view.own, name, "loss_share") for name in ("small", "large")]
-    ratio, interval = ratio_interval(own[0], own[1])
+    """RFC 7567, section 4.4: no advantage for small packets, one way and both ways. Their loss
+    rate is set against that of the large ones; the other discipline only shows what is common."""
+    ratio, interval = _small_to_large(view, "")
+    ratio_both, interval_both = _small_to_large(view, BOTH_WAYS)
     small, large = (view.pair("", name, "goodput")[0] for name in ("small", "large"))
     small_other, large_other = (view.pair("", name, "goodput")[1] for name in ("small", "large"))
     words = (
@@ -141,12 +153,29 @@ def packet_sizes(view: View) -> Finding:
         f"({interval.low:.2f}–{interval.high:.2f}); their flows get {small / large:.2f} of the "
         f"others' goodput, with {view.other} {small_other / large_other:.2f}"
     )
+    if isfinite(ratio_both):
+        words += (
+            f"; both ways {ratio_both:.2f} times as often "
+            f"({interval_both.low:.2f}–{interval_both.high:.2f})"
+        )
     if not isfinite(ratio):
         return Finding(OPEN, "nothing was lost")
     if view.has_flow_queues:
         # Equal shares of the bytes need fewer losses of small packets: RFC 7928, section 4.6.
         return Finding(OPEN, f"a queue for each flow shares by bytes: {words}")
-    return Finding(VIOLATION if ratio < BIAS and interval.high < 1 else EVEN, words)
+    is_biased = any(
+        found < BIAS and within.high < 1
+        for found, within in ((ratio, interval), (ratio_both, interval_both))
+    )
+    return Finding(VIOLATION if is_biased else EVEN, words)
+
+
+def _small_to_large(view: View, case: str) -> tuple[float, Interval]:
+    runs = view.measures.runs
+    small, large = (
+        runs(view.section, case, view.own, name, "loss_share") for name in ("small", "large")
+    )
+    return ratio_interval(small, large)
 
 
 def ecn(view: View) -> Finding:
@@ -331,8 +360,9 @@ def bursts(view: View) -> Finding:
     return Finding(WORSE if ratio >= LONGER or worse_loss else EVEN, words)
 
 
-def mix(view: View) -> Finding:
-    """Four questions, one a class: page load time, MOS, bit rate of the video, bulk goodput."""
+def mix(view: View, cases: Sequence[str] | None = None) -> Finding:
+    """Four questions, one a class: page load time, MOS, bit rate of the video, bulk goodput;
+    of both directions where there are two."""
     rules: Sequence[tuple[str, str, str, bool, Callable[[float], str]]] = (
         ("web", "page_load", "pages in", False, lambda value: f"{value:.2f} s"),
         ("voip", "mos", "MOS", True, lambda value: f"{value:.2f}"),
@@ -341,7 +371,7 @@ def mix(view: View) -> Finding:
     )
     score, words = 0, []
     for subject, measure, name, more_is_better, form in rules:
-        own, other = view.both(measure, subject)
+        own, other = view.both(measure, subject, f"{subject}{UP}", cases=cases)
         ratio = _ratio(own, other)
         if not isfinite(ratio):
             continue
@@ -361,13 +391,19 @@ def mix(view: View) -> Finding:
 
 
 def bidirectional(view: View) -> Finding:
-    """As for most, and whether more acknowledgements and SYNs are lost than with the other."""
-    found = queue_and_goodput(view)
-    shares = [view.pair(case, "all", "ack_loss") for case in view.cases()]
+    """As for most, and whether more acknowledgements are lost than with the other, and whether
+    the mix is worse."""
+    mixes = [case for case in view.cases() if case.startswith(MIX)]
+    mild = [case for case in view.cases() if case not in mixes]
+    found, mixed = queue_and_goodput(view, mild), mix(view, mixes)
+    shares = [view.pair(case, "all", "ack_loss") for case in mild]
     own, other = (float(np.nanmean([each[place] for each in shares])) for place in (0, 1))
-    words = f"{found.text}; {own:.2%} of the acknowledgements lost against {other:.2%}"
+    words = (
+        f"{found.text}; {own:.2%} of the acknowledgements lost against {other:.2%}; "
+        f"mix: {mixed.text}"
+    )
     more = own > LONGER * other and own - other > CONTROL_LOSS
-    if more and found.outcome in (BETTER, EVEN):
+    if (more or mixed.outcome == WORSE) and found.outcome in (BETTER, EVEN):
         return Finding(TRADE if found.outcome == BETTER else WORSE, words)
     return Finding(found.outcome, words)
 

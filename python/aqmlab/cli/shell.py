@@ -57,6 +57,10 @@ def shell(
         str | None,
         _link("--jitter", "TIME", "Spread of the delay: 2ms, or netem's `2ms 25% pareto`."),
     ] = None,
+    slot: Annotated[
+        str | None,
+        _link("--slot", "TIMES", "Arrive in bursts, as netem's `2ms 8ms packets 16`."),
+    ] = None,
     duplicate: Annotated[
         str | None, _link("--duplicate", "SHARE", "Arrive twice; as --loss.")
     ] = None,
@@ -161,6 +165,7 @@ def shell(
         "queue": queue,
         "loss": loss,
         "jitter": jitter,
+        "slot": slot,
         "duplicate": duplicate,
         "reordering": reordering or None,
         "overhead": overhead,

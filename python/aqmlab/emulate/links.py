@@ -19,8 +19,9 @@ UNLIMITED = "1000000gbit"
 """The rate of a link that is to have none: a packet takes no time."""
 FLOW = "traffic"
 OPTIONS_FILE = "<options>"
-OPTIONS = ("rate", "trace", "delay", "queue", "loss", "jitter", "duplicate", "overhead")
+OPTIONS = ("rate", "trace", "delay", "queue", "loss", "jitter", "slot", "duplicate", "overhead")
 """The options of which each is the link's key of that name, but for `trace`."""
+SLOT_LIMITS = ("packets", "bytes")
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,8 @@ def link(settings: Mapping[str, Any]) -> dict[str, Any]:
             table["queue"] = queue(value)
         elif key == "jitter" and isinstance(value, str):
             table["jitter"] = jitter(value)
+        elif key == "slot" and isinstance(value, str):
+            table["slot"] = slot(value)
         elif key in ("loss", "duplicate") and isinstance(value, str):
             table[key] = chance(value, f"--{key}")
         elif "." in key:
@@ -160,6 +163,23 @@ def jitter(text: str) -> dict[str, Any]:
             problem = "expected a spread, a correlation and a distribution: 2ms 25% normal"
             raise input_error(problem, key="--jitter", given=text)
         table[key] = share(word, "--jitter") if is_share else word
+    return table
+
+
+def slot(text: str) -> dict[str, Any]:
+    """Slots as netem takes them: `2ms`, `2ms 8ms packets 16 bytes 40000`."""
+    problem = "expected the shortest and longest time until a slot: 2ms 8ms packets 16 bytes 40000"
+    words = _words(text)
+    limits = next((at for at, word in enumerate(words) if word in SLOT_LIMITS), len(words))
+    times, limited = words[:limits], words[limits:]
+    names, values = limited[::2], limited[1::2]
+    is_known = len(set(names)) == len(names) == len(values) and set(names) <= set(SLOT_LIMITS)
+    if not 1 <= len(times) <= 2 or not is_known:
+        raise input_error(problem, key="--slot", given=text)
+    table: dict[str, Any] = dict(zip(("min", "max"), times, strict=False))
+    for name, value in zip(names, values, strict=True):
+        # netem's numbers are bytes.
+        table[name] = f"{value}b" if name == "bytes" and value.isdigit() else parse_value(value)
     return table
 
 

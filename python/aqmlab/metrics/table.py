@@ -4,6 +4,7 @@ metric. `aqmlab.metrics.catalogue` says what each metric is."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,10 @@ from aqmlab.results import Tables
 from aqmlab.statistics import Floats, jain_index
 
 COLUMNS = {"run": pl.UInt32, "subject": pl.String, "metric": pl.String, "value": pl.Float64}
+LINK_COLUMNS = (
+    "link", "delivered_bytes", "capacity_bytes", "dropped", "arrived", "marked", "loss_event_flows"
+)  # fmt: skip
+GROUP_COLUMNS = ("group", "delivered_bytes", "sent_bytes")
 ALL = "all"
 """The subject of what is said of all flows together."""
 ALIKE = ("bulk", "cbr", "pareto-onoff")
@@ -24,39 +29,61 @@ def metrics(
     tables: Tables, scenarios: Sequence[Mapping[str, Any]], replications: int
 ) -> pl.DataFrame:
     """The metrics of all runs; run `r` is of scenario `r // replications`."""
-    names = ("runs", "links", "flows", "groups", "times")
-    parts = {
-        name: tables.load(name).partition_by("run", as_dict=True, maintain_order=True)
-        for name in names
-    }
-    empty = {name: tables.load(name).clear() for name in names}
+    links = _by_run(tables.load("links").select("run", *LINK_COLUMNS))
+    groups = _by_run(tables.load("groups").select("run", *GROUP_COLUMNS))
+    flows = _by_run(_flows(tables.load("flows")))
+    delays = _by_run(tables.load("times").filter(pl.col("quantity").cast(pl.String) == "delay"))
     rows = []
-    for (run,), facts in parts["runs"].items():
-        of_run = {name: parts[name].get((run,), empty[name]) for name in names}
-        scenario = scenarios[int(run) // replications]
-        own = _Run(scenario, facts["end_s"][0], of_run)
-        rows += [(run, *row) for row in own.rows() if row[2] is not None and np.isfinite(row[2])]
+    for run, end in tables.load("runs").select("run", "end_s").iter_rows():
+        of_run = (found.get(run, []) for found in (links, groups, flows, delays))
+        own = _Run(scenarios[run // replications], end, *of_run)
+        rows += [(run, *row) for row in own.rows() if row[2] is not None and isfinite(row[2])]
     return pl.DataFrame(rows, schema=COLUMNS, orient="row")
 
 
+Facts = Mapping[str, Any]
 Row = tuple[str, str, float | None]
+
+
+def _flows(flows: pl.DataFrame) -> pl.DataFrame:
+    """A row a run and group: the goodputs of its flows, and what they sent and lost."""
+    return flows.group_by("run", "group", maintain_order=True).agg(
+        pl.col("goodput_bps").drop_nulls().drop_nans(),
+        pl.col("dropped", "sent_since_warmup").sum(),
+    )
+
+
+def _by_run(frame: pl.DataFrame) -> dict[int, list[Facts]]:
+    """The rows of each run: thousands of small frames would take longer."""
+    found: dict[int, list[Facts]] = {}
+    for row in frame.iter_rows(named=True):
+        found.setdefault(row["run"], []).append(row)
+    return found
 
 
 class _Run:
     def __init__(
-        self, scenario: Mapping[str, Any], end: float, tables: Mapping[str, pl.DataFrame]
+        self,
+        scenario: Facts,
+        end: float,
+        links: Sequence[Facts],
+        groups: Sequence[Facts],
+        flows: Sequence[Facts],
+        delays: Sequence[Facts],
     ) -> None:
-        self.flows: Mapping[str, Any] = scenario["flows"]
-        self.end, self.tables = end, tables
+        self.flows: Facts = scenario["flows"]
+        self.end, self.links, self.groups = end, links, groups
+        self.flows_of = {row["group"]: row for row in flows}
+        self.delays = {row["group"]: row for row in delays}
 
     def rows(self) -> Iterator[Row]:
         """Subject, metric and value; links first."""
-        for link in self.tables["links"].to_dicts():
+        for link in self.links:
             for metric, value in self._link(link):
                 yield link["link"], metric, value
         yield from self._groups()
 
-    def _link(self, link: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+    def _link(self, link: Facts) -> Iterator[tuple[str, float | None]]:
         yield "throughput", _over(link["delivered_bytes"] * 8, self.end)
         yield "possible_share", _over(link["delivered_bytes"], link["capacity_bytes"])
         yield "drop_share", _over(link["dropped"], link["arrived"])
@@ -76,13 +103,10 @@ class _Run:
         return flows
 
     def _groups(self) -> Iterator[Row]:
-        groups = self.tables["groups"].to_dicts()
-        total = sum(group["delivered_bytes"] for group in groups)
-        times = self.tables["times"].filter(pl.col("quantity").cast(pl.String) == "delay")
-        delays = {row["group"]: row for row in times.to_dicts()}
+        total = sum(group["delivered_bytes"] for group in self.groups)
         alike = {name: self._goodputs(name) for name in self._alike()}
         endless = [values for name, values in alike.items() if self._is_endless(name)]
-        for group in groups:
+        for group in self.groups:
             name = group["group"]
             goodput = _over(group["delivered_bytes"] * 8, self.end)
             yield name, "goodput", goodput
@@ -90,7 +114,7 @@ class _Run:
                 yield name, "throughput", _over(group["sent_bytes"] * 8, self.end)
             yield name, "goodput_share", _over(group["delivered_bytes"], total)
             yield name, "loss_share", self._losses(name)
-            if (delay := delays.get(name)) is not None and delay["count"]:
+            if (delay := self.delays.get(name)) is not None and delay["count"]:
                 yield name, "delay_variation", delay["p999_s"] - delay["min_s"]
                 yield name, "delay_variation_p95", delay["p95_s"] - delay["min_s"]
                 yield name, "power", power(goodput or 0.0, delay["mean_s"])
@@ -113,13 +137,12 @@ class _Run:
         return bool(group["workload"]["kind"] == "bulk" and group["size"] == "none")
 
     def _goodputs(self, name: str) -> Floats:
-        rows = self.tables["flows"].filter(pl.col("group").cast(pl.String) == name)
-        return rows["goodput_bps"].drop_nulls().drop_nans().to_numpy()
+        return np.array(self.flows_of[name]["goodput_bps"] if name in self.flows_of else [])
 
     def _losses(self, name: str) -> float | None:
         """Of what the flows that are in the table sent."""
-        rows = self.tables["flows"].filter(pl.col("group").cast(pl.String) == name)
-        return _over(float(rows["dropped"].sum()), float(rows["sent_since_warmup"].sum()))
+        flows = self.flows_of.get(name)
+        return _over(flows["dropped"], flows["sent_since_warmup"]) if flows else None
 
 
 def _over(value: float, whole: float) -> float | None:

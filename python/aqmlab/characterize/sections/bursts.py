@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aqmlab.characterize.case import Case, Dumbbell
+from aqmlab.characterize.case import DOWNWARDS, Case, Dumbbell, Way
 from aqmlab.characterize.environment import Contender, Environment
 from aqmlab.characterize.sections import Section
 
@@ -21,9 +21,9 @@ CASES = {
 """Figure 2 of the RFC."""
 
 
-def add_web(plan: Dumbbell, count: int = 1) -> None:
+def add_web(plan: Dumbbell, count: int = 1, group: str = "web", way: Way = DOWNWARDS) -> None:
     """Browsers with the RFC's pages, over connections with an initial window of 10."""
-    plan.tcp("web", count, window="10p", workload=WEB)
+    plan.tcp(group, count, window="10p", workload=WEB, **way)
 
 
 def bursts(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aqmlab.characterize.case import HEADER, Case, Dumbbell
+from aqmlab.characterize.case import HEADER, UPWARDS, Case, Dumbbell
 from aqmlab.characterize.environment import PACKET, Contender, Environment
 from aqmlab.characterize.sections import Section
 from aqmlab.characterize.sections.rtt import rtt_cases
 
 SMALL = 500
 """Bytes of the packets of category I."""
+BOTH_WAYS = "both ways"
+"""The case of section 4.4 with traffic in both directions."""
 THIN_RATE, THIN_PACKET = 80e3, 200
 """Of the thin flow of section 4.6: as a call's, 50 packets a second; bit/s and bytes."""
 
@@ -19,12 +21,19 @@ THIN_RATE, THIN_PACKET = 80e3, 200
 def packet_sizes(
     environment: Environment, contender: Contender, _: Sequence[Contender]
 ) -> list[Case]:
-    """Mild congestion, half of the flows with small packets."""
-    plan = Dumbbell(environment, contender)
+    """Mild congestion, half of the flows with small packets: one way, and both ways (RFC 7928,
+    section 9.2) with the discipline in both directions."""
     half = max(environment.mild // 2, 1)
-    plan.tcp("small", half, mss=SMALL - HEADER)
-    plan.tcp("large", half, mss=PACKET - HEADER)
-    return [plan.case("4.4")]
+    sizes = {"small": SMALL - HEADER, "large": PACKET - HEADER}
+    one, both = Dumbbell(environment, contender), Dumbbell(environment, contender)
+    both.links["up"]["queue"] = both.queue()
+    for name, mss in sizes.items():
+        one.tcp(name, half, mss=mss)
+        both.tcp(name, half, mss=mss)
+    for name, mss in sizes.items():
+        # Both directions are alike: their flows are of one class.
+        both.tcp(f"{name}_up", half, mss=mss, **UPWARDS)
+    return [one.case("4.4"), both.case("4.4", BOTH_WAYS, links=("down", "up"))]
 
 
 def ecn(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aqmlab.characterize.case import Case, Dumbbell
+from aqmlab.characterize.case import DOWNWARDS, UPWARDS, Case, Dumbbell, Way
 from aqmlab.characterize.environment import Contender, Environment, congestion_flows
 from aqmlab.characterize.sections import Section
 from aqmlab.characterize.sections.bursts import CBR_SHARE, add_web
@@ -12,23 +12,32 @@ from aqmlab.characterize.sections.bursts import CBR_SHARE, add_web
 BROWSERS, BULK = 6, 5
 ASYMMETRY = 10
 """How many times faster the way down is than the way up."""
+MIX = "mix"
+"""How the cases of section 9.2 begin that are of the mix."""
+UP = "-up"
+"""How the classes of the mix end that send upwards."""
 
 
 def mix(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
     """The RFC's example: a call, six web downloads, a constant stream, a video, five bulk flows."""
     plan = Dumbbell(environment, contender)
     plan.tcp("voip", workload="voip")
-    add_web(plan, BROWSERS)
-    plan.datagrams("cbr", CBR_SHARE * environment.rate)
-    plan.tcp("video", control="cubic", window="10p", workload="dash")
-    plan.tcp("bulk", BULK)
+    add_mix(plan, environment.rate)
     return [plan.case("9.1")]
 
 
+def add_mix(plan: Dumbbell, rate: float, suffix: str = "", way: Way = DOWNWARDS) -> None:
+    """What the mix has but for the call, which is both ways; `rate` is that of its direction."""
+    add_web(plan, BROWSERS, f"web{suffix}", way)
+    plan.datagrams(f"cbr{suffix}", CBR_SHARE * rate, **way)
+    plan.tcp(f"video{suffix}", control="cubic", window="10p", workload="dash", **way)
+    plan.tcp(f"bulk{suffix}", BULK, **way)
+
+
 def both_ways(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
-    """Mild congestion in both directions, symmetric and not, with the discipline in one
-    direction and in both (RFC 7928, section 3.1)."""
-    cases = []
+    """Mild congestion in both directions, and the mix of 9.1 in both, symmetric and not, with
+    the discipline in one direction and in both (RFC 7928, section 3.1)."""
+    mild, mixes = [], []
     for name, up_rate in (
         ("symmetric", environment.rate),
         ("asymmetric", environment.rate / ASYMMETRY),
@@ -36,13 +45,20 @@ def both_ways(environment: Environment, contender: Contender, _: Sequence[Conten
         size = environment.limit(rate=up_rate)
         up_flows = congestion_flows(0.036, environment.bdp(rate=up_rate) + size)
         for where in ("one AQM", "two AQMs"):
-            plan = Dumbbell(environment, contender, back_rate=up_rate)
+            bulk, applications = (
+                Dumbbell(environment, contender, back_rate=up_rate) for _ in range(2)
+            )
             fifo = {"discipline": "droptail", "limit": f"{size}p"}
-            plan.links["up"]["queue"] = plan.queue(size) if where == "two AQMs" else fifo
-            plan.tcp("down", environment.mild)
-            plan.tcp("up", up_flows, path=["up"], back=["down"])
-            cases.append(plan.case("9.2", f"{name}, {where}", links=("down", "up")))
-    return cases
+            for plan in (bulk, applications):
+                plan.links["up"]["queue"] = plan.queue(size) if where == "two AQMs" else fifo
+            bulk.tcp("down", environment.mild)
+            bulk.tcp("up", up_flows, **UPWARDS)
+            mild.append(bulk.case("9.2", f"{name}, {where}", links=("down", "up")))
+            applications.tcp("voip", workload="voip")
+            add_mix(applications, environment.rate)
+            add_mix(applications, up_rate, UP, UPWARDS)
+            mixes.append(applications.case("9.2", f"{MIX}, {name}, {where}", links=("down", "up")))
+    return [*mild, *mixes]
 
 
 SECTIONS = [
@@ -56,7 +72,8 @@ SECTIONS = [
     Section(
         "9.2",
         "Bidirectional traffic",
-        "Mild congestion both ways: how many acknowledgements and SYNs are lost?",
+        "Mild congestion, and the mix, both ways: what becomes of both directions, and how many "
+        "acknowledgements are lost?",
         both_ways,
         "may be considered",
     ),
