@@ -350,7 +350,7 @@ class StudyResult(_TableAttributes):
 
 METRICS = "metrics"
 """The table that is computed from the others: when it is asked for, or when a folder is
-finished (those of older versions do not have it)."""
+finished (older ones do not have it)."""
 
 
 def _load(

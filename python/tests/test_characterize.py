@@ -48,7 +48,7 @@ def test_measures_keep_within_physical_bounds(short: Characterization) -> None:
     def of(measure: str) -> pl.Series:
         return frame.filter(measure=measure)["value"]
 
-    one_way = frame.filter(pl.col("section") != "8.2.6")
+    one_way = frame.filter(pl.col("section") != "8.2.6", pl.col("case") != "both ways")
     goodput = one_way.filter(pl.col("measure") == "goodput", pl.col("subject") == "all")["value"]
     # Acknowledged late, over a short time: not more than what stood in the buffer besides.
     assert goodput.max() < 1.5 * rate  # type: ignore[operator]
@@ -69,6 +69,74 @@ def test_the_ratio_of_the_categories_is_that_of_their_goodputs(short: Characteri
         ratios = runs(section, case, "codel", second, "goodput_ratio")
         assert ratios.size == 2
         assert ratios.tolist() == pytest.approx((two / one).tolist())
+
+
+def test_packet_sizes_both_ways_are_of_both_directions(short: Characterization) -> None:
+    flows = short.result.flows.filter(
+        pl.col("case") == "4.4 | both ways | codel",
+        pl.col("group").cast(pl.String).str.starts_with("small"),
+    )
+    assert set(flows["group"].cast(pl.String)) == {"small", "small_up"}
+    shares = flows.group_by("run", maintain_order=True).agg(
+        pl.col("dropped").sum() / pl.col("sent_since_warmup").sum()
+    )
+    found = short.measures.runs("4.4", "both ways", "codel", "small", "loss_share")
+    assert found.tolist() == pytest.approx(shares["dropped"].to_list())
+    rate = short.plan.environment.rate
+    assert short.measures.mean("4.4", "both ways", "codel", "all", "goodput") > 1.1 * rate
+    line = next(line for line in short.verdict.lines if line.section.number == "4.4")
+    assert "; both ways " in line.main.text
+
+
+@pytest.fixture(scope="module")
+def two_way() -> Characterization:
+    return characterize("codel", only=["9.2"], replications=1, scale=0.25)
+
+
+def test_the_mix_is_sent_both_ways(two_way: Characterization) -> None:
+    mean = two_way.measures.mean
+    rates = {"symmetric": 10e6, "asymmetric": 1e6}
+    for name, up_rate in rates.items():
+        for where, discipline in (("one AQM", "droptail"), ("two AQMs", "codel")):
+            case = f"mix, {name}, {where}"
+            links = two_way.measures.case("9.2", case, "codel").scenario["links"]
+            assert links["down"]["queue"]["discipline"] == "codel"
+            assert links["up"]["queue"]["discipline"] == discipline
+            own = {
+                kind: mean("9.2", case, "codel", f"{kind}-up", "goodput")
+                for kind in ("bulk", "web", "video", "cbr")
+            }
+            # Acknowledged late: what stood in the buffer comes on top.
+            assert 0.3 * up_rate < sum(own.values()) < 1.1 * up_rate, case
+            assert mean("9.2", case, "codel", "bulk", "goodput") > own["bulk"] / 2
+            assert 1 <= mean("9.2", case, "codel", "voip", "mos") <= 4.5
+    # Drop-tail in the place of the discipline is drop-tail in both directions anyway.
+    for measure in ("goodput", "loss_share"):
+        one, two = (
+            mean("9.2", f"mix, symmetric, {where}", "droptail", "bulk-up", measure)
+            for where in ("one AQM", "two AQMs")
+        )
+        assert one == two
+    figures = {figure.id for figure in two_way.figures}
+    assert {"9.2-directions", "9.2-acks", "9.2-mix-tradeoff", "9.2-mix-quality"} == figures
+
+
+def test_both_ways_the_directions_are_told_apart(two_way: Characterization) -> None:
+    frame = two_way.measures.frame
+    lost = frame.filter(measure="ack_loss")
+    # What is no data is an acknowledgement only where there are bulk flows alone.
+    assert not lost["case"].str.starts_with("mix").any()
+    assert lost["value"].is_between(0, 1).all()
+    case = "symmetric, two AQMs"
+    flows = two_way.plan.environment.mild
+    links = two_way.result.links.filter(pl.col("case") == f"9.2 | {case} | codel")
+    for link in ("down", "up"):
+        (events,) = links.filter(link=link)["loss_event_flows"]
+        together = two_way.measures.runs("9.2", case, "codel", link, "loss_synchronisation")
+        assert together.tolist() == pytest.approx([events / flows])
+    (line,) = two_way.verdict.lines
+    assert "; mix: pages in " in line.main.text
+    assert "nan" not in line.main.text
 
 
 def test_it_is_told_where_packets_are_dropped(short: Characterization) -> None:

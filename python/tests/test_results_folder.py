@@ -12,6 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 from helpers import (
     Aqmlab,
@@ -52,6 +53,29 @@ def test_a_finished_folder_is_reused(study: Path, aqmlab: Aqmlab) -> None:
     assert "nothing to do" in done.stdout
     assert [path.stat().st_mtime_ns for path in files] == before
     assert json.loads((out / "manifest.json").read_text())["complete"] is True
+
+
+def test_what_is_computed_has_a_file(study: Path) -> None:
+    out = study.parent / "out"
+    made = aqmlab.Study(study).run(out)
+    kept = pl.read_parquet(out / "metrics.parquet")
+    assert kept.height == json.loads((out / "manifest.json").read_text())["tables"]["metrics"] > 0
+    assert kept.equals(aqmlab.Study(study).run().raw("metrics"))
+    assert made.table_names == aqmlab.StudyResult.open(out).table_names
+    assert "metrics" in made.table_names
+
+
+def test_a_folder_without_the_computed_table_still_opens(study: Path) -> None:
+    """Once there was no `metrics.parquet`."""
+    out = study.parent / "out"
+    kept = aqmlab.Study(study).run(out).metrics
+    (out / "metrics.parquet").unlink()
+    manifest = json.loads((out / "manifest.json").read_text())
+    del manifest["tables"]["metrics"]
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    for result in (aqmlab.StudyResult.open(out), aqmlab.Study(study).run(out)):
+        assert "metrics" not in result.table_names
+        assert result.metrics.equals(kept)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from aqmlab.characterize import Characterization, characterize
 from aqmlab.characterize.rules import RULES, View, ms
 
 DISCIPLINES = ("codel", "pie", "fq_codel")
+MIX_BOTH = "mix, symmetric, two AQMs"
 PLACES = (
     # Section, case, subject, measure, what it is, factor, digits.
     ("5.1.1", "", "down", "queue_delay", "one NewReno flow: queue, ms", 1e3, 1),
@@ -41,6 +42,9 @@ PLACES = (
     ("9.1", "", "video", "bitrate", "video, Mbit/s", 1e-6, 2),
     ("9.1", "", "bulk", "goodput", "bulk, Mbit/s", 1e-6, 2),
     ("9.2", "symmetric, two AQMs", "down", "queue_delay", "both ways: queue, ms", 1e3, 1),
+    ("9.2", MIX_BOTH, "web", "page_load", "mix both ways: pages down, s", 1.0, 2),
+    ("9.2", MIX_BOTH, "web-up", "page_load", "pages up, s", 1.0, 2),
+    ("9.2", MIX_BOTH, "voip", "mos", "call, MOS", 1.0, 2),
     ("10.2", "same", "a", "waiting", "two in a row: both queues, ms", 1e3, 1),
 )
 
