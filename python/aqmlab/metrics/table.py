@@ -31,7 +31,8 @@ def metrics(
     """The metrics of all runs; run `r` is of scenario `r // replications`."""
     links = _by_run(tables.load("links").select("run", *LINK_COLUMNS))
     groups = _by_run(tables.load("groups").select("run", *GROUP_COLUMNS))
-    flows = _by_run(_flows(tables.load("flows")))
+    alike = {name for scenario in scenarios for name in _alike(scenario["flows"])}
+    flows = _by_run(_flows(tables.load("flows"), sorted(alike)))
     delays = _by_run(tables.load("times").filter(pl.col("quantity").cast(pl.String) == "delay"))
     rows = []
     for run, end in tables.load("runs").select("run", "end_s").iter_rows():
@@ -45,10 +46,17 @@ Facts = Mapping[str, Any]
 Row = tuple[str, str, float | None]
 
 
-def _flows(flows: pl.DataFrame) -> pl.DataFrame:
-    """A row a run and group: the goodputs of its flows, and what they sent and lost."""
+def _alike(flows: Facts) -> list[str]:
+    """The groups whose flows may be compared."""
+    return [name for name, group in flows.items() if group["workload"]["kind"] in ALIKE]
+
+
+def _flows(flows: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
+    """A row a run and group: what its flows sent and lost, and the goodputs of those groups
+    that are `alike` (the others may have very many flows)."""
+    is_alike = pl.col("group").cast(pl.String).is_in(alike)
     return flows.group_by("run", "group", maintain_order=True).agg(
-        pl.col("goodput_bps").drop_nulls().drop_nans(),
+        pl.col("goodput_bps").filter(is_alike).drop_nulls().drop_nans(),
         pl.col("dropped", "sent_since_warmup").sum(),
     )
 
@@ -104,7 +112,7 @@ class _Run:
 
     def _groups(self) -> Iterator[Row]:
         total = sum(group["delivered_bytes"] for group in self.groups)
-        alike = {name: self._goodputs(name) for name in self._alike()}
+        alike = {name: self._goodputs(name) for name in _alike(self.flows)}
         endless = [values for name, values in alike.items() if self._is_endless(name)]
         for group in self.groups:
             name = group["group"]
@@ -127,10 +135,6 @@ class _Run:
                 yield name, "rtt_fairness", rtt_fairness(own.mean(), endless[0].mean())
         if len(endless) > 1:
             yield ALL, "jain", jain_index(np.concatenate(endless))
-
-    def _alike(self) -> list[str]:
-        kinds = ((name, group["workload"]["kind"]) for name, group in self.flows.items())
-        return [name for name, kind in kinds if kind in ALIKE]
 
     def _is_endless(self, name: str) -> bool:
         group = self.flows[name]
