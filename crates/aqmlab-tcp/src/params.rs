@@ -135,7 +135,8 @@ params! {
         /// `auto` lets it grow with what the application takes.
         receive_window: Auto<Limit> = Auto::Set(Limit::Unlimited),
             source "RFC 9293, section 3.8.6; auto: Fisk and Feng 2001, as in Linux";
-        /// With `receive_window = auto`: the receiver's first buffer, of which payload takes half.
+        /// With `receive_window = auto`: the receiver's first buffer, of which payload takes five
+        /// eighths.
         receive_buffer: Bytes = Bytes::new(131_072), in Bytes::new(2304) => Bytes::new(1 << 40),
             source "Linux: tcp_rmem, the second number";
         /// With `receive_window = auto`: how large the receiver's buffer may become.

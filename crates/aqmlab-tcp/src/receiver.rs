@@ -150,7 +150,7 @@ impl Receiver {
             self.due = true;
         }
         if let Some(sizing) = self.sizing.as_mut().filter(|_| is_new) {
-            sizing.on_data(now, segment, self.next);
+            self.due |= sizing.on_data(now, segment, self.next);
         }
     }
 
