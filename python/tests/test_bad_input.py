@@ -181,3 +181,40 @@ def test_an_unwritable_folder_is_named(study: Path, aqmlab: Aqmlab) -> None:
     done = aqmlab("study", study, "--out", "file/below")
     assert_refused(done, "file/below: Not a directory", "0 of 12 runs are kept", status=1)
     assert (study.parent / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("rnu x.toml", ["no command `rnu`", "did you mean `run`?", "`aqmlab --help`"]),
+        ("run", ["FILE is missing", "`aqmlab run --help`"]),
+        ("run x.toml --sed 4", ["no option --sed", "--seed"]),
+        ("run x.toml --seed x", ["--seed: expected a whole number"]),
+        ("run x.toml --seed -1", ["--seed: expected at least 0"]),
+        ("run x.toml --seed", ["--seed needs a value"]),
+        ("run x.toml y.toml", ["too many arguments: y.toml"]),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence(line: str, words: list[str], aqmlab: Aqmlab) -> None:
+    assert_refused(aqmlab(*line.split()), *words)
+
+
+def test_the_command_alone_shows_its_help(aqmlab: Aqmlab) -> None:
+    done = aqmlab()
+    assert "Usage: aqmlab" in done.stdout
+    assert done.stderr == ""
+
+
+def test_settings_of_what_is_not_there_are_refused(scenario: Path, aqmlab: Aqmlab) -> None:
+    for setting, words in (
+        ("links.dwon.rate=5mbit", ["`dwon`: unknown link", "`down`"]),
+        ("quue=codel", ["quue: unknown key", "`queue`"]),
+        ("links.down.rate=10Mbps", ["`10Mbps`", "not mbps"]),
+        ("queue=pfifo_fast", ["unknown queue discipline", "`droptail`"]),
+    ):
+        assert_refused(aqmlab("run", scenario, "--set", setting), *words)
+
+
+def test_an_axis_is_no_key(study: Path, aqmlab: Aqmlab) -> None:
+    done = aqmlab("study", study, "--set", "flows=4")
+    assert_refused(done, "--set", "`flows`")

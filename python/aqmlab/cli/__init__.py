@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from aqmlab.cli import (
@@ -41,23 +42,39 @@ app = typer.Typer(
         "aqmlab explain codel.target"
     ),
 )
-app.command("run", epilog=run.EXAMPLE)(run.run)
-app.command("study", epilog=study.EXAMPLE)(study.study)
-app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
-app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.reproduce)
-app.command("characterize", epilog=characterize.EXAMPLE)(characterize.characterize)
-app.command("shell", epilog=shell.EXAMPLE, context_settings={"allow_interspersed_args": False})(
-    shell.shell
+
+
+class Command(TyperCommand):
+    """A command whose help shows no type beside options that take no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters; a switch has an empty word where others have `N` or `FILE`."""
+        params = super().get_params(ctx)
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+REST = {"context_settings": {"allow_interspersed_args": False}}
+"""Of commands that end with another program's: what stands behind its name is its own."""
+COMMANDS: tuple[tuple[str, Any, str, dict[str, Any]], ...] = (
+    ("run", run.run, run.EXAMPLE, {}),
+    ("study", study.study, study.EXAMPLE, {}),
+    ("compare", compare.compare, compare.EXAMPLE, {}),
+    ("reproduce", reproduce.reproduce, reproduce.EXAMPLE, {}),
+    ("characterize", characterize.characterize, characterize.EXAMPLE, {}),
+    ("shell", shell.shell, shell.EXAMPLE, REST),
+    ("parity", parity.parity, parity.EXAMPLE, {}),
+    ("mahimahi", mahimahi.mahimahi, mahimahi.EXAMPLE, REST),
+    ("top", top.top, top.EXAMPLE, {}),
+    ("list", listing.listing, listing.EXAMPLE, {}),
+    ("explain", explain.explain, explain.EXAMPLE, {}),
+    ("conformance", conformance.conformance, conformance.EXAMPLE, {}),
+    ("bench", bench.bench, bench.EXAMPLE, {}),
 )
-app.command("parity", epilog=parity.EXAMPLE)(parity.parity)
-app.command(
-    "mahimahi", epilog=mahimahi.EXAMPLE, context_settings={"allow_interspersed_args": False}
-)(mahimahi.mahimahi)
-app.command("top", epilog=top.EXAMPLE)(top.top)
-app.command("list", epilog=listing.EXAMPLE)(listing.listing)
-app.command("explain", epilog=explain.EXAMPLE)(explain.explain)
-app.command("conformance", epilog=conformance.EXAMPLE)(conformance.conformance)
-app.command("bench", epilog=bench.EXAMPLE)(bench.bench)
+for _name, _function, _example, _more in COMMANDS:
+    app.command(_name, cls=Command, epilog=_example, **_more)(_function)
 
 
 def _version(wanted: bool) -> None:
@@ -82,6 +99,8 @@ def main() -> None:
     try:
         sys.exit(app(standalone_mode=False))
     except TyperException as error:
+        if not str(error):  # `aqmlab` alone: the help was shown
+            sys.exit(INPUT_ERROR)
         fail(misuse(error), INPUT_ERROR)
     except typer.Abort:
         fail("interrupted", INTERRUPTED, word="")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Json, console, print_json, rate, reported, seconds
+from aqmlab.cli.common import EXAMPLES, Json, console, grid, print_json, rate, reported, seconds
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, Group
 
     from aqmlab.emulate.view import Emulator
 
@@ -19,6 +19,7 @@ EXAMPLE = EXAMPLES.format("aqmlab top\n\naqmlab top 4711 --interval 5\n\naqmlab 
 PATIENCE = 4.0
 """Seconds until an emulator must have answered."""
 POLL = 0.1
+COLUMNS = ("rate", "packets", "p50", "p95", "p99", "dropped", "marked", "lost", "backlog")
 
 
 @reported
@@ -121,7 +122,8 @@ def _once(emulators: list[Emulator], before: Readings, *, as_json: bool) -> None
     if as_json:
         print_json(_as_json(emulators, rows))
     else:
-        console().print(tables(emulators, rows))
+        screen = console()
+        screen.print(tables(emulators, rows, screen))
 
 
 def _as_json(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) -> list[Any]:
@@ -148,34 +150,45 @@ def _follow_json(emulators: list[Emulator], before: Readings, interval: float) -
 def _follow(emulators: list[Emulator], before: Readings, interval: float) -> None:
     from rich.live import Live
 
+    screen = console()
     try:
-        with Live(console=console(), auto_refresh=False, screen=sys.stdout.isatty()) as live:
+        with Live(console=screen, auto_refresh=False, screen=sys.stdout.isatty()) as live:
             while True:
                 time.sleep(interval)
                 now = readings_of(emulators)
                 if not now:
                     return
-                live.update(tables(emulators, changes(before, now)), refresh=True)
+                live.update(tables(emulators, changes(before, now), screen), refresh=True)
                 before = now
     except KeyboardInterrupt:
         return
 
 
-def tables(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) -> Group:
+def tables(
+    emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]], screen: Console
+) -> Group:
     """A table for each emulator."""
     from rich.console import Group
     from rich.markup import escape
-    from rich.table import Table
 
     tables = []
     for emulator in emulators:
         if emulator.pid not in rows:
             continue
         title = f"{emulator.pid}: {escape(_short(emulator.command))}"
-        table = Table(title=title, title_justify="left", title_style="bold")
+        table = grid(title, screen)
         table.add_column("link", overflow="fold")
-        for name in ("rate", "packets", "queue p50", "p95", "p99", "dropped", "marked", "lost",
-                     "backlog"):  # fmt: skip
+        for name in (
+            "rate",
+            "packets",
+            "p50",
+            "p95",
+            "p99",
+            "dropped",
+            "marked",
+            "lost",
+            "backlog",
+        ):
             table.add_column(name, justify="right", no_wrap=True)
         for row in rows[emulator.pid]:
             arrow = {"down": "↓", "up": "↑"}.get(row["direction"], "·")
@@ -187,6 +200,7 @@ def tables(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) -> 
                 *(f"{row[key]:,}" for key in ("dropped", "marked", "lost")),
                 f"{row['backlog_packets']:,} ({row['backlog_bytes'] / 1000:,.0f} kB)",
             )
+        table.caption = "p50 to p99: time in the queue (sojourn time)"
         tables.append(table)
     return Group(*tables)
 

@@ -83,7 +83,7 @@ def show(pid: int, output: int) -> None:
             due = time.monotonic() + SECONDS
             ours = [each for each in running() if each.pid == pid]
             now = readings_of(ours)
-            live.update(tables(ours, changes(before, now)), refresh=True)
+            live.update(tables(ours, changes(before, now), screen), refresh=True)
             before = now
     if rest:
         screen.print(Text.from_ansi(_last(rest)), soft_wrap=True)
