@@ -141,7 +141,7 @@ params! {
             source "Linux: tcp_rmem, the second number";
         /// With `receive_window = auto`: how large the receiver's buffer may become.
         receive_buffer_max: Bytes = Bytes::new(6_291_456), in Bytes::new(2304) => Bytes::new(1 << 40),
-            source "Linux: tcp_rmem, the third number; 32 MiB (33554432b) since 6.16";
+            source "Linux: tcp_rmem, the third number; 33554432b in 6.18";
         /// Whether congestion controls that do not pace themselves are paced by window and
         /// round-trip time.
         pacing: bool = false, source "Linux: net/ipv4/tcp_input.c, tcp_update_pacing_rate";

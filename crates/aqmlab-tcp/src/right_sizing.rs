@@ -2,7 +2,7 @@
 //!
 //! # Sources
 //! M. Fisk and W. Feng, "Dynamic Right-Sizing in TCP", 2001: once a round-trip time of the
-//! receiver, window for twice what came in it. Linux up to 6.15 (`net/ipv4/tcp_input.c`,
+//! receiver, window for twice what came in it. Linux 6 before 6.18 (`net/ipv4/tcp_input.c`,
 //! `tcp_rcv_space_adjust`, `tcp_grow_window`; ip-sysctl, `tcp_moderate_rcvbuf`), which gives
 //! more while a round trip brings more than the one before, so that slow start is not held back.
 //! A segment with which the window grows is acknowledged at once there.
