@@ -219,6 +219,7 @@ impl Flow {
             ecn: packet.ecn,
             cwr: packet.is(kind::CWR),
             sent_at: Time::ZERO,
+            echo: Time::ZERO,
         }
     }
 
@@ -320,12 +321,12 @@ impl Flow {
     /// Whether the receiver's window, and not the congestion window, holds the
     /// sender back: less than a segment lies between the two.
     pub fn is_held_by_receiver(&self) -> bool {
-        self.sender.cwnd() + self.mss > self.window
+        self.sender.cwnd() + self.mss > self.receive_window()
     }
 
     /// The window that the receiver advertises.
     pub fn receive_window(&self) -> u64 {
-        self.window
+        self.receiver.window()
     }
 
     /// Sees to it that an event is pending no later than the sender's deadline.

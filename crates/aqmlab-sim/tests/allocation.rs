@@ -45,7 +45,7 @@ fn cost(duration: &str, settings: &[(&str, &str)]) -> (u64, u64) {
 // One test: the counts are the process's.
 #[test]
 fn packets_cost_no_allocations() {
-    let all: [&[(&str, &str)]; 7] = [
+    let all: [&[(&str, &str)]; 8] = [
         &[],
         &[("recovery", "sack1")],
         &[("recovery", "newreno")],
@@ -53,6 +53,7 @@ fn packets_cost_no_allocations() {
         &[("ecn", "accurate")],
         &[("pacing", "true")],
         &[("profile", "linux-6")],
+        &[("profile", "linux-6"), ("receive_window", "auto")],
     ];
     for settings in all {
         let (packets, allocations) = cost("10s", settings);

@@ -11,6 +11,7 @@ mod profiles;
 mod reassembly;
 pub mod receiver;
 mod recovery;
+mod right_sizing;
 mod rtt;
 mod scoreboard;
 pub mod segment;

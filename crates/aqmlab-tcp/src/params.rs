@@ -1,6 +1,6 @@
 //! The parameters of the endpoints.
 
-use aqmlab_core::{Bytes, Ecn, Error, Limit, Result, Span, choices, params};
+use aqmlab_core::{Auto, Bytes, Ecn, Error, Limit, Result, Span, choices, params};
 
 use crate::congestion::CongestionConfig;
 use crate::profiles::Profile;
@@ -132,7 +132,16 @@ params! {
         non_validated_period: Span = Span::from_secs(300), in Span::from_secs(1) => Span::from_secs(300),
             source "RFC 7661, section 4.4: five minutes at most";
         /// What the receiver can hold: packets of one MSS, bytes, or `unlimited`.
-        receive_window: Limit = Limit::Unlimited, source "RFC 9293, section 3.8.6";
+        /// `auto` lets it grow with what the application takes.
+        receive_window: Auto<Limit> = Auto::Set(Limit::Unlimited),
+            source "RFC 9293, section 3.8.6; auto: Fisk and Feng 2001, as in Linux";
+        /// With `receive_window = auto`: the receiver's first buffer, of which payload takes five
+        /// eighths.
+        receive_buffer: Bytes = Bytes::new(131_072), in Bytes::new(2304) => Bytes::new(1 << 40),
+            source "Linux: tcp_rmem, the second number";
+        /// With `receive_window = auto`: how large the receiver's buffer may become.
+        receive_buffer_max: Bytes = Bytes::new(6_291_456), in Bytes::new(2304) => Bytes::new(1 << 40),
+            source "Linux: tcp_rmem, the third number; 33554432b in 6.18";
         /// Whether congestion controls that do not pace themselves are paced by window and
         /// round-trip time.
         pacing: bool = false, source "Linux: net/ipv4/tcp_input.c, tcp_update_pacing_rate";
@@ -157,12 +166,16 @@ impl TcpParams {
     pub fn check(&self) -> Result<()> {
         for (key, limit) in [
             ("initial_window", self.initial_window),
-            ("receive_window", self.receive_window),
+            ("receive_window", self.receive_window.or_else(|| Limit::Unlimited)),
             ("pacing_quantum", self.pacing_quantum),
         ] {
             if matches!(limit, Limit::Bdp(_)) {
                 return Err(Error::not_allowed(limit, "packets (10p) or bytes (14600b)").at(key));
             }
+        }
+        if self.receive_buffer > self.receive_buffer_max {
+            let allowed = format!("at most receive_buffer_max = {}", self.receive_buffer_max);
+            return Err(Error::not_allowed(self.receive_buffer, allowed).at("receive_buffer"));
         }
         if self.min_rto > self.max_rto {
             let allowed = format!("at most max_rto = {}", self.max_rto);

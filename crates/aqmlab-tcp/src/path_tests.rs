@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aqmlab_core::{Bytes, Ecn, Limit, Span, Time};
+use aqmlab_core::{Auto, Bytes, Ecn, Limit, Span, Time};
 use proptest::prelude::*;
 
 use crate::congestion::{self, CongestionConfig};
@@ -67,7 +67,11 @@ fn any_params() -> impl Strategy<Value = TcpParams> {
                 mss: Bytes::new(1000),
                 recovery,
                 initial_window: Limit::Packets(initial),
-                receive_window: receive.map_or(Limit::Unlimited, Limit::Packets),
+                receive_window: match receive {
+                    Some(2) => Auto::Auto,
+                    Some(packets) => Auto::Set(Limit::Packets(packets)),
+                    None => Auto::Set(Limit::Unlimited),
+                },
                 limited_transmit: switches[0],
                 ecn,
                 prr: switches[2] && recovery.has_pipe(),

@@ -7,13 +7,15 @@
 //!
 //! # Differences
 //! 1. The application reads at once, so the window is what the receiver can
-//!    hold, counted from the cumulative acknowledgement.
+//!    hold, counted from the cumulative acknowledgement; what it can hold is
+//!    constant, or grows (`right_sizing`).
 //! 2. A lost SYN-ACK is sent again when the SYN comes again, not by a timer.
 
-use aqmlab_core::{Ecn, Span, Time};
+use aqmlab_core::{Auto, Ecn, Limit, Span, Time};
 
 use crate::params::{EcnMode, TcpParams};
 use crate::reassembly::Reassembly;
+use crate::right_sizing::RightSizing;
 use crate::segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
 
 /// The receiving end of a connection.
@@ -24,7 +26,9 @@ pub struct Receiver {
     /// What has arrived beyond.
     beyond: Reassembly,
     duplicates: u64,
+    /// A window that does not change; else what lets it grow.
     window: u64,
+    sizing: Option<Box<RightSizing>>,
     mss: u64,
     sack: bool,
     delayed_ack: u64,
@@ -66,7 +70,9 @@ impl Receiver {
             next: 0,
             beyond: Reassembly::new(),
             duplicates: 0,
-            window: params.in_bytes(params.receive_window),
+            window: params.in_bytes(params.receive_window.or_else(|| Limit::Unlimited)),
+            sizing: (params.receive_window == Auto::Auto)
+                .then(|| Box::new(RightSizing::new(params))),
             mss: params.mss.get(),
             sack: params.sends_sack(),
             delayed_ack: params.delayed_ack,
@@ -92,8 +98,9 @@ impl Receiver {
     }
 
     /// The window that acknowledgements advertise, in bytes.
+    #[inline]
     pub fn window(&self) -> u64 {
-        self.window
+        self.sizing.as_ref().map_or(self.window, |sizing| sizing.window())
     }
     /// Bytes that arrived in order: what the application has.
     pub fn received(&self) -> u64 {
@@ -109,6 +116,9 @@ impl Receiver {
     pub fn on_segment(&mut self, now: Time, segment: &DataSegment) {
         if segment.syn {
             self.syn_ack_due = true;
+            if let Some(sizing) = &mut self.sizing {
+                sizing.on_syn(now);
+            }
             return;
         }
         if self.ecn != EcnMode::Off {
@@ -117,7 +127,7 @@ impl Receiver {
         if segment.seq <= self.last_ack {
             self.recent = self.recent.max(segment.sent_at);
         }
-        let had_gap = !self.beyond.is_empty();
+        let (had_gap, is_new) = (!self.beyond.is_empty(), segment.end() > self.next);
         if segment.end() <= self.next {
             // RFC 9293, section 3.10.7.4: nothing new is answered at once.
             self.duplicates += 1;
@@ -138,6 +148,9 @@ impl Receiver {
         } else {
             self.store(segment.seq, segment.end());
             self.due = true;
+        }
+        if let Some(sizing) = self.sizing.as_mut().filter(|_| is_new) {
+            self.due |= sizing.on_data(now, segment, self.next);
         }
     }
 
@@ -229,7 +242,7 @@ impl Receiver {
         Ack {
             ack: self.next,
             syn: false,
-            window: self.window,
+            window: self.window(),
             sack,
             ece: self.ece,
             ce: self.ce,

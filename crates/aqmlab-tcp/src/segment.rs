@@ -17,6 +17,9 @@ pub struct DataSegment {
     pub retransmission: bool,
     /// TSval: when it was sent (RFC 7323); for receivers that send timestamps.
     pub sent_at: Time,
+    /// TSecr: when the acknowledgement was sent that came last; for receivers that send
+    /// timestamps.
+    pub echo: Time,
     /// The ECN codepoint that it is sent with, or has come with.
     pub ecn: Ecn,
     /// CWR: the window was reduced (RFC 3168, section 6.1.2).

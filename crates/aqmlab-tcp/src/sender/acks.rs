@@ -15,6 +15,9 @@ impl Sender {
     /// An acknowledgement arrives.
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &Ack) {
+        if let Some(times) = ack.timestamps {
+            self.echo = self.echo.max(times.value);
+        }
         if ack.syn {
             self.on_syn_ack(now, ack);
             return;

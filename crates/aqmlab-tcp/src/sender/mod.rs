@@ -121,6 +121,8 @@ pub struct Sender {
     seed: u64,
     /// When data were last sent.
     last_sent: Time,
+    /// TS.Recent: when the acknowledgement was sent that came last (RFC 7323).
+    echo: Time,
     /// The receiver's window is closed: the timer is for probing it.
     persisting: bool,
     window_probe_due: bool,
@@ -178,6 +180,7 @@ impl Sender {
             round_end: 0,
             seed,
             last_sent: Time::ZERO,
+            echo: Time::ZERO,
             persisting: false,
             window_probe_due: false,
             syn_due: false,

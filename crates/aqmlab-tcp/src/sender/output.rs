@@ -129,7 +129,8 @@ impl Sender {
         self.sent(now, len, prior_in_flight, false);
         self.schedule_probe(now);
         let (ecn, cwr) = self.ecn.of_new_data();
-        DataSegment { seq, len: len as u32, ecn, cwr, sent_at: now, ..DataSegment::default() }
+        let (len, echo) = (len as u32, self.echo);
+        DataSegment { seq, len, ecn, cwr, sent_at: now, echo, ..DataSegment::default() }
     }
 
     fn new_segment(&mut self, now: Time) -> Option<DataSegment> {
@@ -178,6 +179,7 @@ impl Sender {
         self.recovery.on_sent(len, replaces);
         self.recovery.on_repaired(seq, self.board.nxt(), now);
         self.undo.on_repair(seq + u64::from(len), now);
-        DataSegment { seq, len, retransmission: true, sent_at: now, ..DataSegment::default() }
+        let echo = self.echo;
+        DataSegment { seq, len, retransmission: true, sent_at: now, echo, ..DataSegment::default() }
     }
 }

@@ -241,13 +241,19 @@ fn read_segment(now: Time, words: &[&str]) -> DataSegment {
         sent_at: now,
         ..DataSegment::default()
     };
-    for word in &words[1..] {
+    let mut words = words[1..].iter();
+    while let Some(word) = words.next() {
         match *word {
+            "echo" => {
+                let millis = words.next().expect("a time");
+                segment.echo = Time::ZERO + Span::from_nanos(nanos(millis));
+            }
             "ce" => segment.ecn = Ecn::Ce,
             "ect0" => segment.ecn = Ecn::Ect0,
             "ect1" => segment.ecn = Ecn::Ect1,
             "cwr" => segment.cwr = true,
             "short" => segment.len = MSS as u32 / 2,
+            "tiny" => segment.len = 100,
             other => panic!("`{other}` is not known"),
         }
     }
