@@ -211,7 +211,7 @@ def _notes(of: Characterization, number: str) -> str:
         if not own.height:
             continue
         cases = sorted({names[n] for n in own["point"].to_list() if names[n]})
-        where = f" ({escape(', '.join(cases))})" if cases else ""
+        where = f" ({escape('; '.join(cases))})" if cases else ""
         items.append(f"<li title='{escape(str(ident))}'>{inline(own['text'][0])}{where}</li>")
     return f"<ul class='noted'>{''.join(items)}</ul>" if items else ""
 
