@@ -31,13 +31,14 @@ def metrics(
     """The metrics of all runs; run `r` is of scenario `r // replications`."""
     links = _by_run(tables.load("links").select("run", *LINK_COLUMNS))
     groups = _by_run(tables.load("groups").select("run", *GROUP_COLUMNS))
-    alike = {name for scenario in scenarios for name in _alike(scenario["flows"])}
-    flows = _by_run(_flows(tables.load("flows"), sorted(alike)))
+    points = [_Point(scenario["flows"]) for scenario in scenarios]
+    alike = sorted({name for point in points for name in point.alike})
+    flows = _by_run(_flows(tables.load("flows"), alike))
     delays = _by_run(tables.load("times").filter(pl.col("quantity").cast(pl.String) == "delay"))
     rows = []
     for run, end in tables.load("runs").select("run", "end_s").iter_rows():
         of_run = (found.get(run, []) for found in (links, groups, flows, delays))
-        own = _Run(scenarios[run // replications], end, *of_run)
+        own = _Run(points[run // replications], end, *of_run)
         rows += [(run, *row) for row in own.rows() if row[2] is not None and isfinite(row[2])]
     return pl.DataFrame(rows, schema=COLUMNS, orient="row")
 
@@ -46,9 +47,33 @@ Facts = Mapping[str, Any]
 Row = tuple[str, str, float | None]
 
 
-def _alike(flows: Facts) -> list[str]:
-    """The groups whose flows may be compared."""
-    return [name for name, group in flows.items() if group["workload"]["kind"] in ALIKE]
+class _Point:
+    """What the scenario of all replications says of its groups of flows."""
+
+    def __init__(self, flows: Facts) -> None:
+        self.alike = [name for name, group in flows.items() if _is_alike(group)]
+        """The groups whose flows may be compared."""
+        self.endless = {name for name, group in flows.items() if _is_endless(group)}
+        links = {link for group in flows.values() for link in _links_of_data(group)}
+        self.bulk_flows = {link: _bulk_flows(flows, link) for link in links}
+        """How many flows have data on a link, if all of them are endless bulk flows."""
+
+
+def _is_alike(group: Facts) -> bool:
+    return group["workload"]["kind"] in ALIKE
+
+
+def _is_endless(group: Facts) -> bool:
+    return bool(group["workload"]["kind"] == "bulk" and group["size"] == "none")
+
+
+def _links_of_data(group: Facts) -> set[str]:
+    return {*group["path"], *(() if _is_alike(group) else group["return_path"])}
+
+
+def _bulk_flows(flows: Facts, link: str) -> int | None:
+    on_it = [group for group in flows.values() if link in _links_of_data(group)]
+    return sum(int(group["count"]) for group in on_it) if all(map(_is_endless, on_it)) else None
 
 
 def _flows(flows: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
@@ -72,14 +97,14 @@ def _by_run(frame: pl.DataFrame) -> dict[int, list[Facts]]:
 class _Run:
     def __init__(
         self,
-        scenario: Facts,
+        point: _Point,
         end: float,
         links: Sequence[Facts],
         groups: Sequence[Facts],
         flows: Sequence[Facts],
         delays: Sequence[Facts],
     ) -> None:
-        self.flows: Facts = scenario["flows"]
+        self.point = point
         self.end, self.links, self.groups = end, links, groups
         self.flows_of = {row["group"]: row for row in flows}
         self.delays = {row["group"]: row for row in delays}
@@ -96,24 +121,15 @@ class _Run:
         yield "possible_share", _over(link["delivered_bytes"], link["capacity_bytes"])
         yield "drop_share", _over(link["dropped"], link["arrived"])
         yield "mark_share", _over(link["marked"], link["arrived"])
-        if link["loss_event_flows"] is not None and (flows := self._bulk_flows(link["link"])):
+        if link["loss_event_flows"] is not None and (
+            flows := self.point.bulk_flows.get(link["link"])
+        ):
             yield "loss_synchronisation", synchronisation(link["loss_event_flows"], flows)
-
-    def _bulk_flows(self, link: str) -> int | None:
-        """How many flows have data on a link, if all of them are endless bulk flows."""
-        flows = 0
-        for name, group in self.flows.items():
-            is_one_way = group["workload"]["kind"] in ALIKE
-            if link in group["path"] or (not is_one_way and link in group["return_path"]):
-                if not self._is_endless(name):
-                    return None
-                flows += int(group["count"])
-        return flows
 
     def _groups(self) -> Iterator[Row]:
         total = sum(group["delivered_bytes"] for group in self.groups)
-        alike = {name: self._goodputs(name) for name in _alike(self.flows)}
-        endless = [values for name, values in alike.items() if self._is_endless(name)]
+        alike = {name: self._goodputs(name) for name in self.point.alike}
+        endless = [values for name, values in alike.items() if name in self.point.endless]
         for group in self.groups:
             name = group["group"]
             goodput = _over(group["delivered_bytes"] * 8, self.end)
@@ -131,14 +147,10 @@ class _Run:
                 continue
             if own.size > 1:
                 yield name, "jain", jain_index(own)
-            if endless and own is not endless[0] and self._is_endless(name):
+            if endless and own is not endless[0] and name in self.point.endless:
                 yield name, "rtt_fairness", rtt_fairness(own.mean(), endless[0].mean())
         if len(endless) > 1:
             yield ALL, "jain", jain_index(np.concatenate(endless))
-
-    def _is_endless(self, name: str) -> bool:
-        group = self.flows[name]
-        return bool(group["workload"]["kind"] == "bulk" and group["size"] == "none")
 
     def _goodputs(self, name: str) -> Floats:
         return np.array(self.flows_of[name]["goodput_bps"] if name in self.flows_of else [])
