@@ -28,7 +28,7 @@
 use std::fmt;
 
 use aqmlab_core::{
-    CustomParams, Ecn, Error, Lookup, Packet, Result, Span, Time, Value, packet_fields,
+    Added, CustomParams, Ecn, Lookup, Packet, Result, Span, Time, Value, packet_fields,
 };
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Sink};
@@ -58,32 +58,27 @@ impl Clone for Box<dyn CustomConfig> {
 
 /// Disciplines of another crate. Without any, only the catalogue is known.
 #[derive(Default)]
-pub struct Disciplines(Vec<Box<dyn CustomConfig>>);
+pub struct Disciplines(Added<dyn CustomConfig>);
 
 impl Disciplines {
     /// Adds a discipline under its own name.
     ///
     /// # Errors
     /// If the name is taken.
-    pub fn with<D>(mut self) -> Result<Disciplines>
+    pub fn with<D>(self) -> Result<Disciplines>
     where
         D: Discipline + fmt::Debug + Send + Sync + 'static,
     {
-        let taken = QueueConfig::named(D::NAME).is_ok() || self.names().contains(&D::NAME);
-        if taken {
-            return Err(Error::not_allowed(D::NAME, "a name that no other discipline has"));
-        }
-        self.0.push(Box::new(Foreign(D::default())));
-        Ok(self)
+        self.0.with::<QueueConfig>(Box::new(Foreign(D::default()))).map(Disciplines)
     }
 }
 
 impl Lookup<dyn CustomConfig> for Disciplines {
     fn find(&self, name: &str) -> Result<Option<Box<dyn CustomConfig>>> {
-        Ok(self.0.iter().find(|each| each.name() == name).cloned())
+        self.0.find(name)
     }
     fn names(&self) -> Vec<&str> {
-        self.0.iter().map(|each| each.name()).collect()
+        self.0.names()
     }
 }
 

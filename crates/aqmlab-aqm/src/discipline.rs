@@ -251,6 +251,11 @@ pub trait Discipline: Params {
     /// Whether it ever signals congestion, or only drops for want of room.
     const SIGNALS: bool = true;
 
+    /// [`Discipline::SIGNALS`] of a value.
+    fn gives_signals(&self) -> bool {
+        Self::SIGNALS
+    }
+
     /// What in it is slowest to follow a change, and how long that takes:
     /// a run has to last longer. `None` if it follows within round trips.
     fn slowest(&self, _env: &LinkEnv) -> Option<(&'static str, Span)> {

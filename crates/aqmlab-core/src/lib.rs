@@ -4,6 +4,7 @@
 //! Nothing here (nor in `aqmlab-aqm`, `-tcp`, `-sim`) reads a clock, the
 //! environment, a file or the operating system's randomness.
 
+pub mod catalogue;
 pub mod custom;
 pub mod distribution;
 pub mod error;
@@ -17,7 +18,8 @@ pub mod suggest;
 pub mod time;
 pub mod value;
 
-pub use custom::{Custom, CustomParams, Lookup, Nothing};
+pub use catalogue::{Catalogue, Preset};
+pub use custom::{Added, Custom, CustomParams, Lookup, Never, Nothing};
 pub use distribution::{Distribution, Sampler};
 pub use error::{Error, Result};
 pub use framing::{Framing, LinkLayer};
