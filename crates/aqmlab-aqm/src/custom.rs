@@ -25,7 +25,9 @@
 //! # Panics
 //! A fault of the discipline is a panic that names it.
 
-use std::fmt;
+use alloc::{boxed::Box, string::String, string::ToString, vec::Vec};
+
+use core::fmt;
 
 use aqmlab_core::{
     Added, CustomParams, Ecn, Lookup, Packet, Result, Span, Time, Value, packet_fields,
@@ -243,11 +245,11 @@ impl<P: Packet> Adapter<P> {
         leaves: impl FnOnce(&mut Self, T) -> Option<P>,
     ) -> Option<P> {
         // The counts of marks are lent for the call.
-        std::mem::swap(&mut self.sink.marked, &mut cx.sink.marked);
+        core::mem::swap(&mut self.sink.marked, &mut cx.sink.marked);
         let mut inner = Context { now: cx.now, random: &mut *cx.random, sink: &mut self.sink };
         let given = call(&mut *self.inner, &mut inner);
-        std::mem::swap(&mut self.sink.marked, &mut cx.sink.marked);
-        let mut dropped = std::mem::take(&mut self.sink.dropped);
+        core::mem::swap(&mut self.sink.marked, &mut cx.sink.marked);
+        let mut dropped = core::mem::take(&mut self.sink.dropped);
         for (handle, reason) in dropped.drain(..) {
             cx.sink.dropped.push((self.give_out(handle), reason));
         }

@@ -1,5 +1,7 @@
 //! How a scenario names disciplines and presets.
 
+use alloc::vec::Vec;
+
 use aqmlab_core::{Entry, Lookup, Nothing, Preset, Result, Value, catalogue};
 
 use crate::custom::CustomConfig;

@@ -7,6 +7,8 @@
 //! trait together with what passes its methods on to one of several types, so
 //! that no method can be forgotten.
 
+use alloc::{format, string::String, vec::Vec};
+
 use crate::custom::{Custom, CustomParams, Lookup, Nothing};
 use crate::error::{Error, Result};
 use crate::params::{Entry, ParamSpec};
@@ -242,8 +244,8 @@ macro_rules! catalogue {
             const PRESETS: &'static [$crate::catalogue::Preset] = $presets;
             type Custom = $Custom;
 
-            fn entries() -> ::std::vec::Vec<$crate::Entry> {
-                ::std::vec![$($crate::Entry {
+            fn entries() -> $crate::__alloc::vec::Vec<$crate::Entry> {
+                $crate::__alloc::vec![$($crate::Entry {
                     name: <$module::$Params as $Kind>::NAME,
                     summary: <$module::$Params as $Kind>::SUMMARY,
                     params: <$module::$Params as $crate::Params>::specs(),
@@ -285,7 +287,7 @@ macro_rules! catalogue {
 
         impl $Config {
             /// All of the catalogue.
-            pub fn entries() -> ::std::vec::Vec<$crate::Entry> {
+            pub fn entries() -> $crate::__alloc::vec::Vec<$crate::Entry> {
                 <Self as $crate::catalogue::Catalogue>::entries()
             }
             /// Names for sets of parameters.
@@ -302,7 +304,7 @@ macro_rules! catalogue {
                 $crate::catalogue::Catalogue::name_of(self)
             }
             /// Its parameters with their values, in order.
-            pub fn settings(&self) -> ::std::vec::Vec<(&str, $crate::Value)> {
+            pub fn settings(&self) -> $crate::__alloc::vec::Vec<(&str, $crate::Value)> {
                 $each!(
                     self,
                     params => $crate::Params::entries(params),

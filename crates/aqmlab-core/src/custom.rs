@@ -5,7 +5,9 @@
 //! built from such parameters is the business of the trait that a kind adds to
 //! [`CustomParams`].
 
-use std::fmt;
+use alloc::{boxed::Box, format, vec::Vec};
+
+use core::fmt;
 
 use crate::catalogue::{Catalogue, is_free};
 use crate::error::{Error, Result};

@@ -3,6 +3,14 @@
 //!
 //! Nothing here (nor in `aqmlab-aqm`, `-tcp`, `-sim`) reads a clock, the
 //! environment, a file or the operating system's randomness.
+//!
+//! Without the default feature `std` this crate needs only `alloc`; then errors
+//! suggest no nearest name, and what has to be rounded is rounded by `libm`,
+//! with the same results.
+
+#![cfg_attr(not(any(feature = "std", test)), no_std)]
+
+extern crate alloc;
 
 pub mod catalogue;
 pub mod custom;
@@ -10,6 +18,7 @@ pub mod distribution;
 pub mod error;
 pub mod framing;
 mod list;
+pub mod math;
 pub mod packet;
 pub mod params;
 pub mod quantity;
@@ -29,3 +38,9 @@ pub use quantity::{Bytes, Limit, Rate};
 pub use random::Stream;
 pub use time::{Span, Time};
 pub use value::{Table, Value};
+
+/// What the macros of this crate need wherever they are used.
+#[doc(hidden)]
+pub mod __alloc {
+    pub use alloc::{boxed, format, string, vec};
+}

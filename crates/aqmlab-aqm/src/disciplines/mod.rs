@@ -3,6 +3,8 @@
 //! The line declares the module too. (`cargo fmt` does not find it then:
 //! `make format` gives rustfmt the files by name.)
 
+use alloc::boxed::Box;
+
 use aqmlab_core::{Packet, Span, catalogue};
 
 use crate::custom::{self, CustomConfig};
