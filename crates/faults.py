@@ -67,7 +67,6 @@ def run_tests(crate: str) -> str | None:
     if built.returncode:
         sys.exit(f"does not compile:\n{built.stderr}")
     try:
-        # The proptest files of failures are for real ones.
         done = cargo("-p", crate, "--tests")
     except subprocess.TimeoutExpired:
         return f"no end within {TIMEOUT} s"

@@ -264,6 +264,7 @@ impl Columns {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the rule is for the disciplines, not their tests")]
 fn bytes(file: &Path) -> Vec<u8> {
     fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }

@@ -5,9 +5,9 @@
 //!
 //! # Sources
 //! RFC 9438, section 4; RFC 8511, section 3.1, for ECN; slow start:
-//! [`slow_start`](super::slow_start).
+//! `slow_start`.
 //!
-//! With `variant = "linux"` it is Linux's [`linux`](self::linux) instead.
+//! With `variant = "linux"` it is Linux's `linux` instead.
 //!
 //! # Differences
 //! 1. The steps towards the target (section 4.4: for each acknowledgement) are
