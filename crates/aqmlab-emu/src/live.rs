@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use aqmlab_core::{Span, Time, choices};
-use aqmlab_sim::probe::Sojourn;
+use aqmlab_sim::network::probe::Sojourn;
 
 use crate::nat::Gate;
 use crate::path::{DataPath, Departure, Exits, Tally};
@@ -185,7 +185,7 @@ impl Live {
             if has_read {
                 continue;
             }
-            let due = self.path.next_time().unwrap_or(Time::MAX);
+            let due = self.path.next_time();
             if self.precision == Precision::Exact {
                 let is_time = now.saturating_since(last_rest) >= REST_EVERY;
                 if is_time && due > now + REST * 3 {

@@ -3,7 +3,7 @@
 use aqmlab_aqm::registry;
 use aqmlab_core::{ParamSpec, Params};
 use aqmlab_emu::shell::EmulatorParams;
-use aqmlab_sim::egress::{DriverParams, ShaperParams};
+use aqmlab_sim::network::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::impairment::{
     ChanceParams, DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams,
     ListedLossParams, OutageParams, SlotParams,

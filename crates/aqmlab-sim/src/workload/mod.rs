@@ -7,8 +7,9 @@
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Error, ParamSpec, ParamType, Params, Result, Stream, Table, Value};
 
-use crate::app::App;
+use crate::run::app::App;
 
+pub(crate) mod agenda;
 mod connection;
 mod ledger;
 mod player;
