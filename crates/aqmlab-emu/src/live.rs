@@ -185,7 +185,7 @@ impl Live {
             if has_read {
                 continue;
             }
-            let due = self.path.next_time();
+            let due = self.path.next_time().unwrap_or(Time::MAX);
             if self.precision == Precision::Exact {
                 let is_time = now.saturating_since(last_rest) >= REST_EVERY;
                 if is_time && due > now + REST * 3 {

@@ -130,7 +130,7 @@ pub struct DataPath {
     run: Option<(Run, u16, Time)>,
     interval: Span,
     /// When the next sample is due.
-    next_sample: Time,
+    next_sample: Option<Time>,
     series: LinkSeries,
     samples: Vec<Sample>,
     tap: Option<Box<dyn Tap>>,
@@ -177,7 +177,7 @@ impl DataPath {
             unfit: [0; Unfit::ALL.len()],
             run: None,
             interval: scenario.record.interval,
-            next_sample: if has_samples { Time::ZERO } else { Time::MAX },
+            next_sample: has_samples.then_some(Time::ZERO),
             series: LinkSeries::default(),
             samples: Vec::new(),
             tap: None,
@@ -266,26 +266,22 @@ impl DataPath {
         }
     }
 
-    /// When something is due next; [`Time::MAX`] for never.
-    pub fn next_time(&self) -> Time {
-        self.network.next_time().min(self.next_sample)
+    /// When something is due next.
+    pub fn next_time(&self) -> Option<Time> {
+        self.network.next_time().into_iter().chain(self.next_sample).min()
     }
 
     /// Lets everything happen that is due up to `now`.
     pub fn advance(&mut self, now: Time, exits: &mut impl Exits) {
-        loop {
+        while let Some(time) = self.next_time().filter(|time| *time <= now) {
+            self.now = time;
             // At one moment what happens in the network is first.
-            let (in_network, sample) = (self.network.next_time(), self.next_sample);
-            self.now = match in_network.min(sample) {
-                time if time <= now && time < Time::MAX => time,
-                _ => break,
-            };
-            if in_network > sample {
+            if self.network.next_time() != Some(time) {
                 self.sample();
             } else if let Some(handle) = self.network.step(&mut Shown(&mut self.tap)) {
                 self.depart(&handle, exits);
             }
-            self.show_dropped(self.now);
+            self.show_dropped(time);
         }
         self.flush(exits);
     }
@@ -293,7 +289,7 @@ impl DataPath {
     fn sample(&mut self) {
         self.sampled += 1;
         self.series.sample(self.now, &mut self.network, &mut self.samples);
-        self.next_sample = self.now + self.interval;
+        self.next_sample = Some(self.now + self.interval);
     }
 
     /// A packet has come to the end of its route.

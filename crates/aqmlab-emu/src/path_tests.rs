@@ -114,8 +114,8 @@ fn drive(link: &str, inputs: &[Input], mut late: impl FnMut() -> u64) -> (Wire, 
     for input in inputs {
         // Departures before the arrival: at their time, or some at a time later.
         let arrival = now + input.after;
-        while path.next_time().as_nanos() <= arrival {
-            let due = path.next_time().as_nanos();
+        while path.next_time().is_some_and(|time| time.as_nanos() <= arrival) {
+            let due = path.next_time().unwrap().as_nanos();
             now = arrival.min(due + late());
             path.advance(Time::from_nanos(now), &mut wire);
         }
@@ -125,7 +125,7 @@ fn drive(link: &str, inputs: &[Input], mut late: impl FnMut() -> u64) -> (Wire, 
         path.receive(input.route, offload, packet.len(), Time::from_nanos(now));
     }
     while path.under_way() > 0 {
-        let due = path.next_time().as_nanos();
+        let due = path.next_time().expect("packets under way have a next time").as_nanos();
         path.advance(Time::from_nanos(due + late()), &mut wire);
     }
     (wire, path)
@@ -198,7 +198,7 @@ fn a_rate_is_exact_however_late_the_driver_is() {
     }
     let mut stream = Stream::from_state(1);
     while path.under_way() > 0 {
-        let due = path.next_time();
+        let due = path.next_time().unwrap();
         path.advance(due + Span::from_nanos(stream.next_u64() % 900_000), &mut Dues(&mut dues));
     }
     let gaps: Vec<u64> = dues.windows(2).map(|pair| (pair[1] - pair[0]).as_nanos()).collect();

@@ -54,8 +54,10 @@ pub fn replay(
         path.receive(0, Offload::default(), arrival.size as usize, arrival.time);
         seen.lock().expect("no holder panics").is_arriving = false;
     }
-    while path.under_way() > 0 {
-        path.advance(path.next_time(), &mut sent);
+    while path.under_way() > 0
+        && let Some(next) = path.next_time()
+    {
+        path.advance(next, &mut sent);
     }
     let records = path.network_mut().link_mut(0).take_records();
     let seen = std::mem::take(&mut *seen.lock().expect("no holder panics"));

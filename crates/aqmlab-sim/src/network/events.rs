@@ -46,11 +46,10 @@ impl Pending {
         let Reverse(key) = self.heap.pop()?;
         Some((Time::from_nanos((key >> 64) as u64), (key >> 32) as u32, key as u32))
     }
-    /// When that is; [`Time::MAX`] for never.
+    /// When that is.
     #[inline]
-    pub fn next_time(&self) -> Time {
-        let next = self.heap.peek();
-        next.map_or(Time::MAX, |Reverse(key)| Time::from_nanos((key >> 64) as u64))
+    pub fn next_time(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse(key)| Time::from_nanos((key >> 64) as u64))
     }
 }
 
@@ -105,7 +104,7 @@ impl LinkEvents {
         Some((time, event))
     }
     #[inline]
-    pub fn next_time(&self) -> Time {
+    pub fn next_time(&self) -> Option<Time> {
         self.pending.next_time()
     }
 }
@@ -150,7 +149,7 @@ mod tests {
                 std::iter::from_fn(|| events.pop()).map(|(t, ..)| t.as_nanos()).collect();
             let mut sorted = times.clone();
             sorted.sort_unstable();
-            prop_assert_eq!(next.as_nanos(), out.first().copied().unwrap_or(u64::MAX));
+            prop_assert_eq!(next.map(Time::as_nanos), out.first().copied());
             prop_assert_eq!(out, sorted);
         }
     }

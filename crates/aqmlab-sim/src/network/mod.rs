@@ -178,9 +178,9 @@ impl<P: Carried> Network<P> {
         debug_assert!(left.is_none(), "a route has a link");
     }
 
-    /// When something happens next; [`Time::MAX`] for never.
+    /// When something happens next.
     #[inline]
-    pub fn next_time(&self) -> Time {
+    pub fn next_time(&self) -> Option<Time> {
         self.shared.events.next_time()
     }
 

@@ -35,8 +35,9 @@ pub(crate) enum Pipe<P> {
 }
 
 impl<P: Carried> Pipe<P> {
-    /// `stream` draws for what is random on the way, by the name of its part.
-    pub fn new(config: &PathConfig, stream: impl Fn(&str) -> Stream) -> Self {
+    /// `stream` draws for what is random on the way, by the name of its part; the run is over
+    /// at `end`.
+    pub fn new(config: &PathConfig, end: Time, stream: impl Fn(&str) -> Stream) -> Self {
         match config {
             PathConfig {
                 delay: DelayProcess::Constant(delay),
@@ -46,7 +47,7 @@ impl<P: Carried> Pipe<P> {
                 reordering: _,
                 slot: None,
             } if duplicate.chance == 0.0 => Pipe::Fixed { delay: *delay, packets: VecDeque::new() },
-            _ => Pipe::Varied(Box::new(Varied::new(config.clone(), &stream))),
+            _ => Pipe::Varied(Box::new(Varied::new(config.clone(), end, &stream))),
         }
     }
 
@@ -140,8 +141,8 @@ pub(crate) struct Varied<P> {
     slot: Option<SlotState>,
     stream: Stream,
     packets: BinaryHeap<Travelling<P>>,
-    /// When the pending event is due.
-    pending: Time,
+    /// When the pending event is due, if there is one.
+    pending: Option<Time>,
     /// The latest arrival so far: nothing comes before it without reordering.
     latest: Time,
     /// Packets that came in, and the number of the next.
@@ -154,9 +155,9 @@ pub(crate) struct Varied<P> {
 }
 
 impl<P: Carried> Varied<P> {
-    fn new(config: PathConfig, stream: &impl Fn(&str) -> Stream) -> Self {
+    fn new(config: PathConfig, end: Time, stream: &impl Fn(&str) -> Stream) -> Self {
         Varied {
-            loss: config.loss.map(|loss| LossState::new(loss, stream("outages"))),
+            loss: config.loss.map(|loss| LossState::new(loss, end, stream("outages"))),
             duplicate: ChanceState::new(&config.duplicate),
             jitter: config.jitter.map(JitterState::new),
             slot: config.slot.map(SlotState::new),
@@ -164,7 +165,7 @@ impl<P: Carried> Varied<P> {
             reordering: config.reordering,
             stream: stream("way"),
             packets: BinaryHeap::new(),
-            pending: Time::MAX,
+            pending: None,
             latest: Time::ZERO,
             entered: 0,
             next_number: 0,
@@ -213,19 +214,19 @@ impl<P: Carried> Varied<P> {
     /// and is due later finds nothing then.
     fn await_first(&mut self, index: u32, shared: &mut Shared<P>) {
         if let Some(first) = self.packets.peek()
-            && first.arrival < self.pending
+            && self.pending.is_none_or(|pending| first.arrival < pending)
         {
-            self.pending = first.arrival;
+            self.pending = Some(first.arrival);
             shared.events.push(first.arrival, LinkEvent::Delivery(index));
         }
     }
 
     #[inline(never)]
     fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
-        if shared.now != self.pending {
+        if self.pending != Some(shared.now) {
             return None;
         }
-        self.pending = Time::MAX;
+        self.pending = None;
         let first = self.packets.pop();
         self.await_first(index, shared);
         let first = first?;

@@ -41,13 +41,14 @@ pub struct QueuedLink<P> {
     sending: u32,
     /// A packet is on the transmitter, or its end has not been looked at yet.
     busy: bool,
-    /// When the transmitter is done with what it has.
-    busy_until: Time,
+    /// When the transmitter is done with what it has; `None` if that is never, or not known
+    /// before a shared medium is free.
+    busy_until: Option<Time>,
     /// Whether a `TransmissionEnd` is pending.
     end_pending: bool,
     pipe: Pipe<P>,
-    /// When the pending wake-up of queue or egress is due.
-    wakeup_at: Time,
+    /// When the pending wake-up of queue or egress is due, if there is one.
+    wakeup_at: Option<Time>,
     /// Whether a transmission that ends at the moment of an arrival ends first.
     departures_first: bool,
 }
@@ -67,7 +68,7 @@ impl<P: Carried> QueuedLink<P> {
             probe: LinkProbe::new(&config.thresholds, base_rtt, setup.record_packets),
             egress: Egress::new(config, &env).map(Box::new),
             wire: Wire::new(config, stream("rate"), setup.end),
-            pipe: Pipe::new(&config.way, stream),
+            pipe: Pipe::new(&config.way, setup.end, stream),
         };
         QueuedLink::new(config, index as u32, parts, setup.simultaneous)
     }
@@ -90,10 +91,10 @@ impl<P: Carried> QueuedLink<P> {
             is_unusual: config.process.gives_grants(),
             sending: 0,
             busy: false,
-            busy_until: Time::ZERO,
+            busy_until: Some(Time::ZERO),
             end_pending: false,
             pipe,
-            wakeup_at: Time::MAX,
+            wakeup_at: None,
             departures_first: simultaneous == Simultaneous::DeparturesFirst,
         }
     }
@@ -101,7 +102,10 @@ impl<P: Carried> QueuedLink<P> {
     /// A packet comes to the queue.
     pub(crate) fn arrive(&mut self, packet: P, shared: &mut Shared<P>) {
         let now = shared.now;
-        if self.busy_until < now || (self.busy_until == now && self.departures_first) {
+        if self
+            .busy_until
+            .is_some_and(|until| until < now || (until == now && self.departures_first))
+        {
             self.settle();
         }
         self.queue.enqueue(packet, now);
@@ -173,18 +177,18 @@ impl<P: Carried> QueuedLink<P> {
     fn defer(&mut self, shared: &mut Shared<P>) {
         self.medium.expect("only on a shared medium").set_waiting(true, &mut shared.media);
         self.busy = true;
-        self.busy_until = Time::MAX;
+        self.busy_until = None;
         self.end_pending = true;
     }
 
     /// A timer of the queue discipline or of the egress ran out.
     pub(crate) fn wakeup(&mut self, shared: &mut Shared<P>) {
         let now = shared.now;
-        if now != self.wakeup_at {
+        if self.wakeup_at != Some(now) {
             return; // An earlier one was asked for since.
         }
-        self.wakeup_at = Time::MAX;
-        if self.busy_until <= now {
+        self.wakeup_at = None;
+        if self.is_sent(now) {
             self.settle();
         }
         if self.queue.next_wakeup() == Some(now) {
@@ -268,7 +272,7 @@ impl<P: Carried> QueuedLink<P> {
             (Some(mut meter), Some(first)) => {
                 let before = meter.bits(first);
                 let offered = meter.bits(end + Span::from_nanos(1)) - before;
-                let used = self.wire.used_bits(self.busy_until, end);
+                let used = self.wire.used_bits(self.is_sent(end));
                 if offered > 0.0 { (used / offered).min(1.0) } else { 0.0 }
             }
             _ => self.probe.utilisation(end),
@@ -283,11 +287,20 @@ impl<P: Carried> QueuedLink<P> {
     /// event.)
     #[inline]
     fn settle(&mut self) {
-        if self.busy && !self.end_pending {
+        if let Some(until) = self.busy_until
+            && self.busy
+            && !self.end_pending
+        {
             self.busy = false;
-            let none = self.queue.dequeue(self.busy_until);
+            let none = self.queue.dequeue(until);
             debug_assert!(none.is_none(), "{}: a packet out of an empty queue", self.name);
         }
+    }
+
+    /// Whether the transmitter is done with all that it was given.
+    #[inline]
+    fn is_sent(&self, now: Time) -> bool {
+        self.busy_until.is_some_and(|until| until <= now)
     }
 
     /// Packets that are waiting to be sent, here or in the egress.
@@ -339,12 +352,15 @@ impl<P: Carried> QueuedLink<P> {
             Wire::Constant(transmitter) => {
                 let duration = transmitter.transmit(packet.size());
                 self.probe.transmission(duration);
-                self.busy_until = now + duration;
+                self.busy_until = Some(now + duration);
             }
             Wire::Course(wire) => self.busy_until = wire.transmit(packet.size()),
             Wire::Grants(_) => unreachable!("it sends when a grant comes"),
         }
-        self.pipe.push(packet, self.busy_until, self.index, shared);
+        match self.busy_until {
+            Some(sent) => self.pipe.push(packet, sent, self.index, shared),
+            None => packet.forget(&mut shared.store),
+        }
         self.await_end(shared);
     }
 
@@ -430,18 +446,26 @@ impl<P: Carried> QueuedLink<P> {
             || self.is_unusual || self.egress.is_some() || self.queue.backlog().packets > 0;
         if !self.end_pending && matters() {
             self.end_pending = true;
-            shared.events.push(self.busy_until, LinkEvent::TransmissionEnd(self.index));
+            if let Some(until) = self.busy_until {
+                shared.events.push(until, LinkEvent::TransmissionEnd(self.index));
+            }
         }
     }
 
     #[inline]
     fn await_wakeup(&mut self, shared: &mut Shared<P>) {
-        let mut at = self.queue.next_wakeup().unwrap_or(Time::MAX);
+        let mut next = self.queue.next_wakeup();
         if let Some(egress) = &mut self.egress {
-            at = at.min(egress.next_wakeup(shared.now));
+            let other = egress.next_wakeup(shared.now);
+            next = match (next, other) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                _ => next.or(other),
+            };
         }
-        if at < self.wakeup_at {
-            self.wakeup_at = at;
+        if let Some(at) = next
+            && self.wakeup_at.is_none_or(|pending| at < pending)
+        {
+            self.wakeup_at = next;
             shared.events.push(at, LinkEvent::Wakeup(self.index));
         }
     }
@@ -456,7 +480,7 @@ impl<P: Carried> QueuedLink<P> {
     /// # Panics
     /// If packets were lost without being counted: a bug of the discipline.
     pub fn finish(&mut self, now: Time) {
-        if self.busy_until <= now {
+        if self.is_sent(now) {
             self.settle();
         }
         self.probe.finish(now);

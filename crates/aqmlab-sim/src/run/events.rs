@@ -64,9 +64,9 @@ impl Events {
         };
         Some((time, event))
     }
-    /// When that is; [`Time::MAX`] for never.
+    /// When that is.
     #[inline]
-    pub fn next_time(&self) -> Time {
+    pub fn next_time(&self) -> Option<Time> {
         self.pending.next_time()
     }
 }

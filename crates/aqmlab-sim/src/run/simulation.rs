@@ -195,14 +195,18 @@ impl<'a> Simulation<'a> {
         let end = Time::ZERO + self.scenario.duration;
         loop {
             // At one moment what happens in the network is first.
-            let (in_network, outside) = (self.network.next_time(), self.events.next_time());
-            let time = in_network.min(outside);
+            let (time, is_in_network) = match (self.network.next_time(), self.events.next_time()) {
+                (Some(inside), Some(outside)) => (inside.min(outside), inside <= outside),
+                (Some(inside), None) => (inside, true),
+                (None, Some(outside)) => (outside, false),
+                (None, None) => break,
+            };
             if time > end {
                 break;
             }
             debug_assert!(time >= self.now, "time goes forward");
             self.now = time;
-            if in_network <= outside {
+            if is_in_network {
                 if let Some(packet) = self.network.step(&mut ()) {
                     self.arrived(packet);
                 }
