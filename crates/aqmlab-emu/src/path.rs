@@ -14,7 +14,7 @@ use aqmlab_aqm::DropReason;
 use aqmlab_core::{Bytes, Packet, Span, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::series::{LinkSeries, Sample};
-use aqmlab_sim::network::{Network, RouteId, Setup, Watch};
+use aqmlab_sim::network::{Network, Observer, RouteId, Setup};
 use aqmlab_sim::scenario::Level;
 
 use crate::buffers::Buffers;
@@ -99,7 +99,7 @@ pub trait Tap: Send {
 /// Shows what passes to the tap, if there is one.
 struct Shown<'a>(&'a mut Option<Box<dyn Tap>>);
 
-impl Watch<Handle> for Shown<'_> {
+impl Observer<Handle> for Shown<'_> {
     fn entered(&mut self, now: Time, link: u32, handle: &Handle, buffers: &Buffers) {
         if let Some(tap) = &mut self.0 {
             tap.arrived(now, link, handle, buffers);
@@ -241,8 +241,8 @@ impl DataPath {
         for segment in 0..frame.segments {
             let handle = Handle::new(place, &frame, segment, route);
             self.entered.add(u64::from(handle.size));
-            let watch = &mut Shown(&mut self.tap);
-            self.network.inject(now, RouteId(u32::from(route)), handle, watch);
+            let observer = &mut Shown(&mut self.tap);
+            self.network.inject(now, RouteId(u32::from(route)), handle, observer);
         }
         self.show_dropped(now);
     }

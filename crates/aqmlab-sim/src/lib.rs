@@ -15,5 +15,6 @@ pub mod workload;
 
 pub use network::LinkResult;
 pub use run::results::{FlowResult, GroupResult, RunResult};
-pub use run::run;
+pub use run::watch::{Stopped, Watch};
+pub use run::{run, try_run};
 pub use scenario::{Outside, Scenario};

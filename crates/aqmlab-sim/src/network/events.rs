@@ -51,6 +51,36 @@ impl Pending {
     pub fn next_time(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse(key)| Time::from_nanos((key >> 64) as u64))
     }
+    /// What happens next, which stays pending.
+    #[inline]
+    pub fn next(&self) -> Option<(Time, u32, u32)> {
+        let Reverse(key) = self.heap.peek()?;
+        Some((Time::from_nanos((key >> 64) as u64), (key >> 32) as u32, *key as u32))
+    }
+}
+
+/// A pending event as a number: for those who say what goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Number(pub u64);
+
+impl Number {
+    const IN_NETWORK: u64 = 1 << 63;
+
+    #[inline]
+    pub fn new(kind: u32, index: u32, is_in_network: bool) -> Self {
+        let of = if is_in_network { Self::IN_NETWORK } else { 0 };
+        Number(of | u64::from(kind) << 32 | u64::from(index))
+    }
+    #[inline]
+    pub fn is_in_network(self) -> bool {
+        self.0 & Self::IN_NETWORK != 0
+    }
+    pub fn kind(self) -> u32 {
+        ((self.0 & !Self::IN_NETWORK) >> 32) as u32
+    }
+    pub fn index(self) -> u32 {
+        self.0 as u32
+    }
 }
 
 /// What happens at a link, by its index.
@@ -62,6 +92,17 @@ pub(crate) enum LinkEvent {
     TransmissionEnd(u32),
     /// A timer of its queue discipline, shaper or driver.
     Wakeup(u32),
+}
+
+impl LinkEvent {
+    #[inline]
+    pub fn new(kind: u32, index: u32) -> Self {
+        match kind {
+            1 => LinkEvent::TransmissionEnd(index),
+            2 => LinkEvent::Wakeup(index),
+            _ => LinkEvent::Delivery(index),
+        }
+    }
 }
 
 /// The kind of a delivery if arrivals are first, and if departures are.
@@ -96,12 +137,12 @@ impl LinkEvents {
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, LinkEvent)> {
         let (time, kind, index) = self.pending.pop()?;
-        let event = match kind {
-            1 => LinkEvent::TransmissionEnd(index),
-            2 => LinkEvent::Wakeup(index),
-            _ => LinkEvent::Delivery(index),
-        };
-        Some((time, event))
+        Some((time, LinkEvent::new(kind, index)))
+    }
+    #[inline]
+    pub fn next(&self) -> Option<(Time, Number)> {
+        let (time, kind, index) = self.pending.next()?;
+        Some((time, Number::new(kind, index, true)))
     }
     #[inline]
     pub fn next_time(&self) -> Option<Time> {

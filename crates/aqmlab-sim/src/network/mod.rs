@@ -33,7 +33,7 @@ pub use self::queued::QueuedLink;
 pub use self::routes::{Position, RouteId};
 pub use self::wire::Capacity;
 
-use self::events::{LinkEvent, LinkEvents};
+use self::events::{LinkEvent, LinkEvents, Number};
 use self::link::Link;
 use self::medium::Medium;
 use self::routes::Routes;
@@ -84,7 +84,7 @@ pub(crate) struct Shared<P: Carried> {
 }
 
 /// Is shown every packet where it enters a link and where it leaves it.
-pub trait Watch<P: Carried> {
+pub trait Observer<P: Carried> {
     /// A packet comes to a link.
     #[inline]
     fn entered(&mut self, _now: Time, _link: u32, _packet: &P, _store: &P::Store) {}
@@ -93,8 +93,8 @@ pub trait Watch<P: Carried> {
     fn left(&mut self, _now: Time, _link: u32, _packet: &P, _store: &P::Store) {}
 }
 
-/// Nobody watches.
-impl<P: Carried> Watch<P> for () {}
+/// Nobody looks.
+impl<P: Carried> Observer<P> for () {}
 
 /// Links, routes, and packets on their way.
 pub struct Network<P: Carried> {
@@ -170,11 +170,17 @@ impl<P: Carried> Network<P> {
 
     /// A packet begins its route at `now`, no earlier than anything before.
     #[inline]
-    pub fn inject(&mut self, now: Time, route: RouteId, mut packet: P, watch: &mut impl Watch<P>) {
+    pub fn inject(
+        &mut self,
+        now: Time,
+        route: RouteId,
+        mut packet: P,
+        observer: &mut impl Observer<P>,
+    ) {
         debug_assert!(now >= self.shared.now, "time goes forward");
         self.shared.now = now;
         packet.set_position(self.routes.start(route));
-        let left = self.forward(packet, watch);
+        let left = self.forward(packet, observer);
         debug_assert!(left.is_none(), "a route has a link");
     }
 
@@ -184,10 +190,16 @@ impl<P: Carried> Network<P> {
         self.shared.events.next_time()
     }
 
+    /// What happens next.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<(Time, Number)> {
+        self.shared.events.next()
+    }
+
     /// Lets the next event happen. Gives the packet, if there is one, that has
     /// come to the end of its route by it.
     #[inline]
-    pub fn step(&mut self, watch: &mut impl Watch<P>) -> Option<P> {
+    pub fn step(&mut self, observer: &mut impl Observer<P>) -> Option<P> {
         let (time, event) = self.shared.events.pop()?;
         debug_assert!(time >= self.shared.now, "time goes forward");
         self.shared.now = time;
@@ -195,9 +207,9 @@ impl<P: Carried> Network<P> {
         match event {
             LinkEvent::Delivery(link) => {
                 let mut packet = self.links[link as usize].deliver(&mut self.shared)?;
-                watch.left(time, link, &packet, &self.shared.store);
+                observer.left(time, link, &packet, &self.shared.store);
                 packet.set_position(packet.position().next());
-                return self.forward(packet, watch);
+                return self.forward(packet, observer);
             }
             LinkEvent::TransmissionEnd(link) => self.transmission_end(link),
             LinkEvent::Wakeup(link) => {
@@ -209,9 +221,9 @@ impl<P: Carried> Network<P> {
 
     /// Gives a packet to the link at its position, or back at the end of its route.
     #[inline(always)]
-    fn forward(&mut self, packet: P, watch: &mut impl Watch<P>) -> Option<P> {
+    fn forward(&mut self, packet: P, observer: &mut impl Observer<P>) -> Option<P> {
         let Some(link) = self.routes.link(packet.position()) else { return Some(packet) };
-        watch.entered(self.shared.now, link, &packet, &self.shared.store);
+        observer.entered(self.shared.now, link, &packet, &self.shared.store);
         self.links[link as usize].arrive(packet, &mut self.shared);
         None
     }

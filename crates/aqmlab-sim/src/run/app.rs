@@ -79,6 +79,12 @@ pub(crate) struct Volume {
     pub delivered: u64,
 }
 
+impl AppSlot {
+    pub fn group(&self) -> u32 {
+        self.group
+    }
+}
+
 impl Volume {
     pub fn add(&mut self, other: Volume) {
         self.sent += other.sent;
@@ -266,6 +272,7 @@ impl Context<'_, '_> {
         let Simulation { datagrams, network, now, .. } = &mut *self.simulation;
         let flow = &mut datagrams[(flow & !DATAGRAMS) as usize];
         network.inject(*now, flow.route, flow.packet(size, *now), &mut ());
+        self.simulation.effort.spend();
     }
     /// The application is done: it is told nothing more.
     pub fn end(&mut self) {

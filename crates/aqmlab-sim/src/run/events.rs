@@ -2,7 +2,7 @@
 
 use aqmlab_core::Time;
 
-use crate::network::events::Pending;
+use crate::network::events::{Number, Pending};
 
 /// What happens, by the index of whom it happens to. The order of the kinds is
 /// the order at one moment.
@@ -24,6 +24,22 @@ pub(crate) enum Event {
     WarmupEnd,
     /// All bytes of a flow that was stopped have arrived already.
     Heard(u32),
+}
+
+impl Event {
+    #[inline]
+    pub fn new(kind: u32, index: u32) -> Self {
+        match kind {
+            0 => Event::FlowStart(index),
+            1 => Event::AppStart(index),
+            2 => Event::App(index),
+            3 => Event::ReceiverTimer(index),
+            4 => Event::SenderTimer(index),
+            5 => Event::Sample,
+            6 => Event::WarmupEnd,
+            _ => Event::Heard(index),
+        }
+    }
 }
 
 /// The pending events.
@@ -52,21 +68,12 @@ impl Events {
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, Event)> {
         let (time, kind, index) = self.pending.pop()?;
-        let event = match kind {
-            0 => Event::FlowStart(index),
-            1 => Event::AppStart(index),
-            2 => Event::App(index),
-            3 => Event::ReceiverTimer(index),
-            4 => Event::SenderTimer(index),
-            5 => Event::Sample,
-            6 => Event::WarmupEnd,
-            _ => Event::Heard(index),
-        };
-        Some((time, event))
+        Some((time, Event::new(kind, index)))
     }
-    /// When that is.
+    /// What happens next, which stays pending.
     #[inline]
-    pub fn next_time(&self) -> Option<Time> {
-        self.pending.next_time()
+    pub fn next(&self) -> Option<(Time, Number)> {
+        let (time, kind, index) = self.pending.next()?;
+        Some((time, Number::new(kind, index, false)))
     }
 }

@@ -5,6 +5,7 @@ use aqmlab_core::{Bytes, Sampler, Span, Stream, Time};
 use super::app::{Activity, AppSlot};
 use super::events::{Event, Events};
 use super::series::Series;
+use super::watch::{Effort, Stopped, Watch};
 use crate::endpoints::datagram::{DATAGRAMS, DatagramFlow};
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
 use crate::endpoints::packet::{SimPacket, kind};
@@ -27,6 +28,7 @@ pub(crate) struct Simulation<'a> {
     pub flows: Vec<Flow>,
     pub series: Option<Series>,
     handled: u64,
+    pub effort: Effort,
     /// Flows of datagrams, numbered apart from the others.
     pub datagrams: Vec<DatagramFlow>,
     pub apps: Vec<AppSlot>,
@@ -75,7 +77,7 @@ impl GroupRoutes {
 }
 
 impl<'a> Simulation<'a> {
-    pub fn new(scenario: &'a Scenario, replication: u64) -> Self {
+    pub fn new(scenario: &'a Scenario, replication: u64, watch: &Watch) -> Self {
         let end = Time::ZERO + scenario.duration;
         let mut network = Network::new(&Setup { mtu: MTU, end, ..scenario.network(replication) });
         let add_routes = |group: &FlowGroup| {
@@ -93,6 +95,7 @@ impl<'a> Simulation<'a> {
             flows: Vec::new(),
             series: (scenario.record.level != Level::Summary).then(Series::default),
             handled: 0,
+            effort: Effort::new(watch),
             events: Events::default(),
             datagrams: Vec::new(),
             apps: Vec::new(),
@@ -184,7 +187,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    pub fn run(&mut self) {
+    pub fn run(&mut self) -> Result<(), Stopped> {
         self.network.start();
         if self.series.is_some() {
             self.events.push(Time::ZERO, Event::Sample);
@@ -195,24 +198,31 @@ impl<'a> Simulation<'a> {
         let end = Time::ZERO + self.scenario.duration;
         loop {
             // At one moment what happens in the network is first.
-            let (time, is_in_network) = match (self.network.next_time(), self.events.next_time()) {
-                (Some(inside), Some(outside)) => (inside.min(outside), inside <= outside),
-                (Some(inside), None) => (inside, true),
-                (None, Some(outside)) => (outside, false),
+            let (time, event) = match (self.network.next(), self.events.next()) {
+                (Some(inside), Some(outside)) if inside.0 <= outside.0 => inside,
+                (_, Some(outside)) => outside,
+                (Some(inside), None) => inside,
                 (None, None) => break,
             };
             if time > end {
                 break;
             }
             debug_assert!(time >= self.now, "time goes forward");
+            if time > self.now {
+                self.effort.advance();
+            }
             self.now = time;
-            if is_in_network {
+            self.effort.show(time, event);
+            if event.is_in_network() {
                 if let Some(packet) = self.network.step(&mut ()) {
                     self.arrived(packet);
                 }
             } else if let Some((_, event)) = self.events.pop() {
                 self.handled += 1;
                 self.handle(event);
+            }
+            if !self.effort.spend() {
+                return Err(self.stopped(event));
             }
             if self.unfinished == 0 && !self.endless {
                 break;
@@ -222,6 +232,7 @@ impl<'a> Simulation<'a> {
             self.now = end;
         }
         self.network.finish(self.now);
+        Ok(())
     }
 
     /// Events handled, in the network and outside.
@@ -309,6 +320,9 @@ impl<'a> Simulation<'a> {
         let flow = &mut self.flows[flow as usize];
         while let Some(packet) = flow.poll_data(self.now, self.network.store_mut()) {
             self.network.inject(self.now, flow.routes[0], packet, &mut ());
+            if !self.effort.spend() {
+                return;
+            }
         }
         flow.arm_sender(&mut self.events);
     }
