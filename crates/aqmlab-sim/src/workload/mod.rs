@@ -7,8 +7,9 @@
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Entry, Never, Nothing, ParamType, Params, Result, Stream, Value, catalogue};
 
-use crate::app::App;
+use crate::run::app::App;
 
+pub(crate) mod agenda;
 mod connection;
 mod ledger;
 mod player;

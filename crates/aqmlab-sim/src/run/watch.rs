@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aqmlab_core::Time;
 
-use crate::events::{Event, numbered, unnumbered};
+use super::events::Event;
+use super::simulation::Simulation;
+use crate::network::events::{LinkEvent, Number};
 use crate::scenario::Scenario;
-use crate::simulation::Simulation;
 
 /// How much work a run may do.
 #[derive(Clone, Debug)]
@@ -47,7 +48,7 @@ impl Progress {
     }
     /// What is going on there: as [`Stopped::event`], but of flows the kind alone.
     pub fn event(&self, scenario: &Scenario) -> String {
-        describe(scenario, unnumbered(self.event.load(Ordering::Relaxed)), None)
+        describe(scenario, Number(self.event.load(Ordering::Relaxed)), None)
     }
 }
 
@@ -104,55 +105,62 @@ impl Effort {
     }
     /// Shows others where the run is.
     #[inline]
-    pub fn show(&self, time: Time, event: Event) {
+    pub fn show(&self, time: Time, event: Number) {
         if let Some(progress) = &self.watch.progress {
             progress.time.store(time.as_nanos(), Ordering::Relaxed);
-            progress.event.store(numbered(event), Ordering::Relaxed);
+            progress.event.store(event.0, Ordering::Relaxed);
         }
     }
 }
 
 impl Simulation<'_> {
     /// Why the run was ended at this event.
-    pub fn stopped(&self, event: Event) -> Stopped {
+    pub fn stopped(&self, event: Number) -> Stopped {
         let at_once = self.effort.done < self.effort.watch.in_all;
         let work = if at_once { self.effort.done - self.effort.before } else { self.effort.done };
-        let group = match event {
-            Event::FlowStart(index)
-            | Event::Heard(index)
-            | Event::SenderTimer(index)
-            | Event::ReceiverTimer(index) => Some(self.flows[index as usize].group),
-            Event::AppStart(index) | Event::App(index) => Some(self.apps[index as usize].group()),
-            _ => None,
+        let group = if event.is_in_network() {
+            None
+        } else {
+            match Event::new(event.kind(), event.index()) {
+                Event::FlowStart(index)
+                | Event::Heard(index)
+                | Event::SenderTimer(index)
+                | Event::ReceiverTimer(index) => Some(self.flows[index as usize].group),
+                Event::AppStart(index) | Event::App(index) => {
+                    Some(self.apps[index as usize].group())
+                }
+                Event::Sample | Event::WarmupEnd => None,
+            }
         };
         Stopped { at: self.now, event: describe(self.scenario, event, group), work, at_once }
     }
 }
 
 /// What an event is, and of which link or group of flows.
-fn describe(scenario: &Scenario, event: Event, group: Option<u32>) -> String {
-    let what = match event {
-        Event::Delivery(_) => "a delivery",
-        Event::TransmissionEnd(_) => "the end of a transmission",
-        Event::Wakeup(_) => "a timer of the queue",
+fn describe(scenario: &Scenario, event: Number, group: Option<u32>) -> String {
+    if event.is_in_network() {
+        let what = match LinkEvent::new(event.kind(), event.index()) {
+            LinkEvent::Delivery(_) => "a delivery",
+            LinkEvent::TransmissionEnd(_) => "the end of a transmission",
+            LinkEvent::Wakeup(_) => "a timer of the queue",
+        };
+        return match scenario.links.get(event.index() as usize) {
+            Some(link) => format!("{what}, link `{}`", link.name),
+            None => what.to_string(),
+        };
+    }
+    let what = match Event::new(event.kind(), event.index()) {
         Event::FlowStart(_) => "the start of a flow",
         Event::Heard(_) => "the end of a flow",
         Event::SenderTimer(_) => "a timer of a sender",
         Event::ReceiverTimer(_) => "a timer of a receiver",
         Event::AppStart(_) => "the start of a workload",
         Event::App(_) => "a timer of a workload",
-        Event::Sample(_) => "a sample of the series",
-        Event::WarmupEnd(_) => "the end of the warm-up",
+        Event::Sample => "a sample of the series",
+        Event::WarmupEnd => "the end of the warm-up",
     };
-    let link = match event {
-        Event::Delivery(index) | Event::TransmissionEnd(index) | Event::Wakeup(index) => {
-            scenario.links.get(index as usize)
-        }
-        _ => None,
-    };
-    match (link, group) {
-        (Some(link), _) => format!("{what}, link `{}`", link.name),
-        (None, Some(group)) => format!("{what}, flows `{}`", scenario.flows[group as usize].name),
-        (None, None) => what.to_string(),
+    match group {
+        Some(group) => format!("{what}, flows `{}`", scenario.flows[group as usize].name),
+        None => what.to_string(),
     }
 }

@@ -3,8 +3,9 @@
 
 use aqmlab_core::{Ecn, Span, Time};
 
-use crate::packet::SimPacket;
-use crate::probe::{Sojourn, SojournSummary};
+use super::packet::SimPacket;
+use crate::network::probe::{Sojourn, SojournSummary};
+use crate::network::{Position, RouteId};
 
 /// Indices of datagram flows have this bit, so that a packet says what it is.
 pub(crate) const DATAGRAMS: u32 = 1 << 31;
@@ -33,7 +34,7 @@ pub(crate) struct DatagramFlow {
     /// of every arrival.
     pub app: u32,
     pub tells: bool,
-    pub path: Box<[u32]>,
+    pub route: RouteId,
     pub start: Time,
     pub sent: u64,
     pub sent_bytes: u64,
@@ -56,7 +57,7 @@ pub(crate) struct DatagramSetup {
     pub group: u32,
     pub app: u32,
     pub tells: bool,
-    pub path: Box<[u32]>,
+    pub route: RouteId,
     pub start: Time,
     pub hash: u32,
     pub hosts: [u32; 2],
@@ -69,7 +70,7 @@ impl DatagramFlow {
             group: setup.group,
             app: setup.app,
             tells: setup.tells,
-            path: setup.path,
+            route: setup.route,
             start: setup.start,
             sent: 0,
             sent_bytes: 0,
@@ -99,7 +100,7 @@ impl DatagramFlow {
             size,
             kind: 0,
             ecn: Ecn::NotEct,
-            hop: 0,
+            position: Position::default(),
             class: self.class,
             hosts: self.hosts,
         }

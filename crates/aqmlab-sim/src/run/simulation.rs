@@ -1,19 +1,17 @@
 //! One run: links, flows and the events between them.
 
-use aqmlab_core::{Bytes, Span, Stream, Time};
+use aqmlab_core::{Bytes, Sampler, Span, Stream, Time};
 
-use crate::access::Accesses;
-use crate::app::{Activity, AppSlot};
-use crate::datagram::{DATAGRAMS, DatagramFlow};
-use crate::events::{Event, EventQueue};
-use crate::flow::{Flow, FlowSetup, NONE};
-use crate::link::{Link, Setting, transmission_end};
-use crate::packet::{SimPacket, Store, kind};
-use crate::probe::Sojourn;
-use crate::results::RunResult;
+use super::app::{Activity, AppSlot};
+use super::events::{Event, Events};
+use super::series::Series;
+use super::watch::{Effort, Stopped, Watch};
+use crate::endpoints::datagram::{DATAGRAMS, DatagramFlow};
+use crate::endpoints::flow::{Flow, FlowSetup, NONE};
+use crate::endpoints::packet::{SimPacket, kind};
+use crate::network::probe::Sojourn;
+use crate::network::{Network, RouteId, Setup};
 use crate::scenario::{FlowGroup, Level, Scenario, Start};
-use crate::series::Series;
-use crate::watch::{Effort, Stopped, Watch};
 use crate::workload::WorkloadConfig;
 
 /// The kernel's `psched_mtu` of an Ethernet link: 1500 bytes and a header.
@@ -24,11 +22,12 @@ pub(crate) struct Simulation<'a> {
     pub scenario: &'a Scenario,
     pub replication: u64,
     pub now: Time,
-    pub links: Vec<Link<SimPacket>>,
-    accesses: Accesses,
+    pub network: Network<SimPacket>,
+    /// By group.
+    routes: Vec<GroupRoutes>,
     pub flows: Vec<Flow>,
     pub series: Option<Series>,
-    pub events_handled: u64,
+    handled: u64,
     pub effort: Effort,
     /// Flows of datagrams, numbered apart from the others.
     pub datagrams: Vec<DatagramFlow>,
@@ -39,8 +38,7 @@ pub(crate) struct Simulation<'a> {
     pub activities: Vec<Activity>,
     /// Places of flows that are gone, by group and direction.
     pub free_flows: Vec<[Vec<u32>; 2]>,
-    pub events: EventQueue,
-    pub store: Store,
+    pub events: Events,
     /// Finite flows and applications that have not finished; of the group that ends the run,
     /// if there is one.
     pub unfinished: usize,
@@ -48,52 +46,65 @@ pub(crate) struct Simulation<'a> {
     endless: bool,
 }
 
-/// Runs one replication of a scenario.
-///
-/// # Panics
-/// If a packet was lost without being counted, a bug; and where [`try_run`] gives an error.
-pub fn run(scenario: &Scenario, replication: u64) -> RunResult {
-    try_run(scenario, replication, &Watch::default()).unwrap_or_else(|stopped| panic!("{stopped}"))
+/// The routes of a group: to the receivers, and back.
+struct GroupRoutes {
+    shared: [RouteId; 2],
+    /// Of each member, where these have delays of their own.
+    own: Vec<[RouteId; 2]>,
 }
 
-/// Runs one replication of a scenario, as long as it makes progress.
-///
-/// # Errors
-/// If it does not: see [`Watch`].
-///
-/// # Panics
-/// If a packet was lost without being counted: a bug.
-pub fn try_run(scenario: &Scenario, replication: u64, watch: &Watch) -> Result<RunResult, Stopped> {
-    let mut simulation = Simulation::new(scenario, replication, watch);
-    simulation.run()?;
-    Ok(RunResult::of(simulation))
+impl GroupRoutes {
+    /// Adds the routes of a group. What each member has of delay beyond its
+    /// links, drawn with the stream `flows.NAME.access`, is a link of its own
+    /// behind the others.
+    fn add(group: &FlowGroup, stream: Stream, network: &mut Network<SimPacket>) -> Self {
+        let paths = [&group.path, &group.return_path];
+        let shared = paths.map(|path| network.add_route(path.iter().copied()));
+        let mut own = Vec::new();
+        if group.access_delay.ceiling() > 0.0 {
+            let mut delays = Sampler::new(&group.access_delay, stream);
+            own.extend((0..group.count).map(|_| {
+                let access = network.add_delay(delays.draw());
+                paths.map(|path| network.add_route(path.iter().copied().chain([access])))
+            }));
+        }
+        GroupRoutes { shared, own }
+    }
+
+    fn of(&self, member: u32) -> [RouteId; 2] {
+        self.own.get(member as usize).copied().unwrap_or(self.shared)
+    }
 }
 
 impl<'a> Simulation<'a> {
-    fn new(scenario: &'a Scenario, replication: u64, watch: &Watch) -> Self {
+    pub fn new(scenario: &'a Scenario, replication: u64, watch: &Watch) -> Self {
+        let end = Time::ZERO + scenario.duration;
+        let mut network = Network::new(&Setup { mtu: MTU, end, ..scenario.network(replication) });
+        let add_routes = |group: &FlowGroup| {
+            let path = format!("flows.{}.access", group.name);
+            let stream = Stream::for_component(scenario.seed, replication, &path);
+            GroupRoutes::add(group, stream, &mut network)
+        };
+        let routes = scenario.flows.iter().map(add_routes).collect();
         let mut simulation = Simulation {
             scenario,
             replication,
             now: Time::ZERO,
-            links: Vec::new(),
-            accesses: Accesses::draw(scenario, |path| {
-                Stream::for_component(scenario.seed, replication, path)
-            }),
+            network,
+            routes,
             flows: Vec::new(),
             series: (scenario.record.level != Level::Summary).then(Series::default),
-            events_handled: 0,
+            handled: 0,
             effort: Effort::new(watch),
-            events: EventQueue::new(scenario.simultaneous),
+            events: Events::default(),
             datagrams: Vec::new(),
             apps: Vec::new(),
             free_apps: Vec::new(),
             activities: scenario.flows.iter().map(|_| Activity::default()).collect(),
             free_flows: scenario.flows.iter().map(|_| Default::default()).collect(),
-            store: Store::default(),
             unfinished: 0,
             endless: false,
         };
-        simulation.make_links();
         for (number, group) in scenario.flows.iter().enumerate() {
             simulation.make_flows(number as u32, group);
         }
@@ -102,12 +113,6 @@ impl<'a> Simulation<'a> {
 
     pub fn stream(&self, path: &str) -> Stream {
         Stream::for_component(self.scenario.seed, self.replication, path)
-    }
-
-    fn make_links(&mut self) {
-        let end = Time::ZERO + self.scenario.duration;
-        let setting = Setting { replication: self.replication, mtu: MTU, end };
-        self.links = Link::all(self.scenario, &setting);
     }
 
     fn make_flows(&mut self, number: u32, group: &FlowGroup) {
@@ -167,8 +172,7 @@ impl<'a> Simulation<'a> {
             index,
             group,
             transport: &config.transport,
-            path: self.accesses.path(&config.path, group, member),
-            return_path: self.accesses.path(&config.return_path, group, member),
+            routes: self.routes[group as usize].of(member),
             size: None,
             start: Time::ZERO,
             app: NONE,
@@ -183,18 +187,23 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Stopped> {
-        for link in &mut self.links {
-            link.start(&mut self.events);
-        }
+    pub fn run(&mut self) -> Result<(), Stopped> {
+        self.network.start();
         if self.series.is_some() {
-            self.events.push(Time::ZERO, Event::Sample(0));
+            self.events.push(Time::ZERO, Event::Sample);
         }
         if self.scenario.record.warmup > Span::ZERO {
-            self.events.push(Time::ZERO + self.scenario.record.warmup, Event::WarmupEnd(0));
+            self.events.push(Time::ZERO + self.scenario.record.warmup, Event::WarmupEnd);
         }
         let end = Time::ZERO + self.scenario.duration;
-        while let Some((time, event)) = self.events.pop() {
+        loop {
+            // At one moment what happens in the network is first.
+            let (time, event) = match (self.network.next(), self.events.next()) {
+                (Some(inside), Some(outside)) if inside.0 <= outside.0 => inside,
+                (_, Some(outside)) => outside,
+                (Some(inside), None) => inside,
+                (None, None) => break,
+            };
             if time > end {
                 break;
             }
@@ -203,9 +212,15 @@ impl<'a> Simulation<'a> {
                 self.effort.advance();
             }
             self.now = time;
-            self.events_handled += 1;
             self.effort.show(time, event);
-            self.handle(event);
+            if event.is_in_network() {
+                if let Some(packet) = self.network.step(&mut ()) {
+                    self.arrived(packet);
+                }
+            } else if let Some((_, event)) = self.events.pop() {
+                self.handled += 1;
+                self.handle(event);
+            }
             if !self.effort.spend() {
                 return Err(self.stopped(event));
             }
@@ -216,22 +231,19 @@ impl<'a> Simulation<'a> {
         if self.unfinished > 0 || self.endless {
             self.now = end;
         }
-        self.finish();
+        self.network.finish(self.now);
         Ok(())
+    }
+
+    /// Events handled, in the network and outside.
+    pub fn events_handled(&self) -> u64 {
+        self.handled + self.network.handled()
     }
 
     #[inline]
     fn handle(&mut self, event: Event) {
         let now = self.now;
         match event {
-            Event::TransmissionEnd(link) => {
-                let (events, store) = (&mut self.events, &mut self.store);
-                transmission_end(&mut self.links, link, now, events, store);
-            }
-            Event::Delivery(link) => self.deliver(link),
-            Event::Wakeup(link) => {
-                self.links[link as usize].wakeup(now, &mut self.events, &mut self.store);
-            }
             Event::FlowStart(flow) => {
                 self.flows[flow as usize].sender.open(now);
                 self.send_data(flow);
@@ -256,8 +268,8 @@ impl<'a> Simulation<'a> {
                     flow_state.arm_receiver(&mut self.events);
                 }
             }
-            Event::Sample(_) => self.sample(),
-            Event::WarmupEnd(_) => self.end_warmup(),
+            Event::Sample => self.sample(),
+            Event::WarmupEnd => self.end_warmup(),
             Event::Heard(flow) => {
                 if self.flows[flow as usize].awaited != u64::MAX {
                     self.heard(flow);
@@ -266,29 +278,18 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// A packet comes out of a link: into the next, or to its endpoint.
+    /// A packet has come to the end of its route.
     #[inline]
-    fn deliver(&mut self, link: u32) {
-        let delivered = match self.links.get_mut(link as usize) {
-            Some(link) => link.deliver(self.now, &mut self.events),
-            None => self.accesses.deliver(link, &mut self.events),
-        };
-        let Some(mut packet) = delivered else { return };
-        packet.hop += 1;
+    fn arrived(&mut self, packet: SimPacket) {
         if packet.flow & DATAGRAMS != 0 {
-            return self.deliver_datagram(packet);
+            return self.datagram_arrived(&packet);
         }
         let flow = &mut self.flows[packet.flow as usize];
-        let path = if packet.is(kind::ACK) { &flow.return_path } else { &flow.path };
-        if let Some(&next) = path.get(usize::from(packet.hop)) {
-            match self.links.get_mut(next as usize) {
-                Some(link) => link.arrive(packet, self.now, &mut self.events, &mut self.store),
-                None => self.accesses.arrive(next, packet, self.now, &mut self.events),
-            }
-        } else if !flow.owns(&packet) {
-            self.store.forget(&packet);
+        let store = self.network.store_mut();
+        if !flow.owns(&packet) {
+            store.forget(&packet);
         } else if packet.is(kind::ACK) {
-            let ack = flow.ack_of(&packet, &mut self.store);
+            let ack = flow.ack_of(&packet, store);
             flow.sender.on_ack(self.now, &ack);
             let is_drained = flow.finish.is_none() && flow.sender.is_finished();
             if ack.syn {
@@ -299,7 +300,7 @@ impl<'a> Simulation<'a> {
             }
             self.send_data(packet.flow);
         } else {
-            let segment = flow.segment_of(&packet, &mut self.store);
+            let segment = flow.segment_of(&packet, store);
             if flow.delays.is_some()
                 && let Some(delay) = flow.delayed(self.now, &segment)
             {
@@ -314,24 +315,11 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    #[inline(never)]
-    fn deliver_datagram(&mut self, packet: SimPacket) {
-        let flow = &self.datagrams[(packet.flow & !DATAGRAMS) as usize];
-        match flow.path.get(usize::from(packet.hop)) {
-            Some(&next) => match self.links.get_mut(next as usize) {
-                Some(link) => link.arrive(packet, self.now, &mut self.events, &mut self.store),
-                None => self.accesses.arrive(next, packet, self.now, &mut self.events),
-            },
-            None => self.datagram_arrived(&packet),
-        }
-    }
-
     #[inline]
     pub fn send_data(&mut self, flow: u32) {
         let flow = &mut self.flows[flow as usize];
-        let first = flow.path[0] as usize;
-        while let Some(packet) = flow.poll_data(self.now, &mut self.store) {
-            self.links[first].arrive(packet, self.now, &mut self.events, &mut self.store);
+        while let Some(packet) = flow.poll_data(self.now, self.network.store_mut()) {
+            self.network.inject(self.now, flow.routes[0], packet, &mut ());
             if !self.effort.spend() {
                 return;
             }
@@ -342,9 +330,8 @@ impl<'a> Simulation<'a> {
     #[inline]
     fn send_acks(&mut self, flow: u32) {
         let flow = &mut self.flows[flow as usize];
-        let first = flow.return_path[0] as usize;
-        while let Some(packet) = flow.poll_ack(self.now, &mut self.store) {
-            self.links[first].arrive(packet, self.now, &mut self.events, &mut self.store);
+        while let Some(packet) = flow.poll_ack(self.now, self.network.store_mut()) {
+            self.network.inject(self.now, flow.routes[1], packet, &mut ());
         }
         flow.arm_receiver(&mut self.events);
     }
@@ -353,15 +340,13 @@ impl<'a> Simulation<'a> {
         let Some(mut series) = self.series.take() else { return };
         series.sample(self);
         self.series = Some(series);
-        self.events.push(self.now + self.scenario.record.interval, Event::Sample(0));
+        self.events.push(self.now + self.scenario.record.interval, Event::Sample);
     }
 
     /// What is measured as a distribution begins now.
     #[inline(never)]
     fn end_warmup(&mut self) {
-        for link in &mut self.links {
-            link.end_warmup();
-        }
+        self.network.end_warmup();
         for flow in &mut self.datagrams {
             flow.delay = Sojourn::new();
             flow.sent_before = flow.sent;
@@ -375,13 +360,6 @@ impl<'a> Simulation<'a> {
         }
         if let Some(series) = &mut self.series {
             series.restart_sojourns();
-        }
-    }
-
-    /// Closes the books; in release builds too.
-    fn finish(&mut self) {
-        for link in &mut self.links {
-            link.finish(self.now);
         }
     }
 }

@@ -4,8 +4,8 @@ use aqmlab_aqm::{Backlog, DropReason};
 use aqmlab_core::{Bytes, Ecn, Span, Time};
 use hdrhistogram::Histogram;
 
-use crate::carried::Carried;
-use crate::losses::Losses;
+use super::carried::Carried;
+use super::losses::Losses;
 
 /// Collects times: those in a queue of all packets that are sent, and others.
 #[derive(Clone)]

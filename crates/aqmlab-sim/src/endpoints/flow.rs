@@ -3,9 +3,10 @@
 use aqmlab_core::{Ecn, Span, Time};
 use aqmlab_tcp::{Ack, CeCount, DataSegment, Receiver, Sender, TcpParams};
 
-use crate::app::Volume;
-use crate::events::{Event, EventQueue};
-use crate::packet::{SimPacket, Store, kind};
+use super::packet::{SimPacket, Store, kind};
+use crate::network::{Position, RouteId};
+use crate::run::app::Volume;
+use crate::run::events::{Event, Events};
 
 /// No application: the flow runs by itself.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -18,10 +19,8 @@ pub(crate) struct Flow {
     pub group: u32,
     pub sender: Sender,
     pub receiver: Receiver,
-    /// Links from sender to receiver.
-    pub path: Box<[u32]>,
-    /// Links from receiver to sender.
-    pub return_path: Box<[u32]>,
+    /// The route from sender to receiver, and the one back.
+    pub routes: [RouteId; 2],
     /// Bytes to transfer; `None` without end.
     pub size: Option<u64>,
     pub start: Time,
@@ -137,8 +136,7 @@ pub(crate) struct FlowSetup<'a> {
     pub index: u32,
     pub group: u32,
     pub transport: &'a TcpParams,
-    pub path: Box<[u32]>,
-    pub return_path: Box<[u32]>,
+    pub routes: [RouteId; 2],
     pub size: Option<u64>,
     pub start: Time,
     pub app: u32,
@@ -155,7 +153,7 @@ pub(crate) struct FlowSetup<'a> {
 impl FlowSetup<'_> {
     /// Has the data go along the group's return path.
     pub fn turn(&mut self) {
-        std::mem::swap(&mut self.path, &mut self.return_path);
+        self.routes.reverse();
         self.hosts.reverse();
         self.is_turned = true;
     }
@@ -170,8 +168,7 @@ impl Flow {
             sender: Sender::new(setup.transport, setup.size, setup.seed),
             window: receiver.window(),
             receiver,
-            path: setup.path,
-            return_path: setup.return_path,
+            routes: setup.routes,
             size: setup.size.filter(|_| !setup.is_open),
             start: setup.start,
             finish: None,
@@ -307,7 +304,7 @@ impl Flow {
             size,
             kind: bits,
             ecn,
-            hop: 0,
+            position: Position::default(),
             class: self.class,
             hosts: if bits & kind::ACK == 0 { [sender, receiver] } else { [receiver, sender] },
         }
@@ -331,7 +328,7 @@ impl Flow {
 
     /// Sees to it that an event is pending no later than the sender's deadline.
     #[inline]
-    pub fn arm_sender(&mut self, events: &mut EventQueue) {
+    pub fn arm_sender(&mut self, events: &mut Events) {
         if let Some(deadline) = self.sender.next_timeout()
             && self.sender_timer.asks_for(deadline)
         {
@@ -341,7 +338,7 @@ impl Flow {
 
     /// The same for the receiver's.
     #[inline]
-    pub fn arm_receiver(&mut self, events: &mut EventQueue) {
+    pub fn arm_receiver(&mut self, events: &mut Events) {
         if let Some(deadline) = self.receiver.next_timeout()
             && self.receiver_timer.asks_for(deadline)
         {

@@ -1,21 +1,17 @@
-//! A link: a queue, a wire, and the way to the far end.
+//! A link with a queue, a wire, and the way to the far end.
 
 use aqmlab_aqm::{LinkEnv, Queue};
-use aqmlab_core::{Bytes, Span, Stream, Time};
+use aqmlab_core::{Span, Stream, Time};
 
-use crate::carried::Carried;
-use crate::egress::Egress;
-use crate::events::{Event, EventQueue};
-use crate::medium::Share;
-use crate::pipe::{PathCounts, Pipe};
-use crate::probe::{LinkProbe, PacketRecord, Sojourn};
-use crate::results::LinkResult;
-use crate::scenario::{Level, LinkConfig, Scenario, Simultaneous};
-pub use crate::wire::Capacity;
-use crate::wire::{Meter, Wire};
-
-/// The largest packet there is: keeps the transmitter's arithmetic in 64 bits.
-pub(crate) const MAX_PACKET: u64 = 1 << 30;
+use super::carried::Carried;
+use super::config::{LinkConfig, LinkResult};
+use super::egress::Egress;
+use super::events::{LinkEvent, Simultaneous};
+use super::medium::Share;
+use super::pipe::{PathCounts, Pipe};
+use super::probe::{LinkProbe, PacketRecord, Sojourn};
+use super::wire::{Capacity, Meter, Wire};
+use super::{Setup, Shared};
 
 /// What a link is made of.
 struct LinkParts<P> {
@@ -26,8 +22,8 @@ struct LinkParts<P> {
     pipe: Pipe<P>,
 }
 
-/// One direction of a link.
-pub struct Link<P> {
+/// A link with a queue.
+pub struct QueuedLink<P> {
     /// Its name in the scenario.
     pub name: String,
     /// Its queue.
@@ -57,47 +53,24 @@ pub struct Link<P> {
     departures_first: bool,
 }
 
-/// What the links of a scenario are made for.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting {
-    /// The second seed of all random streams.
-    pub replication: u64,
-    /// The largest packet on the link layer, for disciplines that ask.
-    pub mtu: Bytes,
-    /// When the run is over: nothing is sent after that.
-    pub end: Time,
-}
-
-impl<P: Carried> Link<P> {
-    /// The links of a scenario.
-    pub fn all(scenario: &Scenario, setting: &Setting) -> Vec<Self> {
-        let mut links: Vec<Self> =
-            (0..scenario.links.len()).map(|index| Self::make(scenario, index, setting)).collect();
-        for medium in scenario.media() {
-            for (index, share) in medium.iter().zip(Share::among(&medium)) {
-                links[*index as usize].share(share);
-            }
-        }
-        links
-    }
-
-    fn make(scenario: &Scenario, index: usize, setting: &Setting) -> Self {
-        let config = &scenario.links[index];
+impl<P: Carried> QueuedLink<P> {
+    /// The link of this index.
+    pub(crate) fn make(index: usize, setup: &Setup) -> Self {
+        let config = &setup.links[index];
         let stream = |part: &str| {
             let path = format!("links.{}.{part}", config.name);
-            Stream::for_component(scenario.seed, setting.replication, &path)
+            Stream::for_component(setup.seed, setup.replication, &path)
         };
-        let base_rtt = scenario.base_rtt_over(index);
-        let env = LinkEnv { rate: config.rate, base_rtt, mtu: setting.mtu };
-        let record_packets = scenario.record.level == Level::Packets;
+        let base_rtt = setup.base_rtts[index];
+        let env = LinkEnv { rate: config.rate, base_rtt, mtu: setup.mtu };
         let parts = LinkParts {
             queue: Queue::new(config.queue.build(&env), stream("queue")),
-            probe: LinkProbe::new(&config.thresholds, base_rtt, record_packets),
+            probe: LinkProbe::new(&config.thresholds, base_rtt, setup.record_packets),
             egress: Egress::new(config, &env).map(Box::new),
-            wire: Wire::new(config, stream("rate"), setting.end),
-            pipe: Pipe::new(&config.way, setting.end, stream),
+            wire: Wire::new(config, stream("rate"), setup.end),
+            pipe: Pipe::new(&config.way, setup.end, stream),
         };
-        Link::new(config, index as u32, parts, scenario.simultaneous)
+        QueuedLink::new(config, index as u32, parts, setup.simultaneous)
     }
 
     fn new(
@@ -107,7 +80,7 @@ impl<P: Carried> Link<P> {
         simultaneous: Simultaneous,
     ) -> Self {
         let LinkParts { queue, probe, egress, wire, pipe } = parts;
-        Link {
+        QueuedLink {
             name: config.name.clone(),
             queue,
             probe,
@@ -127,7 +100,8 @@ impl<P: Carried> Link<P> {
     }
 
     /// A packet comes to the queue.
-    pub fn arrive(&mut self, packet: P, now: Time, events: &mut EventQueue, store: &mut P::Store) {
+    pub(crate) fn arrive(&mut self, packet: P, shared: &mut Shared<P>) {
+        let now = shared.now;
         if self
             .busy_until
             .is_some_and(|until| until < now || (until == now && self.departures_first))
@@ -135,87 +109,81 @@ impl<P: Carried> Link<P> {
             self.settle();
         }
         self.queue.enqueue(packet, now);
-        self.take_dropped(now, store);
+        self.take_dropped(now, &mut shared.store);
         if self.busy {
             self.probe.backlog(now, self.queue.backlog());
-            self.fill(now, store);
-            self.await_end(events);
+            self.fill(now, &mut shared.store);
+            self.await_end(shared);
         } else {
             self.wire.restart(now);
-            self.send_next(now, events, store);
+            self.send_next(shared);
         }
-        self.await_wakeup(now, events);
+        self.await_wakeup(shared);
     }
 
     /// A transmission ended while packets were waiting, or a grant has come.
     /// Gives the link that may use a shared medium now.
-    fn transmission_end(
-        &mut self,
-        now: Time,
-        events: &mut EventQueue,
-        store: &mut P::Store,
-    ) -> Option<u32> {
+    pub(crate) fn transmission_end(&mut self, shared: &mut Shared<P>) -> Option<u32> {
+        let now = shared.now;
         self.end_pending = false;
         self.busy = false;
         if self.is_unusual {
-            return self.unusual_end(now, events, store);
+            return self.unusual_end(shared);
         }
         if let Some(egress) = &mut self.egress {
             egress.sent(now, self.sending);
         }
-        self.send_next(now, events, store);
-        self.await_wakeup(now, events);
+        self.send_next(shared);
+        self.await_wakeup(shared);
         None
     }
 
     #[inline(never)]
-    fn unusual_end(
-        &mut self,
-        now: Time,
-        events: &mut EventQueue,
-        store: &mut P::Store,
-    ) -> Option<u32> {
-        let Some(medium) = &self.medium else {
-            self.use_grant(now, events, store);
-            self.await_wakeup(now, events);
+    fn unusual_end(&mut self, shared: &mut Shared<P>) -> Option<u32> {
+        let now = shared.now;
+        let Some(medium) = self.medium else {
+            self.use_grant(shared);
+            self.await_wakeup(shared);
             return None;
         };
-        let next = medium.release();
+        let next = medium.release(&mut shared.media);
         if let Some(egress) = &mut self.egress {
             egress.sent(now, self.sending);
         }
         if next.is_some() && self.waiting() > 0 {
-            self.defer();
+            self.defer(shared);
         } else {
-            self.send_next(now, events, store);
+            self.send_next(shared);
         }
-        self.await_wakeup(now, events);
+        self.await_wakeup(shared);
         next
     }
 
     /// The shared medium for which this link has waited is free. Gives the
     /// link that may use it in its place if it does not.
-    fn granted(&mut self, now: Time, events: &mut EventQueue, store: &mut P::Store) -> Option<u32> {
+    pub(crate) fn granted(&mut self, shared: &mut Shared<P>) -> Option<u32> {
+        let now = shared.now;
         self.end_pending = false;
         self.busy = false;
-        self.medium.as_ref().expect("it has waited for it").set_waiting(false);
+        self.medium.expect("it has waited for it").set_waiting(false, &mut shared.media);
         self.wire.restart(now);
-        self.send_next(now, events, store);
-        self.await_wakeup(now, events);
-        self.medium.as_ref().and_then(Share::next_waiting)
+        self.send_next(shared);
+        self.await_wakeup(shared);
+        self.medium.and_then(|medium| medium.next_waiting(&shared.media))
     }
 
     /// Waits for its turn on the medium.
     #[cold]
-    fn defer(&mut self) {
-        self.medium.as_ref().expect("only on a shared medium").set_waiting(true);
+    fn defer(&mut self, shared: &mut Shared<P>) {
+        self.medium.expect("only on a shared medium").set_waiting(true, &mut shared.media);
         self.busy = true;
         self.busy_until = None;
         self.end_pending = true;
     }
 
     /// A timer of the queue discipline or of the egress ran out.
-    pub fn wakeup(&mut self, now: Time, events: &mut EventQueue, store: &mut P::Store) {
+    pub(crate) fn wakeup(&mut self, shared: &mut Shared<P>) {
+        let now = shared.now;
         if self.wakeup_at != Some(now) {
             return; // An earlier one was asked for since.
         }
@@ -225,25 +193,25 @@ impl<P: Carried> Link<P> {
         }
         if self.queue.next_wakeup() == Some(now) {
             self.queue.on_wakeup(now);
-            self.take_dropped(now, store);
+            self.take_dropped(now, &mut shared.store);
         }
         if let Some(egress) = &mut self.egress {
             egress.on_wakeup(now);
         }
         if self.busy {
-            self.fill(now, store);
+            self.fill(now, &mut shared.store);
         } else if self.waiting() > 0 {
             // Something was held back until now.
             self.wire.restart(now);
-            self.send_next(now, events, store);
+            self.send_next(shared);
         }
-        self.await_wakeup(now, events);
+        self.await_wakeup(shared);
     }
 
     /// Takes the packet that arrives at the far end now, if there is one.
     #[inline]
-    pub fn deliver(&mut self, now: Time, events: &mut EventQueue) -> Option<P> {
-        self.pipe.pop(now, self.index, events)
+    pub(crate) fn deliver(&mut self, shared: &mut Shared<P>) -> Option<P> {
+        self.pipe.pop(self.index, shared)
     }
 
     /// What is measured as a distribution begins now.
@@ -367,13 +335,14 @@ impl<P: Carried> Link<P> {
     }
 
     /// Gives the transmitter, which is free, the next packet.
-    fn send_next(&mut self, now: Time, events: &mut EventQueue, store: &mut P::Store) {
-        if self.is_unusual && !self.may_send(now, events) {
+    fn send_next(&mut self, shared: &mut Shared<P>) {
+        let now = shared.now;
+        if self.is_unusual && !self.may_send(shared) {
             return;
         }
-        let Some(packet) = self.take(now, store) else {
-            if let Some(medium) = &self.medium {
-                medium.release();
+        let Some(packet) = self.take(now, &mut shared.store) else {
+            if let Some(medium) = self.medium {
+                medium.release(&mut shared.media);
             }
             return;
         };
@@ -389,34 +358,35 @@ impl<P: Carried> Link<P> {
             Wire::Grants(_) => unreachable!("it sends when a grant comes"),
         }
         match self.busy_until {
-            Some(sent) => self.pipe.push(packet, sent, self.index, events, store),
-            None => packet.forget(store),
+            Some(sent) => self.pipe.push(packet, sent, self.index, shared),
+            None => packet.forget(&mut shared.store),
         }
-        self.await_end(events);
+        self.await_end(shared);
     }
 
     /// Whether a packet may be sent now, and not only when a grant comes or
     /// the medium is free.
     #[inline(never)]
-    fn may_send(&mut self, now: Time, events: &mut EventQueue) -> bool {
+    fn may_send(&mut self, shared: &mut Shared<P>) -> bool {
         if let Wire::Grants(wire) = &mut self.wire {
             self.busy = true;
-            self.busy_until = wire.next_from(now, self.departures_first);
-            self.await_end(events);
+            self.busy_until = wire.next_from(shared.now, self.departures_first);
+            self.await_end(shared);
             return false;
         }
-        let Some(medium) = &self.medium else { return true };
-        let is_free = !medium.is_taken();
+        let Some(medium) = self.medium else { return true };
+        let is_free = !medium.is_taken(&shared.media);
         if is_free {
-            medium.take();
+            medium.take(&mut shared.media);
         } else {
-            self.defer();
+            self.defer(shared);
         }
         is_free
     }
 
     /// Sends what a grant has room for. What it leaves is lost.
-    fn use_grant(&mut self, now: Time, events: &mut EventQueue, store: &mut P::Store) {
+    fn use_grant(&mut self, shared: &mut Shared<P>) {
+        let now = shared.now;
         let Wire::Grants(wire) = &mut self.wire else { return };
         let (granted, framing) = (wire.next(), wire.framing);
         let mut sending = wire.sending.take();
@@ -424,7 +394,7 @@ impl<P: Carried> Link<P> {
         let mut is_empty = false;
         while room > 0 {
             let next = sending.take().or_else(|| {
-                let packet = self.take(now, store)?;
+                let packet = self.take(now, &mut shared.store)?;
                 Some((packet, u64::from(framing.wire_size(packet.size()))))
             });
             let Some((packet, left)) = next else {
@@ -440,7 +410,7 @@ impl<P: Carried> Link<P> {
             if let Some(egress) = &mut self.egress {
                 egress.sent(now, packet.size());
             }
-            self.pipe.push(packet, now, self.index, events, store);
+            self.pipe.push(packet, now, self.index, shared);
         }
         let Wire::Grants(wire) = &mut self.wire else { return };
         wire.used += granted - room;
@@ -448,7 +418,7 @@ impl<P: Carried> Link<P> {
         if !is_empty {
             self.busy = true;
             self.busy_until = wire.next_from(now, false);
-            self.await_end(events);
+            self.await_end(shared);
         }
     }
 
@@ -463,7 +433,7 @@ impl<P: Carried> Link<P> {
     }
 
     /// Shares a medium with other links.
-    fn share(&mut self, share: Share) {
+    pub(crate) fn share(&mut self, share: Share) {
         self.medium = Some(share);
         self.is_unusual = true;
     }
@@ -471,22 +441,22 @@ impl<P: Carried> Link<P> {
     /// Asks for an event at the end of the transmission if there is something
     /// to do then.
     #[inline]
-    fn await_end(&mut self, events: &mut EventQueue) {
+    fn await_end(&mut self, shared: &mut Shared<P>) {
         let matters =
             || self.is_unusual || self.egress.is_some() || self.queue.backlog().packets > 0;
         if !self.end_pending && matters() {
             self.end_pending = true;
             if let Some(until) = self.busy_until {
-                events.push(until, Event::TransmissionEnd(self.index));
+                shared.events.push(until, LinkEvent::TransmissionEnd(self.index));
             }
         }
     }
 
     #[inline]
-    fn await_wakeup(&mut self, now: Time, events: &mut EventQueue) {
+    fn await_wakeup(&mut self, shared: &mut Shared<P>) {
         let mut next = self.queue.next_wakeup();
         if let Some(egress) = &mut self.egress {
-            let other = egress.next_wakeup(now);
+            let other = egress.next_wakeup(shared.now);
             next = match (next, other) {
                 (Some(one), Some(other)) => Some(one.min(other)),
                 _ => next.or(other),
@@ -496,13 +466,13 @@ impl<P: Carried> Link<P> {
             && self.wakeup_at.is_none_or(|pending| at < pending)
         {
             self.wakeup_at = next;
-            events.push(at, Event::Wakeup(self.index));
+            shared.events.push(at, LinkEvent::Wakeup(self.index));
         }
     }
 
     /// The first wake-up, before any packet.
-    pub fn start(&mut self, events: &mut EventQueue) {
-        self.await_wakeup(Time::ZERO, events);
+    pub(crate) fn start(&mut self, shared: &mut Shared<P>) {
+        self.await_wakeup(shared);
     }
 
     /// The run is over: closes the books.
@@ -528,22 +498,6 @@ impl<P: Carried> Link<P> {
     }
 }
 
-/// The transmission of a link ended: of all that may follow from that on a
-/// shared medium too.
-#[inline]
-pub fn transmission_end<P: Carried>(
-    links: &mut [Link<P>],
-    index: u32,
-    now: Time,
-    events: &mut EventQueue,
-    store: &mut P::Store,
-) {
-    let mut next = links[index as usize].transmission_end(now, events, store);
-    while let Some(index) = next {
-        next = links[index as usize].granted(now, events, store);
-    }
-}
-
 #[inline(always)]
 fn take_dropped<P: Carried>(
     queue: &mut Queue<P>,
@@ -558,5 +512,5 @@ fn take_dropped<P: Carried>(
 }
 
 #[cfg(test)]
-#[path = "link_tests.rs"]
+#[path = "queued_tests.rs"]
 mod tests;

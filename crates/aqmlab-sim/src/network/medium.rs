@@ -15,14 +15,14 @@
 //!    collisions and turning round take no time (`rate = { process = "wifi" }`
 //!    has them, for one station).
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
-
-struct Medium {
-    taken: Cell<bool>,
-    parties: RefCell<Vec<Party>>,
+/// A medium, one of a network's.
+#[derive(Clone)]
+pub(crate) struct Medium {
+    taken: bool,
+    parties: Vec<Party>,
 }
 
+#[derive(Clone)]
 struct Party {
     /// The link, by index.
     link: u32,
@@ -30,41 +30,46 @@ struct Party {
 }
 
 /// One link's part in a medium.
+#[derive(Clone, Copy)]
 pub(crate) struct Share {
-    medium: Rc<Medium>,
+    /// The medium, by index.
+    medium: usize,
+    /// The place among its parties.
     place: usize,
 }
 
-impl Share {
-    /// The parts of these links, by index.
-    pub fn among(links: &[u32]) -> Vec<Share> {
+impl Medium {
+    /// The medium of these links, which is the `index`-th, and their parts in it.
+    pub fn of(links: &[u32], index: usize) -> (Medium, impl Iterator<Item = Share>) {
         let parties = links.iter().map(|link| Party { link: *link, waits: false }).collect();
-        let medium = Rc::new(Medium { taken: Cell::new(false), parties: RefCell::new(parties) });
-        (0..links.len()).map(|place| Share { medium: Rc::clone(&medium), place }).collect()
+        let shares = (0..links.len()).map(move |place| Share { medium: index, place });
+        (Medium { taken: false, parties }, shares)
     }
+}
 
-    pub fn is_taken(&self) -> bool {
-        self.medium.taken.get()
+impl Share {
+    pub fn is_taken(self, media: &[Medium]) -> bool {
+        media[self.medium].taken
     }
-    pub fn take(&self) {
-        self.medium.taken.set(true);
+    pub fn take(self, media: &mut [Medium]) {
+        media[self.medium].taken = true;
     }
     /// This link has sent. Gives the next that waits.
-    pub fn release(&self) -> Option<u32> {
-        self.medium.taken.set(false);
-        self.next_waiting()
+    pub fn release(self, media: &mut [Medium]) -> Option<u32> {
+        media[self.medium].taken = false;
+        self.next_waiting(media)
     }
-    pub fn set_waiting(&self, waits: bool) {
-        self.medium.parties.borrow_mut()[self.place].waits = waits;
+    pub fn set_waiting(self, waits: bool, media: &mut [Medium]) {
+        media[self.medium].parties[self.place].waits = waits;
     }
     /// The link whose turn it is after this one, if the medium is free and
     /// another waits.
-    pub fn next_waiting(&self) -> Option<u32> {
-        if self.is_taken() {
+    pub fn next_waiting(self, media: &[Medium]) -> Option<u32> {
+        let medium = &media[self.medium];
+        if medium.taken {
             return None;
         }
-        let parties = self.medium.parties.borrow();
-        let (before, after) = parties.split_at(self.place);
+        let (before, after) = medium.parties.split_at(self.place);
         let others = after[1..].iter().chain(before);
         others.into_iter().find(|party| party.waits).map(|party| party.link)
     }

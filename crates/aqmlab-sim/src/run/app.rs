@@ -4,13 +4,13 @@
 use aqmlab_core::{Span, Stream, Time};
 use aqmlab_tcp::Ack;
 
-use crate::datagram::{DATAGRAMS, DatagramFlow, DatagramSetup};
-use crate::events::Event;
-use crate::flow::{Flow, GONE, NONE, Opening};
-use crate::packet::SimPacket;
-use crate::probe::Sojourn;
+use super::events::Event;
+use super::simulation::Simulation;
+use crate::endpoints::datagram::{DATAGRAMS, DatagramFlow, DatagramSetup};
+use crate::endpoints::flow::{Flow, GONE, NONE, Opening};
+use crate::endpoints::packet::SimPacket;
+use crate::network::probe::Sojourn;
 use crate::scenario::{Dscp, Level};
-use crate::simulation::Simulation;
 
 /// An application: it opens flows, and is told what becomes of them.
 pub(crate) trait App {
@@ -269,10 +269,9 @@ impl Context<'_, '_> {
         flow
     }
     pub fn send_datagram(&mut self, flow: u32, size: u32) {
-        let Simulation { datagrams, links, events, store, now, .. } = &mut *self.simulation;
+        let Simulation { datagrams, network, now, .. } = &mut *self.simulation;
         let flow = &mut datagrams[(flow & !DATAGRAMS) as usize];
-        let packet = flow.packet(size, *now);
-        links[flow.path[0] as usize].arrive(packet, *now, events, store);
+        network.inject(*now, flow.route, flow.packet(size, *now), &mut ());
         self.simulation.effort.spend();
     }
     /// The application is done: it is told nothing more.
@@ -408,7 +407,7 @@ impl Simulation<'_> {
             group,
             app: slot,
             tells,
-            path: setup.path,
+            route: setup.routes[0],
             start: self.now,
             hash: setup.hashes[0],
             hosts: setup.hosts,

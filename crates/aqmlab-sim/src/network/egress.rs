@@ -26,8 +26,8 @@ use aqmlab_aqm::LinkEnv;
 use aqmlab_core::time::NANOS_PER_SEC;
 use aqmlab_core::{Bytes, Limit, Rate, Span, Time, params};
 
-use crate::carried::Carried;
-use crate::scenario::LinkConfig;
+use super::carried::Carried;
+use super::config::LinkConfig;
 
 params! {
     /// A token bucket between a queue and its link.

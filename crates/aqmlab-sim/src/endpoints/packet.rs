@@ -1,10 +1,10 @@
-//! A packet in the simulator: a value of 40 bytes that is copied from queue
+//! A packet in the simulator: a value of 48 bytes that is copied from queue
 //! to pipe to queue, and the store for the few that carry more.
 
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
 use aqmlab_tcp::{Ack, DataSegment};
 
-use crate::carried::Carried;
+use crate::network::{Carried, Position};
 
 /// What a packet is: bits of [`SimPacket::kind`].
 pub(crate) mod kind {
@@ -39,17 +39,16 @@ pub(crate) struct SimPacket {
     pub kind: u8,
     /// The ECN codepoint.
     pub ecn: Ecn,
-    /// Which link of its path it is on.
-    pub hop: u8,
+    /// How far it has come on its route.
+    pub position: Position,
     /// The DSCP.
     pub class: u8,
     /// Its sender's and its receiver's host, by number.
     pub hosts: [u32; 2],
 }
 
-// The hot path copies these from queue to pipe: the size is a promise. (With
-// 32 bytes instead, without the hosts, a run takes the same time.)
-const _: () = assert!(size_of::<SimPacket>() == 40);
+// The hot path copies these from queue to pipe: the size is a promise.
+const _: () = assert!(size_of::<SimPacket>() == 48);
 
 impl SimPacket {
     pub fn is(&self, bits: u8) -> bool {
@@ -67,6 +66,14 @@ impl Packet for SimPacket {
 
 impl Carried for SimPacket {
     type Store = Store;
+    #[inline]
+    fn position(&self) -> Position {
+        self.position
+    }
+    #[inline]
+    fn set_position(&mut self, position: Position) {
+        self.position = position;
+    }
     #[inline]
     fn flow(&self) -> u32 {
         self.flow
@@ -178,7 +185,7 @@ mod tests {
             size: 40,
             kind,
             ecn: Ecn::NotEct,
-            hop: 0,
+            position: Position::default(),
             class: 0,
             hosts: [0; 2],
         }

@@ -8,8 +8,9 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use aqmlab_core::{Span, Stream, Time};
 
-use crate::carried::Carried;
-use crate::events::{Event, EventQueue};
+use super::Shared;
+use super::carried::Carried;
+use super::events::LinkEvent;
 use crate::impairment::{ChanceState, DelayProcess, JitterState, LossState, PathConfig, SlotState};
 
 /// What happened to packets on their way.
@@ -53,38 +54,31 @@ impl<P: Carried> Pipe<P> {
     /// A packet whose transmission ends at `sent`, and whose arrival is an
     /// event of the link `index`.
     #[inline(always)]
-    pub fn push(
-        &mut self,
-        packet: P,
-        sent: Time,
-        index: u32,
-        events: &mut EventQueue,
-        store: &mut P::Store,
-    ) {
+    pub fn push(&mut self, packet: P, sent: Time, index: u32, shared: &mut Shared<P>) {
         match self {
             Pipe::Fixed { delay, packets } => {
                 let arrival = sent + *delay;
                 if packets.is_empty() {
-                    events.push(arrival, Event::Delivery(index));
+                    shared.events.push(arrival, LinkEvent::Delivery(index));
                 }
                 packets.push_back((arrival, packet));
             }
-            Pipe::Varied(varied) => varied.push(packet, sent, index, events, store),
+            Pipe::Varied(varied) => varied.push(packet, sent, index, shared),
         }
     }
 
     /// Takes the packet that arrives now; `None` if another overtook it.
     #[inline(always)]
-    pub fn pop(&mut self, now: Time, index: u32, events: &mut EventQueue) -> Option<P> {
+    pub fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
         match self {
             Pipe::Fixed { packets, .. } => {
                 let (_, packet) = packets.pop_front().expect("a delivery is pending for a packet");
                 if let Some((time, _)) = packets.front() {
-                    events.push(*time, Event::Delivery(index));
+                    shared.events.push(*time, LinkEvent::Delivery(index));
                 }
                 Some(packet)
             }
-            Pipe::Varied(varied) => varied.pop(now, index, events),
+            Pipe::Varied(varied) => varied.pop(index, shared),
         }
     }
 
@@ -182,28 +176,21 @@ impl<P: Carried> Varied<P> {
     }
 
     #[inline(never)]
-    fn push(
-        &mut self,
-        packet: P,
-        sent: Time,
-        index: u32,
-        events: &mut EventQueue,
-        store: &mut P::Store,
-    ) {
+    fn push(&mut self, packet: P, sent: Time, index: u32, shared: &mut Shared<P>) {
         self.entered += 1;
         if self.loss.as_mut().is_some_and(|loss| loss.next(sent, &mut self.stream)) {
             self.counts.lost += 1;
             self.counts.lost_bytes += u64::from(packet.size());
-            packet.forget(store);
+            packet.forget(&mut shared.store);
             return;
         }
         if self.duplicate.as_mut().is_some_and(|twice| twice.next(&mut self.stream)) {
             self.counts.duplicated += 1;
-            let copy = packet.copy(store);
+            let copy = packet.copy(&mut shared.store);
             self.send(copy, sent);
         }
         self.send(packet, sent);
-        self.await_first(index, events);
+        self.await_first(index, shared);
     }
 
     fn send(&mut self, packet: P, sent: Time) {
@@ -225,23 +212,23 @@ impl<P: Carried> Varied<P> {
 
     /// Asks for an event at the first arrival. One that was asked for earlier
     /// and is due later finds nothing then.
-    fn await_first(&mut self, index: u32, events: &mut EventQueue) {
+    fn await_first(&mut self, index: u32, shared: &mut Shared<P>) {
         if let Some(first) = self.packets.peek()
             && self.pending.is_none_or(|pending| first.arrival < pending)
         {
             self.pending = Some(first.arrival);
-            events.push(first.arrival, Event::Delivery(index));
+            shared.events.push(first.arrival, LinkEvent::Delivery(index));
         }
     }
 
     #[inline(never)]
-    fn pop(&mut self, now: Time, index: u32, events: &mut EventQueue) -> Option<P> {
-        if self.pending != Some(now) {
+    fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
+        if self.pending != Some(shared.now) {
             return None;
         }
         self.pending = None;
         let first = self.packets.pop();
-        self.await_first(index, events);
+        self.await_first(index, shared);
         let first = first?;
         self.delivered += 1;
         self.counts.reordered += u64::from(first.number < self.expected);

@@ -1,12 +1,10 @@
-//! Recording level `series`: a sample of everything at regular times.
+//! Recording level `series`: samples of links at regular times.
 
 use aqmlab_core::{Span, Time};
 
-use crate::carried::Carried;
-use crate::datagram::DATAGRAMS;
-use crate::link::Link;
-use crate::simulation::Simulation;
-use crate::wire::Meter;
+use super::Network;
+use super::carried::Carried;
+use super::wire::Meter;
 
 /// What a sample is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,14 +54,19 @@ impl LinkSeries {
     }
 
     /// Takes a sample of every link.
-    pub fn sample<P: Carried>(&mut self, time: Time, links: &mut [Link<P>], to: &mut Vec<Sample>) {
+    pub fn sample<P: Carried>(
+        &mut self,
+        time: Time,
+        network: &mut Network<P>,
+        to: &mut Vec<Sample>,
+    ) {
         let elapsed = time.saturating_since(self.last).as_secs_f64();
-        self.links.resize(links.len(), LinkCounts::default());
-        if self.capacity.is_empty() {
-            let meters = links.iter().map(Link::meter);
+        if self.links.is_empty() {
+            self.links = network.links().map(|_| LinkCounts::default()).collect();
+            let meters = network.links().map(|link| link.meter());
             self.capacity = meters.map(|meter| meter.map(|meter| (meter, 0.0))).collect();
         }
-        for (index, link) in links.iter_mut().enumerate() {
+        for (index, link) in network.links_mut().enumerate() {
             let subject = Subject::Link(index as u32);
             let mut see = |quantity, value| to.push(Sample { time, subject, quantity, value });
             let backlog = link.queue.backlog();
@@ -102,60 +105,7 @@ impl LinkSeries {
     }
 }
 
-/// The samples so far.
-#[derive(Default)]
-pub(crate) struct Series {
-    pub samples: Vec<Sample>,
-    last: Time,
-    links: LinkSeries,
-    acknowledged: Vec<u64>,
-    received: Vec<u64>,
-}
-
-impl Series {
-    /// The links' sums of sojourn times have begun again.
-    pub fn restart_sojourns(&mut self) {
-        self.links.restart_sojourns();
-    }
-
-    pub fn sample(&mut self, simulation: &mut Simulation) {
-        let time = simulation.now;
-        let elapsed = time.saturating_since(self.last).as_secs_f64();
-        self.last = time;
-        self.acknowledged.resize(simulation.flows.len(), 0);
-        self.received.resize(simulation.datagrams.len(), 0);
-        self.links.sample(time, &mut simulation.links, &mut self.samples);
-        if !simulation.scenario.record.flows {
-            return;
-        }
-        for (index, flow) in simulation.flows.iter().enumerate() {
-            let is_gone = flow.is_transient && flow.finish.is_some();
-            if time < flow.start || is_gone {
-                continue;
-            }
-            let subject = Subject::Flow(index as u32);
-            let samples = &mut self.samples;
-            let mut see = |quantity, value| samples.push(Sample { time, subject, quantity, value });
-            see("cwnd_bytes", flow.sender.cwnd() as f64);
-            see("in_flight_bytes", flow.sender.bytes_in_flight() as f64);
-            if let Some(srtt) = flow.sender.srtt() {
-                see("smoothed_rtt_s", srtt.as_secs_f64());
-            }
-            flow.sender.observe(&mut see);
-            let acknowledged = flow.sender.stats().bytes_acked;
-            see("goodput_bps", rate(acknowledged, self.acknowledged[index], elapsed));
-            self.acknowledged[index] = acknowledged;
-        }
-        for (index, flow) in simulation.datagrams.iter().enumerate() {
-            let subject = Subject::Flow(index as u32 | DATAGRAMS);
-            let value = rate(flow.received_bytes, self.received[index], elapsed);
-            self.samples.push(Sample { time, subject, quantity: "goodput_bps", value });
-            self.received[index] = flow.received_bytes;
-        }
-    }
-}
-
 /// Bits per second between two byte counts; 0 over no time.
-fn rate(now: u64, before: u64, elapsed: f64) -> f64 {
+pub(crate) fn rate(now: u64, before: u64, elapsed: f64) -> f64 {
     if elapsed > 0.0 { (now - before) as f64 * 8.0 / elapsed } else { 0.0 }
 }

@@ -3,11 +3,17 @@
 use aqmlab_aqm::DropReason;
 use aqmlab_core::Packet;
 
+use super::routes::Position;
+
 /// A packet as links carry it: a value that is copied from queue to wire to
-/// pipe. What is too large for it is kept in a store.
+/// pipe. What is too large for it is kept in a store, one of each network.
 pub trait Carried: Packet + Copy + Send + 'static {
     /// Where the rest of the packets is kept.
     type Store;
+    /// How far it has come on its route.
+    fn position(&self) -> Position;
+    /// It has come so far.
+    fn set_position(&mut self, position: Position);
     /// Its flow, for recordings.
     fn flow(&self) -> u32;
     /// Whether it only acknowledges, for recordings.

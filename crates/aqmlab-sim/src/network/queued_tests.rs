@@ -1,13 +1,14 @@
-//! A link alone: packets in, packets out.
+//! A link alone in a network: packets in, packets out.
 
 use std::sync::Arc;
 
-use super::*;
-use crate::packet::{SimPacket, Store};
-use crate::rate::InputFile;
-use crate::scenario::Outside;
-use aqmlab_core::Ecn;
+use aqmlab_core::{Span, Time};
 use proptest::prelude::*;
+
+use crate::network::testing::Plain;
+use crate::network::{Network, RouteId};
+use crate::rate::InputFile;
+use crate::scenario::{Outside, Scenario};
 
 const LINK: &str = r#"
     [links.down]
@@ -21,59 +22,30 @@ const LINK: &str = r#"
     return_path = ["up"]
 "#;
 
-fn link(trace: &str, overhead: u32) -> Link<SimPacket> {
+/// A network of that link and another; its only route is the link.
+fn network(trace: &str, overhead: u32) -> Network<Plain> {
     let overrides = [("links.down.overhead".to_string(), overhead.to_string().as_str().into())];
     let read_file = |_: &str| Ok(Arc::new(InputFile::new(trace.as_bytes().to_vec())));
     let scenario =
         Scenario::parse_with(LINK, "link", &overrides, Outside::files(&read_file)).unwrap();
-    let setting = Setting { replication: 0, mtu: Bytes::new(1514), end: Time::MAX };
-    Link::all(&scenario, &setting).swap_remove(0)
-}
-
-fn packet(number: usize, size: u32) -> SimPacket {
-    SimPacket {
-        arrival: Time::ZERO,
-        seq: number as u64,
-        flow: 0,
-        hash: 0,
-        size,
-        kind: 0,
-        ecn: Ecn::NotEct,
-        hop: 0,
-        class: 0,
-        hosts: [0, 0],
-    }
+    let mut network = Network::new(&scenario.network(0));
+    network.add_route([0]);
+    network
 }
 
 /// In which millisecond each packet leaves.
-fn departures(link: &mut Link<SimPacket>, arrivals: &[(u64, u32)]) -> Vec<u64> {
-    let (mut events, mut store) = (EventQueue::new(Simultaneous::ArrivalsFirst), Store::default());
-    let mut left = arrivals.iter().enumerate().peekable();
+fn departures(mut network: Network<Plain>, arrivals: &[(u64, u32)]) -> Vec<u64> {
+    let mut left = (0..).zip(arrivals).peekable();
     let mut out = Vec::new();
-    let mut pending = None;
     while out.len() < arrivals.len() {
-        pending = pending.or_else(|| events.pop());
+        let now = network.next_time();
         let next = left.peek().map(|(_, (ms, _))| Time::ZERO + Span::from_millis(*ms));
-        if next.is_some_and(|next| pending.is_none_or(|(time, _)| next <= time)) {
+        if let Some(next) = next.filter(|next| now.is_none_or(|now| *next <= now)) {
             let (number, (_, size)) = left.next().expect("peeked");
-            link.arrive(packet(number, *size), next.expect("some"), &mut events, &mut store);
-            // It may have asked for an event before the one that was next.
-            if let Some((time, event)) = pending.take() {
-                events.push(time, event);
-            }
-            continue;
-        }
-        let (now, event) = pending.take().expect("the link has packets to send");
-        match event {
-            Event::TransmissionEnd(_) => {
-                assert_eq!(link.transmission_end(now, &mut events, &mut store), None);
-            }
-            Event::Delivery(_) => {
-                let packet = link.deliver(now, &mut events).expect("nothing overtakes");
-                assert_eq!(packet.seq as usize, out.len());
-                out.push(now.as_nanos() / 1_000_000);
-            }
-            other => panic!("{other:?}"),
+            network.inject(next, RouteId(0), Plain::new(number, *size), &mut ());
+        } else if let Some(packet) = network.step(&mut ()) {
+            assert_eq!(packet.number as usize, out.len());
+            out.push(now.expect("it had an event").as_nanos() / 1_000_000);
         }
     }
     out
@@ -122,9 +94,9 @@ proptest! {
         arrivals.sort_by_key(|arrival| arrival.0);
         prop_assume!(*times.last().unwrap() > 0);
         let trace: String = times.iter().map(|time| format!("{time}\n")).collect();
-        let mut link = link(&trace, overhead);
+        let network = network(&trace, overhead);
         prop_assert_eq!(
-            departures(&mut link, &arrivals),
+            departures(network, &arrivals),
             by_the_rules(&times, &arrivals, overhead)
         );
     }

@@ -4,12 +4,12 @@
 use aqmlab_core::time::NANOS_PER_SEC;
 use aqmlab_core::{Framing, Rate, Span, Stream, Time};
 
-use crate::link::MAX_PACKET;
+use super::MAX_PACKET;
+use super::config::LinkConfig;
 use crate::rate::Source;
 use crate::rate::course::{Course, CourseMeter, CourseTransmitter};
 use crate::rate::grants::{Grants, GrantsMeter};
 use crate::rate::schedule::Schedule;
-use crate::scenario::LinkConfig;
 
 /// Computes when transmissions end, without rounding away any of the rate.
 ///

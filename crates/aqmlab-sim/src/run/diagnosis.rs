@@ -7,12 +7,12 @@
 use aqmlab_aqm::{LinkEnv, Note};
 use aqmlab_core::{Bytes, Span, Time};
 
-use crate::app::Activity;
-use crate::flow::{Flow, NONE};
-use crate::link::Link;
-use crate::packet::SimPacket;
-use crate::scenario::{FlowGroup, LinkConfig, Scenario};
-use crate::simulation::Simulation;
+use super::app::Activity;
+use super::simulation::{MTU, Simulation};
+use crate::endpoints::flow::{Flow, NONE};
+use crate::endpoints::packet::SimPacket;
+use crate::network::{LinkConfig, QueuedLink};
+use crate::scenario::{FlowGroup, Scenario};
 
 /// A note, and what it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
         findings.extend(notes.into_iter().map(|note| Finding { about, note }));
     };
     add(About::Run, run.unfinished().into_iter().collect());
-    for (index, (link, config)) in simulation.links.iter().zip(&run.scenario.links).enumerate() {
+    for (index, (link, config)) in simulation.network.links().zip(&run.scenario.links).enumerate() {
         let site = Site { link, config, end: simulation.now };
         let mut notes = site.at_any_link();
         if index == run.scenario.bottleneck {
@@ -81,7 +81,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
 
 /// A link that something may be said of.
 struct Site<'a> {
-    link: &'a Link<SimPacket>,
+    link: &'a QueuedLink<SimPacket>,
     config: &'a LinkConfig,
     end: Time,
 }
@@ -222,7 +222,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn no_traffic(&self) -> Option<Note> {
-        let arrived: u64 = self.simulation.links.iter().map(|l| l.queue.counts().arrived).sum();
+        let arrived: u64 = self.simulation.network.links().map(|l| l.queue.counts().arrived).sum();
         (arrived == 0).then(|| Note {
             id: "no-traffic",
             text: "no packet arrived at any link: did the flows start before the end?".into(),
@@ -251,17 +251,17 @@ impl Run<'_> {
 
     /// The delay was at another link than the one that the questions are about.
     fn bottleneck_elsewhere(&self, site: &Site) -> Option<Note> {
-        let waited = |link: &Link<SimPacket>| link.probe.sojourn.mean();
+        let waited = |link: &QueuedLink<SimPacket>| link.probe.sojourn.mean();
         let here = waited(site.link);
-        let links = self.simulation.links.iter();
+        let links = self.simulation.network.links();
         let longest = links
             .filter(|link| waited(link) > 0.0)
             .max_by(|a, b| waited(a).total_cmp(&waited(b)))?;
-        let busy = |link: &Link<SimPacket>| link.utilisation(self.simulation.now);
+        let busy = |link: &QueuedLink<SimPacket>| link.utilisation(self.simulation.now);
         let is_elsewhere = longest.name != site.link.name
             && (here.is_nan() || waited(longest) > 2.0 * here)
             && busy(longest) > busy(site.link);
-        let of = |link: &Link<SimPacket>| {
+        let of = |link: &QueuedLink<SimPacket>| {
             let mean = Span::from_secs_f64(waited(link));
             format!("{} ({} on average, {} busy)", link.name, rounded(mean), percent(busy(link)))
         };
@@ -281,7 +281,8 @@ impl Run<'_> {
         if transport.timestamps || transport.congestion_control.name() != "ledbat" {
             return None;
         }
-        let links = group.return_path.iter().map(|link| &self.simulation.links[*link as usize]);
+        let links =
+            group.return_path.iter().map(|link| self.simulation.network.link(*link as usize));
         let waited: f64 = links.map(|link| link.probe.sojourn.mean().max(0.0)).sum();
         let waited = Span::from_secs_f64(waited);
         (waited >= WAY_BACK).then(|| Note {
@@ -336,7 +337,7 @@ impl Run<'_> {
         let env = LinkEnv {
             rate: site.config.rate,
             base_rtt: self.scenario.base_rtt_over(self.scenario.bottleneck),
-            mtu: crate::simulation::MTU,
+            mtu: MTU,
         };
         let (what, span) = site.config.queue.slowest(&env)?;
         let lasted = site.end - Time::ZERO;

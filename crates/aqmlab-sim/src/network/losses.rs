@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use aqmlab_core::{Span, Time};
 
-use crate::carried::Carried;
+use super::carried::Carried;
 
 /// Packets of one flow that queues dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,26 +106,8 @@ impl Losses {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::Ecn;
-
     use super::*;
-    use crate::datagram::DATAGRAMS;
-    use crate::packet::{SimPacket, kind};
-
-    fn packet(flow: u32, kind: u8) -> SimPacket {
-        SimPacket {
-            arrival: Time::ZERO,
-            seq: 0,
-            flow,
-            hash: 0,
-            size: 1500,
-            kind,
-            ecn: Ecn::NotEct,
-            hop: 0,
-            class: 0,
-            hosts: [0, 0],
-        }
-    }
+    use crate::network::testing::Plain;
 
     fn at(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
@@ -136,12 +118,12 @@ mod tests {
         let mut losses = Losses::new(Span::from_millis(100));
         // From 10 ms to 110 ms flows 0 and 2 lose, the first of them twice.
         for (time, flow) in [(10, 0), (11, 0), (109, 2)] {
-            losses.note(at(time), &packet(flow, 0));
+            losses.note(at(time), &Plain::of(flow));
         }
         // At 110 ms begins the next, with one flow; at 500 ms one with three.
-        losses.note(at(110), &packet(2, 0));
-        for flow in [0, 1, DATAGRAMS] {
-            losses.note(at(500), &packet(flow, 0));
+        losses.note(at(110), &Plain::of(2));
+        for flow in [0, 1, 8] {
+            losses.note(at(500), &Plain::of(flow));
         }
         assert_eq!(losses.events(), 3);
         assert_eq!(losses.mean_flows(), (2.0 + 1.0 + 3.0) / 3.0);
@@ -150,12 +132,12 @@ mod tests {
     #[test]
     fn acknowledgements_are_counted_and_make_no_event() {
         let mut losses = Losses::new(Span::from_millis(100));
-        losses.note(at(1), &packet(4, kind::ACK));
-        losses.note(at(2), &packet(4, kind::ACK | kind::SYN));
-        losses.note(at(3), &packet(DATAGRAMS | 1, 0));
+        losses.note(at(1), &Plain::ack_of(4, false));
+        losses.note(at(2), &Plain::ack_of(4, true));
+        losses.note(at(3), &Plain::of(9));
         assert_eq!(losses.events(), 1);
         assert_eq!(losses.of(4), FlowLosses { data: 0, acks: 2, syns: 1 });
-        assert_eq!(losses.of(DATAGRAMS | 1), FlowLosses { data: 1, acks: 0, syns: 0 });
+        assert_eq!(losses.of(9), FlowLosses { data: 1, acks: 0, syns: 0 });
         assert_eq!(losses.of(7), FlowLosses::default());
         losses.restart();
         assert_eq!(losses.events(), 0);

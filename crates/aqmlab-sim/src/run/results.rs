@@ -1,19 +1,17 @@
 //! What is left of a run.
 
-use aqmlab_aqm::{Backlog, Counts};
 use aqmlab_core::{Span, Time};
 use aqmlab_tcp::Stats;
 
-use crate::app::{Activity, Volume};
-use crate::datagram::{DATAGRAMS, DatagramSummary};
-use crate::diagnosis::{Finding, diagnose};
-use crate::egress::DriverSummary;
-use crate::losses::FlowLosses;
-use crate::pipe::PathCounts;
-use crate::probe::{Excursions, PacketRecord, SojournSummary};
+use super::app::{Activity, Volume};
+use super::diagnosis::{Finding, diagnose};
+use super::simulation::Simulation;
+use crate::endpoints::datagram::{DATAGRAMS, DatagramSummary};
+use crate::network::LinkResult;
+use crate::network::losses::FlowLosses;
+use crate::network::probe::SojournSummary;
+use crate::network::series::{Sample, Subject};
 use crate::scenario::Level;
-use crate::series::{Sample, Subject};
-use crate::simulation::Simulation;
 
 /// The results of one run.
 pub struct RunResult {
@@ -34,38 +32,6 @@ pub struct RunResult {
     pub findings: Vec<Finding>,
     /// At levels `series` and `packets`.
     pub samples: Vec<Sample>,
-}
-
-/// What happened at a link.
-pub struct LinkResult {
-    /// Packets and bytes that arrived, left, were dropped and marked.
-    pub counts: Counts,
-    /// Of the dropped packets those that had been in the queue.
-    pub dropped_queued: u64,
-    /// Time in queue of the packets that were sent.
-    pub sojourn: SojournSummary,
-    /// The largest backlog.
-    pub backlog_max: Backlog,
-    /// The mean backlog over time: in packets, and in bytes.
-    pub backlog_mean: [f64; 2],
-    /// The times from one drop to the next.
-    pub loss_intervals: SojournSummary,
-    /// Bytes that the link offered from the start of the run to its end.
-    pub capacity: f64,
-    /// Share of what the link offered since the first packet that was used.
-    pub utilisation: f64,
-    /// What happened to packets on the way to the far end.
-    pub way: PathCounts,
-    /// What passed the driver behind the queue, if the link has one (or a shaper).
-    pub driver: Option<DriverSummary>,
-    /// Loss events, after the warm-up: see [`losses`](crate::losses).
-    pub loss_events: u64,
-    /// How many flows lose data in one, as a mean; NaN without events.
-    pub loss_event_flows: f64,
-    /// Backlog above thresholds.
-    pub excursions: Vec<Excursions>,
-    /// At level `packets`.
-    pub packets: Vec<PacketRecord>,
 }
 
 /// What became of a flow.
@@ -134,18 +100,17 @@ impl RunResult {
                 *flow = place(*flow);
             }
         }
-        for packet in
-            simulation.links.iter_mut().flat_map(|link| link.probe.packets.iter_mut()).flatten()
-        {
+        let records = simulation.network.links_mut().filter_map(|link| link.probe.packets.as_mut());
+        for packet in records.flatten() {
             packet.flow = place(packet.flow);
         }
-        let links = simulation.links.into_iter().map(|link| link.into_result(end));
+        let events = simulation.events_handled();
         RunResult {
             replication: simulation.replication,
             end,
-            events: simulation.events_handled,
+            events,
             findings,
-            links: links.collect(),
+            links: simulation.network.into_results(end),
             flows,
             groups,
             samples,
@@ -216,7 +181,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
 /// What queues dropped of a flow.
 fn losses(simulation: &Simulation, flow: u32) -> FlowLosses {
     let mut sum = FlowLosses::default();
-    simulation.links.iter().for_each(|link| sum.add(link.probe.losses.of(flow)));
+    simulation.network.links().for_each(|link| sum.add(link.probe.losses.of(flow)));
     sum
 }
 
