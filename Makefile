@@ -68,9 +68,9 @@ reference: $(VENV)/.installed
 
 studies: $(VENV)/.installed
 	rm -rf results/docs
-	$(BIN)/python -m aqmlab.report.studies docs
+	$(BIN)/python -m aqmlab.reproduce.docs docs
 	$(BIN)/python -m aqmlab.studies.jarvinen2014.picture docs/images/load-transient.svg
-	$(BIN)/aqmlab study examples/call.toml --out results/docs/call > results/docs/call.txt
+	$(BIN)/aqmlab study examples/call.toml --figures --out results/docs/call > results/docs/call.txt
 	cp results/docs/call/figures/overview.svg docs/images/call.svg
 
 setup: $(VENV)/.installed $(VENV)/.tools
@@ -92,5 +92,5 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install hypothesis mypy pytest pytest-rerunfailures ruff
+	$(BIN)/python -m pip install altair hypothesis mypy pytest pytest-rerunfailures ruff
 	touch $@

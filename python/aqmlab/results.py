@@ -19,10 +19,13 @@ import polars as pl
 import polars.selectors as cs
 
 from aqmlab._core import Results
+from aqmlab._late import late
 from aqmlab.errors import unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from aqmlab.document import Document
 
 
 class Tables(Protocol):
@@ -189,15 +192,32 @@ class RunResult(_TableAttributes):
         """
         return _load(self._tables, name, [self.scenario], 1).drop("run")
 
-    def write_report(self, folder: str | Path, title: str = "A run") -> Path:
-        """Writes `report.html` and `figures/` (SVG, PNG, PDF) into `folder`; its path.
+    def report(self, title: str = "A run") -> Document:
+        """The run as a document: `to_html()`, `to_markdown()`, `print(console)`, `tables`, ...
 
-        What happened over time is in it if it was recorded (`record="series"`). Raises
-        `StorageError` if a file cannot be written.
+        What happened over time is in it if it was recorded (`record="series"`).
         """
-        from aqmlab.report import run_page
+        document: Document = late("run_document")(self, title)
+        return document
 
-        return run_page.write(self, Path(folder), title)
+    def write_report(
+        self,
+        folder: str | Path,
+        title: str = "A run",
+        *,
+        command: str = "",
+        figures: bool = True,
+    ) -> Path:
+        """Writes `report.html` into `folder`, and with `figures` its pictures (SVG, PNG, PDF)
+        into `figures/` there; the path of the report.
+
+        `command` is what made the results. Raises `StorageError` if a file cannot be written.
+        """
+        path: Path = late("write_run")(self, Path(folder), title, command, figures=figures)
+        return path
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
 
     def to_json(self) -> dict[str, Any]:
         """The tables as lists of objects, without `sojourn`, `delays`, `series` and `packets`."""
@@ -256,9 +276,8 @@ class StudyResult(_TableAttributes):
 
         Raises `FolderError` if `folder` holds none, or unfinished ones.
         """
-        from aqmlab.folder import open_results
-
-        return open_results(Path(folder))
+        result: StudyResult = late("open_results")(Path(folder))
+        return result
 
     @property
     def table_names(self) -> list[str]:
@@ -284,19 +303,27 @@ class StudyResult(_TableAttributes):
             raise ValueError("this study has more than one run")
         return RunResult(self._tables, self.scenarios[0])
 
-    def write_report(self, folder: str | Path | None = None) -> Path:
-        """Writes `report.html` and `figures/` (SVG, PNG, PDF) into `folder`, or beside the
-        tables; the path of the report.
+    def report(self) -> Document:
+        """The study as a document: `to_html()`, `to_markdown()`, `print(console)`, `tables`, ..."""
+        document: Document = late("study_document")(self)
+        return document
 
-        Raises `StorageError` if a file cannot be written.
+    def write_report(
+        self, folder: str | Path | None = None, *, command: str = "", figures: bool = True
+    ) -> Path:
+        """Writes `report.html` into `folder`, or beside the tables, and with `figures` its
+        pictures (SVG, PNG, PDF) into `figures/` there; the path of the report.
+
+        `command` is what made the results. Raises `StorageError` if a file cannot be written.
         """
-        from aqmlab.cli.study import note_lines
-        from aqmlab.report import study_page
-
         place = folder or self.folder
         if place is None:
             raise ValueError("these results are in no folder: say where the report goes")
-        return study_page.write(self, Path(place), notes=note_lines(self))
+        path: Path = late("write_study")(self, Path(place), command, figures=figures)
+        return path
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
 
     @property
     def pooled_notes(self) -> pl.DataFrame:
@@ -317,10 +344,9 @@ class StudyResult(_TableAttributes):
     @property
     def tradeoff(self) -> pl.DataFrame:
         """One row a run: mean time in the queue of the bottleneck and goodput of those who pass
-        it, for a plot of RFC 7928, section 2.7 (`aqmlab.metrics.tradeoff.figure` draws it)."""
-        from aqmlab.metrics.tradeoff import runs
-
-        return runs(self)
+        it, for a plot of RFC 7928, section 2.7 (`aqmlab.report.tradeoff.figure` draws it)."""
+        runs: pl.DataFrame = late("tradeoff_runs")(self)
+        return runs
 
     @cached_property
     def points(self) -> pl.DataFrame:
@@ -361,9 +387,8 @@ def _load(
         return tables.load(name)
     if name != METRICS:
         raise unknown("table", name, [*names, METRICS])
-    from aqmlab.metrics.table import metrics
-
-    return metrics(tables, scenarios, replications)
+    metrics: pl.DataFrame = late("metrics")(tables, scenarios, replications)
+    return metrics
 
 
 def resolved(text: str) -> dict[str, Any]:

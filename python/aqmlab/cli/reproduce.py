@@ -10,7 +10,9 @@ import typer
 
 from aqmlab.cli.common import (
     EXAMPLES,
+    Figures,
     Json,
+    NoReport,
     Out,
     Replications,
     Seed,
@@ -73,6 +75,8 @@ def reproduce(
         str | None,
         typer.Option("--step", metavar="TIME", help="With --emulate: the length of its steps."),
     ] = None,
+    no_report: NoReport = False,
+    figures: Figures = False,
     json: Json = False,
 ) -> None:
     """Re-run a published study and compare it with its paper, cell by cell.
@@ -119,8 +123,9 @@ def reproduce(
         return
     screen = console()
     reproduction.print(screen)
-    report = reproduction.write_report(folder)
-    screen.print(f"Report: {report}", soft_wrap=True)
+    if not no_report:
+        report = reproduction.write_report(folder, figures=figures)
+        screen.print(f"Report: {report}", soft_wrap=True)
 
 
 def _one(name: str, folder: Path, *, shown: bool, **options: Any) -> Reproduction:

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aqmlab
+from aqmlab.document import Document, Figure, save
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Figure, Table, Warning
+from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table, Warning
 from aqmlab.reproduce.published import MAIN, Published, names
 
 if TYPE_CHECKING:
@@ -259,8 +260,13 @@ class Reproduction:
 
         show(self, console)
 
-    def write_report(self, folder: str | Path) -> Path:
-        """Writes report.html and figures/*.svg, .png and .pdf; the path of the report."""
-        from aqmlab.report import write
+    def report(self) -> Document:
+        """The reproduction as a document."""
+        from aqmlab.reproduce.page import document
 
-        return write(self, Path(folder))
+        return document(self)
+
+    def write_report(self, folder: str | Path, *, figures: bool = True) -> Path:
+        """Writes report.html, and with `figures` figures/*.svg, .png and .pdf; the path of the
+        report. Raises `StorageError` if a file cannot be written."""
+        return save(self.report(), Path(folder), figures=figures)

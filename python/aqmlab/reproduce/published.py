@@ -13,9 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from aqmlab.document import Figure
 from aqmlab.errors import input_error, unknown
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Figure, Table
+from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table
 from aqmlab.settings import parse_selection, parse_toml, read_text
 from aqmlab.statistics import MAXIMUM_METHOD, MEAN_METHOD, QUANTILE_METHOD, Interval, mean_interval
 from aqmlab.study import Study, label_of
