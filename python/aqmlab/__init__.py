@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from aqmlab.compare import compare
     from aqmlab.control import CongestionControl
     from aqmlab.errors import FolderError, StorageError
+    from aqmlab.measure import Runs, metric
     from aqmlab.queue import Queue
     from aqmlab.results import RunResult, StudyResult
     from aqmlab.single import run
@@ -43,12 +44,14 @@ __all__ = [
     "Queue",
     "QueueError",
     "RunResult",
+    "Runs",
     "Scenario",
     "StorageError",
     "Study",
     "StudyResult",
     "__version__",
     "compare",
+    "metric",
     "reference",
     "run",
 ]
@@ -59,9 +62,11 @@ _LAZY = {
     "FolderError": "errors",
     "Queue": "queue",
     "RunResult": "results",
+    "Runs": "measure",
     "StorageError": "errors",
     "Study": "study",
     "StudyResult": "results",
+    "metric": "measure",
     "run": "single",
 }
 

@@ -33,6 +33,9 @@ LATE = {
     "write_study": "aqmlab.report.study_page:write",
     "open_results": "aqmlab.folder:open_results",
     "metrics": "aqmlab.metrics.table:metrics",
+    "own_metrics": "aqmlab.measure.values:add_own",
+    "metric_entries": "aqmlab.measure:entries",
+    "load_metrics": "aqmlab.measure:load",
     "tradeoff": "aqmlab.report.tradeoff:figure",
     "tradeoff_runs": "aqmlab.report.tradeoff:runs",
     # start: 0.1 s and 60 MB of a JavaScript engine, for pictures alone

@@ -190,7 +190,11 @@ class RunResult(_TableAttributes):
 
         Raises `InputError` if there is none of that name.
         """
-        return _load(self._tables, name, [self.scenario], 1).drop("run")
+        return self.raw(name).drop("run")
+
+    def raw(self, name: str) -> pl.DataFrame:
+        """The table called `name` as the engine gave it: `run` and its own columns."""
+        return _load(self._tables, name, [self.scenario], 1)
 
     def report(self, title: str = "A run") -> Document:
         """The run as a document: `to_html()`, `to_markdown()`, `print(console)`, `tables`, ...
@@ -383,11 +387,13 @@ def _load(
     tables: Tables, name: str, scenarios: Sequence[Mapping[str, Any]], replications: int
 ) -> pl.DataFrame:
     names = tables.names()
-    if name in names:
-        return tables.load(name)
     if name != METRICS:
-        raise unknown("table", name, [*names, METRICS])
-    metrics: pl.DataFrame = late("metrics")(tables, scenarios, replications)
+        if name not in names:
+            raise unknown("table", name, [*names, METRICS])
+        return tables.load(name)
+    there = METRICS in names
+    computed = tables.load(name) if there else late("metrics")(tables, scenarios, replications)
+    metrics: pl.DataFrame = late("own_metrics")(computed, tables, scenarios, replications)
     return metrics
 
 

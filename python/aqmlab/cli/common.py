@@ -45,6 +45,14 @@ Seed = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go.")]
+Metric = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        metavar="FILE.py",
+        help="Metrics of your own (functions with @aqmlab.metric). May be repeated.",
+    ),
+]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Write the tables alone.")]
 Figures = Annotated[
     bool, typer.Option("--figures", help="Write each figure as SVG, PNG and PDF, too.")
@@ -113,6 +121,12 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             bug(error)
 
     return wrapped
+
+
+def load_metrics(files: Sequence[str] | None) -> None:
+    """Runs the files with metrics of the user's own."""
+    for file in files or ():
+        late("load_metrics")(file)
 
 
 def fail(message: str, status: int, *, word: str = "error: ") -> NoReturn:

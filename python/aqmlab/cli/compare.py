@@ -31,6 +31,7 @@ def compare(
         typer.Argument(metavar="[NAME=]FOLDER...", help="Results of run, study or shell --out."),
     ],
     out: Out = None,
+    metric: Metric = None,
     figures: Figures = False,
     json: Json = False,
 ) -> None:
@@ -42,6 +43,7 @@ def compare(
     from aqmlab.cli.study import show, to_json
     from aqmlab.compare import compare as side_by_side
 
+    load_metrics(metric)
     result = side_by_side(_named(folders))
     if json:
         form = to_json(result, 0.0)

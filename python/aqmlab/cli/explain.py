@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
     Json,
+    Metric,
     check_chart,
     console,
+    load_metrics,
     print_json,
     reported,
     save_chart,
 )
-from aqmlab.metrics.catalogue import entries as metrics
 from aqmlab.report.reference import page as reference_page
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ def explain(
             "pie.target, my_queue.py:MyQueue, jain. If absent: all.",
         ),
     ] = None,
+    metric: Metric = None,
     json: Json = False,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="As a page; docs/reference.md is made so.")
@@ -49,6 +52,7 @@ def explain(
     ] = None,
 ) -> None:
     """Say what a queue discipline, a parameter or a metric is: default, range, meaning, source."""
+    load_metrics(metric)
     if chart is not None:
         _draw(name, chart)
         return
@@ -62,6 +66,12 @@ def explain(
     screen = console()
     for entry in entries:
         _show(entry, screen)
+
+
+def metrics() -> list[dict[str, Any]]:
+    """The metrics as entries of the reference."""
+    found: list[dict[str, Any]] = late("metric_entries")()
+    return found
 
 
 def _draw(name: str | None, path: Path) -> None:

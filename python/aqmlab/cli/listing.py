@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Json, console, print_json, reported
+from aqmlab._late import late
+from aqmlab.cli.common import EXAMPLES, Json, Metric, console, load_metrics, print_json, reported
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab list\n\naqmlab list disciplines\n\naqmlab list metrics\n\naqmlab list presets --json"
@@ -32,9 +33,11 @@ def listing(
         str | None,
         typer.Argument(metavar="[KIND]", help="disciplines, presets, congestion_controls, ..."),
     ] = None,
+    metric: Metric = None,
     json: Json = False,
 ) -> None:
     """List disciplines, presets, congestion controls, transports, workloads, metrics, studies."""
+    load_metrics(metric)
     everything = catalogue()
     if kind is not None:
         if kind not in everything:
@@ -72,7 +75,6 @@ def listing(
 def catalogue() -> dict[str, list[dict[str, Any]]]:
     """What `--json` prints: lists of {"name", "summary", ...} by kind."""
     from aqmlab._core import reference
-    from aqmlab.metrics.catalogue import METRICS
 
     queues = [entry for entry in reference() if entry["section"] == "queue"]
     controls = [entry for entry in reference() if entry["section"] == "congestion_control"]
@@ -89,8 +91,8 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
         "transports": [_short(each) for each in transports],
         "workloads": [_short(each) for each in workloads if not each["preset_of"]],
         "metrics": [
-            {"name": metric.name, "summary": metric.meaning, "of": metric.of, "unit": metric.unit}
-            for metric in METRICS
+            {key: entry[key] for key in ("name", "summary", "of", "unit")}
+            for entry in late("metric_entries")()
         ],
         "studies": studies(),
     }

@@ -11,6 +11,7 @@ from aqmlab.cli.common import (
     EXAMPLES,
     Figures,
     Json,
+    Metric,
     NoReport,
     Out,
     Seed,
@@ -18,6 +19,7 @@ from aqmlab.cli.common import (
     command_line,
     console,
     grid,
+    load_metrics,
     print_json,
     reported,
     show_note,
@@ -45,6 +47,7 @@ def run(
     set_: Set = None,
     seed: Seed = None,
     out: Out = None,
+    metric: Metric = None,
     no_report: NoReport = False,
     figures: Figures = False,
     json: Json = False,
@@ -56,6 +59,7 @@ def run(
     """
     from aqmlab.settings import parse_settings
 
+    load_metrics(metric)
     result = _run(file, parse_settings(set_ or []), seed, out)
     if json:
         print_json(result.to_json())

@@ -13,6 +13,7 @@ from aqmlab.cli.common import (
     EXAMPLES,
     Figures,
     Json,
+    Metric,
     NoReport,
     Only,
     Out,
@@ -25,6 +26,7 @@ from aqmlab.cli.common import (
     console,
     default_folder,
     grid,
+    load_metrics,
     print_json,
     progress_bar,
     reported,
@@ -58,6 +60,7 @@ def study(
     only: Only = None,
     out: Out = None,
     threads: Threads = None,
+    metric: Metric = None,
     tradeoff: Annotated[
         Path | None,
         typer.Option(
@@ -77,6 +80,7 @@ def study(
     from aqmlab.settings import parse_selection, parse_settings
     from aqmlab.study import Study
 
+    load_metrics(metric)
     if tradeoff is not None:
         check_chart(tradeoff, "--tradeoff")
     plan = Study(

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,6 +29,7 @@ from aqmlab.document.model import Block, Document, Section, walk
 from aqmlab.document.numbers import is_none
 
 HERE = Path(__file__).parent
+UNIT = re.compile(r"(?<=\d) (?=(?:ms|s|µs|%|[kMG]?bit/s|kB|MB|B|packets|of \d)(?!\w))")
 EXPORT = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundled libraries."""
 
@@ -75,11 +77,16 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["inline"] = lambda text: Markup(markdown.inline(text))
+    found.filters["inline"] = lambda text: Markup(markdown.inline(_together(text)))
     found.filters["markdown"] = lambda text: Markup(markdown.to_html(text))
     found.filters["svg"] = lambda figure: Markup(figure.svg())
     found.tests["empty"] = is_none
     return found
+
+
+def _together(text: str) -> str:
+    """The text, with no line broken between a number and its unit."""
+    return UNIT.sub("\u00a0", text)
 
 
 @cache

@@ -25,6 +25,9 @@ axis: on a linear one the small ones could not be told apart."""
 ROW = 16
 """Height of a row of a panel whose places stand on the y axis, for each name."""
 
+EXTENT = {"minExtent": 38}
+"""Room for the labels of a y axis, the same in all panels: their plots stand in line."""
+
 Points = Mapping[str, tuple[Floats, Floats]]
 """Discipline to x and y, one point a run (or of a curve)."""
 
@@ -110,7 +113,10 @@ def curves(
             x_axis |= {"scale": {"type": "log", "nice": False}}
         y_axis = _axis("y", panel.y_title, zero=panel.zero)
         if panel.share:
-            y_axis |= {"axis": {"format": "%", "tickCount": 4}, "scale": {"domain": [0, 1]}}
+            y_axis |= {
+                "axis": {"format": "%", "tickCount": 4, **EXTENT},
+                "scale": {"domain": [0, 1]},
+            }
         line = {"mark": {"type": "line", "strokeWidth": 1.7}}
         dots = [{"mark": {"type": "circle", "size": 30, "opacity": 1}}] if panel.dots else []
         return {
@@ -165,7 +171,8 @@ def ranges(
         axis = {"labelAngle": 0, "ticks": False} | ({"labelLimit": 150} if lying else {})
         log = _is_wide(spans)
         scale = {"type": "log"} if log else {"zero": True}
-        value = number("median", title, scale=scale, axis={"tickCount": 4})
+        ticks = {"tickCount": 4} | ({} if lying else EXTENT)
+        value = number("median", title, scale=scale, axis=ticks)
         spread = number("low", title, scale=scale)
         bar = {"mark": {"type": "bar", "opacity": 0.28}, "encoding": {along: value}}
         dot = {"type": "point", "filled": True, "size": 42, "opacity": 1}
@@ -216,6 +223,7 @@ def _joined(charts: Mapping[str, Spec], columns: int, width: int) -> Spec:
         {
             "concat": own,
             "columns": columns,
+            "align": "all",
             "spacing": 18,
             "resolve": {
                 "scale": {
@@ -231,11 +239,13 @@ def _joined(charts: Mapping[str, Spec], columns: int, width: int) -> Spec:
 
 
 def _title(text: str) -> Spec:
-    return {"text": text, "anchor": "start", "fontSize": 13, "fontWeight": "normal", "offset": 6}
+    words = {"anchor": "start", "frame": "group", "fontSize": 13, "fontWeight": "normal"}
+    return {"text": text, **words, "offset": 6}
 
 
 def _axis(field: str, title: str, *, zero: bool) -> Spec:
-    return number(field, title, scale={"zero": zero}, axis={"tickCount": 5})
+    axis = {"tickCount": 5} | (EXTENT if field == "y" else {})
+    return number(field, title, scale={"zero": zero}, axis=axis)
 
 
 def _colour(palette: Colours, symbol: str = "circle") -> Spec:
