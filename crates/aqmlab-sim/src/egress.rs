@@ -171,7 +171,8 @@ struct Driver<P> {
     /// What was sent and not told of.
     sent_packets: u64,
     sent_bytes: u64,
-    interrupt_at: Time,
+    /// When it tells of what was sent, if it has something to tell.
+    interrupt_at: Option<Time>,
 }
 
 impl<P: Carried> Driver<P> {
@@ -185,7 +186,7 @@ impl<P: Carried> Driver<P> {
             bytes: 0,
             sent_packets: 0,
             sent_bytes: 0,
-            interrupt_at: Time::MAX,
+            interrupt_at: None,
         }
     }
 
@@ -216,8 +217,8 @@ impl<P: Carried> Driver<P> {
         self.sent_bytes += u64::from(size);
         if self.interrupts == Span::ZERO {
             self.interrupt(now);
-        } else if self.interrupt_at == Time::MAX {
-            self.interrupt_at = now + self.interrupts;
+        } else {
+            self.interrupt_at.get_or_insert(now + self.interrupts);
         }
     }
 
@@ -225,7 +226,7 @@ impl<P: Carried> Driver<P> {
         let bytes = std::mem::take(&mut self.sent_bytes);
         self.packets -= std::mem::take(&mut self.sent_packets);
         self.bytes -= bytes;
-        self.interrupt_at = Time::MAX;
+        self.interrupt_at = None;
         if let Some(dynamic) = &mut self.dynamic {
             dynamic.complete(now, bytes);
         }
@@ -307,21 +308,18 @@ impl<P: Carried> Egress<P> {
         self.driver.sent(now, size);
     }
 
-    /// When to look again: an interrupt, or tokens for the held packet;
-    /// `Time::MAX` for never.
-    pub fn next_wakeup(&mut self, now: Time) -> Time {
-        let mut at = self.driver.interrupt_at;
-        if let Some(shaper) = &mut self.shaper
-            && let Some(packet) = shaper.held
-        {
-            at = at.min(now + shaper.wait(now, packet.size()));
-        }
-        at
+    /// When to look again: an interrupt, or tokens for the held packet; `None` for neither.
+    pub fn next_wakeup(&mut self, now: Time) -> Option<Time> {
+        let interrupt = self.driver.interrupt_at;
+        let Some(shaper) = &mut self.shaper else { return interrupt };
+        let Some(packet) = shaper.held else { return interrupt };
+        let tokens = now + shaper.wait(now, packet.size());
+        Some(interrupt.map_or(tokens, |interrupt| interrupt.min(tokens)))
     }
 
     /// The time asked for has come.
     pub fn on_wakeup(&mut self, now: Time) {
-        if self.driver.interrupt_at <= now {
+        if self.driver.interrupt_at.is_some_and(|at| at <= now) {
             self.driver.interrupt(now);
         }
     }

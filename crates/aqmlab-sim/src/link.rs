@@ -45,13 +45,14 @@ pub struct Link<P> {
     sending: u32,
     /// A packet is on the transmitter, or its end has not been looked at yet.
     busy: bool,
-    /// When the transmitter is done with what it has.
-    busy_until: Time,
+    /// When the transmitter is done with what it has; `None` if that is never, or not known
+    /// before a shared medium is free.
+    busy_until: Option<Time>,
     /// Whether a `TransmissionEnd` is pending.
     end_pending: bool,
     pipe: Pipe<P>,
-    /// When the pending wake-up of queue or egress is due.
-    wakeup_at: Time,
+    /// When the pending wake-up of queue or egress is due, if there is one.
+    wakeup_at: Option<Time>,
     /// Whether a transmission that ends at the moment of an arrival ends first.
     departures_first: bool,
 }
@@ -94,7 +95,7 @@ impl<P: Carried> Link<P> {
             probe: LinkProbe::new(&config.thresholds, base_rtt, record_packets),
             egress: Egress::new(config, &env).map(Box::new),
             wire: Wire::new(config, stream("rate"), setting.end),
-            pipe: Pipe::new(&config.way, stream),
+            pipe: Pipe::new(&config.way, setting.end, stream),
         };
         Link::new(config, index as u32, parts, scenario.simultaneous)
     }
@@ -117,17 +118,20 @@ impl<P: Carried> Link<P> {
             is_unusual: config.process.gives_grants(),
             sending: 0,
             busy: false,
-            busy_until: Time::ZERO,
+            busy_until: Some(Time::ZERO),
             end_pending: false,
             pipe,
-            wakeup_at: Time::MAX,
+            wakeup_at: None,
             departures_first: simultaneous == Simultaneous::DeparturesFirst,
         }
     }
 
     /// A packet comes to the queue.
     pub fn arrive(&mut self, packet: P, now: Time, events: &mut EventQueue, store: &mut P::Store) {
-        if self.busy_until < now || (self.busy_until == now && self.departures_first) {
+        if self
+            .busy_until
+            .is_some_and(|until| until < now || (until == now && self.departures_first))
+        {
             self.settle();
         }
         self.queue.enqueue(packet, now);
@@ -206,17 +210,17 @@ impl<P: Carried> Link<P> {
     fn defer(&mut self) {
         self.medium.as_ref().expect("only on a shared medium").set_waiting(true);
         self.busy = true;
-        self.busy_until = Time::MAX;
+        self.busy_until = None;
         self.end_pending = true;
     }
 
     /// A timer of the queue discipline or of the egress ran out.
     pub fn wakeup(&mut self, now: Time, events: &mut EventQueue, store: &mut P::Store) {
-        if now != self.wakeup_at {
+        if self.wakeup_at != Some(now) {
             return; // An earlier one was asked for since.
         }
-        self.wakeup_at = Time::MAX;
-        if self.busy_until <= now {
+        self.wakeup_at = None;
+        if self.is_sent(now) {
             self.settle();
         }
         if self.queue.next_wakeup() == Some(now) {
@@ -300,7 +304,7 @@ impl<P: Carried> Link<P> {
             (Some(mut meter), Some(first)) => {
                 let before = meter.bits(first);
                 let offered = meter.bits(end + Span::from_nanos(1)) - before;
-                let used = self.wire.used_bits(self.busy_until, end);
+                let used = self.wire.used_bits(self.is_sent(end));
                 if offered > 0.0 { (used / offered).min(1.0) } else { 0.0 }
             }
             _ => self.probe.utilisation(end),
@@ -315,11 +319,20 @@ impl<P: Carried> Link<P> {
     /// event.)
     #[inline]
     fn settle(&mut self) {
-        if self.busy && !self.end_pending {
+        if let Some(until) = self.busy_until
+            && self.busy
+            && !self.end_pending
+        {
             self.busy = false;
-            let none = self.queue.dequeue(self.busy_until);
+            let none = self.queue.dequeue(until);
             debug_assert!(none.is_none(), "{}: a packet out of an empty queue", self.name);
         }
+    }
+
+    /// Whether the transmitter is done with all that it was given.
+    #[inline]
+    fn is_sent(&self, now: Time) -> bool {
+        self.busy_until.is_some_and(|until| until <= now)
     }
 
     /// Packets that are waiting to be sent, here or in the egress.
@@ -370,12 +383,15 @@ impl<P: Carried> Link<P> {
             Wire::Constant(transmitter) => {
                 let duration = transmitter.transmit(packet.size());
                 self.probe.transmission(duration);
-                self.busy_until = now + duration;
+                self.busy_until = Some(now + duration);
             }
             Wire::Course(wire) => self.busy_until = wire.transmit(packet.size()),
             Wire::Grants(_) => unreachable!("it sends when a grant comes"),
         }
-        self.pipe.push(packet, self.busy_until, self.index, events, store);
+        match self.busy_until {
+            Some(sent) => self.pipe.push(packet, sent, self.index, events, store),
+            None => packet.forget(store),
+        }
         self.await_end(events);
     }
 
@@ -460,18 +476,26 @@ impl<P: Carried> Link<P> {
             || self.is_unusual || self.egress.is_some() || self.queue.backlog().packets > 0;
         if !self.end_pending && matters() {
             self.end_pending = true;
-            events.push(self.busy_until, Event::TransmissionEnd(self.index));
+            if let Some(until) = self.busy_until {
+                events.push(until, Event::TransmissionEnd(self.index));
+            }
         }
     }
 
     #[inline]
     fn await_wakeup(&mut self, now: Time, events: &mut EventQueue) {
-        let mut at = self.queue.next_wakeup().unwrap_or(Time::MAX);
+        let mut next = self.queue.next_wakeup();
         if let Some(egress) = &mut self.egress {
-            at = at.min(egress.next_wakeup(now));
+            let other = egress.next_wakeup(now);
+            next = match (next, other) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                _ => next.or(other),
+            };
         }
-        if at < self.wakeup_at {
-            self.wakeup_at = at;
+        if let Some(at) = next
+            && self.wakeup_at.is_none_or(|pending| at < pending)
+        {
+            self.wakeup_at = next;
             events.push(at, Event::Wakeup(self.index));
         }
     }
@@ -486,7 +510,7 @@ impl<P: Carried> Link<P> {
     /// # Panics
     /// If packets were lost without being counted: a bug of the discipline.
     pub fn finish(&mut self, now: Time) {
-        if self.busy_until <= now {
+        if self.is_sent(now) {
             self.settle();
         }
         self.probe.finish(now);

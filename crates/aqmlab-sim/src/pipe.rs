@@ -34,8 +34,9 @@ pub(crate) enum Pipe<P> {
 }
 
 impl<P: Carried> Pipe<P> {
-    /// `stream` draws for what is random on the way, by the name of its part.
-    pub fn new(config: &PathConfig, stream: impl Fn(&str) -> Stream) -> Self {
+    /// `stream` draws for what is random on the way, by the name of its part; the run is over
+    /// at `end`.
+    pub fn new(config: &PathConfig, end: Time, stream: impl Fn(&str) -> Stream) -> Self {
         match config {
             PathConfig {
                 delay: DelayProcess::Constant(delay),
@@ -45,7 +46,7 @@ impl<P: Carried> Pipe<P> {
                 reordering: _,
                 slot: None,
             } if duplicate.chance == 0.0 => Pipe::Fixed { delay: *delay, packets: VecDeque::new() },
-            _ => Pipe::Varied(Box::new(Varied::new(config.clone(), &stream))),
+            _ => Pipe::Varied(Box::new(Varied::new(config.clone(), end, &stream))),
         }
     }
 
@@ -146,8 +147,8 @@ pub(crate) struct Varied<P> {
     slot: Option<SlotState>,
     stream: Stream,
     packets: BinaryHeap<Travelling<P>>,
-    /// When the pending event is due.
-    pending: Time,
+    /// When the pending event is due, if there is one.
+    pending: Option<Time>,
     /// The latest arrival so far: nothing comes before it without reordering.
     latest: Time,
     /// Packets that came in, and the number of the next.
@@ -160,9 +161,9 @@ pub(crate) struct Varied<P> {
 }
 
 impl<P: Carried> Varied<P> {
-    fn new(config: PathConfig, stream: &impl Fn(&str) -> Stream) -> Self {
+    fn new(config: PathConfig, end: Time, stream: &impl Fn(&str) -> Stream) -> Self {
         Varied {
-            loss: config.loss.map(|loss| LossState::new(loss, stream("outages"))),
+            loss: config.loss.map(|loss| LossState::new(loss, end, stream("outages"))),
             duplicate: ChanceState::new(&config.duplicate),
             jitter: config.jitter.map(JitterState::new),
             slot: config.slot.map(SlotState::new),
@@ -170,7 +171,7 @@ impl<P: Carried> Varied<P> {
             reordering: config.reordering,
             stream: stream("way"),
             packets: BinaryHeap::new(),
-            pending: Time::MAX,
+            pending: None,
             latest: Time::ZERO,
             entered: 0,
             next_number: 0,
@@ -226,19 +227,19 @@ impl<P: Carried> Varied<P> {
     /// and is due later finds nothing then.
     fn await_first(&mut self, index: u32, events: &mut EventQueue) {
         if let Some(first) = self.packets.peek()
-            && first.arrival < self.pending
+            && self.pending.is_none_or(|pending| first.arrival < pending)
         {
-            self.pending = first.arrival;
+            self.pending = Some(first.arrival);
             events.push(first.arrival, Event::Delivery(index));
         }
     }
 
     #[inline(never)]
     fn pop(&mut self, now: Time, index: u32, events: &mut EventQueue) -> Option<P> {
-        if now != self.pending {
+        if self.pending != Some(now) {
             return None;
         }
-        self.pending = Time::MAX;
+        self.pending = None;
         let first = self.packets.pop();
         self.await_first(index, events);
         let first = first?;

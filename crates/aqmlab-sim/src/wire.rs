@@ -50,9 +50,9 @@ pub(crate) struct CourseWire {
 }
 
 impl CourseWire {
-    /// When a packet of this size, the next, has been sent.
+    /// When a packet of this size, the next, has been sent; `None` for never.
     #[inline(never)]
-    pub fn transmit(&mut self, size: u32) -> Time {
+    pub fn transmit(&mut self, size: u32) -> Option<Time> {
         self.transmitter.transmit(self.framing.wire_size(size))
     }
 }
@@ -72,15 +72,15 @@ pub(crate) struct GrantWire<P> {
 impl<P> GrantWire<P> {
     /// The bytes of the grant that has come, which is used up now.
     pub fn next(&mut self) -> u64 {
-        let (_, bytes) = self.grants.peek();
+        let (_, bytes) = self.grants.peek().expect("a grant has come");
         self.grants.advance();
         bytes
     }
-    /// The time of the first grant from `now` on, or later than it. What is
-    /// before that passes unused.
-    pub fn next_from(&mut self, now: Time, is_later: bool) -> Time {
+    /// The time of the first grant from `now` on, or later than it; `None` if none comes.
+    /// What is before that passes unused.
+    pub fn next_from(&mut self, now: Time, is_later: bool) -> Option<Time> {
         self.grants.seek(now + Span::from_nanos(u64::from(is_later)));
-        self.grants.peek().0
+        self.grants.peek().map(|(time, _)| time)
     }
 }
 
@@ -95,7 +95,7 @@ impl<P> Wire<P> {
     /// A wire for a run that is over at `end`.
     pub fn new(link: &LinkConfig, stream: Stream, end: Time) -> Self {
         let framing = link.framing;
-        match link.process.source(stream) {
+        match link.process.source(stream, end) {
             Source::Constant(rate) if framing == Framing::NONE => {
                 Wire::Constant(Transmitter::new(rate))
             }
@@ -151,12 +151,12 @@ impl<P> Wire<P> {
         Capacity { rate, meter: self.meter() }
     }
 
-    /// The bits of what was sent up to `end`, if the last transmission ends
-    /// at `until`; a part of a packet counts only where grants carried it.
-    pub fn used_bits(&self, until: Time, end: Time) -> f64 {
+    /// The bits of what was sent, the last packet with it if that was all sent; a part of a
+    /// packet counts only where grants carried it.
+    pub fn used_bits(&self, is_last_sent: bool) -> f64 {
         match self {
             Wire::Constant(_) => 0.0,
-            Wire::Course(wire) => wire.transmitter.sent_bits(until, end) as f64,
+            Wire::Course(wire) => wire.transmitter.sent_bits(is_last_sent) as f64,
             Wire::Grants(wire) => wire.used as f64 * 8.0,
         }
     }
