@@ -11,9 +11,11 @@ from aqmlab.cli.common import (
     EXAMPLES,
     Figures,
     Json,
+    Metric,
     Out,
     command_line,
     console,
+    load_metrics,
     print_json,
     reported,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-COLUMNS = {"run": pl.UInt32, "subject": pl.String, "value": pl.Float64}
+COLUMNS = pl.Schema({"run": pl.UInt32, "subject": pl.String, "value": pl.Float64})
 
 
 class Runs:

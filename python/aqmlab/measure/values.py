@@ -39,10 +39,9 @@ def add_own(
     runs = Runs(
         lambda name: table if name == "metrics" else tables.load(name), scenarios, replications
     )
-    columns = {"run": pl.UInt32, "subject": pl.String, "metric": pl.String, "value": pl.Float64}
     parts = [table]
     for each in own():
         rows = each.values(runs).with_columns(metric=pl.lit(each.name))
-        kept = rows.select(*columns).cast(columns).drop_nulls().drop_nans()
-        parts.append(kept.cast(dict(table.schema)))
+        kept = rows.select(table.columns).cast(table.schema)
+        parts.append(kept.drop_nulls().drop_nans())
     return pl.concat(parts) if len(parts) > 1 else table
