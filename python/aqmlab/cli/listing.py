@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,7 +23,6 @@ OWN = {
     ),
 }
 """What to say below a kind of which users write their own, and an example."""
-STUDIES = Path(__file__).parent.parent / "studies"
 
 
 @reported
@@ -99,14 +97,8 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
 
 
 def studies() -> list[dict[str, str]]:
-    """The packaged studies: {"name", "summary"}."""
-    import tomllib
-
-    found = []
-    for file in sorted(STUDIES.glob("*/study.toml")):
-        title = tomllib.loads(file.read_text(encoding="utf-8")).get("title", "")
-        found.append({"name": file.parent.name, "summary": title})
-    return found
+    """The studies that can be reproduced by name: {"name", "summary"}."""
+    return [{"name": each.name, "summary": each.title} for each in late("studies")().values()]
 
 
 def _short(entry: dict[str, Any]) -> dict[str, Any]:
