@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aqmlab.errors import AqmlabError
+
 __version__: str
 
-class InputError(ValueError):
+class InputError(AqmlabError, ValueError):
     """What a user can cause: the one exception that the engine raises.
 
     `str(error)` is the whole message: file, key, what was given, what is allowed.
@@ -20,7 +22,7 @@ class InputError(ValueError):
     problem: str
     hint: str | None
 
-class CustomError(RuntimeError):
+class CustomError(AqmlabError, RuntimeError):
     """Code of the user's own, written in Python, did something wrong.
 
     `str(error)` names file, line, class and method; `__cause__` is the exception that

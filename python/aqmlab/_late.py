@@ -1,11 +1,12 @@
 """What is loaded when it is first used, all of it in one place.
 
-Modules import what they need at their top. There are three reasons not to, and each entry of
+Modules import what they need at their top. There are four reasons not to, and each entry of
 `LATE` has one of them:
 
 * **start**: `import aqmlab`, `aqmlab --help` and the processes that the emulator copies (which
   must have one thread) are to be quick and small: no tables, no charts;
 * **up**: a result knows its pages and metrics, which are made in the layers above it;
+* **not needed**: what aqmlab works without;
 * **own**: two modules of one layer, of which each is of use to the other.
 """
 
@@ -33,6 +34,7 @@ LATE = {
     "write_study": "aqmlab.report.study_page:write",
     "open_results": "aqmlab.folder:open_results",
     "metrics": "aqmlab.metrics.table:metrics",
+    "to_xarray": "aqmlab.measure.grid:to_xarray",
     "own_metrics": "aqmlab.measure.values:add_own",
     "studies": "aqmlab.reproduce.catalogue:places",
     "new_study": "aqmlab.reproduce.skeleton:write",
@@ -43,6 +45,8 @@ LATE = {
     "tradeoff_runs": "aqmlab.report.tradeoff:runs",
     # start: 0.1 s and 60 MB of a JavaScript engine, for pictures alone
     "vl_convert": "vl_convert",
+    # not needed: what only some have
+    "xarray": "xarray",
 }
 
 

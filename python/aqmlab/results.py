@@ -26,6 +26,10 @@ from aqmlab.storage import Damaged, decoded
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import pandas
+    import pyarrow
+    import xarray
+
     from aqmlab.document import Document
 
 
@@ -118,6 +122,14 @@ class _TableAttributes:
         """The table called `name`."""
         raise NotImplementedError
 
+    def to_pandas(self, name: str) -> pandas.DataFrame:
+        """The table called `name` for pandas, which needs pandas and pyarrow."""
+        return self.table(name).to_pandas()
+
+    def to_arrow(self, name: str) -> pyarrow.Table:
+        """The table called `name` for Arrow, which needs pyarrow."""
+        return self.table(name).to_arrow()
+
     @property
     def runs(self) -> pl.DataFrame:
         """One row a run: replication, seed, end_s, events, delivered_packets."""
@@ -187,6 +199,9 @@ class _TableAttributes:
 
 class RunResult(_TableAttributes):
     """The result of one run of a scenario."""
+
+    def __repr__(self) -> str:
+        return f"<RunResult of {self.bottleneck!r}: {_sizes(self)}>"
 
     def __init__(self, tables: Tables, scenario: Mapping[str, Any]) -> None:
         self._tables = tables
@@ -292,6 +307,21 @@ class StudyResult(_TableAttributes):
         self._tables = tables
         self._joined: dict[str, pl.DataFrame] = {}
 
+    def __repr__(self) -> str:
+        axes = " × ".join(f"{name} ({len(labels)})" for name, labels in self.info.axes)
+        what = f"{axes or 'one point'}, {self.info.replications} replications"
+        return f"<StudyResult {self.info.name!r}: {what}: {_sizes(self)}>"
+
+    def to_xarray(self, *names: str) -> xarray.Dataset:
+        """Metrics of the registry (`sojourn_p95`, `goodput`; without names those of the table
+        `metrics`) as a dataset with a dimension for each axis, `replication` and `subject` (the
+        link or group).
+
+        Needs xarray. Raises `InputError` for an unknown metric.
+        """
+        dataset: xarray.Dataset = late("to_xarray")(self, names)
+        return dataset
+
     @staticmethod
     def open(folder: str | Path) -> StudyResult:
         """Opens the results of a finished study, whatever computed them.
@@ -394,6 +424,11 @@ class StudyResult(_TableAttributes):
         ).with_columns(self._labels())
         first = ["run", "point", "replication", *names]
         return keyed.select(*first, *(each for each in frame.columns if each not in first))
+
+
+def _sizes(result: RunResult | StudyResult) -> str:
+    """The tables and how many rows each has."""
+    return ", ".join(f"{name} {result.raw(name).height:,}" for name in result.table_names)
 
 
 METRICS = "metrics"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aqmlab
+from aqmlab._face import make_callable
 from aqmlab.characterize.case import STEPS
 from aqmlab.characterize.environment import Contender, Environment
 from aqmlab.characterize.measure import Measures
@@ -239,3 +240,6 @@ class Characterization:
         from aqmlab.characterize.page import write
 
         return write(self, Path(folder), figures=figures)
+
+
+make_callable(__name__)

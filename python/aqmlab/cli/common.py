@@ -23,6 +23,7 @@ from aqmlab.document import FORMATS, Figure
 from aqmlab.errors import (
     CustomError,
     DamageWarning,
+    EmulationError,
     FolderError,
     InputError,
     StorageError,
@@ -113,7 +114,7 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
         warnings.showwarning = show_warning
         try:
             return command(*args, **kwargs)
-        except (InputError, FolderError) as error:
+        except (InputError, FolderError, EmulationError) as error:
             fail(str(error), INPUT_ERROR)
         except CustomError as error:
             if os.environ.get("AQMLAB_TRACEBACK") and error.__cause__:

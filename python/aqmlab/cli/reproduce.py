@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -136,8 +137,14 @@ def reproduce(
 
 def _one(name: str, folder: Path, *, shown: bool, **options: Any) -> Reproduction:
     with progress_bar(Path(name).name, shown=shown) as progress:
-        found: Reproduction = late("reproduce")(name, out=folder, progress=progress, **options)
+        found: Reproduction = late("reproduce")(
+            name, out=folder, progress=progress, told=_tell, **options
+        )
         return found
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 def _folder(name: str, only: Sequence[str], trace: Path | None, **changes: int | None) -> Path:
