@@ -164,7 +164,7 @@ _HOW: dict[str, dict[str, Any]] = {
     "sojourn": _link("time in the queue", "less", "sojourn_{}_s", "p95", "mean", "p50", "p99",
                      "max"),
     "utilisation": _link("link busy", "more", "utilisation"),
-    "queue_length": _link("mean backlog", "less", "backlog_mean_packets") | {"unit": "packets"},
+    "queue_length": _link("mean backlog", "less", "backlog_mean_packets"),
     "loss_interval": _link("gap between drops", "", "loss_interval_{}_s", "mean", "p50", "p95",
                            "max"),
     "loss_events": _link("loss events", "less", "loss_events"),
