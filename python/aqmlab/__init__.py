@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from aqmlab.emulate import emulate
     from aqmlab.measure import Runs, metric
     from aqmlab.queue import Queue
+    from aqmlab.report.own import chart
     from aqmlab.reproduce import reproduce
     from aqmlab.results import RunResult, StudyResult
     from aqmlab.single import run
@@ -62,6 +63,7 @@ __all__ = [
     "StudyResult",
     "__version__",
     "characterize",
+    "chart",
     "compare",
     "emulate",
     "metric",
@@ -77,6 +79,7 @@ _LAZY = {
     "RunResult": "results",
     "Runs": "measure",
     "Study": "study",
+    "chart": "report.own",
     "StudyResult": "results",
     "metric": "measure",
     "run": "single",

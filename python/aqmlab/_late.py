@@ -24,6 +24,7 @@ LATE = {
     "page": "aqmlab.document.html:page",
     "fragment": "aqmlab.document.html:fragment",
     "terminal": "aqmlab.document.terminal:show",
+    "blocks": "aqmlab.document.terminal:blocks",
     # start: rich, for commands that print tables
     "console": "aqmlab.document.terminal:console",
     "grid": "aqmlab.document.terminal:grid",
@@ -33,6 +34,7 @@ LATE = {
     "study_document": "aqmlab.report.study_page:document",
     "write_study": "aqmlab.report.study_page:write",
     "open_results": "aqmlab.folder:open_results",
+    "own_metrics_shown": "aqmlab.report.run_page:own_metrics",
     "metrics": "aqmlab.metrics.table:metrics",
     "to_xarray": "aqmlab.measure.grid:to_xarray",
     "own_metrics": "aqmlab.measure.values:add_own",
@@ -40,7 +42,7 @@ LATE = {
     "new_study": "aqmlab.reproduce.skeleton:write",
     "reproduce": "aqmlab.reproduce:reproduce",
     "metric_entries": "aqmlab.measure:entries",
-    "load_metrics": "aqmlab.measure:load",
+    "load_own": "aqmlab.report.own:load",
     "tradeoff": "aqmlab.report.tradeoff:figure",
     "tradeoff_runs": "aqmlab.report.tradeoff:runs",
     # start: 0.1 s and 60 MB of a JavaScript engine, for pictures alone

@@ -55,12 +55,12 @@ Seed = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go.")]
-Metric = Annotated[
+With = Annotated[
     list[str] | None,
     typer.Option(
-        "--metric",
+        "--with",
         metavar="FILE.py",
-        help="Metrics of your own (functions with @aqmlab.metric). May be repeated.",
+        help="Metrics and charts of your own (@aqmlab.metric, @aqmlab.chart). May be repeated.",
     ),
 ]
 NoReport = Annotated[bool, typer.Option("--no-report", help="Write the tables alone.")]
@@ -136,10 +136,10 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def load_metrics(files: Sequence[str] | None) -> None:
-    """Runs the files with metrics of the user's own."""
+def load_own(files: Sequence[str] | None) -> None:
+    """Runs the files with metrics and charts of the user's own."""
     for file in files or ():
-        late("load_metrics")(file)
+        late("load_own")(file)
 
 
 def show_warning(

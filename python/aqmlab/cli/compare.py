@@ -11,11 +11,11 @@ from aqmlab.cli.common import (
     EXAMPLES,
     Figures,
     Json,
-    Metric,
     Out,
+    With,
     command_line,
     console,
-    load_metrics,
+    load_own,
     print_json,
     reported,
 )
@@ -33,7 +33,7 @@ def compare(
         typer.Argument(metavar="[NAME=]FOLDER...", help="Results of run, study or shell --out."),
     ],
     out: Out = None,
-    metric: Metric = None,
+    with_: With = None,
     figures: Figures = False,
     json: Json = False,
 ) -> None:
@@ -45,7 +45,7 @@ def compare(
     from aqmlab.cli.study import show, to_json
     from aqmlab.compare import compare as side_by_side
 
-    load_metrics(metric)
+    load_own(with_)
     result = side_by_side(_named(folders))
     if json:
         form = to_json(result, 0.0)

@@ -11,10 +11,10 @@ from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
     Json,
-    Metric,
+    With,
     check_chart,
     console,
-    load_metrics,
+    load_own,
     print_json,
     reported,
     save_chart,
@@ -41,7 +41,7 @@ def explain(
             "pie.target, my_queue.py:MyQueue, jain. If absent: all.",
         ),
     ] = None,
-    metric: Metric = None,
+    with_: With = None,
     json: Json = False,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="As a page; docs/reference.md is made so.")
@@ -52,7 +52,7 @@ def explain(
     ] = None,
 ) -> None:
     """Say what a queue discipline, a parameter or a metric is: default, range, meaning, source."""
-    load_metrics(metric)
+    load_own(with_)
     if chart is not None:
         _draw(name, chart)
         return

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from aqmlab._late import late
-from aqmlab.cli.common import EXAMPLES, Json, Metric, console, load_metrics, print_json, reported
+from aqmlab.cli.common import EXAMPLES, Json, With, console, load_own, print_json, reported
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab list\n\naqmlab list disciplines\n\naqmlab list metrics\n\naqmlab list presets --json"
@@ -31,11 +31,11 @@ def listing(
         str | None,
         typer.Argument(metavar="[KIND]", help="disciplines, presets, congestion_controls, ..."),
     ] = None,
-    metric: Metric = None,
+    with_: With = None,
     json: Json = False,
 ) -> None:
     """List disciplines, presets, congestion controls, transports, workloads, metrics, studies."""
-    load_metrics(metric)
+    load_own(with_)
     everything = catalogue()
     if kind is not None:
         if kind not in everything:

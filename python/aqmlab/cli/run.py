@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
     Figures,
     Json,
-    Metric,
     NoReport,
     Out,
     Seed,
     Set,
+    With,
     command_line,
     console,
     grid,
-    load_metrics,
+    load_own,
     print_json,
     reported,
     show_note,
@@ -47,7 +48,7 @@ def run(
     set_: Set = None,
     seed: Seed = None,
     out: Out = None,
-    metric: Metric = None,
+    with_: With = None,
     no_report: NoReport = False,
     figures: Figures = False,
     json: Json = False,
@@ -59,7 +60,7 @@ def run(
     """
     from aqmlab.settings import parse_settings
 
-    load_metrics(metric)
+    load_own(with_)
     result = _run(file, parse_settings(set_ or []), seed, out)
     if json:
         print_json(result.to_json())
@@ -109,6 +110,8 @@ def show(result: RunResult, screen: Console) -> None:
     _show_groups(result, screen)
     _show_flows(result, screen)
     _show_applications(result, screen)
+    for section in late("own_metrics_shown")(result):
+        late("blocks")([section], screen)
     for line in notes(result):
         show_note(line, screen)
 

@@ -13,7 +13,6 @@ from aqmlab.cli.common import (
     EXAMPLES,
     Figures,
     Json,
-    Metric,
     NoReport,
     Only,
     Out,
@@ -21,12 +20,13 @@ from aqmlab.cli.common import (
     Seed,
     Set,
     Threads,
+    With,
     check_chart,
     command_line,
     console,
     default_folder,
     grid,
-    load_metrics,
+    load_own,
     print_json,
     progress_bar,
     reported,
@@ -60,7 +60,7 @@ def study(
     only: Only = None,
     out: Out = None,
     threads: Threads = None,
-    metric: Metric = None,
+    with_: With = None,
     tradeoff: Annotated[
         Path | None,
         typer.Option(
@@ -80,7 +80,7 @@ def study(
     from aqmlab.settings import parse_selection, parse_settings
     from aqmlab.study import Study
 
-    load_metrics(metric)
+    load_own(with_)
     if tradeoff is not None:
         check_chart(tradeoff, "--tradeoff")
     plan = Study(
@@ -178,7 +178,7 @@ def _show_groups(result: StudyResult, screen: Console) -> None:
     from aqmlab.report.measures import Layout, finding, means, measures
 
     found = measures(result)
-    of_groups = found[2:]
+    of_groups = [each for each in found if ":" in each.title]
     screen.print()
     if of_groups:
         table = grid("Groups of flows", screen)

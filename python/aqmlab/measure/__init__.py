@@ -10,8 +10,9 @@ A metric of one's own is a function: see `metric`.
 """
 
 from aqmlab.measure import catalogue as _catalogue  # registers what aqmlab measures
-from aqmlab.measure.registry import Metric, entries, find, load, metric, metrics, own
+from aqmlab.measure.registry import Metric, entries, find, metric, metrics, own
 from aqmlab.measure.runs import Runs
+from aqmlab.measure.shown import Shown, everything, headlines
 from aqmlab.measure.values import add_own, values
 
 COMPUTED = _catalogue.COMPUTED
@@ -20,10 +21,12 @@ __all__ = [
     "COMPUTED",
     "Metric",
     "Runs",
+    "Shown",
     "add_own",
     "entries",
+    "everything",
     "find",
-    "load",
+    "headlines",
     "metric",
     "metrics",
     "own",

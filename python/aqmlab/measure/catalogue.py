@@ -137,9 +137,10 @@ def _link(title: str, better: str, column: str, *statistics: str) -> dict[str, A
     }
 
 
-def _time(quantity: str, title: str) -> dict[str, Any]:
+def _time(quantity: str, title: str, rank: int = 0) -> dict[str, Any]:
     return {
         "title": title,
+        "rank": rank,
         "better": "less",
         "needs": ("times",),
         "statistics": TIMES,
@@ -147,9 +148,13 @@ def _time(quantity: str, title: str) -> dict[str, Any]:
     }
 
 
-def _score(quantity: str, title: str, better: str) -> dict[str, Any]:
+def _score(
+    quantity: str, title: str, better: str, rank: int, shown_unit: str = ""
+) -> dict[str, Any]:
     return {
         "title": title,
+        "rank": rank,
+        "shown_unit": shown_unit,
         "better": better,
         "needs": ("scores",),
         "compute": of_quantity("scores", quantity, "value"),
@@ -168,13 +173,13 @@ _HOW: dict[str, dict[str, Any]] = {
     "loss_interval": _link("gap between drops", "", "loss_interval_{}_s", "mean", "p50", "p95",
                            "max"),
     "loss_events": _link("loss events", "less", "loss_events"),
-    "delay": _time("delay", "one-way delay"),
-    "rtt": _time("rtt", "round trip of a probe"),
-    "completion": _time("completion", "completion time"),
+    "delay": _time("delay", "one-way delay", 8),
+    "rtt": _time("rtt", "round trip of a probe", 7),
+    "completion": _time("completion", "completion time", 5),
     "startup": _time("startup", "start-up time"),
-    "response": _time("response", "response time"),
-    "page_load": _time("page_load", "page load time"),
-    "query": _time("query", "time of a query"),
+    "response": _time("response", "response time", 3),
+    "page_load": _time("page_load", "page load time", 1),
+    "query": _time("query", "time of a query", 2),
     "delay_variation": _made("delay_variation", "delay variation", "less", "times"),
     "goodput": _made("goodput", "goodput", "more", "groups", "runs"),
     "goodput_share": _made("goodput_share", "share of the goodput", "", "groups"),
@@ -187,14 +192,34 @@ _HOW: dict[str, dict[str, Any]] = {
     "jain": _made("jain", "Jain's index", "more", "flows"),
     "rtt_fairness": _made("rtt_fairness", "goodput over that of the first group", "", "flows"),
     "power": _made("power", "power", "more", "groups", "times"),
-    "mos": _score("mos", "MOS", "more"),
-    "stalls": _score("stalls", "stalls", "less"),
-    "bitrate": _score("bitrate", "bit rate of the video", "more"),
-    "missed": _score("missed", "frames missed", "less"),
-    "late": _score("late", "late packets", "less"),
-    "rpm": _score("rpm", "round trips a minute", "more"),
+    "mos": _score("mos", "MOS", "more", 1, "of 1 to 4.5"),
+    "stalls": _score("stalls", "stalls", "less", 4),
+    "bitrate": _score("bitrate", "bit rate of the video", "more", 5),
+    "missed": _score("missed", "frames missed", "less", 3, "% of the frames"),
+    "late": _score("late", "late packets", "less", 8, "% of the packets"),
+    "rpm": _score("rpm", "round trips a minute", "more", 2, "RPM"),
 }  # fmt: skip
 """How the values of each are computed; the others are no single number a run and subject."""
 
-METRICS = tuple(replace(each, **_HOW.get(each.name, {})) for each in _TOLD)
+_MORE = (
+    Metric("http_l", "application", "s", "Response time under load, of the responsiveness test.",
+           "table `times`: `http_l` (workload `rpm`)", "draft-ietf-ippm-responsiveness"),
+    Metric("stall", "application", "s", "How long a player stood still, each time.",
+           "table `times`: `stall` (workloads `dash`, `video`)", "RFC 7928, section 2.1"),
+    Metric("frame", "application", "s", "The delay of a frame of a video: from the camera to the "
+           "last of its packets.", "table `times`: `frame` (workload `video`)", "this program"),
+    Metric("late_down", "application", "1", "Packets of a game's server that came too late.",
+           "table `scores`: `late_down` (workload `game`)", "this program"),
+    Metric("download", "application", "bit/s", "What the downloads of a test got.",
+           "table `scores`: `download` (workload `rrul`)", "RRUL"),
+)  # fmt: skip
+_HOW |= {
+    "http_l": _time("http_l", "response time under load", 4),
+    "stall": _time("stall", "length of a stall", 6),
+    "frame": _time("frame", "delay of a frame", 9),
+    "late_down": _score("late_down", "late packets", "less", 6, "% of the packets"),
+    "download": _score("download", "download", "more", 7),
+}
+
+METRICS = tuple(replace(each, **_HOW.get(each.name, {})) for each in (*_TOLD, *_MORE))
 register(METRICS)

@@ -7,7 +7,6 @@ that is imported, or in a package with the entry point `aqmlab.metrics`.
 
 from __future__ import annotations
 
-import runpy
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,6 +56,10 @@ class Metric:
     """None where it is not one number a run and subject: it stands where `where` says."""
     title: str = ""
     """What it is called on pages, without what it is of."""
+    rank: int = 0
+    """Which of a group's times or scores is shown first: 1 before 2; 0 is shown with all."""
+    shown_unit: str = ""
+    """The unit on pages, where it says more than `unit` does."""
     own: bool = False
     """Whether it came from outside of aqmlab."""
 
@@ -137,26 +140,6 @@ def metric(
         return function
 
     return decorate
-
-
-def load(file: str | Path) -> list[Metric]:
-    """Runs a Python file that makes metrics; those that are new.
-
-    Raises `InputError` if it is missing or makes none, `CustomError` if it fails.
-    """
-    path = Path(file)
-    if not path.is_file():
-        raise input_error("there is no such file", key="--metric", given=str(path))
-    before = dict(_REGISTRY.metrics)
-    try:
-        runpy.run_path(str(path))
-    except Exception as error:
-        raise CustomError(f"{path}: {type(error).__name__}: {error}") from error
-    new = [each for name, each in _REGISTRY.metrics.items() if before.get(name) is not each]
-    if not new:
-        hint = "a function with the decorator @aqmlab.metric"
-        raise input_error("this file makes no metric", key="--metric", given=str(path), hint=hint)
-    return new
 
 
 @cache

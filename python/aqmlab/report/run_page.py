@@ -26,6 +26,7 @@ from aqmlab.document import (
 )
 from aqmlab.document.colours import by_label
 from aqmlab.document.numbers import count, percent, plain, rate, reasons, seconds, whole
+from aqmlab.measure import own
 from aqmlab.report.made import made
 from aqmlab.results import RunResult
 from aqmlab.statistics import Floats
@@ -178,6 +179,7 @@ def _body(result: RunResult, command: str, folder: Path | None) -> Iterator[Bloc
     yield Section("Links", (links(result), *_remarks(result)), id="links")
     yield from _flows(result)
     yield from _applications(result)
+    yield from own_metrics(result)
     yield Section(
         "How this was made",
         (*made(command, folder), Facts(tuple(parameters(result.scenario)))),
@@ -261,6 +263,23 @@ def _applications(result: RunResult) -> Iterator[Block]:
     if scores:
         columns = (Column("", label=True), Column("value", plain))
         yield Section("Scores", (Table(columns, tuple(scores)),), id="scores")
+
+
+def own_metrics(result: RunResult) -> Iterator[Section]:
+    """The metrics from outside of aqmlab, if there are any."""
+    rows = []
+    for metric in own():
+        values = result.metrics.filter(pl.col("metric") == metric.name)
+        told = values.select("subject", "value").rows()
+        rows += [(metric.title, *row, metric.unit) for row in told]
+    if rows:
+        columns = (
+            Column("", label=True),
+            Column("of", label=True),
+            Column("value", plain),
+            Column("unit", prose=True),
+        )
+        yield Section("Metrics of your own", (Table(columns, tuple(rows)),), id="own")
 
 
 def _name(row: Mapping[str, Any]) -> str:

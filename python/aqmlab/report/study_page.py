@@ -29,15 +29,19 @@ from aqmlab.document import (
 from aqmlab.document.colours import by_label
 from aqmlab.document.numbers import count, seconds
 from aqmlab.document.panels import Panel, curves, ranges
+from aqmlab.measure import everything
+from aqmlab.report import own
 from aqmlab.report.made import made
 from aqmlab.report.measures import (
     Layout,
     Measure,
+    answering,
     as_numbers,
     cells,
     finding,
     means,
     measures,
+    of,
 )
 from aqmlab.report.notes import note_lines
 from aqmlab.report.tradeoff import QUEUE_AXIS
@@ -68,14 +72,14 @@ def document(result: StudyResult, command: str = "", folder: Path | None = None)
     """The page of a study; `folder` is where its tables are, if they are kept."""
     info = result.info
     axes = ", ".join(f"{len(labels)} × {name}" for name, labels in info.axes)
-    of = f" ({axes})" if axes else ""
+    which = f" ({axes})" if axes else ""
     runs, points = info.points * info.replications, count(info.points, "point")
     found, layout = measures(result), Layout.of(info.axes)
     lines = finding(result, found, layout)
     return Document(
         info.title,
         tuple(_body(result, found, lines, layout, command, folder)),
-        soft=f"{count(runs, 'run')}: {points}{of}, {count(info.replications, 'replication')}, "
+        soft=f"{count(runs, 'run')}: {points}{which}, {count(info.replications, 'replication')}, "
         f"seed {info.seed} · aqmlab {info.version}",
         head=(Items(tuple(Finding(line) for line in lines), "lead"),),
     )
@@ -91,7 +95,8 @@ def _body(
 ) -> Iterator[Block]:
     yield from notes(note_lines(result))
     yield from _figures(result, found, lines, layout)
-    yield Section("All points", tuple(_points(result, found)), id="points")
+    yield Section("All points", tuple(_points(result, answering(found))), id="points")
+    yield from _everything(result, found)
     digest = Facts((("Digest", result.info.digest),))
     yield Section("How this was made", (*made(command, folder), digest), id="how")
 
@@ -110,6 +115,7 @@ def _figures(
     yield from _sojourn(result, layout)
     if result.info.points > 1 and result.info.replications > 1 and _panels(result) <= MOST_PANELS:
         yield tradeoff(result)
+    yield from own.charts(result)
 
 
 def _panels(result: StudyResult) -> int:
@@ -124,6 +130,7 @@ def _overview(
 ) -> Figure:
     labels = dict(result.info.axes).get(layout.colour or "", ("",))
     palette = by_label(labels)
+    found = answering(found)
     tables = {each.title: cells(result, each, layout) for each in found}
     places = list(dict.fromkeys(place for table in tables.values() for _, place in table))
     numbers = as_numbers(places) if len(places) >= LINES_FROM else None
@@ -219,6 +226,16 @@ def _points(result: StudyResult, found: Sequence[Measure]) -> Iterator[Block]:
         yield Text(f"... and {left:,} points more in the tables.", "soft")
 
 
+def _everything(result: StudyResult, found: Sequence[Measure]) -> Iterator[Block]:
+    """Every other metric that has a value, on demand."""
+    told = {each.title for each in found}
+    rest = [of(each) for each in everything(result)]
+    rest = [each for each in rest if each.title not in told]
+    if rest:
+        title = f"All other measures ({len(rest)})"
+        yield Section(title, (points_table(result, rest),), folded=True)
+
+
 def points_table(
     result: StudyResult, found: Sequence[Measure], shown: int = SHOWN_POINTS, title: str = ""
 ) -> Table:
@@ -233,5 +250,5 @@ def points_table(
         for row in result.points.head(shown).to_dicts()
     )
     columns = [Column(name, label=True) for name in names]
-    columns += [Column(each.title, each.text) for each in found]
+    columns += [Column(each.title, each.number, unit=each.unit) for each in found]
     return Table(tuple(columns), rows, title=title, kind="points")

@@ -2,7 +2,7 @@
 
 A study is a folder with `study.toml` and `published.toml`: one of aqmlab's own, one that an
 installed package names (entry point `aqmlab.studies`, a module in that folder), or any folder,
-by its path.
+by its path. One without code may be a single file: `published.toml` with a table `study`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,15 @@ class Place:
     name: str
     folder: Path
     package: str
+    file: Path | None = None
+    """Where all of it is one file: `published.toml` with the study as the table `study`."""
 
     @property
     def title(self) -> str:
         """The title in `study.toml`."""
+        if self.file is not None:
+            study = tomllib.loads(self.file.read_text(encoding="utf-8")).get("study", {})
+            return str(study.get("title", self.name))
         text = (self.folder / MAIN).read_text(encoding="utf-8")
         return str(tomllib.loads(text).get("title", self.name))
 
@@ -47,7 +52,7 @@ class Place:
         Raises `CustomError` if it fails.
         """
         file = self.folder / HOOKS
-        if not file.exists():
+        if self.file is not None or not file.exists():
             return None
         try:
             if self.package not in sys.modules and not self.package.startswith("aqmlab."):
@@ -99,9 +104,11 @@ def place(name: str) -> Place:
     if name in known:
         return known[name]
     folder = Path(name)
+    if folder.suffix == ".toml" and folder.is_file():
+        return Place(folder.stem, folder.resolve().parent, "", folder.resolve())
     if not folder.is_dir():
         if "/" in name:
-            raise input_error("there is no such folder", key="STUDY", given=name)
+            raise input_error("there is no such folder or file", key="STUDY", given=name)
         raise unknown("study", name, known)
     for file in (MAIN, PUBLISHED):
         if not (folder / file).is_file():

@@ -197,9 +197,8 @@ def _how(of: Reproduction) -> Iterator[Block]:
             *(fact for result in of.results.values() for fact in _study(result)),
         )
     )
-    readme = of.published.folder / "README.md"
-    if readme.exists():
-        yield Markdown(readme.read_text(encoding="utf-8"))
+    if of.published.readme:
+        yield Markdown(of.published.readme)
 
 
 def _study(result: StudyResult) -> Iterable[tuple[str, str]]:

@@ -79,6 +79,8 @@ class Published:
     """The studies of which it consists, as mappings: `study.toml`, and what `parts` names."""
     paper: Mapping[str, Any]
     hooks: ModuleType | None
+    file: Path | None = None
+    """The file, where all of it is in one."""
 
     @staticmethod
     def load(name: str) -> Published:
@@ -88,15 +90,18 @@ class Published:
         `CustomError` if its code fails.
         """
         found = place(name)
-        file = found.folder / "published.toml"
+        file = found.file or found.folder / "published.toml"
         paper = _toml(file)
-        parts = {MAIN: _toml(found.folder / f"{MAIN}.toml")}
+        if found.file is None:
+            parts = {MAIN: _toml(found.folder / f"{MAIN}.toml")}
+        else:
+            parts = {MAIN: _inside(paper, file)}
         given = paper.get("parts")
         for part in given if isinstance(given, list) else ():
             parts[str(part)] = _toml(found.folder / f"{part}.toml")
         hooks = found.hooks()
         check(file, paper, parts, hooks, known_metrics(hooks))
-        return Published(found.name, found.folder, parts, paper, hooks)
+        return Published(found.name, found.folder, parts, paper, hooks, found.file)
 
     @property
     def study(self) -> Mapping[str, Any]:
@@ -176,7 +181,7 @@ class Published:
         settings = self._traced(trace)
         return {
             name: Study(
-                self.folder / f"{name}.toml",
+                self._source(name),
                 set=settings.get(name),
                 seed=seed,
                 replications=replications,
@@ -184,6 +189,16 @@ class Published:
             )
             for name, axes in chosen.items()
         }
+
+    @property
+    def readme(self) -> str:
+        """What the study says of itself, in Markdown; nothing if it does not."""
+        path = self.folder / "README.md"
+        there = self.file is None and path.exists()
+        return path.read_text(encoding="utf-8") if there else ""
+
+    def _source(self, part: str) -> Path | Mapping[str, Any]:
+        return self.folder / f"{part}.toml" if self.file is None else self.parts[part]
 
     def emulation(
         self, only: Sequence[str], step: str | None
@@ -333,6 +348,15 @@ def names() -> list[str]:
 def title(name: str) -> str:
     """The title of the study called `name`."""
     return place(name).title
+
+
+def _inside(paper: dict[str, Any], file: Path) -> dict[str, Any]:
+    """The study that is in the file of its paper; it is taken out there."""
+    study = paper.pop("study", None)
+    if not isinstance(study, dict):
+        hint = "a study of one file has [study], [study.scenario], [[study.axes]]"
+        raise input_error("expected a table", file=str(file), key="study", hint=hint)
+    return {"name": file.stem, **study}
 
 
 def _toml(path: Path) -> dict[str, Any]:
