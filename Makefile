@@ -1,6 +1,6 @@
 # make demo   sets everything up and reproduces a published study
 # make test   sets everything up and runs every test
-# make lint   format, clippy, ruff, mypy
+# make lint   format, clippy, ruff, mypy, the layers of the package, its stubs
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study; the pictures of README.md
 # make characterize  the example results of `aqmlab characterize` in docs again
@@ -41,6 +41,8 @@ lint: $(VENV)/.installed $(VENV)/.tools
 	$(BIN)/ruff format --check python examples
 	$(BIN)/ruff check python examples
 	$(BIN)/mypy --strict python/aqmlab examples/codel.py
+	$(BIN)/lint-imports
+	$(BIN)/stubtest aqmlab._core --mypy-config-file pyproject.toml --concise
 
 format: $(VENV)/.tools
 	@$(RUSTFMT) $(RUST_FILES)
@@ -92,5 +94,5 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install altair hypothesis mypy pytest pytest-rerunfailures ruff
+	$(BIN)/python -m pip install altair hypothesis import-linter mypy pytest pytest-rerunfailures ruff
 	touch $@

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -35,6 +36,7 @@ __all__ = [
     "StorageError",
     "input_error",
     "nearest",
+    "place_of",
     "unknown",
 ]
 
@@ -100,6 +102,14 @@ def input_error(
     error.file, error.key, error.problem, error.hint = file, key, problem, hint
     error.given = None if given is None else str(given)
     return error
+
+
+def place_of(error: BaseException) -> str:
+    """`file.py:12` of the user's code in which an error came up."""
+    package = str(Path(__file__).parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [each for each in frames if not each.filename.startswith(package)] or frames
+    return f"{Path(own[-1].filename).name}:{own[-1].lineno}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

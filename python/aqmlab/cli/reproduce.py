@@ -39,7 +39,7 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab reproduce cs244_2015 --only steps --emulate --step 5s\n\n"
     "aqmlab reproduce all\n\n"
     "aqmlab reproduce --new mine\n\n"
-    "aqmlab reproduce ./mine\n\n"
+    "aqmlab reproduce examples/my_study.toml\n\n"
     "aqmlab reproduce jarvinen2014 --json > jarvinen2014.json"
 )
 
@@ -110,9 +110,9 @@ def reproduce(
     if step is not None and not emulate:
         raise input_error("this goes with --emulate", key="--step", given=step)
     words = [*(only or []), *(["emulated", step or ""] if emulate else [])]
-    folder = out or _folder(
-        Path(name).resolve().name, [each for each in words if each], trace, r=replications, s=seed
-    )
+    called = Path(name).resolve().name.removesuffix(".toml")
+    given = [each for each in words if each]
+    folder = out or _folder(called, given, trace, r=replications, s=seed)
     reproduction = _one(
         name,
         folder,

@@ -65,8 +65,10 @@ def run(
     if json:
         print_json(result.to_json())
         return
+    own = late("own_metrics_shown")(result)
     screen = console()
     show(result, screen)
+    late("blocks")(own, screen)
     if out is None:
         hint = "Nothing was written; --out FOLDER keeps the tables, and a report with figures."
         screen.print(hint, style="dim")
@@ -110,8 +112,6 @@ def show(result: RunResult, screen: Console) -> None:
     _show_groups(result, screen)
     _show_flows(result, screen)
     _show_applications(result, screen)
-    for section in late("own_metrics_shown")(result):
-        late("blocks")([section], screen)
     for line in notes(result):
         show_note(line, screen)
 

@@ -7,15 +7,13 @@ that is imported, or in a package with the entry point `aqmlab.metrics`.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from aqmlab.errors import CustomError, input_error, unknown
+from aqmlab.errors import CustomError, input_error, place_of, unknown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,9 +80,8 @@ class Metric:
             found = self.compute(runs, statistic)
             return found.select("run", "subject", "value")
         except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            problem = f"{Path(last.filename).name}:{last.lineno}: metric `{self.name}`"
-            raise CustomError(f"{problem}: {type(error).__name__}: {error}") from error
+            problem = f"{place_of(error)}: metric `{self.name}`: {type(error).__name__}: {error}"
+            raise CustomError(problem) from error
 
 
 class _Registry:

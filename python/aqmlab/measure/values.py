@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from aqmlab.errors import unknown
 from aqmlab.measure.registry import find, own
 from aqmlab.measure.runs import Runs
 from aqmlab.results import RunResult, StudyResult, Tables
@@ -36,9 +37,15 @@ def add_own(
     replications: int,
 ) -> pl.DataFrame:
     """The table `metrics` with the rows of the metrics from outside of aqmlab at its end."""
-    runs = Runs(
-        lambda name: table if name == "metrics" else tables.load(name), scenarios, replications
-    )
+
+    def load(name: str) -> pl.DataFrame:
+        if name == "metrics":
+            return table
+        if name not in tables.names():
+            raise unknown("table", name, tables.names())
+        return tables.load(name)
+
+    runs = Runs(load, scenarios, replications)
     parts = [table]
     for each in own():
         rows = each.values(runs).with_columns(metric=pl.lit(each.name))

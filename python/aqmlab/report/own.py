@@ -14,7 +14,6 @@ installed package by the entry point `aqmlab.charts`; a module that is imported 
 from __future__ import annotations
 
 import runpy
-import traceback
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import entry_points
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from aqmlab.document import Figure
-from aqmlab.errors import AqmlabError, CustomError, input_error
+from aqmlab.errors import AqmlabError, CustomError, input_error, place_of
 from aqmlab.measure import metrics
 from aqmlab.results import StudyResult
 
@@ -56,9 +55,8 @@ def charts(result: StudyResult) -> Iterator[Figure]:
         try:
             figure = function(result)
         except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{Path(last.filename).name}:{last.lineno}: chart `{name}`"
-            raise CustomError(f"{place}: {type(error).__name__}: {error}") from error
+            problem = f"{place_of(error)}: chart `{name}`: {type(error).__name__}: {error}"
+            raise CustomError(problem) from error
         if figure is None:
             continue
         if not isinstance(figure, Figure):

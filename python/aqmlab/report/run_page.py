@@ -265,7 +265,7 @@ def _applications(result: RunResult) -> Iterator[Block]:
         yield Section("Scores", (Table(columns, tuple(scores)),), id="scores")
 
 
-def own_metrics(result: RunResult) -> Iterator[Section]:
+def own_metrics(result: RunResult) -> list[Section]:
     """The metrics from outside of aqmlab, if there are any."""
     rows = []
     for metric in own():
@@ -279,7 +279,8 @@ def own_metrics(result: RunResult) -> Iterator[Section]:
             Column("value", plain),
             Column("unit", prose=True),
         )
-        yield Section("Metrics of your own", (Table(columns, tuple(rows)),), id="own")
+        return [Section("Metrics of your own", (Table(columns, tuple(rows)),), id="own")]
+    return []
 
 
 def _name(row: Mapping[str, Any]) -> str:
