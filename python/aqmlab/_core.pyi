@@ -5,7 +5,6 @@ from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import disjoint_base
 
 from aqmlab.errors import AqmlabError
 
@@ -73,7 +72,6 @@ class ControlError(CustomError):
     """It is a congestion control's."""
 
 @final
-@disjoint_base
 class Packet:
     """A packet in a queue. It cannot be made or copied; keep the object itself."""
 
@@ -95,7 +93,6 @@ class Packet:
     """Whether it may be marked."""
 
 @final
-@disjoint_base
 class Context:
     """What a queue may use during a call."""
 
@@ -114,7 +111,6 @@ class Context:
         """Uniform in [0, 1), from the queue's own random stream."""
 
 @final
-@disjoint_base
 class Link:
     """The link behind a queue."""
 
@@ -126,7 +122,6 @@ class Link:
     """The largest packet on the link layer, in bytes."""
 
 @final
-@disjoint_base
 class Limit:
     """How much a queue holds: the value of a parameter such as `"100p"` or `"2bdp"`."""
 
@@ -134,7 +129,6 @@ class Limit:
         """Whether a queue of `packets` packets and `bytes` bytes has room for `size` more."""
 
 @final
-@disjoint_base
 class Setup:
     """What a congestion control is made from."""
 
@@ -150,7 +144,6 @@ class Setup:
         """Uniform in [0, 1), from a stream of the connection's own."""
 
 @final
-@disjoint_base
 class AckSample:
     """An acknowledgement that delivers data or tells of CE marks. Times are nanoseconds."""
 
@@ -198,7 +191,6 @@ class AckSample:
     """Whether the window, and not the application, has held the sender back."""
 
 @final
-@disjoint_base
 class RateSample:
     """A sample of the rate at which data arrive."""
 
@@ -218,7 +210,6 @@ class RateSample:
     """The time since it was sent, in nanoseconds."""
 
 @final
-@disjoint_base
 class CongestionEvent:
     """Congestion was found."""
 
@@ -234,7 +225,6 @@ class CongestionEvent:
     """What counts against the window."""
 
 @final
-@disjoint_base
 class SentSample:
     """A data segment that is sent."""
 
@@ -250,7 +240,6 @@ class SentSample:
     """Whether it was sent before."""
 
 @final
-@disjoint_base
 class LostSegment:
     """A segment that is taken for lost."""
 
@@ -264,14 +253,12 @@ class LostSegment:
     """Whether the application had nothing to send when it was sent."""
 
 @final
-@disjoint_base
 class Files:
     """Files that scenarios name: scenarios that share this read and parse each once."""
 
     def __init__(self) -> None: ...
 
 @final
-@disjoint_base
 class Scenario:
     """A checked scenario with every default filled in."""
 
@@ -281,7 +268,7 @@ class Scenario:
         *,
         file: str = "<scenario>",
         overrides: Mapping[str, Any] | None = None,
-        folders: Sequence[str] = (),
+        folders: Sequence[str] = ...,
         files: Files | None = None,
     ) -> Self:
         """`source` is TOML text or the same as a mapping; `overrides` maps dotted keys
@@ -296,7 +283,6 @@ class Scenario:
         """How long the trace of a link is, in seconds; `None` for a link without one."""
 
 @final
-@disjoint_base
 class Table:
     """Columns that leave the engine without being copied (Arrow PyCapsule interface)."""
 
@@ -304,7 +290,6 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
-@disjoint_base
 class Results:
     """Finished runs. Tables: `runs`, `links`, `flows`, `groups`, `times`, `scores`,
     `excursions`, `sojourn`, `delays`, `notes`, and, by recording level, `series`, `packets`.
@@ -319,7 +304,6 @@ class Results:
     def table_names() -> list[str]: ...
 
 @final
-@disjoint_base
 class Runner:
     """Runs jobs on all cores in the background."""
 
@@ -378,7 +362,6 @@ def reference() -> list[dict[str, Any]]:
                  "choices": [..], "meaning", "source"}]}."""
 
 @final
-@disjoint_base
 class Emulation:
     """A command that has been run behind emulated links."""
 
