@@ -269,11 +269,13 @@ impl Context<'_, '_> {
         flow
     }
     pub fn send_datagram(&mut self, flow: u32, size: u32) {
+        if !self.simulation.effort.spend() {
+            return; // A frame may be millions of packets: the run ends after this event.
+        }
         let Simulation { datagrams, links, events, store, now, .. } = &mut *self.simulation;
         let flow = &mut datagrams[(flow & !DATAGRAMS) as usize];
         let packet = flow.packet(size, *now);
         links[flow.path[0] as usize].arrive(packet, *now, events, store);
-        self.simulation.effort.spend();
     }
     /// The application is done: it is told nothing more.
     pub fn end(&mut self) {

@@ -5,7 +5,9 @@
 //! `start`, `count`, `transport`) are the same for all.
 
 use aqmlab_core::params::read_value;
-use aqmlab_core::{Error, ParamSpec, ParamType, Params, Result, Stream, Table, Value};
+use aqmlab_core::{
+    Distribution, Error, ParamSpec, ParamType, Params, Result, Stream, Table, Value,
+};
 
 use crate::app::App;
 
@@ -170,6 +172,16 @@ impl WorkloadConfig {
         config.check()?;
         Ok(config)
     }
+}
+
+/// Refuses what sizes are multiplied with unless its mean, which should be 1, is near enough.
+fn check_variation(variation: &Distribution<f64>) -> Result<()> {
+    let mean = variation.mean();
+    if mean > 0.0 && mean <= 100.0 {
+        return Ok(());
+    }
+    let allowed = "a mean above 0 and at most 100";
+    Err(Error::not_allowed(format!("{variation:?}"), allowed).at("variation"))
 }
 
 /// A default that is written as in a scenario.
