@@ -4,6 +4,7 @@
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study; the pictures of README.md
 # make characterize  the example results of `aqmlab characterize` in docs again
+# make evaluate   the example results of `aqmlab evaluate` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
 # make bench-controls     instructions for a packet by congestion control (needs valgrind)
 # make bench  how fast the engine is on this machine
@@ -20,7 +21,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test test-rust test-python lint format bench bench-controls bench-disciplines reference studies characterize setup clean
+.PHONY: demo test test-rust test-python lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -60,6 +61,9 @@ bench-disciplines:
 
 characterize: $(VENV)/.installed
 	$(BIN)/python -m aqmlab.characterize.example docs/characterize-results.md
+
+evaluate: $(VENV)/.installed
+	$(BIN)/python -m aqmlab.evaluate.example docs/evaluate-results.md
 
 reference: $(VENV)/.installed
 	$(BIN)/aqmlab explain --markdown > docs/reference.md
