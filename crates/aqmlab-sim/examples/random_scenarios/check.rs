@@ -2,9 +2,9 @@
 
 use aqmlab_core::Bytes;
 use aqmlab_core::params::read_value;
-use aqmlab_sim::probe::SojournSummary;
+use aqmlab_sim::network::probe::SojournSummary;
+use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::scenario::FlowGroup;
-use aqmlab_sim::series::Subject;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
 
 /// The first thing that is wrong with a result.

@@ -6,11 +6,11 @@ use std::time::Duration;
 use aqmlab_aqm::registry;
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, ParamSpec, Params, Rate, Span, Table, Value};
-use aqmlab_sim::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::impairment::{
     ChanceParams, DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams,
     ListedLossParams, OutageParams, SlotParams,
 };
+use aqmlab_sim::network::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::{MarkovParams, OrnsteinUhlenbeckParams};
 use aqmlab_sim::rate::{CsvParams, RateStepsParams, TraceParams};
