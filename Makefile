@@ -1,9 +1,11 @@
 # make demo   sets everything up and reproduces a published study
 # make test   sets everything up and runs every test
-# make lint   format, clippy, ruff, mypy
+# make lint   format, clippy, documentation, ruff, mypy
+# make faults  plants faults in the crates and reports which their tests miss (many minutes)
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study; the pictures of README.md
 # make characterize  the example results of `aqmlab characterize` in docs again
+# make evaluate   the example results of `aqmlab evaluate` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
 # make bench-controls     instructions for a packet by congestion control (needs valgrind)
 # make bench  how fast the engine is on this machine
@@ -14,13 +16,15 @@ BIN := $(VENV)/bin
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
 RUSTFMT := rustfmt --edition 2024
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+# Crates that others can use.
+PUBLISHED := -p aqmlab-core -p aqmlab-aqm -p aqmlab-tcp
 RUST_FILES := $(filter %.rs,$(RUST)) $(shell find examples -name '*.rs')
 
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test test-rust test-python lint format bench bench-controls bench-disciplines reference studies characterize setup clean
+.PHONY: demo test test-rust test-python faults lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -38,9 +42,15 @@ lint: $(VENV)/.installed $(VENV)/.tools
 	@echo "rustfmt --check"
 	@$(RUSTFMT) --check $(RUST_FILES)
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet $(PUBLISHED)
+	cargo check --quiet --no-default-features -p aqmlab-core -p aqmlab-aqm
+	$(PYTHON) crates/faults.py --check
 	$(BIN)/ruff format --check python examples
 	$(BIN)/ruff check python examples
 	$(BIN)/mypy --strict python/aqmlab examples/codel.py
+
+faults:
+	$(PYTHON) crates/faults.py
 
 format: $(VENV)/.tools
 	@$(RUSTFMT) $(RUST_FILES)
@@ -60,6 +70,9 @@ bench-disciplines:
 
 characterize: $(VENV)/.installed
 	$(BIN)/python -m aqmlab.characterize.example docs/characterize-results.md
+
+evaluate: $(VENV)/.installed
+	$(BIN)/python -m aqmlab.evaluate.example docs/evaluate-results.md
 
 reference: $(VENV)/.installed
 	$(BIN)/aqmlab explain --markdown > docs/reference.md

@@ -6,11 +6,11 @@ use aqmlab_core::{Bytes, Error, Framing, ParamType, Params, Result, Span, Table,
 use aqmlab_tcp::TcpParams;
 
 use super::columns::with_columns;
-use super::toml::parse_document;
+use super::parse_document;
 use super::{FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, RunParams, Scenario, Start};
-use crate::egress::ShaperParams;
 use crate::impairment::{DelayProcess, read_path as read_way};
-use crate::link::MAX_PACKET;
+use crate::network::MAX_PACKET;
+use crate::network::egress::ShaperParams;
 use crate::rate::RateProcess;
 use crate::workload::WorkloadConfig;
 
