@@ -49,7 +49,7 @@ def page(document: Document) -> str:
                 each for each in walk(document.blocks) if isinstance(each, Section) and each.short
             ],
             style=Markup(_own("style.css")),
-            policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; "
+            policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'; "
             f"script-src {allowed}",
             specs=script_json({each.id: each.spec for each in figures}) if figures else None,
             library=Markup(library),
@@ -64,8 +64,12 @@ def fragment(blocks: Sequence[Block]) -> str:
 
 
 def script_json(value: Any) -> Markup:
-    """JSON that can stand in a script element: `<` cannot end it."""
-    return Markup(json.dumps(value).replace("<", "\\u003c"))
+    """JSON that can stand in a script element, whatever texts are in it: `<!--<script>` alone
+    would swallow the rest of the page."""
+    text = json.dumps(value)
+    for letter, code in (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e")):
+        text = text.replace(letter, code)
+    return Markup(text)
 
 
 @cache
