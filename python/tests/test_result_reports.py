@@ -12,7 +12,8 @@ import pytest
 from helpers import SCENARIO, Aqmlab, assert_refused
 
 import aqmlab as package
-from aqmlab.report.measures import Layout, Measure, as_numbers, finding, means, measures
+from aqmlab.report.findings import of_measures, sentences
+from aqmlab.report.measures import Layout, Measure, as_numbers, means, measures
 from aqmlab.results import StudyResult
 
 QUEUES = ["droptail", "codel"]
@@ -51,7 +52,8 @@ def test_measures_are_those_of_the_tables(result: StudyResult) -> None:
 
 
 def test_the_finding_names_the_best_and_the_worst(result: StudyResult) -> None:
-    lines = finding(result, measures(result), Layout.of(result.info.axes))
+    found, layout = measures(result), Layout.of(result.info.axes)
+    lines = sentences(of_measures(result, found, layout), found, layout.compared)
     assert re.fullmatch(
         r"Time in the queue, 95th percentile: best with codel, [\d.]+ ms, worst with droptail, "
         r"[\d,.]+ ms\.",
@@ -66,12 +68,13 @@ def of_two(first: list[float], second: list[float]) -> list[str]:
     axes = [{"key": "queue", "values": QUEUES}]
     result = package.Study(scenario | {"axes": axes}, set={"duration": "10ms"}).run()
     values = pl.DataFrame({"run": range(6), "value": [*first, *second]})
-    return finding(result, [Measure("what", "ms", -1, values)], Layout.of(result.info.axes))
+    found, layout = [Measure("what", "ms", -1, values)], Layout.of(result.info.axes)
+    return sentences(of_measures(result, found, layout), found, layout.compared)
 
 
 def test_chance_is_no_finding() -> None:
     (text,) = of_two([1.0, 5.0, 3.0], [2.0, 3.0, 5.0])
-    assert "no difference that is more than chance" in text
+    assert "no difference shown (3.00 ms to 3.33 ms; one of " in text
     # The same spread, but one is lower under the same arrivals each time.
     (text,) = of_two([1.0, 5.0, 3.0], [2.0, 6.01, 4.02])
     assert text == "What: best with droptail, 3.00 ms, worst with codel, 4.01 ms."
