@@ -7,6 +7,8 @@
 * `FolderError`: a results folder cannot be used; nothing in it was changed.
 * `StorageError` (an `OSError`): results could not be written; what had been
   computed before is still there.
+* `DamageWarning` (a `UserWarning`): a file of a results folder is not what was written; it
+  says which, and what is done about it.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from aqmlab._core import ControlError, CustomError, InputError, QueueError
 __all__ = [
     "ControlError",
     "CustomError",
+    "DamageWarning",
     "FolderError",
     "InputError",
     "QueueError",
@@ -39,6 +42,10 @@ NO_ROOM = {
 
 class FolderError(Exception):
     """A folder that is not what this command may write to; it was left as it was."""
+
+
+class DamageWarning(UserWarning):
+    """A damaged file was found in a results folder, and a way around it."""
 
 
 class StorageError(OSError):

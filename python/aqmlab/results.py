@@ -19,7 +19,8 @@ import polars as pl
 import polars.selectors as cs
 
 from aqmlab._core import Results
-from aqmlab.errors import unknown
+from aqmlab.errors import FolderError, unknown
+from aqmlab.storage import Damaged, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,8 +33,8 @@ class Tables(Protocol):
         """The names of the tables there are."""
         ...
 
-    def load(self, name: str) -> pl.DataFrame:
-        """The table called `name`."""
+    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """The table called `name`, or some columns of it."""
         ...
 
 
@@ -47,24 +48,41 @@ class MemoryTables:
         """The names of the tables there are."""
         return list(self._frames)
 
-    def load(self, name: str) -> pl.DataFrame:
-        """The table called `name`."""
-        return self._frames[name]
+    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """The table called `name`, or some columns of it."""
+        frame = self._frames[name]
+        return frame if columns is None else frame.select(columns)
 
 
 class FolderTables:
     """The Parquet files of a results folder, read when they are asked for."""
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+    def __init__(self, folder: Path, names: Sequence[str], runs: range | None = None) -> None:
         self._folder, self._names = folder, list(names)
+        self._runs = runs
+        """The runs whose rows are read, if not all."""
 
     def names(self) -> list[str]:
         """The names of the tables there are."""
         return self._names
 
-    def load(self, name: str) -> pl.DataFrame:
-        """The table called `name`."""
-        return pl.read_parquet(self._folder / f"{name}.parquet", glob=False)
+    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """The table called `name`, or some columns of it.
+
+        Raises `FolderError` if its file is damaged.
+        """
+        path = self._folder / f"{name}.parquet"
+        try:
+            with decoded(path):
+                if self._runs is None:
+                    return pl.read_parquet(path, columns=columns, glob=False)
+                first, last = self._runs.start, self._runs.stop - 1
+                chosen = pl.scan_parquet(path, glob=False).filter(
+                    pl.col("run").is_between(first, last)
+                )
+                return (chosen if columns is None else chosen.select(columns)).collect()
+        except Damaged as error:
+            raise FolderError(str(error)) from None
 
 
 def gather(batches: Iterable[Results]) -> dict[str, pl.DataFrame]:

@@ -79,6 +79,12 @@ pub(crate) struct Volume {
     pub delivered: u64,
 }
 
+impl AppSlot {
+    pub fn group(&self) -> u32 {
+        self.group
+    }
+}
+
 impl Volume {
     pub fn add(&mut self, other: Volume) {
         self.sent += other.sent;
@@ -267,6 +273,7 @@ impl Context<'_, '_> {
         let flow = &mut datagrams[(flow & !DATAGRAMS) as usize];
         let packet = flow.packet(size, *now);
         links[flow.path[0] as usize].arrive(packet, *now, events, store);
+        self.simulation.effort.spend();
     }
     /// The application is done: it is told nothing more.
     pub fn end(&mut self) {

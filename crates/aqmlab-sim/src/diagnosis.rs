@@ -310,8 +310,8 @@ impl Run<'_> {
         let flows: u64 = shared.filter(|g| g.is_endless_bulk()).map(|g| g.count).sum();
         let rtt = self.scenario.base_rtt_over(narrow as usize);
         let packet = Bytes::new(transport.mss.get() + transport.header.get());
-        let window =
-            rtt.as_secs_f64() / rate.transmission_time(packet).as_secs_f64() / flows as f64;
+        let each = rate.transmission_time(packet).max(Span::from_nanos(1));
+        let window = rtt.as_secs_f64() / each.as_secs_f64() / flows as f64;
         // Up to a full pipe, with a queue of nothing.
         let control = &transport.congestion_control;
         let cycle = control.cycle(window, rtt.as_secs_f64(), transport.delayed_ack)?;
@@ -372,7 +372,7 @@ fn held_by_receiver<'a>(flows: impl Iterator<Item = &'a Flow> + Clone) -> Option
 fn rounded(span: Span) -> Span {
     let nanos = span.as_nanos();
     let unit = 10u64.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));
-    Span::from_nanos((nanos + unit / 2) / unit * unit)
+    Span::from_nanos(nanos.saturating_add(unit / 2) / unit * unit)
 }
 
 fn percent(share: f64) -> String {

@@ -52,9 +52,32 @@ const AFTER_QUEUES: u64 = 3;
 
 #[inline(always)]
 fn unpack(key: Key) -> (Time, Event) {
-    let time = Time::from_nanos((key >> 64) as u64);
-    let index = key as u32;
-    let event = match (key >> 32) as u32 {
+    (Time::from_nanos((key >> 64) as u64), unnumbered(key as u64))
+}
+
+/// An event as a number, and back.
+#[inline(always)]
+pub(crate) fn numbered(event: Event) -> u64 {
+    let (kind, index) = match event {
+        Event::Delivery(index) => (FIRST, index),
+        Event::TransmissionEnd(index) => (1, index),
+        Event::Wakeup(index) => (2, index),
+        Event::FlowStart(index) => (4, index),
+        Event::AppStart(index) => (5, index),
+        Event::App(index) => (6, index),
+        Event::ReceiverTimer(index) => (7, index),
+        Event::SenderTimer(index) => (8, index),
+        Event::Sample(index) => (9, index),
+        Event::WarmupEnd(index) => (10, index),
+        Event::Heard(index) => (11, index),
+    };
+    (kind << 32) | u64::from(index)
+}
+
+#[inline(always)]
+pub(crate) fn unnumbered(number: u64) -> Event {
+    let index = number as u32;
+    match (number >> 32) as u32 {
         0 | 3 => Event::Delivery(index),
         1 => Event::TransmissionEnd(index),
         2 => Event::Wakeup(index),
@@ -66,8 +89,7 @@ fn unpack(key: Key) -> (Time, Event) {
         9 => Event::Sample(index),
         11 => Event::Heard(index),
         _ => Event::WarmupEnd(index),
-    };
-    (time, event)
+    }
 }
 
 /// The pending events, earliest first.
@@ -89,20 +111,11 @@ impl EventQueue {
 
     #[inline]
     fn key(&self, time: Time, event: Event) -> Key {
-        let (kind, index) = match event {
-            Event::Delivery(index) => (self.delivery, index),
-            Event::TransmissionEnd(index) => (1, index),
-            Event::Wakeup(index) => (2, index),
-            Event::FlowStart(index) => (4, index),
-            Event::AppStart(index) => (5, index),
-            Event::App(index) => (6, index),
-            Event::ReceiverTimer(index) => (7, index),
-            Event::SenderTimer(index) => (8, index),
-            Event::Sample(index) => (9, index),
-            Event::WarmupEnd(index) => (10, index),
-            Event::Heard(index) => (11, index),
+        let number = match event {
+            Event::Delivery(index) => (self.delivery << 32) | u64::from(index),
+            other => numbered(other),
         };
-        (u128::from(time.as_nanos()) << 64) | u128::from((kind << 32) | u64::from(index))
+        (u128::from(time.as_nanos()) << 64) | u128::from(number)
     }
 
     /// Something that will happen.

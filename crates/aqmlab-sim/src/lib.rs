@@ -26,9 +26,11 @@ pub mod results;
 pub mod scenario;
 pub mod series;
 mod simulation;
+pub mod watch;
 mod wire;
 pub mod workload;
 
 pub use results::{FlowResult, GroupResult, LinkResult, RunResult};
 pub use scenario::{Outside, Scenario};
-pub use simulation::run;
+pub use simulation::{run, try_run};
+pub use watch::{Stopped, Watch};

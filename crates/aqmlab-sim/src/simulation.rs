@@ -13,6 +13,7 @@ use crate::probe::Sojourn;
 use crate::results::RunResult;
 use crate::scenario::{FlowGroup, Level, Scenario, Start};
 use crate::series::Series;
+use crate::watch::{Effort, Stopped, Watch};
 use crate::workload::WorkloadConfig;
 
 /// The kernel's `psched_mtu` of an Ethernet link: 1500 bytes and a header.
@@ -28,6 +29,7 @@ pub(crate) struct Simulation<'a> {
     pub flows: Vec<Flow>,
     pub series: Option<Series>,
     pub events_handled: u64,
+    pub effort: Effort,
     /// Flows of datagrams, numbered apart from the others.
     pub datagrams: Vec<DatagramFlow>,
     pub apps: Vec<AppSlot>,
@@ -49,15 +51,26 @@ pub(crate) struct Simulation<'a> {
 /// Runs one replication of a scenario.
 ///
 /// # Panics
-/// If a packet was lost without being counted: a bug.
+/// If a packet was lost without being counted, a bug; and where [`try_run`] gives an error.
 pub fn run(scenario: &Scenario, replication: u64) -> RunResult {
-    let mut simulation = Simulation::new(scenario, replication);
-    simulation.run();
-    RunResult::of(simulation)
+    try_run(scenario, replication, &Watch::default()).unwrap_or_else(|stopped| panic!("{stopped}"))
+}
+
+/// Runs one replication of a scenario, as long as it makes progress.
+///
+/// # Errors
+/// If it does not: see [`Watch`].
+///
+/// # Panics
+/// If a packet was lost without being counted: a bug.
+pub fn try_run(scenario: &Scenario, replication: u64, watch: &Watch) -> Result<RunResult, Stopped> {
+    let mut simulation = Simulation::new(scenario, replication, watch);
+    simulation.run()?;
+    Ok(RunResult::of(simulation))
 }
 
 impl<'a> Simulation<'a> {
-    fn new(scenario: &'a Scenario, replication: u64) -> Self {
+    fn new(scenario: &'a Scenario, replication: u64, watch: &Watch) -> Self {
         let mut simulation = Simulation {
             scenario,
             replication,
@@ -69,6 +82,7 @@ impl<'a> Simulation<'a> {
             flows: Vec::new(),
             series: (scenario.record.level != Level::Summary).then(Series::default),
             events_handled: 0,
+            effort: Effort::new(watch),
             events: EventQueue::new(scenario.simultaneous),
             datagrams: Vec::new(),
             apps: Vec::new(),
@@ -169,7 +183,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn run(&mut self) {
+    fn run(&mut self) -> Result<(), Stopped> {
         for link in &mut self.links {
             link.start(&mut self.events);
         }
@@ -185,9 +199,16 @@ impl<'a> Simulation<'a> {
                 break;
             }
             debug_assert!(time >= self.now, "time goes forward");
+            if time > self.now {
+                self.effort.advance();
+            }
             self.now = time;
             self.events_handled += 1;
+            self.effort.show(time, event);
             self.handle(event);
+            if !self.effort.spend() {
+                return Err(self.stopped(event));
+            }
             if self.unfinished == 0 && !self.endless {
                 break;
             }
@@ -196,6 +217,7 @@ impl<'a> Simulation<'a> {
             self.now = end;
         }
         self.finish();
+        Ok(())
     }
 
     #[inline]
@@ -310,6 +332,9 @@ impl<'a> Simulation<'a> {
         let first = flow.path[0] as usize;
         while let Some(packet) = flow.poll_data(self.now, &mut self.store) {
             self.links[first].arrive(packet, self.now, &mut self.events, &mut self.store);
+            if !self.effort.spend() {
+                return;
+            }
         }
         flow.arm_sender(&mut self.events);
     }

@@ -97,7 +97,10 @@ def options(
 def main() -> None:
     """The console script `aqmlab`."""
     try:
-        sys.exit(app(standalone_mode=False))
+        status = app(standalone_mode=False)
+        if status == INTERRUPTED:  # before the command proper had begun
+            fail("interrupted", INTERRUPTED, word="")
+        sys.exit(status)
     except TyperException as error:
         if not str(error):  # `aqmlab` alone: the help was shown
             sys.exit(INPUT_ERROR)

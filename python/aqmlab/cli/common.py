@@ -9,14 +9,16 @@ import re
 import shlex
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
 
-from aqmlab.errors import CustomError, FolderError, InputError, StorageError
+from aqmlab import signals
+from aqmlab.errors import CustomError, DamageWarning, FolderError, InputError, StorageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,11 +84,13 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
     """Ends a command with one message on stderr instead of a traceback.
 
     Exit status: 2 for what is wrong in the input, 1 if results cannot be
-    written, 130 after Ctrl-C, 70 for a bug in aqmlab.
+    written, 130 after Ctrl-C (143 after SIGTERM, 129 after SIGHUP), 70 for a bug in aqmlab.
+    What is told as a `DamageWarning` is a line on stderr, too.
     """
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        warnings.showwarning = show_warning
         try:
             return command(*args, **kwargs)
         except (InputError, FolderError) as error:
@@ -103,11 +107,25 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             place = f"{error.filename}: " if error.filename else ""
             fail(f"{place}{error.strerror or error}", FAILURE)
         except KeyboardInterrupt as error:
-            fail(f"interrupted: {error}" if str(error) else "interrupted", INTERRUPTED, word="")
+            text = f"interrupted: {error}" if str(error) else "interrupted"
+            fail(text, signals.status(error), word="")
         except Exception as error:
             bug(error)
 
     return wrapped
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Prints what is said about results in one line, and of other warnings where they are."""
+    place = "" if issubclass(category, DamageWarning) else f"{filename}:{lineno}: "
+    print(f"warning: {place}{message}", file=sys.stderr)
 
 
 def fail(message: str, status: int, *, word: str = "error: ") -> NoReturn:

@@ -55,7 +55,8 @@ def run(order: Order, out: Path) -> StudyResult:
     said why.
     """
     from aqmlab.execute import GOES_ON, study_info
-    from aqmlab.folder import ResultsFolder, open_results, read_manifest
+    from aqmlab.folder import ResultsFolder, open_results
+    from aqmlab.manifest import read_manifest
 
     study = order.study()
     if (out / "manifest.json").exists() and read_manifest(out)["complete"]:
@@ -66,12 +67,13 @@ def run(order: Order, out: Path) -> StudyResult:
         _core.check_playable(point.scenario)
     texts = [point.scenario.resolved for point in study.points]
     with ResultsFolder(out, study_info(study), texts) as folder:
-        missing = [number for number in range(study.total) if number not in folder.done]
+        missing = folder.missing()
         try:
             said = _run_all(order, study, folder, missing)
             folder.finish()
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"{folder.kept}; {GOES_ON}") from None
+        except KeyboardInterrupt as error:
+            error.args = (f"{folder.kept}; {GOES_ON}",)
+            raise
         for text in said:
             print(f"note: {text}", file=sys.stderr)
         return folder.result(computed=len(missing))
@@ -88,8 +90,9 @@ def _run_all(
             labels = study.points[number // study.replications].labels
             where = ", ".join(f"{axis}={label}" for axis, label in labels.items())
             print(f"real packets, run {number + 1} of {study.total}: {where}", file=sys.stderr)
-            said |= dict.fromkeys(_run_one(order, number, folder.next_chunk()))
-            folder.done.add(number)
+            chunk = folder.next_chunk()
+            said |= dict.fromkeys(_run_one(order, number, chunk))
+            folder.adopt(chunk)
     finally:
         if len(folder.done) < folder.total:
             folder.pause()
@@ -119,7 +122,7 @@ def main() -> None:
     point, replication = divmod(number, study.replications)
     (done,) = played([(number, study.points[point].scenario, replication)])
     # From here on there may be threads.
-    from aqmlab.folder import write_chunk
+    from aqmlab.chunks import write_chunk
 
     write_chunk(chunk, [done.results])
     print(json.dumps(done.remarks))

@@ -252,7 +252,7 @@ def notes_html(notes: Sequence[str]) -> str:
 
 def made_html(command: str, folder: Path) -> str:
     """The command that made the results, and how to read them if they are in `folder`."""
-    from aqmlab.folder import MANIFEST
+    from aqmlab.manifest import MANIFEST
 
     line = f"<pre>{escape(command)}</pre>" if command else ""
     if not (folder / MANIFEST).exists():

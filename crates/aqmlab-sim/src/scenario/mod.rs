@@ -25,7 +25,7 @@ pub use self::columns::ColumnParams;
 #[cfg(test)]
 pub(crate) use self::columns::with_columns;
 pub use self::dscp::Dscp;
-pub use self::toml::parse_value;
+pub use self::toml::{parse_document, parse_value};
 
 params! {
     /// The keys at the top of a scenario.

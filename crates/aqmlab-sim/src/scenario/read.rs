@@ -6,7 +6,7 @@ use aqmlab_core::{Bytes, Error, Framing, ParamType, Params, Result, Span, Table,
 use aqmlab_tcp::TcpParams;
 
 use super::columns::with_columns;
-use super::toml::parse_document;
+use super::parse_document;
 use super::{FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, RunParams, Scenario, Start};
 use crate::egress::ShaperParams;
 use crate::impairment::{DelayProcess, read_path as read_way};
