@@ -157,6 +157,8 @@ DISCIPLINES: dict[str, tuple[str, dict[str, Option]]] = {
         },
     ),
 }  # fmt: skip
+REQUIRED = {"red_linux": ("limit", "min_threshold", "max_threshold", "mean_packet", "max_p")}
+"""What tc has no default for, or another one."""
 
 
 def line(queue: str | Mapping[str, Any]) -> Line | None:
@@ -175,7 +177,7 @@ def line(queue: str | Mapping[str, Any]) -> Line | None:
     usual = _resolved(name)
     words, left_out = [], []
     for key, value in settings.items():
-        if value == usual.get(key):
+        if value == usual.get(key) and key not in REQUIRED.get(name, ()):
             continue
         try:
             words.append(options[key](value).strip())
@@ -196,7 +198,9 @@ def _resolved(queue: str | Mapping[str, Any]) -> dict[str, str]:
 def _fifo(settings: Mapping[str, str]) -> Line:
     """Drop-tail: `pfifo` counts packets, `bfifo` bytes."""
     limit, usual = settings["limit"], _resolved("droptail")
-    left_out = [f"{key} = {settings[key]}" for key in ("byte_limit", "drop") if settings[key] != usual[key]]
+    left_out = [
+        f"{key} = {settings[key]}" for key in ("byte_limit", "drop") if settings[key] != usual[key]
+    ]
     for unit, kind in (("p", "pfifo"), ("b", "bfifo")):
         number = limit.removesuffix(unit)
         if number.isdecimal():
