@@ -39,8 +39,8 @@ def test_the_shares_are_within_three_points_of_the_recorded_runs(steps: Reproduc
     assert len(steps.table("mahimahi-steps-codel").cells) == 12
     for cell in table.cells:
         assert cell.published and abs(cell.measured - cell.published) <= 0.03, cell
-    claims = {claim.id: claim for claim in steps.claims}
-    assert claims["share-tail-drop"].verdict == claims["share-codel"].verdict == "holds"
+    scored = [c for t in steps.tables if t.reference == "published" for c in t.cells if c.published]
+    assert len(scored) == 3, "the document's own load and sender alone"
 
 
 def test_bytes_and_capacity_are_those_of_the_schedule(steps: Reproduction) -> None:
@@ -59,7 +59,7 @@ def test_bytes_and_capacity_are_those_of_the_schedule(steps: Reproduction) -> No
 
 
 def test_every_statement_of_the_steps_has_numbers(steps: Reproduction) -> None:
-    assert len(steps.claims) == 11
+    assert len(steps.claims) == 13
     for claim in steps.claims:
         assert claim.verdict in CLAIM_VERDICTS
         assert claim.evidence.startswith("Rule: ") and re.search(r"\d", claim.evidence)

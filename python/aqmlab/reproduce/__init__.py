@@ -21,6 +21,7 @@ import aqmlab
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Figure, Table, Warning
 from aqmlab.reproduce.published import MAIN, Published, names
+from aqmlab.reproduce.signs import same_signs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -208,8 +209,8 @@ class Reproduction:
 
     @cached_property
     def causes(self) -> list[Cause]:
-        """Why some of the cells differ."""
-        return self.published.causes(self.measured)
+        """Why some of the cells differ, and where they lean to one side."""
+        return [*self.published.causes(self.measured), *same_signs(self.tables)]
 
     @property
     def contradictions(self) -> list[Contradiction]:
