@@ -1,6 +1,7 @@
 # make demo   sets everything up and reproduces a published study
 # make test   sets everything up and runs every test
-# make lint   format, clippy, ruff, mypy
+# make lint   format, clippy, documentation, ruff, mypy, the layers of the package, its stubs
+# make faults  plants faults in the crates and reports which their tests miss (many minutes)
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study; the pictures of README.md
 # make characterize  the example results of `aqmlab characterize` in docs again
@@ -14,13 +15,15 @@ BIN := $(VENV)/bin
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
 RUSTFMT := rustfmt --edition 2024
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+# Crates that others can use.
+PUBLISHED := -p aqmlab-core -p aqmlab-aqm -p aqmlab-tcp
 RUST_FILES := $(filter %.rs,$(RUST)) $(shell find examples -name '*.rs')
 
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test test-rust test-python lint format bench bench-controls bench-disciplines reference studies characterize setup clean
+.PHONY: demo test test-rust test-python faults lint format bench bench-controls bench-disciplines reference studies characterize setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -38,9 +41,17 @@ lint: $(VENV)/.installed $(VENV)/.tools
 	@echo "rustfmt --check"
 	@$(RUSTFMT) --check $(RUST_FILES)
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet $(PUBLISHED)
+	cargo check --quiet --no-default-features -p aqmlab-core -p aqmlab-aqm
+	$(PYTHON) crates/faults.py --check
 	$(BIN)/ruff format --check python examples
 	$(BIN)/ruff check python examples
 	$(BIN)/mypy --strict python/aqmlab examples/codel.py
+	$(BIN)/lint-imports
+	$(BIN)/stubtest aqmlab._core --mypy-config-file pyproject.toml --concise
+
+faults:
+	$(PYTHON) crates/faults.py
 
 format: $(VENV)/.tools
 	@$(RUSTFMT) $(RUST_FILES)
@@ -68,9 +79,9 @@ reference: $(VENV)/.installed
 
 studies: $(VENV)/.installed
 	rm -rf results/docs
-	$(BIN)/python -m aqmlab.report.studies docs
+	$(BIN)/python -m aqmlab.reproduce.docs docs
 	$(BIN)/python -m aqmlab.studies.jarvinen2014.picture docs/images/load-transient.svg
-	$(BIN)/aqmlab study examples/call.toml --out results/docs/call > results/docs/call.txt
+	$(BIN)/aqmlab study examples/call.toml --figures --out results/docs/call > results/docs/call.txt
 	cp results/docs/call/figures/overview.svg docs/images/call.svg
 
 setup: $(VENV)/.installed $(VENV)/.tools
@@ -92,5 +103,5 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install hypothesis mypy pytest pytest-rerunfailures ruff
+	$(BIN)/python -m pip install altair hypothesis import-linter mypy pytest pytest-rerunfailures ruff
 	touch $@

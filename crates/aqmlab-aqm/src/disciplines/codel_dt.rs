@@ -26,6 +26,8 @@
 //!    that was not at hand.
 //! 5. Times are whole nanoseconds.
 
+use alloc::{boxed::Box, format, vec::Vec};
+
 use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};

@@ -20,7 +20,9 @@
 //! 4. The decay follows appendix A.2 (two delays below 5 ms); section 4.5
 //!    speaks of a queue below 5 ms at the peak rate.
 
-use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, params};
+use alloc::{boxed::Box, format, vec::Vec};
+
+use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, math, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
 use crate::docsis::Shaper;
@@ -120,7 +122,7 @@ impl<P: Packet> DocsisPie<P> {
     fn new(params: &DocsisPieParams, env: &LinkEnv) -> Self {
         let shaper =
             Shaper::new(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
-        let buffer = (shaper.sustained() * 0.1).round() as u64;
+        let buffer = math::round(shaper.sustained() * 0.1) as u64;
         let default = Limit::Bytes(Bytes::new(buffer.max(env.mtu.get())));
         DocsisPie {
             fifo: Fifo::default(),

@@ -19,6 +19,8 @@
 //! 3. BLUE always runs; ns-3 can bind it to a sojourn time.
 //! 4. No recorded run stands behind it: it is tested by unit and property tests.
 
+use alloc::boxed::Box;
+
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time, params};
 
 use crate::cobalt::{CobaltState, DOWN, Law, UP, Variant};

@@ -17,6 +17,8 @@
 //! 2. The memory of a packet is its size on the wire; Linux counts the
 //!    kernel's buffers.
 
+use alloc::boxed::Box;
+
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};

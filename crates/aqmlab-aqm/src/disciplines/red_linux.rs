@@ -28,6 +28,8 @@
 //! 6. There is no gentle slope above the upper threshold, and no wait after a
 //!    drop: the distance is uniform from 1 to 1/p packets.
 
+use alloc::{boxed::Box, format};
+
 use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};

@@ -1,7 +1,7 @@
 //! What holds of every run, and a digest of all that it gives.
 
-use aqmlab_sim::probe::SojournSummary;
-use aqmlab_sim::series::Subject;
+use aqmlab_sim::network::probe::SojournSummary;
+use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
 
 /// The first thing that is wrong with a result.

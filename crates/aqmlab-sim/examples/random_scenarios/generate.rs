@@ -2,10 +2,10 @@
 
 use aqmlab_aqm::registry;
 use aqmlab_core::{Params, Stream, Table, Value};
-use aqmlab_sim::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::impairment::{
     ChanceParams, GilbertElliottParams, JitterParams, OutageParams, SlotParams,
 };
+use aqmlab_sim::network::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::OrnsteinUhlenbeckParams;
 use aqmlab_sim::scenario::{FlowParams, LinkParams, RecordParams};

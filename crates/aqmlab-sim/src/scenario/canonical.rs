@@ -39,12 +39,7 @@ impl Scenario {
         table.insert("rate", link.process.to_value());
         table.insert("delay", link.way.delay.to_value());
         self.unusual(link, &mut table);
-        let mut queue = Table::new();
-        queue.insert("discipline", link.queue.name().into());
-        for (key, value) in link.queue.settings() {
-            queue.insert(key, value);
-        }
-        table.insert("queue", Value::Table(queue));
+        table.insert("queue", Value::Table(link.queue.to_table()));
         if let Some(shaper) = &link.shaper {
             table.insert("shaper", settings(shaper.entries()));
         }
@@ -96,12 +91,7 @@ impl Scenario {
         table.insert("count", flow.count.to_string().into());
         table.insert("path", names(&flow.path));
         table.insert("return_path", names(&flow.return_path));
-        let mut workload = Table::new();
-        workload.insert("kind", flow.workload.name().into());
-        for (key, value) in flow.workload.settings() {
-            workload.insert(key, value);
-        }
-        table.insert("workload", Value::Table(workload));
+        table.insert("workload", Value::Table(flow.workload.to_table()));
         table.insert("size", flow.size.to_text().into());
         table.insert("source", flow.source.to_text().into());
         table.insert("destination", flow.destination.to_text().into());

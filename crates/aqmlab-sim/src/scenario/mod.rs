@@ -8,17 +8,16 @@ mod toml;
 
 use std::sync::Arc;
 
-use aqmlab_aqm::{CustomConfig, QueueConfig};
+use aqmlab_aqm::CustomConfig;
 use aqmlab_core::{
-    Bytes, Distribution, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices,
+    Bytes, Distribution, Error, LinkLayer, Lookup, Nothing, Rate, Result, Span, Time, choices,
     params,
 };
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
 
-use crate::egress::{DriverParams, ShaperParams};
-use crate::impairment::PathConfig;
-use crate::rate::{InputFile, MAX_RATE, RateProcess, ReadFile};
+use crate::network::Setup;
+use crate::rate::{InputFile, MAX_RATE, ReadFile};
 use crate::workload::WorkloadConfig;
 
 pub use self::columns::ColumnParams;
@@ -26,6 +25,7 @@ pub use self::columns::ColumnParams;
 pub(crate) use self::columns::with_columns;
 pub use self::dscp::Dscp;
 pub use self::toml::{parse_document, parse_value};
+pub use crate::network::{LinkConfig, Simultaneous};
 
 params! {
     /// The keys at the top of a scenario.
@@ -41,17 +41,6 @@ params! {
         until: Option<String> = None, source "this program";
         /// What comes first at one moment: packets that arrive at a queue, or its departures.
         simultaneous: Simultaneous = Simultaneous::ArrivalsFirst, source "docs/engine.md";
-    }
-}
-
-choices! {
-    /// The order of what happens at the same nanosecond.
-    pub enum Simultaneous {
-        /// A packet that arrives when a transmission ends is in the queue when
-        /// the next is chosen: ns-2's order on paths with some delay.
-        ArrivalsFirst = "arrivals-first",
-        /// The next packet is chosen first: the conformance vectors' order.
-        DeparturesFirst = "departures-first",
     }
 }
 
@@ -193,34 +182,6 @@ pub struct Scenario {
     pub record: RecordParams,
 }
 
-/// A link of a scenario.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkConfig {
-    /// Its name.
-    pub name: String,
-    /// Its rate; the mean if it changes.
-    pub rate: Rate,
-    /// Its propagation delay; the mean if it changes.
-    pub delay: Span,
-    /// Its rate as it is stated.
-    pub process: RateProcess,
-    /// What packets take on the wire.
-    pub framing: Framing,
-    /// What happens to packets on their way.
-    pub way: PathConfig,
-    /// The medium on which it sends, if other links are there too: the index of
-    /// the first of them.
-    pub medium: Option<u32>,
-    /// Its queue.
-    pub queue: QueueConfig,
-    /// A token bucket behind the queue.
-    pub shaper: Option<ShaperParams>,
-    /// A driver with a FIFO of its own behind that.
-    pub driver: Option<DriverParams>,
-    /// Backlogs whose excursions are measured.
-    pub thresholds: Vec<Bytes>,
-}
-
 /// A group of flows of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowGroup {
@@ -303,14 +264,19 @@ impl Scenario {
             .unwrap_or(Span::ZERO)
     }
 
-    /// The links, by index, of each medium that several share.
-    pub(crate) fn media(&self) -> Vec<Vec<u32>> {
-        let indices = 0..self.links.len() as u32;
-        let medium = |index: u32| self.links[index as usize].medium;
-        let firsts = indices.clone().filter(|index| medium(*index) == Some(*index));
-        firsts
-            .map(|first| indices.clone().filter(|index| medium(*index) == Some(first)).collect())
-            .collect()
+    /// What the network of a replication is made of: for devices of 1500 bytes, and
+    /// without an end.
+    pub fn network(&self, replication: u64) -> Setup<'_> {
+        Setup {
+            links: &self.links,
+            base_rtts: (0..self.links.len()).map(|link| self.base_rtt_over(link)).collect(),
+            seed: self.seed,
+            replication,
+            simultaneous: self.simultaneous,
+            mtu: Bytes::new(1500),
+            end: Time::MAX,
+            record_packets: self.record.level == Level::Packets,
+        }
     }
 
     /// The sum of the propagation delays of some links.

@@ -8,9 +8,9 @@ use aqmlab_tcp::TcpParams;
 use super::columns::with_columns;
 use super::parse_document;
 use super::{FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, RunParams, Scenario, Start};
-use crate::egress::ShaperParams;
 use crate::impairment::{DelayProcess, read_path as read_way};
-use crate::link::MAX_PACKET;
+use crate::network::MAX_PACKET;
+use crate::network::egress::ShaperParams;
 use crate::rate::RateProcess;
 use crate::workload::WorkloadConfig;
 

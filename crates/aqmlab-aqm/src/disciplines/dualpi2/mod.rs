@@ -17,10 +17,12 @@
 //! # Differences
 //! Each form's file lists its own.
 
+use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
+
 mod linux;
 mod rfc9332;
 
-use aqmlab_core::{Ecn, Error, Limit, Packet, Result, Span, Time, choices, params};
+use aqmlab_core::{Ecn, Error, Limit, Packet, Result, Span, Time, choices, math, params};
 
 use crate::discipline::{Backlog, Discipline, LinkEnv, Note, QueueDiscipline};
 use crate::fifo::Fifo;
@@ -207,7 +209,7 @@ struct Taken<P> {
 
 impl<P: Packet> Queues<P> {
     fn new(params: &DualPi2Params, mtu: u64) -> Self {
-        let share = (params.c_protection() * 100.0).round() as i64;
+        let share = math::round(params.c_protection() * 100.0) as i64;
         let initial_credit = (2 * share - WHOLE) * mtu as i64;
         Queues {
             classic: Fifo::default(),

@@ -13,6 +13,8 @@
 //! # Differences
 //! Each form's file, `rfc8033.rs` and `pie_linux.rs`, lists its own.
 
+use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
+
 mod rfc8033;
 
 use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, choices, params};

@@ -42,6 +42,8 @@
 //! 7. ns-2's `cautious_`, for experiments and off there, is left out, and
 //!    with it `idle_pktsize_`.
 
+use alloc::{boxed::Box, format};
+
 mod adapt;
 mod automatic;
 mod average;
