@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from aqmlab.errors import input_error
+from aqmlab.quantities import canonical
 from aqmlab.results import RunResult
 
 APART = 0.5
@@ -96,12 +97,8 @@ def packets_of(result: RunResult, link: str) -> pl.DataFrame:
 
 def target_of(result: RunResult, link: str) -> float | None:
     """The delay in seconds that the queue of `link` aims at, if it has such a parameter."""
-    text = result.scenario["links"][link]["queue"].get("target", "")
-    for unit, factor in (("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)):
-        number = text.removesuffix(unit)
-        if number != text and number.replace(".", "", 1).isdecimal():
-            return float(number) * factor
-    return None
+    target = result.scenario["links"][link]["queue"].get("target", "none")
+    return canonical(target) if target != "none" and target[-1] == "s" else None
 
 
 def why(result: RunResult, reason: str, link: str | None = None) -> str:
