@@ -29,6 +29,10 @@ from aqmlab.document.model import Block, Document, Section, walk
 from aqmlab.document.numbers import is_none
 
 HERE = Path(__file__).parent
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
+    "form-action 'none'"
+)
 UNIT = re.compile(r"(?<=\d) (?=(?:ms|s|µs|%|[kMG]?bit/s|kB|MB|B|packets|of \d)(?!\w))")
 EXPORT = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundled libraries."""
@@ -49,8 +53,7 @@ def page(document: Document) -> str:
                 each for each in walk(document.blocks) if isinstance(each, Section) and each.short
             ],
             style=Markup(_own("style.css")),
-            policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; "
-            f"script-src {allowed}",
+            policy=f"{POLICY}; script-src {allowed}",
             specs=script_json({each.id: each.spec for each in figures}) if figures else None,
             library=Markup(library),
             script=Markup(script),
@@ -64,8 +67,12 @@ def fragment(blocks: Sequence[Block]) -> str:
 
 
 def script_json(value: Any) -> Markup:
-    """JSON that can stand in a script element: `<` cannot end it."""
-    return Markup(json.dumps(value).replace("<", "\\u003c"))
+    """JSON that can stand in a script element, whatever texts are in it: `<!--<script>` alone
+    would swallow the rest of the page."""
+    text = json.dumps(value)
+    for letter, code in (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e")):
+        text = text.replace(letter, code)
+    return Markup(text)
 
 
 @cache
