@@ -1,7 +1,8 @@
 """Why a queue dropped: every drop of a run with its reason, and the law behind it in words.
 
-Works on the table `packets` (level `packets`). Drops that are close together make an episode:
-it says when it began, what the sojourn time had been until then, and how it ended.
+Works on the table `packets` (level `packets`). Drops make an episode as long as the queue stays
+above its target, or, without a target, as long as they follow each other closely. For CoDel an
+episode is what RFC 8289 calls the dropping state.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from aqmlab.errors import input_error
@@ -16,7 +18,7 @@ from aqmlab.quantities import canonical
 from aqmlab.results import RunResult
 
 APART = 0.5
-"""Seconds without a drop that part two episodes."""
+"""Seconds without a drop that part two episodes of a queue without a target."""
 LAWS: Mapping[str, str] = {
     "overlimit": "the buffer was full (limit {limit})",
     "overmemory": "the memory limit was reached ({memory_limit})",
@@ -75,10 +77,15 @@ def episodes(result: RunResult, link: str | None = None) -> list[Episode]:
     lost = packets.filter(pl.col("verdict") != "delivered").sort("end_s", maintain_order=True)
     if lost.is_empty():
         return []
-    new = (pl.col("end_s").diff() > APART).fill_null(True)
-    lost = lost.with_columns(new.cum_sum().alias("episode"))
     sent = packets.filter(pl.col("verdict") == "delivered").sort("end_s", maintain_order=True)
     target = target_of(result, link or result.bottleneck)
+    if target is None:
+        is_new = (pl.col("end_s").diff() > APART).fill_null(True)
+        lost = lost.with_columns(is_new.cum_sum().alias("episode"))
+    else:
+        short = sent.filter(pl.col("sojourn_s") < target)["end_s"].to_numpy()
+        before = np.searchsorted(short, lost["end_s"].to_numpy())
+        lost = lost.with_columns(pl.Series("episode", before))
     return [
         _episode(rows, sent, target) for _, rows in lost.group_by("episode", maintain_order=True)
     ]
