@@ -269,10 +269,12 @@ impl Context<'_, '_> {
         flow
     }
     pub fn send_datagram(&mut self, flow: u32, size: u32) {
+        if !self.simulation.effort.spend() {
+            return; // A frame may be millions of packets: the run ends after this event.
+        }
         let Simulation { datagrams, network, now, .. } = &mut *self.simulation;
         let flow = &mut datagrams[(flow & !DATAGRAMS) as usize];
         network.inject(*now, flow.route, flow.packet(size, *now), &mut ());
-        self.simulation.effort.spend();
     }
     /// The application is done: it is told nothing more.
     pub fn end(&mut self) {
