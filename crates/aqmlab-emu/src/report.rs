@@ -10,7 +10,6 @@ use aqmlab_sim::network::probe::SojournSummary;
 use aqmlab_sim::run::diagnosis::{About, Finding};
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult};
-use aqmlab_tcp::Stats;
 
 use crate::live::Live;
 use crate::shell::{EmulatorParams, Outcome};

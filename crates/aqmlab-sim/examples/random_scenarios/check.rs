@@ -109,7 +109,7 @@ fn of_flow(result: &RunResult, flow: &FlowResult) -> Result<(), String> {
     if flow.size.is_some_and(|size| flow.delivered > size && flow.datagrams.is_none()) {
         return Err(format!("{} of {:?} bytes acknowledged", flow.delivered, flow.size));
     }
-    if flow.stats.unwrap().is_some_and(|stats| stats.retransmissions > stats.segments_sent) {
+    if flow.stats.is_some_and(|stats| stats.retransmissions > stats.segments_sent) {
         return Err(format!("{:?}", flow.stats));
     }
     if !(flow.goodput >= 0.0 && flow.goodput.is_finite()) {

@@ -9,6 +9,7 @@
 
 pub mod custom;
 pub mod datagrams;
+mod dscp;
 pub(crate) mod flow;
 pub(crate) mod packet;
 
@@ -16,6 +17,7 @@ use aqmlab_core::{Ecn, Lookup, Params, Result, Time, Value, catalogue};
 use aqmlab_tcp::{Ack, DataSegment};
 
 pub use self::custom::{CustomEndpoint, EndpointParams, EndpointSetup, Endpoints};
+pub use self::dscp::Dscp;
 
 /// What the parameters of an endpoint that is in here have to offer.
 pub(crate) trait BuiltIn: Params {

@@ -2,7 +2,6 @@
 
 mod canonical;
 mod columns;
-mod dscp;
 mod read;
 mod toml;
 
@@ -24,8 +23,8 @@ use crate::workload::WorkloadConfig;
 pub use self::columns::ColumnParams;
 #[cfg(test)]
 pub(crate) use self::columns::with_columns;
-pub use self::dscp::Dscp;
 pub use self::toml::{parse_document, parse_value};
+pub use crate::endpoints::Dscp;
 pub use crate::network::{LinkConfig, Simultaneous};
 
 params! {

@@ -7,9 +7,8 @@
 
 use aqmlab_core::{Span, Stream, Time};
 
-use crate::endpoints::Volume;
+use crate::endpoints::{Dscp, Volume};
 use crate::network::probe::Sojourn;
-use crate::scenario::Dscp;
 
 /// An application: it opens flows, and is told what becomes of them.
 pub trait App: Send {

@@ -21,7 +21,7 @@ use aqmlab_core::{Bytes, Error, Result, Span, Stream, Time, params};
 
 use super::Workload;
 use super::probe::Echo;
-use crate::scenario::Dscp;
+use crate::endpoints::Dscp;
 use crate::workload::agenda::Agenda;
 use crate::workload::app::{App, Context, Direction};
 
