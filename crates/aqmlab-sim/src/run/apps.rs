@@ -146,10 +146,16 @@ impl Host for Simulation<'_> {
         index
     }
     fn send_datagram(&mut self, flow: u32, size: u32) {
-        if let Ends::Datagrams(datagrams) = &mut self.flows[flow as usize].ends {
+        if !self.effort.spend() {
+            return; // A frame may be millions of packets: the run ends after this event.
+        }
+        let flow = &mut self.flows[flow as usize];
+        if let Ends::Datagrams(datagrams) = &mut flow.ends {
             datagrams.source.send(self.now, size);
         }
-        self.send(flow, End::Source);
+        while let Some(packet) = flow.poll(End::Source, self.now, self.network.store_mut()) {
+            self.network.inject(self.now, flow.route(End::Source), packet, &mut ());
+        }
     }
     fn spawn(&mut self, app: u32, make: Make<'_>) {
         let (group, member, name) = self.name_next(app);

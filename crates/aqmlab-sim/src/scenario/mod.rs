@@ -60,9 +60,9 @@ params! {
         /// How frames are carried.
         linklayer: LinkLayer = LinkLayer::Ethernet, source "tc-stab(8); tc-cake(8)";
         /// Bytes that the link adds to each packet; `none` for those of the link layer.
-        overhead: Option<u64> = None, source "tc-stab(8), overhead";
+        overhead: Option<u64> = None, in Some(0) => Some(65_535), source "tc-stab(8), overhead";
         /// The least size of a packet with its overhead; `none` for that of the link layer.
-        mpu: Option<u64> = None, source "tc-stab(8), mpu";
+        mpu: Option<u64> = None, in Some(0) => Some(65_535), source "tc-stab(8), mpu";
         /// A link on the same medium, on which only one sends at a time. What it shares with
         /// others, they all share.
         shares: Option<String> = None, source "this program";
@@ -75,7 +75,8 @@ params! {
         /// How many there are: flows, or applications.
         count: u64 = 1, in 1 => 1_000_000, source "this program";
         /// Bytes that each bulk flow transfers; `none` without end.
-        size: Option<Bytes> = None, source "this program";
+        size: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 50)),
+            source "this program";
         /// The host that sends; `none`: each flow has a host of its own.
         source: Option<String> = None, source "this program; used by queues that isolate hosts";
         /// The host that receives.
