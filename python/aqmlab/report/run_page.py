@@ -16,6 +16,7 @@ from aqmlab.report import charts, save
 from aqmlab.report.colours import by_label
 from aqmlab.report.page import document, figure_html, made_html, notes_html
 from aqmlab.reproduce.model import Figure
+from aqmlab.setup_diagram import caption, diagram
 from aqmlab.statistics import Floats
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ def figures(result: RunResult) -> Iterator[Figure]:
     """The course of the bottleneck, where samples were recorded, and its distribution."""
     end = float(result.runs["end_s"][0])
     name = result.bottleneck
+    yield Figure(
+        "setup",
+        "Set-up",
+        f"{name} is the bottleneck.",
+        caption(result.scenario),
+        diagram(result.scenario),
+    )
     parts = list(_panels(result, name))
     if parts:
         row = result.links.filter(link=name).row(0, named=True)
