@@ -30,6 +30,7 @@ from aqmlab.measure import own
 from aqmlab.report import drops_page
 from aqmlab.report.made import made
 from aqmlab.results import RunResult
+from aqmlab.setup_diagram import caption, diagram
 from aqmlab.statistics import Floats
 
 SHOWN_FLOWS = 50
@@ -89,6 +90,13 @@ def figures(result: RunResult) -> Iterator[Figure]:
     """The course of the bottleneck, where samples were recorded, and its distribution."""
     end = float(result.runs["end_s"][0])
     name = result.bottleneck
+    yield Figure(
+        "setup",
+        "Set-up",
+        f"{name} is the bottleneck.",
+        caption(result.scenario),
+        diagram(result.scenario),
+    )
     parts = list(_panels(result, name))
     if parts:
         row = result.links.filter(link=name).row(0, named=True)
