@@ -11,7 +11,7 @@ A study is a folder in `aqmlab/studies`; docs/reproductions.md says what is in i
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table, Warning
 from aqmlab.reproduce.published import MAIN, Published, names
 from aqmlab.reproduce.signs import same_signs
+from aqmlab.setup_diagram import caption, diagram
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -224,8 +225,26 @@ class Reproduction:
 
     @cached_property
     def figures(self) -> list[Figure]:
-        """The figures of the paper, and ours."""
-        return self.published.figures(self.measured)
+        """The set-up, the figures of the paper, and ours."""
+        return [*self._set_ups(), *self.published.figures(self.measured)]
+
+    def _set_ups(self) -> Iterator[Figure]:
+        """The set-up of each part whose links are others than those of the parts before it."""
+        drawn: list[object] = []
+        for name, result in self.results.items():
+            scenario = result.scenarios[0]
+            links = [(each, link["rate"]) for each, link in scenario["links"].items()]
+            if name == "emulated" or links in drawn:
+                continue
+            drawn.append(links)
+            first = len(drawn) == 1
+            yield Figure(
+                "setup" if first else f"setup-{name}",
+                "Set-up" if first else f"Set-up of the part {name}",
+                f"{scenario['bottleneck']} is the bottleneck.",
+                f"As at the first point. {caption(scenario)}",
+                diagram(scenario),
+            )
 
     @property
     def warnings(self) -> list[Warning]:
