@@ -162,7 +162,8 @@ def _row(param: dict[str, Any]) -> str:
     allowed = ", ".join(param["choices"]) or param["kind"]
     if param["range"]:
         allowed = f"{param['kind']}, {param['range'][0]} to {param['range'][1]}"
-    cells = (f"`{param['name']}`", f"`{param['default']}`", allowed)
+    default = "required" if param["default"] is None else f"`{param['default']}`"
+    cells = (f"`{param['name']}`", default, allowed)
     texts = [text.replace("|", "\\|") for text in (*cells, param["meaning"], param["source"])]
     return f"| {' | '.join(texts)} |"
 
@@ -191,8 +192,8 @@ def _show(entry: dict[str, Any], screen: Console) -> None:
     table.add_column()
     for param in entry["params"]:
         own = entry["settings"].get(param["name"])
-        default = param["default"] if own is None else f"{own} here, else {param['default']}"
-        facts = [f"default {default}"]
+        default = "required" if param["default"] is None else f"default {param['default']}"
+        facts = [default if own is None else f"{own} here, else {default}"]
         if param["choices"]:
             facts.append(f"one of {', '.join(param['choices'])}")
         elif param["range"]:
