@@ -192,8 +192,8 @@ def _show(entry: dict[str, Any], screen: Console) -> None:
     table.add_column()
     for param in entry["params"]:
         own = entry["settings"].get(param["name"])
-        default = "required" if param["default"] is None else f"default {param['default']}"
-        facts = [default if own is None else f"{own} here, else {default}"]
+        usual = "required" if param["default"] is None else f"default {param['default']}"
+        facts = [usual if own is None else f"default {own} here, else {param['default']}"]
         if param["choices"]:
             facts.append(f"one of {', '.join(param['choices'])}")
         elif param["range"]:
