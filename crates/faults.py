@@ -22,10 +22,10 @@ TIMEOUT = 1800
 """Seconds: a fault may make a test run for ever. Such a fault is caught."""
 
 
-def planted(fault: dict[str, str]) -> tuple[Path, str]:
-    """The file of a fault, in the repository, and its content with the fault."""
+def planted(fault: dict[str, str], tree: Path) -> tuple[Path, str]:
+    """The file of a fault in a tree, and its content with the fault."""
     file = Path("crates") / fault["crate"] / fault["file"]
-    text = (ROOT / file).read_text(encoding="utf-8")
+    text = (tree / file).read_text(encoding="utf-8")
     count = text.count(fault["old"])
     if count != 1:
         sys.exit(f"crates/faults.toml: {fault['what']}: `old` is {count} times in {file}, not once")
@@ -91,7 +91,7 @@ def run_tests(stages: list[list[str]]) -> str | None:
 
 def survives(fault: dict[str, str]) -> bool:
     """Plants a fault in the copy and runs the tests of its crate."""
-    file, content = planted(fault)
+    file, content = planted(fault, COPY)
     original = (COPY / file).read_bytes()
     write(file, content.encode())
     try:
@@ -119,7 +119,7 @@ def main() -> None:
         if not words or any(word in fault["what"] + fault["file"] for word in words)
     ]
     for fault in faults:
-        planted(fault)
+        planted(fault, ROOT)
     if arguments.check:
         return
     copy_tree()
