@@ -7,7 +7,7 @@
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Entry, Never, Nothing, ParamType, Params, Result, Stream, Value, catalogue};
 
-use crate::app::App;
+pub(crate) use crate::app::{App, Context, Direction};
 
 mod connection;
 mod ledger;
