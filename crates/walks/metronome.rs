@@ -8,7 +8,8 @@
 
 use aqmlab_core::{Bytes, Span, Stream, params};
 
-use super::{App, Context, Direction, Workload};
+use super::Workload;
+use crate::app::{App, Context, Direction};
 
 params! {
     /// Datagrams at regular times.

@@ -7,7 +7,7 @@
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Entry, Never, Nothing, ParamType, Params, Result, Stream, Value, catalogue};
 
-pub(crate) use crate::app::{App, Context, Direction};
+use crate::app::App;
 
 mod connection;
 mod ledger;
