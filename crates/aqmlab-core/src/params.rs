@@ -415,7 +415,7 @@ impl<T: ParamType> ParamType for Option<T> {
         T::choices()
     }
     fn is_word(&self) -> bool {
-        self.is_none()
+        self.as_ref().is_none_or(T::is_word)
     }
 }
 
@@ -460,7 +460,10 @@ impl<T: ParamType> ParamType for Auto<T> {
         T::choices()
     }
     fn is_word(&self) -> bool {
-        matches!(self, Auto::Auto)
+        match self {
+            Auto::Auto => true,
+            Auto::Set(value) => value.is_word(),
+        }
     }
 }
 

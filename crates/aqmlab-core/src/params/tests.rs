@@ -73,6 +73,9 @@ params! {
         /// A value, or a table.
         stated: Stated<f64> = Stated::Plain(0.5),
             in Stated::Plain(0.0) => Stated::Plain(1.0), source "nowhere";
+        /// The same, or nothing.
+        maybe: Option<Stated<f64>> = None, [left out],
+            in Some(Stated::Plain(0.0)) => Some(Stated::Plain(1.0)), source "nowhere";
     }
 }
 
@@ -99,6 +102,7 @@ fn tables_in_tables_are_read_and_told_as_tables() {
         ("perhaps", two()),
         ("several", Value::List(vec![two(), one()])),
         ("stated", table(&[("any", "thing".into())])),
+        ("maybe", table(&[("any", "thing".into())])),
     ]);
     let outer = Outer::parse(&all).unwrap();
     assert_eq!(outer.inner.rate, Rate::from_bps(1_000_000));
