@@ -7,8 +7,10 @@
 # make walks   adds a discipline, a control and a workload as CONTRIBUTING.md says (many minutes)
 # make package packs the crates that others can use, and builds them from the packages
 # make characterize  the example results of `aqmlab characterize` in docs again
+# make evaluate   the example results of `aqmlab evaluate` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
 # make bench-controls     instructions for a packet by congestion control (needs valgrind)
+# make fuzz   random scenarios, with a seed of the day: for MINUTES=10, or as many as COUNT says
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
@@ -25,7 +27,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies characterize setup clean
+.PHONY: demo fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -64,6 +66,18 @@ format: $(VENV)/.tools
 	$(BIN)/ruff format python examples
 	$(BIN)/ruff check --fix python examples
 
+# Built like the tests: optimised a little, with debug assertions and overflow checks.
+FUZZ := cargo run --quiet --profile test -p aqmlab-sim --example random_scenarios --
+MINUTES ?= 10
+SEED ?= $(shell date -u +%Y%m%d)
+
+fuzz:
+	@echo "random scenarios of seed $(SEED)"
+	$(FUZZ) --seed $(SEED) $(if $(COUNT),--count $(COUNT),--minutes $(MINUTES))
+
+fuzz-ranges:
+	$(FUZZ) --ranges
+
 bench: $(VENV)/.installed
 	$(BIN)/aqmlab bench --study
 
@@ -77,6 +91,9 @@ bench-disciplines:
 
 characterize: $(VENV)/.installed
 	$(BIN)/python -m aqmlab.characterize.example docs/characterize-results.md
+
+evaluate: $(VENV)/.installed
+	$(BIN)/python -m aqmlab.evaluate.example docs/evaluate-results.md
 
 reference: $(VENV)/.installed
 	$(BIN)/aqmlab explain --markdown > docs/reference.md

@@ -11,13 +11,14 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from aqmlab import _core
 from aqmlab.results import gather
+from aqmlab.statistics import Whole
 from aqmlab.storage import (
     Damaged,
     Seal,
@@ -36,12 +37,12 @@ LARGE = 1 << 25
 """Bytes of a file from which on it is read in parts."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Chunk:
     """Runs on the disk."""
 
     path: Path
-    runs: tuple[int, ...]
+    runs: Whole
     """Their numbers, ascending."""
     seals: Mapping[str, Seal]
     """Of the file of each table."""
@@ -75,7 +76,7 @@ def write_chunk(path: Path, batches: Sequence[_core.Results]) -> Chunk:
         raise
     sync(path.parent)
     runs = sorted(run for batch in batches for run in batch.runs)
-    return Chunk(path, tuple(runs), seals)
+    return Chunk(path, np.array(runs), seals)
 
 
 def read_chunk(path: Path) -> Chunk:
@@ -92,7 +93,7 @@ def read_chunk(path: Path) -> Chunk:
     for name, seal in seals.items():
         seal.check(file_of(path, name))
     runs = file_of(path, "runs")
-    return Chunk(path, tuple(read_table(runs, runs, ["run"])["run"].to_list()), seals)
+    return Chunk(path, read_table(runs, runs, ["run"])["run"].cast(pl.Int64).to_numpy(), seals)
 
 
 def merged(chunks: Sequence[Chunk], name: str, rows: int) -> Iterator[pl.DataFrame]:
@@ -101,17 +102,29 @@ def merged(chunks: Sequence[Chunk], name: str, rows: int) -> Iterator[pl.DataFra
     What is in memory is a chunk, or as many as there are whose runs overlap; of a large one
     it is `rows` rows. Raises `Damaged` if a file is not what was written.
     """
-    order = sorted((run, place) for place, chunk in enumerate(chunks) for run in chunk.runs)
     left = [len(chunk.runs) for chunk in chunks]
     sources: dict[int, _Source] = {}
-    for place, group in groupby(order, key=lambda pair: pair[1]):
-        runs = [run for run, _ in group]
+    for place, first, last, count in _stretches(chunks):
         if place not in sources:
             sources[place] = _Source(chunks[place], name)
-        yield from sources[place].rows(runs[0], runs[-1], rows)
-        left[place] -= len(runs)
+        yield from sources[place].rows(first, last, rows)
+        left[place] -= count
         if not left[place]:
             del sources[place]
+
+
+def _stretches(chunks: Sequence[Chunk]) -> Iterator[tuple[int, int, int, int]]:
+    """All runs in order, in stretches that are in one chunk: its place, the first run and the
+    last, and how many."""
+    runs = np.concatenate([chunk.runs for chunk in chunks])
+    places = np.repeat(np.arange(len(chunks)), [len(chunk.runs) for chunk in chunks])
+    order = np.argsort(runs, kind="stable")
+    runs, places = runs[order], places[order]
+    ends = np.append(np.flatnonzero(np.diff(places)), len(runs) - 1)
+    start = 0
+    for end in ends:
+        yield int(places[end]), int(runs[start]), int(runs[end]), int(end) - start + 1
+        start = int(end) + 1
 
 
 class _Source:

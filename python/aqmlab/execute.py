@@ -177,6 +177,7 @@ def polled(
     """The same, with `None` whenever there was nothing for `POLL_SECONDS`."""
     runner = _core.Runner(scenarios, jobs, threads=threads)
     left = len(jobs)
+    del jobs  # the runner has its own list
     try:
         while left:
             batch = runner.poll(POLL_SECONDS)

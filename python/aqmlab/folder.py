@@ -55,7 +55,7 @@ DAMAGED = "damaged"
 LOCK = ".lock"
 REST = {LOCK, f"{MANIFEST}.tmp", f"{SCENARIOS}.tmp", SCENARIOS}
 """What may lie in a folder in which the very first write was interrupted."""
-PART_ROWS = 100_000
+PART_ROWS = 20_000
 """Rows of a table, roughly, of the runs whose metrics are computed together."""
 
 
@@ -206,7 +206,7 @@ class ResultsFolder:
             self._next = max(self._next, int(path.name) + 1)
             try:
                 chunk = read_chunk(path)
-                if not self.done.isdisjoint(chunk.runs):
+                if not self.done.isdisjoint(chunk.runs.tolist()):
                     raise Damaged(path, "it has runs that another chunk has, too")
                 self._take(chunk)
             except Damaged as error:
@@ -214,7 +214,7 @@ class ResultsFolder:
 
     def _take(self, chunk: Chunk) -> None:
         self._chunks.append(chunk)
-        self.done.update(chunk.runs)
+        self.done.update(chunk.runs.tolist())
 
     def _set_aside(self, error: Damaged, path: Path, then: str) -> None:
         """Moves what is damaged to `damaged/`, where it does not count, and says so."""
@@ -250,8 +250,9 @@ class ResultsFolder:
         except Damaged as error:
             chunk = error.path.parent
             self._set_aside(error, chunk, "its runs are computed again")
+            bad = [each for each in self._chunks if each.path == chunk]
             self._chunks = [each for each in self._chunks if each.path != chunk]
-            self.done = {run for each in self._chunks for run in each.runs}
+            self.done.difference_update(*(each.runs.tolist() for each in bad))
             raise FolderError(f"{error}; {self.kept}") from None
         return height, seal
 

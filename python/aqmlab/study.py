@@ -322,6 +322,9 @@ def _value(given: Any, key: str | None, file: str, place: str) -> AxisValue:
     label, settings = given.get("label"), given.get("set")
     if not isinstance(label, str) or not label:
         raise input_error("expected text", file=file, key=f"{place}.label", given=label)
+    if not label.isprintable():  # charts cannot be drawn with line separators in names
+        problem = "expected text in one line, without control characters"
+        raise input_error(problem, file=file, key=f"{place}.label", given=ascii(label))
     if not isinstance(settings, Mapping):
         problem = "expected a table of dotted keys and values"
         raise input_error(problem, file=file, key=f"{place}.set", given=settings)

@@ -15,7 +15,7 @@ import pytest
 from helpers import Aqmlab, assert_refused, table_bytes
 
 import aqmlab
-from aqmlab import chunks, execute
+from aqmlab import chunks, execute, folder
 from aqmlab.errors import DamageWarning
 from aqmlab.folder import ResultsFolder
 from aqmlab.manifest import sealed
@@ -149,7 +149,8 @@ def test_every_flipped_bit_of_a_chunk_is_found(study: Path) -> None:
         for bit in positions(path, draw):
             flip(path, bit)
             try:
-                assert chunks.read_chunk(chunk) == right, (path.name, bit)
+                found_chunk = chunks.read_chunk(chunk)
+                assert found_chunk.seals == right.seals, (path.name, bit)
                 assert path.suffix == ".json"  # white space in a list of checksums
             except chunks.Damaged as error:
                 assert error.path.parent == chunk
@@ -161,14 +162,14 @@ def test_every_flipped_bit_of_a_chunk_is_found(study: Path) -> None:
 def test_a_chunk_that_is_damaged_while_the_study_runs(study: Path, done: Path) -> None:
     plan = aqmlab.Study(study)
     out = study.parent / "begun"
-    with begun(plan, out, [[0, 1, 2], list(range(3, 12))]) as folder:
+    with begun(plan, out, [[0, 1, 2], list(range(3, 12))]) as results:
         flip(out / "chunks" / "000000" / "flows.parquet", 5000)
         with (
             pytest.warns(DamageWarning, match=r"000000/flows.parquet.*damaged/000000"),
             pytest.raises(aqmlab.FolderError, match=r"flows.parquet: damaged .*; 9 of 12 runs"),
         ):
-            folder.finish()
-        assert folder.missing() == [0, 1, 2]
+            results.finish()
+        assert results.missing() == [0, 1, 2]
     assert plan.run(out).computed == 3
     assert table_bytes(out) == table_bytes(done)
 
@@ -220,9 +221,10 @@ def test_chunks_in_any_order_make_the_same_tables(
     plan = aqmlab.Study(study)
     for large in (1, 1 << 30):  # all files read in parts, and all as a whole
         monkeypatch.setattr(chunks, "LARGE", large)
+        monkeypatch.setattr(folder, "PART_ROWS", min(large, 20_000))
         out = study.parent / f"begun{large}"
-        with begun(plan, out, parts) as folder:
-            folder.finish()
+        with begun(plan, out, parts) as results:
+            results.finish()
         assert table_bytes(out) == table_bytes(done)
     runs = pl.read_parquet(done / "runs.parquet")["run"]
     assert runs.to_list() == list(range(12))

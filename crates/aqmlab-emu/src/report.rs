@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use aqmlab_aqm::Note;
 use aqmlab_core::{Span, Time};
-use aqmlab_sim::diagnosis::{About, Finding};
-use aqmlab_sim::losses::FlowLosses;
-use aqmlab_sim::probe::SojournSummary;
+use aqmlab_sim::network::losses::FlowLosses;
+use aqmlab_sim::network::probe::SojournSummary;
+use aqmlab_sim::run::diagnosis::{About, Finding};
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult};
 use aqmlab_tcp::Stats;

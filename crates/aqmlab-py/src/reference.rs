@@ -3,11 +3,11 @@
 use aqmlab_aqm::QueueConfig;
 use aqmlab_core::{Catalogue, ParamSpec, Params, Preset};
 use aqmlab_emu::shell::EmulatorParams;
-use aqmlab_sim::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::impairment::{
     ChanceParams, DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams,
     ListedLossParams, OutageParams, SlotParams,
 };
+use aqmlab_sim::network::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::{MarkovParams, OrnsteinUhlenbeckParams};
 use aqmlab_sim::rate::{CsvParams, RateStepsParams, TraceParams};

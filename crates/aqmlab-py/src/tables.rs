@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use aqmlab_aqm::DropReason;
 use aqmlab_core::Span;
-use aqmlab_sim::diagnosis::About;
-use aqmlab_sim::egress::DriverSummary;
-use aqmlab_sim::probe::{PacketRecord, QUANTILES, SojournSummary};
+use aqmlab_sim::network::egress::DriverSummary;
+use aqmlab_sim::network::probe::{PacketRecord, QUANTILES, SojournSummary};
+use aqmlab_sim::network::series::Subject;
+use aqmlab_sim::run::diagnosis::About;
 use aqmlab_sim::scenario::FlowGroup;
-use aqmlab_sim::series::Subject;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
 use aqmlab_tcp::Stats;
 use arrow_array::RecordBatch;

@@ -5,32 +5,16 @@
 //! a file or the environment: the same scenario, seed and replication give
 //! the same bits anywhere.
 
-mod access;
-mod agenda;
-mod app;
-pub mod carried;
-pub mod datagram;
-pub mod diagnosis;
-pub mod egress;
-pub mod events;
-mod flow;
+pub mod endpoints;
 pub mod impairment;
-pub mod link;
-pub mod losses;
-mod medium;
-mod packet;
-pub mod pipe;
-pub mod probe;
+pub mod network;
 pub mod rate;
-pub mod results;
+pub mod run;
 pub mod scenario;
-pub mod series;
-mod simulation;
-pub mod watch;
-mod wire;
 pub mod workload;
 
-pub use results::{FlowResult, GroupResult, LinkResult, RunResult};
+pub use network::LinkResult;
+pub use run::results::{FlowResult, GroupResult, RunResult};
+pub use run::watch::{Stopped, Watch};
+pub use run::{run, try_run};
 pub use scenario::{Outside, Scenario};
-pub use simulation::{run, try_run};
-pub use watch::{Stopped, Watch};

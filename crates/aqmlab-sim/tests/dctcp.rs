@@ -1,7 +1,7 @@
 //! DCTCP at a queue that marks above a threshold.
 
 use aqmlab_core::Value;
-use aqmlab_sim::series::Subject;
+use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::{RunResult, Scenario, run};
 
 /// 1000-byte packets: 100 Mbit/s are 12.5 a millisecond, and the base

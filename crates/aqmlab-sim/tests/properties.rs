@@ -2,7 +2,7 @@
 //! complete transfers, and the same bits for the same seed.
 
 use aqmlab_core::{Table, Value};
-use aqmlab_sim::probe::PacketRecord;
+use aqmlab_sim::network::probe::PacketRecord;
 use aqmlab_sim::{LinkResult, RunResult, Scenario, Watch, run, try_run};
 use proptest::prelude::*;
 

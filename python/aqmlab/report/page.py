@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
@@ -46,12 +48,13 @@ def html(reproduction: Reproduction) -> str:
 def document(title: str, body: str, figures: Iterable[Figure], style: str = "") -> str:
     """A page with everything it needs inside: the charts are drawn into the elements that
     have the figures' ids. `style` comes after the style of all pages."""
-    specs = json.dumps({figure.id: figure.spec for figure in figures})
-    safe = specs.replace("</", "<\\/")
+    specs = in_script(json.dumps({figure.id: figure.spec for figure in figures}))
+    scripts = [_libraries(), f"\n{_own('page.js')}"]
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy(scripts)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
 <style>
@@ -61,13 +64,28 @@ def document(title: str, body: str, figures: Iterable[Figure], style: str = "") 
 <main>
 {body}
 </main>
-<script type="application/json" id="specs">{safe}</script>
-<script>{_libraries()}</script>
-<script>
-{_own("page.js")}</script>
+<script type="application/json" id="specs">{specs}</script>
+{"".join(f"<script>{script}</script>" for script in scripts)}
 </body>
 </html>
 """
+
+
+def in_script(text: str) -> str:
+    """JSON that may stand in a script element, whatever texts are in it: `<!--<script>` alone
+    would swallow the rest of the page."""
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def policy(scripts: Iterable[str]) -> str:
+    """A content security policy under which these scripts run, no others, and nothing is
+    loaded from anywhere. The charts' expressions need `eval` inside of them."""
+    digests = (sha256(script.encode()).digest() for script in scripts)
+    allowed = " ".join(f"'sha256-{b64encode(each).decode()}'" for each in digests)
+    return (
+        f"default-src 'none'; script-src {allowed} 'unsafe-eval'; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
 
 
 def _sections(reproduction: Reproduction) -> Iterator[str]:

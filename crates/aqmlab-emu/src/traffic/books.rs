@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use aqmlab_core::{Span, Time};
-use aqmlab_sim::datagram::DatagramSummary;
-use aqmlab_sim::losses::FlowLosses;
-use aqmlab_sim::probe::Sojourn;
+use aqmlab_sim::endpoints::datagram::DatagramSummary;
+use aqmlab_sim::network::losses::FlowLosses;
+use aqmlab_sim::network::probe::Sojourn;
 use aqmlab_sim::{FlowResult, GroupResult};
 use aqmlab_tcp::Stats;
 

@@ -1,7 +1,10 @@
 //! What holds of every run, and a digest of all that it gives.
 
-use aqmlab_sim::probe::SojournSummary;
-use aqmlab_sim::series::Subject;
+use aqmlab_core::Bytes;
+use aqmlab_core::params::read_value;
+use aqmlab_sim::network::probe::SojournSummary;
+use aqmlab_sim::network::series::Subject;
+use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
 
 /// The first thing that is wrong with a result.
@@ -47,9 +50,7 @@ fn of_link(scenario: &Scenario, result: &RunResult, link: &LinkResult) -> Result
         return Err(format!("utilisation {}", link.utilisation));
     }
     // What left the queue was sent, but for what is in the driver and on the wire.
-    let largest =
-        scenario.flows.iter().map(|flow| flow.transport.mss.get() + flow.transport.header.get());
-    let largest = largest.max().unwrap_or(0).max(70_000) as f64;
+    let largest = scenario.flows.iter().map(largest_packet).max().unwrap_or(0) as f64;
     let behind = link.driver.map_or(0, |driver| driver.max_bytes) as f64;
     if counts.delivered_bytes as f64 > link.capacity * (1.0 + 1e-9) + behind + 2.0 * largest {
         let given = (counts.delivered_bytes, link.capacity);
@@ -81,6 +82,15 @@ fn of_link(scenario: &Scenario, result: &RunResult, link: &LinkResult) -> Result
         before = times.1;
     }
     Ok(())
+}
+
+/// The most bytes of a packet.
+fn largest_packet(group: &FlowGroup) -> u64 {
+    let segment = group.transport.mss.get() + group.transport.header.get();
+    let settings = group.workload.settings();
+    let datagram = settings.iter().find(|(key, _)| *key == "packet");
+    let datagram = datagram.and_then(|(_, value)| read_value::<Bytes>(value).ok());
+    segment.max(datagram.map_or(0, Bytes::get) + 100).max(70_000)
 }
 
 fn of_times(result: &RunResult, name: &str, times: &SojournSummary) -> Result<(), String> {

@@ -37,7 +37,7 @@ mod jitter;
 mod loss;
 mod slot;
 
-use aqmlab_core::{Error, ParamType, Params, Result, Stream, Value};
+use aqmlab_core::{Params, Stream, Value};
 
 pub use self::delay::{DelayCsvParams, DelayProcess, DelayStepsParams};
 pub(crate) use self::jitter::JitterState;
@@ -48,7 +48,6 @@ pub use self::loss::{
 pub(crate) use self::loss::{ChanceState, LossState};
 pub use self::slot::SlotParams;
 pub(crate) use self::slot::SlotState;
-use crate::scenario::LinkParams;
 
 /// The way of a link as it is stated.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,27 +64,6 @@ pub struct PathConfig {
     pub reordering: bool,
     /// When they may arrive at all.
     pub slot: Option<SlotParams>,
-}
-
-/// Reads the keys of a link that say what its way does.
-pub(crate) fn read_path(params: &LinkParams, delay: DelayProcess) -> Result<PathConfig> {
-    let loss = params.loss.as_ref().map(|loss| Loss::read(&loss.to_value()));
-    let duplicate = ChanceParams::read(&params.duplicate.to_value());
-    if let Some(slot) = &params.slot {
-        slot.check().map_err(|error| error.at("slot"))?;
-        if params.reordering {
-            let problem = "packets that arrive in slots keep their order: no `reordering`";
-            return Err(Error::new(problem).at("slot"));
-        }
-    }
-    Ok(PathConfig {
-        delay,
-        jitter: params.jitter.clone(),
-        loss: loss.transpose().map_err(|error| error.at("loss"))?,
-        duplicate: duplicate.map_err(|error| error.at("duplicate"))?,
-        reordering: params.reordering,
-        slot: params.slot.clone(),
-    })
 }
 
 fn entries(params: &impl Params) -> Value {

@@ -10,15 +10,16 @@ use std::sync::Arc;
 
 use aqmlab_aqm::{CustomConfig, QueueConfig};
 use aqmlab_core::{
-    Bytes, Chosen, Distribution, Error, Framing, LinkLayer, Lookup, Nothing, ParamType, Rate,
-    Result, Span, Stated, Value, choices, params,
+    Bytes, Chosen, Distribution, Error, LinkLayer, Lookup, Nothing, ParamType, Rate, Result, Span,
+    Stated, Time, Value, choices, params,
 };
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
 
-use crate::egress::{DriverParams, ShaperParams};
-use crate::impairment::{Chance, JitterParams, PathConfig, SlotParams};
-use crate::rate::{InputFile, MAX_RATE, RateProcess, ReadFile};
+use crate::impairment::{Chance, JitterParams, SlotParams};
+use crate::network::Setup;
+use crate::network::egress::{DriverParams, ShaperParams};
+use crate::rate::{InputFile, MAX_RATE, ReadFile};
 use crate::workload::WorkloadConfig;
 
 pub use self::columns::ColumnParams;
@@ -26,6 +27,7 @@ pub use self::columns::ColumnParams;
 pub(crate) use self::columns::with_columns;
 pub use self::dscp::Dscp;
 pub use self::toml::{parse_document, parse_value};
+pub use crate::network::{LinkConfig, Simultaneous};
 
 params! {
     /// The keys at the top of a scenario.
@@ -43,17 +45,6 @@ params! {
         simultaneous: Simultaneous = Simultaneous::ArrivalsFirst, source "docs/engine.md";
         /// The link that the questions are about; `none`: the slowest on the `path` of any flows.
         bottleneck: Option<String> = None, source "this program";
-    }
-}
-
-choices! {
-    /// The order of what happens at the same nanosecond.
-    pub enum Simultaneous {
-        /// A packet that arrives when a transmission ends is in the queue when
-        /// the next is chosen: ns-2's order on paths with some delay.
-        ArrivalsFirst = "arrivals-first",
-        /// The next packet is chosen first: the conformance vectors' order.
-        DeparturesFirst = "departures-first",
     }
 }
 
@@ -110,7 +101,8 @@ params! {
         /// How many there are: flows, or applications.
         count: u64 = 1, in 1 => 1_000_000, source "this program";
         /// Bytes that each bulk flow transfers; `none` without end.
-        size: Option<Bytes> = None, source "this program";
+        size: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 50)),
+            source "this program";
         /// The host that sends; `none`: each flow has a host of its own.
         source: Option<String> = None, source "this program; used by queues that isolate hosts";
         /// The host that receives.
@@ -237,34 +229,6 @@ pub struct Scenario {
     pub record: RecordParams,
 }
 
-/// A link of a scenario.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkConfig {
-    /// Its name.
-    pub name: String,
-    /// Its rate; the mean if it changes.
-    pub rate: Rate,
-    /// Its propagation delay; the mean if it changes.
-    pub delay: Span,
-    /// Its rate as it is stated.
-    pub process: RateProcess,
-    /// What packets take on the wire.
-    pub framing: Framing,
-    /// What happens to packets on their way.
-    pub way: PathConfig,
-    /// The medium on which it sends, if other links are there too: the index of
-    /// the first of them.
-    pub medium: Option<u32>,
-    /// Its queue.
-    pub queue: QueueConfig,
-    /// A token bucket behind the queue.
-    pub shaper: Option<ShaperParams>,
-    /// A driver with a FIFO of its own behind that.
-    pub driver: Option<DriverParams>,
-    /// Backlogs whose excursions are measured.
-    pub thresholds: Vec<Bytes>,
-}
-
 /// A group of flows of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowGroup {
@@ -347,14 +311,19 @@ impl Scenario {
             .unwrap_or(Span::ZERO)
     }
 
-    /// The links, by index, of each medium that several share.
-    pub(crate) fn media(&self) -> Vec<Vec<u32>> {
-        let indices = 0..self.links.len() as u32;
-        let medium = |index: u32| self.links[index as usize].medium;
-        let firsts = indices.clone().filter(|index| medium(*index) == Some(*index));
-        firsts
-            .map(|first| indices.clone().filter(|index| medium(*index) == Some(first)).collect())
-            .collect()
+    /// What the network of a replication is made of: for devices of 1500 bytes, and
+    /// without an end.
+    pub fn network(&self, replication: u64) -> Setup<'_> {
+        Setup {
+            links: &self.links,
+            base_rtts: (0..self.links.len()).map(|link| self.base_rtt_over(link)).collect(),
+            seed: self.seed,
+            replication,
+            simultaneous: self.simultaneous,
+            mtu: Bytes::new(1500),
+            end: Time::MAX,
+            record_packets: self.record.level == Level::Packets,
+        }
     }
 
     /// The sum of the propagation delays of some links.

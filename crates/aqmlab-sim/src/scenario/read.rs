@@ -7,8 +7,8 @@ use aqmlab_tcp::TcpParams;
 use super::columns::with_columns;
 use super::parse_document;
 use super::{FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, RunParams, Scenario, Start};
-use crate::impairment::{DelayProcess, read_path as read_way};
-use crate::link::MAX_PACKET;
+use crate::impairment::{ChanceParams, DelayProcess, Loss, PathConfig};
+use crate::network::MAX_PACKET;
 use crate::rate::RateProcess;
 use crate::workload::WorkloadConfig;
 
@@ -299,6 +299,27 @@ fn read_link(
         shaper: params.shaper.clone(),
         driver: params.driver.clone(),
         thresholds: params.thresholds.0.clone(),
+    })
+}
+
+/// Reads the keys of a link that say what its way does.
+fn read_way(params: &LinkParams, delay: DelayProcess) -> Result<PathConfig> {
+    let loss = params.loss.as_ref().map(|loss| Loss::read(&loss.to_value()));
+    let duplicate = ChanceParams::read(&params.duplicate.to_value());
+    if let Some(slot) = &params.slot {
+        slot.check().map_err(|error| error.at("slot"))?;
+        if params.reordering {
+            let problem = "packets that arrive in slots keep their order: no `reordering`";
+            return Err(Error::new(problem).at("slot"));
+        }
+    }
+    Ok(PathConfig {
+        delay,
+        jitter: params.jitter.clone(),
+        loss: loss.transpose().map_err(|error| error.at("loss"))?,
+        duplicate: duplicate.map_err(|error| error.at("duplicate"))?,
+        reordering: params.reordering,
+        slot: params.slot.clone(),
     })
 }
 

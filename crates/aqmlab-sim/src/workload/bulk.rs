@@ -4,7 +4,7 @@
 use aqmlab_core::{Stream, params};
 
 use super::Workload;
-use crate::app::App;
+use crate::run::app::App;
 
 params! {
     /// Bulk transfers.

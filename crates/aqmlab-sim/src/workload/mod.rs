@@ -5,10 +5,13 @@
 //! `start`, `count`, `transport`) are the same for all.
 
 use aqmlab_core::params::read_value;
-use aqmlab_core::{Entry, Never, Nothing, ParamType, Params, Result, Stream, Value, catalogue};
+use aqmlab_core::{
+    Distribution, Entry, Error, Never, Nothing, ParamType, Params, Result, Stream, Value, catalogue,
+};
 
-use crate::app::App;
+use crate::run::app::App;
 
+pub(crate) mod agenda;
 mod connection;
 mod ledger;
 mod player;
@@ -80,6 +83,16 @@ impl WorkloadConfig {
     pub(crate) fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         each!(self, params => params.app(streams), never => match *never {})
     }
+}
+
+/// Refuses what sizes are multiplied with unless its mean, which should be 1, is near enough.
+fn check_variation(variation: &Distribution<f64>) -> Result<()> {
+    let mean = variation.mean();
+    if mean > 0.0 && mean <= 100.0 {
+        return Ok(());
+    }
+    let allowed = "a mean above 0 and at most 100";
+    Err(Error::not_allowed(format!("{variation:?}"), allowed).at("variation"))
 }
 
 /// A default that is written as in a scenario.

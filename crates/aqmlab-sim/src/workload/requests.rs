@@ -23,7 +23,7 @@ use aqmlab_core::{Bytes, Distribution, Result, Sampler, Span, Stream, Time, para
 
 use super::Workload;
 use super::transfers::{check_gap, check_size, draw_size};
-use crate::app::{App, Context};
+use crate::run::app::{App, Context};
 
 params! {
     /// Requests and responses.

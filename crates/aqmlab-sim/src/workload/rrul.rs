@@ -21,9 +21,9 @@ use aqmlab_core::{Bytes, Error, Result, Span, Stream, Time, params};
 
 use super::Workload;
 use super::probe::Echo;
-use crate::agenda::Agenda;
-use crate::app::{App, Context, Direction};
+use crate::run::app::{App, Context, Direction};
 use crate::scenario::Dscp;
+use crate::workload::agenda::Agenda;
 
 params! {
     /// Flent's test of the response under load.

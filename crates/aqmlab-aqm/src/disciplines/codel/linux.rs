@@ -3,12 +3,8 @@
 use super::form::{Clock, Form, Root};
 use super::rfc8289;
 
-pub(super) const FORM: Form = Form {
-    clock: Clock::Units,
-    later_than: true,
-    root: Root::Estimate,
-    ..rfc8289::FORM
-};
+pub(super) const FORM: Form =
+    Form { clock: Clock::Units, later_than: true, root: Root::Estimate, ..rfc8289::FORM };
 
 /// One Newton step towards 1/sqrt(count), in units of 2^-16, with 32 bits as
 /// there.
