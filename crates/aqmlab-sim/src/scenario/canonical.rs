@@ -3,7 +3,8 @@
 
 use aqmlab_core::{Chosen, Framing, ParamType, Params, Span, Stated, Table, Value};
 
-use super::{FlowGroup, LinkConfig, LinkParams, RunParams, Scenario, Sizes, Start};
+use super::{FlowGroup, LinkConfig, LinkParams, Reroute, RunParams, Scenario, Sizes, Start};
+use crate::endpoints::EndpointConfig;
 
 impl Scenario {
     /// The scenario as canonical JSON. It reads back as the same scenario.
@@ -99,6 +100,22 @@ impl Scenario {
             Start::Each(low, high) => between("each", low, high),
         };
         table.insert("start", start);
+        if !matches!(flow.endpoint, EndpointConfig::Tcp(_)) {
+            table.insert("endpoint", Value::Table(flow.endpoint.to_table()));
+        }
+        if !flow.reroutes.is_empty() {
+            let change = |change: &Reroute| {
+                let mut table = Table::new();
+                table.insert("at", change.at.to_string().into());
+                for (key, path) in [("path", &change.path), ("return_path", &change.return_path)] {
+                    if let Some(path) = path {
+                        table.insert(key, names(path));
+                    }
+                }
+                Value::Table(table)
+            };
+            table.insert("reroutes", Value::List(flow.reroutes.iter().map(change).collect()));
+        }
         table.insert("transport", flow.transport.to_value());
         Value::Table(table)
     }
