@@ -57,6 +57,12 @@ class Row:
         return ", ".join(f"{word} {_than(word)} {other}" for other, word in words.items())
 
     @property
+    def short(self) -> str:
+        """The word if it is the same for both, else `mixed`."""
+        words = {self.word(other) for other in self.others}
+        return words.pop() if len(words) == 1 else "mixed"
+
+    @property
     def excess(self) -> float:
         """How far it is behind the worse of the two: 0 if it is not, 1 if by all there is. The
         difference is a share of the larger number, or of twenty grains if that is more: next to

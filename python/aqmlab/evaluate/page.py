@@ -57,10 +57,9 @@ def overview(evaluation: Evaluation) -> Table:
     standard = [each for each in evaluation.standard if each != evaluation.control]
     columns = (
         Column("criterion", label=True),
-        Column("level"),
-        Column("measure; case", prose=True),
+        Column("where it is furthest behind", prose=True),
         *(Column(name) for name in (evaluation.control, *standard)),
-        Column("compared", prose=True),
+        Column("compared"),
         Column("behind"),
     )
     rows: list[tuple[Cell, ...]] = []
@@ -69,12 +68,11 @@ def overview(evaluation: Evaluation) -> Table:
         behind = sum(each.excess > 0 for each in line.rows)
         rows.append(
             (
-                line.criterion.title,
-                line.criterion.level,
+                f"{line.criterion.title} ({line.criterion.level})",
                 f"{row.measure}; {row.case}",
                 number(row.value, row),
                 *(number(row.others[name], row) for name in standard),
-                Verdict(row.words, tone(row)),
+                Verdict(row.short, tone(row), row.words),
                 f"{behind} of {len(line.rows)}",
             )
         )
@@ -83,8 +81,7 @@ def overview(evaluation: Evaluation) -> Table:
 
 def tone(row: Row) -> str:
     """The colour of a comparison: that of its word, if it has one for both."""
-    words = {row.word(other) for other in row.others}
-    return TONES.get(words.pop(), PLAIN) if len(words) == 1 else PLAIN
+    return TONES.get(row.short, PLAIN)
 
 
 def _blocks(evaluation: Evaluation) -> Iterator[Block]:
@@ -104,18 +101,16 @@ def _criterion(evaluation: Evaluation, line: Line) -> Section:
     columns = (
         Column("case", label=True),
         Column("measure", prose=True),
-        Column("unit"),
         *(Column(name) for name in (evaluation.control, *standard)),
-        Column("compared", prose=True),
+        Column("compared"),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             row.case,
-            row.measure,
-            row.unit,
+            f"{row.measure} ({row.unit})" if row.unit else row.measure,
             Estimate(row.value, *((row.interval.low, row.interval.high) if row.interval else ())),
             *(row.others[name] for name in standard),
-            Verdict(row.words, tone(row)),
+            Verdict(row.short, tone(row), row.words),
         )
         for row in line.rows
     )
