@@ -102,8 +102,8 @@ def _than(word: str) -> str:
 
 
 def rows_of(read: Mapping[str, Sequence[Reading]], subject: str) -> Iterator[Row]:
-    """The readings of all controls, row by row."""
-    standard = [each for each in STANDARD if each in read]
+    """The readings of all controls, row by row; Reno and CUBIC are not compared with themselves."""
+    standard = [each for each in STANDARD if each in read and each != subject]
     for number, own in enumerate(read[subject]):
         beside = {other: read[other][number] for other in standard}
         for other in beside.values():
