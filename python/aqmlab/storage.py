@@ -258,7 +258,8 @@ def make_folder(path: Path) -> None:
     """Makes a folder and those above it, on the disk. Raises `OSError`."""
     if path.is_dir():
         return
-    make_folder(path.parent)
+    if not path.parent.exists():
+        make_folder(path.parent)
     path.mkdir(exist_ok=True)
     sync(path.parent)
 
