@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import sys
 from typing import Annotated, Any
 
@@ -27,7 +28,7 @@ from aqmlab.cli import (
     study,
     top,
 )
-from aqmlab.cli.common import EXAMPLES, INPUT_ERROR, INTERRUPTED, fail
+from aqmlab.cli.common import EXAMPLES, FAILURE, INPUT_ERROR, INTERRUPTED, fail
 
 app = typer.Typer(
     name="aqmlab",
@@ -98,6 +99,7 @@ def options(
 
 def main() -> None:
     """The console script `aqmlab`."""
+    check_open_files()
     try:
         status = app(standalone_mode=False)
         if status == INTERRUPTED:  # before the command proper had begun
@@ -111,6 +113,18 @@ def main() -> None:
         fail("interrupted", INTERRUPTED, word="")
     finally:
         _flush()
+
+
+OPEN_FILES = 32
+"""How many a process must be allowed to have: tables, a folder, a lock, the system's own."""
+
+
+def check_open_files() -> None:
+    """Ends the program where it could open too few files: libraries would panic."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < OPEN_FILES:
+        problem = f"{OPEN_FILES} open files are needed, and {soft} allowed"
+        fail(f"{problem}; raise the limit (ulimit -n {OPEN_FILES})", FAILURE)
 
 
 PLAINLY = {
