@@ -61,7 +61,8 @@ params! {
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool = false, source "RFC 8289, section 5.5, comment; tc-codel(8)";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
-        ce_threshold: Option<Span> = None, source "tc-codel(8)";
+        ce_threshold: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(100)),
+            source "tc-codel(8)";
     }
 }
 

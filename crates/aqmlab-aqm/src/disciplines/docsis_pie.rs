@@ -50,9 +50,13 @@ params! {
         /// How much the queue holds, BUFFER_SIZE; `none` for 100 ms at the sustained rate.
         limit: Option<Limit> = None, source "RFC 8034, appendix A.1.1; CableLabs' ns-3 model";
         /// Maximum Sustained Traffic Rate; `none` for the rate of the link.
-        sustained_rate: Option<Rate> = None, source "RFC 8034, section 3";
+        sustained_rate: Option<Rate> = None,
+            in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
+            source "RFC 8034, section 3";
         /// Peak Traffic Rate; `none` for the sustained rate.
-        peak_rate: Option<Rate> = None, source "RFC 8034, section 3";
+        peak_rate: Option<Rate> = None,
+            in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
+            source "RFC 8034, section 3";
         /// Maximum Traffic Burst: what may go at the peak rate.
         traffic_burst: Bytes = Bytes::new(3044), in Bytes::new(0) => Bytes::new(1_000_000_000),
             source "RFC 8034, section 3; CableLabs' ns-3 model";

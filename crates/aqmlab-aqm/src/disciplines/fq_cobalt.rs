@@ -60,7 +60,8 @@ params! {
         /// Whether ECN-capable packets are marked where the control law would drop.
         ecn: bool = true, source "ns-3 FqCobalt, UseEcn; always in cake";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
-        ce_threshold: Option<Span> = None, source "ns-3 FqCobalt, CeThreshold";
+        ce_threshold: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(100)),
+            source "ns-3 FqCobalt, CeThreshold";
     } with {
         /// What shares a bucket.
         sharing: Sharing = Sharing::default();

@@ -1,7 +1,10 @@
 //! What holds of every run, and a digest of all that it gives.
 
+use aqmlab_core::Bytes;
+use aqmlab_core::params::read_value;
 use aqmlab_sim::network::probe::SojournSummary;
 use aqmlab_sim::network::series::Subject;
+use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
 
 /// The first thing that is wrong with a result.
@@ -47,9 +50,7 @@ fn of_link(scenario: &Scenario, result: &RunResult, link: &LinkResult) -> Result
         return Err(format!("utilisation {}", link.utilisation));
     }
     // What left the queue was sent, but for what is in the driver and on the wire.
-    let largest =
-        scenario.flows.iter().map(|flow| flow.transport.mss.get() + flow.transport.header.get());
-    let largest = largest.max().unwrap_or(0).max(70_000) as f64;
+    let largest = scenario.flows.iter().map(largest_packet).max().unwrap_or(0) as f64;
     let behind = link.driver.map_or(0, |driver| driver.max_bytes) as f64;
     if counts.delivered_bytes as f64 > link.capacity * (1.0 + 1e-9) + behind + 2.0 * largest {
         let given = (counts.delivered_bytes, link.capacity);
@@ -83,6 +84,15 @@ fn of_link(scenario: &Scenario, result: &RunResult, link: &LinkResult) -> Result
     Ok(())
 }
 
+/// The most bytes of a packet.
+fn largest_packet(group: &FlowGroup) -> u64 {
+    let segment = group.transport.mss.get() + group.transport.header.get();
+    let settings = group.workload.settings();
+    let datagram = settings.iter().find(|(key, _)| *key == "packet");
+    let datagram = datagram.and_then(|(_, value)| read_value::<Bytes>(value).ok());
+    segment.max(datagram.map_or(0, Bytes::get) + 100).max(70_000)
+}
+
 fn of_times(result: &RunResult, name: &str, times: &SojournSummary) -> Result<(), String> {
     if times.count == 0 {
         return Ok(());
@@ -106,10 +116,10 @@ fn of_flow(result: &RunResult, flow: &FlowResult) -> Result<(), String> {
     if flow.finish.is_some_and(|finish| finish < flow.start || finish > result.end) {
         return Err(format!("from {:?} to {:?}", flow.start, flow.finish));
     }
-    if flow.size.is_some_and(|size| flow.stats.bytes_acked > size && flow.datagrams.is_none()) {
-        return Err(format!("{} of {:?} bytes acknowledged", flow.stats.bytes_acked, flow.size));
+    if flow.size.is_some_and(|size| flow.delivered > size && flow.datagrams.is_none()) {
+        return Err(format!("{} of {:?} bytes acknowledged", flow.delivered, flow.size));
     }
-    if flow.stats.retransmissions > flow.stats.segments_sent {
+    if flow.stats.is_some_and(|stats| stats.retransmissions > stats.segments_sent) {
         return Err(format!("{:?}", flow.stats));
     }
     if !(flow.goodput >= 0.0 && flow.goodput.is_finite()) {
@@ -219,10 +229,10 @@ impl Digest {
         self.words(&[flow.start.as_nanos(), finish, flow.size.unwrap_or(u64::MAX)]);
         self.number(flow.goodput);
         self.number(flow.throughput);
-        let stats = &flow.stats;
-        self.words(&[stats.segments_sent, stats.retransmissions, stats.timeouts]);
+        let stats = flow.stats.unwrap_or_default();
+        self.words(&[flow.sent, stats.retransmissions, stats.timeouts]);
         self.words(&[stats.fast_retransmits, stats.tail_probes, stats.undone]);
-        self.words(&[stats.ecn_reductions, stats.bytes_acked, flow.sent_since]);
+        self.words(&[stats.ecn_reductions, flow.delivered, flow.sent_since]);
         self.words(&[flow.losses.data, flow.losses.acks, flow.losses.syns]);
         if let Some((mean, max)) = flow.delays {
             self.number(mean);

@@ -9,21 +9,20 @@ use aqmlab_sim::network::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::OrnsteinUhlenbeckParams;
 use aqmlab_sim::scenario::{FlowParams, LinkParams, RecordParams};
-use aqmlab_sim::{Scenario, workload};
+use aqmlab_sim::workload;
 use aqmlab_tcp::{TcpParams, congestion};
 
 use crate::draw::Draw;
 use crate::{COLUMNS, TRACE, parse};
 
-/// The scenario of this number, valid, and what it is read from.
-pub fn scenario(seed: u64, number: u64) -> (Table, Scenario) {
+/// The scenario of this number, valid.
+pub fn scenario(seed: u64, number: u64) -> Table {
     let mut draw = Draw::new(Stream::for_component(seed, number, "random scenario"));
     let mut table = whole(&mut draw, seed, number);
     loop {
-        match parse(&table) {
-            Ok(scenario) => return (table, scenario),
-            Err(error) => refused(&mut table, &error.key, &mut draw)
-                .unwrap_or_else(|| panic!("scenario {number} of seed {seed}: {error}")),
+        let Err(error) = parse(&table) else { return table };
+        if refused(&mut table, &error.key, &mut draw).is_none() {
+            table = whole(&mut draw, seed, number);
         }
     }
 }
@@ -76,8 +75,10 @@ fn whole(draw: &mut Draw, seed: u64, number: u64) -> Table {
     let mut record = Table::new();
     let bold = draw.boldness;
     draw.boldness = 0.5;
-    draw.fill(&mut record, &RecordParams::specs(), &["warmup"]);
+    draw.fill(&mut record, &RecordParams::specs(), &["warmup", "interval"]);
     draw.boldness = bold;
+    // Each sample looks at all that a discipline has: up to 65,536 flows.
+    record.insert("interval", format!("{}us", draw.log(5e3, 3.6e9) as u64).into());
     if draw.chance(0.3) {
         record.insert("warmup", format!("{}ms", draw.whole(0, millis)).into());
     }

@@ -10,6 +10,7 @@
 //! random_scenarios --seed 7 --count 300 --save DIR     # and the scenarios as files
 //! random_scenarios --seed 7 --minutes 60               # as many as there is time for
 //! random_scenarios --run DIR/*.toml                    # digests of scenarios that were saved
+//! random_scenarios --ranges                            # each parameter over its whole range
 //! ```
 //!
 //! Digests are comparable between builds if the scenarios are: save them with one, run them with
@@ -19,6 +20,7 @@
 mod check;
 mod draw;
 mod generate;
+mod ranges;
 mod shrink;
 mod toml;
 mod trial;
@@ -64,6 +66,7 @@ struct Options {
     seconds: f64,
     save: Option<String>,
     run: Vec<String>,
+    ranges: bool,
 }
 
 fn options() -> Option<Options> {
@@ -75,6 +78,7 @@ fn options() -> Option<Options> {
         seconds: 20.0,
         save: None,
         run: Vec::new(),
+        ranges: false,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -85,6 +89,7 @@ fn options() -> Option<Options> {
             "--minutes" => options.minutes = Some(arguments.next()?.parse().ok()?),
             "--seconds" => options.seconds = arguments.next()?.parse().ok()?,
             "--save" => options.save = Some(arguments.next()?),
+            "--ranges" => options.ranges = true,
             "--run" => options.run.extend(arguments.by_ref()),
             _ => return None,
         }
@@ -99,12 +104,17 @@ fn main() -> ExitCode {
     let Some(options) = options() else {
         eprintln!(
             "random_scenarios [--seed S] [--from K] [--count N | --minutes M] [--seconds EACH] \
-             [--save DIR] | --run FILES"
+             [--save DIR] | --run FILES | --ranges"
         );
         return ExitCode::from(2);
     };
     if !options.run.is_empty() {
         return run_files(&options.run);
+    }
+    if options.ranges {
+        let (tried, failed) = ranges::all(Duration::from_secs_f64(options.seconds * 6.0));
+        eprintln!("{tried} values; {failed} failed");
+        return if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     }
     if let Some(folder) = &options.save {
         for (name, content) in FILES {
@@ -141,7 +151,7 @@ struct Tally {
 /// Runs the scenario of this number, shortened until it is little work.
 fn one(options: &Options, number: u64, tally: &mut Tally) {
     let patience = Duration::from_secs_f64(options.seconds);
-    let (table, outcome) = trial::shortened(generate::scenario(options.seed, number).0, patience);
+    let (table, outcome) = trial::shortened(generate::scenario(options.seed, number), patience);
     tally.run += 1;
     match outcome {
         Outcome::Done(Trial { digest, events }) => {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use aqmlab_core::{Table, Value};
 
-use crate::trial::{Outcome, shortened};
+use crate::trial::{Outcome, TOO_LONG, shortened};
 use crate::{parse, toml};
 
 /// The argument that asks for one trial of the scenario on standard input.
@@ -103,7 +103,7 @@ fn fails(table: &Table, patience: Duration) -> Option<String> {
     }
     let _ = child.kill();
     let _ = child.wait();
-    Some("it takes too long".to_string())
+    Some(TOO_LONG.to_string())
 }
 
 /// One trial of the scenario on standard input: says what is wrong, or nothing.

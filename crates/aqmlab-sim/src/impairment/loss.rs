@@ -53,7 +53,7 @@ params! {
         /// The chance to go from the good state to the bad one, at each packet.
         p: f64 = 0.0, in 0.0 => 1.0, source "tc-netem(8), gemodel p";
         /// The chance to go back; `none` for 1 - p.
-        r: Option<f64> = None, source "tc-netem(8), gemodel r";
+        r: Option<f64> = None, in Some(0.0) => Some(1.0), source "tc-netem(8), gemodel r";
         /// The chance of a loss in the bad state: netem's 1-h.
         bad: f64 = 1.0, in 0.0 => 1.0, source "tc-netem(8), gemodel 1-h";
         /// The chance of a loss in the good state: netem's 1-k.

@@ -40,7 +40,9 @@ params! {
         burst: Bytes = Bytes::new(15_140), in Bytes::new(1) => Bytes::new(1 << 30),
             source "tc-tbf(8), burst; ten packets of 1514 bytes";
         /// The rate at which the bucket may be emptied; `none` for that of the link.
-        peak: Option<Rate> = None, source "tc-tbf(8), peakrate";
+        peak: Option<Rate> = None,
+            in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
+            source "tc-tbf(8), peakrate";
     }
 }
 

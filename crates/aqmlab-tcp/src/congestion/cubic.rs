@@ -59,7 +59,7 @@ params! {
         /// What is kept of the window at a loss.
         beta: f64 = 0.7, in 0.01 => 0.99, source "RFC 9438, section 4.6";
         /// What is kept of the window at an ECN echo; `none`: as much as at a loss.
-        beta_ecn: Option<f64> = None, source "RFC 8511, section 3.1: 0.85";
+        beta_ecn: Option<f64> = None, in Some(0.01) => Some(1.0), source "RFC 8511, section 3.1: 0.85";
         /// Whether W_max is lowered when a loss comes below the last one.
         fast_convergence: bool = true, source "RFC 9438, section 4.7";
         /// Whether the window is at least what Reno's would be.
