@@ -24,6 +24,7 @@ from aqmlab.cli import (
     shell,
     study,
     top,
+    try_,
 )
 from aqmlab.cli.common import EXAMPLES, INPUT_ERROR, INTERRUPTED, fail
 from aqmlab.cli.misuse import Command, Program, told
@@ -53,6 +54,7 @@ COMMANDS: tuple[tuple[str, Any, str, dict[str, Any]], ...] = (
     ("compare", compare.compare, compare.EXAMPLE, {}),
     ("reproduce", reproduce.reproduce, reproduce.EXAMPLE, {}),
     ("characterize", characterize.characterize, characterize.EXAMPLE, {}),
+    ("try", try_.try_, try_.EXAMPLE, {}),
     ("evaluate", evaluate.evaluate, evaluate.EXAMPLE, {}),
     ("shell", shell.shell, shell.EXAMPLE, REST),
     ("parity", parity.parity, parity.EXAMPLE, {}),
