@@ -8,32 +8,39 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
+    Figures,
     Json,
+    NoReport,
     Only,
     Out,
     Replications,
     Seed,
     Set,
     Threads,
+    With,
     check_chart,
     command_line,
     console,
     default_folder,
     grid,
+    load_own,
     print_json,
     progress_bar,
     reported,
     save_chart,
-    seconds,
     show_note,
 )
+from aqmlab.document.numbers import percent, seconds
 
 if TYPE_CHECKING:
     import polars as pl
     from rich.console import Console
 
+    from aqmlab.infer import Interval
+    from aqmlab.report.measures import Measure
     from aqmlab.results import StudyResult
 
 EXAMPLE = EXAMPLES.format(
@@ -44,7 +51,6 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab study examples/study.toml --tradeoff delay-goodput.svg"
 )
 SHOWN_POINTS = 60
-SHOWN_PLACES = 4
 
 
 @reported
@@ -56,6 +62,7 @@ def study(
     only: Only = None,
     out: Out = None,
     threads: Threads = None,
+    with_: With = None,
     tradeoff: Annotated[
         Path | None,
         typer.Option(
@@ -63,6 +70,8 @@ def study(
             help="Draw delay against goodput, a point a run, with ellipses (RFC 7928, 2.7).",
         ),
     ] = None,
+    no_report: NoReport = False,
+    figures: Figures = False,
     json: Json = False,
 ) -> None:
     """Run all points of a study; after an interruption, only what is missing.
@@ -73,6 +82,7 @@ def study(
     from aqmlab.settings import parse_selection, parse_settings
     from aqmlab.study import Study
 
+    load_own(with_)
     if tradeoff is not None:
         check_chart(tradeoff, "--tradeoff")
     plan = Study(
@@ -93,14 +103,11 @@ def study(
     screen = console()
     show(result, screen)
     screen.print(_done(result, plan.total, wall), soft_wrap=True)
-    from aqmlab.report import study_page
-
-    report = study_page.write(result, folder, command_line(), note_lines(result))
-    screen.print(f"Report: {report}", soft_wrap=True)
+    if not no_report:
+        report = result.write_report(folder, command=command_line(), figures=figures)
+        screen.print(f"Report: {report}", soft_wrap=True)
     if tradeoff is not None:
-        from aqmlab.metrics.tradeoff import figure
-
-        save_chart(figure(result), tradeoff)
+        save_chart(late("tradeoff")(result), tradeoff)
 
 
 def summary(result: StudyResult) -> pl.DataFrame:
@@ -126,6 +133,9 @@ def summary(result: StudyResult) -> pl.DataFrame:
 
 def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
     """What `--json` prints."""
+    from aqmlab.report.findings import findings
+    from aqmlab.report.notes import kinds
+
     return {
         "study": result.info.name,
         "version": result.info.version,
@@ -134,13 +144,39 @@ def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
         "runs": result.info.points * result.info.replications,
         "computed": result.computed,
         "wall_seconds": round(wall, 3),
-        "points": summary(result).to_dicts(),
-        "notes": _notes(result),
+        "points": points(result),
+        "findings": [each.to_json() for each in findings(result)],
+        "notes": kinds(result),
     }
+
+
+def points(result: StudyResult) -> list[dict[str, Any]]:
+    """The rows of the summary, each with `measures`: mean and interval of each measure."""
+    from aqmlab.report.findings import intervals
+    from aqmlab.report.measures import means, measures
+
+    rows = summary(result).to_dicts()
+    found = [(each, means(result, each), intervals(result, each)) for each in measures(result)]
+    for row in rows:
+        at = row["point"]
+        row["measures"] = [
+            {
+                "measure": each.title,
+                "unit": each.unit,
+                "mean": averages[at],
+                "low": own.low if (own := within[at]) else None,
+                "high": own.high if own else None,
+            }
+            for each, averages, within in found
+            if at in averages
+        ]
+    return rows
 
 
 def show(result: StudyResult, screen: Console) -> None:
     """Prints one row a point, then the notes in words."""
+    from aqmlab.report.notes import note_lines
+
     info = result.info
     many = info.replications > 1
     how = f"means of {info.replications} replications" if many else "one run of each"
@@ -154,8 +190,8 @@ def show(result: StudyResult, screen: Console) -> None:
     for row in rows[:SHOWN_POINTS]:
         labels = [row[name] for name, _ in info.axes]
         delays = [seconds(row[f"sojourn_{key}_s"]) for key in ("p50", "p95", "max")]
-        shares = [_share(row[f"{key}_share"]) for key in ("dropped", "marked")]
-        table.add_row(*labels, _share(row["utilisation"]), *delays, *shares)
+        shares = [percent(row[f"{key}_share"]) for key in ("dropped", "marked")]
+        table.add_row(*labels, percent(row["utilisation"]), *delays, *shares)
     screen.print(table)
     if len(rows) > SHOWN_POINTS:
         screen.print(f"... and {len(rows) - SHOWN_POINTS} points more in the folder")
@@ -166,10 +202,11 @@ def show(result: StudyResult, screen: Console) -> None:
 
 def _show_groups(result: StudyResult, screen: Console) -> None:
     """What the groups of flows got, and which value of the first axis does best."""
-    from aqmlab.report.measures import Layout, finding, means, measures
+    from aqmlab.report.findings import intervals, of_measures, sentences
+    from aqmlab.report.measures import Layout, means, measures
 
-    found = measures(result)
-    of_groups = found[2:]
+    found, layout = measures(result), Layout.of(result.info.axes)
+    of_groups = [each for each in found if ":" in each.title]
     screen.print()
     if of_groups:
         table = grid("Groups of flows", screen)
@@ -179,47 +216,24 @@ def _show_groups(result: StudyResult, screen: Console) -> None:
         for each in of_groups:
             table.add_column(each.title, justify="right")
         averages = [means(result, each) for each in of_groups]
+        ranges = [intervals(result, each) for each in of_groups]
         for row in result.points.head(SHOWN_POINTS).to_dicts():
-            values = zip(of_groups, averages, strict=True)
-            cells = [each.text(mean.get(row["point"])) for each, mean in values]
+            values = zip(of_groups, averages, ranges, strict=True)
+            at = row["point"]
+            cells = [_with_range(each, mean.get(at), own.get(at)) for each, mean, own in values]
             table.add_row(*(str(row[name]) for name in names), *cells)
         screen.print(table)
         screen.print()
-    for line in finding(result, found, Layout.of(result.info.axes)):
+    for line in sentences(of_measures(result, found, layout), found, layout.compared):
         screen.print(line)
     screen.print()
 
 
-def _notes(result: StudyResult) -> list[dict[str, Any]]:
-    """Every kind of note once: the text of the first run that has it, the
-    points, and the number of runs."""
-    names = [name for name, _ in result.info.axes]
-    found = []
-    notes = result.pooled_notes.sort("point", "run", maintain_order=True)
-    for (subject, id_), rows in notes.group_by("subject", "id", maintain_order=True):
-        places = rows.select(names).unique(maintain_order=True).rows() if names else [()]
-        points = [" ".join(place) or result.info.name for place in places]
-        runs = rows["run"].n_unique()
-        text = rows["text"][0]
-        found.append({"subject": subject, "id": id_, "text": text, "points": points, "runs": runs})
-    return found
-
-
-def note_lines(result: StudyResult) -> list[str]:
-    """What a reader of these results has to know, in sentences."""
-    return [_sentence(note, result.info.points) for note in _notes(result)]
-
-
-def _sentence(note: dict[str, Any], total: int) -> str:
-    points = note["points"]
-    more = f" and {len(points) - SHOWN_PLACES} more" if len(points) > SHOWN_PLACES else ""
-    where = "" if len(points) == total else f"{'; '.join(points[:SHOWN_PLACES])}{more}: "
-    example = "" if note["runs"] == 1 else f" (the first of {note['runs']:,} runs)"
-    return f"{where}{note['subject']}: {note['text']}{example}"
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
+def _with_range(measure: Measure, mean: float | None, within: Interval | None) -> str:
+    """The mean and how far the interval goes to its farther end."""
+    if mean is None or within is None or within.low == within.high:
+        return measure.text(mean)
+    return f"{measure.text(mean)} ±{measure.number(max(mean - within.low, within.high - mean))}"
 
 
 def _done(result: StudyResult, total: int, wall: float) -> str:

@@ -1,17 +1,17 @@
-"""What a report compares: the few numbers of a study that most people ask for, run by run,
-and which of the labels of an axis does best in them."""
+"""What a report compares: the few numbers of a study that most people ask for, run by run."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from aqmlab.statistics import Floats, mean_interval
+from aqmlab.measure import Shown, headlines
+from aqmlab.statistics import Floats
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
@@ -19,32 +19,9 @@ if TYPE_CHECKING:
 MOST_COLOURS = 8
 MOST_PLACES = 24
 """More places than these on an x axis cannot be read."""
-MOST_MEASURES = 6
 BUSY = "link busy"
 LESS, MORE, NEITHER = -1, 1, 0
 """Whether less or more of a measure is better."""
-TIMES = {
-    "page_load": "page load time",
-    "query": "time of a query",
-    "response": "response time",
-    "http_l": "response time under load",
-    "completion": "completion time",
-    "stall": "length of a stall",
-    "rtt": "round trip of a probe",
-    "delay": "one-way delay",
-    "frame": "delay of a frame",
-}
-"""The time of a group that is shown is the first of these that it has."""
-SCORES: Mapping[str, tuple[str, str, float, int]] = {
-    "mos": ("MOS", "of 1 to 4.5", 1.0, MORE),
-    "rpm": ("round trips a minute", "RPM", 1.0, MORE),
-    "missed": ("frames missed", "% of the frames", 100.0, LESS),
-    "stalls": ("stalls", "number", 1.0, LESS),
-    "bitrate": ("bit rate of the video", "Mbit/s", 1e-6, MORE),
-    "late_down": ("late packets", "% of the packets", 100.0, LESS),
-    "download": ("download", "Mbit/s", 1e-6, MORE),
-}
-"""The score of a group that is shown is the first of these: title, unit, factor, direction."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +35,20 @@ class Measure:
     values: pl.DataFrame
     """`run` and `value`, in the unit; a run without a value has no row."""
 
+    def number(self, value: float | None) -> str:
+        """A value without its unit, with three digits."""
+        if value is None or np.isnan(value):
+            return "–"
+        whole = abs(value) >= 1000 or value == 0
+        return f"{value:,.0f}" if whole else f"{value:#.3g}".removesuffix(".")
+
     def text(self, value: float | None) -> str:
         """A value as it stands in tables and sentences."""
         if value is None or np.isnan(value):
             return "–"
         unit = {"%": " %", "ms": " ms", "s": " s", "Mbit/s": " Mbit/s"}.get(self.unit, "")
         unit = " %" if self.unit.startswith("%") else unit
-        whole = abs(value) >= 1000 or value == 0
-        number = f"{value:,.0f}" if whole else f"{value:#.3g}".removesuffix(".")
-        return f"{number}{unit}"
+        return f"{self.number(value)}{unit}"
 
 
 @dataclass(frozen=True)
@@ -107,57 +89,20 @@ class Layout:
 
 
 def measures(result: StudyResult) -> list[Measure]:
-    """Delay and use of the bottleneck, then what each group of flows got of it."""
-    link = result.bottleneck
-    found = [
-        _measure("time in the queue, 95th percentile", "ms", LESS, link, "sojourn_p95_s", 1e3),
-        _measure(BUSY, "%", MORE, link, "utilisation", 100.0),
-        *_of_groups(result),
-    ]
-    return [each for each in found if each.values.height][:MOST_MEASURES]
+    """Delay and use of the bottleneck, what each group of flows got of it, and the metrics of
+    one's own."""
+    return [of(each) for each in headlines(result)]
 
 
-def _of_groups(result: StudyResult) -> Iterator[Measure]:
-    flows = result.flows
-    scored = set(result.scores["group"])
-    names = dict.fromkeys(name for each in result.scenarios for name in each["flows"])
-    for group in names:
-        own = flows.filter(group=group)
-        times = result.times.filter(pl.col("group") == group, pl.col("count") > 0)
-        if group in scored:
-            scores = result.scores.filter(group=group)
-            yield from _first_score(group, scores)
-        elif own.height and own["size_bytes"].is_null().all():
-            total = own.group_by("run", maintain_order=True).agg(pl.col("goodput_bps").sum())
-            yield _measure(f"{group}: goodput", "Mbit/s", MORE, total, "goodput_bps", 1e-6)
-        yield from _first_time(group, times)
+def of(shown: Shown) -> Measure:
+    """A metric of the registry as a number of every run."""
+    better = {"less": LESS, "more": MORE, "": NEITHER}[shown.metric.better]
+    return Measure(shown.title, shown.unit, better, shown.values)
 
 
-def _first_time(group: str, times: pl.DataFrame) -> Iterator[Measure]:
-    there = set(times["quantity"])
-    for quantity, title in TIMES.items():
-        if quantity in there:
-            rows = times.filter(quantity=quantity)
-            slow = (rows["p95_s"].max() or 0.0) >= 1.0  # type: ignore[operator]
-            unit, factor = ("s", 1.0) if slow else ("ms", 1e3)
-            yield _measure(f"{group}: {title}, p95", unit, LESS, rows, "p95_s", factor)
-            return
-
-
-def _first_score(group: str, scores: pl.DataFrame) -> Iterator[Measure]:
-    there = set(scores["quantity"])
-    for quantity, (title, unit, factor, better) in SCORES.items():
-        if quantity in there:
-            rows = scores.filter(quantity=quantity)
-            yield _measure(f"{group}: {title}", unit, better, rows, "value", factor)
-            return
-
-
-def _measure(
-    title: str, unit: str, better: int, rows: pl.DataFrame, column: str, factor: float
-) -> Measure:
-    value = (pl.col(column).cast(pl.Float64) * factor).alias("value")
-    return Measure(title, unit, better, rows.select("run", value).drop_nulls().drop_nans())
+def answering(found: Sequence[Measure]) -> list[Measure]:
+    """Those that answer first in front: what applications and flows got, then the link."""
+    return sorted(found, key=lambda each: ":" not in each.title)
 
 
 def cells(result: StudyResult, measure: Measure, layout: Layout) -> dict[tuple[str, str], Floats]:
@@ -165,93 +110,24 @@ def cells(result: StudyResult, measure: Measure, layout: Layout) -> dict[tuple[s
     points = result.points
     for name, label in layout.left_out.items():
         points = points.filter(pl.col(name).cast(pl.String) == label)
-    by_point = _by_point(result, measure)
+    values = by_point(result, measure)
     return {
-        (str(row[layout.colour]) if layout.colour else "", layout.place(row)): by_point[
-            row["point"]
-        ]
+        (str(row[layout.colour]) if layout.colour else "", layout.place(row)): values[row["point"]]
         for row in points.to_dicts()
-        if row["point"] in by_point
+        if row["point"] in values
     }
 
 
 def means(result: StudyResult, measure: Measure) -> dict[int, float]:
     """The mean over the replications of each point that has any value."""
-    return {point: float(values.mean()) for point, values in _by_point(result, measure).items()}
+    return {point: float(values.mean()) for point, values in by_point(result, measure).items()}
 
 
-def _by_point(result: StudyResult, measure: Measure) -> dict[int, Floats]:
+def by_point(result: StudyResult, measure: Measure) -> dict[int, Floats]:
+    """The values of the replications of each point that has any."""
     point = (pl.col("run") // result.info.replications).alias("point")
     groups = measure.values.with_columns(point).group_by("point", maintain_order=True)
     return {int(key[0]): rows["value"].to_numpy() for key, rows in groups}
-
-
-def finding(result: StudyResult, found: Sequence[Measure], layout: Layout) -> list[str]:
-    """Sentences that say which label does best in what; none without an axis to compare."""
-    if layout.compared is None:
-        return []
-    goodput = any(each.unit == "Mbit/s" for each in found)
-    told = [each for each in found if not (goodput and each.title == BUSY)]
-    lines = [text for each in told if (text := _best(result, each, layout.compared))]
-    if lines and result.info.replications == 1:
-        lines.append("From one run each: more replications say what is more than chance.")
-    return lines
-
-
-def _best(result: StudyResult, measure: Measure, axis: str) -> str:
-    """Which label of `axis` is best, and whether the difference to the next is more than chance.
-
-    Replications are paired: the same replication of two points has the same arrivals.
-    """
-    averages = _by_label(result, measure, axis)
-    if len(averages) < 2:
-        return ""
-    worst_first = sorted(averages, key=lambda label: measure.better * averages[label].mean())
-    worst, best = worst_first[0], worst_first[-1]
-    numbers = [measure.text(float(averages[each].mean())) for each in (best, worst)]
-    what = measure.title
-    if numbers[0] == numbers[1]:
-        return f"{_capital(what)}: {numbers[0]} with every {_words(axis)}."
-    ties = [each for each in worst_first[:-1] if _alike(averages[best], averages[each])]
-    if worst in ties:
-        span = f"{numbers[0]} to {numbers[1]}"
-        return f"{_capital(what)}: no difference that is more than chance ({span})."
-    text = f"{_capital(what)}: best with {best}, {numbers[0]}, worst with {worst}, {numbers[1]}"
-    if ties:
-        return f"{text}; {', '.join(reversed(ties))} cannot be told from it."
-    return f"{text}."
-
-
-def _by_label(result: StudyResult, measure: Measure, axis: str) -> dict[str, Floats]:
-    """For each label the means over all its points, one value a replication. Labels that lack
-    the measure somewhere are left out: they would be compared over other points."""
-    replications = result.info.replications
-    run = pl.col("run")
-    rows = measure.values.with_columns(
-        (run // replications).cast(pl.UInt32).alias("point"),
-        (run % replications).alias("replication"),
-    ).join(result.points, on="point")
-    expected = result.points.height // result.points[axis].n_unique()
-    labels = {}
-    for (label,), part in rows.group_by(axis, maintain_order=True):
-        by = part.group_by("replication").agg(pl.col("value").mean(), pl.len()).sort("replication")
-        if by.height == replications and (by["len"] == expected).all():
-            labels[str(label)] = by["value"].to_numpy()
-    return labels
-
-
-def _alike(a: Floats, b: Floats) -> bool:
-    """Whether 0 lies in the 95 % interval of the mean of the paired differences."""
-    return a.size > 1 and 0.0 in mean_interval(a - b)
-
-
-def _capital(text: str) -> str:
-    """The title at the start of a sentence; the names of groups stay as they are."""
-    return text if ":" in text else text[:1].upper() + text[1:]
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 NUMBER = re.compile(r"([0-9.]+(?:e-?[0-9]+)?)\s*([a-z%]*)")
