@@ -372,7 +372,7 @@ impl Host for Conductor {
         };
         let payload = (size.saturating_sub(HEADERS) as usize).max(DATAGRAM_HEAD);
         bytes.resize(payload, 0);
-        let head = [u64::from(flow), stage.now().as_nanos()].map(u64::to_le_bytes).concat();
+        let head = [u64::from(flow), self.now.as_nanos()].map(u64::to_le_bytes).concat();
         bytes[..DATAGRAM_HEAD].copy_from_slice(&head);
         stage.books().datagram_sent(heard.book, payload as u32 + HEADERS);
         // A full queue of the kernel loses it, as a full queue anywhere.
