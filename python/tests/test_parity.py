@@ -135,37 +135,6 @@ def test_every_workload_has_its_draws_and_its_times(aqmlab: Aqmlab, tmp_path: Pa
     assert call["goodput_bps"] == pytest.approx(400e3, rel=0.06)
 
 
-OTHERS = {
-    "sessions": '{ kind = "sessions", on = "500ms", off = "200ms" }',
-    "call": '"voip"',
-    "camera": '{ kind = "video", rate = "500kbit" }',
-    "film": '{ kind = "video", over = "tcp", rate = "500kbit", buffer = "500ms" }',
-    "play": '"game"',
-    "storage": '{ kind = "incast", senders = 4, response = "10kb", number = 5 }',
-    "site": '{ kind = "page", objects = 4, hosts = 2, think = "300ms" }',
-    "series": '{ kind = "dash", buffer = "4s" }',
-    "bursts": '{ kind = "pareto-onoff", rate = "200kbit", packet = "500b" }',
-    "visitors": '{ kind = "packmime", rate = 5.0 }',
-    "under_load": '"rrul"',
-    "responsive": '"rpm"',
-}
-
-
-def test_every_other_workload_plays_with_real_sockets(aqmlab: Aqmlab, tmp_path: Path) -> None:
-    flows = "".join(f"[flows.{name}]\n{PATH}workload = {of}\n" for name, of in OTHERS.items())
-    parity(aqmlab, scenario(tmp_path, flows, "4s"), "--out", "out")
-    groups = {
-        by: {row["group"]: row for row in rows(tmp_path / "out", "groups", by)}
-        for by in ("simulator", "emulator")
-    }
-    for name in OTHERS:
-        simulated, real = groups["simulator"][name], groups["emulator"][name]
-        assert simulated["delivered_bytes"] > 0, name
-        assert real["delivered_bytes"] > 0.3 * simulated["delivered_bytes"], name
-        if simulated["started"] > 0:
-            assert real["started"] > 0, name
-
-
 def test_marks_are_answered_by_the_kernel(aqmlab: Aqmlab, tmp_path: Path) -> None:
     settings = ["--set", "queue.ecn=true", "--set", "transport.ecn=classic"]
     found = parity(aqmlab, scenario(tmp_path, BULK), *settings)
@@ -175,9 +144,9 @@ def test_marks_are_answered_by_the_kernel(aqmlab: Aqmlab, tmp_path: Path) -> Non
 
 
 def test_what_real_sockets_cannot_do_is_said(aqmlab: Aqmlab, tmp_path: Path) -> None:
-    change = 'reroutes = [{ at = "1s", path = ["up"] }]\n'
-    done = aqmlab("parity", scenario(tmp_path, BULK + change), "--out", "out")
-    assert_refused(done, "flows.bulk.reroutes", "real packets")
+    file = scenario(tmp_path, f'[flows.call]\n{PATH}workload = "voip"\n')
+    done = aqmlab("parity", file, "--out", "out")
+    assert_refused(done, "voip", "flows.call", "bulk, transfers, requests, cbr and probe")
     assert not (tmp_path / "out").exists()
     done = aqmlab("parity", scenario(tmp_path, BULK), "--set", "record.level=packets")
     assert_refused(done, "record.level", "summary or series")

@@ -3,16 +3,19 @@
 
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::endpoints::datagrams::DatagramSummary;
 use aqmlab_sim::network::losses::FlowLosses;
-use aqmlab_sim::network::probe::{QUANTILES, Sojourn, SojournSummary};
-use aqmlab_sim::workload::app::Activity;
+use aqmlab_sim::network::probe::Sojourn;
 use aqmlab_sim::{FlowResult, GroupResult};
 use aqmlab_tcp::Stats;
 
 use crate::sys::tcp::{Info, info};
+
+/// What is measured of groups, as the simulator calls it.
+const QUANTITIES: [&str; 5] = ["startup", "completion", "response", "rtt", "delay"];
 
 /// What is asked of the kernel about the senders of a group: its name (as
 /// `nstat` has it), and ours.
@@ -35,8 +38,9 @@ pub struct Connection {
     info: Info,
     /// Segments that were sent in the warm-up.
     sent_before: u64,
-    /// Not on paper: the socket, while it is open.
+    /// Not on paper: the socket, while it is open, and who waits for the last byte.
     stream: Option<Arc<TcpStream>>,
+    told: Option<Sender<()>>,
 }
 
 /// A flow of datagrams.
@@ -61,12 +65,8 @@ pub struct Group {
     pub started: u64,
     pub completed: u64,
     pub bytes: u64,
-    /// The one-way delays of datagrams, in nanoseconds.
-    delays: Vec<u64>,
-    /// What the applications measured, by name.
-    times: Vec<(String, SojournSummary)>,
-    /// What they have to say besides.
-    values: Vec<(String, f64)>,
+    /// Nanoseconds, by quantity.
+    times: [Vec<u64>; QUANTITIES.len()],
     /// By [`KERNEL`].
     pub kernel: [u64; KERNEL.len()],
     members: u64,
@@ -78,17 +78,19 @@ pub struct Books {
     pub groups: Vec<Group>,
     connections: Vec<Connection>,
     datagrams: Vec<Datagrams>,
-    /// By group: whether all its applications have ended.
-    pub done: Vec<u64>,
-    /// Not on paper: groups whose applications will enter nothing more.
-    pub entered: u64,
+    /// By group.
+    pub members_done: Vec<u64>,
     /// What went wrong, for people.
     pub failures: Vec<String>,
 }
 
 impl Books {
     pub fn new(groups: usize) -> Self {
-        Books { groups: vec![Group::default(); groups], done: vec![0; groups], ..Books::default() }
+        Books {
+            groups: vec![Group::default(); groups],
+            members_done: vec![0; groups],
+            ..Books::default()
+        }
     }
 
     /// The number of the next flow in its group.
@@ -98,15 +100,10 @@ impl Books {
         group.members - 1
     }
 
-    /// What the applications of a group have done so far, in the place of what
-    /// was entered before.
-    pub fn enter(&mut self, group: usize, activity: &Activity, values: Vec<(&'static str, f64)>) {
-        let group = &mut self.groups[group];
-        (group.started, group.completed) = (activity.started, activity.completed);
-        group.bytes = activity.bytes;
-        let times = activity.times.iter();
-        group.times = times.map(|(name, times)| (name.to_string(), times.summary())).collect();
-        group.values = values.into_iter().map(|(name, n)| (name.to_string(), n)).collect();
+    /// Records a time of a group.
+    pub fn note(&mut self, group: usize, quantity: &'static str, time: Span) {
+        let place = QUANTITIES.iter().position(|known| *known == quantity);
+        self.groups[group].times[place.expect("it is in the list")].push(time.as_nanos());
     }
 
     /// A connection is open; its number.
@@ -116,6 +113,7 @@ impl Books {
         start: Time,
         size: Option<u64>,
         stream: Arc<TcpStream>,
+        told: Option<Sender<()>>,
     ) -> usize {
         let index = self.next_index(group);
         self.connections.push(Connection {
@@ -127,8 +125,21 @@ impl Books {
             info: Info::default(),
             sent_before: 0,
             stream: Some(stream),
+            told,
         });
         self.connections.len() - 1
+    }
+
+    /// The last byte of a connection has arrived.
+    pub fn arrived(&mut self, flow: usize, now: Time) {
+        let connection = &mut self.connections[flow];
+        let (group, took) = (connection.group as usize, now - connection.start);
+        if let Some(told) = connection.told.take() {
+            let _ = told.send(());
+        }
+        self.groups[group].completed += 1;
+        self.groups[group].bytes += connection.size.unwrap_or(0);
+        self.note(group, "completion", took);
     }
 
     /// Everything of a connection is acknowledged.
@@ -165,7 +176,7 @@ impl Books {
     ) {
         let delay = now.saturating_since(sent);
         if is_warm {
-            self.groups[group].delays.push(delay.as_nanos());
+            self.note(group, "delay", delay);
         }
         let Some(flow) = self.datagrams.get_mut(flow) else { return };
         if flow.received > 0 {
@@ -208,22 +219,21 @@ impl Books {
         let flows = self.flow_results(Time::ZERO);
         let result = |(number, group): (usize, &Group)| {
             let own = flows.iter().filter(|flow| flow.group as usize == number);
-            let mut times: Vec<_> =
-                group.times.iter().map(|(name, times)| (known(name), times.clone())).collect();
-            if !group.delays.is_empty() {
-                times.push(("delay", summed(&group.delays).summary()));
-            }
-            let values = group.values.iter().map(|(name, value)| (known(name), *value));
-            let kernel = KERNEL.iter().zip(group.kernel).map(|((_, name), n)| (*name, n as f64));
+            let times = QUANTITIES.iter().zip(&group.times);
+            let times = times.filter(|(_, values)| !values.is_empty());
             GroupResult {
                 started: group.started,
                 completed: group.completed,
                 bytes: group.bytes,
                 delivered_bytes: own.map(|flow| flow.delivered).sum(),
                 sent_bytes: None,
-                times,
+                times: times.map(|(name, values)| (*name, summed(values).summary())).collect(),
                 losses: FlowLosses::default(),
-                values: values.chain(kernel).collect(),
+                values: KERNEL
+                    .iter()
+                    .zip(group.kernel)
+                    .map(|((_, name), n)| (*name, n as f64))
+                    .collect(),
             }
         };
         self.groups.iter().enumerate().map(result).collect()
@@ -236,21 +246,14 @@ impl Books {
             for word in [group.started, group.completed, group.bytes, group.members] {
                 words.number(word);
             }
-            words.list(&group.delays);
-            words.number(group.times.len() as u64);
-            group.times.iter().for_each(|(name, times)| words.times(name, times));
-            words.number(group.values.len() as u64);
-            for (name, value) in &group.values {
-                words.text(name);
-                words.number(value.to_bits());
-            }
+            group.times.iter().for_each(|values| words.list(values));
             group.kernel.iter().for_each(|count| words.number(*count));
         }
         words.number(self.connections.len() as u64);
         self.connections.iter().for_each(|each| each.write(&mut words));
         words.number(self.datagrams.len() as u64);
         self.datagrams.iter().for_each(|each| each.write(&mut words));
-        words.list(&self.done);
+        words.list(&self.members_done);
         words.bytes.extend(self.failures.join("\n").bytes());
         words.bytes
     }
@@ -260,28 +263,20 @@ impl Books {
         let mut words = Reader { bytes };
         let groups = (0..words.number()).map(|_| {
             let [started, completed, bytes, members] = [(); 4].map(|()| words.number());
-            let delays = words.list();
-            let times = (0..words.number()).map(|_| words.times()).collect();
-            let value = |words: &mut Reader<'_>| (words.text(), f64::from_bits(words.number()));
-            let values = (0..words.number()).map(|_| value(&mut words)).collect();
+            let times = [(); QUANTITIES.len()].map(|()| words.list());
             let kernel = [(); KERNEL.len()].map(|()| words.number());
-            Group { started, completed, bytes, delays, times, values, kernel, members }
+            Group { started, completed, bytes, times, kernel, members }
         });
         let groups = groups.collect();
         let count = words.number();
         let connections = (0..count).map(|_| Connection::read(&mut words)).collect();
         let count = words.number();
         let datagrams = (0..count).map(|_| Datagrams::read(&mut words)).collect();
-        let done = words.list();
+        let members_done = words.list();
         let text = String::from_utf8_lossy(words.bytes);
         let failures = text.lines().map(str::to_string).collect();
-        Books { groups, connections, datagrams, done, entered: 0, failures }
+        Books { groups, connections, datagrams, members_done, failures }
     }
-}
-
-/// A name that results keep: there are few, and a run is read once.
-fn known(name: &str) -> &'static str {
-    String::leak(name.to_string())
 }
 
 fn summed(values: &[u64]) -> Sojourn {
@@ -367,6 +362,7 @@ impl Connection {
                 timeouts: words.number() as u16,
             },
             stream: None,
+            told: None,
         }
     }
 }
@@ -449,26 +445,6 @@ impl Writer {
     }
 }
 
-impl Writer {
-    fn text(&mut self, text: &str) {
-        self.number(text.len() as u64);
-        self.bytes.extend(text.bytes());
-    }
-    fn times(&mut self, name: &str, times: &SojournSummary) {
-        self.text(name);
-        for word in [times.count, times.mean.to_bits(), times.min.as_nanos(), times.max.as_nanos()]
-        {
-            self.number(word);
-        }
-        times.quantiles.iter().for_each(|quantile| self.number(quantile.to_bits()));
-        self.number(times.buckets.len() as u64);
-        for (end, count) in &times.buckets {
-            self.number(*end);
-            self.number(*count);
-        }
-    }
-}
-
 struct Reader<'a> {
     bytes: &'a [u8],
 }
@@ -482,20 +458,6 @@ impl Reader<'_> {
     fn list(&mut self) -> Vec<u64> {
         (0..self.number()).map(|_| self.number()).collect()
     }
-    fn text(&mut self) -> String {
-        let length = self.number() as usize;
-        let (text, rest) = self.bytes.split_at(length);
-        self.bytes = rest;
-        String::from_utf8_lossy(text).into_owned()
-    }
-    fn times(&mut self) -> (String, SojournSummary) {
-        let name = self.text();
-        let [count, mean, min, max] = [(); 4].map(|()| self.number());
-        let quantiles = [(); QUANTILES.len()].map(|()| f64::from_bits(self.number()));
-        let buckets = (0..self.number()).map(|_| (self.number(), self.number())).collect();
-        let (mean, [min, max]) = (f64::from_bits(mean), [min, max].map(Span::from_nanos));
-        (name, SojournSummary { count, mean, quantiles, min, max, buckets })
-    }
 }
 
 #[cfg(test)]
@@ -505,21 +467,17 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let mut books = Books::new(2);
-        let mut activity = Activity { started: 7, ..Activity::default() };
-        activity.record("rtt", Span::from_millis(3));
-        books.enter(1, &activity, vec![("mos", 4.5)]);
+        books.groups[1].started = 7;
+        books.note(1, "rtt", Span::from_millis(3));
         let flow = books.open_datagrams(1, Time::from_nanos(5));
         books.datagram_sent(flow, 100);
         books.datagram(1, flow, 100, Time::from_nanos(900), Time::from_nanos(100), true);
-        books.done[0] = 1;
+        books.members_done[0] = 1;
         books.failures = vec!["one".into(), "two".into()];
         let read = Books::from_bytes(&books.to_bytes());
         assert_eq!(read.groups, books.groups);
         assert_eq!(read.datagrams, books.datagrams);
-        assert_eq!((&read.done, &read.failures), (&books.done, &books.failures));
-        let group = &read.group_results()[1];
-        assert_eq!((group.started, group.times.len(), group.values[0]), (7, 2, ("mos", 4.5)));
-        assert_eq!((group.times[0].0, group.times[0].1.max), ("rtt", Span::from_millis(3)));
+        assert_eq!((read.members_done, read.failures), (books.members_done, books.failures));
         let row = &read.datagrams[0].result(Time::from_nanos(1005));
         assert_eq!(row.goodput, 800.0 / 1e-6);
         assert_eq!(row.datagrams.as_ref().unwrap().delay.count, 1);

@@ -3,11 +3,10 @@
 //!
 //! # Model
 //! Every group of flows has two hosts, its senders' and its receivers', and the
-//! group's `path` and `return_path` between them. The applications are those of
-//! the simulator, every workload; their host here is the `conductor`. One process
-//! plays them all, with a thread for each end of a connection and direction, so
-//! that both ends go by one clock. Starts, gaps and sizes are drawn from the
-//! streams of the simulator, and are the same numbers there and here.
+//! group's `path` and `return_path` between them. One process plays all
+//! applications, a thread for each connection and direction, so that both ends
+//! go by one clock. Starts, gaps and sizes are drawn from the streams of the
+//! simulator, and are the same numbers there and here.
 //!
 //! The kernel's congestion control of the same name takes the place of the
 //! group's; window scaling, SACK, RACK and so on are the kernel's, with buffers
@@ -15,7 +14,7 @@
 //!
 //! # Differences from the simulator's applications
 //! 1. The first 16 bytes of a connection say what it is for, and are part of
-//!    what is written to it. Datagrams have at least 44 bytes on the wire.
+//!    its size; a request has at least 32. Datagrams have at least 60 on the wire.
 //! 2. All flows of a group have the same two hosts, whatever `source` and
 //!    `destination` say.
 //! 3. Counts of fast recoveries, probes and undone recoveries are known of a
@@ -23,9 +22,10 @@
 //! 4. Connections are closed, with the packets that belong to that.
 
 mod books;
-mod conductor;
-mod connection;
+mod datagrams;
 mod play;
+mod requests;
+mod streams;
 
 use std::ffi::CString;
 use std::fs::File;
@@ -34,6 +34,7 @@ use std::os::unix::fs::FileExt;
 use aqmlab_core::{Error, Result, Time};
 use aqmlab_sim::endpoints::EndpointConfig;
 use aqmlab_sim::scenario::{FlowGroup, Level};
+use aqmlab_sim::workload::WorkloadConfig;
 use aqmlab_sim::{RunResult, Scenario};
 use aqmlab_tcp::TcpParams;
 
@@ -94,7 +95,8 @@ pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
             .hint("summary or series; --pcap captures packets"));
     }
     let of = |group: &FlowGroup| {
-        without_access(group)
+        playable(&group.workload)
+            .and_then(|()| without_access(group))
             .and_then(|()| without_endpoint(group))
             .and_then(|()| control(&group.transport))
             .map_err(|error| error.at(format!("flows.{}", group.name)))
@@ -127,6 +129,30 @@ fn hosts_of(groups: &[FlowGroup]) -> Topology {
     Topology { hosts: 2 * groups.len(), ways: ways.collect() }
 }
 
+/// Whether a workload can be made with real sockets.
+fn playable(workload: &WorkloadConfig) -> Result<()> {
+    match workload {
+        WorkloadConfig::Bulk(_)
+        | WorkloadConfig::Transfers(_)
+        | WorkloadConfig::Requests(_)
+        | WorkloadConfig::Cbr(_)
+        | WorkloadConfig::Probe(_) => Ok(()),
+        other => Err(Error::new("this workload cannot be made with real sockets")
+            .at("workload")
+            .given(other.name())
+            .hint("bulk, transfers, requests, cbr and probe can")),
+    }
+}
+
+/// All delays here are those of links.
+fn without_access(group: &FlowGroup) -> Result<()> {
+    if group.access_delay.ceiling() > 0.0 {
+        let error = Error::new("delays of single flows cannot be had with real packets");
+        return Err(error.at("access_delay").hint("a link of its own for each group"));
+    }
+    Ok(())
+}
+
 /// The kernel has TCP and UDP, and its routes stay.
 fn without_endpoint(group: &FlowGroup) -> Result<()> {
     if !matches!(group.endpoint, EndpointConfig::Tcp(_)) {
@@ -136,15 +162,6 @@ fn without_endpoint(group: &FlowGroup) -> Result<()> {
     }
     if !group.reroutes.is_empty() {
         return Err(Error::new("routes do not change with real packets").at("reroutes"));
-    }
-    Ok(())
-}
-
-/// All delays here are those of links.
-fn without_access(group: &FlowGroup) -> Result<()> {
-    if group.access_delay.ceiling() > 0.0 {
-        let error = Error::new("delays of single flows cannot be had with real packets");
-        return Err(error.at("access_delay").hint("a link of its own for each group"));
     }
     Ok(())
 }

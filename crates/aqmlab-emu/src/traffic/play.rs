@@ -12,10 +12,11 @@ use std::time::Duration;
 use aqmlab_core::{Result, Span, Stream, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::scenario::{FlowGroup, Start};
+use aqmlab_sim::workload::WorkloadConfig;
 use aqmlab_tcp::params::EcnMode;
 
 use super::books::{Books, KERNEL};
-use super::conductor::Conductor;
+use super::{datagrams, requests, streams};
 use crate::shell::failed;
 use crate::sys::files;
 use crate::sys::process::enter;
@@ -24,8 +25,6 @@ use crate::topology::Hosts;
 
 /// The port of every server.
 pub const PORT: u16 = 5001;
-/// How long the groups may take to enter the last into the books.
-const LAST_ENTRIES: Duration = Duration::from_secs(2);
 /// Enough for what a thread does here.
 const STACK: usize = 256 << 10;
 
@@ -50,7 +49,7 @@ pub struct Stage {
     namespaces: Vec<File>,
     addresses: Vec<Ipv4Addr>,
     books: Mutex<Books>,
-    /// Told when a group is done, and when it is in the books.
+    /// Told when a group's member is done.
     done: Condvar,
 }
 
@@ -118,14 +117,9 @@ impl Stage {
     pub fn stream(&self, path: &str) -> Stream {
         Stream::for_component(self.scenario.seed, self.replication, path)
     }
-    /// All applications of a group have ended.
-    pub fn group_done(&self, group: usize) {
-        self.books().done[group] = 1;
-        self.done.notify_all();
-    }
-    /// A group has entered what became of it into the books, for good.
-    pub fn group_entered(&self) {
-        self.books().entered += 1;
+    /// A member of a group is done.
+    pub fn member_done(&self, group: usize) {
+        self.books().members_done[group] += 1;
         self.done.notify_all();
     }
 
@@ -190,11 +184,9 @@ fn tune(stage: &Stage, group: usize) -> io::Result<()> {
 
 /// Plays everything until the end; what was seen, as bytes.
 pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
-    let mut enders = Vec::new();
     for group in 0..scenario.flows.len() {
         tune(stage, group)
             .and_then(|()| open_group(stage, group))
-            .map(|ender| enders.push(ender))
             .map_err(|error| failed(&format!("flows.{}", scenario.flows[group].name), &error))?;
     }
     let awaited: Vec<usize> = match scenario.until {
@@ -208,14 +200,10 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
     }
     let mut books = stage.books();
     loop {
-        let all_done = awaited.iter().all(|group| books.done[*group] > 0);
+        let all_done =
+            awaited.iter().all(|group| books.members_done[*group] >= scenario.flows[*group].count);
         let left = stage.end.saturating_since(stage.now());
         if left == Span::ZERO || (all_done && !is_endless) {
-            drop(books);
-            enders.into_iter().for_each(|end| end());
-            let is_open = |books: &mut Books| books.entered < scenario.flows.len() as u64;
-            let waited = stage.done.wait_timeout_while(stage.books(), LAST_ENTRIES, is_open);
-            let mut books = waited.expect("no thread panics").0;
             books.close();
             for (group, seen) in books.groups.iter_mut().enumerate() {
                 if stage.enter(group, End::Sender).is_ok() {
@@ -232,11 +220,36 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
     }
 }
 
-/// Opens the servers of a group and starts its conductor. What ends that.
-fn open_group(stage: &Arc<Stage>, group: usize) -> io::Result<impl FnOnce() + use<>> {
-    let starts = stage.starts(stage.group(group));
-    let conductor = Conductor::new(stage, group, &starts)?;
-    let ender = conductor.ender();
-    stage.spawn(move |_| conductor.run());
-    Ok(ender)
+/// Opens the servers of a group and starts its members.
+fn open_group(stage: &Arc<Stage>, group: usize) -> io::Result<()> {
+    let config = stage.group(group).clone();
+    match &config.workload {
+        WorkloadConfig::Bulk(_) | WorkloadConfig::Transfers(_) => streams::serve(stage, group)?,
+        WorkloadConfig::Requests(_) => requests::serve(stage, group)?,
+        _ => datagrams::serve(stage, group)?,
+    }
+    for (member, start) in stage.starts(&config).into_iter().enumerate() {
+        let config = config.clone();
+        stage.spawn(move |stage| {
+            stage.sleep_until(start);
+            if stage.now() >= stage.end {
+                return Ok(());
+            }
+            match &config.workload {
+                WorkloadConfig::Bulk(_) => streams::bulk(stage, group, config.size)?,
+                WorkloadConfig::Transfers(params) => {
+                    streams::transfers(stage, group, member, params)?;
+                }
+                WorkloadConfig::Requests(params) => {
+                    requests::member(stage, group, member, params)?;
+                }
+                WorkloadConfig::Cbr(params) => datagrams::cbr(stage, group, member, params)?,
+                WorkloadConfig::Probe(params) => datagrams::probe(stage, group, member, params)?,
+                _ => {}
+            }
+            stage.member_done(group);
+            Ok(())
+        });
+    }
+    Ok(())
 }
