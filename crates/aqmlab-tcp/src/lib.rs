@@ -6,11 +6,14 @@
 
 pub mod congestion;
 mod delivery;
+mod endpoint;
+mod linux;
 pub mod params;
 mod profiles;
 mod reassembly;
 pub mod receiver;
 mod recovery;
+pub mod replay;
 mod right_sizing;
 mod rtt;
 mod scoreboard;
@@ -27,4 +30,5 @@ pub use profiles::Profile;
 pub use receiver::Receiver;
 pub use recovery::Recovery;
 pub use segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
-pub use sender::{Sender, Stats};
+pub use endpoint::Sender;
+pub use sender::Stats;

@@ -21,6 +21,18 @@ choices! {
 }
 
 choices! {
+    /// Whose state machine the sender is.
+    pub enum Stack {
+        /// The RFCs', with all ways of recovery and all settings.
+        Rfc = "rfc",
+        /// That of Linux 6.1.
+        Linux61 = "linux-6.1",
+        /// That of Linux 6.12.
+        Linux612 = "linux-6.12",
+    }
+}
+
+choices! {
     /// How the retransmission timer is set, and what its timeouts do.
     pub enum RetransmissionTimer {
         /// The variation of one measurement a round-trip time; restarted when new data are
@@ -69,6 +81,9 @@ params! {
     pub struct TcpParams {
         /// What is modelled: a list of settings that the other keys begin from.
         profile: Profile = Profile::Rfc, source "docs/transports/tcp.md";
+        /// Whose state machine the sender is: a kernel's holds for what the kernel has
+        /// (docs/transports/linux.md); other controls and settings have the RFCs'.
+        stack: Stack = Stack::Rfc, source "docs/transports/linux.md";
         /// The largest payload of a segment.
         mss: Bytes = Bytes::new(1460), in Bytes::new(1) => Bytes::new(1_000_000),
             source "RFC 9293, section 3.7.1; 1460 on Ethernet over IPv4";

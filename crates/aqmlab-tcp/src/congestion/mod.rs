@@ -60,7 +60,7 @@ mod config;
 pub mod custom;
 mod delay;
 mod sample;
-mod slow_start;
+pub(crate) mod slow_start;
 #[cfg(test)]
 mod testing;
 mod window;
