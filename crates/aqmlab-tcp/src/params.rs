@@ -164,6 +164,9 @@ params! {
         pacing_slow_start: u64 = 200, in 1 => 1000, source "Linux: tcp_pacing_ss_ratio";
         /// Percent of a window per round-trip time from half of ssthresh on.
         pacing_avoidance: u64 = 120, in 1 => 1000, source "Linux: tcp_pacing_ca_ratio";
+        /// With `stack` of Linux: whether the sending host leaves the cutting of segments to its
+        /// device, so that several leave at once, and waits for more of the window to do so.
+        segmentation_offload: bool = false, source "Linux: net/ipv4/tcp_output.c, tcp_tso_autosize, tcp_tso_should_defer; ethtool -k";
         /// The first data, segments (10p) or bytes, which are not paced.
         pacing_quantum: Limit = Limit::Packets(10), source "Linux: tc-fq(8), initial_quantum";
         /// Explicit congestion notification; taken to be negotiated.

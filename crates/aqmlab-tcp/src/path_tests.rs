@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use crate::congestion::{self, CongestionConfig};
 use crate::params::{EcnMode, WindowValidation};
-use crate::{Ack, DataSegment, Receiver, Recovery, Sender, TcpParams};
+use crate::{Ack, DataSegment, Receiver, Recovery, TcpParams};
+use crate::sender::Sender;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug)]

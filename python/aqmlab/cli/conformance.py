@@ -19,19 +19,25 @@ from aqmlab.cli.common import (
     reported,
 )
 
+from aqmlab.errors import input_error
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from aqmlab.conformance import Report
+    from aqmlab.conformance.senders import SenderReport
 
 COMPARED = ("verdict", "t_ns", "sojourn_ns", "t_mark_ns")
 NAMES = ("algorithm", "case")
 NUMBERS = ("packets", "equal verdicts", "share", "worst offset")
+SENDER_COLUMNS = ("case", "segments", "equal", "windows", "equal", "first difference")
 COLUMNS = (*NAMES, *NUMBERS, "passed", "first difference")
 EXAMPLE = EXAMPLES.format(
     "aqmlab conformance\n\n"
     "aqmlab conformance codel_linux pie_linux\n\n"
-    "aqmlab conformance --vectors cases/ --json > conformance.json"
+    "aqmlab conformance --vectors cases/ --json > conformance.json\n\n"
+    "aqmlab conformance --tcp\n\n"
+    "aqmlab conformance --tcp senders/ --json > senders.json"
 )
 
 
@@ -39,8 +45,16 @@ EXAMPLE = EXAMPLES.format(
 def conformance(
     algorithms: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ALGORITHM]...", help="Which algorithms; all if none is named."),
+        typer.Argument(
+            metavar="[ALGORITHM]...",
+            help="Which algorithms; all if none is named. With --tcp a folder of your own cases "
+            "(DIR/CASE/), and which cases.",
+        ),
     ] = None,
+    tcp: Annotated[
+        bool,
+        typer.Option("--tcp", help="Senders instead of queues, segment by segment."),
+    ] = False,
     vectors: Annotated[
         Path | None,
         typer.Option("--vectors", metavar="DIR", help="Your own cases, in DIR/ALGORITHM/CASE/."),
@@ -59,8 +73,14 @@ def conformance(
     """Replay recorded runs of reference implementations (Linux, ns-2, RFC pseudo-code).
 
     Every packet has to meet the same verdict at the same time. The exit status is 1 if a
-    case differs or cannot be replayed. docs/conformance.md describes cases and table.
+    case differs or cannot be replayed; with --tcp, if fewer than 99.5 % of all segments or
+    windows are equal. docs/conformance.md describes cases and table.
     """
+    if tcp:
+        if vectors or emulator or markdown:
+            raise input_error("`--tcp` goes with a folder, names of cases and --json only")
+        _senders(algorithms or [], threads, json=json)
+        return
     from aqmlab.conformance import check_all
 
     with progress_bar("conformance", shown=not (json or markdown), unit="cases") as progress:
@@ -75,6 +95,45 @@ def conformance(
         _show(reports)
     if not all(report.passed for report in reports):
         raise SystemExit(FAILURE)
+
+
+def _senders(words: list[str], threads: int | None, *, json: bool) -> None:
+    """Replays senders: of the folder that comes first, if one does, those that are named."""
+    from aqmlab.conformance.senders import check_senders, reaches_goal, total
+
+    is_folder = bool(words) and (Path(words[0]).is_dir() or "/" in words[0])
+    folder = Path(words[0]) if is_folder else None
+    with progress_bar("conformance", shown=not json, unit="cases") as progress:
+        reports = check_senders(
+            folder, words[1:] if is_folder else words, threads=threads, progress=progress
+        )
+    if json:
+        print_json([report.to_json() for report in reports])
+    else:
+        screen = console(130)
+        table = grid(None, screen)
+        for title in SENDER_COLUMNS:
+            table.add_column(title, justify="left" if title == "case" else "right")
+        for report in [*reports, total(reports)]:
+            table.add_row(*sender_row(report))
+        screen.print(table)
+        equal = sum(report.equal for report in reports)
+        screen.print(f"{equal} of {len(reports)} cases equal")
+    if not reaches_goal(reports):
+        raise SystemExit(FAILURE)
+
+
+def sender_row(report: SenderReport) -> list[str]:
+    """A sender as a row of the table."""
+    first = report.first_difference_ns
+    return [
+        report.case,
+        f"{report.segments:,}",
+        _percent(report.segments_equal, report.segments),
+        f"{report.windows:,}",
+        _percent(report.windows_equal, report.windows),
+        "" if first is None else f"{first:,} ns",
+    ]
 
 
 def _show(reports: list[Report]) -> None:

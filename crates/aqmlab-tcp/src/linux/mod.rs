@@ -14,6 +14,7 @@
 mod acks;
 mod clock;
 mod control;
+mod offload;
 mod output;
 mod queue;
 mod rack;
@@ -29,6 +30,7 @@ use std::collections::VecDeque;
 use aqmlab_core::{Limit, Span, Time};
 use clock::Clock;
 use control::Control;
+use offload::Buffer;
 use queue::Queue;
 use state::{Pending, REORDERING, State};
 
@@ -52,6 +54,9 @@ struct Sysctl {
     /// RACK; otherwise three segments reported above a hole.
     rack: bool,
     tail_probe: bool,
+    /// Segmentation offload, and whether buffers are filled up when they are sent.
+    offload: bool,
+    grows: bool,
     frto: bool,
     after_idle: bool,
     pacing_slow_start: u64,
@@ -71,8 +76,11 @@ pub(crate) struct LinuxSender {
     finite: bool,
     /// Segments that are to leave now.
     outbox: VecDeque<DataSegment>,
-    /// The application has written since the last look.
+    /// The application has written since the last look; all before had been sent; it is writing.
     has_written: bool,
+    had_sent_all: bool,
+    is_writing: bool,
+    buffer: Buffer,
 
     /// What the timer is set for, until which jiffy, and when its place in the wheel is looked at.
     pending: Option<Pending>,
@@ -124,6 +132,8 @@ impl LinuxSender {
             sack: params.recovery != Recovery::NewReno,
             rack: params.recovery == Recovery::Rack,
             tail_probe: params.tail_loss_probe,
+            offload: params.segmentation_offload,
+            grows: params.stack == Stack::Linux612,
             frto: params.frto,
             after_idle: params.window_validation == WindowValidation::Rfc2861,
             pacing_slow_start: params.pacing_slow_start,
@@ -140,6 +150,9 @@ impl LinuxSender {
             finite: bytes.is_some(),
             outbox: VecDeque::new(),
             has_written: false,
+            had_sent_all: true,
+            is_writing: false,
+            buffer: Buffer::default(),
             pending: None,
             expires: 0,
             looked_at: None,
@@ -205,6 +218,9 @@ impl LinuxSender {
         if self.stage == Stage::Established {
             self.check_app_limited();
         }
+        if !self.has_written {
+            self.had_sent_all = self.state.nxt == self.state.written;
+        }
         self.state.written += bytes;
         self.has_written |= bytes > 0;
     }
@@ -268,7 +284,9 @@ impl LinuxSender {
             self.has_written = false;
             self.refresh(now);
             self.restart_after_idle();
+            self.is_writing = self.had_sent_all;
             self.push();
+            self.end_writing();
         }
         self.outbox.pop_front()
     }

@@ -47,25 +47,37 @@ impl LinuxSender {
     /// Sends new data; whether there are some, nothing is in flight, and none can be sent.
     pub(super) fn write(&mut self, amount: Amount) -> bool {
         let mut sent = 0;
+        let mut limited = false;
+        let most = if self.sysctl.offload { self.segments_at_once() } else { 1 };
         while self.state.nxt < self.state.written {
             if self.is_paced() {
                 break;
             }
-            if self.state.in_flight() >= self.state.cwnd && amount != Amount::Probe {
+            let (in_flight, cwnd) = (self.state.in_flight(), self.state.cwnd);
+            let room = match amount {
+                Amount::Probe => 1,
+                Amount::All if in_flight >= cwnd => break,
+                Amount::All => (cwnd >> 1).max(1).min(cwnd - in_flight),
+            };
+            let mss = u64::from(self.state.mss);
+            let left = if self.sysctl.offload {
+                self.buffer_left(room.min(most))
+            } else {
+                (self.state.written - self.state.nxt).min(mss)
+            };
+            if self.state.nxt + left.min(mss) > self.state.window_end() {
                 break;
             }
-            let left = self.state.written - self.state.nxt;
-            let len = left.min(u64::from(self.state.mss));
-            if self.state.nxt + len > self.state.window_end() {
+            if left > mss && amount == Amount::All && self.defers(left, most, &mut limited) {
                 break;
             }
-            self.send_new(len as u32);
-            sent += 1;
+            let len = left.min(u64::from(room.min(most)) * mss);
+            sent += self.send_new(len.min(self.state.window_end() - self.state.nxt));
             if amount == Amount::Probe {
                 break;
             }
         }
-        let limited = self.state.in_flight() >= self.state.cwnd;
+        limited |= self.state.in_flight() >= self.state.cwnd;
         if sent > 0 || limited {
             self.validate(limited);
         }
@@ -81,42 +93,57 @@ impl LinuxSender {
         self.state.packets_out == 0 && self.state.nxt < self.state.written
     }
 
-    fn send_new(&mut self, len: u32) {
-        let seq = self.state.nxt;
-        let place = self.queue.push(Segment::new(seq, len));
-        let cwr = std::mem::take(&mut self.state.cwr_due);
-        self.transmit(place, false, cwr);
-        let state = &mut self.state;
-        state.nxt = seq + u64::from(len);
-        let first = state.packets_out == 0;
-        state.packets_out += 1;
+    /// Sends new data at once; returns the number of segments.
+    fn send_new(&mut self, len: u64) -> u32 {
+        let (begin, end) = (self.state.nxt, self.state.nxt + len);
+        let (first, mut number) = (self.state.packets_out == 0, 0);
+        let leaves = self.leaves();
+        let mut cwr = std::mem::take(&mut self.state.cwr_due);
+        let mut seq = begin;
+        while seq < end {
+            let len = (end - seq).min(u64::from(self.state.mss)) as u32;
+            let place = self.queue.push(Segment::new(seq, len));
+            self.transmit(place, leaves, false, std::mem::take(&mut cwr));
+            seq += u64::from(len);
+            self.state.nxt = seq;
+            self.state.packets_out += 1;
+            number += 1;
+        }
+        self.pace(leaves, len);
         if first || self.pending == Some(Pending::Probe) {
             self.restart_timer();
+        }
+        number
+    }
+
+    /// When a segment leaves that is sent now, and how much later that is than it could have.
+    fn leaves(&mut self) -> (u64, u64) {
+        let before = self.state.paced_until;
+        self.state.paced_until = before.max(self.state.nanos);
+        (self.state.paced_until, self.state.paced_until - before)
+    }
+    /// So much has been sent: when the next may leave.
+    fn pace(&mut self, (_, credit): (u64, u64), len: u64) {
+        let state = &mut self.state;
+        let unpaced = matches!(state.pacing_rate, 0 | u64::MAX) || state.data_segments < UNPACED;
+        if state.paces && !unpaced {
+            let time = u128::from(len) * 1_000_000_000 / u128::from(state.pacing_rate);
+            let time = time as u64;
+            state.paced_until += time - credit.min(time / 2);
         }
     }
 
     /// A segment leaves.
-    fn transmit(&mut self, place: u64, again: bool, cwr: bool) {
+    fn transmit(&mut self, place: u64, (at, _): (u64, u64), again: bool, cwr: bool) {
         if self.state.in_flight() == 0 {
             self.tell(Event::TransmitStart);
         }
         let state = &mut self.state;
         state.last_sent = state.jiffies;
         state.data_segments += 1;
-        let before = state.paced_until;
-        state.paced_until = state.paced_until.max(state.nanos);
         let segment = self.queue.at_mut(place);
-        segment.sent = state.paced_until;
-        if state.paces
-            && state.pacing_rate != 0
-            && state.pacing_rate != u64::MAX
-            && state.data_segments >= UNPACED
-        {
-            let time = (u128::from(segment.len) * 1_000_000_000 / u128::from(state.pacing_rate)) as u64;
-            let credit = state.paced_until - before;
-            state.paced_until += time - credit.min(time / 2);
-        }
-        let (seq, len, sent) = (segment.seq - 1, segment.len, segment.sent);
+        segment.sent = at;
+        let (seq, len) = (segment.seq - 1, segment.len);
         if again {
             self.queue.move_last(place);
         }
@@ -127,7 +154,7 @@ impl LinuxSender {
             len,
             syn: false,
             retransmission: again,
-            sent_at: self.clock.time(sent),
+            sent_at: self.clock.time(at),
             echo: self.echo,
             ecn: if capable { self.sysctl.codepoint.into() } else { Ecn::NotEct },
             cwr,
@@ -144,7 +171,9 @@ impl LinuxSender {
         }
         self.collapse(place);
         self.state.total_retrans += 1;
-        self.transmit(place, true, false);
+        let leaves = self.leaves();
+        self.transmit(place, leaves, true, false);
+        self.pace(leaves, u64::from(self.queue.at(place).len));
         self.queue.at_mut(place).tags |= tag::EVER;
         true
     }

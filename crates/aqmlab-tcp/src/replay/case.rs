@@ -8,11 +8,14 @@ use crate::segment::{Ack, SackBlocks, Timestamps};
 
 /// A jiffy.
 const JIFFY: i64 = 1_000_000;
+/// Segments whose time is not that of their timestamp: the first ones, while the host finds the
+/// route.
+const UNSURE: usize = 12;
 /// What is sent so long after the last event was sent by a timer.
 const BY_TIMER: u64 = 100_000;
 
 /// An acknowledgement that the recorded sender was given, and its state just before.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Acknowledged {
     /// When.
     pub at: Time,
@@ -27,7 +30,7 @@ pub struct Acknowledged {
 }
 
 /// What happened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// The application handed over data.
     Write {
@@ -60,7 +63,7 @@ impl Event {
 }
 
 /// How the sender was set up.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The congestion control.
     pub control: String,
@@ -78,6 +81,8 @@ pub struct Settings {
     pub frto: bool,
     /// Whether tail losses are probed for (`tcp_early_retrans`).
     pub tail_loss_probe: bool,
+    /// Whether the host had segmentation offload.
+    pub offload: bool,
     /// Whether windows come down after idle times (`tcp_slow_start_after_idle`).
     pub after_idle: bool,
 }
@@ -103,6 +108,7 @@ impl Settings {
         params.timestamps = self.timestamps;
         params.ecn = if self.ecn { EcnMode::Classic } else { EcnMode::Off };
         params.frto = self.frto;
+        params.segmentation_offload = self.offload;
         params.tail_loss_probe = self.tail_loss_probe;
         if !self.after_idle {
             params.window_validation = crate::params::WindowValidation::Off;
@@ -112,14 +118,17 @@ impl Settings {
 }
 
 /// A recorded connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Case {
+    /// Its name.
+    pub name: String,
     /// How it was set up.
     pub settings: Settings,
     /// What happened, in order.
     pub events: Vec<Event>,
-    /// When segments were sent, with the timestamps that they bore, in milliseconds.
-    pub stamps: Vec<(Time, u64)>,
+    /// How much of a jiffy had passed when the connection began, at least and at most, by the
+    /// timestamps of what was sent; in nanoseconds.
+    pub phase: Option<(i64, i64)>,
 }
 
 impl Case {
@@ -128,14 +137,22 @@ impl Case {
     ///
     /// # Errors
     /// If a line cannot be read; the line is named.
-    pub fn read(settings: Settings, text: &str) -> Result<Case> {
+    pub fn read(name: &str, settings: Settings, text: &str) -> Result<Case> {
         let mut lines = text.lines();
         let head = lines.next().unwrap_or_default();
         let columns = Columns::of(head)?;
-        let mut case = Case { settings, events: Vec::new(), stamps: Vec::new() };
+        let mut case = Case { name: name.to_string(), settings, events: Vec::new(), phase: None };
+        let mut stamps = 0;
         for (number, line) in lines.enumerate() {
             let place = format!("line {}", number + 2);
-            case.take_line(&columns, line).map_err(|error| error.at(&place))?;
+            let stamp = case.take_line(&columns, line).map_err(|error| error.at(&place))?;
+            if let Some((at, stamp)) = stamp {
+                stamps += 1;
+                // The first ones are recorded later than they bear.
+                if stamps > UNSURE {
+                    case.take_stamp(at, stamp);
+                }
+            }
         }
         let longest = case.events.iter().filter_map(|event| match event {
             Event::Sent { len, .. } => Some(u64::from(*len)),
@@ -145,20 +162,26 @@ impl Case {
         Ok(case)
     }
 
-    fn take_line(&mut self, columns: &Columns, line: &str) -> Result<()> {
+    /// Timestamps are the milliseconds of the clock: each bounds the phase on both sides.
+    fn take_stamp(&mut self, at: Time, stamp: u64) {
+        let least = stamp as i64 * JIFFY - at.as_nanos() as i64;
+        let (known_least, known_most) = self.phase.unwrap_or((i64::MIN, i64::MAX));
+        self.phase = Some((known_least.max(least), known_most.min(least + JIFFY)));
+    }
+
+    /// Takes a line; returns the timestamp of what was sent.
+    fn take_line(&mut self, columns: &Columns, line: &str) -> Result<Option<(Time, u64)>> {
         let row = Row { columns, cells: line.split(',').collect() };
         let at = Time::from_nanos(row.number("t_ns")?);
         match row.text("event")? {
             "write" => self.events.push(Event::Write { at, bytes: row.number("length")? }),
             "out" => {
                 let len = row.number("length")? as u32;
-                if let Some(stamp) = row.optional("ts_value")? {
-                    self.stamps.push((at, stamp));
-                }
                 if len > 0 {
                     let seq = row.number("seq")?.saturating_sub(1);
                     self.events.push(Event::Sent { at, seq, len });
                 }
+                return Ok(row.optional("ts_value")?.map(|stamp| (at, stamp)));
             }
             "in" => {
                 let acknowledged = row.acknowledged(at)?;
@@ -170,24 +193,32 @@ impl Case {
             }
             _ => {} // what the path does
         }
-        Ok(())
+        Ok(None)
     }
 
+    /// Whether the control is BBR, whose gain cycle begins at random.
+    pub(super) fn is_bbr(&self) -> bool {
+        self.settings.control == "bbr"
+    }
+    /// Other places of the clocks that the recording allows as well: within a microsecond, and
+    /// without timestamps anywhere in a jiffy.
+    pub(super) fn clocks(&self) -> impl Iterator<Item = (Span, u64)> {
+        let (phase, jiffies) = self.clock();
+        let known = self.phase.is_some() || self.timers().next().is_some();
+        let tenths = if known { 0..0 } else { 1..10 };
+        let anywhere = tenths.map(|tenth| tenth * JIFFY as u64 / 10);
+        let within = (1..8).map(|eighth| eighth * 125);
+        anywhere.chain(within).map(move |more| {
+            let phase = (phase.as_nanos() + more) % JIFFY as u64;
+            (Span::from_nanos(phase), jiffies)
+        })
+    }
     /// Where the kernel's clocks were when the connection began: how much of a jiffy had
     /// passed, and how many jiffies past a multiple of 4096.
     pub fn clock(&self) -> (Span, u64) {
-        let phase = self.phase_of_stamps().or_else(|| self.phase_of_timers()).unwrap_or(0);
+        let stamps = self.phase.map(|(least, most)| ((least + most) / 2).clamp(0, JIFFY - 1));
+        let phase = stamps.or_else(|| self.phase_of_timers()).unwrap_or(0);
         (Span::from_nanos(phase as u64), self.jiffies(phase))
-    }
-    /// Timestamps are the milliseconds of the clock: each bounds the phase on both sides.
-    fn phase_of_stamps(&self) -> Option<i64> {
-        let bounds = self.stamps.iter().skip(12).map(|(at, stamp)| {
-            let least = *stamp as i64 * JIFFY - at.as_nanos() as i64;
-            (least, least + JIFFY)
-        });
-        let least = bounds.clone().map(|(least, _)| least).max()?;
-        let most = bounds.map(|(_, most)| most).min()?;
-        Some(((least + most) / 2).clamp(0, JIFFY - 1))
     }
     /// Jiffies begin when timers run out.
     fn phase_of_timers(&self) -> Option<i64> {

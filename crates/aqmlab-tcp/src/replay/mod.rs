@@ -6,6 +6,7 @@
 //! its gain cycle, which it draws at random.
 
 mod case;
+mod codec;
 
 use aqmlab_core::{Result, Span, Time};
 
@@ -37,8 +38,17 @@ pub struct Comparison {
     pub windows_equal: u64,
     /// Before which the smoothed round-trip time was the same within a millisecond.
     pub srtt_equal: u64,
+    /// Before which it was the same to the microsecond.
+    pub srtt_exact: u64,
     /// When the first segment or window differed.
     pub first_difference: Option<Time>,
+}
+
+impl Comparison {
+    /// Whether all segments and windows are equal.
+    pub fn is_equal(&self) -> bool {
+        self.segments == self.segments_equal && self.windows == self.windows_equal
+    }
 }
 
 /// A segment that our sender sent.
@@ -55,35 +65,73 @@ struct Sent {
 /// # Errors
 /// If the control is not one of ours.
 pub fn compare(case: &Case) -> Result<Comparison> {
-    let mut phases = Vec::new();
-    let (mut best, entries) = play(case, &phases)?;
-    for entry in 0..entries.min(ENTRIES) {
-        let mut found = None;
+    let mut best = Take::of(case, case.clock(), Vec::new())?;
+    for clock in case.clocks() {
+        if best.comparison.is_equal() {
+            break;
+        }
+        if case.is_bbr() {
+            best = with_phases(case, best)?;
+        }
+        let take = Take::of(case, clock, best.phases.clone())?;
+        if take.key() > best.key() {
+            best = take;
+        }
+    }
+    Ok(if case.is_bbr() { with_phases(case, best)? } else { best }.comparison)
+}
+
+/// One way in which a recording was played.
+struct Take {
+    clock: (Span, u64),
+    /// The phases in which BBR enters its gain cycle, as far as they are found out.
+    phases: Vec<u8>,
+    comparison: Comparison,
+    /// How often it enters it.
+    entries: usize,
+}
+
+impl Take {
+    fn of(case: &Case, clock: (Span, u64), phases: Vec<u8>) -> Result<Take> {
+        let (comparison, entries) = play(case, clock, &phases)?;
+        Ok(Take { clock, phases, comparison, entries })
+    }
+    /// The more is equal, the greater.
+    fn key(&self) -> (u64, u64) {
+        let Comparison { segments_equal, windows_equal, srtt_exact, .. } = self.comparison;
+        (segments_equal + windows_equal, srtt_exact)
+    }
+}
+
+/// Finds the phases, one after the other.
+fn with_phases(case: &Case, mut best: Take) -> Result<Take> {
+    while !best.comparison.is_equal()
+        && best.phases.len() < best.entries.min(ENTRIES)
+    {
+        let known = best.phases.clone();
+        let mut found: Option<Take> = None;
         for phase in PHASES {
-            phases.truncate(entry);
-            phases.push(phase);
-            let (comparison, _) = play(case, &phases)?;
-            let key = comparison.windows_equal + comparison.segments_equal;
-            if found.is_none_or(|(most, _, _)| key > most) {
-                found = Some((key, phase, comparison));
+            let phases = known.iter().copied().chain([phase]).collect();
+            let take = Take::of(case, best.clock, phases)?;
+            if found.as_ref().is_none_or(|found| take.key() > found.key()) {
+                found = Some(take);
             }
         }
-        if let Some((_, phase, comparison)) = found {
-            phases.truncate(entry);
-            phases.push(phase);
-            best = comparison;
-        }
+        best = found.unwrap_or(best);
     }
     Ok(best)
 }
 
 /// Plays a case; returns as well how often BBR has entered its gain cycle.
-fn play(case: &Case, phases: &[u8]) -> Result<(Comparison, usize)> {
+fn play(
+    case: &Case,
+    (phase, jiffies): (Span, u64),
+    phases: &[u8],
+) -> Result<(Comparison, usize)> {
     let params = case.settings.params()?;
     let mss = params.mss.get();
     let mut sender = Sender::new(&params, Some(0), 0);
     if let Some(linux) = sender.linux() {
-        let (phase, jiffies) = case.clock();
         linux.set_clock(phase, jiffies);
         linux.set_phases(phases);
     }
@@ -141,12 +189,12 @@ fn compare_state(sender: &mut Sender, seen: &Acknowledged, mss: u64, comparison:
     if sender.cwnd() / mss == cwnd && ssthresh == seen.ssthresh {
         comparison.windows_equal += 1;
     } else {
-        if comparison.windows - comparison.windows_equal < 4 { eprintln!("DBG at {} cwnd {} vs {} ssthresh {:?} vs {:?} srtt {:?} {:?}", seen.at.as_nanos(), sender.cwnd()/mss, cwnd, ssthresh, seen.ssthresh, sender.srtt(), seen.srtt); }
         differs(comparison, seen.at);
     }
     let srtt = sender.srtt().unwrap_or(Span::ZERO).as_nanos();
-    let close = srtt.abs_diff(seen.srtt.as_nanos()) <= SRTT_TOLERANCE.as_nanos();
-    comparison.srtt_equal += u64::from(close);
+    let apart = srtt.abs_diff(seen.srtt.as_nanos());
+    comparison.srtt_equal += u64::from(apart <= SRTT_TOLERANCE.as_nanos());
+    comparison.srtt_exact += u64::from(apart < 1000);
 }
 
 fn differs(comparison: &mut Comparison, at: Time) {

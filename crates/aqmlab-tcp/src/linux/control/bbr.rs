@@ -171,6 +171,10 @@ impl Bbr {
         let least = if state.pacing_rate < ONE_BY_ONE { 1 } else { 2 };
         ((bytes / u64::from(state.mss)) as u32).max(least).min(0x7f)
     }
+    /// The least number of segments that are sent at once.
+    pub fn least_at_once(&self, state: &State) -> u32 {
+        if state.pacing_rate < ONE_BY_ONE { 1 } else { 2 }
+    }
     fn save_cwnd(&mut self, state: &State) {
         let good = self.prev_state < CaState::Recovery && self.mode != Mode::ProbeRtt;
         self.prior_cwnd = if good { state.cwnd } else { self.prior_cwnd.max(state.cwnd) };
