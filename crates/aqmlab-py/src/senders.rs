@@ -1,9 +1,9 @@
 //! Recorded senders, replayed.
 
 use aqmlab_core::{Error, ParamType, Value};
+use aqmlab_tcp::Recovery;
 use aqmlab_tcp::params::Stack;
 use aqmlab_tcp::replay::{Case, Settings, compare};
-use aqmlab_tcp::Recovery;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -15,11 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from aqmlab import _core
 from aqmlab.errors import InputError, input_error, unknown
 
+Chosen = TypeVar("Chosen")
 SHIPPED = Path(__file__).parent / "recorded" / "senders.xz"
 CASE, EVENTS = "case.json", "events.csv.gz"
 LAYOUT = f"CASE/{{{CASE},{EVENTS}}}"
@@ -105,7 +106,7 @@ def check_senders(
 
 
 def _replay(packed: bytes) -> SenderReport:
-    name, equal, _ = _core.replay_sender(packed)
+    name, equal = _core.replay_sender(packed)
     segments, segments_equal, windows, windows_equal, _, first = equal
     return SenderReport(name, segments, segments_equal, windows, windows_equal, first)
 
@@ -123,7 +124,7 @@ def _shipped(pool: ThreadPoolExecutor, names: Sequence[str]) -> list[Future[Send
     return [pool.submit(_replay, packed) for packed in chosen]
 
 
-def _chosen[T](cases: Mapping[str, T], names: Sequence[str]) -> list[T]:
+def _chosen(cases: Mapping[str, Chosen], names: Sequence[str]) -> list[Chosen]:
     for name in names:
         if name not in cases:
             raise unknown("case", name, list(cases))

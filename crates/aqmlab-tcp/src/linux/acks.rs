@@ -4,7 +4,7 @@ use aqmlab_core::Time;
 
 use super::control::{Event, Measured};
 use super::queue::tag;
-use super::state::{INFINITE, Rate, REORDERING};
+use super::state::{INFINITE, REORDERING, Rate};
 use super::{LinuxSender, Stage};
 use crate::segment::Ack;
 
@@ -88,7 +88,8 @@ impl LinuxSender {
         state.flight_began = self.clock.nanos(self.syn_sent) / 1000;
         let measured = self.syn_repeats == 0 || ack.timestamps.is_some();
         if measured {
-            let sent = ack.timestamps.filter(|_| self.syn_repeats > 0).map_or(self.syn_sent, |t| t.echo);
+            let sent =
+                ack.timestamps.filter(|_| self.syn_repeats > 0).map_or(self.syn_sent, |t| t.echo);
             let rtt = state.micros.saturating_sub(self.clock.nanos(sent) / 1000);
             state.take_min_rtt(rtt, false);
             state.estimate(rtt);
@@ -106,7 +107,8 @@ impl LinuxSender {
         self.pending = None;
         self.control.init(&mut self.state);
         if !self.control.is_bbr() {
-            let (slow_start, avoidance) = (self.sysctl.pacing_slow_start, self.sysctl.pacing_avoidance);
+            let (slow_start, avoidance) =
+                (self.sysctl.pacing_slow_start, self.sysctl.pacing_avoidance);
             self.state.update_pacing_rate(slow_start, avoidance);
         }
         self.has_written = self.state.written > 1;
@@ -260,8 +262,8 @@ impl LinuxSender {
                 self.state.sacked_out -= 1;
             } else if self.sysctl.sack {
                 self.state.count_delivered(1, ece);
-                let spurious = segment.has(tag::AGAIN)
-                    && self.state.echoes_before(segment.sent / 1_000_000);
+                let spurious =
+                    segment.has(tag::AGAIN) && self.state.echoes_before(segment.sent / 1_000_000);
                 if !spurious {
                     self.advance_rack(segment.tags, segment.end(), segment.micros());
                 }

@@ -153,6 +153,9 @@ mod tests {
         let clock = Clock::new(Span::from_micros(300), 7);
         let jiffy = clock.jiffies(clock.nanos(Time::from_nanos(5_000_000)));
         assert_eq!(clock.begin(jiffy + 1), Time::from_nanos(5_700_000));
-        assert_eq!(clock.stamp(Time::from_nanos(5_700_000)), 1 + clock.stamp(Time::from_nanos(5_699_999)));
+        assert_eq!(
+            clock.stamp(Time::from_nanos(5_700_000)),
+            1 + clock.stamp(Time::from_nanos(5_699_999))
+        );
     }
 }

@@ -75,9 +75,7 @@ impl LinuxSender {
     /// Whether to wait for more of the window; `limited` is told if the window is why.
     pub(super) fn defers(&self, left: u64, most: u32, limited: &mut bool) -> bool {
         let state = &self.state;
-        if state.ca_state >= CaState::Recovery
-            || state.nanos > state.paced_until + MILLISECOND
-        {
+        if state.ca_state >= CaState::Recovery || state.nanos > state.paced_until + MILLISECOND {
             return false;
         }
         let mss = u64::from(state.mss);

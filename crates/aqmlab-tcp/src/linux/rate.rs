@@ -47,7 +47,13 @@ impl LinuxSender {
     }
 
     /// The sample of an acknowledgement.
-    pub(super) fn measure_rate(&mut self, rate: &mut Rate, delivered: u32, lost: u32, reneging: bool) {
+    pub(super) fn measure_rate(
+        &mut self,
+        rate: &mut Rate,
+        delivered: u32,
+        lost: u32,
+        reneging: bool,
+    ) {
         let state = &mut self.state;
         if state.app_limited != 0 && state.delivered > state.app_limited {
             state.app_limited = 0;

@@ -21,8 +21,7 @@ impl LinuxSender {
         let seen = *flags;
         let ece = seen & flag::ECE != 0;
         let advanced = seen & flag::UNA_ADVANCED != 0;
-        let mut lost =
-            duplicates > 0 || (seen & flag::DATA_SACKED != 0 && self.is_far_above());
+        let mut lost = duplicates > 0 || (seen & flag::DATA_SACKED != 0 && self.is_far_above());
         if self.state.packets_out == 0 {
             self.state.sacked_out = 0;
         }
@@ -188,9 +187,7 @@ impl LinuxSender {
             return;
         }
         let state = &mut self.state;
-        if state.ssthresh < INFINITE
-            && (state.ca_state == CaState::Cwr || state.undo_marker != 0)
-        {
+        if state.ssthresh < INFINITE && (state.ca_state == CaState::Cwr || state.undo_marker != 0) {
             state.cwnd = state.ssthresh;
             state.cwnd_stamp = state.jiffies;
         }

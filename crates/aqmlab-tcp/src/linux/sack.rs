@@ -113,8 +113,7 @@ impl LinuxSender {
                         && state.undo_marker != 0
                         && end <= state.una
                         && (start >= state.undo_marker
-                            || (end > state.undo_marker
-                                && start + state.max_window >= end))));
+                            || (end > state.undo_marker && start + state.max_window >= end))));
             if !valid || end <= prior_una {
                 if number == 0 {
                     blocks.duplicate = None;
@@ -158,9 +157,7 @@ impl LinuxSender {
         let mut tags = segment.tags;
         if dup && segment.has(tag::AGAIN) {
             let state = &mut self.state;
-            if state.undo_marker != 0
-                && state.undo_retrans > 0
-                && segment.end() > state.undo_marker
+            if state.undo_marker != 0 && state.undo_retrans > 0 && segment.end() > state.undo_marker
             {
                 state.undo_retrans -= 1;
             }

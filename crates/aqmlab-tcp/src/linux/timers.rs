@@ -107,8 +107,7 @@ impl LinuxSender {
         if self.stage != Stage::Established {
             return;
         }
-        if self.state.lost_out > self.state.retrans_out
-            && self.state.cwnd > self.state.in_flight()
+        if self.state.lost_out > self.state.retrans_out && self.state.cwnd > self.state.in_flight()
         {
             self.retransmit_lost();
         }

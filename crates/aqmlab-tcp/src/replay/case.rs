@@ -284,7 +284,8 @@ impl<'a> Row<'a> {
         if text.is_empty() {
             return Ok(None);
         }
-        let number = text.parse().map_err(|_| Error::not_allowed(text, "a whole number").at(name))?;
+        let number =
+            text.parse().map_err(|_| Error::not_allowed(text, "a whole number").at(name))?;
         Ok(Some(number))
     }
     fn number(&self, name: &str) -> Result<u64> {

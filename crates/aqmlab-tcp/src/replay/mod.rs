@@ -105,9 +105,7 @@ impl Take {
 
 /// Finds the phases, one after the other.
 fn with_phases(case: &Case, mut best: Take) -> Result<Take> {
-    while !best.comparison.is_equal()
-        && best.phases.len() < best.entries.min(ENTRIES)
-    {
+    while !best.comparison.is_equal() && best.phases.len() < best.entries.min(ENTRIES) {
         let known = best.phases.clone();
         let mut found: Option<Take> = None;
         for phase in PHASES {
@@ -123,11 +121,7 @@ fn with_phases(case: &Case, mut best: Take) -> Result<Take> {
 }
 
 /// Plays a case; returns as well how often BBR has entered its gain cycle.
-fn play(
-    case: &Case,
-    (phase, jiffies): (Span, u64),
-    phases: &[u8],
-) -> Result<(Comparison, usize)> {
+fn play(case: &Case, (phase, jiffies): (Span, u64), phases: &[u8]) -> Result<(Comparison, usize)> {
     let params = case.settings.params()?;
     let mss = params.mss.get();
     let mut sender = Sender::new(&params, Some(0), 0);

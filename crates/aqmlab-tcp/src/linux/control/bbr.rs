@@ -271,7 +271,10 @@ impl Bbr {
         self.drawn += 1;
         // Any but the one that drains.
         let phase = self.phases.pop_front().map(usize::from).unwrap_or_else(|| {
-            self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.seed = self
+                .seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (8 - (self.seed >> 33) as usize % 7) % 8
         });
         self.begin_phase(state, phase);

@@ -133,7 +133,8 @@ impl Cubic {
                 self.origin = self.w_max;
             }
         }
-        let time = ((now.saturating_sub(self.epoch) + jiffies_of(self.min_delay)) << TIME_BITS) / 1000;
+        let time =
+            ((now.saturating_sub(self.epoch) + jiffies_of(self.min_delay)) << TIME_BITS) / 1000;
         let offset = u128::from(time.abs_diff(self.k));
         let cube = u128::from(self.scale * 10) * offset * offset * offset;
         let delta = (cube >> (10 + 3 * TIME_BITS)) as u32;
@@ -172,7 +173,9 @@ impl Cubic {
         self.round_min = self.round_min.min(delay);
         if self.samples < SAMPLES {
             self.samples += 1;
-        } else if self.round_min > self.min_delay + (self.min_delay >> 3).clamp(DELAY_MIN, DELAY_MAX) {
+        } else if self.round_min
+            > self.min_delay + (self.min_delay >> 3).clamp(DELAY_MIN, DELAY_MAX)
+        {
             self.found = true;
             state.ssthresh = state.cwnd;
         }

@@ -89,9 +89,16 @@ mod tests {
     #[test]
     fn the_table_is_the_rfcs() {
         let lines = table();
-        for (number, window) in
-            [(1, 38), (2, 118), (3, 221), (4, 347), (5, 495), (12, 2076), (31, 11_358), (72, 89_053)]
-        {
+        for (number, window) in [
+            (1, 38),
+            (2, 118),
+            (3, 221),
+            (4, 347),
+            (5, 495),
+            (12, 2076),
+            (31, 11_358),
+            (72, 89_053),
+        ] {
             assert_eq!(lines[number - 1].window, window, "a(w) = {number}");
         }
         let decrease = |number: usize| f64::from(lines[number - 1].decrease) / 256.0;

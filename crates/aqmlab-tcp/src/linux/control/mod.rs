@@ -137,13 +137,13 @@ impl Control {
         use congestion::{bbr as b, dctcp as d, highspeed as h, reno as r, scalable as s};
         use congestion::{vegas as v, westwood as w};
         match config {
-            CongestionConfig::Reno(params) => is_default::<r::RenoParams>(params, &[])
-                .then_some(Control::Reno(Reno)),
-            CongestionConfig::Cubic(params) => {
-                cubic::Cubic::new(params).map(Control::Cubic)
+            CongestionConfig::Reno(params) => {
+                is_default::<r::RenoParams>(params, &[]).then_some(Control::Reno(Reno))
             }
-            CongestionConfig::Bbr(params) => is_default::<b::BbrParams>(params, &[])
-                .then(|| Control::Bbr(bbr::Bbr::new(seed))),
+            CongestionConfig::Cubic(params) => cubic::Cubic::new(params).map(Control::Cubic),
+            CongestionConfig::Bbr(params) => {
+                is_default::<b::BbrParams>(params, &[]).then(|| Control::Bbr(bbr::Bbr::new(seed)))
+            }
             CongestionConfig::Dctcp(params) => is_default::<d::DctcpParams>(params, &[])
                 .then(|| Control::Dctcp(dctcp::Dctcp::default())),
             CongestionConfig::Vegas(params) => is_default::<v::VegasParams>(params, &[])
@@ -152,8 +152,9 @@ impl Control {
                 .then(|| Control::Westwood(westwood::Westwood::default())),
             CongestionConfig::HighSpeed(params) => is_default::<h::HighSpeedParams>(params, &[])
                 .then(|| Control::HighSpeed(highspeed::HighSpeed::default())),
-            CongestionConfig::Scalable(params) => is_default::<s::ScalableParams>(params, &[])
-                .then_some(Control::Scalable(Scalable)),
+            CongestionConfig::Scalable(params) => {
+                is_default::<s::ScalableParams>(params, &[]).then_some(Control::Scalable(Scalable))
+            }
             _ => None,
         }
     }
