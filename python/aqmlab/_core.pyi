@@ -307,8 +307,17 @@ def pack_sender(
     tail_loss_probe: bool,
     after_idle: bool,
     offload: bool,
+    path: Mapping[str, Any],
+    receive_buffer: int | None,
+    all_acknowledged_ns: int,
+    retransmitted: int,
 ) -> bytes:
     """Reads the events of a recorded sender, a table in CSV, and packs them with its settings."""
+
+def close_sender(packed: bytes) -> tuple[str, tuple[int | None, int], tuple[int | None, int], bool]:
+    """Plays a packed sender with both ends ours over the recorded path. Returns its name; when
+    all was acknowledged (nanoseconds) and how many segments were sent again, here and in the
+    recording; and whether the time is within 1 % and the number within two or 2 %."""
 
 def replay_sender(packed: bytes) -> tuple[str, tuple[int, int, int, int, int, int | None]]:
     """Replays a packed sender. Returns its name, and: segments, equal ones, windows, equal ones,

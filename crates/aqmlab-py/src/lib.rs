@@ -44,6 +44,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(senders::pack_sender, module)?)?;
     module.add_function(wrap_pyfunction!(senders::replay_sender, module)?)?;
+    module.add_function(wrap_pyfunction!(senders::close_sender, module)?)?;
     module.add_function(wrap_pyfunction!(senders::next_sender, module)?)?;
     module.add_function(wrap_pyfunction!(emulator::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(emulator::check_playable, module)?)?;

@@ -25,10 +25,10 @@ mod path_tests;
 #[cfg(test)]
 mod response_tests;
 
+pub use endpoint::Sender;
 pub use params::TcpParams;
 pub use profiles::Profile;
 pub use receiver::Receiver;
 pub use recovery::Recovery;
 pub use segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
-pub use endpoint::Sender;
 pub use sender::Stats;

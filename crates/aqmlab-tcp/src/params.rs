@@ -38,6 +38,8 @@ choices! {
         /// The variation of one measurement a round-trip time; restarted when new data are
         /// acknowledged (RFC 6298).
         Rfc6298 = "rfc6298",
+        /// In whole ticks of `clock_granularity`, with fractions of an eighth and a quarter (ns-2).
+        Ns2 = "ns-2",
         /// The greatest variation within a round-trip time, at least `min_rto`; SACK measures and
         /// restarts, too; a timeout in a recovery does not lower ssthresh again (Linux).
         Linux = "linux",

@@ -39,6 +39,7 @@ const NS2_SACK1: Settings = &[
     ("clock_granularity", "10ms"),
     ("ack_delay", "100ms"),
     ("congestion_control.byte_counting", "none"),
+    ("congestion_control.least_window", "1"),
 ];
 
 const RFC_NEWRENO: Settings = &[("recovery", "newreno"), ("initial_window", "4380b")];

@@ -22,15 +22,16 @@ from aqmlab.cli.common import (
 from aqmlab.errors import input_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from aqmlab.conformance import Report
-    from aqmlab.conformance.senders import SenderReport
+    from aqmlab.conformance.senders import ClosedReport, SenderReport
 
 COMPARED = ("verdict", "t_ns", "sojourn_ns", "t_mark_ns")
 NAMES = ("algorithm", "case")
 NUMBERS = ("packets", "equal verdicts", "share", "worst offset")
 SENDER_COLUMNS = ("case", "segments", "equal", "windows", "equal", "first difference")
+CLOSED_COLUMNS = ("case", "all acknowledged", "recorded", "sent again", "recorded", "close")
 COLUMNS = (*NAMES, *NUMBERS, "passed", "first difference")
 EXAMPLE = EXAMPLES.format(
     "aqmlab conformance\n\n"
@@ -54,6 +55,10 @@ def conformance(
     tcp: Annotated[
         bool,
         typer.Option("--tcp", help="Senders instead of queues, segment by segment."),
+    ] = False,
+    closed: Annotated[
+        bool,
+        typer.Option("--closed", help="With --tcp: both ends ours, over the recorded path."),
     ] = False,
     vectors: Annotated[
         Path | None,
@@ -79,8 +84,10 @@ def conformance(
     if tcp:
         if vectors or emulator or markdown:
             raise input_error("`--tcp` goes with a folder, names of cases and --json only")
-        _senders(algorithms or [], threads, json=json)
+        _senders(algorithms or [], threads, closed=closed, json=json)
         return
+    if closed:
+        raise input_error("`--closed` goes with `--tcp`")
     from aqmlab.conformance import check_all
 
     with progress_bar("conformance", shown=not (json or markdown), unit="cases") as progress:
@@ -97,30 +104,63 @@ def conformance(
         raise SystemExit(FAILURE)
 
 
-def _senders(words: list[str], threads: int | None, *, json: bool) -> None:
+def _senders(words: list[str], threads: int | None, *, closed: bool, json: bool) -> None:
     """Replays senders: of the folder that comes first, if one does, those that are named."""
-    from aqmlab.conformance.senders import check_senders, reaches_goal, total
+    from aqmlab.conformance.senders import check_senders, close_senders, reaches_goal, total
 
     is_folder = bool(words) and (Path(words[0]).is_dir() or "/" in words[0])
     folder = Path(words[0]) if is_folder else None
+    names = words[1:] if is_folder else words
     with progress_bar("conformance", shown=not json, unit="cases") as progress:
-        reports = check_senders(
-            folder, words[1:] if is_folder else words, threads=threads, progress=progress
-        )
-    if json:
-        print_json([report.to_json() for report in reports])
-    else:
-        screen = console(130)
-        table = grid(None, screen)
-        for title in SENDER_COLUMNS:
-            table.add_column(title, justify="left" if title == "case" else "right")
-        for report in [*reports, total(reports)]:
-            table.add_row(*sender_row(report))
-        screen.print(table)
-        equal = sum(report.equal for report in reports)
-        screen.print(f"{equal} of {len(reports)} cases equal")
+        if closed:
+            ends = close_senders(folder, names, threads=threads, progress=progress)
+        else:
+            reports = check_senders(folder, names, threads=threads, progress=progress)
+    if closed:
+        rows = [closed_row(report) for report in ends]
+        words = [f"{sum(report.close for report in ends)} of {len(ends)} cases close"]
+        _print_senders(ends, CLOSED_COLUMNS, rows, words, json=json)
+        return
+    rows = [sender_row(report) for report in [*reports, total(reports)]]
+    words = [f"{sum(report.equal for report in reports)} of {len(reports)} cases equal"]
+    _print_senders(reports, SENDER_COLUMNS, rows, words, json=json)
     if not reaches_goal(reports):
         raise SystemExit(FAILURE)
+
+
+def _print_senders(
+    reports: Sequence[SenderReport | ClosedReport],
+    columns: Sequence[str],
+    rows: list[list[str]],
+    words: list[str],
+    *,
+    json: bool,
+) -> None:
+    if json:
+        print_json([report.to_json() for report in reports])
+        return
+    screen = console(130)
+    table = grid(None, screen)
+    for title in columns:
+        table.add_column(title, justify="left" if title == "case" else "right")
+    for each in rows:
+        table.add_row(*each)
+    screen.print(table)
+    for line in words:
+        screen.print(line)
+
+
+def closed_row(report: ClosedReport) -> list[str]:
+    """A connection with both ends ours as a row of the table."""
+    ours, recorded = report.all_acknowledged_ns, report.recorded_all_acknowledged_ns
+    return [
+        report.case,
+        "never" if ours is None else f"{ours * 1e-9:.3f} s",
+        "never" if recorded is None else f"{recorded * 1e-9:.3f} s",
+        f"{report.retransmitted:,}",
+        f"{report.recorded_retransmitted:,}",
+        "yes" if report.close else "no",
+    ]
 
 
 def sender_row(report: SenderReport) -> list[str]:

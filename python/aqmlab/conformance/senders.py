@@ -12,7 +12,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +20,9 @@ from typing import Any, TypeVar
 from aqmlab import _core
 from aqmlab.errors import InputError, input_error, unknown
 
+Progress = Callable[[int, int], None]
 Chosen = TypeVar("Chosen")
+Made = TypeVar("Made")
 SHIPPED = Path(__file__).parent / "recorded" / "senders.xz"
 CASE, EVENTS = "case.json", "events.csv.gz"
 LAYOUT = f"CASE/{{{CASE},{EVENTS}}}"
@@ -60,6 +62,23 @@ class SenderReport:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class ClosedReport:
+    """How a connection went with both ends ours; the records of `--tcp --closed --json`."""
+
+    case: str
+    all_acknowledged_ns: int | None
+    recorded_all_acknowledged_ns: int | None
+    retransmitted: int
+    recorded_retransmitted: int
+    close: bool
+    """The time is within 1 %, and the retransmissions within two or 2 %."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON."""
+        return asdict(self)
+
+
 def total(reports: Sequence[SenderReport]) -> SenderReport:
     """All cases together."""
     first = [r.first_difference_ns for r in reports if r.first_difference_ns is not None]
@@ -86,15 +105,41 @@ def check_senders(
     names: Sequence[str] = (),
     *,
     threads: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[SenderReport]:
     """Replays the cases called `names` (all if none is named), sorted by name.
 
     Without `folder` those that come with aqmlab are replayed. Raises `InputError` if a case cannot
     be read, or if its kernel or control has no counterpart here.
     """
+    return _for_each(_replay, folder, names, threads, progress)
+
+
+def close_senders(
+    folder: Path | None = None,
+    names: Sequence[str] = (),
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[ClosedReport]:
+    """Plays the same cases with both ends ours, as `check_senders` replays them."""
+    return _for_each(_close, folder, names, threads, progress)
+
+
+def _for_each(
+    work: Callable[[bytes], Made],
+    folder: Path | None,
+    names: Sequence[str],
+    threads: int | None,
+    progress: Progress | None,
+) -> list[Made]:
+    """What `work` makes of each packed case, in the order of their names."""
+    if folder:
+        packed = (pack_case(case) for case in _chosen(_by_name(find_senders(folder)), names))
+    else:
+        packed = iter(_chosen(read_archive(), names))
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        jobs = _of_folder(pool, folder, names) if folder else _shipped(pool, names)
+        jobs = [pool.submit(work, case) for case in packed]
         try:
             for done, _ in enumerate(as_completed(jobs), 1):
                 if progress:
@@ -102,7 +147,7 @@ def check_senders(
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
             raise
-    return sorted((job.result() for job in jobs), key=lambda report: report.case)
+    return [job.result() for job in jobs]
 
 
 def _replay(packed: bytes) -> SenderReport:
@@ -111,17 +156,13 @@ def _replay(packed: bytes) -> SenderReport:
     return SenderReport(name, segments, segments_equal, windows, windows_equal, first)
 
 
-def _of_folder(
-    pool: ThreadPoolExecutor, folder: Path, names: Sequence[str]
-) -> list[Future[SenderReport]]:
-    cases = find_senders(folder)
-    chosen = _chosen({case.name: case for case in cases}, names)
-    return [pool.submit(lambda case=case: _replay(pack_case(case))) for case in chosen]
+def _close(packed: bytes) -> ClosedReport:
+    name, ours, recorded, close = _core.close_sender(packed)
+    return ClosedReport(name, ours[0], recorded[0], ours[1], recorded[1], close)
 
 
-def _shipped(pool: ThreadPoolExecutor, names: Sequence[str]) -> list[Future[SenderReport]]:
-    chosen = _chosen(read_archive(), names)
-    return [pool.submit(_replay, packed) for packed in chosen]
+def _by_name(cases: Sequence[Path]) -> dict[str, Path]:
+    return {case.name: case for case in cases}
 
 
 def _chosen(cases: Mapping[str, Chosen], names: Sequence[str]) -> list[Chosen]:
@@ -192,6 +233,10 @@ def _settings(facts: dict[str, Any], file: Path) -> dict[str, Any]:
         "stack": stack,
         "recovery": "newreno" if without_sack else "rack" if rack else "sack",
         "offload": facts.get("offload") is True,
+        "path": facts.get("path", {}),
+        "receive_buffer": int(str(receiver["tcp_rmem"]).split()[1]) if "tcp_rmem" in receiver else None,
+        "all_acknowledged_ns": int(facts.get("all_acknowledged_ns", 0)),
+        "retransmitted": int(facts.get("retransmitted", 0)),
         **{name: sender.get(key, default) != 0 for key, (name, default) in SWITCHES.items()},
     }
 

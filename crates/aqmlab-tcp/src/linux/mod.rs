@@ -19,6 +19,7 @@ mod output;
 mod queue;
 mod rack;
 mod rate;
+pub(crate) mod receiver;
 mod recovery;
 mod sack;
 mod state;

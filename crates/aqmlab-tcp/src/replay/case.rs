@@ -2,6 +2,8 @@
 
 use aqmlab_core::{Bytes, Error, Result, Span, Table, Time, Value};
 
+use super::closed::Outcome;
+use super::path::Path;
 use crate::params::{EcnMode, Stack, TcpParams};
 use crate::recovery::Recovery;
 use crate::segment::{Ack, SackBlocks, Timestamps};
@@ -117,6 +119,17 @@ impl Settings {
     }
 }
 
+/// What else is known of a recorded connection.
+#[derive(Clone, Debug)]
+pub struct Around {
+    /// The table `path`.
+    pub path: Table,
+    /// The receiver's buffer in bytes, if it was set.
+    pub receive_buffer: Option<u64>,
+    /// How the connection went.
+    pub outcome: Outcome,
+}
+
 /// A recorded connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
@@ -129,6 +142,12 @@ pub struct Case {
     /// How much of a jiffy had passed when the connection began, at least and at most, by the
     /// timestamps of what was sent; in nanoseconds.
     pub phase: Option<(i64, i64)>,
+    /// What lay between sender and receiver.
+    pub path: Path,
+    /// The receiver's buffer, if it was not that of the others.
+    pub receive_buffer: Option<u64>,
+    /// How the connection went.
+    pub outcome: Outcome,
 }
 
 impl Case {
@@ -137,15 +156,29 @@ impl Case {
     ///
     /// # Errors
     /// If a line cannot be read; the line is named.
-    pub fn read(name: &str, settings: Settings, text: &str) -> Result<Case> {
+    pub fn read(name: &str, settings: Settings, around: &Around, text: &str) -> Result<Case> {
         let mut lines = text.lines();
         let head = lines.next().unwrap_or_default();
         let columns = Columns::of(head)?;
-        let mut case = Case { name: name.to_string(), settings, events: Vec::new(), phase: None };
-        let mut stamps = 0;
+        let mut case = Case {
+            name: name.to_string(),
+            settings,
+            events: Vec::new(),
+            phase: None,
+            path: Path::default(),
+            receive_buffer: around.receive_buffer,
+            outcome: around.outcome,
+        };
+        let (mut stamps, mut sent, mut lost) = (0, 0, Vec::new());
         for (number, line) in lines.enumerate() {
             let place = format!("line {}", number + 2);
+            let before = case.events.len();
+            if line.split(',').nth(1) == Some("lost") {
+                lost.push(sent);
+            }
             let stamp = case.take_line(&columns, line).map_err(|error| error.at(&place))?;
+            let is_data = matches!(case.events.last(), Some(Event::Sent { .. }));
+            sent += u64::from(is_data && case.events.len() > before);
             if let Some((at, stamp)) = stamp {
                 stamps += 1;
                 // The first ones are recorded later than they bear.
@@ -158,6 +191,7 @@ impl Case {
             Event::Sent { len, .. } => Some(u64::from(*len)),
             _ => None,
         });
+        case.path = Path::read(&around.path, &lost)?;
         case.settings.mss = longest.max().unwrap_or(case.settings.mss);
         Ok(case)
     }

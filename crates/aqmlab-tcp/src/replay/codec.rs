@@ -4,6 +4,8 @@
 use aqmlab_core::{Error, ParamType, Result, Span, Time, Value};
 
 use super::case::{Acknowledged, Case, Event, Settings};
+use super::closed::Outcome;
+use super::path::Path;
 use crate::params::Stack;
 use crate::recovery::Recovery;
 use crate::segment::{Ack, SackBlocks, Timestamps};
@@ -231,6 +233,67 @@ impl Reader<'_> {
     }
 }
 
+/// Numbers that grow, as differences.
+fn put_list(bytes: &mut Vec<u8>, numbers: &[u64]) {
+    put(bytes, numbers.len() as u64);
+    let mut last = 0;
+    for &number in numbers {
+        put(bytes, number - last);
+        last = number;
+    }
+}
+fn take_list(bytes: &mut &[u8]) -> Result<Vec<u64>> {
+    let mut last = 0;
+    (0..take(bytes)?)
+        .map(|_| {
+            last += take(bytes)?;
+            Ok(last)
+        })
+        .collect()
+}
+/// Pairs of which the first grows.
+fn put_pairs(bytes: &mut Vec<u8>, pairs: impl ExactSizeIterator<Item = (u64, u64)> + Clone) {
+    put_list(bytes, &pairs.clone().map(|(first, _)| first).collect::<Vec<_>>());
+    pairs.for_each(|(_, second)| put(bytes, second));
+}
+fn take_pairs(bytes: &mut &[u8]) -> Result<Vec<(u64, u64)>> {
+    take_list(bytes)?.into_iter().map(|first| Ok((first, take(bytes)?))).collect()
+}
+
+fn put_path(bytes: &mut Vec<u8>, path: &Path) {
+    let (delay, back) = (path.delay.as_nanos(), path.return_delay.as_nanos());
+    for number in [path.rate, delay, back, path.limit, path.mark_above] {
+        put(bytes, number);
+    }
+    for list in [&path.lost, &path.marked, &path.acks_lost] {
+        put_list(bytes, list);
+    }
+    put_pairs(bytes, path.late.iter().map(|(number, late)| (*number, late.as_nanos())));
+    let blackouts = path.blackouts.iter();
+    put_pairs(bytes, blackouts.map(|(from, to)| (from.as_nanos(), to.as_nanos())));
+    put_pairs(bytes, path.rates.iter().map(|(from, rate)| (from.as_nanos(), *rate)));
+}
+fn take_path(bytes: &mut &[u8]) -> Result<Path> {
+    let mut path = Path {
+        rate: take(bytes)?,
+        delay: Span::from_nanos(take(bytes)?),
+        return_delay: Span::from_nanos(take(bytes)?),
+        limit: take(bytes)?,
+        mark_above: take(bytes)?,
+        lost: take_list(bytes)?,
+        marked: take_list(bytes)?,
+        acks_lost: take_list(bytes)?,
+        ..Path::default()
+    };
+    let late = take_pairs(bytes)?.into_iter();
+    path.late = late.map(|(number, late)| (number, Span::from_nanos(late))).collect();
+    let blackouts = take_pairs(bytes)?.into_iter();
+    path.blackouts = blackouts.map(|(a, b)| (Time::from_nanos(a), Time::from_nanos(b))).collect();
+    let rates = take_pairs(bytes)?.into_iter();
+    path.rates = rates.map(|(from, rate)| (Time::from_nanos(from), rate)).collect();
+    Ok(path)
+}
+
 /// The settings that are either so or not.
 fn switches(settings: &Settings) -> [bool; 6] {
     let Settings { timestamps, ecn, frto, tail_loss_probe, offload, after_idle, .. } = *settings;
@@ -253,6 +316,10 @@ impl Case {
         let (least, most) = self.phase.unwrap_or_default();
         put(&mut bytes, fold(least));
         put(&mut bytes, fold(most));
+        put_path(&mut bytes, &self.path);
+        put(&mut bytes, self.receive_buffer.unwrap_or(0));
+        put(&mut bytes, self.outcome.all_acknowledged.map_or(0, Time::as_nanos));
+        put(&mut bytes, self.outcome.retransmitted);
         let mut writer = Writer::default();
         self.events.iter().for_each(|event| writer.event(event));
         put(&mut bytes, self.events.len() as u64);
@@ -279,6 +346,10 @@ impl Case {
         let [timestamps, ecn, frto, tail_loss_probe, offload, after_idle] = so;
         let has_phase = take(bytes)? == 1;
         let phase = (unfold(take(bytes)?), unfold(take(bytes)?));
+        let path = take_path(bytes)?;
+        let receive_buffer = Some(take(bytes)?).filter(|bytes| *bytes > 0);
+        let all_acknowledged = Some(take(bytes)?).filter(|at| *at > 0).map(Time::from_nanos);
+        let outcome = Outcome { all_acknowledged, retransmitted: take(bytes)? };
         let number = take(bytes)?;
         let mut reader = Reader { columns: [&[]; NUMBER], last: [0; NUMBER] };
         for column in &mut reader.columns {
@@ -301,6 +372,9 @@ impl Case {
             },
             events,
             phase: has_phase.then_some(phase),
+            path,
+            receive_buffer,
+            outcome,
         })
     }
 }

@@ -6,11 +6,15 @@
 //! its gain cycle, which it draws at random.
 
 mod case;
+mod closed;
 mod codec;
+mod path;
 
 use aqmlab_core::{Result, Span, Time};
 
-pub use case::{Acknowledged, Case, Event, Settings};
+pub use case::{Acknowledged, Around, Case, Event, Settings};
+pub use closed::Outcome;
+pub use path::Path;
 
 use crate::endpoint::Sender;
 
@@ -65,6 +69,11 @@ struct Sent {
 /// # Errors
 /// If the control is not one of ours.
 pub fn compare(case: &Case) -> Result<Comparison> {
+    Ok(best_take(case)?.comparison)
+}
+
+/// The way of playing a recording in which most is equal.
+fn best_take(case: &Case) -> Result<Take> {
     let mut best = Take::of(case, case.clock(), Vec::new())?;
     for clock in case.clocks() {
         if best.comparison.is_equal() {
@@ -78,7 +87,7 @@ pub fn compare(case: &Case) -> Result<Comparison> {
             best = take;
         }
     }
-    Ok(if case.is_bbr() { with_phases(case, best)? } else { best }.comparison)
+    if case.is_bbr() { with_phases(case, best) } else { Ok(best) }
 }
 
 /// One way in which a recording was played.
