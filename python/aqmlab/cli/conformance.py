@@ -18,7 +18,6 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
-
 from aqmlab.errors import input_error
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import json
 import lzma
 import os
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -95,9 +95,7 @@ def total(reports: Sequence[SenderReport]) -> SenderReport:
 def reaches_goal(reports: Sequence[SenderReport]) -> bool:
     """Whether enough of all segments and windows are equal."""
     all_ = total(reports)
-    return (
-        all_.segments_equal >= GOAL * all_.segments and all_.windows_equal >= GOAL * all_.windows
-    )
+    return all_.segments_equal >= GOAL * all_.segments and all_.windows_equal >= GOAL * all_.windows
 
 
 def check_senders(
@@ -134,6 +132,7 @@ def _for_each(
     progress: Progress | None,
 ) -> list[Made]:
     """What `work` makes of each packed case, in the order of their names."""
+    packed: Iterator[bytes]
     if folder:
         packed = (pack_case(case) for case in _chosen(_by_name(find_senders(folder)), names))
     else:
@@ -234,7 +233,9 @@ def _settings(facts: dict[str, Any], file: Path) -> dict[str, Any]:
         "recovery": "newreno" if without_sack else "rack" if rack else "sack",
         "offload": facts.get("offload") is True,
         "path": facts.get("path", {}),
-        "receive_buffer": int(str(receiver["tcp_rmem"]).split()[1]) if "tcp_rmem" in receiver else None,
+        "receive_buffer": int(str(receiver["tcp_rmem"]).split()[1])
+        if "tcp_rmem" in receiver
+        else None,
         "all_acknowledged_ns": int(facts.get("all_acknowledged_ns", 0)),
         "retransmitted": int(facts.get("retransmitted", 0)),
         **{name: sender.get(key, default) != 0 for key, (name, default) in SWITCHES.items()},
