@@ -1,11 +1,14 @@
 # make demo   sets everything up and reproduces a published study
 # make test   sets everything up and runs every test
-# make lint   format, clippy, ruff, mypy
+# make lint   format, clippy, documentation, ruff, mypy, the layers of the package, its stubs
+# make faults  plants faults in the crates and reports which their tests miss (many minutes)
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study; the pictures of README.md
 # make characterize  the example results of `aqmlab characterize` in docs again
+# make evaluate   the example results of `aqmlab evaluate` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
 # make bench-controls     instructions for a packet by congestion control (needs valgrind)
+# make fuzz   random scenarios, with a seed of the day: for MINUTES=10, or as many as COUNT says
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
@@ -14,13 +17,15 @@ BIN := $(VENV)/bin
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
 RUSTFMT := rustfmt --edition 2024
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+# Crates that others can use.
+PUBLISHED := -p aqmlab-core -p aqmlab-aqm -p aqmlab-tcp
 RUST_FILES := $(filter %.rs,$(RUST)) $(shell find examples -name '*.rs')
 
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo test test-rust test-python lint format bench bench-controls bench-disciplines reference studies characterize setup clean
+.PHONY: demo fuzz fuzz-ranges test test-rust test-python faults lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -38,14 +43,34 @@ lint: $(VENV)/.installed $(VENV)/.tools
 	@echo "rustfmt --check"
 	@$(RUSTFMT) --check $(RUST_FILES)
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet $(PUBLISHED)
+	cargo check --quiet --no-default-features -p aqmlab-core -p aqmlab-aqm
+	$(PYTHON) crates/faults.py --check
 	$(BIN)/ruff format --check python examples
 	$(BIN)/ruff check python examples
 	$(BIN)/mypy --strict python/aqmlab examples/codel.py
+	$(BIN)/lint-imports
+	$(BIN)/stubtest aqmlab._core --mypy-config-file pyproject.toml --concise
+
+faults:
+	$(PYTHON) crates/faults.py
 
 format: $(VENV)/.tools
 	@$(RUSTFMT) $(RUST_FILES)
 	$(BIN)/ruff format python examples
 	$(BIN)/ruff check --fix python examples
+
+# Built like the tests: optimised a little, with debug assertions and overflow checks.
+FUZZ := cargo run --quiet --profile test -p aqmlab-sim --example random_scenarios --
+MINUTES ?= 10
+SEED ?= $(shell date -u +%Y%m%d)
+
+fuzz:
+	@echo "random scenarios of seed $(SEED)"
+	$(FUZZ) --seed $(SEED) $(if $(COUNT),--count $(COUNT),--minutes $(MINUTES))
+
+fuzz-ranges:
+	$(FUZZ) --ranges
 
 bench: $(VENV)/.installed
 	$(BIN)/aqmlab bench --study
@@ -61,6 +86,9 @@ bench-disciplines:
 characterize: $(VENV)/.installed
 	$(BIN)/python -m aqmlab.characterize.example docs/characterize-results.md
 
+evaluate: $(VENV)/.installed
+	$(BIN)/python -m aqmlab.evaluate.example docs/evaluate-results.md
+
 reference: $(VENV)/.installed
 	$(BIN)/aqmlab explain --markdown > docs/reference.md
 	$(BIN)/python -m aqmlab.report.pages docs
@@ -68,9 +96,9 @@ reference: $(VENV)/.installed
 
 studies: $(VENV)/.installed
 	rm -rf results/docs
-	$(BIN)/python -m aqmlab.report.studies docs
+	$(BIN)/python -m aqmlab.reproduce.docs docs
 	$(BIN)/python -m aqmlab.studies.jarvinen2014.picture docs/images/load-transient.svg
-	$(BIN)/aqmlab study examples/call.toml --out results/docs/call > results/docs/call.txt
+	$(BIN)/aqmlab study examples/call.toml --figures --out results/docs/call > results/docs/call.txt
 	cp results/docs/call/figures/overview.svg docs/images/call.svg
 
 setup: $(VENV)/.installed $(VENV)/.tools
@@ -92,5 +120,5 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install hypothesis mypy pytest pytest-rerunfailures ruff
+	$(BIN)/python -m pip install altair hypothesis import-linter mypy pytest pytest-rerunfailures ruff
 	touch $@

@@ -1,32 +1,42 @@
 """The exceptions that a user of aqmlab can meet.
 
+All are an `AqmlabError`.
+
 * `InputError` (a `ValueError`): something given is not right. It names the file,
   the key, what was given and what is allowed.
 * `CustomError` (a `RuntimeError`): code of the user's own did something wrong. It names
   the file, the line, the class and the method. It is a `QueueError` or a `ControlError`.
 * `FolderError`: a results folder cannot be used; nothing in it was changed.
+* `EmulationError`: a run with real packets could not be made.
 * `StorageError` (an `OSError`): results could not be written; what had been
   computed before is still there.
+* `DamageWarning` (a `UserWarning`): a file of a results folder is not what was written; it
+  says which, and what is done about it.
 """
 
 from __future__ import annotations
 
 import difflib
 import errno
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
 from aqmlab._core import ControlError, CustomError, InputError, QueueError
 
 __all__ = [
+    "AqmlabError",
     "ControlError",
     "CustomError",
+    "DamageWarning",
+    "EmulationError",
     "FolderError",
     "InputError",
     "QueueError",
     "StorageError",
     "input_error",
     "nearest",
+    "place_of",
     "unknown",
 ]
 
@@ -37,11 +47,31 @@ NO_ROOM = {
 }
 
 
-class FolderError(Exception):
+class AqmlabError(Exception):
+    """Whatever aqmlab raises on purpose."""
+
+    __slots__ = ()
+
+
+# The engine's exceptions are made in Rust, where a class has one base. They get the second here,
+# before anybody can meet one; it has no slots, so their layout is the same.
+InputError.__bases__ = (AqmlabError, ValueError)
+CustomError.__bases__ = (AqmlabError, RuntimeError)
+
+
+class EmulationError(AqmlabError):
+    """A run with real packets could not be made; `str(error)` says why."""
+
+
+class FolderError(AqmlabError):
     """A folder that is not what this command may write to; it was left as it was."""
 
 
-class StorageError(OSError):
+class DamageWarning(UserWarning):
+    """A damaged file was found in a results folder, and a way around it."""
+
+
+class StorageError(AqmlabError, OSError):
     """Results could not be written. `str(error)` says what is kept and what to do."""
 
     def __init__(self, cause: OSError, folder: Path, kept: str) -> None:
@@ -72,6 +102,14 @@ def input_error(
     error.file, error.key, error.problem, error.hint = file, key, problem, hint
     error.given = None if given is None else str(given)
     return error
+
+
+def place_of(error: BaseException) -> str:
+    """`file.py:12` of the user's code in which an error came up."""
+    package = str(Path(__file__).parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [each for each in frames if not each.filename.startswith(package)] or frames
+    return f"{Path(own[-1].filename).name}:{own[-1].lineno}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

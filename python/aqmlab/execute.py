@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aqmlab import _core
-from aqmlab.errors import CustomError
+from aqmlab.errors import CustomError, FolderError
 from aqmlab.folder import ResultsFolder
 from aqmlab.results import MemoryTables, RunResult, StudyInfo, StudyResult, gather, resolved
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 FLUSH_SECONDS = 1.0
 """Finished runs wait at most about this long before they are on the disk."""
+ROUNDS = 3
+"""How often runs are computed again because a chunk was damaged while the study ran."""
 GOES_ON = "the same command goes on from there"
 Job = tuple[int, int, int]
 """Run number, index of the scenario, replication."""
@@ -33,18 +36,27 @@ def execute(
         return _in_memory(study, threads, progress)
     scenarios = [point.scenario.resolved for point in study.points]
     with ResultsFolder(out, study_info(study), scenarios) as folder:
-        missing = [run for run in range(study.total) if run not in folder.done]
+        computed = 0
         try:
-            if missing:
-                _into_folder(study, folder, missing, threads, progress)
-            if not folder.complete:
-                folder.finish()
+            for left in reversed(range(ROUNDS)):
+                missing = folder.missing()
+                computed += len(missing)
+                if missing:
+                    _into_folder(study, folder, missing, threads, progress)
+                try:
+                    if not folder.complete:
+                        folder.finish()
+                    break
+                except FolderError:
+                    if not left:
+                        raise
         except CustomError as error:
             error.args = (f"{error}; {folder.kept}",)
             raise
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"{folder.kept}; {GOES_ON}") from None
-        return folder.result(computed=len(missing))
+        except KeyboardInterrupt as error:
+            error.args = (f"{folder.kept}; {GOES_ON}",)
+            raise
+        return folder.result(computed=computed)
 
 
 def study_info(study: Study) -> StudyInfo:
@@ -70,6 +82,8 @@ def _in_memory(study: Study, threads: int | None, progress: Progress | None) -> 
     batches = []
     count = 0
     for batch in _of_study(study, range(study.total), threads):
+        if batch is None:
+            continue
         batches.append(batch)
         count += len(batch.runs)
         if progress:
@@ -86,44 +100,92 @@ def _into_folder(
     threads: int | None,
     progress: Progress | None,
 ) -> None:
-    """Computes the missing runs; whatever ends it, what has come is kept."""
-    waiting: list[_core.Results] = []
+    """Computes the missing runs; whatever ends it, what has come is kept.
+
+    A thread of its own writes, which no Ctrl-C interrupts, while the next runs are computed.
+    """
     count = len(folder.done)
-    flushed = time.monotonic()
     try:
-        if progress:
-            progress(count, study.total)
-        for batch in _of_study(study, missing, threads):
-            waiting.append(batch)
-            count += len(batch.runs)
+        with Keeper(folder) as keeper:
             if progress:
                 progress(count, study.total)
-            if time.monotonic() - flushed >= FLUSH_SECONDS:
-                keep, waiting = waiting, []
-                folder.add(keep)
-                flushed = time.monotonic()
+            for batch in _of_study(study, missing, threads):
+                if batch is not None:
+                    keeper.add(batch)
+                    count += len(batch.runs)
+                    if progress:
+                        progress(count, study.total)
+                keeper.flush_if_due()
     finally:
-        if waiting:
-            folder.add(waiting)
         if len(folder.done) < folder.total:
             folder.pause()
+
+
+class Keeper:
+    """Puts finished runs into a folder, about a second after they came. What has not been
+    written when it is left is written then."""
+
+    def __init__(self, folder: ResultsFolder) -> None:
+        self._folder = folder
+        self._waiting: list[_core.Results] = []
+        self._since = 0.0
+        self._pool = ThreadPoolExecutor(max_workers=1)
+        self._writing: Future[None] | None = None
+
+    def __enter__(self) -> Keeper:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._pool:
+            self._flush()
+            self._wait()
+
+    def add(self, batch: _core.Results) -> None:
+        """Takes finished runs."""
+        if not self._waiting:
+            self._since = time.monotonic()
+        self._waiting.append(batch)
+
+    def flush_if_due(self) -> None:
+        """Begins to write what has waited for a second. What was begun before has to be done
+        by then. Raises `StorageError` if that failed."""
+        if self._waiting and time.monotonic() - self._since >= FLUSH_SECONDS:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._wait()
+        if self._waiting:
+            keep, self._waiting = self._waiting, []
+            self._writing = self._pool.submit(self._folder.add, keep)
+
+    def _wait(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing:
+            writing.result()
 
 
 def finished(
     scenarios: Sequence[_core.Scenario], jobs: Sequence[Job], threads: int | None
 ) -> Iterator[_core.Results]:
     """The results of `jobs`, in batches, as they come. Ctrl-C gets through between two."""
+    return (batch for batch in polled(scenarios, jobs, threads) if batch is not None)
+
+
+def polled(
+    scenarios: Sequence[_core.Scenario], jobs: Sequence[Job], threads: int | None
+) -> Iterator[_core.Results | None]:
+    """The same, with `None` whenever there was nothing for `POLL_SECONDS`."""
     runner = _core.Runner(scenarios, jobs, threads=threads)
     left = len(jobs)
+    del jobs  # the runner has its own list
     try:
         while left:
             batch = runner.poll(POLL_SECONDS)
-            if batch is None:
-                continue
-            left -= len(batch.runs)
             yield batch
-            if left:
-                time.sleep(PAUSE_SECONDS)
+            if batch is not None:
+                left -= len(batch.runs)
+                if left:
+                    time.sleep(PAUSE_SECONDS)
     finally:
         endless = runner.stop()
         if endless:
@@ -140,11 +202,13 @@ def interrupt(threads: Iterable[int]) -> None:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), exception)
 
 
-def _of_study(study: Study, runs: Iterable[int], threads: int | None) -> Iterator[_core.Results]:
-    """The results of the runs of a study with these numbers."""
+def _of_study(
+    study: Study, runs: Iterable[int], threads: int | None
+) -> Iterator[_core.Results | None]:
+    """The results of the runs of a study with these numbers; `None` now and then."""
     jobs = [(run, run // study.replications, run % study.replications) for run in runs]
     try:
-        yield from finished([point.scenario for point in study.points], jobs, threads)
+        yield from polled([point.scenario for point in study.points], jobs, threads)
     except CustomError as error:
         point, replication = divmod(error.run, study.replications)
         labels = [f"{name}={label}" for name, label in study.points[point].labels.items()]

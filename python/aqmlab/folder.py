@@ -1,44 +1,69 @@
 """The results folder: Parquet tables beside a manifest that says what they are.
 
-While a study runs, finished runs are kept in `chunks/`, one folder a second, each
-written under another name, synced and renamed: it is there as a whole or not at
-all. At the end the chunks become one file a table, sorted by run, so that the
-bytes depend neither on the threads nor on interruptions. A folder is only ever
-written to by the study (digest) and the build of aqmlab that began it.
+While a study runs, finished runs are kept in `chunks/` (`aqmlab.chunks`). At the end the
+chunks become one file a table, sorted by run, so that the bytes depend neither on the
+threads nor on interruptions. A folder is only ever written to by the study (digest) and the
+build of aqmlab that began it.
+
+Every file has its checksum, in the manifest or in its chunk. What does not match it is
+moved to `damaged/`, and made again where that is possible.
 """
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import io
 import json
 import os
-import platform
 import shutil
 import time
-from collections.abc import Mapping, Sequence
-from functools import cache
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from aqmlab import _core
-from aqmlab.errors import FolderError, StorageError
-from aqmlab.results import METRICS, FolderTables, StudyInfo, StudyResult, by_run, gather
+from aqmlab.chunks import Chunk, file_of, merged, read_chunk, write_chunk
+from aqmlab.errors import DamageWarning, FolderError, StorageError
+from aqmlab.manifest import (
+    ADVICE,
+    MANIFEST,
+    SCENARIOS,
+    axes_json,
+    engine_digest,
+    read_manifest,
+    seals_of,
+    study_info,
+    write_manifest,
+)
+from aqmlab.results import METRICS, FolderTables, StudyInfo, StudyResult
+from aqmlab.storage import (
+    Damaged,
+    Seal,
+    content,
+    group_rows,
+    make_folder,
+    replace,
+    stream,
+    sync,
+)
 
-FORMAT = 1
-MANIFEST = "manifest.json"
-SCENARIOS = "scenarios.json"
 CHUNKS = "chunks"
+DAMAGED = "damaged"
 LOCK = ".lock"
 REST = {LOCK, f"{MANIFEST}.tmp", f"{SCENARIOS}.tmp", SCENARIOS}
 """What may lie in a folder in which the very first write was interrupted."""
+PART_ROWS = 20_000
+"""Rows of a table, roughly, of the runs whose metrics are computed together."""
 
 
 class ResultsFolder:
-    """A folder that one study writes to. Use it in a `with` statement: it is locked."""
+    """A folder that one study writes to. Use it in a `with` statement: it is locked.
+
+    What is found to be damaged is told as a `DamageWarning`.
+    """
 
     def __init__(self, path: Path, info: StudyInfo, scenarios: Sequence[str]) -> None:
         self.path = path
@@ -47,7 +72,8 @@ class ResultsFolder:
         """The numbers of the runs that are on the disk."""
         self._scenarios = scenarios
         self._started = time.monotonic()
-        self._chunk = 0
+        self._chunks: list[Chunk] = []
+        self._next = 0
         self._lock = -1
 
     @property
@@ -58,24 +84,26 @@ class ResultsFolder:
     def __enter__(self) -> ResultsFolder:
         """Checks that the folder is this study's or new, and reads what is done."""
         self._refuse_strangers()
-        with self._storage():
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR, 0o644)
-            self._take_lock()
-            if not (self.path / MANIFEST).exists():
-                self._write_scenarios()
-                self._write_manifest({"complete": False, "wall_seconds": 0.0})
-            elif self._read_manifest()["complete"]:
-                self.done = set(range(self.total))
-                self._clean()
-            else:
-                self._find_chunks()
+        try:
+            with self._storage():
+                make_folder(self.path)
+                self._take_lock()
+                # Once more: another aqmlab may have been at work until now.
+                self._refuse_strangers()
+                if (self.path / MANIFEST).exists():
+                    self._find()
+                else:
+                    self._begin()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._lock >= 0:
             (self.path / LOCK).unlink(missing_ok=True)
             os.close(self._lock)
+            self._lock = -1
 
     @property
     def kept(self) -> str:
@@ -87,47 +115,180 @@ class ResultsFolder:
         """Whether the final tables are there."""
         return bool(self._read_manifest()["complete"])
 
+    def missing(self) -> list[int]:
+        """The numbers of the runs that are not on the disk, ascending."""
+        return [run for run in range(self.total) if run not in self.done]
+
     def add(self, batches: Sequence[_core.Results]) -> None:
         """Puts finished runs on the disk, all of them or none."""
         with self._storage():
-            write_chunk(self.next_chunk(), batches)
-        self.done.update(run for batch in batches for run in batch.runs)
+            self._take(write_chunk(self.next_chunk(), batches))
 
     def next_chunk(self) -> Path:
         """Where the next finished runs belong, whoever writes them (`write_chunk`)."""
-        self._chunk += 1
-        return self.path / CHUNKS / f"{self._chunk - 1:06}"
+        self._next += 1
+        return self.path / CHUNKS / f"{self._next - 1:06}"
+
+    def adopt(self, chunk: Path) -> None:
+        """Takes over finished runs that another process has written to `next_chunk()`.
+
+        Raises `FolderError` if they are damaged.
+        """
+        try:
+            self._take(read_chunk(chunk))
+        except Damaged as error:
+            raise FolderError(str(error)) from None
 
     def pause(self) -> None:
         """Adds the time spent to the manifest of a study that is not finished."""
         with self._storage():
-            self._write_manifest({"complete": False, "wall_seconds": self._wall()})
+            self._write_manifest(complete=False)
 
     def finish(self) -> None:
-        """Makes the final tables of the chunks."""
-        chunks = [each for each in sorted((self.path / CHUNKS).iterdir()) if not each.suffix]
-        tables = {}
+        """Makes the final tables of the chunks.
+
+        Raises `FolderError` if a chunk turns out to be damaged: then it has been set aside, and
+        its runs are `missing` again.
+        """
+        rows: dict[str, int] = {}
+        seals: dict[str, Seal] = {}
         with self._storage():
             for name in _core.Results.table_names():
-                frame = by_run(
-                    [pl.read_parquet(each / f"{name}.parquet", glob=False) for each in chunks]
-                )
-                tables[name] = frame.height
-                replace(self.path / f"{name}.parquet", parquet(frame))
-            computed = self._result(list(tables), 0).raw(METRICS)
-            tables[METRICS] = computed.height
-            replace(self.path / f"{METRICS}.parquet", parquet(computed))
-            self._write_manifest({"complete": True, "wall_seconds": self._wall(), "tables": tables})
+                rows[name], seals[f"{name}.parquet"] = self._merge(name)
+            self._complete(rows, seals)
             self._clean()
 
     def result(self, computed: int) -> StudyResult:
         """The finished results."""
-        return self._result(list(self._read_manifest()["tables"]), computed)
-
-    def _result(self, names: Sequence[str], computed: int) -> StudyResult:
+        names = list(self._read_manifest()["tables"])
         scenarios = [json.loads(text) for text in self._scenarios]
         tables = FolderTables(self.path, names)
         return StudyResult(self.info, tables, scenarios, folder=self.path, computed=computed)
+
+    # What is found in the folder
+
+    def _begin(self) -> None:
+        self._write_scenarios()
+        self._write_manifest(complete=False)
+
+    def _find(self) -> None:
+        """Reads what is done; sets aside what is damaged."""
+        manifest = self._read_manifest()
+        bad = damaged_files(self.path, manifest)
+        complete = manifest["complete"]
+        for name, error in bad.items():
+            if name == SCENARIOS:
+                then = "it was written again"
+            elif name == f"{METRICS}.parquet":
+                then = "it is made again from the other tables"
+            else:
+                then = "the runs are computed again"
+            self._set_aside(error, self.path / name, then)
+        if SCENARIOS in bad:
+            self._write_scenarios()
+        if complete and not bad.keys() - {SCENARIOS, f"{METRICS}.parquet"}:
+            self.done = set(range(self.total))
+            if bad:
+                rows = {name: rows for name, rows in manifest["tables"].items() if name != METRICS}
+                self._complete(rows, seals_of(manifest))
+            self._clean()
+            return
+        if complete:
+            self._write_manifest(complete=False)
+        self._find_chunks()
+
+    def _find_chunks(self) -> None:
+        folder = self.path / CHUNKS
+        for path in sorted(folder.iterdir()) if folder.exists() else []:
+            if path.suffix == ".tmp":
+                shutil.rmtree(path)
+                continue
+            self._next = max(self._next, int(path.name) + 1)
+            try:
+                chunk = read_chunk(path)
+                if not self.done.isdisjoint(chunk.runs.tolist()):
+                    raise Damaged(path, "it has runs that another chunk has, too")
+                self._take(chunk)
+            except Damaged as error:
+                self._set_aside(error, path, "its runs are computed again")
+
+    def _take(self, chunk: Chunk) -> None:
+        self._chunks.append(chunk)
+        self.done.update(chunk.runs.tolist())
+
+    def _set_aside(self, error: Damaged, path: Path, then: str) -> None:
+        """Moves what is damaged to `damaged/`, where it does not count, and says so."""
+        place = self.path / DAMAGED / path.name
+        number = 1
+        while place.exists():
+            number += 1
+            place = place.with_name(f"{path.name}-{number}")
+        kept = ""
+        if path.exists():
+            make_folder(place.parent)
+            path.rename(place)
+            sync(place.parent)
+            sync(path.parent)
+            kept = f"; kept as {place.relative_to(self.path)}"
+        warnings.warn(DamageWarning(f"{error}{kept}; {then}"), stacklevel=2)
+
+    # The final tables
+
+    def _merge(self, name: str) -> tuple[int, Seal]:
+        """Writes the table called `name` of all chunks: its rows and its seal."""
+        schema = pl.scan_parquet(self._chunks[0].file(name), glob=False).collect_schema()
+        height = 0
+
+        def frames() -> Iterator[pl.DataFrame]:
+            nonlocal height
+            for frame in merged(self._chunks, name, group_rows(schema)):
+                height += frame.height
+                yield frame
+
+        try:
+            seal = replace(file_of(self.path, name), stream(frames(), schema))
+        except Damaged as error:
+            chunk = error.path.parent
+            self._set_aside(error, chunk, "its runs are computed again")
+            bad = [each for each in self._chunks if each.path == chunk]
+            self._chunks = [each for each in self._chunks if each.path != chunk]
+            self.done.difference_update(*(each.runs.tolist() for each in bad))
+            raise FolderError(f"{error}; {self.kept}") from None
+        return height, seal
+
+    def _complete(self, rows: Mapping[str, int], seals: Mapping[str, Seal]) -> None:
+        """Computes the metrics of the tables there are; then the folder is complete."""
+        from aqmlab.metrics.table import COLUMNS
+
+        height = 0
+
+        def frames() -> Iterator[pl.DataFrame]:
+            nonlocal height
+            for frame in self._metrics(rows):
+                height += frame.height
+                yield frame
+
+        file = f"{METRICS}.parquet"
+        seal = replace(self.path / file, stream(frames(), COLUMNS))
+        rows = {**rows, METRICS: height}
+        self._write_manifest(complete=True, seals={**seals, file: seal}, tables=rows)
+
+    def _metrics(self, rows: Mapping[str, int]) -> Iterator[pl.DataFrame]:
+        """The table of metrics, for some runs at a time."""
+        from aqmlab.metrics.table import metrics
+
+        scenarios = [json.loads(text) for text in self._scenarios]
+        most = max(rows[name] for name in ("runs", "links", "flows", "groups", "times"))
+        runs = max(1, self.total * PART_ROWS // max(most, 1))
+        for first in range(0, self.total, runs):
+            part = range(first, min(first + runs, self.total))
+            tables = FolderTables(self.path, list(rows), part)
+            yield metrics(tables, scenarios, self.info.replications)
+
+    def _clean(self) -> None:
+        shutil.rmtree(self.path / CHUNKS, ignore_errors=True)
+
+    # Whose folder it is
 
     def _refuse_strangers(self) -> None:
         """Raises `FolderError` for a folder of something else; changes nothing."""
@@ -179,52 +340,54 @@ class ResultsFolder:
         return None
 
     def _take_lock(self) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._lock)
-            self._lock = -1
-            raise FolderError(f"{self.path}: another aqmlab is writing to it just now") from None
+        """Locks the folder. The file is removed by who had the lock before, so it counts only
+        if it still has its name."""
+        path = self.path / LOCK
+        while True:
+            lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                raise FolderError(
+                    f"{self.path}: another aqmlab is writing to it just now"
+                ) from None
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), path.stat()):
+                    self._lock = lock
+                    return
+            os.close(lock)
 
-    def _find_chunks(self) -> None:
-        folder = self.path / CHUNKS
-        for chunk in sorted(folder.iterdir()) if folder.exists() else []:
-            if chunk.suffix:
-                shutil.rmtree(chunk)
-                continue
-            runs = pl.read_parquet(chunk / "runs.parquet", columns=["run"], glob=False)
-            self.done.update(runs["run"].to_list())
-            self._chunk = int(chunk.name) + 1
+    # The manifest
 
-    def _clean(self) -> None:
-        shutil.rmtree(self.path / CHUNKS, ignore_errors=True)
+    def _write_scenarios(self) -> None:
+        replace(self.path / SCENARIOS, content(self._scenarios_text()))
+
+    def _scenarios_text(self) -> bytes:
+        return b"[\n" + ",\n".join(self._scenarios).encode() + b"\n]\n"
+
+    def _write_manifest(
+        self,
+        *,
+        complete: bool,
+        seals: Mapping[str, Seal] | None = None,
+        tables: Mapping[str, int] | None = None,
+    ) -> None:
+        files = {**(seals or {}), SCENARIOS: Seal.of(self._scenarios_text())}
+        state: dict[str, Any] = {
+            "complete": complete,
+            "wall_seconds": self._wall(),
+            "files": {name: seal.to_json() for name, seal in sorted(files.items())},
+        }
+        write_manifest(self.path, self.info, state | ({"tables": dict(tables)} if tables else {}))
 
     def _wall(self) -> float:
-        before = float(self._read_manifest()["wall_seconds"])
+        """The time spent, with that of the sessions before."""
+        there = (self.path / MANIFEST).exists()
+        before = float(self._read_manifest()["wall_seconds"]) if there else 0.0
         now = time.monotonic()
         spent, self._started = now - self._started, now
         return round(before + spent, 3)
-
-    def _write_scenarios(self) -> None:
-        replace(self.path / SCENARIOS, b"[\n" + ",\n".join(self._scenarios).encode() + b"\n]\n")
-
-    def _write_manifest(self, state: Mapping[str, Any]) -> None:
-        content = {
-            "format": FORMAT,
-            "name": self.info.name,
-            "title": self.info.title,
-            "version": self.info.version,
-            "engine": engine_digest(),
-            "digest": self.info.digest,
-            "seed": self.info.seed,
-            "replications": self.info.replications,
-            "runs": self.total,
-            "axes": axes_json(self.info),
-            "host": host(),
-            **state,
-        }
-        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        replace(self.path / MANIFEST, text.encode())
 
     def _read_manifest(self) -> dict[str, Any]:
         return read_manifest(self.path)
@@ -249,34 +412,38 @@ class _Storage:
             raise StorageError(error, self._folder.path, kept) from error
 
 
-def write_chunk(chunk: Path, batches: Sequence[_core.Results]) -> None:
-    """Writes finished runs, all of them or none. Raises `OSError`."""
-    temporary = chunk.with_name(f"{chunk.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    try:
-        for table, frame in gather(batches).items():
-            write_synced(temporary / f"{table}.parquet", parquet(frame))
-        sync(temporary)
-        temporary.rename(chunk)
-    except OSError:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    sync(chunk.parent)
-
-
 def open_results(path: Path) -> StudyResult:
-    """The finished results in `path`, whatever version of aqmlab computed them."""
+    """The finished results in `path`, whatever version of aqmlab computed them.
+
+    Raises `FolderError` if there are none, if they are not finished, or if a file is not what
+    was written; a damaged table of metrics is left out, as it follows from the others.
+    """
     if not (path / MANIFEST).exists():
         raise FolderError(f"{path}: there are no results of aqmlab here")
     manifest = read_manifest(path)
     if not manifest["complete"]:
         raise FolderError(f"{path}: these results are not finished; run the same command again")
-    axes = tuple((axis["name"], tuple(axis["labels"])) for axis in manifest["axes"])
-    keys = ("name", "title", "replications", "seed", "digest", "version")
-    info = StudyInfo(axes=axes, **{key: manifest[key] for key in keys})
+    names = list(manifest["tables"])
+    bad = damaged_files(path, manifest)
+    if error := bad.pop(f"{METRICS}.parquet", None):
+        warnings.warn(DamageWarning(f"{error}; computed from the other tables"), stacklevel=2)
+        names.remove(METRICS)
+    for error in bad.values():
+        raise FolderError(f"{error}; {ADVICE}")
     scenarios = json.loads((path / SCENARIOS).read_text(encoding="utf-8"))
-    return StudyResult(info, FolderTables(path, list(manifest["tables"])), scenarios, folder=path)
+    tables = FolderTables(path, names)
+    return StudyResult(study_info(manifest), tables, scenarios, folder=path)
+
+
+def damaged_files(path: Path, manifest: Mapping[str, Any]) -> dict[str, Damaged]:
+    """Which files of the folder `path` are not what its manifest says, and why."""
+    found = {}
+    for name, seal in seals_of(manifest).items():
+        try:
+            seal.check(path / name)
+        except Damaged as error:
+            found[name] = error
+    return found
 
 
 def first_difference(theirs: Any, own: Any, place: str = "") -> tuple[str, str, str] | None:
@@ -291,83 +458,3 @@ def first_difference(theirs: Any, own: Any, place: str = "") -> tuple[str, str, 
         if found := first_difference(theirs.get(key), own.get(key), inner):
             return found
     return None
-
-
-def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a results folder; `FolderError` if it is not one."""
-    file = path / MANIFEST
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-        if manifest["format"] != FORMAT:
-            raise FolderError(f"{file}: results in a format of another version of aqmlab")
-        for key in ("version", "engine", "digest", "name", "replications", "seed", "axes"):
-            manifest[key]
-        manifest["complete"], manifest["wall_seconds"]
-    except (ValueError, KeyError, TypeError):
-        raise FolderError(f"{file}: this is not a manifest of aqmlab") from None
-    return dict(manifest)
-
-
-def parquet(frame: pl.DataFrame) -> bytes:
-    """The table as Parquet. The options are pinned, so equal tables give equal bytes."""
-    buffer = io.BytesIO()
-    frame.rechunk().write_parquet(
-        buffer,
-        compression="zstd",
-        compression_level=3,
-        statistics=True,
-        row_group_size=1 << 18,
-        data_page_size=1 << 20,
-    )
-    return buffer.getvalue()
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Puts `content` in the place of the file at `path`, as a whole or not at all."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    try:
-        write_synced(temporary, content)
-        temporary.rename(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync(path.parent)
-
-
-def write_synced(path: Path, content: bytes) -> None:
-    """Writes a file and waits until it is on the disk."""
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def sync(folder: Path) -> None:
-    """Waits until the names in `folder` are on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@cache
-def engine_digest() -> str:
-    """The first 16 digits of the SHA-256 of the engine's binary: which build it is."""
-    return hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()[:16]
-
-
-def axes_json(info: StudyInfo) -> list[dict[str, Any]]:
-    """The axes as they stand in the manifest."""
-    return [{"name": name, "labels": list(labels)} for name, labels in info.axes]
-
-
-def host() -> dict[str, Any]:
-    """The machine, for the manifest."""
-    return {
-        "name": platform.node(),
-        "machine": platform.machine(),
-        "system": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
-        "cores": os.cpu_count(),
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Real packets need a machine that lets us, and keep the time of a machine that others use.
 
     What such a test finds depends on what else the machine does, so it may try three times: a
-    fault is there each time.
+    fault is there each time. What a test's mark `needs` names has to be installed (`.ci/packages`
+    lists what CI installs).
     """
     for item in items:
+        for mark in item.iter_markers("needs"):
+            absent = [name for name in mark.args if not shutil.which(name)]
+            reason = f"not installed: {', '.join(absent)}"
+            item.add_marker(pytest.mark.skipif(bool(absent), reason=reason))
         if item.get_closest_marker("real_packets"):
             lacks = missing()
             item.add_marker(pytest.mark.skipif(bool(lacks), reason=f"no emulated path: {lacks}"))

@@ -7,7 +7,7 @@ import polars as pl
 
 from aqmlab.reproduce import Reproduction
 from aqmlab.reproduce.published import Published
-from aqmlab.results import MemoryTables, StudyInfo, StudyResult
+from aqmlab.results import MemoryTables, StudyInfo, StudyResult, resolved
 
 PACKETS = 500
 
@@ -53,7 +53,13 @@ def _frames(info: StudyInfo) -> dict[str, pl.DataFrame]:
             {"run": run, "link": "down", "dropped": 9, "drop_pie": 0, "sojourn_max_s": largest}
         )
         rows["excursions"] += [
-            {"run": run, "link": "down", "threshold_bytes": limit, "longest_s": 2 * largest}
+            {
+                "run": run,
+                "link": "down",
+                "threshold_bytes": limit,
+                "longest_s": 2 * largest,
+                "total_s": 3 * largest,
+            }
             for limit in (15000, 25000)
         ]
         rows["flows"] += [
@@ -70,5 +76,7 @@ def _frames(info: StudyInfo) -> dict[str, pl.DataFrame]:
 
 
 def _scenario() -> dict[str, object]:
-    link = {"rate": "2mbit", "delay": "70ms", "queue": {"discipline": "codel"}}
-    return {"links": {"down": link}, "flows": {"first": {"transport": {"mss": "1460b"}}}}
+    """A scenario of the study, for what is run again with every packet recorded."""
+    only = ["rest=11 ms", "queue=CoDel", "flows=6+6"]
+    (study,) = Published.load("jarvinen2014").studies(only).values()
+    return resolved(study.points[0].scenario.resolved)

@@ -14,8 +14,8 @@ from helpers import Aqmlab, command, environment
 from aqmlab.report import pages
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMMANDS = ("run", "study", "reproduce", "characterize", "list", "explain", "bench", "conformance",
-            "shell", "mahimahi", "top", "parity")  # fmt: skip
+COMMANDS = ("run", "study", "reproduce", "characterize", "evaluate", "list", "explain", "bench",
+            "conformance", "shell", "mahimahi", "top", "parity")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COMMANDS)

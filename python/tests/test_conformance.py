@@ -69,9 +69,9 @@ def change_json(vectors: Path, change: Callable[[dict[str, Any]], object]) -> No
     file.write_text(json.dumps(content))
 
 
-@pytest.mark.parametrize("through", [[], ["--emulator"]])
-def test_every_recorded_case_is_equal_packet_by_packet(aqmlab: Aqmlab, through: list[str]) -> None:
-    done = aqmlab("conformance", "--json", *through)
+def test_every_recorded_case_is_equal_packet_by_packet_in_the_emulator(aqmlab: Aqmlab) -> None:
+    """Without the emulator they are replayed by `cargo test -p aqmlab-aqm`."""
+    done = aqmlab("conformance", "--json", "--emulator")
     assert done.returncode == 0, done.stderr
     reports = json.loads(done.stdout)
     assert {report["algorithm"] for report in reports} == set(ALGORITHMS)
@@ -255,6 +255,13 @@ def test_what_there_is_no_counterpart_of_is_named(
     assert (report.passed, report.status) == (False, "unsupported")
     assert report.problem is not None
     assert words in report.problem
+
+
+def test_the_settings_that_come_with_a_case_are_those_of_its_parameters() -> None:
+    archive = Archive()
+    for index, entry in enumerate(archive.entries):
+        settings, mtu, ignored = queue_of(archive.case(index))
+        assert (entry["queue"], entry["mtu"], ignored) == (settings, mtu, []), entry["name"]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

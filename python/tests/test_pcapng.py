@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 import struct
 import subprocess
 import time
@@ -157,7 +156,7 @@ def test_a_ring_keeps_the_last(aqmlab: Aqmlab, tmp_path: Path) -> None:
 
 
 @pytest.mark.real_packets
-@pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
+@pytest.mark.needs("tshark")
 def test_wireshark_reads_it(aqmlab: Aqmlab, tmp_path: Path) -> None:
     run(aqmlab, "--rate", "20mbit", "--pcap", "all.pcapng", do="burst 50 0")
     shown = ["-T", "fields", "-e", "frame.interface_name", "-e", "ip.proto"]

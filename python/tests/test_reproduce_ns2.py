@@ -25,7 +25,11 @@ REST = "11 ms"
 LOADS = ("1+1", "2+2", "4+4")
 PACKET = 0.006
 """Transmission time of a packet at 2 Mbit/s, the step of all delays, in seconds."""
-PRINTED = ("HRED", "HRED, wait off", "HRED (aggressive)", "HRED (aggressive), wait off")
+PRINTED = tuple(
+    f"HRED{weight} in packets{wait}"
+    for weight in ("", " (aggressive)")
+    for wait in ("", ", wait off")
+)
 FITTED = tuple(
     f"HRED{weight} fitted: {setting}"
     for weight in ("", " (aggressive)")

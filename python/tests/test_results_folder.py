@@ -24,7 +24,9 @@ from helpers import (
 )
 
 import aqmlab
-from aqmlab import folder as folder_module
+from aqmlab import chunks
+from aqmlab.manifest import sealed
+from aqmlab.storage import Fill, Seal
 
 
 def test_threads_and_repetition_give_the_same_bytes(study: Path, aqmlab: Aqmlab) -> None:
@@ -71,8 +73,8 @@ def test_a_folder_without_the_computed_table_still_opens(study: Path) -> None:
     kept = aqmlab.Study(study).run(out).metrics
     (out / "metrics.parquet").unlink()
     manifest = json.loads((out / "manifest.json").read_text())
-    del manifest["tables"]["metrics"]
-    (out / "manifest.json").write_text(json.dumps(manifest))
+    del manifest["tables"]["metrics"], manifest["files"]["metrics.parquet"]
+    (out / "manifest.json").write_bytes(sealed(manifest))
     for result in (aqmlab.StudyResult.open(out), aqmlab.Study(study).run(out)):
         assert "metrics" not in result.table_names
         assert result.metrics.equals(kept)
@@ -154,21 +156,21 @@ def test_a_disk_that_fills_keeps_what_is_computed(
     plan = aqmlab.Study(study)
     undisturbed = table_bytes(plan.run(study.parent / "undisturbed").folder or Path())
     monkeypatch.setattr("aqmlab.execute.FLUSH_SECONDS", 0.0)
-    write, calls = folder_module.write_synced, 0
+    write, calls = chunks.write_synced, 0
 
-    def full_after_a_while(path: Path, content: bytes) -> None:
+    def full_after_a_while(path: Path, fill: Fill) -> Seal:
         nonlocal calls
         calls += 1
         if calls > 14:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        write(path, content)
+        return write(path, fill)
 
-    monkeypatch.setattr(folder_module, "write_synced", full_after_a_while)
+    monkeypatch.setattr(chunks, "write_synced", full_after_a_while)
     out = study.parent / "full"
     with pytest.raises(aqmlab.StorageError, match="no space left on the disk; "):
         plan.run(out, threads=1)
     kept = runs_kept(out)
-    monkeypatch.setattr(folder_module, "write_synced", write)
+    monkeypatch.setattr(chunks, "write_synced", write)
     assert plan.run(out).computed == plan.total - kept
     assert table_bytes(out) == undisturbed
 
@@ -194,7 +196,7 @@ def test_a_folder_of_another_version_is_refused(key: str, study: Path, aqmlab: A
     out = study.parent / "out"
     manifest = json.loads((out / "manifest.json").read_text())
     manifest[key] = 99 if key == "format" else "0.0.1"
-    (out / "manifest.json").write_text(json.dumps(manifest))
+    (out / "manifest.json").write_bytes(sealed(manifest))
     before = snapshot(out)
     assert_refused(aqmlab("study", study, "--out", "out"), "out", "another", "aqmlab")
     assert snapshot(out) == before

@@ -288,6 +288,7 @@ def test_a_user_who_is_not_root_has_a_path(tmp_path: Path) -> None:
 
 
 @as_root
+@pytest.mark.needs("ping")
 @pytest.mark.parametrize("lacks", ["-sys_admin", "-sys_admin,-net_admin"])
 def test_root_has_a_path_without_all_capabilities(tmp_path: Path, lacks: str) -> None:
     """What is missing comes from a user namespace."""

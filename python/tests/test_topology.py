@@ -31,6 +31,7 @@ def changed(folder: Path, old: str, new: str) -> str:
 
 
 @pytest.mark.real_packets
+@pytest.mark.needs("ping")
 def test_hosts_know_each_other_and_are_as_far_apart_as_their_links(aqmlab: Aqmlab) -> None:
     ping = "ping -c 4 -i 0.1 -q"
     words = f"{ping} server; {ping} neighbour; echo $AQMLAB_HOST"
@@ -67,6 +68,7 @@ def test_hosts_on_both_sides_share_a_link(aqmlab: Aqmlab, tmp_path: Path) -> Non
 
 
 @pytest.mark.real_packets
+@pytest.mark.needs("ping")
 def test_links_between_hosts_are_logged_and_captured(aqmlab: Aqmlab, tmp_path: Path) -> None:
     words = ["--log", "uplink=up.log", "--log", "alice_up=alice.log", "--pcap", "all.pcapng"]
     ping = ["--", "ping", "-4", "-c", "20", "-i", "0.02", "-q", "server"]
@@ -102,6 +104,7 @@ def test_the_exit_status_is_the_commands_and_nothing_stays(aqmlab: Aqmlab) -> No
 
 
 @pytest.mark.real_packets
+@pytest.mark.needs("ping")
 def test_a_scenario_is_a_topology(aqmlab: Aqmlab, scenario: Path) -> None:
     words = ["--", "ping", "-c", "2", "-i", "0.1", "-q", "first-receiver"]
     done = aqmlab("shell", "--topology", scenario, *words)

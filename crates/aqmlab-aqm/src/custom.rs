@@ -25,10 +25,12 @@
 //! # Panics
 //! A fault of the discipline is a panic that names it.
 
-use std::fmt;
+use alloc::{boxed::Box, string::String, string::ToString, vec::Vec};
+
+use core::fmt;
 
 use aqmlab_core::{
-    CustomParams, Ecn, Error, Lookup, Packet, Result, Span, Time, Value, packet_fields,
+    Added, CustomParams, Ecn, Lookup, Packet, Result, Span, Time, Value, packet_fields,
 };
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Sink};
@@ -58,32 +60,27 @@ impl Clone for Box<dyn CustomConfig> {
 
 /// Disciplines of another crate. Without any, only the catalogue is known.
 #[derive(Default)]
-pub struct Disciplines(Vec<Box<dyn CustomConfig>>);
+pub struct Disciplines(Added<dyn CustomConfig>);
 
 impl Disciplines {
     /// Adds a discipline under its own name.
     ///
     /// # Errors
     /// If the name is taken.
-    pub fn with<D>(mut self) -> Result<Disciplines>
+    pub fn with<D>(self) -> Result<Disciplines>
     where
         D: Discipline + fmt::Debug + Send + Sync + 'static,
     {
-        let taken = QueueConfig::named(D::NAME).is_ok() || self.names().contains(&D::NAME);
-        if taken {
-            return Err(Error::not_allowed(D::NAME, "a name that no other discipline has"));
-        }
-        self.0.push(Box::new(Foreign(D::default())));
-        Ok(self)
+        self.0.with::<QueueConfig>(Box::new(Foreign(D::default()))).map(Disciplines)
     }
 }
 
 impl Lookup<dyn CustomConfig> for Disciplines {
     fn find(&self, name: &str) -> Result<Option<Box<dyn CustomConfig>>> {
-        Ok(self.0.iter().find(|each| each.name() == name).cloned())
+        self.0.find(name)
     }
     fn names(&self) -> Vec<&str> {
-        self.0.iter().map(|each| each.name()).collect()
+        self.0.names()
     }
 }
 
@@ -248,11 +245,11 @@ impl<P: Packet> Adapter<P> {
         leaves: impl FnOnce(&mut Self, T) -> Option<P>,
     ) -> Option<P> {
         // The counts of marks are lent for the call.
-        std::mem::swap(&mut self.sink.marked, &mut cx.sink.marked);
+        core::mem::swap(&mut self.sink.marked, &mut cx.sink.marked);
         let mut inner = Context { now: cx.now, random: &mut *cx.random, sink: &mut self.sink };
         let given = call(&mut *self.inner, &mut inner);
-        std::mem::swap(&mut self.sink.marked, &mut cx.sink.marked);
-        let mut dropped = std::mem::take(&mut self.sink.dropped);
+        core::mem::swap(&mut self.sink.marked, &mut cx.sink.marked);
+        let mut dropped = core::mem::take(&mut self.sink.dropped);
         for (handle, reason) in dropped.drain(..) {
             cx.sink.dropped.push((self.give_out(handle), reason));
         }

@@ -1,6 +1,8 @@
 //! The interface that every queue discipline implements, and what it is
 //! given to work with.
 
+use alloc::{boxed::Box, string::String, vec::Vec};
+
 use aqmlab_core::{Bytes, Limit, Packet, Params, Rate, Result, Span, Stream, Time};
 
 /// A queue discipline: packets in, packets out, and every packet accounted
@@ -195,11 +197,32 @@ pub struct Context<'a, P> {
     pub(crate) sink: &'a mut Sink<P>,
 }
 
-/// Takes back dropped packets and is told of marks; it belongs to
-/// [`Queue`](crate::Queue).
-pub(crate) struct Sink<P> {
+impl<'a, P> Context<'a, P> {
+    /// For whoever drives a discipline without a [`Queue`](crate::Queue), over
+    /// a buffer of their own: `examples/own_buffer.rs` does.
+    pub fn new(now: Time, random: &'a mut Stream, sink: &'a mut Sink<P>) -> Self {
+        Context { now, random, sink }
+    }
+}
+
+/// Takes back dropped packets and is told of marks. A [`Queue`](crate::Queue)
+/// has its own.
+#[derive(Debug)]
+pub struct Sink<P> {
     pub(crate) dropped: Vec<(P, DropReason)>,
     pub(crate) marked: [u64; DropReason::COUNT],
+}
+
+impl<P> Sink<P> {
+    /// The packets dropped since the last call, in order; what they hold has
+    /// to be freed by whoever owns the buffer.
+    pub fn take_dropped(&mut self) -> impl Iterator<Item = (P, DropReason)> + '_ {
+        self.dropped.drain(..)
+    }
+    /// How many packets were marked for this reason so far.
+    pub fn marked(&self, reason: DropReason) -> u64 {
+        self.marked[reason as usize]
+    }
 }
 
 impl<P> Default for Sink<P> {
@@ -250,6 +273,11 @@ pub trait Discipline: Params {
 
     /// Whether it ever signals congestion, or only drops for want of room.
     const SIGNALS: bool = true;
+
+    /// [`Discipline::SIGNALS`] of a value.
+    fn gives_signals(&self) -> bool {
+        Self::SIGNALS
+    }
 
     /// What in it is slowest to follow a change, and how long that takes:
     /// a run has to last longer. `None` if it follows within round trips.

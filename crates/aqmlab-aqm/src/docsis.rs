@@ -12,7 +12,9 @@
 //! RFC 8034, section 3 (the two rates and the burst) and appendix A.2 (the
 //! predicted delay).
 
-use aqmlab_core::{Bytes, Rate, Time};
+use alloc::{format, vec, vec::Vec};
+
+use aqmlab_core::{Bytes, Rate, Time, math};
 
 use crate::discipline::{LinkEnv, Note};
 
@@ -92,7 +94,7 @@ impl Shaper {
         if real >= 0.8 * self.sustained && real <= 1.25 * self.peak {
             return Vec::new();
         }
-        let rate = |bytes: f64| Rate::from_bps((bytes * 8.0).round() as u64);
+        let rate = |bytes: f64| Rate::from_bps(math::round(bytes * 8.0) as u64);
         vec![Note {
             id: "docsis-rate-mismatch",
             text: format!(

@@ -1,6 +1,6 @@
 //! First in, first out: the storage under most disciplines.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use aqmlab_core::{Bytes, Limit, Packet};
 

@@ -17,7 +17,9 @@
 //! 6. The first update is one period after the start, there after 500 ms.
 //! 7. With `delay = rate`, `dq_threshold` is a parameter; there it is fixed.
 
-use aqmlab_core::{Limit, Packet, Span, Time};
+use alloc::vec::Vec;
+
+use aqmlab_core::{Limit, Packet, Span, Time, math};
 
 use crate::discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
 use crate::disciplines::pie::{DelaySource, Memory, PieParams, Variant, no_rate_sample};
@@ -61,7 +63,7 @@ pub(crate) struct Settings {
 impl Settings {
     pub fn new(params: &PieParams, env: &LinkEnv) -> Self {
         // Weights come in sixteenths there.
-        let weight = |value: f64| (((value * 16.0).round() as u64) * (ONE / TICKS_PER_SEC)) >> 4;
+        let weight = |value: f64| ((math::round(value * 16.0) as u64) * (ONE / TICKS_PER_SEC)) >> 4;
         let takes_rate = params.delay == DelaySource::Rate;
         Settings {
             update_period: params.tupdate,

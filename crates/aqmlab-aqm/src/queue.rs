@@ -1,6 +1,8 @@
 //! A discipline with its counts: the base code that checks conservation, so
 //! that no discipline has to.
 
+use alloc::{boxed::Box, vec::Vec};
+
 use aqmlab_core::{Packet, Stream, Time};
 
 use crate::discipline::{Backlog, Context, DropReason, Note, QueueDiscipline, Sink};

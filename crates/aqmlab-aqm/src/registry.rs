@@ -1,30 +1,22 @@
 //! How a scenario names disciplines and presets.
 
-use aqmlab_core::{Custom, Error, Lookup, Nothing, Result, Table, Value};
+use alloc::vec::Vec;
+
+use aqmlab_core::{Entry, Lookup, Nothing, Preset, Result, Value, catalogue};
 
 use crate::custom::CustomConfig;
-pub use crate::disciplines::{QueueConfig, entries};
+pub use crate::disciplines::QueueConfig;
 
-/// A named set of parameters of a discipline: data, not code.
-#[derive(Clone, Copy, Debug)]
-pub struct Preset {
-    /// The name, used like a discipline's.
-    pub name: &'static str,
-    /// The discipline it sets.
-    pub discipline: &'static str,
-    /// Keys and values in text form.
-    pub settings: &'static [(&'static str, &'static str)],
-    /// One line for `aqmlab list`.
-    pub summary: &'static str,
-    /// Where the values come from.
-    pub source: &'static str,
+/// All disciplines.
+pub fn entries() -> Vec<Entry> {
+    QueueConfig::entries()
 }
 
 /// All presets.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "hred",
-        discipline: "red",
+        of: "red",
         settings: &[
             ("min_threshold", "3p"),
             ("max_threshold", "40p"),
@@ -38,7 +30,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "hred-aggressive",
-        discipline: "red",
+        of: "red",
         settings: &[
             ("min_threshold", "3p"),
             ("max_threshold", "40p"),
@@ -52,7 +44,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "red-ns2",
-        discipline: "red",
+        of: "red",
         settings: &[
             ("min_threshold", "auto"),
             ("max_threshold", "auto"),
@@ -67,7 +59,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "ared",
-        discipline: "red",
+        of: "red",
         settings: &[
             ("adaptive", "floyd"),
             ("min_threshold", "auto"),
@@ -79,14 +71,14 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "nlred",
-        discipline: "red",
+        of: "red",
         settings: &[("shape", "quadratic"), ("gentle", "false"), ("wait", "false")],
         summary: "Nonlinear RED: the drop probability grows with the square",
         source: "Zhou, Yeung and Li 2006, section 3.1",
     },
     Preset {
         name: "pi2-2016",
-        discipline: "pi2",
+        of: "pi2",
         settings: &[
             ("target", "20ms"),
             ("tupdate", "32ms"),
@@ -113,68 +105,14 @@ impl QueueConfig {
     /// # Errors
     /// As [`QueueConfig::read`].
     pub fn read_with(value: &Value, more: &dyn Lookup<dyn CustomConfig>) -> Result<QueueConfig> {
-        let empty = Table::new();
-        let (name, table) = match value {
-            Value::Text(name) => (name.as_str(), &empty),
-            Value::Table(table) => match table.get("discipline") {
-                Some(name) => (name.as_text().map_err(|error| error.at("discipline"))?, table),
-                None => {
-                    let hint = "discipline = \"codel\"";
-                    return Err(Error::new("the key `discipline` is missing").hint(hint));
-                }
-            },
-            other => {
-                let allowed = "the name of a queue discipline, or a table with `discipline`";
-                return Err(Error::not_allowed(other, allowed));
-            }
-        };
-        let mut config = match Self::of_catalogue(name) {
-            Some(config) => config,
-            None => match more.find(name)? {
-                Some(config) => QueueConfig::Custom(Custom::new(config)),
-                None => return Err(Self::unknown(name, more)),
-            },
-        };
-        for (key, value) in table.iter().filter(|(key, _)| *key != "discipline") {
-            config.set(key, value)?;
-        }
-        config.check()?;
-        Ok(config)
+        catalogue::read(value, more)
     }
+}
 
-    /// The discipline or preset of this name.
-    ///
-    /// # Errors
-    /// If there is none.
-    pub fn named(name: &str) -> Result<QueueConfig> {
-        Self::of_catalogue(name).ok_or_else(|| Self::unknown(name, &Nothing))
-    }
-
-    fn of_catalogue(name: &str) -> Option<QueueConfig> {
-        if let Some(config) = Self::default_of(name) {
-            return Some(config);
-        }
-        let preset = PRESETS.iter().find(|preset| preset.name == name)?;
-        let mut config =
-            Self::default_of(preset.discipline).expect("a preset names a registered discipline");
-        for (key, text) in preset.settings {
-            config.set(key, &Value::from(*text)).expect("a preset's settings are valid");
-        }
-        Some(config)
-    }
-
-    fn unknown(name: &str, more: &dyn Lookup<dyn CustomConfig>) -> Error {
-        let entries = entries();
-        let disciplines = entries.iter().map(|entry| entry.name);
-        let presets = PRESETS.iter().map(|preset| preset.name);
-        let names: Vec<&str> = disciplines.chain(presets).chain(more.names()).collect();
-        let error = Error::unknown("queue discipline", name, names);
-        let elsewhere = name.to_lowercase().replace(['-', '_'], "");
-        match ELSEWHERE.iter().find(|(theirs, _)| *theirs == elsewhere) {
-            Some((_, ours)) => error.hint(*ours),
-            None => error,
-        }
-    }
+/// How a name of another program is said here.
+pub(crate) fn elsewhere(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase().replace(['-', '_'], "");
+    ELSEWHERE.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
 }
 
 /// What other programs call a queue, and how it is said here.
@@ -192,12 +130,14 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 #[cfg(test)]
 mod tests {
+    use aqmlab_core::Table;
+
     use super::*;
 
     #[test]
     fn names_of_other_programs_are_understood() {
         for (name, hint) in [("pfifo_fast", "limit = \"1000p\""), ("TailDrop", "`droptail`")] {
-            let error = QueueConfig::unknown(name, &Nothing).to_string();
+            let error = QueueConfig::named(name).unwrap_err().to_string();
             assert!(error.contains(hint), "{error}");
         }
     }

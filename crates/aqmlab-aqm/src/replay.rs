@@ -11,8 +11,9 @@
 //! arrival at an idle link asks for a packet at once. The timer runs as long
 //! as arrivals are to come or the link is busy.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use alloc::{sync::Arc, vec::Vec};
+
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time, packet_fields};
 

@@ -5,9 +5,12 @@
 //! built from such parameters is the business of the trait that a kind adds to
 //! [`CustomParams`].
 
-use std::fmt;
+use alloc::{boxed::Box, format, vec::Vec};
 
-use crate::error::Result;
+use core::fmt;
+
+use crate::catalogue::{Catalogue, is_free};
+use crate::error::{Error, Result};
 use crate::value::Value;
 
 /// The parameters of something that is not in a catalogue.
@@ -51,6 +54,62 @@ impl<C: ?Sized> Lookup<C> for Nothing {
     }
     fn names(&self) -> Vec<&str> {
         Vec::new()
+    }
+}
+
+/// What other crates add to a catalogue, by its own names.
+pub struct Added<C: ?Sized>(Vec<Box<C>>);
+
+impl<C: CustomParams + ?Sized> Added<C> {
+    /// Adds one to what is known besides the catalogue `K`.
+    ///
+    /// # Errors
+    /// If its name is taken.
+    pub fn with<K: Catalogue<Custom = C>>(mut self, config: Box<C>) -> Result<Self> {
+        let name = config.name();
+        if !is_free::<K>(name) || self.0.iter().any(|each| each.name() == name) {
+            let allowed = format!("a name that no other {} has", K::WHAT);
+            return Err(Error::not_allowed(name, allowed));
+        }
+        self.0.push(config);
+        Ok(self)
+    }
+}
+
+impl<C: ?Sized> Default for Added<C> {
+    fn default() -> Self {
+        Added(Vec::new())
+    }
+}
+
+impl<C: CustomParams + ?Sized> Lookup<C> for Added<C>
+where
+    Box<C>: Clone,
+{
+    fn find(&self, name: &str) -> Result<Option<Box<C>>> {
+        Ok(self.0.iter().find(|each| each.name() == name).cloned())
+    }
+    fn names(&self) -> Vec<&str> {
+        self.0.iter().map(|each| each.name()).collect()
+    }
+}
+
+/// Of a kind that has nothing but its catalogue.
+#[derive(Clone, Debug)]
+pub enum Never {}
+
+impl CustomParams for Never {
+    fn name(&self) -> &str {
+        match *self {}
+    }
+    fn set(&mut self, _: &str, _: &Value) -> Result<()> {
+        match *self {}
+    }
+    fn check(&self) -> Result<()> {
+        match *self {}
+    }
+    fn entries(&self) -> Vec<(&str, Value)> {
+        match *self {}
     }
 }
 

@@ -1,10 +1,11 @@
 //! The one error type: what a user can cause, said so that it can be mended.
 
-use std::borrow::Cow;
-use std::fmt;
+use alloc::{borrow::Cow, format, string::String, string::ToString, vec::Vec};
+
+use core::fmt;
 
 /// Shorthand for a result with the project's [`Error`].
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T> = core::result::Result<T, Error>;
 
 /// Something in the input is not right: where, what was given, what is
 /// allowed, and - where there is a good guess - what was probably meant.
@@ -107,7 +108,7 @@ fn on_one_line(text: &str) -> Cow<'_, str> {
     escaped.collect::<String>().into()
 }
 
-impl std::error::Error for Error {}
+impl core::error::Error for Error {}
 
 #[cfg(test)]
 mod tests {

@@ -3,12 +3,22 @@
 //!
 //! Nothing here (nor in `aqmlab-aqm`, `-tcp`, `-sim`) reads a clock, the
 //! environment, a file or the operating system's randomness.
+//!
+//! Without the default feature `std` this crate needs only `alloc`; then errors
+//! suggest no nearest name, and what has to be rounded is rounded by `libm`,
+//! with the same results.
 
+#![cfg_attr(not(any(feature = "std", test)), no_std)]
+
+extern crate alloc;
+
+pub mod catalogue;
 pub mod custom;
 pub mod distribution;
 pub mod error;
 pub mod framing;
 mod list;
+pub mod math;
 pub mod packet;
 pub mod params;
 pub mod quantity;
@@ -17,7 +27,8 @@ pub mod suggest;
 pub mod time;
 pub mod value;
 
-pub use custom::{Custom, CustomParams, Lookup, Nothing};
+pub use catalogue::{Catalogue, Preset};
+pub use custom::{Added, Custom, CustomParams, Lookup, Never, Nothing};
 pub use distribution::{Distribution, Sampler};
 pub use error::{Error, Result};
 pub use framing::{Framing, LinkLayer};
@@ -27,3 +38,9 @@ pub use quantity::{Bytes, Limit, Rate};
 pub use random::Stream;
 pub use time::{Span, Time};
 pub use value::{Table, Value};
+
+/// What the macros of this crate need wherever they are used.
+#[doc(hidden)]
+pub mod __alloc {
+    pub use alloc::{boxed, format, string, vec};
+}

@@ -1,5 +1,7 @@
 //! Lists as parameters. The text form is `[a, b]`; the brackets may be absent.
 
+use alloc::{format, string::String, vec::Vec};
+
 use crate::params::ParamType;
 use crate::value::Value;
 

@@ -23,7 +23,10 @@
 //! assert!(Example::from_table(&table).is_err());
 //! ```
 
+use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
+
 use crate::error::{Error, Result};
+use crate::math;
 use crate::quantity::{Bytes, Limit, Rate};
 use crate::time::Span;
 use crate::value::{Table, Value};
@@ -159,7 +162,7 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
 
 /// `number * factor` as a whole number, if it fits.
 fn scaled(number: f64, factor: f64) -> Option<u64> {
-    let value = (number * factor).round();
+    let value = math::round(number * factor);
     (value <= 9.2e18).then_some(value as u64)
 }
 
@@ -244,7 +247,7 @@ impl ParamType for Limit {
             return Some(Limit::Unlimited);
         }
         match number_and_unit(text)? {
-            (packets, "p") if packets >= 1.0 && packets.fract() == 0.0 => {
+            (packets, "p") if packets >= 1.0 && math::floor(packets) == packets => {
                 scaled(packets, 1.0).map(Limit::Packets)
             }
             (multiple, "bdp") if multiple > 0.0 => Some(Limit::Bdp(multiple)),
@@ -433,7 +436,7 @@ pub fn join_doc(lines: &[&'static str]) -> &'static str {
     }
 }
 
-/// Declares a struct of parameters; see the [module](crate::params).
+/// Declares a struct of parameters; see the [module](mod@crate::params).
 ///
 /// Every field: documentation, name, type, default, an optional range
 /// (`in low => high`), the source. A field without documentation or source
@@ -476,9 +479,9 @@ macro_rules! params {
         }
 
         impl $crate::params::Params for $Name {
-            fn specs() -> Vec<$crate::params::ParamSpec> {
+            fn specs() -> $crate::__alloc::vec::Vec<$crate::params::ParamSpec> {
                 #[allow(unused_mut)]
-                let mut specs = vec![$(
+                let mut specs = $crate::__alloc::vec![$(
                     $crate::params::ParamSpec {
                         name: stringify!($field),
                         kind: <$Type as $crate::params::ParamType>::KIND,
@@ -528,7 +531,7 @@ macro_rules! params {
                                 return Ok(());
                             }
                         )*)?
-                        let known: Vec<&str> =
+                        let known: $crate::__alloc::vec::Vec<&str> =
                             Self::specs().into_iter().map(|spec| spec.name).collect();
                         let mut error = $crate::Error::unknown("key", key, known);
                         error.given = None;
@@ -537,9 +540,9 @@ macro_rules! params {
                 }
             }
 
-            fn entries(&self) -> Vec<(&'static str, $crate::Value)> {
+            fn entries(&self) -> $crate::__alloc::vec::Vec<(&'static str, $crate::Value)> {
                 #[allow(unused_mut)]
-                let mut entries = vec![$( (
+                let mut entries = $crate::__alloc::vec![$( (
                     stringify!($field),
                     <$Type as $crate::params::ParamType>::to_value(&self.$field),
                 ), )*];
@@ -567,8 +570,8 @@ macro_rules! choices {
 
         impl $crate::params::ParamType for $Name {
             const KIND: &'static str = "name";
-            fn allowed() -> String {
-                format!("one of {}", Self::choices().join(", "))
+            fn allowed() -> $crate::__alloc::string::String {
+                $crate::__alloc::format!("one of {}", Self::choices().join(", "))
             }
             fn read(value: &$crate::Value) -> Option<Self> {
                 match value {
@@ -576,9 +579,9 @@ macro_rules! choices {
                     _ => None,
                 }
             }
-            fn to_text(&self) -> String {
+            fn to_text(&self) -> $crate::__alloc::string::String {
                 match self {
-                    $( $Name::$Variant => $text.to_string(), )+
+                    $( $Name::$Variant => $text.into(), )+
                 }
             }
             fn choices() -> &'static [&'static str] {

@@ -1,6 +1,7 @@
 //! Rates, sizes and queue limits, with the text forms of `tc`.
 
-use std::fmt;
+use crate::math;
+use core::fmt;
 
 use crate::time::{NANOS_PER_SEC, Span};
 
@@ -71,7 +72,7 @@ impl Limit {
         match self {
             Limit::Bdp(multiple) => {
                 let bdp = rate.bytes_in(rtt).get() as f64 * multiple;
-                Limit::Bytes(Bytes::new((bdp.round() as u64).max(1514)))
+                Limit::Bytes(Bytes::new((math::round(bdp) as u64).max(1514)))
             }
             other => other,
         }

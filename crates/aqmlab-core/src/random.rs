@@ -17,6 +17,7 @@
 //! The mapping to distributions is part of the promise and is fixed by the
 //! test vectors below: results are the same bits on every machine.
 
+use crate::math;
 use crate::time::Span;
 
 /// 2^64 divided by the golden ratio, made odd: the increment of the original.
@@ -96,7 +97,7 @@ impl Stream {
     /// Normally distributed with mean 0 and variance 1.
     pub fn normal(&mut self) -> f64 {
         // Box and Muller (1958): always two draws, and one of the two results.
-        let radius = (-2.0 * libm::log(1.0 - self.uniform())).sqrt();
+        let radius = math::sqrt(-2.0 * libm::log(1.0 - self.uniform()));
         radius * libm::cos(core::f64::consts::TAU * self.uniform())
     }
 }

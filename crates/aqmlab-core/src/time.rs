@@ -1,8 +1,9 @@
 //! Virtual time: [`Time`] is a moment, [`Span`] a length; both are integer
 //! nanoseconds, so that sums are exact and results the same on any machine.
 
-use std::fmt;
-use std::ops::{Add, AddAssign, Div, Mul, Sub};
+use crate::math;
+use core::fmt;
+use core::ops::{Add, AddAssign, Div, Mul, Sub};
 
 /// Nanoseconds in a second.
 pub const NANOS_PER_SEC: u64 = 1_000_000_000;
@@ -65,7 +66,7 @@ impl Span {
     /// give zero, too large ones [`Span::MAX`].
     pub fn from_secs_f64(secs: f64) -> Self {
         // `as` saturates and maps NaN to 0: just what the contract says.
-        Span((secs * NANOS_PER_SEC as f64).round() as u64)
+        Span(math::round(secs * NANOS_PER_SEC as f64) as u64)
     }
     /// Nanoseconds.
     pub const fn as_nanos(self) -> u64 {

@@ -1,7 +1,9 @@
 //! A tree of values, as it comes out of a TOML file, a Python call or
 //! `--set key=value`; what all of them are turned into before they are read.
 
-use std::fmt;
+use alloc::{format, string::String, string::ToString, vec::Vec};
+
+use core::fmt;
 
 use crate::error::{Error, Result};
 

@@ -1,9 +1,9 @@
-//! A packet as queues and pipes see it: a value of 40 bytes that says where
+//! A packet as queues and pipes see it: a value of 48 bytes that says where
 //! the bytes are.
 
 use aqmlab_aqm::DropReason;
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
-use aqmlab_sim::carried::Carried;
+use aqmlab_sim::network::{Carried, Position};
 
 use crate::buffers::{Buffers, Frame};
 
@@ -22,8 +22,8 @@ pub struct Handle {
     pub segment: u16,
     /// Its way through the links.
     pub route: u16,
-    /// Which link of its way it is on.
-    pub hop: u8,
+    /// How far it has come.
+    pub position: Position,
     ecn: Ecn,
     class: u8,
     bits: u8,
@@ -35,7 +35,7 @@ const PURE_ACK: u8 = 1;
 const MARKED: u8 = 2;
 
 // The hot path copies these: the size is a promise.
-const _: () = assert!(size_of::<Handle>() == 40);
+const _: () = assert!(size_of::<Handle>() == 48);
 
 impl Handle {
     /// A segment of the frame that is kept at `place`.
@@ -57,7 +57,7 @@ impl Handle {
             ack: headers.pure_ack.unwrap_or_default(),
             segment,
             route,
-            hop: 0,
+            position: Position::default(),
             ecn: headers.ecn,
             class: headers.dscp,
             bits: if headers.pure_ack.is_some() { PURE_ACK } else { 0 },
@@ -92,6 +92,14 @@ impl Packet for Handle {
 
 impl Carried for Handle {
     type Store = Buffers;
+    #[inline]
+    fn position(&self) -> Position {
+        self.position
+    }
+    #[inline]
+    fn set_position(&mut self, position: Position) {
+        self.position = position;
+    }
     /// The flow's hash: recordings number flows by it.
     #[inline]
     fn flow(&self) -> u32 {

@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use aqmlab_core::{Span, Time, choices};
-use aqmlab_sim::probe::Sojourn;
+use aqmlab_sim::network::probe::Sojourn;
 
 use crate::nat::Gate;
 use crate::path::{DataPath, Departure, Exits, Tally};

@@ -1,8 +1,8 @@
 //! The data path: packets in at ports, through links, out at other ports.
 //!
 //! # Model
-//! The links are the simulator's own state machines with their queues, rates
-//! and impairments, and so is the list of pending events. Time is an argument
+//! The network is the simulator's own, with its queues, rates, impairments,
+//! routes and pending events; its packets are handles of buffers. Time is an argument
 //! here too: whoever drives the path says how late it is, and all that was due
 //! until then happens at the time at which it was *scheduled*. How late the
 //! driver comes thus moves a packet by that much and no other packet at all:
@@ -11,12 +11,11 @@
 //! Nothing here reads a clock or a device, so a test can drive it.
 
 use aqmlab_aqm::DropReason;
-use aqmlab_core::{Bytes, Packet, Time};
+use aqmlab_core::{Bytes, Packet, Span, Time};
 use aqmlab_sim::Scenario;
-use aqmlab_sim::events::{Event, EventQueue};
-use aqmlab_sim::link::{Link, Setting, transmission_end};
+use aqmlab_sim::network::series::{LinkSeries, Sample};
+use aqmlab_sim::network::{Network, Observer, RouteId, Setup};
 use aqmlab_sim::scenario::Level;
-use aqmlab_sim::series::{LinkSeries, Sample};
 
 use crate::buffers::Buffers;
 use crate::handle::Handle;
@@ -90,23 +89,38 @@ pub trait Tap: Send {
         buffers: &Buffers,
     );
     /// Some time has passed, with packets or without.
-    fn tick(&mut self, _now: Time, _links: &[Link<Handle>]) {}
+    fn tick(&mut self, _now: Time, _network: &Network<Handle>) {}
     /// It is over; what there is to say, one sentence each.
     fn finish(&mut self, _end: Time) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Links with packets in them.
+/// Shows what passes to the tap, if there is one.
+struct Shown<'a>(&'a mut Option<Box<dyn Tap>>);
+
+impl Observer<Handle> for Shown<'_> {
+    fn entered(&mut self, now: Time, link: u32, handle: &Handle, buffers: &Buffers) {
+        if let Some(tap) = &mut self.0 {
+            tap.arrived(now, link, handle, buffers);
+        }
+    }
+    fn left(&mut self, now: Time, link: u32, handle: &Handle, buffers: &Buffers) {
+        if let Some(tap) = &mut self.0 {
+            tap.departed(now, link, handle, buffers);
+        }
+    }
+}
+
+/// A network with ports.
 pub struct DataPath {
-    links: Vec<Link<Handle>>,
-    events: EventQueue,
-    buffers: Buffers,
-    routes: Vec<Route>,
+    network: Network<Handle>,
+    /// The port at the end of each of the network's routes.
+    exits: Vec<u16>,
     /// The last event or arrival.
     now: Time,
-    /// Events handled.
-    pub handled: u64,
+    /// Samples taken.
+    sampled: u64,
     /// What has come in, and what has come out.
     pub entered: Tally,
     /// Whatever became of it at the device.
@@ -114,7 +128,9 @@ pub struct DataPath {
     /// Packets that are not carried, by [`Unfit`].
     pub unfit: [u64; Unfit::ALL.len()],
     run: Option<(Run, u16, Time)>,
-    interval: Option<aqmlab_core::Span>,
+    interval: Span,
+    /// When the next sample is due.
+    next_sample: Option<Time>,
     series: LinkSeries,
     samples: Vec<Sample>,
     tap: Option<Box<dyn Tap>>,
@@ -136,42 +152,43 @@ impl DataPath {
         replication: u64,
     ) -> Self {
         let mtu = Bytes::new(mtu.get() + ETHERNET);
-        let setting = Setting { replication, mtu, end: Time::MAX };
-        Self::with_links(scenario, Link::all(scenario, &setting), routes)
+        let setup = Setup { mtu, ..scenario.network(replication) };
+        Self::with_network(scenario, Network::new(&setup), routes)
     }
 
-    /// As [`new`](Self::new), of links that exist.
-    pub fn with_links(scenario: &Scenario, links: Vec<Link<Handle>>, routes: Vec<Route>) -> Self {
-        let mut path = DataPath {
-            links,
-            events: EventQueue::new(scenario.simultaneous),
-            buffers: Buffers::default(),
-            routes,
+    /// As [`new`](Self::new), of a network that exists and has no routes yet.
+    pub fn with_network(
+        scenario: &Scenario,
+        mut network: Network<Handle>,
+        routes: Vec<Route>,
+    ) -> Self {
+        for route in &routes {
+            network.add_route(route.links.iter().copied());
+        }
+        network.start();
+        let has_samples = scenario.record.level != Level::Summary;
+        DataPath {
+            network,
+            exits: routes.into_iter().map(|route| route.exit).collect(),
             now: Time::ZERO,
-            handled: 0,
+            sampled: 0,
             entered: Tally::default(),
             left: Tally::default(),
             unfit: [0; Unfit::ALL.len()],
             run: None,
-            interval: (scenario.record.level != Level::Summary).then_some(scenario.record.interval),
+            interval: scenario.record.interval,
+            next_sample: has_samples.then_some(Time::ZERO),
             series: LinkSeries::default(),
             samples: Vec::new(),
             tap: None,
             flow_of: None,
-        };
-        for link in &mut path.links {
-            link.start(&mut path.events);
         }
-        if path.interval.is_some() {
-            path.events.push(Time::ZERO, Event::Sample(0));
-        }
-        path
     }
 
     /// Shows packets to a tap from now on.
     pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
         self.tap = Some(tap);
-        self.buffers.keep_dropped();
+        self.network.store_mut().keep_dropped();
     }
 
     /// Whether somebody is shown the packets.
@@ -185,26 +202,27 @@ impl DataPath {
         self.flow_of = Some(flow_of);
     }
 
-    /// The links, for those who watch.
-    pub fn links(&self) -> &[Link<Handle>] {
-        &self.links
+    /// The network, for those who watch.
+    pub fn network(&self) -> &Network<Handle> {
+        &self.network
     }
 
-    /// The links, for those who take records.
-    pub fn links_mut(&mut self) -> &mut [Link<Handle>] {
-        &mut self.links
+    /// The network, for those who take records.
+    pub fn network_mut(&mut self) -> &mut Network<Handle> {
+        &mut self.network
     }
 
     /// Where the next packet is to be read into.
     pub fn scratch(&mut self) -> &mut [u8] {
-        self.buffers.scratch()
+        self.network.store_mut().scratch()
     }
 
     /// A packet of `length` bytes, which stands in the scratch place, comes in
     /// for the route. What was due before has been [advanced](Self::advance).
     pub fn receive(&mut self, route: u16, offload: Offload, length: usize, now: Time) {
         let now = now.max(self.now);
-        let bytes = self.buffers.scratch();
+        let buffers = self.network.store_mut();
+        let bytes = buffers.scratch();
         let bytes = &bytes[..length.min(bytes.len())];
         let planned = parse(bytes).and_then(|mut headers| {
             if let Some(flow_of) = self.flow_of {
@@ -214,21 +232,17 @@ impl DataPath {
             plan(bytes, headers, offload)
         });
         let frame = match planned {
-            Ok(frame) if usize::from(route) < self.routes.len() => frame,
+            Ok(frame) if usize::from(route) < self.exits.len() => frame,
             Ok(_) => return self.unfit[Unfit::NoRoute as usize] += 1,
             Err(reason) => return self.unfit[reason as usize] += 1,
         };
         self.now = now;
-        let place = self.buffers.keep(frame);
-        let first = self.routes[usize::from(route)].links[0];
+        let place = buffers.keep(frame);
         for segment in 0..frame.segments {
             let handle = Handle::new(place, &frame, segment, route);
             self.entered.add(u64::from(handle.size));
-            if let Some(tap) = &mut self.tap {
-                tap.arrived(now, first, &handle, &self.buffers);
-            }
-            let (events, buffers) = (&mut self.events, &mut self.buffers);
-            self.links[first as usize].arrive(handle, now, events, buffers);
+            let observer = &mut Shown(&mut self.tap);
+            self.network.inject(now, RouteId(u32::from(route)), handle, observer);
         }
         self.show_dropped(now);
     }
@@ -237,10 +251,10 @@ impl DataPath {
     #[inline]
     fn show_dropped(&mut self, now: Time) {
         if let Some(tap) = &mut self.tap {
-            while let Some((handle, reason)) = self.buffers.take_dropped() {
-                let link = self.routes[usize::from(handle.route)].links[usize::from(handle.hop)];
-                tap.dropped(now, link, &handle, reason, &self.buffers);
-                self.buffers.release(handle.place, 1);
+            while let Some((handle, reason)) = self.network.store_mut().take_dropped() {
+                let link = self.network.link_at(handle.position).expect("links drop, not ends");
+                tap.dropped(now, link, &handle, reason, self.network.store());
+                self.network.store_mut().release(handle.place, 1);
             }
         }
     }
@@ -248,67 +262,39 @@ impl DataPath {
     /// Some time has passed.
     pub fn tick(&mut self, now: Time) {
         if let Some(tap) = &mut self.tap {
-            tap.tick(now, &self.links);
+            tap.tick(now, &self.network);
         }
     }
 
     /// When something is due next.
     pub fn next_time(&self) -> Option<Time> {
-        self.events.next_time()
+        self.network.next_time().into_iter().chain(self.next_sample).min()
     }
 
     /// Lets everything happen that is due up to `now`.
     pub fn advance(&mut self, now: Time, exits: &mut impl Exits) {
-        while self.events.next_time().is_some_and(|time| time <= now) {
-            let (time, event) = self.events.pop().expect("just seen");
+        while let Some(time) = self.next_time().filter(|time| *time <= now) {
             self.now = time;
-            self.handled += 1;
-            self.handle(time, event, exits);
+            // At one moment what happens in the network is first.
+            if self.network.next_time() != Some(time) {
+                self.sample();
+            } else if let Some(handle) = self.network.step(&mut Shown(&mut self.tap)) {
+                self.depart(&handle, exits);
+            }
             self.show_dropped(time);
         }
         self.flush(exits);
     }
 
-    fn handle(&mut self, now: Time, event: Event, exits: &mut impl Exits) {
-        let (events, buffers) = (&mut self.events, &mut self.buffers);
-        match event {
-            Event::TransmissionEnd(link) => {
-                transmission_end(&mut self.links, link, now, events, buffers);
-            }
-            Event::Wakeup(link) => self.links[link as usize].wakeup(now, events, buffers),
-            Event::Delivery(link) => {
-                let Some(mut handle) = self.links[link as usize].deliver(now, events) else {
-                    return;
-                };
-                if let Some(tap) = &mut self.tap {
-                    tap.departed(now, link, &handle, buffers);
-                }
-                handle.hop += 1;
-                let route = &self.routes[usize::from(handle.route)];
-                match route.links.get(usize::from(handle.hop)) {
-                    Some(next) => {
-                        if let Some(tap) = &mut self.tap {
-                            tap.arrived(now, *next, &handle, buffers);
-                        }
-                        self.links[*next as usize].arrive(handle, now, events, buffers);
-                    }
-                    None => {
-                        let exit = route.exit;
-                        self.depart(&handle, exit, now, exits);
-                    }
-                }
-            }
-            Event::Sample(_) => {
-                let interval = self.interval.expect("samples are asked for");
-                self.series.sample(now, &mut self.links, &mut self.samples);
-                events.push(now + interval, event);
-            }
-            other => unreachable!("{other:?} is no event of a link"),
-        }
+    fn sample(&mut self) {
+        self.sampled += 1;
+        self.series.sample(self.now, &mut self.network, &mut self.samples);
+        self.next_sample = Some(self.now + self.interval);
     }
 
     /// A packet has come to the end of its route.
-    fn depart(&mut self, handle: &Handle, exit: u16, due: Time, exits: &mut impl Exits) {
+    fn depart(&mut self, handle: &Handle, exits: &mut impl Exits) {
+        let exit = self.exits[usize::from(handle.route)];
         self.left.add(u64::from(handle.size()));
         if let Some((run, at, _)) = &mut self.run
             && *at == exit
@@ -317,27 +303,27 @@ impl DataPath {
             return;
         }
         self.flush(exits);
-        self.run = Some((Run::new(handle), exit, due));
+        self.run = Some((Run::new(handle), exit, self.now));
     }
 
     /// Hands out the packets that leave together.
     fn flush(&mut self, exits: &mut impl Exits) {
         let Some((run, exit, due)) = self.run.take() else { return };
         let mut room = [0; MOST_HEAD];
-        let (offload, parts) = run.frame(&self.buffers, &mut room);
+        let (offload, parts) = run.frame(self.network.store(), &mut room);
         exits.send(&Departure { exit, due, packets: u32::from(run.count), offload, parts });
-        self.buffers.release(run.place, u32::from(run.count));
+        self.network.store_mut().release(run.place, u32::from(run.count));
     }
 
     /// What is measured as a distribution begins now.
     pub fn end_warmup(&mut self) {
-        self.links.iter_mut().for_each(Link::end_warmup);
+        self.network.end_warmup();
         self.series.restart_sojourns();
     }
 
     /// Packets that are in queues and pipes.
     pub fn under_way(&self) -> u64 {
-        self.buffers.handles()
+        self.network.store().handles()
     }
 
     /// Ends it at `end`: what happened at each link, the samples, and what is
@@ -348,12 +334,11 @@ impl DataPath {
     pub fn finish(mut self, end: Time) -> Finished {
         let end = end.max(self.now);
         let remarks = self.tap.take().map(|mut tap| tap.finish(end)).unwrap_or_default();
-        for link in &mut self.links {
-            link.finish(end);
-        }
+        self.network.finish(end);
         let under_way = self.under_way();
-        let notes = self.links.iter().map(|link| link.queue.notes()).collect();
-        let links: Vec<_> = self.links.into_iter().map(|link| link.into_result(end)).collect();
+        let events = self.network.handled() + self.sampled;
+        let notes = self.network.links().map(|link| link.queue.notes()).collect();
+        let links = self.network.into_results(end);
         let lost: u64 = links.iter().map(|link| link.way.lost).sum();
         let copied: u64 = links.iter().map(|link| link.way.duplicated).sum();
         let dropped: u64 = links.iter().map(|link| link.counts.dropped_total()).sum();
@@ -362,7 +347,6 @@ impl DataPath {
             self.left.packets + lost + dropped + under_way,
             "packets went in that neither came out nor were dropped, lost or left"
         );
-        let events = self.handled;
         Finished { end, events, links, notes, samples: self.samples, under_way, remarks }
     }
 }

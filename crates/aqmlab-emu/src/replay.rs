@@ -13,8 +13,8 @@ use aqmlab_aqm::replay::{Arrival, BASE_RTT, Outcome, Surroundings, Verdict};
 use aqmlab_aqm::{DropReason, LinkEnv, Queue, QueueConfig};
 use aqmlab_core::{Bytes, Ecn, Error, Rate, Result, Stream, Time};
 use aqmlab_sim::Scenario;
-use aqmlab_sim::link::{Link, Setting};
-use aqmlab_sim::probe::PacketRecord;
+use aqmlab_sim::network::probe::PacketRecord;
+use aqmlab_sim::network::{Network, Setup};
 
 use crate::buffers::Buffers;
 use crate::checksum::{fold, sum};
@@ -59,7 +59,7 @@ pub fn replay(
     {
         path.advance(next, &mut sent);
     }
-    let records = path.links_mut()[0].take_records();
+    let records = path.network_mut().link_mut(0).take_records();
     let seen = std::mem::take(&mut *seen.lock().expect("no holder panics"));
     let mut dropped = seen.dropped.into_iter();
     let mut sent = sent.packets.into_iter().zip(seen.marked);
@@ -103,13 +103,13 @@ fn path(config: &QueueConfig, surroundings: &Surroundings) -> Result<DataPath> {
         rate.as_bps()
     );
     let scenario = Scenario::parse(&text, "<replay>", &[])?;
-    let setting = Setting { replication: 0, mtu: Bytes::new(1514), end: Time::MAX };
-    let mut links = Link::<Handle>::all(&scenario, &setting);
+    let setup = Setup { mtu: Bytes::new(1514), ..scenario.network(0) };
+    let mut network = Network::<Handle>::new(&setup);
     let env = LinkEnv { rate: surroundings.rate, base_rtt: BASE_RTT, mtu: surroundings.mtu };
     let random = Stream::from_state(surroundings.random_seed);
-    links[0].queue = Queue::new(config.build(&env), random);
+    network.link_mut(0).queue = Queue::new(config.build(&env), random);
     let routes = vec![Route { links: vec![0], exit: 0 }];
-    let mut path = DataPath::with_links(&scenario, links, routes);
+    let mut path = DataPath::with_network(&scenario, network, routes);
     path.number_flows_by(|packet| be32(packet, 16));
     Ok(path)
 }

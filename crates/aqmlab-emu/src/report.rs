@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 
 use aqmlab_aqm::Note;
 use aqmlab_core::{Span, Time};
-use aqmlab_sim::diagnosis::{About, Finding};
-use aqmlab_sim::losses::FlowLosses;
-use aqmlab_sim::probe::SojournSummary;
+use aqmlab_sim::network::losses::FlowLosses;
+use aqmlab_sim::network::probe::SojournSummary;
+use aqmlab_sim::run::diagnosis::{About, Finding};
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult};
-use aqmlab_tcp::Stats;
 
 use crate::live::Live;
 use crate::shell::{EmulatorParams, Outcome};
@@ -117,8 +116,10 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
             size: None,
             goodput: f64::NAN,
             throughput: f64::NAN,
-            stats: Stats::default(),
+            sent: 0,
             sent_since: 0,
+            delivered: 0,
+            stats: None,
             losses: FlowLosses::default(),
             delays: None,
             datagrams: None,

@@ -12,7 +12,7 @@ use aqmlab_emu::shell::{self, EmulatorParams, Options, Outcome};
 use aqmlab_emu::topology::{Commands, Topology, Way, run_commands};
 use aqmlab_emu::traffic;
 use aqmlab_sim::Scenario;
-use aqmlab_sim::probe::{QUANTILES, SojournSummary};
+use aqmlab_sim::network::probe::{QUANTILES, SojournSummary};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};

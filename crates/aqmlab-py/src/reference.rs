@@ -1,19 +1,20 @@
 //! Everything that has parameters, from the declarations.
 
-use aqmlab_aqm::registry;
-use aqmlab_core::{ParamSpec, Params};
+use aqmlab_aqm::QueueConfig;
+use aqmlab_core::{Catalogue, ParamSpec, Params, Preset};
 use aqmlab_emu::shell::EmulatorParams;
-use aqmlab_sim::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::impairment::{
     ChanceParams, DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams,
     ListedLossParams, OutageParams, SlotParams,
 };
+use aqmlab_sim::network::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::{MarkovParams, OrnsteinUhlenbeckParams};
 use aqmlab_sim::rate::{CsvParams, RateStepsParams, TraceParams};
 use aqmlab_sim::scenario::{ColumnParams, FlowParams, LinkParams, RecordParams, RunParams};
-use aqmlab_sim::workload;
-use aqmlab_tcp::{TcpParams, congestion};
+use aqmlab_sim::workload::WorkloadConfig;
+use aqmlab_tcp::TcpParams;
+use aqmlab_tcp::congestion::CongestionConfig;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -21,49 +22,35 @@ use pyo3::types::{PyDict, PyList};
 #[pyfunction]
 pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
-    for entry in registry::entries() {
-        list.append(section(py, "queue", entry.name, entry.summary, &entry.params)?)?;
-    }
-    for preset in registry::PRESETS {
-        let params = registry::entries()
-            .into_iter()
-            .find(|entry| entry.name == preset.discipline)
-            .map(|entry| entry.params)
-            .unwrap_or_default();
-        let dict = section(py, "queue", preset.name, preset.summary, &params)?;
-        make_preset(&dict, preset.discipline, preset.source, preset.settings)?;
-        list.append(dict)?;
-    }
-    for entry in congestion::entries() {
-        list.append(section(py, "congestion_control", entry.name, entry.summary, &entry.params)?)?;
-    }
-    for entry in workload::entries() {
-        list.append(section(py, "workload", entry.name, entry.summary, &entry.params)?)?;
-    }
-    for preset in workload::PRESETS {
-        let entry = workload::entries().into_iter().find(|entry| entry.name == preset.kind);
-        let params = entry.map(|entry| entry.params).unwrap_or_default();
-        let dict = section(py, "workload", preset.name, preset.summary, &params)?;
-        make_preset(&dict, preset.kind, preset.source, preset.settings)?;
-        list.append(dict)?;
-    }
+    catalogue::<QueueConfig>(&list, "queue")?;
+    catalogue::<CongestionConfig>(&list, "congestion_control")?;
+    catalogue::<WorkloadConfig>(&list, "workload")?;
     for (kind, name, summary, params) in sections() {
         list.append(section(py, kind, name, summary, &params)?)?;
     }
     Ok(list)
 }
 
-/// Says of a section that it is `of` with other numbers.
-fn make_preset(
-    section: &Bound<'_, PyDict>,
-    of: &str,
-    source: &str,
-    changed: &[(&str, &str)],
-) -> PyResult<()> {
-    section.set_item("preset_of", of)?;
-    section.set_item("source", source)?;
+/// The sections of a catalogue: its entries, and then its presets.
+fn catalogue<C: Catalogue>(list: &Bound<'_, PyList>, kind: &str) -> PyResult<()> {
+    let py = list.py();
+    for entry in C::entries() {
+        list.append(section(py, kind, entry.name, entry.summary, &entry.params)?)?;
+    }
+    for preset in C::PRESETS {
+        let dict = section(py, kind, preset.name, preset.summary, &preset.params::<C>())?;
+        make_preset(&dict, preset)?;
+        list.append(dict)?;
+    }
+    Ok(())
+}
+
+/// Says of a section that it is another with other numbers.
+fn make_preset(section: &Bound<'_, PyDict>, preset: &Preset) -> PyResult<()> {
+    section.set_item("preset_of", preset.of)?;
+    section.set_item("source", preset.source)?;
     let settings = PyDict::new(section.py());
-    for (key, text) in changed {
+    for (key, text) in preset.settings {
         settings.set_item(key, text)?;
     }
     section.set_item("settings", settings)

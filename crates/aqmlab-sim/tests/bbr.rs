@@ -1,7 +1,7 @@
 //! BBR over simulated links.
 
 use aqmlab_core::Value;
-use aqmlab_sim::series::Subject;
+use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::{RunResult, Scenario, run};
 
 const LINK: &str = r#"

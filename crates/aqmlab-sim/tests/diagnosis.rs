@@ -1,7 +1,7 @@
 //! Runs that do not mean what they seem to say so, and others do not.
 
 use aqmlab_core::Value;
-use aqmlab_sim::diagnosis::About;
+use aqmlab_sim::run::diagnosis::About;
 use aqmlab_sim::{Scenario, run};
 
 /// Bulk flows that fill a link, for long enough.

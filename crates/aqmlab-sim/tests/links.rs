@@ -338,7 +338,7 @@ fn losses_are_counted_on_the_way_and_not_at_the_queue() {
         assert!(link.way.lost_bytes >= 40 * link.way.lost);
     }
     assert_eq!(queue(&lossy).counts.dropped_total(), 0, "the windows stay small");
-    assert!(lossy.flows.iter().all(|flow| flow.stats.retransmissions > 0));
+    assert!(lossy.flows.iter().all(|flow| flow.stats.unwrap().retransmissions > 0));
     let listed = result(&[("links.down.loss", "{ packets = [20, 21, 50] }")]);
     assert_eq!(queue(&listed).way.lost, 3);
 }
@@ -547,5 +547,33 @@ proptest! {
         }
         let used: f64 = result.links.iter().map(|link| link.utilisation).sum();
         prop_assert!(used <= 1.001, "{used}");
+    }
+}
+
+/// A link whose last packet never ends, and one that needs longer for a packet than any run
+/// lasts: outages on the way are drawn up to the end of the run, not to the end of time.
+#[test]
+fn a_packet_that_is_never_sent_ends_no_run() {
+    let rates = [
+        "{ steps = [['0s', '1mbit'], ['5s', '0bit']] }",
+        "{ process = 'ornstein-uhlenbeck', mean = '1bit', deviation = '0bit' }",
+        "{ process = 'lte', mean = '1kbit', outage_interval = '1ms', outage = '1000s' }",
+        "1bit",
+    ];
+    for rate in rates {
+        for shaper in ["none", "{ rate = '100kbit' }"] {
+            let settings = [
+                ("duration", "10s"),
+                ("links.down.rate", rate),
+                ("links.down.loss", "{ on = '1ms', off = '1ms' }"),
+                ("links.down.overhead", "65535"),
+            ];
+            let shaper = [("links.down.shaper", shaper)];
+            let shaper = if shaper[0].1 == "none" { &[][..] } else { &shaper[..] };
+            let result = run(&scenario(&[&settings[..], shaper].concat()).unwrap(), 0);
+            let down = &result.links[0];
+            assert!((0.0..=1.0).contains(&down.utilisation), "{rate}: {}", down.utilisation);
+            assert!(down.counts.arrived > 0, "{rate}: there are packets to send");
+        }
     }
 }

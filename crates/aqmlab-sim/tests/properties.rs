@@ -2,8 +2,8 @@
 //! complete transfers, and the same bits for the same seed.
 
 use aqmlab_core::{Table, Value};
-use aqmlab_sim::probe::PacketRecord;
-use aqmlab_sim::{LinkResult, RunResult, Scenario, run};
+use aqmlab_sim::network::probe::PacketRecord;
+use aqmlab_sim::{LinkResult, RunResult, Scenario, Watch, run, try_run};
 use proptest::prelude::*;
 
 /// Two groups of finite flows over two bottlenecks in a row, two-way.
@@ -79,7 +79,7 @@ proptest! {
         let result = run(&scenario, 0);
         for flow in &result.flows {
             prop_assert!(flow.finish.is_some(), "unfinished: {:?}", flow.stats);
-            prop_assert_eq!(flow.stats.bytes_acked, flow.size.unwrap());
+            prop_assert_eq!(flow.delivered, flow.size.unwrap());
         }
         for (link, config) in result.links.iter().zip(&scenario.links) {
             prop_assert!(link.utilisation <= 1.0);
@@ -184,4 +184,33 @@ fn a_bulk_flow_fills_its_link_exactly() {
         assert!(run.len() > 100 || rate == "1700bit", "{rate}: {} packets in a row", run.len());
         assert_eq!(u128::from(measured), nanos, "{rate}");
     }
+}
+
+/// Work at one moment has an end, and one that is named: a window of which no acknowledgement
+/// stops the sender.
+#[test]
+fn a_run_without_progress_is_ended() {
+    let text = r#"
+        [links.down]
+        rate = "10mbit"
+        delay = "10ms"
+        [links.up]
+        rate = "10mbit"
+        delay = "10ms"
+        [flows.many]
+        count = 50
+        path = "down"
+        return_path = "up"
+    "#;
+    let scenario = Scenario::parse(text, "many", &[]).unwrap();
+    let few = Watch { at_once: 60, ..Watch::default() };
+    let stopped = try_run(&scenario, 0, &few).err().unwrap();
+    assert!(stopped.at_once && stopped.work > 60 && stopped.work <= 62, "{stopped:?}");
+    let told = stopped.to_string();
+    assert!(told.contains("no progress: 6") && told.contains("flows `many`"), "{told}");
+    let short = Watch { in_all: 10_000, ..Watch::default() };
+    let stopped = try_run(&scenario, 0, &short).err().unwrap();
+    assert!(!stopped.at_once && stopped.at > aqmlab_core::Time::ZERO, "{stopped:?}");
+    assert_eq!(try_run(&scenario, 0, &short).err(), Some(stopped), "it is the same each time");
+    assert!(try_run(&scenario, 0, &Watch::default()).is_ok());
 }

@@ -9,7 +9,7 @@ use common::{mean, result, scenario_text, value};
 
 const EULER: f64 = 0.577_215_664_901_532_9;
 
-fn times<'a>(group: &'a GroupResult, name: &str) -> &'a aqmlab_sim::probe::SojournSummary {
+fn times<'a>(group: &'a GroupResult, name: &str) -> &'a aqmlab_sim::network::probe::SojournSummary {
     let times = group.times.iter().find(|(known, _)| *known == name);
     &times.unwrap_or_else(|| panic!("no times of {name}")).1
 }
@@ -112,7 +112,7 @@ fn rrul_flows_have_their_classes() {
     let classes = |test: &str| {
         let result = on(test, "10mbit", "cake");
         let flows = result.flows.iter().filter(|flow| flow.datagrams.is_none());
-        flows.map(|flow| flow.stats.bytes_acked as f64).collect::<Vec<_>>()
+        flows.map(|flow| flow.delivered as f64).collect::<Vec<_>>()
     };
     let marked = classes(r#"{ kind = "rrul", length = "20s" }"#);
     let plain = classes("\"rrul-be\"");

@@ -78,6 +78,9 @@ impl From<Codepoint> for Ecn {
     }
 }
 
+/// The most segments of a first window.
+const MOST_AT_FIRST: u64 = 100_000;
+
 params! {
     /// Parameters of both ends of a connection.
     pub struct TcpParams {
@@ -97,7 +100,8 @@ params! {
         /// The first window: segments (3p) or bytes (4380b).
         initial_window: Limit = Limit::Packets(10), source "RFC 6928, section 2; RFC 3390: 4380b";
         /// The first slow start threshold; `none` for as high as possible.
-        initial_ssthresh: Option<Bytes> = None, source "RFC 5681, section 3.1";
+        initial_ssthresh: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 50)),
+            source "RFC 5681, section 3.1";
         /// The retransmission timeout before the first round-trip time is known.
         initial_rto: Span = Span::from_secs(1), in Span::from_millis(1) => Span::from_secs(60),
             source "RFC 6298, section 2.1; 3s in RFC 2988";
@@ -184,8 +188,17 @@ impl TcpParams {
     /// # Errors
     /// If the parameters contradict each other.
     pub fn check(&self) -> Result<()> {
+        // All of it is sent at one moment.
+        let is_fit = match self.initial_window {
+            Limit::Packets(packets) => packets <= MOST_AT_FIRST,
+            Limit::Bytes(bytes) => bytes.get() <= MOST_AT_FIRST * self.mss.get(),
+            Limit::Bdp(_) | Limit::Unlimited => false,
+        };
+        if !is_fit {
+            let allowed = format!("packets (10p) or bytes (14600b), {MOST_AT_FIRST}p at most");
+            return Err(Error::not_allowed(self.initial_window, allowed).at("initial_window"));
+        }
         for (key, limit) in [
-            ("initial_window", self.initial_window),
             ("receive_window", self.receive_window.or_else(|| Limit::Unlimited)),
             ("pacing_quantum", self.pacing_quantum),
         ] {

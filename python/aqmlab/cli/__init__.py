@@ -16,6 +16,7 @@ from aqmlab.cli import (
     characterize,
     compare,
     conformance,
+    evaluate,
     explain,
     listing,
     mahimahi,
@@ -64,6 +65,7 @@ COMMANDS: tuple[tuple[str, Any, str, dict[str, Any]], ...] = (
     ("compare", compare.compare, compare.EXAMPLE, {}),
     ("reproduce", reproduce.reproduce, reproduce.EXAMPLE, {}),
     ("characterize", characterize.characterize, characterize.EXAMPLE, {}),
+    ("evaluate", evaluate.evaluate, evaluate.EXAMPLE, {}),
     ("shell", shell.shell, shell.EXAMPLE, REST),
     ("parity", parity.parity, parity.EXAMPLE, {}),
     ("mahimahi", mahimahi.mahimahi, mahimahi.EXAMPLE, REST),
@@ -97,7 +99,10 @@ def options(
 def main() -> None:
     """The console script `aqmlab`."""
     try:
-        sys.exit(app(standalone_mode=False))
+        status = app(standalone_mode=False)
+        if status == INTERRUPTED:  # before the command proper had begun
+            fail("interrupted", INTERRUPTED, word="")
+        sys.exit(status)
     except TyperException as error:
         if not str(error):  # `aqmlab` alone: the help was shown
             sys.exit(INPUT_ERROR)

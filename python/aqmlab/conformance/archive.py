@@ -2,28 +2,37 @@
 
 `python -m aqmlab.conformance.pack DIR` makes it again from a folder of cases.
 
-* `cases.json`: what `case.json` says and a replay needs, and which arrivals a case has.
-* `arrivals.parquet`: many cases share their arrivals, which are kept once; times as the gap to
+* `cases.json`: what `case.json` says and a replay needs, the settings of the queue here
+  (`settings.py`), which arrivals a case has, how many packets these are, and the names of reasons.
+* `arrivals.zlib`: many cases share their arrivals, which are kept once; times as the gap to
   the arrival before.
-* `outcomes.parquet`: what a link and a queue have in common is left out, so that most numbers
+* `outcomes.zlib`: what a link and a queue have in common is left out, so that most numbers
   are 0 or 1. An id is kept as the step from the packet before that was taken out, or turned
   away, like it. A time is kept as the lag behind what is expected: for a packet that is sent,
   that the link is never idle while the packet waits; for one dropped while it is taken out,
   the time of the packet sent next; for the others, their arrival.
+
+Both `.zlib` files hold their columns (`ARRIVALS_KEPT`, `OUTCOMES_KEPT`) one after another: first
+the lowest byte of every row, then the next. The rows of all patterns, or cases, follow each other.
+`cargo test -p aqmlab-aqm` reads the same files (`crates/aqmlab-aqm/tests/recorded`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 from polars.testing import assert_frame_equal
 
 from aqmlab.conformance.case import ARRIVALS, OUTCOMES, Case
+from aqmlab.conformance.settings import queue_of
 from aqmlab.errors import input_error
 
 SHIPPED = Path(__file__).parent / "recorded"
@@ -39,6 +48,9 @@ FACTS = (
     "random_seed",
 )
 MARKS = pl.Enum(["arrival", "decision"])
+ARRIVALS_KEPT = {"gap_ns": "<i8", "flow": "<u4", "size_bytes": "<u4", "ecn": "<u1"}
+OUTCOMES_KEPT = {"verdict": "<u1", "step": "<i4", "lag_ns": "<i8", "mark": "<u1", "reason": "<u1"}
+"""`mark` and `reason` are 0 where there is none."""
 SENT = pl.col("verdict").is_in(["delivered", "marked"])
 TAKEN_OUT = SENT | (pl.col("verdict") == "dropped_dequeue")
 
@@ -48,45 +60,57 @@ class Archive:
 
     def __init__(self, folder: Path = SHIPPED) -> None:
         self.folder = folder
-        self.entries: list[dict[str, Any]] = json.loads((folder / "cases.json").read_bytes())
+        content = json.loads((folder / "cases.json").read_bytes())
+        self.entries: list[dict[str, Any]] = content["cases"]
+        self._lengths: list[int] = content["arrivals"]
+        self._reasons = pl.Enum(content["reasons"])
 
     @cached_property
     def _arrivals(self) -> list[pl.DataFrame]:
-        frame = pl.read_parquet(self.folder / "arrivals.parquet", glob=False)
-        return frame.partition_by("pattern", include_key=False, maintain_order=True)
+        return _read(self.folder / "arrivals.zlib", ARRIVALS_KEPT, self._lengths)
 
     @cached_property
     def _outcomes(self) -> list[pl.DataFrame]:
-        frame = pl.read_parquet(self.folder / "outcomes.parquet", glob=False)
-        return frame.partition_by("case", include_key=False, maintain_order=True)
+        lengths = [self._lengths[entry["arrivals"]] for entry in self.entries]
+        return _read(self.folder / "outcomes.zlib", OUTCOMES_KEPT, lengths)
 
     def case(self, index: int) -> Case:
         """The case that `entries[index]` is about."""
         entry = self.entries[index]
         facts = {key: entry[key] for key in FACTS}
         arrivals = _unpacked_arrivals(self._arrivals[entry["arrivals"]])
-        outcomes = _unpacked_outcomes(self._outcomes[index], arrivals, facts["ns_per_byte"])
+        packed = _named(self._outcomes[index], self._reasons)
+        outcomes = _unpacked_outcomes(packed, arrivals, facts["ns_per_byte"])
         return Case(**facts, arrivals=arrivals, outcomes=outcomes)
 
 
 def pack(cases: Iterable[Case], folder: Path) -> None:
-    """Writes `cases` to `folder` and makes sure that they can be read again as they are."""
+    """Writes `cases` to `folder` and makes sure that they can be read again as they are.
+
+    Raises `Unsupported` if there is no counterpart of a case here.
+    """
     entries: list[dict[str, Any]] = []
     patterns: list[pl.DataFrame] = []
-    outcomes: list[pl.DataFrame] = []
     kept = list(cases)
     for case in kept:
         known = (i for i, pattern in enumerate(patterns) if pattern.equals(case.arrivals))
         place = next(known, len(patterns))
         if place == len(patterns):
             patterns.append(case.arrivals)
-        entries.append({key: getattr(case, key) for key in FACTS} | {"arrivals": place})
-        outcomes.append(_packed_outcomes(case))
+        queue, mtu, _ = queue_of(case)
+        facts = {key: getattr(case, key) for key in FACTS}
+        entries.append(facts | {"queue": queue, "mtu": mtu, "arrivals": place})
+    reasons = sorted({str(each) for case in kept for each in case.outcomes["reason"].drop_nulls()})
     folder.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
-    (folder / "cases.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
-    _write(folder / "arrivals.parquet", "pattern", [_packed_arrivals(each) for each in patterns])
-    _write(folder / "outcomes.parquet", "case", outcomes)
+    lengths = [pattern.height for pattern in patterns]
+    head = f'"arrivals": {json.dumps(lengths)},\n"reasons": {json.dumps(reasons)}'
+    (folder / "cases.json").write_text(
+        f'{{\n{head},\n"cases": [\n{lines}\n]\n}}\n', encoding="utf-8"
+    )
+    _write(folder / "arrivals.zlib", ARRIVALS_KEPT, [_packed_arrivals(each) for each in patterns])
+    outcomes = [_numbered(_packed_outcomes(case), pl.Enum(reasons)) for case in kept]
+    _write(folder / "outcomes.zlib", OUTCOMES_KEPT, outcomes)
     _check(Archive(folder), kept)
 
 
@@ -101,13 +125,45 @@ def _check(archive: Archive, cases: Sequence[Case]) -> None:
             raise input_error(problem, file=case.path) from None
 
 
-def _write(file: Path, key: str, frames: Sequence[pl.DataFrame]) -> None:
-    numbered = (
-        frame.insert_column(0, pl.repeat(i, frame.height, dtype=pl.UInt16, eager=True).alias(key))
-        for i, frame in enumerate(frames)
-    )
-    pl.concat(numbered).rechunk().write_parquet(
-        file, compression="zstd", compression_level=22, statistics=False, row_group_size=1 << 24
+def _write(file: Path, kinds: Mapping[str, str], frames: Sequence[pl.DataFrame]) -> None:
+    frame = pl.concat(frames)
+    columns = (frame[name].to_numpy().astype(kind) for name, kind in kinds.items())
+    planes = (column.view(np.uint8).reshape(frame.height, -1).T.tobytes() for column in columns)
+    file.write_bytes(zlib.compress(b"".join(planes), 9))
+
+
+def _read(file: Path, kinds: Mapping[str, str], lengths: Sequence[int]) -> list[pl.DataFrame]:
+    content = np.frombuffer(zlib.decompress(file.read_bytes()), dtype=np.uint8)
+    rows, at = sum(lengths), 0
+    columns = {}
+    for name, kind in kinds.items():
+        width = np.dtype(kind).itemsize
+        planes = content[at : at + rows * width].reshape(width, rows)
+        columns[name] = np.ascontiguousarray(planes.T).view(kind).reshape(rows)
+        at += rows * width
+    frame = pl.DataFrame(columns)
+    starts = accumulate(lengths, initial=0)
+    return [frame.slice(start, length) for start, length in zip(starts, lengths, strict=False)]
+
+
+def _numbered(outcomes: pl.DataFrame, reasons: pl.Enum) -> pl.DataFrame:
+    """Names as numbers: the verdict's from 0, the others' from 1."""
+    number = [
+        pl.col(name).cast(kind).to_physical().add(1).fill_null(0)
+        for name, kind in (("mark", MARKS), ("reason", reasons))
+    ]
+    return outcomes.with_columns(pl.col("verdict").to_physical(), *number)
+
+
+def _named(outcomes: pl.DataFrame, reasons: pl.Enum) -> pl.DataFrame:
+    """Numbers as names again."""
+    kinds = (("verdict", OUTCOMES["verdict"], 0), ("mark", MARKS, 1), ("reason", reasons, 1))
+    return outcomes.with_columns(
+        pl.col(name).replace_strict(
+            dict(enumerate(kind.categories, first)), default=None, return_dtype=kind
+        )
+        for name, kind, first in kinds
+        if isinstance(kind, pl.Enum)
     )
 
 
@@ -138,7 +194,7 @@ def _packed_outcomes(case: Case) -> pl.DataFrame:
         step.cast(pl.Int32).alias("step"),
         lag.alias("lag_ns"),
         mark.alias("mark"),
-        pl.col("reason").cast(pl.Categorical),
+        "reason",
     )
 
 

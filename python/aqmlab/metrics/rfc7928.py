@@ -84,20 +84,9 @@ def delay_variation(
     return values - values[0], shares
 
 
-def synchronisation(event_flows: float, flows: int) -> float:
-    """The global synchronisation ratio (RFC 7928, section 2.4): of `flows`, the share that
-    loses packets in a loss event, where `event_flows` do so on average."""
-    return event_flows / flows if flows else float("nan")
-
-
 def power(goodput: float, delay: float) -> float:
     """Goodput over delay, in bits a second a second (Kleinrock 1979)."""
     return goodput / delay if delay > 0 else float("nan")
-
-
-def rtt_fairness(second: float, first: float) -> float:
-    """goodput_Cat_II / goodput_Cat_I (RFC 7928, section 6.3)."""
-    return second / first if first else float("nan")
 
 
 def unfairness(ratios: Sequence[float] | Floats) -> float:

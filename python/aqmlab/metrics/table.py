@@ -1,62 +1,121 @@
 """The table `metrics`: what is computed from the tables of the engine, a row a run, subject and
-metric. `aqmlab.metrics.catalogue` says what each metric is."""
+metric. `aqmlab.measure.catalogue` says what each metric is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from aqmlab.metrics.rfc7928 import power, rtt_fairness, synchronisation
 from aqmlab.results import Tables
-from aqmlab.statistics import Floats, jain_index
+from aqmlab.statistics import Floats, Whole, jain_indices
 
 COLUMNS = {"run": pl.UInt32, "subject": pl.String, "metric": pl.String, "value": pl.Float64}
 LINK_COLUMNS = (
     "link", "delivered_bytes", "capacity_bytes", "dropped", "arrived", "marked", "loss_event_flows"
 )  # fmt: skip
 GROUP_COLUMNS = ("group", "delivered_bytes", "sent_bytes")
+FLOW_COLUMNS = ("group", "goodput_bps", "dropped", "sent_since_warmup")
+DELAY_COLUMNS = ("group", "quantity", "count", "mean_s", "p95_s", "p999_s", "min_s")
 ALL = "all"
 """The subject of what is said of all flows together."""
 ALIKE = ("bulk", "cbr", "pareto-onoff")
 """Workloads whose applications are one flow each: their goodputs may be compared."""
+KEYS = ["run", "group"]
 
 
 def metrics(
     tables: Tables, scenarios: Sequence[Mapping[str, Any]], replications: int
 ) -> pl.DataFrame:
-    """The metrics of all runs; run `r` is of scenario `r // replications`."""
-    links = _by_run(tables.load("links").select("run", *LINK_COLUMNS))
-    groups = _by_run(tables.load("groups").select("run", *GROUP_COLUMNS))
-    points = [_Point(scenario["flows"]) for scenario in scenarios]
-    alike = sorted({name for point in points for name in point.alike})
-    flows = _by_run(_flows(tables.load("flows"), alike))
-    delays = _by_run(tables.load("times").filter(pl.col("quantity").cast(pl.String) == "delay"))
-    rows = []
-    for run, end in tables.load("runs").select("run", "end_s").iter_rows():
-        of_run = (found.get(run, []) for found in (links, groups, flows, delays))
-        own = _Run(points[run // replications], end, *of_run)
-        rows += [(run, *row) for row in own.rows() if row[2] is not None and isfinite(row[2])]
-    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+    """The metrics of all runs; run `r` is of scenario `r // replications`. Of a run the links
+    come first, then the groups, then all flows together."""
+    points = [scenario["flows"] for scenario in scenarios]
+    ends = tables.load("runs", ["run", "end_s"]).with_columns(
+        (pl.col("run") // replications).cast(pl.UInt32).alias("point")
+    )
+    flows = _of_runs(tables, "flows", FLOW_COLUMNS, ends)
+    alike = _alike(flows, points)
+    parts = [
+        _links(_of_runs(tables, "links", LINK_COLUMNS, ends), points),
+        _groups(
+            _of_runs(tables, "groups", GROUP_COLUMNS, ends), flows, _delays(tables, ends), alike
+        ),
+        _all_flows(alike),
+    ]
+    return pl.concat(parts).sort("run", maintain_order=True)
 
 
 Facts = Mapping[str, Any]
-Row = tuple[str, str, float | None]
 
 
-class _Point:
-    """What the scenario of all replications says of its groups of flows."""
+def _of_runs(tables: Tables, name: str, columns: Sequence[str], ends: pl.DataFrame) -> pl.DataFrame:
+    """Columns of a table, with the point and the end of each row's run; names as plain texts."""
+    frame = tables.load(name, ["run", *columns])
+    plain = [pl.col(each).cast(pl.String) for each in ("link", "group") if each in columns]
+    return frame.with_columns(plain).join(ends, on="run", maintain_order="left")
 
-    def __init__(self, flows: Facts) -> None:
-        self.alike = [name for name, group in flows.items() if _is_alike(group)]
-        """The groups whose flows may be compared."""
-        self.endless = {name for name, group in flows.items() if _is_endless(group)}
-        links = {link for group in flows.values() for link in _links_of_data(group)}
-        self.bulk_flows = {link: _bulk_flows(flows, link) for link in links}
-        """How many flows have data on a link, if all of them are endless bulk flows."""
+
+def _long(frame: pl.DataFrame, subject: str, values: Mapping[str, Floats]) -> pl.DataFrame:
+    """A row for each row of `frame` and each of `values` that is finite."""
+    numbers = np.column_stack(list(values.values()))
+    row, column = np.nonzero(np.isfinite(numbers))
+    rows = frame.select("run", subject=subject)[row]
+    named = rows.with_columns(
+        metric=pl.Series(list(values), dtype=pl.String)[column],
+        value=pl.Series(numbers[row, column], dtype=pl.Float64),
+    )
+    return named.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
+
+
+def _column(frame: pl.DataFrame, name: str) -> Floats:
+    """A column as numbers, NaN where there is none."""
+    return frame[name].cast(pl.Float64).to_numpy()
+
+
+def _over(value: Floats, whole: Floats) -> Floats:
+    """A share or rate; not finite where there is nothing to share.
+
+    By numpy: polars multiplies by the reciprocal where a column has one value throughout, so
+    that the last bit would depend on what else is in the table.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share: Floats = value / whole
+    return share
+
+
+# Links
+
+
+def _links(links: pl.DataFrame, points: Sequence[Facts]) -> pl.DataFrame:
+    schema = {"point": pl.UInt32, "link": pl.String, "bulk_flows": pl.Int64}
+    bulk = pl.DataFrame(_bulk_flows(points), schema=schema, orient="row")
+    rows = links.join(bulk, on=["point", "link"], how="left", maintain_order="left")
+    of = partial(_column, rows)
+    values = {
+        "throughput": _over(of("delivered_bytes") * 8, of("end_s")),
+        "possible_share": _over(of("delivered_bytes"), of("capacity_bytes")),
+        "drop_share": _over(of("dropped"), of("arrived")),
+        "mark_share": _over(of("marked"), of("arrived")),
+        # The global synchronisation ratio (RFC 7928, section 2.4).
+        "loss_synchronisation": _over(of("loss_event_flows"), of("bulk_flows")),
+    }
+    return _long(rows, "link", values)
+
+
+def _bulk_flows(points: Sequence[Facts]) -> Iterator[tuple[int, str, int]]:
+    """Point, link, and how many flows have data on it, if all of them are endless bulk flows."""
+    for point, flows in enumerate(points):
+        for link in sorted({link for group in flows.values() for link in _links_of_data(group)}):
+            on_it = [group for group in flows.values() if link in _links_of_data(group)]
+            if all(map(_is_endless, on_it)):
+                yield point, link, sum(int(group["count"]) for group in on_it)
+
+
+def _links_of_data(group: Facts) -> set[str]:
+    return {*group["path"], *(() if _is_alike(group) else group["return_path"])}
 
 
 def _is_alike(group: Facts) -> bool:
@@ -67,99 +126,102 @@ def _is_endless(group: Facts) -> bool:
     return bool(group["workload"]["kind"] == "bulk" and group["size"] == "none")
 
 
-def _links_of_data(group: Facts) -> set[str]:
-    return {*group["path"], *(() if _is_alike(group) else group["return_path"])}
+# Groups
 
 
-def _bulk_flows(flows: Facts, link: str) -> int | None:
-    on_it = [group for group in flows.values() if link in _links_of_data(group)]
-    return sum(int(group["count"]) for group in on_it) if all(map(_is_endless, on_it)) else None
+def _groups(
+    groups: pl.DataFrame, flows: pl.DataFrame, delays: pl.DataFrame, alike: pl.DataFrame
+) -> pl.DataFrame:
+    sent = flows.group_by(KEYS).agg(pl.col("dropped", "sent_since_warmup").sum())
+    rows = groups.with_columns(pl.col("delivered_bytes").sum().over("run").alias("total_bytes"))
+    for more in (sent, delays, _fairness(alike)):
+        rows = rows.join(more, on=KEYS, how="left", maintain_order="left")
+    of = partial(_column, rows)
+    goodput = _over(of("delivered_bytes") * 8, of("end_s"))
+    values = {
+        "goodput": goodput,
+        "throughput": _over(of("sent_bytes") * 8, of("end_s")),
+        "goodput_share": _over(of("delivered_bytes"), of("total_bytes")),
+        # Of what the flows that are in the table sent.
+        "loss_share": _over(of("dropped"), of("sent_since_warmup")),
+        "delay_variation": of("p999_s") - of("min_s"),
+        "delay_variation_p95": of("p95_s") - of("min_s"),
+        # Kleinrock 1979.
+        "power": _over(np.where(np.isfinite(goodput), goodput, 0.0), of("mean_s")),
+        "jain": of("jain"),
+        "rtt_fairness": of("rtt_fairness"),
+    }
+    return _long(rows, "group", values)
 
 
-def _flows(flows: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
-    """A row a run and group: what its flows sent and lost, and the goodputs of those groups
-    that are `alike` (the others may have very many flows)."""
-    is_alike = pl.col("group").cast(pl.String).is_in(alike)
-    return flows.group_by("run", "group", maintain_order=True).agg(
-        pl.col("goodput_bps").filter(is_alike).drop_nulls().drop_nans(),
-        pl.col("dropped", "sent_since_warmup").sum(),
+def _delays(tables: Tables, ends: pl.DataFrame) -> pl.DataFrame:
+    """One-way delays, where any were measured: a row a run and group."""
+    times = _of_runs(tables, "times", DELAY_COLUMNS, ends)
+    measured = times.filter(pl.col("quantity").cast(pl.String) == "delay", pl.col("count") > 0)
+    return measured.select(*KEYS, "mean_s", "p95_s", "p999_s", "min_s").unique(KEYS, keep="last")
+
+
+def _alike(flows: pl.DataFrame, points: Sequence[Facts]) -> pl.DataFrame:
+    """The goodputs of flows that may be compared, by run and place of the group in the
+    scenario; with whether the group's flows are endless, and the first such group."""
+    schema = {
+        "point": pl.UInt32, "group": pl.String, "place": pl.UInt32, "is_endless": pl.Boolean,
+        "is_first": pl.Boolean, "endless_groups": pl.UInt32,
+    }  # fmt: skip
+    places = pl.DataFrame(_places(points), schema=schema, orient="row")
+    measured = flows.select(*KEYS, "point", "goodput_bps").filter(
+        pl.col("goodput_bps").is_not_nan()
+    )
+    return measured.join(places, on=["point", "group"], maintain_order="left").sort(
+        "run", "place", maintain_order=True
     )
 
 
-def _by_run(frame: pl.DataFrame) -> dict[int, list[Facts]]:
-    """The rows of each run: thousands of small frames would take longer."""
-    found: dict[int, list[Facts]] = {}
-    for row in frame.iter_rows(named=True):
-        found.setdefault(row["run"], []).append(row)
-    return found
+def _places(points: Sequence[Facts]) -> Iterator[tuple[int, str, int, bool, bool, int]]:
+    for point, flows in enumerate(points):
+        endless = [name for name, group in flows.items() if _is_endless(group)]
+        for place, (name, group) in enumerate(flows.items()):
+            if _is_alike(group):
+                is_first = endless[:1] == [name]
+                yield point, name, place, name in endless, is_first, len(endless)
 
 
-class _Run:
-    def __init__(
-        self,
-        point: _Point,
-        end: float,
-        links: Sequence[Facts],
-        groups: Sequence[Facts],
-        flows: Sequence[Facts],
-        delays: Sequence[Facts],
-    ) -> None:
-        self.point = point
-        self.end, self.links, self.groups = end, links, groups
-        self.flows_of = {row["group"]: row for row in flows}
-        self.delays = {row["group"]: row for row in delays}
-
-    def rows(self) -> Iterator[Row]:
-        """Subject, metric and value; links first."""
-        for link in self.links:
-            for metric, value in self._link(link):
-                yield link["link"], metric, value
-        yield from self._groups()
-
-    def _link(self, link: Facts) -> Iterator[tuple[str, float | None]]:
-        yield "throughput", _over(link["delivered_bytes"] * 8, self.end)
-        yield "possible_share", _over(link["delivered_bytes"], link["capacity_bytes"])
-        yield "drop_share", _over(link["dropped"], link["arrived"])
-        yield "mark_share", _over(link["marked"], link["arrived"])
-        if link["loss_event_flows"] is not None and (
-            flows := self.point.bulk_flows.get(link["link"])
-        ):
-            yield "loss_synchronisation", synchronisation(link["loss_event_flows"], flows)
-
-    def _groups(self) -> Iterator[Row]:
-        total = sum(group["delivered_bytes"] for group in self.groups)
-        alike = {name: self._goodputs(name) for name in self.point.alike}
-        endless = [values for name, values in alike.items() if name in self.point.endless]
-        for group in self.groups:
-            name = group["group"]
-            goodput = _over(group["delivered_bytes"] * 8, self.end)
-            yield name, "goodput", goodput
-            if group["sent_bytes"] is not None:
-                yield name, "throughput", _over(group["sent_bytes"] * 8, self.end)
-            yield name, "goodput_share", _over(group["delivered_bytes"], total)
-            yield name, "loss_share", self._losses(name)
-            if (delay := self.delays.get(name)) is not None and delay["count"]:
-                yield name, "delay_variation", delay["p999_s"] - delay["min_s"]
-                yield name, "delay_variation_p95", delay["p95_s"] - delay["min_s"]
-                yield name, "power", power(goodput or 0.0, delay["mean_s"])
-            own = alike.get(name)
-            if own is None:
-                continue
-            if own.size > 1:
-                yield name, "jain", jain_index(own)
-            if endless and own is not endless[0] and name in self.point.endless:
-                yield name, "rtt_fairness", rtt_fairness(own.mean(), endless[0].mean())
-        if len(endless) > 1:
-            yield ALL, "jain", jain_index(np.concatenate(endless))
-
-    def _goodputs(self, name: str) -> Floats:
-        return np.array(self.flows_of[name]["goodput_bps"] if name in self.flows_of else [])
-
-    def _losses(self, name: str) -> float | None:
-        """Of what the flows that are in the table sent."""
-        flows = self.flows_of.get(name)
-        return _over(flows["dropped"], flows["sent_since_warmup"]) if flows else None
+def _fairness(alike: pl.DataFrame) -> pl.DataFrame:
+    """Jain's index of the flows of a group, and their mean goodput over that of the first
+    group of endless ones (RFC 7928, section 6.3); a row a run and group."""
+    heads = alike.group_by("run", "group", maintain_order=True).agg(
+        pl.len(), pl.col("is_endless", "is_first").first()
+    )
+    jain, mean = _by_rows(alike["goodput_bps"].to_numpy(), heads["len"].cast(pl.Int64).to_numpy())
+    rows = heads.with_columns(
+        pl.when(pl.col("len") > 1).then(pl.Series(jain)).alias("jain"), mean=pl.Series(mean)
+    )
+    first = rows.filter("is_first").select("run", first_mean="mean")
+    rows = rows.join(first, on="run", how="left", maintain_order="left")
+    ratio = pl.Series(_over(_column(rows, "mean"), _column(rows, "first_mean")))
+    is_other = pl.col("is_endless") & ~pl.col("is_first")
+    return rows.select(*KEYS, "jain", pl.when(is_other).then(ratio).alias("rtt_fairness"))
 
 
-def _over(value: float, whole: float) -> float | None:
-    return value / whole if whole else None
+def _all_flows(alike: pl.DataFrame) -> pl.DataFrame:
+    """Jain's index of all endless flows, where they are of several groups."""
+    rows = alike.filter("is_endless", pl.col("endless_groups") > 1)
+    heads = rows.group_by("run", maintain_order=True).agg(pl.len())
+    jain, _ = _by_rows(rows["goodput_bps"].to_numpy(), heads["len"].cast(pl.Int64).to_numpy())
+    named = heads.with_columns(pl.lit(ALL).alias("subject"))
+    return _long(named, "subject", {"jain": jain})
+
+
+def _by_rows(values: Floats, lengths: Whole) -> tuple[Floats, Floats]:
+    """Jain's index and the mean of each of the stretches that `values` consist of.
+
+    Stretches of one length are computed together, each in the order of its own values: the
+    result does not depend on what else is computed.
+    """
+    starts = np.cumsum(lengths) - lengths
+    jain, mean = np.full(len(lengths), np.nan), np.full(len(lengths), np.nan)
+    for length in np.unique(lengths):
+        which = np.flatnonzero(lengths == length)
+        rows = values[starts[which, None] + np.arange(length)]
+        jain[which], mean[which] = jain_indices(rows), rows.mean(axis=1)
+    return jain, mean

@@ -31,6 +31,8 @@
 //! 3. A loss is an overflow only; the packets dropped by chance are the signal
 //!    and do not raise the probability.
 
+use alloc::boxed::Box;
+
 use aqmlab_core::{Limit, Packet, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
@@ -134,7 +136,7 @@ struct Blue<P> {
 
 impl<P: Packet + Send> QueueDiscipline<P> for Blue<P> {
     fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
-        if std::mem::take(&mut self.is_idle) && self.idle_repeats {
+        if core::mem::take(&mut self.is_idle) && self.idle_repeats {
             self.control.catch_up(cx.now);
         }
         let backlog = self.fifo.backlog();

@@ -26,6 +26,8 @@
 //! adapts itself (`candidates = auto`: 8 regions between the thresholds, two
 //! candidates more in each) are as remembered.
 
+use alloc::boxed::Box;
+
 use aqmlab_core::{Auto, Bytes, Limit, Packet, Result, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};

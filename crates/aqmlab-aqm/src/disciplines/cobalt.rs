@@ -18,6 +18,8 @@
 //!    does, which does not look while there is no packet of any flow.
 //! 3. `ecn = false` is not in Linux.
 
+use alloc::{boxed::Box, format, vec, vec::Vec};
+
 use aqmlab_core::{Limit, Packet, Span, params};
 
 use crate::cobalt::{CobaltState, Law, Variant};

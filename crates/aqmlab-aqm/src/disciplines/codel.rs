@@ -16,7 +16,9 @@
 //! # Differences
 //! 1. `variant = no-recall` is nobody's default: it shows what the recall does.
 
-use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time, choices, params};
+use alloc::{boxed::Box, format, vec::Vec};
+
+use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time, choices, math, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
 use crate::fifo::{Fifo, Room};
@@ -59,7 +61,8 @@ params! {
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool = false, source "RFC 8289, section 5.5, comment; tc-codel(8)";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
-        ce_threshold: Option<Span> = None, source "tc-codel(8)";
+        ce_threshold: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(100)),
+            source "tc-codel(8)";
     }
 }
 
@@ -483,7 +486,7 @@ impl CodelState {
 
 /// `interval / sqrt(count)`.
 fn over_sqrt(interval: f64, count: u32) -> f64 {
-    interval / f64::from(count).sqrt()
+    interval / math::sqrt(f64::from(count))
 }
 
 /// What a reader has to know where a full packet takes longer than the target

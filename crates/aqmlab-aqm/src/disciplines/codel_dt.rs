@@ -26,6 +26,8 @@
 //!    that was not at hand.
 //! 5. Times are whole nanoseconds.
 
+use alloc::{boxed::Box, format, vec::Vec};
+
 use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
@@ -63,9 +65,13 @@ params! {
         access_delay: Span = Span::ZERO, in Span::ZERO => Span::from_secs(100),
             source "CableLabs' ns-2 patch, codeldt.cc: 6 ms";
         /// Maximum Sustained Traffic Rate of the shaper; `none` for the rate of the link.
-        sustained_rate: Option<Rate> = None, source "CableLabs' ns-2 patch, docsislink.cc";
+        sustained_rate: Option<Rate> = None,
+            in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
+            source "CableLabs' ns-2 patch, docsislink.cc";
         /// Peak Traffic Rate of the shaper; `none` for the sustained rate.
-        peak_rate: Option<Rate> = None, source "CableLabs' ns-2 patch, docsislink.cc";
+        peak_rate: Option<Rate> = None,
+            in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
+            source "CableLabs' ns-2 patch, docsislink.cc";
         /// Maximum Traffic Burst of the shaper: what may go at the peak rate.
         traffic_burst: Bytes = Bytes::new(3044), in Bytes::new(0) => Bytes::new(1_000_000_000),
             source "RFC 8034, section 3; CableLabs' ns-3 model";

@@ -20,7 +20,9 @@
 //! 4. The decay follows appendix A.2 (two delays below 5 ms); section 4.5
 //!    speaks of a queue below 5 ms at the peak rate.
 
-use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, params};
+use alloc::{boxed::Box, format, vec::Vec};
+
+use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, math, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
 use crate::docsis::Shaper;
@@ -48,9 +50,13 @@ params! {
         /// How much the queue holds, BUFFER_SIZE; `none` for 100 ms at the sustained rate.
         limit: Option<Limit> = None, source "RFC 8034, appendix A.1.1; CableLabs' ns-3 model";
         /// Maximum Sustained Traffic Rate; `none` for the rate of the link.
-        sustained_rate: Option<Rate> = None, source "RFC 8034, section 3";
+        sustained_rate: Option<Rate> = None,
+            in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
+            source "RFC 8034, section 3";
         /// Peak Traffic Rate; `none` for the sustained rate.
-        peak_rate: Option<Rate> = None, source "RFC 8034, section 3";
+        peak_rate: Option<Rate> = None,
+            in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
+            source "RFC 8034, section 3";
         /// Maximum Traffic Burst: what may go at the peak rate.
         traffic_burst: Bytes = Bytes::new(3044), in Bytes::new(0) => Bytes::new(1_000_000_000),
             source "RFC 8034, section 3; CableLabs' ns-3 model";
@@ -120,7 +126,7 @@ impl<P: Packet> DocsisPie<P> {
     fn new(params: &DocsisPieParams, env: &LinkEnv) -> Self {
         let shaper =
             Shaper::new(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
-        let buffer = (shaper.sustained() * 0.1).round() as u64;
+        let buffer = math::round(shaper.sustained() * 0.1) as u64;
         let default = Limit::Bytes(Bytes::new(buffer.max(env.mtu.get())));
         DocsisPie {
             fifo: Fifo::default(),

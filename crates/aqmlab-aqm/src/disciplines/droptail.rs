@@ -18,6 +18,8 @@
 //!
 //! As in all three qdiscs, the packet in transmission does not count.
 
+use alloc::boxed::Box;
+
 use aqmlab_core::{Bytes, Limit, Packet, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};

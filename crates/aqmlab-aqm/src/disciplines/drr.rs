@@ -19,6 +19,8 @@
 //!    as in Linux's sfq, or the head. The paper does not say it in its
 //!    algorithm; the papers were not at hand when this was written.
 
+use alloc::boxed::Box;
+
 use aqmlab_core::{Bytes, Limit, Packet, params};
 
 use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};

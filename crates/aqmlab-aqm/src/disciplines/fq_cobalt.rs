@@ -19,6 +19,8 @@
 //! 3. BLUE always runs; ns-3 can bind it to a sojourn time.
 //! 4. No recorded run stands behind it: it is tested by unit and property tests.
 
+use alloc::boxed::Box;
+
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time, params};
 
 use crate::cobalt::{CobaltState, DOWN, Law, UP, Variant};
@@ -58,7 +60,8 @@ params! {
         /// Whether ECN-capable packets are marked where the control law would drop.
         ecn: bool = true, source "ns-3 FqCobalt, UseEcn; always in cake";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
-        ce_threshold: Option<Span> = None, source "ns-3 FqCobalt, CeThreshold";
+        ce_threshold: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(100)),
+            source "ns-3 FqCobalt, CeThreshold";
     } with {
         /// What shares a bucket.
         sharing: Sharing = Sharing::default();

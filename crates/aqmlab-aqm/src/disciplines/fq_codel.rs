@@ -17,6 +17,8 @@
 //! 2. The memory of a packet is its size on the wire; Linux counts the
 //!    kernel's buffers.
 
+use alloc::boxed::Box;
+
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
@@ -65,7 +67,8 @@ params! {
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool = true, source "RFC 8290, section 5.2.6; on in Linux";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
-        ce_threshold: Option<Span> = None, source "RFC 8290, section 5.2.7";
+        ce_threshold: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(100)),
+            source "RFC 8290, section 5.2.7";
     } with {
         /// What shares a bucket.
         sharing: Sharing = Sharing::default();

@@ -10,11 +10,13 @@
 //! for its parts; tc-fq_pie(8) for the parameters.
 //!
 //! # Differences
-//! From RFC 8033: those of Linux, see [`pie`](crate::disciplines::pie). From Linux:
+//! From RFC 8033: those of Linux, see [`pie`]. From Linux:
 //! 1. The first update is one period after the start, there after 500 ms.
 //! 2. There is no memory limit: Linux counts how often it is exceeded, and
 //!    drops nothing for it.
 //! 3. Hashing as in [`fq_codel`](crate::disciplines::fq_codel).
+
+use alloc::boxed::Box;
 
 use aqmlab_core::{Bytes, Limit, Packet, Span, choices, params};
 

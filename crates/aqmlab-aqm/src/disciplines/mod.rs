@@ -3,99 +3,21 @@
 //! The line declares the module too. (`cargo fmt` does not find it then:
 //! `make format` gives rustfmt the files by name.)
 
-use aqmlab_core::{Custom, Entry, Packet, Params, Result, Span, Value};
+use alloc::boxed::Box;
+
+use aqmlab_core::{Packet, Span, catalogue};
 
 use crate::custom::{self, CustomConfig};
 use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
+use crate::registry::{PRESETS, elsewhere};
 
-macro_rules! disciplines {
-    ($($Variant:ident($module:ident::$Params:ident)),+ $(,)?) => {
-        $( pub mod $module; )+
-
-        /// A discipline with its parameters, ready to be built.
-        #[derive(Clone, Debug, PartialEq)]
-        pub enum QueueConfig {
-            $(
-                #[allow(missing_docs)]
-                $Variant($module::$Params),
-            )+
-            /// One that is not in the catalogue.
-            Custom(Custom<dyn CustomConfig>),
-        }
-
-        /// All disciplines.
-        pub fn entries() -> Vec<Entry> {
-            vec![$(Entry {
-                name: <$module::$Params>::NAME,
-                summary: <$module::$Params>::SUMMARY,
-                params: <$module::$Params>::specs(),
-            }),+]
-        }
-
-        impl QueueConfig {
-            /// The discipline of this name with its default parameters.
-            pub(crate) fn default_of(name: &str) -> Option<QueueConfig> {
-                $( if name == <$module::$Params>::NAME {
-                    return Some(QueueConfig::$Variant(<$module::$Params>::default()));
-                } )+
-                None
-            }
-            pub(crate) fn set(&mut self, key: &str, value: &Value) -> Result<()> {
-                match self {
-                    $( QueueConfig::$Variant(params) => params.set(key, value), )+
-                    QueueConfig::Custom(custom) => custom.config_mut().set(key, value),
-                }
-            }
-            pub(crate) fn check(&self) -> Result<()> {
-                match self {
-                    $( QueueConfig::$Variant(params) => params.check(), )+
-                    QueueConfig::Custom(custom) => custom.config().check(),
-                }
-            }
-            /// The discipline's name.
-            pub fn name(&self) -> &str {
-                match self {
-                    $( QueueConfig::$Variant(_) => <$module::$Params>::NAME, )+
-                    QueueConfig::Custom(custom) => custom.config().name(),
-                }
-            }
-            /// Its parameters with their values.
-            pub fn settings(&self) -> Vec<(&str, Value)> {
-                match self {
-                    $( QueueConfig::$Variant(params) => params.entries(), )+
-                    QueueConfig::Custom(custom) => custom.config().entries(),
-                }
-            }
-            /// See [`Discipline::SIGNALS`].
-            pub fn gives_signals(&self) -> bool {
-                match self {
-                    $( QueueConfig::$Variant(_) => <$module::$Params>::SIGNALS, )+
-                    QueueConfig::Custom(custom) => custom.config().gives_signals(),
-                }
-            }
-            /// See [`Discipline::slowest`].
-            pub fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
-                match self {
-                    $( QueueConfig::$Variant(params) => params.slowest(env), )+
-                    QueueConfig::Custom(custom) => custom.config().slowest(env),
-                }
-            }
-            /// Makes the state machine.
-            pub fn build<P: Packet + Send + 'static>(
-                &self,
-                env: &LinkEnv,
-            ) -> Box<dyn QueueDiscipline<P>> {
-                match self {
-                    $( QueueConfig::$Variant(params) => params.build(env), )+
-                    QueueConfig::Custom(custom) => custom::build(custom.config(), env),
-                }
-            }
-        }
-    };
-}
-
-// One line a discipline.
-disciplines! {
+catalogue! {
+    /// A discipline with its parameters, ready to be built.
+    pub enum QueueConfig of Discipline, or dyn CustomConfig;
+    what "queue discipline", key "discipline", example "codel";
+    presets PRESETS, elsewhere elsewhere;
+    each each;
+    // One line a discipline.
     DropTail(droptail::DropTailParams),
     Red(red::RedParams),
     RedLinux(red_linux::RedLinuxParams),
@@ -121,4 +43,19 @@ disciplines! {
     Sred(sred::SredParams),
     Pi(pi::PiParams),
     Step(step::StepParams),
+}
+
+impl QueueConfig {
+    /// See [`Discipline::SIGNALS`].
+    pub fn gives_signals(&self) -> bool {
+        each!(self, params => params.gives_signals())
+    }
+    /// See [`Discipline::slowest`].
+    pub fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
+        each!(self, params => params.slowest(env))
+    }
+    /// Makes the state machine.
+    pub fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        each!(self, params => params.build(env), custom => custom::build(custom, env))
+    }
 }

@@ -22,6 +22,8 @@
 //! 3. The first update is one period after the start; ns-2's at the start
 //!    itself leaves the probability at 0 as well.
 
+use alloc::{boxed::Box, format};
+
 use aqmlab_core::{Bytes, Error, Limit, Packet, Result, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};

@@ -22,6 +22,8 @@
 //!    count for each kind of packet.
 //! 4. There is no shortest queue below which nothing is dropped.
 
+use alloc::{boxed::Box, vec, vec::Vec};
+
 use aqmlab_core::{Ecn, Limit, Packet, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};

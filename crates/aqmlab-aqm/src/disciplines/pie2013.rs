@@ -35,6 +35,8 @@
 //! 6. There is no lower bound on the queue for drops, no decay and no cap on the
 //!    steps: those came with the RFC.
 
+use alloc::{boxed::Box, format, vec, vec::Vec};
+
 use aqmlab_core::{Error, Limit, Packet, Rate, Result, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};

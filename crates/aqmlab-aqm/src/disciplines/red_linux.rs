@@ -28,6 +28,8 @@
 //! 6. There is no gentle slope above the upper threshold, and no wait after a
 //!    drop: the distance is uniform from 1 to 1/p packets.
 
+use alloc::{boxed::Box, format};
+
 use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
@@ -50,7 +52,9 @@ params! {
         mean_packet: Bytes = Bytes::new(1000), in Bytes::new(1) => Bytes::new(1_000_000),
             source "tc-red(8), avpkt";
         /// The rate, for idle times; `none`: the link's.
-        bandwidth: Option<Rate> = None, source "tc-red(8), bandwidth";
+        bandwidth: Option<Rate> = None,
+            in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
+            source "tc-red(8), bandwidth";
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool = false, source "tc-red(8), ecn";
         /// Whether ECN-capable packets are dropped all the same above the upper threshold.

@@ -33,9 +33,9 @@
 //!    comes again; Linux keeps the old ones.
 //! 7. `ecn = false` drops where Linux marks; there marking is always on.
 
-use std::collections::VecDeque;
+use alloc::{boxed::Box, collections::VecDeque, format};
 
-use aqmlab_core::{Error, Limit, Packet, Result, Span, Time, params};
+use aqmlab_core::{Error, Limit, Packet, Result, Span, Time, math, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::fifo::Fifo;
@@ -229,7 +229,7 @@ struct Sfb<P> {
 
 impl<P: Packet> Sfb<P> {
     fn new(params: &SfbParams, env: &LinkEnv) -> Self {
-        let step = |value: f64| (value * f64::from(ONE)).round() as u32;
+        let step = |value: f64| math::round(value * f64::from(ONE)) as u32;
         Sfb {
             fifo: Fifo::default(),
             counted: VecDeque::new(),
@@ -284,7 +284,7 @@ impl<P: Packet> Sfb<P> {
         packet: &P,
         counted: &mut Counted,
         cx: &mut Context<'_, P>,
-    ) -> std::result::Result<bool, DropReason> {
+    ) -> core::result::Result<bool, DropReason> {
         let flow = packet.flow_hash();
         let filter = &mut self.filters[self.active];
         let hash = filter.hash(flow);

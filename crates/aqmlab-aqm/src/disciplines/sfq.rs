@@ -34,7 +34,7 @@
 //! 6. No RED inside the buckets.
 //! 7. Linux has no sets of buckets and no isolation of hosts.
 
-use std::collections::VecDeque;
+use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
 use aqmlab_core::{Bytes, Limit, Packet, Time, choices, params};
 
@@ -157,7 +157,7 @@ impl ByDepth {
             if new == self.first.len() {
                 self.first.push(NONE);
             }
-            let after = std::mem::replace(&mut self.first[new], bucket);
+            let after = core::mem::replace(&mut self.first[new], bucket);
             self.links[bucket as usize] = (NONE, after);
             if after != NONE {
                 self.links[after as usize].0 = bucket;

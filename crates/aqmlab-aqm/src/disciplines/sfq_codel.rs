@@ -13,6 +13,8 @@
 //! 1. Hashing as in [`fq_codel`](crate::disciplines::fq_codel), with all its
 //!    options; ns-2 has none of them.
 
+use alloc::boxed::Box;
+
 use aqmlab_core::{Limit, Packet, Span, params};
 
 use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};

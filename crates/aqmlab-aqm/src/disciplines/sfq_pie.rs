@@ -24,6 +24,8 @@
 //!    sojourn time, unless `delay = rate`.
 //! 3. There is no recorded run of it: it is tested by unit and property tests.
 
+use alloc::boxed::Box;
+
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};

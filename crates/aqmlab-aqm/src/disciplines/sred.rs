@@ -23,6 +23,8 @@
 //! 4. The paper has no ECN: with `ecn` capable packets are marked where others
 //!    are dropped.
 
+use alloc::{boxed::Box, vec::Vec};
+
 use aqmlab_core::{Auto, Error, Limit, Packet, Result, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};

@@ -20,6 +20,8 @@
 //!    that time at its first rate; when the packet leaves it is its own time
 //!    in the queue. A length is, when a packet leaves, what it leaves behind.
 
+use alloc::{boxed::Box, string::String};
+
 use aqmlab_core::{Error, Limit, Packet, ParamType, Result, Span, Value, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};

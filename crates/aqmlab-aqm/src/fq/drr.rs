@@ -4,7 +4,7 @@
 //! RFC 8290, sections 4.1 and 4.2; Linux's fq_codel and fq_pie do the same, as
 //! the conformance vectors show.
 
-use std::collections::VecDeque;
+use alloc::{collections::VecDeque, vec, vec::Vec};
 
 use aqmlab_core::Bytes;
 

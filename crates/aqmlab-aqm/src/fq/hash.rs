@@ -18,6 +18,8 @@
 //! 1. The number of a flow is what the packet says: the simulator draws it
 //!    anew in every replication. It is mixed only after the first change.
 
+use alloc::{vec, vec::Vec};
+
 use aqmlab_core::{Packet, Span, Stream, Time, choices, params};
 
 choices! {

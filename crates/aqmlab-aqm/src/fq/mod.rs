@@ -6,6 +6,8 @@
 //! queues in the order of the old queues' numbers; the state of the discipline
 //! inside belongs to the queue and stays.
 
+use alloc::vec::Vec;
+
 use aqmlab_core::{Limit, Packet, Span, Time};
 
 pub(crate) mod drr;
@@ -191,7 +193,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
     /// The bucket with the most bytes; of equals the one with the lowest number.
     fn fattest(&self) -> Option<u32> {
         let bytes = |index: u32| self.buckets[index as usize].fifo.backlog().bytes;
-        self.scheduler.active().max_by_key(|index| (bytes(*index), std::cmp::Reverse(*index)))
+        self.scheduler.active().max_by_key(|index| (bytes(*index), core::cmp::Reverse(*index)))
     }
 
     /// Whether there is room for an arriving packet of this size.

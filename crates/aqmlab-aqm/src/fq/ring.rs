@@ -4,7 +4,7 @@
 //! ns-2's sfqCoDel (Nichols and Jacobson, 2013), as the conformance vectors
 //! show it.
 
-use std::collections::VecDeque;
+use alloc::{collections::VecDeque, vec, vec::Vec};
 
 use crate::fq::Scheduler;
 

@@ -4,7 +4,7 @@
 //! Shreedhar and Varghese, "Efficient Fair Queuing Using Deficit Round Robin",
 //! IEEE/ACM Transactions on Networking 4(3), 1996, section III.
 
-use std::collections::VecDeque;
+use alloc::{collections::VecDeque, vec, vec::Vec};
 
 use aqmlab_core::Bytes;
 

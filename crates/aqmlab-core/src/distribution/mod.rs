@@ -30,10 +30,12 @@
 //! 2. Between the points of a `cdf` the quantiles lie on straight lines; below
 //!    the first there is nothing, so its probability is that of its value.
 
+use alloc::{format, string::String, vec::Vec};
+
 mod text;
 
-use std::fmt;
-use std::marker::PhantomData;
+use core::fmt;
+use core::marker::PhantomData;
 
 use crate::error::{Error, Result};
 use crate::params::ParamType;

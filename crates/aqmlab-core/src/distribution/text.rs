@@ -1,5 +1,7 @@
 //! Values, tables and texts to distributions.
 
+use alloc::{format, string::String, string::ToString, vec, vec::Vec};
+
 use super::{Distribution, Law, Measure, unknown};
 use crate::error::{Error, Result};
 use crate::params::read_value;

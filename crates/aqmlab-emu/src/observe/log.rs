@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aqmlab_core::{Packet, Time};
-use aqmlab_sim::link::{Capacity, Link};
+use aqmlab_sim::network::{Capacity, QueuedLink};
 use aqmlab_sim::rate::{Cursor, Opportunities};
 
 use super::LogFile;
@@ -127,7 +127,7 @@ impl Log {
     }
 
     /// So that a log can be followed, and little is missing if all is killed.
-    pub fn tick(&mut self, now: Time, link: &Link<Handle>) {
+    pub fn tick(&mut self, now: Time, link: &QueuedLink<Handle>) {
         self.catch_up(now);
         if let Offer::Counted { capacity, bytes } = &mut self.offer {
             let capacity = capacity.get_or_insert_with(|| link.capacity());

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use aqmlab_aqm::DropReason;
 use aqmlab_core::{Error, Result, Span, Time};
 use aqmlab_sim::Scenario;
-use aqmlab_sim::link::Link;
+use aqmlab_sim::network::Network;
 use aqmlab_sim::rate::RateProcess;
 
 use self::log::{Log, Offer};
@@ -139,9 +139,9 @@ impl Tap for Observers {
         }
     }
 
-    fn tick(&mut self, now: Time, links: &[Link<Handle>]) {
+    fn tick(&mut self, now: Time, network: &Network<Handle>) {
         for log in &mut self.logs {
-            log.tick(now, &links[log.link as usize]);
+            log.tick(now, network.link(log.link as usize));
         }
         if let Some(capture) = &mut self.capture {
             capture.tick(now);

@@ -13,8 +13,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use aqmlab_core::{Span, Time};
-use aqmlab_sim::link::Link;
-use aqmlab_sim::probe::Sojourn;
+use aqmlab_sim::network::Network;
+use aqmlab_sim::network::probe::Sojourn;
 
 use crate::handle::Handle;
 use crate::sys::files::memory_file;
@@ -52,7 +52,7 @@ impl View {
     }
 
     /// Writes the numbers if somebody looks and it is time.
-    pub fn attend(&mut self, now: Time, links: &[Link<Handle>]) {
+    pub fn attend(&mut self, now: Time, network: &Network<Handle>) {
         if now < self.next {
             return;
         }
@@ -65,10 +65,10 @@ impl View {
             self.is_watched = false;
             return;
         }
-        let sojourns: Vec<Sojourn> = links.iter().map(|link| link.sojourn().clone()).collect();
+        let sojourns: Vec<Sojourn> = network.links().map(|link| link.sojourn().clone()).collect();
         // Who begins to look sees the times from then on.
         if std::mem::replace(&mut self.is_watched, true) {
-            let text = self.text(now, links, &sojourns);
+            let text = self.text(now, network, &sojourns);
             // A viewer that reads it half written reads it again.
             let _ = file.write_all_at(text.as_bytes(), TEXT);
             let _ = file.set_len(TEXT + text.len() as u64);
@@ -76,9 +76,9 @@ impl View {
         self.before = sojourns;
     }
 
-    fn text(&self, now: Time, links: &[Link<Handle>], sojourns: &[Sojourn]) -> String {
+    fn text(&self, now: Time, network: &Network<Handle>, sojourns: &[Sojourn]) -> String {
         let mut text = format!("{{\"time_s\":{:.6},\"links\":[", now.as_secs_f64());
-        for (index, link) in links.iter().enumerate() {
+        for (index, link) in network.links().enumerate() {
             let (counts, backlog) = (link.queue.counts(), link.queue.backlog());
             let place = index as u32;
             let direction = match &self.routes {

@@ -22,7 +22,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aqmlab_core::{Bytes, Error, Result, Span, Time, params};
-use aqmlab_sim::probe::SojournSummary;
+use aqmlab_sim::network::probe::SojournSummary;
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{RunResult, Scenario};
 
@@ -284,7 +284,7 @@ impl Steward for Attendant<'_> {
             path.tick(now);
             self.tick = now + TICK;
         }
-        self.view.attend(now, path.links());
+        self.view.attend(now, path.network());
         if now >= self.until {
             self.until = Time::MAX;
             let _ = send(self.socket.as_fd(), &[SIGNAL, libc::SIGHUP as u8], None);

@@ -53,7 +53,7 @@ params! {
         /// The chance to go from the good state to the bad one, at each packet.
         p: f64 = 0.0, in 0.0 => 1.0, source "tc-netem(8), gemodel p";
         /// The chance to go back; `none` for 1 - p.
-        r: Option<f64> = None, source "tc-netem(8), gemodel r";
+        r: Option<f64> = None, in Some(0.0) => Some(1.0), source "tc-netem(8), gemodel r";
         /// The chance of a loss in the bad state: netem's 1-h.
         bad: f64 = 1.0, in 0.0 => 1.0, source "tc-netem(8), gemodel 1-h";
         /// The chance of a loss in the good state: netem's 1-k.
@@ -183,6 +183,8 @@ pub(crate) struct LossState {
     is_bad: bool,
     /// When the outage, or the time without one, is over.
     until: Time,
+    /// When the run is over: what the link does after that nobody sees.
+    end: Time,
     /// Draws for outages, which packets do not disturb.
     outages: Stream,
     /// Packets seen, and how many of the list are behind.
@@ -192,7 +194,7 @@ pub(crate) struct LossState {
 
 impl LossState {
     /// `outages` draws for these; all else draws when packets come.
-    pub fn new(model: Loss, outages: Stream) -> Self {
+    pub fn new(model: Loss, end: Time, outages: Stream) -> Self {
         // It is switched on when the first packet looks.
         let is_bad = matches!(model, Loss::Outages(_));
         LossState {
@@ -200,6 +202,7 @@ impl LossState {
             draws: Draws::default(),
             is_bad,
             until: Time::ZERO,
+            end,
             outages,
             seen: 0,
             listed: 0,
@@ -232,7 +235,8 @@ impl LossState {
                 if *on == Span::ZERO || *off == Span::ZERO {
                     return *on == Span::ZERO;
                 }
-                while self.until <= sent {
+                // A slow link may send the packet long after the end.
+                while self.until <= sent.min(self.end) {
                     self.is_bad = !self.is_bad;
                     let mean = if self.is_bad { off } else { on };
                     let time = Span::from_secs_f64(self.outages.exponential(mean.as_secs_f64()));
@@ -253,7 +257,7 @@ mod tests {
 
     fn losses(model: Loss) -> Vec<bool> {
         let mut stream = Stream::for_component(3, 0, "loss");
-        let mut state = LossState::new(model, Stream::for_component(3, 0, "outages"));
+        let mut state = LossState::new(model, Time::MAX, Stream::for_component(3, 0, "outages"));
         let sent = |number: usize| Time::ZERO + Span::from_millis(1) * number as u64;
         (0..COUNT).map(|number| state.next(sent(number), &mut stream)).collect()
     }
@@ -333,7 +337,7 @@ mod tests {
         let every = |step: u64| {
             let mut stream = Stream::for_component(3, 0, "loss");
             let outages = Stream::for_component(3, 0, "outages");
-            let mut state = LossState::new(model.clone(), outages);
+            let mut state = LossState::new(model.clone(), Time::MAX, outages);
             let sent = |number: u64| Time::ZERO + Span::from_millis(step) * number;
             (0..10_000 / step).map(|n| state.next(sent(n), &mut stream)).collect::<Vec<_>>()
         };

@@ -9,12 +9,14 @@ params! {
         min: Span = Span::from_millis(1), in Span::ZERO => Span::from_secs(3600),
             source "tc-netem(8), slot MIN_DELAY";
         /// The longest; `none` for that of `min`.
-        max: Option<Span> = None, source "tc-netem(8), slot MAX_DELAY";
+        max: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(3600)),
+            source "tc-netem(8), slot MAX_DELAY";
         /// How many packets a slot has room for; `none`: any number.
         packets: Option<u64> = None, in Some(1) => Some(1_000_000_000),
             source "tc-netem(8), slot packets";
         /// After how many bytes a slot is over; `none`: after any number.
-        bytes: Option<Bytes> = None, source "tc-netem(8), slot bytes";
+        bytes: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 40)),
+            source "tc-netem(8), slot bytes";
     }
 }
 

@@ -29,8 +29,8 @@ impl Course {
         Course::Random(Box::new(Random::OrnsteinUhlenbeck(process)))
     }
 
-    /// The rate at `time`, and until when it holds. Times must not go back.
-    fn at(&mut self, time: Time) -> (u64, Time) {
+    /// The rate at `time`, and until when it holds; `None` for ever. Times must not go back.
+    fn at(&mut self, time: Time) -> (u64, Option<Time>) {
         let random = match self {
             Course::Schedule(schedule) => return schedule.at(time),
             Course::Random(random) => random,
@@ -41,7 +41,10 @@ impl Course {
                 Random::OrnsteinUhlenbeck(process) => process.now(),
             };
             if piece.1 > time {
-                return piece;
+                return (piece.0, Some(piece.1));
+            }
+            if piece.1 == Time::MAX {
+                return (piece.0, None);
             }
             match random.as_mut() {
                 Random::Markov(chain) => chain.advance(),
@@ -70,7 +73,7 @@ impl CourseMeter {
         }
         while self.now < time {
             let (rate, until) = self.course.at(self.now);
-            let until = until.min(time);
+            let until = until.map_or(time, |until| until.min(time));
             self.sum += u128::from(rate) * u128::from((until - self.now).as_nanos());
             self.now = until;
         }
@@ -108,8 +111,9 @@ impl CourseTransmitter {
         self.owed = 0;
     }
 
-    /// When the next `bytes` have been sent, from the end of those before.
-    pub fn transmit(&mut self, bytes: u32) -> Time {
+    /// When the next `bytes` have been sent, from the end of those before; `None` if that is
+    /// never. Nothing may be sent after that.
+    pub fn transmit(&mut self, bytes: u32) -> Option<Time> {
         self.last_bits = u64::from(bytes) * 8;
         self.bits += self.last_bits;
         let mut left = self.last_bits * NANOS_PER_SEC + self.owed;
@@ -120,27 +124,25 @@ impl CourseTransmitter {
         }
         while self.now <= self.end {
             let (rate, until) = self.course.at(self.now);
-            let room = (until - self.now).as_nanos();
+            let room = until.unwrap_or(Time::MAX).saturating_since(self.now).as_nanos();
             match left.checked_div(rate) {
                 Some(time) if time <= room => {
                     self.now += Span::from_nanos(time);
                     self.owed = left % rate;
-                    return self.now;
+                    return Some(self.now);
                 }
                 // Less than `left`, or the division would have been small.
                 Some(_) => left -= rate * room,
                 None => {}
             }
-            self.now = until;
+            self.now = until?;
         }
-        self.now = Time::MAX;
-        Time::MAX
+        None
     }
 
-    /// The bits of the packets that were all sent, if the last of them was to
-    /// end at `until` and it is `now`.
-    pub fn sent_bits(&self, until: Time, now: Time) -> u64 {
-        if until <= now { self.bits } else { self.bits - self.last_bits }
+    /// The bits of the packets that were all sent, if the last of them was or was not.
+    pub fn sent_bits(&self, is_last_sent: bool) -> u64 {
+        if is_last_sent { self.bits } else { self.bits - self.last_bits }
     }
 }
 
@@ -162,19 +164,20 @@ mod tests {
         // tenth; nothing moves for 10 ms; the rest, 6000 bits at 0.2 Mbit/s.
         let steps = schedule(&[(0, 2_000_000), (3, 0), (13, 200_000)], false);
         let mut transmitter = CourseTransmitter::new(Course::Schedule(steps), END);
-        assert_eq!(transmitter.transmit(1500), Time::from_nanos(43_000_000));
-        assert_eq!(transmitter.transmit(25), Time::from_nanos(44_000_000));
+        let at = |millis: u64| Some(Time::from_nanos(millis * 1_000_000));
+        assert_eq!(transmitter.transmit(1500), at(43));
+        assert_eq!(transmitter.transmit(25), at(44));
         transmitter.restart(Time::from_nanos(50_000_000));
-        assert_eq!(transmitter.transmit(25), Time::from_nanos(51_000_000));
+        assert_eq!(transmitter.transmit(25), at(51));
     }
 
     #[test]
     fn a_link_that_stops_never_ends_its_packet() {
         let steps = schedule(&[(0, 8000), (1, 0)], false);
         let mut transmitter = CourseTransmitter::new(Course::Schedule(steps), END);
-        assert_eq!(transmitter.transmit(1), Time::from_nanos(1_000_000));
-        assert_eq!(transmitter.transmit(1), Time::MAX);
-        assert_eq!(transmitter.sent_bits(Time::MAX, END), 8);
+        assert_eq!(transmitter.transmit(1), Some(Time::from_nanos(1_000_000)));
+        assert_eq!(transmitter.transmit(1), None);
+        assert_eq!(transmitter.sent_bits(false), 8);
     }
 
     #[test]
@@ -183,7 +186,7 @@ mod tests {
         let course = Course::Schedule(Schedule::new(steps.to_vec(), true));
         let mut transmitter = CourseTransmitter::new(course, END);
         // 8 bits at one bit per second, every other nanosecond.
-        assert_eq!(transmitter.transmit(1).as_nanos(), 16 * NANOS_PER_SEC - 1);
+        assert_eq!(transmitter.transmit(1), Some(Time::from_nanos(16 * NANOS_PER_SEC - 1)));
     }
 
     proptest! {
@@ -208,11 +211,10 @@ mod tests {
             let mut needed = 0u128;
             for size in sizes {
                 needed += u128::from(size) * 8 * u128::from(NANOS_PER_SEC);
-                let end = transmitter.transmit(size);
-                if end == Time::MAX {
+                let Some(end) = transmitter.transmit(size) else {
                     prop_assert!(schedule.integral(END) < needed);
                     break;
-                }
+                };
                 let done = schedule.integral(end);
                 prop_assert!(done <= needed, "{done} of {needed}");
                 let next = schedule.integral(end + Span::from_nanos(1));

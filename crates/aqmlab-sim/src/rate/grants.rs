@@ -19,19 +19,19 @@ impl Grants {
     pub fn trace(trace: Arc<Opportunities>, bytes: u64) -> Self {
         Grants::Trace { trace, bytes, cursor: Cursor::start() }
     }
-    pub fn lte(params: &LteParams, stream: Stream) -> Self {
-        Grants::Lte(Box::new(Lte::new(params, stream)))
+    pub fn lte(params: &LteParams, stream: Stream, end: Time) -> Self {
+        Grants::Lte(Box::new(Lte::new(params, stream, end)))
     }
-    pub fn wifi(params: &WifiParams, stream: Stream) -> Self {
-        Grants::Wifi(Box::new(Wifi::new(params, stream)))
+    pub fn wifi(params: &WifiParams, stream: Stream, end: Time) -> Self {
+        Grants::Wifi(Box::new(Wifi::new(params, stream, end)))
     }
 
-    /// The next grant.
-    pub fn peek(&self) -> (Time, u64) {
+    /// The next grant; `None` if there is none before the run is over.
+    pub fn peek(&self) -> Option<(Time, u64)> {
         match self {
             Grants::Trace { trace, bytes, cursor } => {
                 let (time, count) = cursor.peek(trace);
-                (time, count.saturating_mul(*bytes))
+                Some((time, count.saturating_mul(*bytes)))
             }
             Grants::Lte(lte) => lte.next,
             Grants::Wifi(wifi) => wifi.next,
@@ -53,7 +53,7 @@ impl Grants {
             cursor.seek(trace, time);
             return;
         }
-        while self.peek().0 < time {
+        while self.peek().is_some_and(|(next, _)| next < time) {
             self.advance();
         }
     }
@@ -75,13 +75,12 @@ impl GrantsMeter {
         if let Grants::Trace { trace, bytes, .. } = &self.grants {
             return trace.before(time).saturating_mul(*bytes);
         }
-        loop {
-            let (at, bytes) = self.grants.peek();
-            if at >= time {
-                return self.sum;
-            }
-            self.sum += bytes;
+        while let Some((at, bytes)) = self.grants.peek()
+            && at < time
+        {
+            self.sum = self.sum.saturating_add(bytes);
             self.grants.advance();
         }
+        self.sum
     }
 }

@@ -17,7 +17,7 @@ pub mod schedule;
 use std::sync::Arc;
 
 use aqmlab_core::{
-    Bytes, Error, ParamType, Params, Rate, Result, Span, Stream, Table, Value, params,
+    Bytes, Error, ParamType, Params, Rate, Result, Span, Stream, Table, Time, Value, params,
 };
 
 use self::course::Course;
@@ -216,8 +216,9 @@ impl RateProcess {
         Rate::from_bps(bps.clamp(1, MAX_RATE.as_bps()))
     }
 
-    /// The process at work; `stream` draws for those that are random.
-    pub(crate) fn source(&self, stream: Stream) -> Source {
+    /// The process at work in a run that is over at `end`; `stream` draws for those that are
+    /// random.
+    pub(crate) fn source(&self, stream: Stream, end: Time) -> Source {
         match self {
             RateProcess::Constant(rate) => Source::Constant(*rate),
             RateProcess::Steps(_, schedule) | RateProcess::Csv(_, schedule) => {
@@ -230,8 +231,8 @@ impl RateProcess {
             RateProcess::Trace(params, trace) => {
                 Source::Grants(Grants::trace(Arc::clone(trace), params.opportunity.get()))
             }
-            RateProcess::Lte(params) => Source::Grants(Grants::lte(params, stream)),
-            RateProcess::Wifi(params) => Source::Grants(Grants::wifi(params, stream)),
+            RateProcess::Lte(params) => Source::Grants(Grants::lte(params, stream, end)),
+            RateProcess::Wifi(params) => Source::Grants(Grants::wifi(params, stream, end)),
         }
     }
 }

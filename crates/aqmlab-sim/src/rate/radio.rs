@@ -122,13 +122,15 @@ pub(crate) struct Lte {
     now: Time,
     outage_at: Time,
     outage_until: Time,
-    pub next: (Time, u64),
+    /// When the run is over: what would be granted after that never is.
+    end: Time,
+    pub next: Option<(Time, u64)>,
 }
 
 impl Lte {
     const SAMPLE: u64 = 10;
 
-    pub fn new(params: &LteParams, mut stream: Stream) -> Self {
+    pub fn new(params: &LteParams, mut stream: Stream, end: Time) -> Self {
         let step = Span::from_millis(Self::SAMPLE);
         let slow = Swing::new(step, params.slow_time, &mut stream);
         let fast = Swing::new(step, params.fast_time, &mut stream);
@@ -155,7 +157,8 @@ impl Lte {
             now: Time::ZERO,
             outage_at: Time::ZERO + Span::from_secs_f64(first),
             outage_until: Time::ZERO,
-            next: (Time::ZERO, 0),
+            end,
+            next: None,
         };
         lte.sample();
         lte.advance();
@@ -171,7 +174,8 @@ impl Lte {
 
     /// To the next grant.
     pub fn advance(&mut self) {
-        loop {
+        self.next = None;
+        while self.now < self.end {
             self.now += MILLI;
             if (self.now.as_nanos() / MILLI.as_nanos()).is_multiple_of(Self::SAMPLE) {
                 self.sample();
@@ -189,7 +193,7 @@ impl Lte {
             let bytes = self.left as u64;
             self.left -= bytes as f64;
             if bytes > 0 {
-                self.next = (self.now, bytes);
+                self.next = Some((self.now, bytes));
                 return;
             }
         }
@@ -208,7 +212,9 @@ pub(crate) struct Wifi {
     sampled: Time,
     doublings: u32,
     now: Time,
-    pub next: (Time, u64),
+    /// When the run is over: what would be granted after that never is.
+    end: Time,
+    pub next: Option<(Time, u64)>,
 }
 
 impl Wifi {
@@ -220,9 +226,8 @@ impl Wifi {
     const MOST_DOUBLINGS: u32 = 6;
     const SAMPLE: Span = Span::from_millis(10);
 
-    pub fn new(params: &WifiParams, mut stream: Stream) -> Self {
+    pub fn new(params: &WifiParams, mut stream: Stream, end: Time) -> Self {
         let swing = Swing::new(Self::SAMPLE, params.scheme_time, &mut stream);
-        let start = (Time::ZERO, 0);
         let mut wifi = Wifi {
             params: params.clone(),
             stream,
@@ -230,7 +235,8 @@ impl Wifi {
             sampled: Time::ZERO,
             doublings: 0,
             now: Time::ZERO,
-            next: start,
+            end,
+            next: None,
         };
         wifi.advance();
         wifi
@@ -260,7 +266,8 @@ impl Wifi {
 
     /// To the end of the next aggregate that arrives.
     pub fn advance(&mut self) {
-        loop {
+        self.next = None;
+        while self.now < self.end {
             let window = ((Self::LEAST_WINDOW + 1) << self.doublings) - 1;
             let slots = (self.stream.uniform() * (window + 1) as f64) as u64;
             self.now += Self::DIFS + Self::SLOT * slots;
@@ -277,7 +284,7 @@ impl Wifi {
             self.now += Self::FIXED + Span::from_secs_f64(bytes as f64 * 8.0 / rate);
             if self.stream.uniform() >= self.params.collision {
                 self.doublings = 0;
-                self.next = (self.now, bytes);
+                self.next = Some((self.now, bytes));
                 return;
             }
             self.doublings = (self.doublings + 1).min(Self::MOST_DOUBLINGS);
@@ -341,11 +348,11 @@ mod tests {
     #[test]
     fn lte_looks_like_recorded_traces() {
         let params = LteParams::default();
-        let mut lte = Lte::new(&params, Stream::for_component(1, 0, "lte"));
+        let mut lte = Lte::new(&params, Stream::for_component(1, 0, "lte"), Time::MAX);
         let mut last = Time::ZERO;
         let (mut gaps, mut grants) = (0u32, 0u32);
         let bins = bins(|| {
-            let next = lte.next;
+            let next = lte.next.unwrap();
             lte.advance();
             gaps += u32::from(next.0 - last > Span::from_millis(100));
             grants += 1;
@@ -368,14 +375,35 @@ mod tests {
         assert!((busy - 0.29).abs() < 0.02, "{busy}");
     }
 
+    /// An eighth of a byte a millisecond: it looks no further than the end of the run.
+    #[test]
+    fn a_link_that_is_granted_nothing_in_the_run_never_is() {
+        let params = LteParams {
+            mean: Rate::from_bps(1000),
+            share: 1.0,
+            slow_deviation: 0.0,
+            fast_deviation: 0.0,
+            outage: Span::ZERO,
+            ..LteParams::default()
+        };
+        let grant = Lte::new(&params, Stream::for_component(1, 0, "lte"), Time::MAX).next;
+        assert_eq!(grant, Some((Time::ZERO + Span::from_millis(8), 1)));
+        let end = Time::ZERO + Span::from_millis(5);
+        let mut lte = Lte::new(&params, Stream::for_component(1, 0, "lte"), end);
+        assert_eq!(lte.next, None);
+        lte.advance();
+        assert_eq!((lte.next, lte.now), (None, end));
+    }
+
     #[test]
     fn wifi_sends_aggregates_at_the_rate_that_the_formula_gives() {
         for others in [0.0, 1.0, 5.0] {
             let params = WifiParams { others, ..WifiParams::default() };
-            let mut wifi = Wifi::new(&params, Stream::for_component(1, 0, "wifi"));
+            let stream = Stream::for_component(1, 0, "wifi");
+            let mut wifi = Wifi::new(&params, stream, Time::MAX);
             let mut largest = 0;
             let bins = bins(|| {
-                let next = wifi.next;
+                let next = wifi.next.unwrap();
                 wifi.advance();
                 largest = largest.max(next.1);
                 next

@@ -103,8 +103,8 @@ impl Schedule {
         Schedule { steps, period }
     }
 
-    /// The value at `time`, and until when it holds.
-    pub fn at(&self, time: Time) -> (u64, Time) {
+    /// The value at `time`, and until when it holds; `None` for ever.
+    pub fn at(&self, time: Time) -> (u64, Option<Time>) {
         let nanos = time.as_nanos();
         let (base, phase) = match self.period {
             Some((period, _)) => (nanos - nanos % period, nanos % period),
@@ -112,11 +112,13 @@ impl Schedule {
         };
         let next = self.steps.partition_point(|step| step.start <= phase);
         let end = match (self.steps.get(next), self.period) {
-            (Some(step), _) => step.start,
-            (None, Some((period, _))) => period,
-            (None, None) => u64::MAX,
+            (Some(step), _) => Some(step.start),
+            (None, Some((period, _))) => Some(period),
+            (None, None) => None,
         };
-        (self.steps[next - 1].value, Time::from_nanos(base.saturating_add(end)))
+        // What ends after the last moment there is never ends.
+        let end = end.and_then(|end| base.checked_add(end));
+        (self.steps[next - 1].value, end.map(Time::from_nanos))
     }
 
     /// The integral of the value from the start to `time`, in value times
@@ -174,13 +176,15 @@ mod tests {
     fn a_course_repeats_after_a_last_step_as_long_as_the_one_before() {
         let steps = || [(0, 5), (10, 7), (40, 0)].map(|(t, v)| (Span::from_nanos(t), v)).to_vec();
         let once = Schedule::new(steps(), false);
-        assert_eq!(once.at(at(9)), (5, at(10)));
-        assert_eq!(once.at(at(10)), (7, at(40)));
-        assert_eq!(once.at(at(1000)), (0, Time::MAX));
+        assert_eq!(once.at(at(9)), (5, Some(at(10))));
+        assert_eq!(once.at(at(10)), (7, Some(at(40))));
+        assert_eq!(once.at(at(1000)), (0, None));
         assert_eq!(once.integral(at(1000)), 50 + 210);
         let again = Schedule::new(steps(), true);
-        assert_eq!(again.at(at(69)), (0, at(70)));
-        assert_eq!(again.at(at(70)), (5, at(80)));
+        assert_eq!(again.at(at(69)), (0, Some(at(70))));
+        assert_eq!(again.at(at(70)), (5, Some(at(80))));
+        // 15 ns into a period that time is too short for.
+        assert_eq!(again.at(Time::MAX), (7, None));
         assert_eq!(again.integral(at(140 + 12)), 2 * 260 + 50 + 14);
         assert_eq!(again.mean(Span::from_nanos(70)), 260 / 70);
     }
@@ -227,8 +231,8 @@ mod tests {
             let (mut now, mut sum) = (Time::ZERO, 0);
             while now < at(end) {
                 let (value, until) = schedule.at(now);
-                prop_assert!(until > now);
-                let until = until.min(at(end));
+                prop_assert!(until.is_none_or(|until| until > now));
+                let until = until.map_or(at(end), |until| until.min(at(end)));
                 sum += area(value, (until - now).as_nanos());
                 now = until;
             }

@@ -3,7 +3,8 @@
 
 use aqmlab_core::{Framing, ParamType, Params, Span, Table, Value};
 
-use super::{FlowGroup, LinkConfig, Scenario, Start};
+use super::{FlowGroup, LinkConfig, Reroute, Scenario, Start};
+use crate::endpoints::EndpointConfig;
 
 impl Scenario {
     /// The scenario as canonical JSON. It reads back as the same scenario.
@@ -39,12 +40,7 @@ impl Scenario {
         table.insert("rate", link.process.to_value());
         table.insert("delay", link.way.delay.to_value());
         self.unusual(link, &mut table);
-        let mut queue = Table::new();
-        queue.insert("discipline", link.queue.name().into());
-        for (key, value) in link.queue.settings() {
-            queue.insert(key, value);
-        }
-        table.insert("queue", Value::Table(queue));
+        table.insert("queue", Value::Table(link.queue.to_table()));
         if let Some(shaper) = &link.shaper {
             table.insert("shaper", settings(shaper.entries()));
         }
@@ -96,12 +92,7 @@ impl Scenario {
         table.insert("count", flow.count.to_string().into());
         table.insert("path", names(&flow.path));
         table.insert("return_path", names(&flow.return_path));
-        let mut workload = Table::new();
-        workload.insert("kind", flow.workload.name().into());
-        for (key, value) in flow.workload.settings() {
-            workload.insert(key, value);
-        }
-        table.insert("workload", Value::Table(workload));
+        table.insert("workload", Value::Table(flow.workload.to_table()));
         table.insert("size", flow.size.to_text().into());
         table.insert("source", flow.source.to_text().into());
         table.insert("destination", flow.destination.to_text().into());
@@ -122,6 +113,22 @@ impl Scenario {
             Start::Each(low, high) => between("each", low, high),
         };
         table.insert("start", start);
+        if !matches!(flow.endpoint, EndpointConfig::Tcp(_)) {
+            table.insert("endpoint", Value::Table(flow.endpoint.to_table()));
+        }
+        if !flow.reroutes.is_empty() {
+            let change = |change: &Reroute| {
+                let mut table = Table::new();
+                table.insert("at", change.at.to_string().into());
+                for (key, path) in [("path", &change.path), ("return_path", &change.return_path)] {
+                    if let Some(path) = path {
+                        table.insert(key, names(path));
+                    }
+                }
+                Value::Table(table)
+            };
+            table.insert("reroutes", Value::List(flow.reroutes.iter().map(change).collect()));
+        }
         table.insert("transport", settings(flow.transport.entries()));
         Value::Table(table)
     }

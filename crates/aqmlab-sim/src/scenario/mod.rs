@@ -2,30 +2,30 @@
 
 mod canonical;
 mod columns;
-mod dscp;
 mod read;
 mod toml;
 
 use std::sync::Arc;
 
-use aqmlab_aqm::{CustomConfig, QueueConfig};
+use aqmlab_aqm::CustomConfig;
 use aqmlab_core::{
-    Bytes, Distribution, Error, Framing, LinkLayer, Lookup, Nothing, Rate, Result, Span, choices,
+    Bytes, Distribution, Error, LinkLayer, Lookup, Nothing, Rate, Result, Span, Time, choices,
     params,
 };
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
 
-use crate::egress::{DriverParams, ShaperParams};
-use crate::impairment::PathConfig;
-use crate::rate::{InputFile, MAX_RATE, RateProcess, ReadFile};
+use crate::endpoints::{CustomEndpoint, EndpointConfig};
+use crate::network::Setup;
+use crate::rate::{InputFile, MAX_RATE, ReadFile};
 use crate::workload::WorkloadConfig;
 
 pub use self::columns::ColumnParams;
 #[cfg(test)]
 pub(crate) use self::columns::with_columns;
-pub use self::dscp::Dscp;
-pub use self::toml::parse_value;
+pub use self::toml::{parse_document, parse_value};
+pub use crate::endpoints::Dscp;
+pub use crate::network::{LinkConfig, Simultaneous};
 
 params! {
     /// The keys at the top of a scenario.
@@ -41,17 +41,6 @@ params! {
         until: Option<String> = None, source "this program";
         /// What comes first at one moment: packets that arrive at a queue, or its departures.
         simultaneous: Simultaneous = Simultaneous::ArrivalsFirst, source "docs/engine.md";
-    }
-}
-
-choices! {
-    /// The order of what happens at the same nanosecond.
-    pub enum Simultaneous {
-        /// A packet that arrives when a transmission ends is in the queue when
-        /// the next is chosen: ns-2's order on paths with some delay.
-        ArrivalsFirst = "arrivals-first",
-        /// The next packet is chosen first: the conformance vectors' order.
-        DeparturesFirst = "departures-first",
     }
 }
 
@@ -71,9 +60,9 @@ params! {
         /// How frames are carried.
         linklayer: LinkLayer = LinkLayer::Ethernet, source "tc-stab(8); tc-cake(8)";
         /// Bytes that the link adds to each packet; `none` for those of the link layer.
-        overhead: Option<u64> = None, source "tc-stab(8), overhead";
+        overhead: Option<u64> = None, in Some(0) => Some(65_535), source "tc-stab(8), overhead";
         /// The least size of a packet with its overhead; `none` for that of the link layer.
-        mpu: Option<u64> = None, source "tc-stab(8), mpu";
+        mpu: Option<u64> = None, in Some(0) => Some(65_535), source "tc-stab(8), mpu";
         /// A link on the same medium, on which only one sends at a time. What it shares with
         /// others, they all share.
         shares: Option<String> = None, source "this program";
@@ -86,7 +75,8 @@ params! {
         /// How many there are: flows, or applications.
         count: u64 = 1, in 1 => 1_000_000, source "this program";
         /// Bytes that each bulk flow transfers; `none` without end.
-        size: Option<Bytes> = None, source "this program";
+        size: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 50)),
+            source "this program";
         /// The host that sends; `none`: each flow has a host of its own.
         source: Option<String> = None, source "this program; used by queues that isolate hosts";
         /// The host that receives.
@@ -141,6 +131,8 @@ pub struct Outside<'a> {
     pub disciplines: &'a dyn Lookup<dyn CustomConfig>,
     /// Congestion controls that are not in the catalogue.
     pub controls: &'a dyn Lookup<dyn CustomControl>,
+    /// Endpoints that are not in here.
+    pub endpoints: &'a dyn Lookup<dyn CustomEndpoint>,
     /// Gives a file.
     pub read_file: ReadFile<'a>,
 }
@@ -156,6 +148,11 @@ impl<'a> Outside<'a> {
         Outside { controls, ..Outside::default() }
     }
 
+    /// Endpoints that are not in here, and nothing else.
+    pub fn endpoints(endpoints: &'a dyn Lookup<dyn CustomEndpoint>) -> Self {
+        Outside { endpoints, ..Outside::default() }
+    }
+
     /// Files, and nothing else.
     pub fn files(read_file: ReadFile<'a>) -> Self {
         Outside { read_file, ..Outside::default() }
@@ -164,7 +161,12 @@ impl<'a> Outside<'a> {
 
 impl Default for Outside<'_> {
     fn default() -> Self {
-        Outside { disciplines: &Nothing, controls: &Nothing, read_file: &no_files }
+        Outside {
+            disciplines: &Nothing,
+            controls: &Nothing,
+            endpoints: &Nothing,
+            read_file: &no_files,
+        }
     }
 }
 
@@ -191,34 +193,6 @@ pub struct Scenario {
     pub flows: Vec<FlowGroup>,
     /// What is recorded.
     pub record: RecordParams,
-}
-
-/// A link of a scenario.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkConfig {
-    /// Its name.
-    pub name: String,
-    /// Its rate; the mean if it changes.
-    pub rate: Rate,
-    /// Its propagation delay; the mean if it changes.
-    pub delay: Span,
-    /// Its rate as it is stated.
-    pub process: RateProcess,
-    /// What packets take on the wire.
-    pub framing: Framing,
-    /// What happens to packets on their way.
-    pub way: PathConfig,
-    /// The medium on which it sends, if other links are there too: the index of
-    /// the first of them.
-    pub medium: Option<u32>,
-    /// Its queue.
-    pub queue: QueueConfig,
-    /// A token bucket behind the queue.
-    pub shaper: Option<ShaperParams>,
-    /// A driver with a FIFO of its own behind that.
-    pub driver: Option<DriverParams>,
-    /// Backlogs whose excursions are measured.
-    pub thresholds: Vec<Bytes>,
 }
 
 /// A group of flows of a scenario.
@@ -248,22 +222,50 @@ pub struct FlowGroup {
     pub access_delay: Distribution<Span>,
     /// When they begin.
     pub start: Start,
-    /// The endpoints.
+    /// What they run over.
+    pub endpoint: EndpointConfig,
+    /// TCP, and what others take from it: the sizes of packets.
     pub transport: TcpParams,
+    /// When their routes change, and to what; in the order of the times.
+    pub reroutes: Vec<Reroute>,
+}
+
+/// A change of the routes of a group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reroute {
+    /// When.
+    pub at: Span,
+    /// The links from senders to receivers from then on; `None`: as before.
+    pub path: Option<Vec<u32>>,
+    /// Those from receivers to senders.
+    pub return_path: Option<Vec<u32>>,
 }
 
 impl FlowGroup {
     /// Whether its flows always have something to send.
     pub fn is_endless_bulk(&self) -> bool {
-        self.size.is_none() && matches!(self.workload, WorkloadConfig::Bulk(_))
+        self.size.is_none() && !self.workload.has_app()
     }
 
     /// Whether its flows or applications come to an end.
     pub fn ends(&self) -> bool {
-        match self.workload {
-            WorkloadConfig::Bulk(_) => self.size.is_some(),
-            _ => self.workload.is_finite(),
+        match self.workload.has_app() {
+            false => self.size.is_some(),
+            true => self.workload.is_finite(),
         }
+    }
+
+    /// All links that its packets may cross on their way to the receivers, or back,
+    /// at whatever time: the lists of both directions.
+    fn courses(&self) -> impl Iterator<Item = [&[u32]; 2]> {
+        let mut both = [&self.path[..], &self.return_path[..]];
+        let changes = self.reroutes.iter().map(move |change| {
+            for (path, other) in both.iter_mut().zip([&change.path, &change.return_path]) {
+                *path = other.as_deref().unwrap_or(path);
+            }
+            both
+        });
+        std::iter::once([&self.path[..], &self.return_path[..]]).chain(changes)
     }
 }
 
@@ -292,25 +294,34 @@ impl Scenario {
     /// the link with this index, in either direction.
     pub fn base_rtt_over(&self, link: usize) -> Span {
         let link = link as u32;
-        self.flows
-            .iter()
-            .filter(|flow| flow.path.contains(&link) || flow.return_path.contains(&link))
-            .map(|flow| {
-                let access = Span::from_nanos(2 * flow.access_delay.ceiling() as u64);
-                self.propagation(&flow.path) + self.propagation(&flow.return_path) + access
-            })
-            .max()
-            .unwrap_or(Span::ZERO)
+        let of_group = |flow: &FlowGroup| {
+            let access = Span::from_nanos(2 * flow.access_delay.ceiling() as u64);
+            let over = flow.courses().filter(|course| course.iter().any(|p| p.contains(&link)));
+            let rtt = over.map(|[path, back]| self.propagation(path) + self.propagation(back));
+            rtt.max().map(|rtt| rtt + access)
+        };
+        self.flows.iter().filter_map(of_group).max().unwrap_or(Span::ZERO)
     }
 
-    /// The links, by index, of each medium that several share.
-    pub(crate) fn media(&self) -> Vec<Vec<u32>> {
-        let indices = 0..self.links.len() as u32;
-        let medium = |index: u32| self.links[index as usize].medium;
-        let firsts = indices.clone().filter(|index| medium(*index) == Some(*index));
-        firsts
-            .map(|first| indices.clone().filter(|index| medium(*index) == Some(first)).collect())
-            .collect()
+    /// What the network of a replication is made of: for devices of 1500 bytes, and
+    /// without an end.
+    pub fn network(&self, replication: u64) -> Setup<'_> {
+        Setup {
+            links: &self.links,
+            base_rtts: (0..self.links.len()).map(|link| self.base_rtt_over(link)).collect(),
+            seed: self.seed,
+            replication,
+            simultaneous: self.simultaneous,
+            mtu: Bytes::new(1500),
+            end: Time::MAX,
+            record_packets: self.record.level == Level::Packets,
+        }
+    }
+
+    /// All changes of routes, with the groups of flows whose they are.
+    pub(crate) fn reroutes(&self) -> impl Iterator<Item = (usize, &Reroute)> {
+        let groups = self.flows.iter().enumerate();
+        groups.flat_map(|(group, flows)| flows.reroutes.iter().map(move |change| (group, change)))
     }
 
     /// The sum of the propagation delays of some links.

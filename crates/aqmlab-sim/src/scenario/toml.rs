@@ -6,7 +6,7 @@ use aqmlab_core::{Error, Result, Table, Value};
 ///
 /// # Errors
 /// If it is not TOML: the error says where.
-pub(super) fn parse_document(text: &str) -> Result<Table> {
+pub fn parse_document(text: &str) -> Result<Table> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
         let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();

@@ -11,9 +11,9 @@
 use aqmlab_core::{Bytes, Rate, Span, Stream, params};
 
 use super::Workload;
-use crate::app::{App, Context, Direction};
-use crate::link::MAX_PACKET;
-use crate::wire::Transmitter;
+use crate::network::MAX_PACKET;
+use crate::network::wire::Transmitter;
+use crate::workload::app::{App, Context, Direction};
 
 params! {
     /// Datagrams at a constant rate.

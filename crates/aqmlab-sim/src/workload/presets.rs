@@ -1,25 +1,12 @@
 //! Named settings of workloads: data, not code.
 
-/// A named set of parameters of a workload.
-#[derive(Clone, Copy, Debug)]
-pub struct Preset {
-    /// The name, used like a workload's.
-    pub name: &'static str,
-    /// The workload it sets.
-    pub kind: &'static str,
-    /// Keys and values in text form.
-    pub settings: &'static [(&'static str, &'static str)],
-    /// One line for `aqmlab list`.
-    pub summary: &'static str,
-    /// Where the values come from.
-    pub source: &'static str,
-}
+use aqmlab_core::Preset;
 
 /// All presets.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "rfc7928-web",
-        kind: "page",
+        of: "page",
         settings: &[
             ("objects", "50"),
             ("size", "pareto(shape=1.2, scale=1kb, cap=1mb)"),
@@ -36,7 +23,7 @@ pub const PRESETS: &[Preset] = &[
     },
     Preset {
         name: "rrul-be",
-        kind: "rrul",
+        of: "rrul",
         settings: &[("classes", "[cs0]"), ("probes", "[cs0, cs0, cs0, cs0]")],
         summary: "Flent's response under load, all of it best effort",
         source: "flent, rrul_be",

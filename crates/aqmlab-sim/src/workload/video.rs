@@ -21,13 +21,13 @@
 
 use std::collections::VecDeque;
 
-use aqmlab_core::{Bytes, Distribution, Error, Rate, Result, Sampler, Span, Stream, Time, params};
+use aqmlab_core::{Bytes, Distribution, Rate, Result, Sampler, Span, Stream, Time, params};
 
-use super::Workload;
 use super::pareto_onoff::Carrier;
 use super::player::{Player, Resumed};
-use crate::agenda::Messages;
-use crate::app::{App, Context, Direction};
+use super::{Workload, check_variation};
+use crate::workload::agenda::Messages;
+use crate::workload::app::{App, Context, Direction};
 
 params! {
     /// Video frames as they are made.
@@ -63,11 +63,7 @@ impl Workload for VideoParams {
     const NAME: &'static str = "video";
     const SUMMARY: &'static str = "Video frames as they are made, at a constant or variable rate";
     fn check(&self) -> Result<()> {
-        if self.variation.mean() > 0.0 {
-            return Ok(());
-        }
-        let allowed = "a mean above 0";
-        Err(Error::not_allowed(format!("{:?}", self.variation), allowed).at("variation"))
+        check_variation(&self.variation)
     }
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         let camera = Camera::new(self, streams);

@@ -1,31 +1,10 @@
 //! How a scenario names congestion controls.
 
-use aqmlab_core::{Custom, Error, Lookup, Nothing, ParamType, Result, Table, Value};
+use aqmlab_core::{Catalogue, Lookup, Nothing, ParamType, Result, Value, catalogue};
 
 use super::{CongestionConfig, CustomControl};
 
 impl CongestionConfig {
-    /// The control of this name.
-    ///
-    /// # Errors
-    /// If there is none.
-    pub fn named(name: &str) -> Result<CongestionConfig> {
-        Self::named_with(name, &Nothing)
-    }
-
-    fn named_with(name: &str, more: &dyn Lookup<dyn CustomControl>) -> Result<CongestionConfig> {
-        if let Some(config) = Self::default_of(name) {
-            return Ok(config);
-        }
-        match more.find(name)? {
-            Some(config) => Ok(CongestionConfig::Custom(Custom::new(config))),
-            None => {
-                let names = Self::NAMES.iter().copied().chain(more.names());
-                Err(Error::unknown("congestion control", name, names))
-            }
-        }
-    }
-
     /// What it becomes when `value` is set, which may name one that `more`
     /// knows: a name, or a table with `algorithm` and parameters. A table
     /// without `algorithm` changes parameters of the control that is set, and
@@ -38,27 +17,7 @@ impl CongestionConfig {
         value: &Value,
         more: &dyn Lookup<dyn CustomControl>,
     ) -> Result<CongestionConfig> {
-        let empty = Table::new();
-        let named = |name: &str| match name == self.name() {
-            true => Ok(self.clone()),
-            false => Self::named_with(name, more),
-        };
-        let (mut config, table) = match value {
-            Value::Text(name) => (named(name)?, &empty),
-            Value::Table(table) => match table.get("algorithm") {
-                Some(name) => {
-                    let named = name.as_text().and_then(named);
-                    (named.map_err(|error| error.at("algorithm"))?, table)
-                }
-                None => (self.clone(), table),
-            },
-            other => return Err(Error::not_allowed(other, Self::allowed())),
-        };
-        for (key, value) in table.iter().filter(|(key, _)| *key != "algorithm") {
-            config.set(key, value)?;
-        }
-        config.check()?;
-        Ok(config)
+        catalogue::updated(self, value, more)
     }
 }
 
@@ -71,7 +30,7 @@ impl Default for CongestionConfig {
 impl ParamType for CongestionConfig {
     const KIND: &'static str = "name or table";
     fn allowed() -> String {
-        "the name of a congestion control, or a table with `algorithm`".into()
+        catalogue::allowed::<Self>()
     }
     fn read(value: &Value) -> Option<Self> {
         Self::default().updated(value).ok()
@@ -80,15 +39,10 @@ impl ParamType for CongestionConfig {
         self.name().to_string()
     }
     fn choices() -> &'static [&'static str] {
-        Self::NAMES
+        Self::names()
     }
     fn to_value(&self) -> Value {
-        let mut table = Table::new();
-        table.insert("algorithm", self.name().into());
-        for (key, value) in self.settings() {
-            table.insert(key, value);
-        }
-        Value::Table(table)
+        Value::Table(self.to_table())
     }
     fn updated(&self, value: &Value) -> Result<Self> {
         self.updated_with(value, &Nothing)

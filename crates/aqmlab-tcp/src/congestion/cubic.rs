@@ -5,9 +5,9 @@
 //!
 //! # Sources
 //! RFC 9438, section 4; RFC 8511, section 3.1, for ECN; slow start:
-//! [`slow_start`](super::slow_start).
+//! `slow_start`.
 //!
-//! With `variant = "linux"` it is Linux's [`linux`](self::linux) instead.
+//! With `variant = "linux"` it is Linux's `linux` instead.
 //!
 //! # Differences
 //! 1. The steps towards the target (section 4.4: for each acknowledgement) are
@@ -24,7 +24,7 @@
 //! 5. The time while the application holds the sender back is left out
 //!    (section 5.8) from one acknowledgement to the next.
 
-use aqmlab_core::{Error, Result, Span, Time, choices, params};
+use aqmlab_core::{Error, Rate, Result, Span, Time, choices, params};
 
 mod linux;
 
@@ -35,8 +35,8 @@ use linux::LinuxCubic;
 
 use super::slow_start::{SlowStart, SlowStartKind};
 use super::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, SentSample, Setup,
-    check_beta_ecn,
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, LostSegment,
+    SentSample, Setup, check_beta_ecn,
 };
 
 choices! {
@@ -59,7 +59,7 @@ params! {
         /// What is kept of the window at a loss.
         beta: f64 = 0.7, in 0.01 => 0.99, source "RFC 9438, section 4.6";
         /// What is kept of the window at an ECN echo; `none`: as much as at a loss.
-        beta_ecn: Option<f64> = None, source "RFC 8511, section 3.1: 0.85";
+        beta_ecn: Option<f64> = None, in Some(0.01) => Some(1.0), source "RFC 8511, section 3.1: 0.85";
         /// Whether W_max is lowered when a loss comes below the last one.
         fast_convergence: bool = true, source "RFC 9438, section 4.7";
         /// Whether the window is at least what Reno's would be.
@@ -121,41 +121,7 @@ impl Cubic {
     }
 }
 
-impl CongestionControl for Cubic {
-    #[inline]
-    fn on_ack(&mut self, sample: &AckSample) {
-        each!(self, state => state.on_ack(sample));
-    }
-    #[inline]
-    fn on_sent(&mut self, sent: &SentSample) {
-        each!(self, state => state.on_sent(sent));
-    }
-    fn on_idle(&mut self, restart_window: u64) {
-        each!(self, state => state.on_idle(restart_window));
-    }
-    fn on_congestion(&mut self, event: &CongestionEvent) {
-        each!(self, state => state.on_congestion(event));
-    }
-    fn on_undo(&mut self) {
-        each!(self, state => state.on_undo());
-    }
-    fn set_ssthresh(&mut self, ssthresh: u64) {
-        each!(self, state => state.set_ssthresh(ssthresh));
-    }
-    fn on_recovery_exit(&mut self, in_flight: u64) {
-        each!(self, state => state.on_recovery_exit(in_flight));
-    }
-    #[inline]
-    fn window(&self) -> u64 {
-        each!(self, state => state.window())
-    }
-    fn ssthresh(&self) -> u64 {
-        each!(self, state => state.ssthresh())
-    }
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        each!(self, state => state.observe(see));
-    }
-}
+pass_control!(Cubic, each);
 
 /// What a spurious loss must not change (section 4.9.2).
 #[derive(Clone, Copy, Debug, PartialEq)]

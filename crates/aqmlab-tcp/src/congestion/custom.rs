@@ -12,7 +12,7 @@
 
 use std::fmt;
 
-use aqmlab_core::{CustomParams, Error, Lookup, Rate, Result, Span, Time, Value};
+use aqmlab_core::{Added, CustomParams, Lookup, Rate, Result, Span, Time, Value};
 
 use super::{
     AckSample, CongestionConfig, CongestionControl, CongestionEvent, ControlParams, LostSegment,
@@ -39,33 +39,29 @@ impl Clone for Box<dyn CustomControl> {
 
 /// Controls of another crate. Without any, only the catalogue is known.
 #[derive(Default)]
-pub struct Controls(Vec<Box<dyn CustomControl>>);
+pub struct Controls(Added<dyn CustomControl>);
 
 impl Controls {
     /// Adds a control under its parameters' name; `new` makes it.
     ///
     /// # Errors
     /// If the name is taken.
-    pub fn with<P, C>(mut self, new: fn(&P, &Setup) -> C) -> Result<Controls>
+    pub fn with<P, C>(self, new: fn(&P, &Setup) -> C) -> Result<Controls>
     where
         P: ControlParams + fmt::Debug + Send + Sync + 'static,
         C: CongestionControl + 'static,
     {
-        let taken = CongestionConfig::named(P::NAME).is_ok() || self.names().contains(&P::NAME);
-        if taken {
-            return Err(Error::not_allowed(P::NAME, "a name that no other control has"));
-        }
-        self.0.push(Box::new(Foreign { params: P::default(), new }));
-        Ok(self)
+        let config = Box::new(Foreign { params: P::default(), new });
+        self.0.with::<CongestionConfig>(config).map(Controls)
     }
 }
 
 impl Lookup<dyn CustomControl> for Controls {
     fn find(&self, name: &str) -> Result<Option<Box<dyn CustomControl>>> {
-        Ok(self.0.iter().find(|each| each.name() == name).cloned())
+        self.0.find(name)
     }
     fn names(&self) -> Vec<&str> {
-        self.0.iter().map(|each| each.name()).collect()
+        self.0.names()
     }
 }
 
@@ -124,50 +120,30 @@ impl fmt::Debug for State {
     }
 }
 
-impl CongestionControl for State {
-    fn on_ack(&mut self, sample: &AckSample) {
-        self.0.on_ack(sample);
-    }
-    fn on_congestion(&mut self, event: &CongestionEvent) {
-        self.0.on_congestion(event);
-    }
-    fn on_undo(&mut self) {
-        self.0.on_undo();
-    }
-    fn on_connected(&mut self, now: Time, rtt: Option<Span>) {
-        self.0.on_connected(now, rtt);
-    }
-    fn on_idle(&mut self, restart_window: u64) {
-        self.0.on_idle(restart_window);
-    }
-    fn set_ssthresh(&mut self, ssthresh: u64) {
-        self.0.set_ssthresh(ssthresh);
-    }
-    fn on_sent(&mut self, sent: &SentSample) {
-        self.0.on_sent(sent);
-    }
-    fn on_lost(&mut self, lost: &LostSegment) {
-        self.0.on_lost(lost);
-    }
-    fn on_recovery_exit(&mut self, in_flight: u64) {
-        self.0.on_recovery_exit(in_flight);
-    }
-    fn window(&self) -> u64 {
-        self.0.window().min(MOST)
-    }
-    fn ssthresh(&self) -> u64 {
-        self.0.ssthresh().min(MOST)
-    }
-    fn pacing_rate(&self) -> Option<Rate> {
-        self.0.pacing_rate()
-    }
-    fn needs_rate_samples(&self) -> bool {
-        self.0.needs_rate_samples()
-    }
-    fn recovers_by_itself(&self) -> bool {
-        self.0.recovers_by_itself()
-    }
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        self.0.observe(see);
+/// An answer that the sender's sums can hold.
+trait Bounded {
+    fn bounded(self) -> Self;
+}
+impl Bounded for u64 {
+    fn bounded(self) -> u64 {
+        self.min(MOST)
     }
 }
+/// Answers that are no windows stay as they are.
+macro_rules! unbounded {
+    ($($Answer:ty),+) => { $( impl Bounded for $Answer {
+        fn bounded(self) -> Self { self }
+    } )+ };
+}
+unbounded!((), bool, Option<Rate>);
+
+/// Calls a method of what the pointer leads to.
+macro_rules! behind {
+    ($self:ident, $state:ident => $call:expr) => {
+        match $self {
+            State($state) => Bounded::bounded($call),
+        }
+    };
+}
+
+pass_control!(State, behind);

@@ -57,7 +57,6 @@
 
 mod bbr_parts;
 mod config;
-pub mod custom;
 mod delay;
 mod sample;
 pub(crate) mod slow_start;
@@ -65,55 +64,61 @@ pub(crate) mod slow_start;
 mod testing;
 mod window;
 
-use aqmlab_core::{Custom, Entry, Error, Params, Rate, Result, Span, Time, Value};
+use aqmlab_core::{Entry, Error, Params, Rate, Result, Span, Time, catalogue, dispatched};
 
 use crate::params::TcpParams;
 pub use custom::{Controls, CustomControl};
 pub use sample::{AckSample, Congestion, CongestionEvent, LostSegment, RateSample, SentSample};
 
-/// A congestion control; see the [module](self) for what it must do.
-pub trait CongestionControl: Send {
-    /// Data were delivered, or CE marks reported.
-    fn on_ack(&mut self, sample: &AckSample);
-    /// Congestion was found.
-    fn on_congestion(&mut self, event: &CongestionEvent);
-    /// The last loss or timeout was none.
-    fn on_undo(&mut self);
-    /// The connection is open; the round-trip time is that of the SYN, if it was
-    /// sent once.
-    fn on_connected(&mut self, _now: Time, _rtt: Option<Span>) {}
-    /// The window was not used: it becomes this at most (RFC 5681, section 4.1;
-    /// RFC 2861; RFC 7661; with `restart_after_idle` or `window_validation`).
-    fn on_idle(&mut self, _restart_window: u64) {}
-    /// The slow start threshold becomes this (the same; only with
-    /// `window_validation`).
-    fn set_ssthresh(&mut self, _ssthresh: u64) {}
-    /// A data segment is sent.
-    fn on_sent(&mut self, _sent: &SentSample) {}
-    /// A segment is taken for lost; only with rate samples.
-    fn on_lost(&mut self, _lost: &LostSegment) {}
-    /// Recovery without SACK ends with this much in flight (RFC 6582,
-    /// section 3.2, step 3: full acknowledgements).
-    fn on_recovery_exit(&mut self, _in_flight: u64) {}
-    /// The congestion window in bytes.
-    fn window(&self) -> u64;
-    /// The slow start threshold in bytes.
-    fn ssthresh(&self) -> u64;
-    /// The rate to pace at, in bits on the wire; `None` does not pace.
-    fn pacing_rate(&self) -> Option<Rate> {
-        None
+dispatched! {
+    /// A congestion control; see the [module](self) for what it must do.
+    pub trait CongestionControl: Send {
+        /// Data were delivered, or CE marks reported.
+        fn on_ack(&mut self, sample: &AckSample);
+        /// Congestion was found.
+        fn on_congestion(&mut self, event: &CongestionEvent);
+        /// The last loss or timeout was none.
+        fn on_undo(&mut self);
+        /// The connection is open; the round-trip time is that of the SYN, if it was
+        /// sent once.
+        fn on_connected(&mut self, _now: Time, _rtt: Option<Span>) {}
+        /// The window was not used: it becomes this at most (RFC 5681, section 4.1;
+        /// RFC 2861; RFC 7661; with `restart_after_idle` or `window_validation`).
+        fn on_idle(&mut self, _restart_window: u64) {}
+        /// The slow start threshold becomes this (the same; only with
+        /// `window_validation`).
+        fn set_ssthresh(&mut self, _ssthresh: u64) {}
+        /// A data segment is sent.
+        fn on_sent(&mut self, _sent: &SentSample) {}
+        /// A segment is taken for lost; only with rate samples.
+        fn on_lost(&mut self, _lost: &LostSegment) {}
+        /// Recovery without SACK ends with this much in flight (RFC 6582,
+        /// section 3.2, step 3: full acknowledgements).
+        fn on_recovery_exit(&mut self, _in_flight: u64) {}
+        /// The congestion window in bytes.
+        fn window(&self) -> u64;
+        /// The slow start threshold in bytes.
+        fn ssthresh(&self) -> u64;
+        /// The rate to pace at, in bits on the wire; `None` does not pace.
+        fn pacing_rate(&self) -> Option<Rate> {
+            None
+        }
+        /// Whether rate samples are to be made.
+        fn needs_rate_samples(&self) -> bool {
+            false
+        }
+        /// Whether the window holds in recoveries as well, without PRR.
+        fn recovers_by_itself(&self) -> bool {
+            false
+        }
+        /// Shows what there is to record besides the window.
+        fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
     }
-    /// Whether rate samples are to be made.
-    fn needs_rate_samples(&self) -> bool {
-        false
-    }
-    /// Whether the window holds in recoveries as well, without PRR.
-    fn recovers_by_itself(&self) -> bool {
-        false
-    }
-    /// Shows what there is to record besides the window.
-    fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
+    passed on by pass_control
 }
+
+// After the trait: it is passed on there.
+pub mod custom;
 
 /// The parameters of a congestion control.
 pub trait ControlParams: Params {
@@ -179,74 +184,13 @@ impl<'a> Setup<'a> {
 
 macro_rules! controls {
     ($($Control:ident($module:ident::$Params:ident)),+ $(,)?) => {
-        $( pub mod $module; )+
-
-        /// A congestion control with its parameters, ready to be made.
-        #[derive(Clone, Debug, PartialEq)]
-        pub enum CongestionConfig {
-            $(
-                #[allow(missing_docs)]
-                $Control($module::$Params),
-            )+
-            /// One that is not in the catalogue.
-            Custom(Custom<dyn CustomControl>),
-        }
-
-        /// All congestion controls.
-        pub fn entries() -> Vec<Entry> {
-            vec![$(Entry {
-                name: <$module::$Params>::NAME,
-                summary: <$module::$Params>::SUMMARY,
-                params: <$module::$Params>::specs(),
-            }),+]
-        }
-
-        impl CongestionConfig {
-            const NAMES: &'static [&'static str] = &[$( <$module::$Params>::NAME ),+];
-
-            /// The control of this name with its default parameters.
-            fn default_of(name: &str) -> Option<CongestionConfig> {
-                $( if name == <$module::$Params>::NAME {
-                    return Some(CongestionConfig::$Control(<$module::$Params>::default()));
-                } )+
-                None
-            }
-            fn set(&mut self, key: &str, value: &Value) -> Result<()> {
-                match self {
-                    $( CongestionConfig::$Control(params) => params.set(key, value), )+
-                    CongestionConfig::Custom(custom) => custom.config_mut().set(key, value),
-                }
-            }
-            fn check(&self) -> Result<()> {
-                match self {
-                    $( CongestionConfig::$Control(params) => params.check(), )+
-                    CongestionConfig::Custom(custom) => custom.config().check(),
-                }
-            }
-            /// The seconds from one loss to the next with a window of so many
-            /// segments, see [`ControlParams::cycle`].
-            pub fn cycle(&self, window: f64, rtt: f64, acknowledged: u64) -> Option<f64> {
-                match self {
-                    $( CongestionConfig::$Control(params) => {
-                        params.cycle(window, rtt, acknowledged)
-                    } )+
-                    CongestionConfig::Custom(_) => None,
-                }
-            }
-            /// The control's name.
-            pub fn name(&self) -> &str {
-                match self {
-                    $( CongestionConfig::$Control(_) => <$module::$Params>::NAME, )+
-                    CongestionConfig::Custom(custom) => custom.config().name(),
-                }
-            }
-            /// Its parameters with their values.
-            pub fn settings(&self) -> Vec<(&str, Value)> {
-                match self {
-                    $( CongestionConfig::$Control(params) => params.entries(), )+
-                    CongestionConfig::Custom(custom) => custom.config().entries(),
-                }
-            }
+        catalogue! {
+            /// A congestion control with its parameters, ready to be made.
+            pub enum CongestionConfig of ControlParams, or dyn CustomControl;
+            what "congestion control", key "algorithm", example "cubic";
+            presets &[], elsewhere (|_| None);
+            each each_config;
+            $( $Control($module::$Params), )+
         }
 
         /// The state of one of them: dispatched without a pointer, as it is
@@ -302,55 +246,18 @@ controls! {
     Cbr(cbr::CbrParams),
 }
 
-impl CongestionControl for Control {
-    #[inline]
-    fn on_ack(&mut self, sample: &AckSample) {
-        each!(self, state => state.on_ack(sample))
-    }
-    fn on_congestion(&mut self, event: &CongestionEvent) {
-        each!(self, state => state.on_congestion(event))
-    }
-    fn on_undo(&mut self) {
-        each!(self, state => state.on_undo())
-    }
-    fn on_connected(&mut self, now: Time, rtt: Option<Span>) {
-        each!(self, state => state.on_connected(now, rtt))
-    }
-    fn on_idle(&mut self, restart_window: u64) {
-        each!(self, state => state.on_idle(restart_window))
-    }
-    fn set_ssthresh(&mut self, ssthresh: u64) {
-        each!(self, state => state.set_ssthresh(ssthresh))
-    }
-    #[inline]
-    fn on_sent(&mut self, sent: &SentSample) {
-        each!(self, state => state.on_sent(sent))
-    }
-    fn on_lost(&mut self, lost: &LostSegment) {
-        each!(self, state => state.on_lost(lost))
-    }
-    fn on_recovery_exit(&mut self, in_flight: u64) {
-        each!(self, state => state.on_recovery_exit(in_flight))
-    }
-    #[inline]
-    fn window(&self) -> u64 {
-        each!(self, state => state.window())
-    }
-    fn ssthresh(&self) -> u64 {
-        each!(self, state => state.ssthresh())
-    }
-    #[inline]
-    fn pacing_rate(&self) -> Option<Rate> {
-        each!(self, state => state.pacing_rate())
-    }
-    fn needs_rate_samples(&self) -> bool {
-        each!(self, state => state.needs_rate_samples())
-    }
-    fn recovers_by_itself(&self) -> bool {
-        each!(self, state => state.recovers_by_itself())
-    }
-    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        each!(self, state => state.observe(see))
+pass_control!(Control, each);
+
+/// All congestion controls.
+pub fn entries() -> Vec<Entry> {
+    CongestionConfig::entries()
+}
+
+impl CongestionConfig {
+    /// The seconds from one loss to the next with a window of so many segments,
+    /// see [`ControlParams::cycle`].
+    pub fn cycle(&self, window: f64, rtt: f64, acknowledged: u64) -> Option<f64> {
+        each_config!(self, params => params.cycle(window, rtt, acknowledged), _custom => None)
     }
 }
 

@@ -48,7 +48,9 @@ params! {
         /// The weight of each round trip in the average of marks.
         g: f64 = 0.0625, in 1e-6 => 1.0, source "tcp_prague.c: PRAGUE_SHIFT_G, 1/16";
         /// The round-trip time that shorter ones behave like; `none`: each its own.
-        rtt_virt: Option<Span> = Some(Span::from_millis(25)), source "tcp_prague.c: prague_rtt_target";
+        rtt_virt: Option<Span> = Some(Span::from_millis(25)),
+            in Some(Span::from_nanos(1)) => Some(Span::from_secs(100)),
+            source "tcp_prague.c: prague_rtt_target";
         /// Round trips after slow start from which on `rtt_virt` holds.
         rtt_transition: u64 = 500, in 0 => 1_000_000, source "tcp_prague.c: DEFAULT_RTT_TRANSITION";
         /// Whether marks of queues that seem to be classic ones, by delays and how they vary,

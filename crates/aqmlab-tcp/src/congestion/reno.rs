@@ -22,12 +22,13 @@ params! {
     /// Parameters of Reno.
     pub struct RenoParams {
         /// What is kept of the window at an ECN echo; `none`: half, as at a loss.
-        beta_ecn: Option<f64> = None, source "RFC 8511, section 3.1: 0.8";
+        beta_ecn: Option<f64> = None, in Some(0.01) => Some(1.0), source "RFC 8511, section 3.1: 0.8";
         /// How slow start ends.
         slow_start: SlowStartKind = SlowStartKind::Standard, source "RFC 5681, section 3.1";
         /// L: bytes are counted, in slow start up to so many segments for each acknowledgement;
         /// `none` counts acknowledgements, as ns-2 does.
-        byte_counting: Option<u64> = Some(1), source "RFC 5681, section 3.1; RFC 3465: at most 2";
+        byte_counting: Option<u64> = Some(1), in Some(1) => Some(1_000_000),
+            source "RFC 5681, section 3.1; RFC 3465: at most 2";
         /// The least window that a loss leaves, in segments; the threshold is two at least.
         least_window: u64 = 2, in 1 => 2, source "RFC 5681, section 3.1, equation 4; 1 in ns-2";
     }

@@ -3,7 +3,7 @@
 use aqmlab_core::{Bytes, Limit, Span, Time};
 
 use super::Sender;
-use crate::congestion::AckSample;
+use crate::congestion::{AckSample, CongestionControl};
 use crate::params::{EcnMode, TcpParams};
 use crate::recovery::Recovery;
 use crate::segment::{Ack, CeCount, Timestamps};
@@ -112,4 +112,32 @@ fn rates_and_rounds_come_from_what_was_delivered() {
     let rate = told.rate.unwrap();
     assert_eq!((rate.prior_delivered, rate.delivered), (1000, 3000));
     assert_eq!((rate.interval, rate.rtt), (Span::from_millis(100), Span::from_millis(100)));
+}
+
+/// The slow start threshold after the next timeout.
+fn time_out(sender: &mut Sender) -> u64 {
+    let before = sender.stats.timeouts;
+    while sender.stats.timeouts == before {
+        let now = sender.next_timeout().expect("a timer runs");
+        sender.on_timeout(now);
+        while sender.poll(now).is_some() {}
+    }
+    sender.control.ssthresh()
+}
+
+/// RFC 5681, section 3.1: when the retransmission is lost as well, the threshold stays what the
+/// flight of the first loss made it.
+#[test]
+fn a_segment_that_times_out_again_leaves_the_threshold() {
+    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+        let mut sender = sender(TcpParams { recovery, ..TcpParams::default() }, false);
+        let first = time_out(&mut sender);
+        assert!((5000..10_000).contains(&first), "{recovery:?}: {first}");
+        assert_eq!(time_out(&mut sender), first, "{recovery:?}: once");
+        assert_eq!(time_out(&mut sender), first, "{recovery:?}: twice");
+        // The head arrives: another that times out is a new loss, of one segment or two.
+        let now = sender.next_timeout().unwrap().as_nanos() / 1_000_000;
+        take(&mut sender, now, ack(1, &[]));
+        assert_eq!(time_out(&mut sender), 2000, "{recovery:?}: another segment");
+    }
 }

@@ -12,7 +12,7 @@ from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.statistics import MEAN_METHOD, Interval, mean_interval
 from aqmlab.studies.cs244_2015 import packets
-from aqmlab.studies.cs244_2015.claims import claims
+from aqmlab.studies.cs244_2015.claims import claims, own
 from aqmlab.studies.cs244_2015.curves import (
     CODEL,
     RATES,
@@ -69,7 +69,7 @@ def _less(steps: Measurements) -> Table:
     for labels in settings(steps):
         tail, codel = (shares(steps, queue=queue, **labels) for queue in (TAIL, CODEL))
         values = 1 - codel / tail
-        published = 0.096 if labels["load"] == "bulk and web" else None
+        published = 0.096 if labels == own(steps) else None
         cells.append(
             Cell.judged(labels["sender"], labels["load"], published, float(values.mean()),
                         mean_interval(values), POINTS, relative=False)
@@ -85,7 +85,7 @@ def _more(lte: Measurements) -> Table:
     for labels in settings(lte):
         tail, codel = (shares(lte, queue=queue, **labels) for queue in (TAIL, CODEL))
         values = tail / codel - 1
-        published = 0.12 if labels["load"] == "bulk and web" else None
+        published = 0.12 if labels == own(lte) else None
         cells.append(
             Cell.judged("CUBIC", labels["load"], published, float(values.mean()),
                         mean_interval(values), POINTS, relative=False)

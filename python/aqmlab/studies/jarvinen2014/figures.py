@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from aqmlab.report import charts
+from aqmlab.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Figure
 from aqmlab.statistics import Floats, Quartiles, jain_indices, quartiles
 from aqmlab.studies.jarvinen2014.ns2 import REST, reference
 
@@ -29,7 +28,8 @@ COLOURS = {
     "SFQ CoDel": "#8a56b5",
     "PIE (default)": "#7a4a34",
     "DropTail": "#8c8c8c",
-    "HRED, wait off": "#0b9aa0",
+    "HRED in packets": "#005f46",
+    "HRED in packets, wait off": "#0b9aa0",
     "HRED fitted: max_p 0.5": "#b07cc6",
     "published (HRED)": "#e0457b",
 }
@@ -186,7 +186,13 @@ def _fairness(measured: Measurements) -> Figure | None:
 
 
 def _hred(measured: Measurements) -> Figure | None:
-    settings = ("HRED", "HRED, wait off", "HRED fitted: th_max 50", "HRED fitted: max_p 0.5")
+    settings = (
+        "HRED",
+        "HRED in packets",
+        "HRED in packets, wait off",
+        "HRED fitted: th_max 50",
+        "HRED fitted: max_p 0.5",
+    )
     found = _present(measured, settings, FLOWS, REST)
     if len({queue for queue, _ in found}) < len(settings):
         return None
@@ -198,20 +204,27 @@ def _hred(measured: Measurements) -> Figure | None:
     return Figure(
         "hred",
         "HRED: the printed parameters and the printed table",
-        "Neither reading of the printed parameters gives the printed delays; two other settings "
-        "do, and nothing says which of them was run.",
+        f"As ns-2 runs RED unless told otherwise the printed parameters give "
+        f"{_p95_range(points, printed)} of the printed delays; measured in packets they give more, "
+        "or less without `wait_`.",
         "Diamonds: the printed table. Lines: 95th percentile of the queuing delay of all packets "
-        "as measured. As printed, ns-2's `wait_` may be on (its default) or off; fitted: one "
-        "parameter changed, `wait_` off (the two lines lie on each other).",
+        "as measured. HRED: Table I in bytes, mean packet 1000, `wait_` on. Dashes: one "
+        "parameter changed, in packets, `wait_` off (the two lines lie on each other).",
         charts.lines(
             points,
             COLOURS,
             "95th percentile of the delay (ms)",
             LOADS,
-            dashed=settings[2:],
+            dashed=settings[3:],
             emphasised="published (HRED)",
         ),
     )
+
+
+def _p95_range(points: dict[tuple[str, str], float], printed: Iterable[float]) -> str:
+    """`90 to 95 %`: HRED's delays as a share of the printed ones."""
+    shares = [points["HRED", f] / each for f, each in zip(FLOWS, printed, strict=True)]
+    return f"{100 * min(shares):.0f} to {100 * max(shares):.0f} %"
 
 
 def _beside_ns2(measured: Measurements) -> Figure | None:

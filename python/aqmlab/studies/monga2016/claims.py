@@ -1,23 +1,23 @@
-"""The statements of the paper, checked one by one.
+"""The statements of the paper, checked one by one: the conclusion, then figure by figure.
 
-Each check is a rule fixed in advance and told in its evidence. It is applied to the sweeps as
-the paper has them, which decides the verdict, and again without a limit of the window.
+A statement is one row with one rule (`aqmlab.studies.rules`). It is judged by the sweeps as the
+paper has them; what the sweeps without a limit of the window give is told beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import pairwise
+from statistics import fmean
+from typing import Any
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Claim
-from aqmlab.statistics import FAILS, HOLDS, PARTLY
 from aqmlab.studies.monga2016.sweeps import (
     AQMS,
     BANDWIDTH,
     DROPS,
-    FILL,
     FLOWS,
     QUEUE,
     QUEUES,
@@ -31,318 +31,331 @@ from aqmlab.studies.monga2016.sweeps import (
     document,
     unlimited,
 )
+from aqmlab.studies.rules import Rule
 
 Series = dict[str, list[float]]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a rule says of a part of the study: the answers to its parts, and the numbers."""
-
-    answers: tuple[bool | None, ...]
-    """Whether each part of the statement is so; None: here and there."""
-    numbers: str
-
-    @property
-    def verdict(self) -> str:
-        """All of it, a part of it, or nothing."""
-        if all(self.answers):
-            return HOLDS
-        return FAILS if all(each is False for each in self.answers) else PARTLY
-
-
-@dataclass(frozen=True)
-class Check:
-    """A statement, and the rule by which it is checked."""
-
-    id: str
-    text: str
-    rule: str
-    find: Callable[[Points], Finding]
-
-    def claim(self, measured: Measurements) -> Claim:
-        """The statement with its verdict."""
-        found = self.find(document(measured))
-        evidence = f"Rule: {self.rule} Found: {found.numbers}"
-        other = unlimited(measured)
-        if other and all(other.places(sweep) for sweep in SWEEPS):
-            free = self.find(other)
-            evidence += f" Without a limit of the window: {free.verdict}. {free.numbers}"
-        return Claim(self.id, self.text, found.verdict, evidence)
+"""Queue to its means along a sweep."""
+Wins = tuple[int, int]
+"""At how many points sfqCoDel is the best, and of how many."""
+MOST = 0.9
+"""The share of the points that "almost all scenarios" needs."""
+SLOW = 4
+"""The bandwidths up to 10 Mbit/s."""
+BELOW_100_MS = 4
+"""The round-trip times below 100 ms."""
 
 
 def claims(measured: Measurements) -> list[Claim]:
     """All statements, if all queues and places were run."""
-    points = document(measured)
-    complete = all(len(points.places(sweep)) == len(sweep.places) for sweep in SWEEPS)
-    return [check.claim(measured) for check in CHECKS] if complete else []
+    points, free = document(measured), unlimited(measured)
+    if not _complete(points):
+        return []
+    rules = RULES
+    if free and all(free.places(sweep) for sweep in SWEEPS):
+        rules = tuple(replace(rule, beside=_without_limit(rule, free)) for rule in RULES)
+    return [claim for rule in rules if (claim := rule.claim(points))]
 
 
-def _series(points: Points, metric: Metric, sweep: Sweep) -> Series:
-    places = points.places(sweep)
-    return {queue: points.along(metric, queue, places) for queue in QUEUES}
+def _complete(points: Points) -> bool:
+    return all(len(points.places(sweep)) == len(sweep.places) for sweep in SWEEPS)
 
 
-def _told(series: Series, metric: Metric, points: Points, sweep: Sweep) -> str:
-    """`utilisation in % at 1, 2, 5 Mbit/s: DropTail 100, ..; CoDel ..`."""
-    ats = ", ".join(f"{sweep.places[place]:g}" for place in points.places(sweep))
-    each = "; ".join(f"{queue} {metric.text(values)}" for queue, values in series.items())
-    return f"{metric.title} in {metric.unit} at {ats} {sweep.unit}: {each}."
+def _without_limit(rule: Rule[Points, Any], free: Points) -> Callable[[Points], str]:
+    """What the sweeps without a limit of the window give: these have fewer bandwidths."""
+
+    def told(_: Points) -> str:
+        found = rule.measure(free)
+        assert found is not None
+        so = "so it is" if rule.holds(found) else "it is not so"
+        return f"without a limit of the window {so}: {rule.told(found)}"
+
+    return told
 
 
-def _some(hits: Sequence[bool]) -> bool | None:
-    """True if all, False if none, None if some."""
-    return True if all(hits) else None if any(hits) else False
+def along(metric: Metric, sweep: Sweep) -> Callable[[Points], Series]:
+    """What measures the means of every queue along a sweep."""
+
+    def measure(points: Points) -> Series:
+        places = points.places(sweep)
+        return {queue: points.along(metric, queue, places) for queue in QUEUES}
+
+    return measure
 
 
-def _answers(names: Sequence[str], answers: Sequence[bool | None]) -> str:
-    words = {True: "yes", False: "no", None: "here and there"}
-    return "; ".join(f"{n}: {words[a]}" for n, a in zip(names, answers, strict=True)) + ". "
+def _words(metric: Metric, sweep: Sweep) -> Callable[[Series], str]:
+    def told(found: Series) -> str:
+        each = "; ".join(f"{queue} {metric.text(values)}" for queue, values in found.items())
+        return f"{metric.title} in {metric.unit} along the {sweep.title}: {each}"
+
+    return told
 
 
-def _bandwidth_utilisation(points: Points) -> Finding:
-    series = _series(points, UTILISATION, BANDWIDTH)
-    rises = [b - a for values in series.values() for a, b in pairwise(values)]
-    falls = all(values[-1] < values[0] / 2 for values in series.values()) and max(rises) <= 5
-    ahead = [
-        ours - max(others)
-        for ours, *others in zip(series[SFQ], *(series[q] for q in QUEUES if q != SFQ), strict=True)
-    ]
-    best = min(ahead) >= -1 and max(ahead) > 1
-    names = (f"falls (largest rise {max(rises):.1f} points)", "sfqCoDel best")
-    numbers = _answers(names, (falls, best)) + (
-        f"sfqCoDel is {max(ahead):.1f} points ahead at most, {-min(ahead):.1f} behind at most; "
-    )
-    return Finding((falls, best), numbers + _told(series, UTILISATION, points, BANDWIDTH))
+def _figure(
+    ident: str,
+    text: str,
+    rule: str,
+    metric: Metric,
+    sweep: Sweep,
+    holds: Callable[[Series], bool],
+    refuted_by: Series,
+) -> Rule[Points, Series]:
+    words = _words(metric, sweep)
+    return Rule(ident, text, rule, along(metric, sweep), holds, words, refuted_by)
 
 
-def _bandwidth_queue(points: Points) -> Finding:
-    series, fill = _series(points, QUEUE, BANDWIDTH), _series(points, FILL, BANDWIDTH)
-    falls = _some([values[-1] < values[0] for values in series.values()])
-    slow = [i for i, p in enumerate(points.places(BANDWIDTH)) if BANDWIDTH.places[p] <= 10]
-    lowest = _some(
-        [series[SFQ][i] <= 0.5 * min(series[q][i] for q in QUEUES if q != SFQ) for i in slow]
-    )
-    droptail = series["DropTail"]
-    rises = max(droptail) > 1.1 * droptail[0]
-    names = ("falls", "sfqCoDel far lowest up to 10 Mbit/s", "DropTail first rises")
-    answers = (falls, lowest, rises)
-    numbers = _answers(names, answers) + _told(series, QUEUE, points, BANDWIDTH)
-    by_share = _some([values[-1] < values[0] for values in fill.values()])
-    word = {True: "it falls", False: "it does not fall", None: "it falls for some"}[by_share]
-    return Finding(
-        answers,
-        f"{numbers} As a share of the buffer {word}: DropTail {FILL.text(fill['DropTail'])} %; "
-        f"CoDel {FILL.text(fill['CoDel'])} %.",
-    )
+def _others(found: Series) -> list[tuple[float, ...]]:
+    """The values of the other queues, place by place."""
+    return list(zip(*(found[queue] for queue in QUEUES if queue != SFQ), strict=True))
 
 
-def _bandwidth_drops(points: Points) -> Finding:
-    series = _series(points, DROPS, BANDWIDTH)
-    spreads = [max(at) - min(at) for at in zip(*series.values(), strict=True)]
-    alike = _some([spread <= 2 for spread in spreads])
-    droptail = series["DropTail"]
-    lower = _some(
-        [
-            series[queue][i] <= droptail[i] + 0.1
-            for queue in ("CoDel", SFQ)
-            for i in range(len(droptail))
-        ]
-    )
-    names = (f"alike (largest spread {max(spreads):.1f} points)", "CoDel and sfqCoDel not above")
-    return Finding(
-        (alike, lower),
-        _answers(names, (alike, lower)) + _told(series, DROPS, points, BANDWIDTH),
-    )
+def _ahead(found: Series) -> list[float]:
+    """By how much sfqCoDel is ahead of the best of the others."""
+    return [own - max(others) for own, others in zip(found[SFQ], _others(found), strict=True)]
 
 
-def _flows_utilisation(points: Points) -> Finding:
-    series = _series(points, UTILISATION, FLOWS)
-    aqms = list(zip(*(series[queue] for queue in AQMS), strict=True))
-    alike = _some([max(at) - min(at) <= 5 for at in aqms])
-    worse = [min(at) - own for at, own in zip(aqms, series["DropTail"], strict=True)]
-    degraded = _some([each > 10 for each in worse])
-    names = ("the AQMs alike", "DropTail degraded")
-    where = [
-        f"{FLOWS.places[place]:g}"
-        for place, each in zip(points.places(FLOWS), worse, strict=True)
-        if each > 10
-    ]
-    told = f"DropTail is degraded at {', '.join(where)} flows; " if where else ""
-    return Finding(
-        (alike, degraded),
-        _answers(names, (alike, degraded)) + told + _told(series, UTILISATION, points, FLOWS),
-    )
+def _slowest(found: Series) -> list[tuple[float, tuple[float, ...]]]:
+    """sfqCoDel and the others up to 10 Mbit/s; without a limit of the window these are two."""
+    pairs = list(zip(found[SFQ], _others(found), strict=True))
+    return pairs[: SLOW if len(pairs) == len(BANDWIDTH.places) else 2]
 
 
-def _flows_queue(points: Points) -> Finding:
-    series = _series(points, QUEUE, FLOWS)
-    droptail = series["DropTail"]
-    grows = droptail[-1] > 2 * droptail[0] and all(b >= 0.9 * a for a, b in pairwise(droptail))
-    ratios = {queue: max(series[queue]) / min(series[queue]) for queue in AQMS}
-    constant = _some([ratio <= 2 for ratio in ratios.values()])
-    names = ("DropTail's grows", "the AQMs' stay")
-    spans = "; ".join(f"{queue} {ratio:.0f}" for queue, ratio in ratios.items())
-    return Finding(
-        (grows, constant),
-        _answers(names, (grows, constant))
-        + f"largest over smallest: {spans}; "
-        + _told(series, QUEUE, points, FLOWS),
-    )
-
-
-def _flows_drops(points: Points) -> Finding:
-    series = _series(points, DROPS, FLOWS)
-    low = _some([max(values[0], values[1]) <= 1 for values in series.values()])
-    jumps = _some([values[3] >= values[1] + 1 for values in series.values()])
-    names = ("low with 1 and 3", "higher by a point with 10")
-    return Finding(
-        (low, jumps), _answers(names, (low, jumps)) + _told(series, DROPS, points, FLOWS)
-    )
-
-
-def _rtt_utilisation(points: Points) -> Finding:
-    series = _series(points, UTILISATION, RTT)
-    numbers = [RTT.places[place] for place in points.places(RTT)]
-    short = [i for i, number in enumerate(numbers) if number < 100]
-    good = _some([values[i] >= 80 for values in series.values() for i in short])
-    at = numbers.index(100)
-    falls = _some([values[at] > values[at + 1] > values[at + 2] for values in series.values()])
-    names = ("good below 100 ms", "falls to 1 s")
-    return Finding(
-        (good, falls), _answers(names, (good, falls)) + _told(series, UTILISATION, points, RTT)
-    )
-
-
-def _rtt_queue(points: Points) -> Finding:
-    series, fill = _series(points, QUEUE, RTT), _series(points, FILL, RTT)
-    falls = _some([_never_rises(values) for values in series.values()])
-    lowest = _some(
-        [
-            ours <= 1.05 * min(others)
-            for ours, *others in zip(
-                series[SFQ], *(series[q] for q in QUEUES if q != SFQ), strict=True
-            )
-        ]
-    )
-    names = ("falls", "sfqCoDel lowest")
-    by_share = sum(_never_rises(values) for values in fill.values())
-    shares = "; ".join(f"{queue} {FILL.text(values)}" for queue, values in fill.items())
-    return Finding(
-        (falls, lowest),
-        _answers(names, (falls, lowest))
-        + _told(series, QUEUE, points, RTT)
-        + f" As a share of the buffer, in %, it falls for {by_share} of 4 queues: {shares}.",
-    )
+def _aqms(found: Series) -> list[tuple[float, ...]]:
+    return list(zip(*(found[queue] for queue in AQMS), strict=True))
 
 
 def _never_rises(values: Sequence[float]) -> bool:
     return all(b <= 1.1 * a for a, b in pairwise(values))
 
 
-def _rtt_drops(points: Points) -> Finding:
-    series = _series(points, DROPS, RTT)
-    dropping = [i for i in range(len(series[SFQ])) if max(v[i] for v in series.values()) > 0.01]
-    more = _some([series[q][i] > series["DropTail"][i] for q in AQMS for i in dropping])
-    less = _some(
-        [series[SFQ][i] < min(series["CoDel"][i], series["CoDel-DT"][i]) for i in dropping]
+def _dropping(found: Series) -> list[int]:
+    """The places with drops."""
+    return [i for i, at in enumerate(zip(*found.values(), strict=True)) if max(at) > 0.01]
+
+
+def _same(values: Sequence[float], **own: Sequence[float]) -> Series:
+    """All queues alike but for those given by name (`_DT` for -DT)."""
+    named = {name.replace("_", "-"): list(each) for name, each in own.items()}
+    return {queue: named.get(queue, list(values)) for queue in QUEUES}
+
+
+def _wins(metric: Metric, best: Callable[[dict[str, float]], bool]) -> Callable[[Points], Wins]:
+    def measure(points: Points) -> Wins:
+        places = list(dict.fromkeys(place for sweep in SWEEPS for place in points.places(sweep)))
+        at = [{queue: points.mean(metric, queue, place) for queue in QUEUES} for place in places]
+        return sum(map(best, at)), len(places)
+
+    return measure
+
+
+def _conclusion(
+    ident: str, what: str, rule: str, metric: Metric, best: Callable[[dict[str, float]], bool]
+) -> Rule[Points, Wins]:
+    return Rule(
+        ident,
+        f"Conclusion: in almost all scenarios sfqCoDel outperforms the others in {what}.",
+        f"at nine of ten points {rule}",
+        _wins(metric, best),
+        lambda found: found[0] >= MOST * found[1],
+        lambda found: f"at {found[0]} of {found[1]} points",
+        (15, 23),
     )
-    names = ("the AQMs drop more than DropTail", "sfqCoDel less than the other two")
-    return Finding((more, less), _answers(names, (more, less)) + _told(series, DROPS, points, RTT))
 
 
-def _conclusion(points: Points) -> Finding:
-    places = list(dict.fromkeys(place for sweep in SWEEPS for place in points.places(sweep)))
-    wins: dict[str, int] = {}
-    best = 0
-    for place in places:
-        at = {m: {q: points.mean(m, q, place) for q in QUEUES} for m in (UTILISATION, QUEUE, DROPS)}
-        good = {
-            UTILISATION: at[UTILISATION][SFQ] >= max(at[UTILISATION].values()) - 1,
-            QUEUE: at[QUEUE][SFQ] <= 1.1 * min(at[QUEUE].values()),
-            DROPS: at[DROPS][SFQ] <= min(at[DROPS].values()) + 0.1,
-        }
-        for metric, won in good.items():
-            wins[metric.title] = wins.get(metric.title, 0) + won
-        best += all(good.values())
-    share = best / len(places)
-    told = ", ".join(f"{name} {count}" for name, count in wins.items())
-    return Finding(
-        (True if share >= 0.9 else None if share >= 0.5 else False,),
-        f"Of {len(places)} points sfqCoDel is best or as good in all three at {best}; in each "
-        f"alone: {told}.",
+def _best_other(at: dict[str, float], choose: Callable[[list[float]], float]) -> float:
+    return choose([at[queue] for queue in QUEUES if queue != SFQ])
+
+
+def _lower_drops(queue: str) -> Rule[Points, Series]:
+    return _figure(
+        f"drops-{queue.lower()}-lower",
+        f"Figure 4: the packet drop rate is slightly lower with {queue}.",
+        "its mean over the bandwidths is below DropTail's",
+        DROPS,
+        BANDWIDTH,
+        lambda found: fmean(found[queue]) < fmean(found["DropTail"]),
+        _same([1.0] * 10, **{queue: [1.5] * 10}),
     )
 
 
-CHECKS = (
-    Check(
+RULES: tuple[Rule[Points, Any], ...] = (
+    _conclusion(
+        "conclusion-utilisation", "link utilisation",
+        "it is at most a point below the best of the others", UTILISATION,
+        lambda at: at[SFQ] >= _best_other(at, max) - 1,
+    ),
+    _conclusion(
+        "conclusion-queue", "mean queue length",
+        "it is at most 10 % above the shortest of the others", QUEUE,
+        lambda at: at[SFQ] <= 1.1 * _best_other(at, min),
+    ),
+    _conclusion(
+        "conclusion-drops", "packet drop rate",
+        "it is at most 0.1 points above the lowest of the others", DROPS,
+        lambda at: at[SFQ] <= _best_other(at, min) + 0.1,
+    ),
+    _figure(
         "utilisation-falls-with-bandwidth",
-        "Figure 2: the utilisation falls for all queues as the bandwidth rises, least with "
-        "sfqCoDel.",
-        "at 1 Gbit/s less than half of that at 1 Mbit/s, and no step up by more than 5 points; "
-        "sfqCoDel nowhere more than a point below the best, and somewhere more than a point ahead.",
-        _bandwidth_utilisation,
+        "Figure 2: the utilisation falls for all queues as the bandwidth rises.",
+        "at 1 Gbit/s less than half of that at 1 Mbit/s, and no step up by more than 5 points",
+        UTILISATION, BANDWIDTH,
+        lambda found: all(
+            values[-1] < values[0] / 2 and all(b - a <= 5 for a, b in pairwise(values))
+            for values in found.values()
+        ),
+        _same([100, 90, 80, 70, 60, 50, 40, 30, 20, 10], CoDel=[100.0] * 10),
     ),
-    Check(
+    _figure(
+        "sfq-utilisation-with-bandwidth",
+        "Figure 2: with sfqCoDel the utilisation remains better.",
+        "nowhere more than a point below the best of the others, and somewhere more than a point "
+        "above it",
+        UTILISATION, BANDWIDTH,
+        lambda found: min(_ahead(found)) >= -1 and max(_ahead(found)) > 1,
+        _same([90.0] * 10),
+    ),
+    _figure(
         "queue-falls-with-bandwidth",
-        "Figure 3: the mean queue falls as the bandwidth rises; sfqCoDel's is far lowest at low "
-        "bandwidths; DropTail's first rises.",
-        "shorter at 1 Gbit/s than at 1 Mbit/s; sfqCoDel's at most half of any other's up to "
-        "10 Mbit/s; DropTail's largest more than 10 % above that at 1 Mbit/s.",
-        _bandwidth_queue,
+        "Figure 3: the mean queue is shorter at higher bandwidths.",
+        "shorter at 1 Gbit/s than at 1 Mbit/s with every queue",
+        QUEUE, BANDWIDTH,
+        lambda found: all(values[-1] < values[0] for values in found.values()),
+        _same([9, 8, 7, 6, 5, 4, 3, 2, 1, 0.5], DropTail=[9.0] * 9 + [99.0]),
     ),
-    Check(
+    _figure(
+        "sfq-queue-at-low-bandwidth",
+        "Figure 3: at low bandwidths sfqCoDel's mean queue is tremendously shorter.",
+        "up to 10 Mbit/s at most half of any other's",
+        QUEUE, BANDWIDTH,
+        lambda found: all(
+            own <= 0.5 * min(others)
+            for own, others in _slowest(found)
+        ),
+        _same([10.0] * 10, sfqCoDel=[2.0, 9.0, *[2.0] * 8]),
+    ),
+    _figure(
+        "droptail-queue-first-rises",
+        "Figure 3: DropTail's mean queue first rises and then falls.",
+        "its largest is more than 10 % above that at 1 Mbit/s, and that at 1 Gbit/s below its "
+        "largest",
+        QUEUE, BANDWIDTH,
+        lambda found: max(found["DropTail"]) > 1.1 * found["DropTail"][0]
+        and found["DropTail"][-1] < max(found["DropTail"]),
+        _same([9, 8, 7, 6, 5, 4, 3, 2, 1, 0.5]),
+    ),
+    _figure(
         "drops-similar",
-        "Figure 4: the drop rates are almost the same, slightly lower for CoDel and sfqCoDel.",
-        "at each bandwidth all within 2 points; CoDel's and sfqCoDel's not more than 0.1 points "
-        "above DropTail's.",
-        _bandwidth_drops,
+        "Figure 4: the packet drop rate is almost similar for all queues.",
+        "at each bandwidth all are within 2 points",
+        DROPS, BANDWIDTH,
+        lambda found: all(max(at) - min(at) <= 2 for at in zip(*found.values(), strict=True)),
+        _same([1.0] * 10, CoDel=[9.0, *[1.0] * 9]),
     ),
-    Check(
-        "ftp-utilisation",
-        "Figure 5: over 1 to 1000 FTP flows the utilisation is nearly the same for the three AQMs; "
-        "DropTail's is severely degraded.",
-        "the three within 5 points; DropTail's more than 10 points below the lowest of them.",
-        _flows_utilisation,
+    _lower_drops("CoDel"),
+    _lower_drops(SFQ),
+    _figure(
+        "ftp-aqms-alike",
+        "Figure 5: over 1 to 1000 FTP flows the utilisation is almost the same for the three AQMs.",
+        "within 5 points of each other at every number of flows",
+        UTILISATION, FLOWS,
+        lambda found: all(max(at) - min(at) <= 5 for at in _aqms(found)),
+        _same([90.0] * 8, CoDel=[70.0] + [90.0] * 7),
     ),
-    Check(
-        "ftp-queue",
-        "Figure 6: the mean queue grows with the FTP flows under DropTail and stays almost "
-        "constant under the AQMs.",
-        "DropTail's more than doubles and never falls by more than 10 %; an AQM's largest is at "
-        "most twice its smallest.",
-        _flows_queue,
+    _figure(
+        "ftp-droptail-degraded",
+        "Figure 5: with DropTail the utilisation is severely degraded.",
+        "more than 10 points below the lowest of the AQMs at every number of flows",
+        UTILISATION, FLOWS,
+        lambda found: all(
+            min(at) - own > 10 for at, own in zip(_aqms(found), found["DropTail"], strict=True)
+        ),
+        _same([90.0] * 8, DropTail=[60.0, 60.0, *[89.0] * 6]),
     ),
-    Check(
-        "ftp-drops",
-        "Figure 7: the drop rate is low with few flows, and jumps as the load approaches 5 flows.",
-        "at most 1 % with 1 and 3 flows; with 10 at least one point more than with 3.",
-        _flows_drops,
+    _figure(
+        "ftp-droptail-queue-grows",
+        "Figure 6: with DropTail the mean queue grows with the FTP flows.",
+        "it more than doubles from 1 to 1000, and never falls by more than 10 %",
+        QUEUE, FLOWS,
+        lambda found: found["DropTail"][-1] > 2 * found["DropTail"][0]
+        and all(b >= 0.9 * a for a, b in pairwise(found["DropTail"])),
+        _same([5.0] * 8),
     ),
-    Check(
-        "rtt-utilisation",
-        "Figure 8: the utilisation is good for RTT < 100 ms and degrades toward 1 s.",
-        "at least 80 % below 100 ms; from 100 over 300 ms to 1 s it falls.",
-        _rtt_utilisation,
+    _figure(
+        "ftp-aqm-queue-constant",
+        "Figure 6: with CoDel, sfqCoDel and CoDel-DT the mean queue remains almost constant.",
+        "an AQM's largest is at most twice its smallest",
+        QUEUE, FLOWS,
+        lambda found: all(max(found[queue]) <= 2 * min(found[queue]) for queue in AQMS),
+        _same([5.0] * 8, sfqCoDel=[5.0] * 7 + [50.0]),
     ),
-    Check(
-        "rtt-queue",
-        "Figure 9: the queue falls with the RTT; sfqCoDel's is lowest.",
-        "no step up by more than 10 %; sfqCoDel's at most 5 % above the lowest.",
-        _rtt_queue,
+    _figure(
+        "ftp-drops-low",
+        "Figure 7: the drop rate is low with few FTP flows.",
+        "at most 1 % with 1 and with 3, with every queue",
+        DROPS, FLOWS,
+        lambda found: all(max(values[:2]) <= 1 for values in found.values()),
+        _same([0.5, 3.0, 5, 5, 5, 5, 5, 5]),
     ),
-    Check(
-        "rtt-drops",
-        "Figure 10: the AQMs drop more than DropTail, sfqCoDel less than CoDel and CoDel-DT.",
-        "at each RTT with more than 0.01 % of drops.",
-        _rtt_drops,
+    _figure(
+        "ftp-drops-jump",
+        "Figure 7: as the load approaches 5 flows there is a spike in the drop rate.",
+        "with 5 at least a point more than with 3, with every queue",
+        DROPS, FLOWS,
+        lambda found: all(v[2] >= v[1] + 1 for v in found.values()),
+        _same([0.1, 0.2, 0.4, 0.8, 2, 4, 8, 16]),
     ),
-    Check(
-        "conclusion",
-        "The conclusion: in almost all scenarios sfqCoDel is better than the others in "
-        "utilisation, mean queue and drop rate.",
-        "at nine of ten points in all three at once (half: in part), where as good means within "
-        "a point of utilisation, 10 % of the queue, and 0.1 points of drops.",
-        _conclusion,
+    _figure(
+        "rtt-utilisation-good",
+        "Figure 8: below 100 ms the utilisation is fairly good for all AQMs.",
+        "at least 80 % with each",
+        UTILISATION, RTT,
+        lambda found: all(value >= 80 for queue in AQMS for value in found[queue][:BELOW_100_MS]),
+        _same([70, 95, 95, 95, 90, 60, 20]),
     ),
-)
+    _figure(
+        "rtt-utilisation-falls",
+        "Figure 8: the utilisation degrades further towards 1 s.",
+        "from 100 over 300 ms to 1 s it falls with every queue",
+        UTILISATION, RTT,
+        lambda found: all(v[-3] > v[-2] > v[-1] for v in found.values()),
+        _same([95, 95, 95, 95, 90, 91, 20]),
+    ),
+    _figure(
+        "rtt-queue-falls",
+        "Figure 9: the queue falls as the round-trip time rises.",
+        "no step up by more than 10 %, with every queue",
+        QUEUE, RTT,
+        lambda found: all(_never_rises(values) for values in found.values()),
+        _same([5, 5, 6, 7, 8, 9, 10]),
+    ),
+    _figure(
+        "rtt-sfq-lowest",
+        "Figure 9: sfqCoDel's queue is consistently better.",
+        "at most 5 % above the shortest of the others at every round-trip time",
+        QUEUE, RTT,
+        lambda found: all(
+            own <= 1.05 * min(others)
+            for own, others in zip(found[SFQ], _others(found), strict=True)
+        ),
+        _same([5.0] * 7, sfqCoDel=[4, 4, 4, 6, 4, 4, 4]),
+    ),
+    _figure(
+        "rtt-aqms-drop-more",
+        "Figure 10: CoDel, sfqCoDel and CoDel-DT drop more than DropTail.",
+        "at each round-trip time with more than 0.01 % of drops, of which there are some",
+        DROPS, RTT,
+        lambda found: _dropping(found) != [] and all(
+            found[queue][i] > found["DropTail"][i] for queue in AQMS for i in _dropping(found)
+        ),
+        _same([2.0] * 7, DropTail=[1, 1, 1, 3, 1, 1, 1]),
+    ),
+    _figure(
+        "rtt-sfq-drops-less",
+        "Figure 10: sfqCoDel drops less than CoDel and CoDel-DT.",
+        "at each round-trip time with more than 0.01 % of drops, of which there are some",
+        DROPS, RTT,
+        lambda found: _dropping(found) != [] and all(
+            found[SFQ][i] < min(found["CoDel"][i], found["CoDel-DT"][i]) for i in _dropping(found)
+        ),
+        _same([2.0] * 7, sfqCoDel=[1, 1, 1, 3, 1, 1, 1]),
+    ),
+)  # fmt: skip

@@ -5,6 +5,8 @@
 //! next levels with what took its place. So the top is not always the longest
 //! queue, and which one it is depends on the entries of unused tins.
 
+use alloc::vec::Vec;
+
 /// Queues by their bytes. Entry `8 i + t` is queue `i` of tin `t`, whether
 /// there is such a tin or not.
 #[derive(Default)]

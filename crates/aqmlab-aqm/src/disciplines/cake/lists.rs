@@ -1,6 +1,8 @@
 //! The lists of a tin's flows, linked through one array: flows leave them in
 //! any place.
 
+use alloc::{vec, vec::Vec};
+
 /// Where a flow stands in line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum List {
@@ -42,7 +44,7 @@ impl Lists {
     pub fn move_to(&mut self, index: u32, list: List) {
         self.remove(index);
         let (first, last) = &mut self.ends[list as usize];
-        let before = std::mem::replace(last, index);
+        let before = core::mem::replace(last, index);
         self.links[index as usize] = Link { list: Some(list), before, after: NOBODY };
         match before {
             NOBODY => *first = index,

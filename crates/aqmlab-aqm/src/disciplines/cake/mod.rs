@@ -34,6 +34,8 @@
 //! 6. `perturb`, which Linux does not have: packets move to their new queues tin
 //!    by tin in the order of the old queues' numbers, and their flows are new.
 
+use alloc::{boxed::Box, vec::Vec};
+
 use aqmlab_core::{Limit, Packet, Time};
 
 mod ack_filter;
@@ -256,7 +258,7 @@ impl<P: Packet> Cake<P> {
     /// The next packet of a tin; `None` if a flow was found empty first.
     fn serve(&mut self, tin: usize, is_first: &mut bool, cx: &mut Context<'_, P>) -> Option<P> {
         loop {
-            let index = self.tins[tin].next(std::mem::take(is_first));
+            let index = self.tins[tin].next(core::mem::take(is_first));
             if self.tins[tin].flows[index as usize].deficit <= 0 {
                 self.tins[tin].used_up(index, cx.random);
                 continue;

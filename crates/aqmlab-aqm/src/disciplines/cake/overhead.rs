@@ -4,6 +4,8 @@
 //! # Sources
 //! tc-cake(8), overhead compensation; Linux's sch_cake for the order of the steps.
 
+use alloc::{format, string::String, string::ToString};
+
 use aqmlab_core::params::ParamType;
 use aqmlab_core::{Bytes, Value, choices};
 

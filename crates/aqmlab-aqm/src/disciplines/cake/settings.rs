@@ -1,5 +1,7 @@
 //! The parameters of CAKE.
 
+use alloc::{format, string::String, string::ToString, vec::Vec};
+
 use aqmlab_core::params::ParamType;
 use aqmlab_core::{Bytes, Limit, Rate, Span, Value, choices, params};
 

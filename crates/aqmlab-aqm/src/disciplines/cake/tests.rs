@@ -1,6 +1,7 @@
 //! CAKE as a whole: who gets what of the link.
 
 use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time};
+use proptest::prelude::*;
 
 use super::*;
 use crate::fq::hash::{Hashing, Method};
@@ -117,6 +118,73 @@ fn tins_have_priority_up_to_their_rates() {
 fn tins_share_by_weight_without_a_shaper() {
     let sent = saturate(&calm(), &classes(&[0, 8, 46]), 20);
     assert_shares(&sent, &[1024.0 / 1344.0, 64.0 / 1344.0, 256.0 / 1344.0]);
+}
+
+/// A mode, a codepoint of each of its tins (RFC 4594), and their weights without a shaper: parts of
+/// 1024 for the rates of tc-cake(8), or 7/8 of the one before, rounded down.
+const WEIGHTS: &[(Diffserv, &[u8], &[u64])] = &[
+    (Diffserv::Diffserv3, &[0, 8, 46], &[1024, 64, 256]),
+    (Diffserv::Diffserv4, &[0, 8, 24, 46], &[1024, 64, 512, 256]),
+    (Diffserv::Diffserv8, &[1, 8, 0, 24, 18, 16, 46, 48], &[256, 224, 196, 171, 149, 130, 113, 98]),
+    (
+        Diffserv::Precedence,
+        &[0, 8, 16, 24, 32, 40, 48, 56],
+        &[256, 224, 196, 171, 149, 130, 113, 98],
+    ),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Deficit round robin of tins: after any number of rounds each busy tin has had its weight
+    /// times the rounds, but for one packet and one weight, whatever the sizes of its packets and
+    /// whichever tins are busy.
+    #[test]
+    fn busy_tins_share_exactly_by_weight(
+        mode in 0..WEIGHTS.len(),
+        busy in 1..256_usize,
+        sizes in prop::collection::vec(40..1501_u32, 8),
+    ) {
+        let (diffserv, points, weights) = WEIGHTS[mode];
+        let tins: Vec<usize> = (0..points.len()).filter(|tin| busy & (1 << tin) != 0).collect();
+        prop_assume!(tins.len() > 1);
+        let kinds: Vec<TestPacket> = (0..).zip(&tins).map(|(flow, tin)| {
+            TestPacket::of_flow(flow).classed(points[*tin]).with_size(sizes[*tin])
+        }).collect();
+        let sent = saturate(&CakeParams { diffserv, ..calm() }, &kinds, 3).bytes;
+        let rounds = |kind: usize| sent[kind] as f64 / weights[tins[kind]] as f64;
+        let slack = |kind: usize| 1.0 + f64::from(sizes[tins[kind]]) / weights[tins[kind]] as f64;
+        for kind in 1..tins.len() {
+            let difference = (rounds(kind) - rounds(0)).abs();
+            let allowed = slack(kind) + slack(0);
+            prop_assert!(difference <= allowed, "{tins:?} of {diffserv:?}: {sent:?}");
+        }
+    }
+
+    /// With a shaper, what a tin gets is what its rate says as long as it wants that much: no
+    /// tin below takes it away, and the rate is that of all together.
+    #[test]
+    fn a_tin_has_its_rate_whatever_the_others_send(
+        mode in 0..2_usize,
+        megabits in 8..60_u64,
+        sizes in prop::collection::vec(400..1501_u32, 8),
+    ) {
+        let (diffserv, points, weights) = WEIGHTS[mode];
+        let kinds: Vec<TestPacket> = (0..).zip(points).zip(&sizes).map(|((flow, point), size)| {
+            TestPacket::of_flow(flow).classed(*point).with_size(*size)
+        }).collect();
+        let seconds = 3;
+        let params = CakeParams { diffserv, ..shaped(megabits * 1_000_000) };
+        let sent = saturate(&params, &kinds, seconds).bytes;
+        let all = megabits * 125_000 * seconds;
+        let total: u64 = sent.iter().sum();
+        prop_assert!(total.abs_diff(all) < 2 * 1500 + all / 5000, "{total} of {all}");
+        for (tin, weight) in weights.iter().enumerate().skip(1) {
+            let own = (all * weight / 1024) as f64;
+            let error = sent[tin] as f64 / own - 1.0;
+            prop_assert!(error.abs() < 0.02, "{diffserv:?}, tin {tin}: {error}");
+        }
+    }
 }
 
 #[test]

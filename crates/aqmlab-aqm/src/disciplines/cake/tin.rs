@@ -6,6 +6,8 @@
 //! them; with isolation of hosts, a flow's quantum is divided by the number of
 //! flows that its host has in line, so that hosts get the same.
 
+use alloc::{vec, vec::Vec};
+
 use aqmlab_core::{Packet, Rate, Span, Stream, Time};
 
 use super::heap::Heap;
@@ -175,7 +177,7 @@ impl<P: Packet> Tin<P> {
 
     /// Changes what a flow counts as.
     fn turn(&mut self, index: u32, set: Set) {
-        let before = std::mem::replace(&mut self.flows[index as usize].set, set);
+        let before = core::mem::replace(&mut self.flows[index as usize].set, set);
         match before {
             Set::Sparse | Set::SparseWait => self.sparse_flows -= 1,
             Set::Bulk => {

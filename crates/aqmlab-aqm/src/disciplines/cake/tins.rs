@@ -6,6 +6,8 @@
 //! the rates, the weights without a shaper and the parameters at low rates;
 //! RFC 4594 and RFC 8622 for the names of the codepoints.
 
+use alloc::{vec, vec::Vec};
+
 use aqmlab_core::{Bytes, Rate, Span, choices};
 
 use super::shaper::{Pace, bytes_per_second};
@@ -61,7 +63,7 @@ impl Diffserv {
         match self {
             Diffserv::Besteffort => (),
             Diffserv::Precedence => {
-                return std::array::from_fn(|point| (point >> 3) as u8);
+                return core::array::from_fn(|point| (point >> 3) as u8);
             }
             Diffserv::Diffserv3 => {
                 put(1, &[&[LE, CS[1]]]);
@@ -73,7 +75,7 @@ impl Diffserv {
                 put(3, &[&[CS[4], CS[5], CS[6], CS[7], VA, EF]]);
             }
             Diffserv::Diffserv8 => {
-                let all: [u8; 64] = std::array::from_fn(|point| point as u8);
+                let all: [u8; 64] = core::array::from_fn(|point| point as u8);
                 put(2, &[&all]);
                 put(0, &[&[LE]]);
                 put(1, &[&[TOS2, CS[1]], &AF1]);

@@ -17,9 +17,9 @@
 //!    counted as one mark, by the probability.
 //! 7. The base probability stops at its bounds however large a step is.
 
-use std::collections::VecDeque;
+use alloc::{collections::VecDeque, vec::Vec};
 
-use aqmlab_core::{Ecn, Limit, Packet, Span, Stream, Time};
+use aqmlab_core::{Ecn, Limit, Packet, Span, Stream, Time, math};
 
 use super::{DualPi2Params, Queues, Taken};
 use crate::discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
@@ -31,7 +31,7 @@ const GAIN_SHIFT: u32 = 6;
 
 /// A gain in Hz in steps of probability for each 64 ns.
 fn gain(hertz: f64) -> i128 {
-    let in_256ths = (hertz * 256.0).round() as u64;
+    let in_256ths = math::round(hertz * 256.0) as u64;
     i128::from(((in_256ths * ONE) >> (8 - GAIN_SHIFT)) / 1_000_000_000)
 }
 

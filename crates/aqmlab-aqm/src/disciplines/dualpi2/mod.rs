@@ -17,10 +17,12 @@
 //! # Differences
 //! Each form's file lists its own.
 
+use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
+
 mod linux;
 mod rfc9332;
 
-use aqmlab_core::{Ecn, Error, Limit, Packet, Result, Span, Time, choices, params};
+use aqmlab_core::{Ecn, Error, Limit, Packet, Result, Span, Time, choices, math, params};
 
 use crate::discipline::{Backlog, Discipline, LinkEnv, Note, QueueDiscipline};
 use crate::fifo::Fifo;
@@ -68,13 +70,16 @@ params! {
             source "RFC 9332, appendix A.1";
         /// Time between two updates of the base probability, Tupdate; `none` for the smaller of
         /// target and rtt_max / 3, and with Linux for 16 ms.
-        tupdate: Option<Span> = None, source "RFC 9332, appendix A.1; tc-dualpi2(8)";
+        tupdate: Option<Span> = None, in Some(Span::from_micros(1)) => Some(Span::from_secs(100)),
+            source "RFC 9332, appendix A.1; tc-dualpi2(8)";
         /// Integral gain in Hz; `none` for 0.1 tupdate / rtt_max^2, and with Linux, which rounds
         /// it to 1/256, for 0.16.
-        alpha: Option<f64> = None, source "RFC 9332, appendix A.1; tc-dualpi2(8)";
+        alpha: Option<f64> = None, in Some(0.0) => Some(1e3),
+            source "RFC 9332, appendix A.1; tc-dualpi2(8)";
         /// Proportional gain in Hz; `none` for 0.3 / rtt_max, and with Linux, which rounds it to
         /// 1/256, for 3.2.
-        beta: Option<f64> = None, source "RFC 9332, appendix A.1; tc-dualpi2(8)";
+        beta: Option<f64> = None, in Some(0.0) => Some(1e3),
+            source "RFC 9332, appendix A.1; tc-dualpi2(8)";
         /// How much both queues hold together; `none` for 250 ms at the rate of the link, and
         /// with Linux for 10000 packets.
         limit: Option<Limit> = None, source "RFC 9332, appendix A.1; tc-dualpi2(8)";
@@ -91,10 +96,11 @@ params! {
         /// not apply, Th_len; rfc9332 only.
         th_len: u64 = 1, in 0 => 1_000_000, source "RFC 9332, appendix A.2";
         /// A step at this sojourn time; `none` for the ramp, and with Linux for 1 ms.
-        step: Option<Span> = None, source "RFC 9332, appendix A.1, note c; tc-dualpi2(8)";
+        step: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(100)),
+            source "RFC 9332, appendix A.1, note c; tc-dualpi2(8)";
         /// Instead of the step in time: L4S packets are marked that leave more packets than this
         /// behind; linux only.
-        step_packets: Option<u64> = None, source "tc-dualpi2(8)";
+        step_packets: Option<u64> = None, in Some(0) => Some(1_000_000), source "tc-dualpi2(8)";
         /// The L4S packets that have to be queued on arrival for the step to apply; linux only.
         min_qlen_step: u64 = 0, in 0 => 1_000_000, source "tc-dualpi2(8)";
         /// Whether overload drops packets of either queue; otherwise the probabilities stop where
@@ -108,7 +114,8 @@ params! {
         scheduler: Scheduler = Scheduler::Wrr, source "RFC 9332, section 4.2.2 and appendix A.2";
         /// The classic queue's share of the link while both have packets, in percent; `none` for
         /// 1/16, and with Linux for 10.
-        c_protection: Option<f64> = None, source "RFC 9332, appendix A.2; tc-dualpi2(8)";
+        c_protection: Option<f64> = None, in Some(0.0) => Some(100.0),
+            source "RFC 9332, appendix A.2; tc-dualpi2(8)";
         /// How far L4S packets are ahead in the time-shifted FIFO.
         tshift: Span = Span::from_millis(50), in Span::ZERO => Span::from_secs(100),
             source "RFC 9332, appendix A.2";
@@ -207,7 +214,7 @@ struct Taken<P> {
 
 impl<P: Packet> Queues<P> {
     fn new(params: &DualPi2Params, mtu: u64) -> Self {
-        let share = (params.c_protection() * 100.0).round() as i64;
+        let share = math::round(params.c_protection() * 100.0) as i64;
         let initial_credit = (2 * share - WHOLE) * mtu as i64;
         Queues {
             classic: Fifo::default(),

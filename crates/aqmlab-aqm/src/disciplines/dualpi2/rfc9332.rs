@@ -18,6 +18,8 @@
 //! 6. The time-shifted FIFO never waits for an empty queue; the pseudo-code
 //!    leaves that out.
 
+use alloc::vec::Vec;
+
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
 
 use super::{DualPi2Params, Queues, Taken};

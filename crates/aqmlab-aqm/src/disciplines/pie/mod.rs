@@ -13,6 +13,8 @@
 //! # Differences
 //! Each form's file, `rfc8033.rs` and `pie_linux.rs`, lists its own.
 
+use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
+
 mod rfc8033;
 
 use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, choices, params};
@@ -102,7 +104,7 @@ params! {
         decay: Decay = Decay::Zero, source "RFC 8033, section 4.2, appendices A and B";
         /// The part of the limit from which a queue makes PIE active (the RFC suggests 1/3);
         /// `none`, and Linux, for always active.
-        activation: Option<f64> = None, source "RFC 8033, section 5.3";
+        activation: Option<f64> = None, in Some(0.0) => Some(1.0), source "RFC 8033, section 5.3";
         /// Whether ECN-capable packets are marked instead of dropped early.
         ecn: bool = false, source "RFC 8033, section 5.1; tc-pie(8)";
         /// The drop probability from which ECN-capable packets are dropped as well.
@@ -111,7 +113,8 @@ params! {
         by_size: bool = false, source "tc-pie(8), bytemode";
         /// The mean packet size: nothing is dropped early from a queue of two packets;
         /// `none` for the largest packet of the link.
-        mean_packet: Option<Bytes> = None, source "RFC 8033, section 4.1; the MTU in Linux";
+        mean_packet: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1_000_000)),
+            source "RFC 8033, section 4.1; the MTU in Linux";
         /// The numbers that PIE computes with.
         variant: Variant = Variant::Rfc8033, source "RFC 8033, appendix B; conformance vectors";
     }

@@ -20,6 +20,8 @@
 //!    the active state where they begin it, if the delay was never measured.
 //! 4. The design without a dequeue module (section 5.2, figure 2) is left out.
 
+use alloc::{format, vec::Vec};
+
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
 
 use super::{Decay, DelaySource, Memory, PieParams, Tuning, no_rate_sample};

@@ -1,6 +1,6 @@
 //! The random decision.
 
-use aqmlab_core::{Packet, Time};
+use aqmlab_core::{Packet, Time, math};
 
 use super::adapt::Adapt;
 use super::automatic::Settings;
@@ -142,7 +142,7 @@ impl Decision {
     /// of geometric, p_a (Floyd and Jacobson 1993, section 7).
     fn spread(&self, base: f64, size: u32) -> f64 {
         let count = if self.by_size {
-            (self.count_bytes as f64 / self.mean_packet).floor()
+            math::floor(self.count_bytes as f64 / self.mean_packet)
         } else {
             self.count as f64
         };

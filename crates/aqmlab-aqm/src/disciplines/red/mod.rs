@@ -42,6 +42,8 @@
 //! 7. ns-2's `cautious_`, for experiments and off there, is left out, and
 //!    with it `idle_pktsize_`.
 
+use alloc::{boxed::Box, format};
+
 mod adapt;
 mod automatic;
 mod average;
@@ -143,7 +145,7 @@ params! {
         ecn: bool = false, source "RFC 3168, section 5; ns-2, setbit_";
         /// Probability up to which packets are marked rather than dropped; `none`: any, and
         /// no mark above the thresholds.
-        mark_p: Option<f64> = None, source "ns-2, use_mark_p_ and mark_p_";
+        mark_p: Option<f64> = None, in Some(0.0) => Some(1.0), source "ns-2, use_mark_p_ and mark_p_";
         /// Whether max_p adapts itself, and how.
         adaptive: Adaptive = Adaptive::None,
             source "Floyd, Gummadi and Shenker 2001; Feng et al. 1999; ns-2, feng_adaptive_";

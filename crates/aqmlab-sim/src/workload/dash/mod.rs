@@ -26,8 +26,8 @@ use aqmlab_core::{
 
 use self::rates::{Chooser, Seen};
 use super::player::{Player, Resumed};
-use super::{Workload, written};
-use crate::app::{App, Context};
+use super::{Workload, check_variation, written};
+use crate::workload::app::{App, Context};
 
 mod rates;
 
@@ -83,7 +83,8 @@ params! {
         request: Bytes = Bytes::new(300), in Bytes::new(1) => Bytes::new(1_000_000),
             source "this program";
         /// The length of the video; `none` without end.
-        length: Option<Span> = None, source "this program";
+        length: Option<Span> = None, in Some(Span::from_nanos(1)) => Some(Span::from_secs(10_000_000)),
+            source "this program";
     }
 }
 
@@ -110,10 +111,7 @@ impl Workload for DashParams {
             let allowed = format!("less than cushion_end, {}", self.cushion_end);
             return Err(Error::not_allowed(self.reservoir, allowed).at("reservoir"));
         }
-        if self.length == Some(Span::ZERO) {
-            return Err(Error::not_allowed("0s", "more than 0s").at("length"));
-        }
-        Ok(())
+        check_variation(&self.variation)
     }
     fn is_finite(&self) -> bool {
         self.length.is_some()

@@ -119,6 +119,22 @@ fn startup_ends_by_losses() {
     assert_eq!(spurious.inflight_longterm, f64::INFINITY);
 }
 
+/// Section 5.3.2: Drain gives up after three rounds, however much is in flight.
+#[test]
+fn drain_lasts_three_rounds_at_most() {
+    let mut path = Path::new();
+    let mut crowded = || {
+        let sample = AckSample { in_flight: 10_000_000, ..path.sample(1000, 0) };
+        path.bbr.on_ack(&sample);
+        path.bbr.state
+    };
+    assert!((0..20).any(|_| crowded() == State::Drain));
+    for round in 1..=3 {
+        assert_eq!(crowded(), State::Drain, "round {round}");
+    }
+    assert_eq!(crowded(), State::Down);
+}
+
 /// Section 5.5.10.2: the last segment but a part of it.
 #[test]
 fn the_volume_at_which_losses_are_too_many_is_found() {

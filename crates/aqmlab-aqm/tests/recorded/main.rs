@@ -1,0 +1,105 @@
+//! What reference implementations did, replayed packet by packet: the 130 cases
+//! that come with the Python package, which reads and writes the same archive.
+//! Which parameter of a reference is which here is the package's to say; a case
+//! names the settings of the queue.
+
+mod archive;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aqmlab_aqm::replay::{Outcome, replay};
+use aqmlab_aqm::{QueueConfig, registry};
+
+use archive::{Archive, Case, Recorded};
+
+/// The first packet of which something is not as recorded.
+fn first_difference(case: &Case, ours: &[Outcome]) -> Option<String> {
+    let place = (0..case.outcomes.len().max(ours.len()))
+        .find(|place| ours.get(*place).map(Recorded::of) != case.outcomes.get(*place).cloned())?;
+    Some(format!(
+        "decision {place}: expected {:?}, got {:?}",
+        case.outcomes.get(place),
+        ours.get(place).map(Recorded::of),
+    ))
+}
+
+fn compare(case: &Case) -> Option<String> {
+    let config = QueueConfig::read(&case.queue).expect("the settings of a recorded case");
+    let ours = replay(&config, &case.surroundings, &case.arrivals);
+    first_difference(case, &ours).map(|what| format!("{}: {what}", case.name))
+}
+
+#[test]
+fn every_recorded_case_is_equal_packet_by_packet() {
+    let archive = Archive::read();
+    assert_eq!(archive.len(), 130);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let (mut packets, mut different) = (0, Vec::new());
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= archive.len() {
+                return (packets, different);
+            }
+            let case = archive.case(index);
+            packets += case.outcomes.len();
+            different.extend(compare(&case));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (packets, different) = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).fold(
+            (0, Vec::new()),
+            |(packets, mut all), (more, different)| {
+                all.extend(different);
+                (packets + more, all)
+            },
+        )
+    });
+    assert!(different.is_empty(), "{} cases differ:\n{}", different.len(), different.join("\n"));
+    assert_eq!(packets, 760_786);
+}
+
+#[test]
+fn a_changed_outcome_is_found() {
+    let archive = Archive::read();
+    let mut case = archive.case(archive.named("codel_linux/f_ecn"));
+    assert_eq!(compare(&case), None);
+    case.outcomes[100].time += 1;
+    assert!(compare(&case).unwrap().contains("decision 100: expected"));
+    case.outcomes[100].time -= 1;
+    case.outcomes.swap(200, 201);
+    assert!(compare(&case).unwrap().contains("decision 200: expected"));
+}
+
+/// What a discipline has no recorded case of is held by other tests alone.
+#[test]
+fn the_disciplines_without_recorded_cases_are_known() {
+    let archive = Archive::read();
+    let recorded: Vec<String> = (0..archive.len()).map(|index| archive.discipline(index)).collect();
+    let without: Vec<&str> = registry::entries()
+        .iter()
+        .map(|entry| entry.name)
+        .filter(|name| !recorded.iter().any(|recorded| recorded == name))
+        .collect();
+    assert_eq!(
+        without,
+        [
+            "droptail",
+            "codel_dt",
+            "cobalt",
+            "pie2013",
+            "docsis_pie",
+            "fq_cobalt",
+            "drr",
+            "sfq_pie",
+            "pi2",
+            "blue",
+            "choke",
+            "sred",
+            "pi",
+            "step"
+        ]
+    );
+}

@@ -1,0 +1,454 @@
+//! Catalogues: what a scenario may name of one kind, such as all queue
+//! disciplines, with parameters and presets, and how it is read.
+//!
+//! [`catalogue!`](crate::catalogue!) declares one, with one line for each of its
+//! entries. Reading, suggestions, presets and what is documented are the same
+//! for all of them and stand here. [`dispatched!`](crate::dispatched!) declares a
+//! trait together with what passes its methods on to one of several types, so
+//! that no method can be forgotten.
+
+use alloc::{format, string::String, vec::Vec};
+
+use crate::custom::{Custom, CustomParams, Lookup, Nothing};
+use crate::error::{Error, Result};
+use crate::params::{Entry, ParamSpec};
+use crate::value::{Table, Value};
+
+/// A named set of parameters of an entry: data, not code.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// The name, used like that of an entry.
+    pub name: &'static str,
+    /// The entry it sets.
+    pub of: &'static str,
+    /// Keys and values in text form.
+    pub settings: &'static [(&'static str, &'static str)],
+    /// One line for `aqmlab list`.
+    pub summary: &'static str,
+    /// Where the values come from.
+    pub source: &'static str,
+}
+
+impl Preset {
+    /// The parameters of what it sets.
+    pub fn params<C: Catalogue>(&self) -> Vec<ParamSpec> {
+        let entries = C::entries().into_iter();
+        entries.filter(|entry| entry.name == self.of).flat_map(|entry| entry.params).collect()
+    }
+}
+
+/// One of a catalogue with its parameters; implemented by
+/// [`catalogue!`](crate::catalogue!), which also gives the type methods that
+/// need no import.
+pub trait Catalogue: Sized + Clone {
+    /// What there is a catalogue of, for messages: `queue discipline`.
+    const WHAT: &'static str;
+    /// The key of a table that holds the name.
+    const KEY: &'static str;
+    /// A name, for hints.
+    const EXAMPLE: &'static str;
+    /// Names for sets of parameters.
+    const PRESETS: &'static [Preset];
+    /// What is not in the catalogue.
+    type Custom: ?Sized + CustomParams;
+
+    /// All of them.
+    fn entries() -> Vec<Entry>;
+    /// Their names.
+    fn names() -> &'static [&'static str];
+    /// That of this name with its default parameters.
+    fn default_of(name: &str) -> Option<Self>;
+    /// One that is not in the catalogue.
+    fn of_custom(custom: Custom<Self::Custom>) -> Self;
+    /// Its name.
+    fn name_of(&self) -> &str;
+    /// Sets a parameter.
+    ///
+    /// # Errors
+    /// If the key is not known, or the value is not of its kind or range.
+    fn set_key(&mut self, key: &str, value: &Value) -> Result<()>;
+    /// Checks what single parameters cannot say.
+    ///
+    /// # Errors
+    /// If the parameters contradict each other.
+    fn check_all(&self) -> Result<()>;
+    /// What a name that is not known means elsewhere, and how it is said here.
+    fn elsewhere(_name: &str) -> Option<&'static str> {
+        None
+    }
+}
+
+/// What is allowed where one of a catalogue stands.
+pub fn allowed<C: Catalogue>() -> String {
+    format!("the name of a {}, or a table with `{}`", C::WHAT, C::KEY)
+}
+
+/// The entry or preset of this name, or what `more` knows by it.
+///
+/// # Errors
+/// If there is none.
+pub fn named<C: Catalogue>(name: &str, more: &dyn Lookup<C::Custom>) -> Result<C> {
+    if let Some(config) = of_catalogue(name) {
+        return Ok(config);
+    }
+    match more.find(name)? {
+        Some(custom) => Ok(C::of_custom(Custom::new(custom))),
+        None => Err(unknown::<C>(name, more)),
+    }
+}
+
+/// Whether nothing in the catalogue has this name.
+pub(crate) fn is_free<C: Catalogue>(name: &str) -> bool {
+    of_catalogue::<C>(name).is_none()
+}
+
+fn of_catalogue<C: Catalogue>(name: &str) -> Option<C> {
+    if let Some(config) = C::default_of(name) {
+        return Some(config);
+    }
+    let preset = C::PRESETS.iter().find(|preset| preset.name == name)?;
+    let mut config = C::default_of(preset.of).expect("a preset is one of an entry");
+    for (key, text) in preset.settings {
+        config.set_key(key, &Value::from(*text)).expect("a preset's settings are valid");
+    }
+    Some(config)
+}
+
+fn unknown<C: Catalogue>(name: &str, more: &dyn Lookup<C::Custom>) -> Error {
+    let presets = C::PRESETS.iter().map(|preset| preset.name);
+    let names: Vec<&str> = C::names().iter().copied().chain(presets).chain(more.names()).collect();
+    let error = Error::unknown(C::WHAT, name, names);
+    match C::elsewhere(name) {
+        Some(here) => error.hint(here),
+        None => error,
+    }
+}
+
+/// Reads a name, or a table with [`Catalogue::KEY`] and parameters.
+///
+/// # Errors
+/// For unknown names and keys, and values that are not allowed.
+pub fn read<C: Catalogue>(value: &Value, more: &dyn Lookup<C::Custom>) -> Result<C> {
+    apply(None, value, more)
+}
+
+/// What `config` becomes when `value` is set. A table without a name changes
+/// parameters of `config`, and so does one that names it as it is.
+///
+/// # Errors
+/// As [`read`].
+pub fn updated<C: Catalogue>(config: &C, value: &Value, more: &dyn Lookup<C::Custom>) -> Result<C> {
+    apply(Some(config), value, more)
+}
+
+fn apply<C: Catalogue>(
+    before: Option<&C>,
+    value: &Value,
+    more: &dyn Lookup<C::Custom>,
+) -> Result<C> {
+    let find = |name: &str| match before.filter(|config| config.name_of() == name) {
+        Some(same) => Ok(same.clone()),
+        None => named(name, more),
+    };
+    let table = match value {
+        Value::Text(name) => {
+            let config: C = find(name)?;
+            config.check_all()?;
+            return Ok(config);
+        }
+        Value::Table(table) => table,
+        other => return Err(Error::not_allowed(other, allowed::<C>())),
+    };
+    let mut config = match (table.get(C::KEY), before) {
+        (Some(name), _) => name.as_text().and_then(find).map_err(|error| error.at(C::KEY))?,
+        (None, Some(before)) => before.clone(),
+        (None, None) => {
+            let hint = format!("{} = \"{}\"", C::KEY, C::EXAMPLE);
+            return Err(Error::new(format!("the key `{}` is missing", C::KEY)).hint(hint));
+        }
+    };
+    for (key, value) in table.iter().filter(|(key, _)| *key != C::KEY) {
+        config.set_key(key, value)?;
+    }
+    config.check_all()?;
+    Ok(config)
+}
+
+/// A table that reads back as the same: the name, and then all parameters.
+pub fn to_table(key: &str, name: &str, settings: Vec<(&str, Value)>) -> Table {
+    let mut table = Table::new();
+    table.insert(key, name.into());
+    for (key, value) in settings {
+        table.insert(key, value);
+    }
+    table
+}
+
+/// The one of the catalogue alone that has this name.
+///
+/// # Errors
+/// If there is none.
+pub fn named_here<C: Catalogue>(name: &str) -> Result<C> {
+    named(name, &Nothing)
+}
+
+/// Declares a catalogue: an enum with one variant for each entry and one for
+/// what is not in it, the entries' modules, and a macro that does the same with
+/// whichever there is.
+///
+/// An entry is a module and its parameters, a type of
+/// [`params!`](crate::params!) that implements the trait named, which has at
+/// least `NAME`, `SUMMARY` and `check`.
+#[macro_export]
+macro_rules! catalogue {
+    (
+        $(#[$attr:meta])*
+        pub enum $Config:ident of $Kind:path, or $Custom:ty;
+        what $what:literal, key $key:literal, example $example:literal;
+        presets $presets:expr, elsewhere $elsewhere:expr;
+        each $each:ident;
+        $( $Variant:ident($module:ident::$Params:ident), )+
+    ) => {
+        $( pub mod $module; )+
+
+        $(#[$attr])*
+        #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
+        pub enum $Config {
+            $(
+                #[allow(missing_docs)]
+                $Variant($module::$Params),
+            )+
+            /// One that is not in the catalogue.
+            Custom($crate::Custom<$Custom>),
+        }
+
+        /// Does the same with whichever there is: its parameters, or those of
+        /// what is not in the catalogue.
+        macro_rules! $each {
+            ($self:ident, $params:ident => $call:expr) => {
+                $each!($self, $params => $call, $params => $call)
+            };
+            ($self:ident, $params:ident => $call:expr, $custom:ident => $other:expr) => {
+                match $self {
+                    $( $Config::$Variant($params) => $call, )+
+                    $Config::Custom($custom) => { let $custom = $custom.config(); $other }
+                }
+            };
+        }
+
+        impl $crate::catalogue::Catalogue for $Config {
+            const WHAT: &'static str = $what;
+            const KEY: &'static str = $key;
+            const EXAMPLE: &'static str = $example;
+            const PRESETS: &'static [$crate::catalogue::Preset] = $presets;
+            type Custom = $Custom;
+
+            fn entries() -> $crate::__alloc::vec::Vec<$crate::Entry> {
+                $crate::__alloc::vec![$($crate::Entry {
+                    name: <$module::$Params as $Kind>::NAME,
+                    summary: <$module::$Params as $Kind>::SUMMARY,
+                    params: <$module::$Params as $crate::Params>::specs(),
+                }),+]
+            }
+            fn names() -> &'static [&'static str] {
+                &[$( <$module::$Params as $Kind>::NAME ),+]
+            }
+            fn default_of(name: &str) -> Option<Self> {
+                $( if name == <$module::$Params as $Kind>::NAME {
+                    return Some($Config::$Variant(<$module::$Params>::default()));
+                } )+
+                None
+            }
+            fn of_custom(custom: $crate::Custom<$Custom>) -> Self {
+                $Config::Custom(custom)
+            }
+            fn name_of(&self) -> &str {
+                match self {
+                    $( $Config::$Variant(_) => <$module::$Params as $Kind>::NAME, )+
+                    $Config::Custom(custom) => $crate::CustomParams::name(custom.config()),
+                }
+            }
+            fn set_key(&mut self, key: &str, value: &$crate::Value) -> $crate::Result<()> {
+                match self {
+                    $( $Config::$Variant(params) => $crate::Params::set(params, key, value), )+
+                    $Config::Custom(custom) => {
+                        $crate::CustomParams::set(custom.config_mut(), key, value)
+                    }
+                }
+            }
+            fn check_all(&self) -> $crate::Result<()> {
+                $each!(self, params => params.check(), custom => $crate::CustomParams::check(custom))
+            }
+            fn elsewhere(name: &str) -> Option<&'static str> {
+                $elsewhere(name)
+            }
+        }
+
+        impl $Config {
+            /// All of the catalogue.
+            pub fn entries() -> $crate::__alloc::vec::Vec<$crate::Entry> {
+                <Self as $crate::catalogue::Catalogue>::entries()
+            }
+            /// Names for sets of parameters.
+            pub const PRESETS: &'static [$crate::catalogue::Preset] = $presets;
+            /// That of this name, which may be a preset's.
+            ///
+            /// # Errors
+            /// If there is none in the catalogue.
+            pub fn named(name: &str) -> $crate::Result<Self> {
+                $crate::catalogue::named_here(name)
+            }
+            /// Its name.
+            pub fn name(&self) -> &str {
+                $crate::catalogue::Catalogue::name_of(self)
+            }
+            /// Its parameters with their values, in order.
+            pub fn settings(&self) -> $crate::__alloc::vec::Vec<(&str, $crate::Value)> {
+                $each!(
+                    self,
+                    params => $crate::Params::entries(params),
+                    custom => $crate::CustomParams::entries(custom)
+                )
+            }
+            /// A table that reads back as the same.
+            pub fn to_table(&self) -> $crate::Table {
+                $crate::catalogue::to_table($key, self.name(), self.settings())
+            }
+            /// Checks what single parameters cannot say.
+            ///
+            /// # Errors
+            /// If the parameters contradict each other.
+            pub fn check(&self) -> $crate::Result<()> {
+                $crate::catalogue::Catalogue::check_all(self)
+            }
+        }
+    };
+}
+
+/// Declares a trait, and with it a macro that implements it for a type that
+/// passes every method on. That macro gets the type and a macro which, called
+/// with `(self, inner => call)`, makes the call with whatever stands behind
+/// `self`. A method added to the trait is passed on everywhere by that.
+///
+/// Methods take `&self` or `&mut self` first; there are no generic ones.
+///
+/// ```
+/// aqmlab_core::dispatched! {
+///     /// Something with a size.
+///     pub trait Sized2 {
+///         /// How large it is.
+///         fn size(&self) -> u32;
+///         /// Whether it may grow.
+///         fn grows(&self, _by: u32) -> bool {
+///             false
+///         }
+///     }
+///     passed on by pass_size
+/// }
+///
+/// struct Fixed;
+/// impl Sized2 for Fixed {
+///     fn size(&self) -> u32 { 3 }
+/// }
+/// struct Elastic(u32);
+/// impl Sized2 for Elastic {
+///     fn size(&self) -> u32 { self.0 }
+///     fn grows(&self, by: u32) -> bool { by > 0 }
+/// }
+///
+/// enum Either { Fixed(Fixed), Elastic(Elastic) }
+/// macro_rules! each {
+///     ($self:ident, $inner:ident => $call:expr) => {
+///         match $self { Either::Fixed($inner) => $call, Either::Elastic($inner) => $call }
+///     };
+/// }
+/// pass_size!(Either, each);
+///
+/// assert_eq!((Either::Fixed(Fixed).size(), Either::Fixed(Fixed).grows(1)), (3, false));
+/// assert_eq!((Either::Elastic(Elastic(5)).size(), Either::Elastic(Elastic(5)).grows(1)), (5, true));
+/// ```
+#[macro_export]
+macro_rules! dispatched {
+    (
+        $(#[$attr:meta])*
+        $vis:vis trait $Trait:ident $(: $Super:ident)? { $($items:tt)* }
+        passed on by $pass:ident
+    ) => {
+        $(#[$attr])*
+        $vis trait $Trait $(: $Super)? { $($items)* }
+        $crate::passed_on! { $pass $Trait [] [] $($items)* }
+    };
+}
+
+/// Of [`dispatched!`](crate::dispatched!): collects the methods, those with
+/// `&self` and those with `&mut self`, and declares the macro.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! passed_on {
+    // A body is that of the trait: what is passed on is the same without.
+    (
+        $pass:ident $Trait:ident [$($shared:tt)*] [$($changing:tt)*]
+        $(#[$attr:meta])*
+        fn $name:ident(&self $(, $arg:ident: $ty:ty)* $(,)?) $(-> $ret:ty)? $body:block
+        $($rest:tt)*
+    ) => {
+        $crate::passed_on! { $pass $Trait
+            [$($shared)* { $name ($($arg: $ty),*) ($(-> $ret)?) }] [$($changing)*] $($rest)*
+        }
+    };
+    (
+        $pass:ident $Trait:ident [$($shared:tt)*] [$($changing:tt)*]
+        $(#[$attr:meta])*
+        fn $name:ident(&self $(, $arg:ident: $ty:ty)* $(,)?) $(-> $ret:ty)?;
+        $($rest:tt)*
+    ) => {
+        $crate::passed_on! { $pass $Trait
+            [$($shared)* { $name ($($arg: $ty),*) ($(-> $ret)?) }] [$($changing)*] $($rest)*
+        }
+    };
+    (
+        $pass:ident $Trait:ident [$($shared:tt)*] [$($changing:tt)*]
+        $(#[$attr:meta])*
+        fn $name:ident(&mut self $(, $arg:ident: $ty:ty)* $(,)?) $(-> $ret:ty)? $body:block
+        $($rest:tt)*
+    ) => {
+        $crate::passed_on! { $pass $Trait
+            [$($shared)*] [$($changing)* { $name ($($arg: $ty),*) ($(-> $ret)?) }] $($rest)*
+        }
+    };
+    (
+        $pass:ident $Trait:ident [$($shared:tt)*] [$($changing:tt)*]
+        $(#[$attr:meta])*
+        fn $name:ident(&mut self $(, $arg:ident: $ty:ty)* $(,)?) $(-> $ret:ty)?;
+        $($rest:tt)*
+    ) => {
+        $crate::passed_on! { $pass $Trait
+            [$($shared)*] [$($changing)* { $name ($($arg: $ty),*) ($(-> $ret)?) }] $($rest)*
+        }
+    };
+    (
+        $pass:ident $Trait:ident
+        [$({ $shared:ident ($($shared_arg:ident: $shared_ty:ty),*) ($($shared_ret:tt)*) })*]
+        [$({ $changing:ident ($($arg:ident: $ty:ty),*) ($($ret:tt)*) })*]
+    ) => {
+        macro_rules! $pass {
+            ($Type:ty, $each:ident) => {
+                impl $Trait for $Type {
+                    $(
+                        #[inline]
+                        fn $shared(&self $(, $shared_arg: $shared_ty)*) $($shared_ret)* {
+                            $each!(self, inner => inner.$shared($($shared_arg),*))
+                        }
+                    )*
+                    $(
+                        #[inline]
+                        fn $changing(&mut self $(, $arg: $ty)*) $($ret)* {
+                            $each!(self, inner => inner.$changing($($arg),*))
+                        }
+                    )*
+                }
+            };
+        }
+    };
+}

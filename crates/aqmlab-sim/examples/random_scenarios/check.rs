@@ -1,0 +1,248 @@
+//! What holds of every run, and a digest of all that it gives.
+
+use aqmlab_core::Bytes;
+use aqmlab_core::params::read_value;
+use aqmlab_sim::network::probe::SojournSummary;
+use aqmlab_sim::network::series::Subject;
+use aqmlab_sim::scenario::FlowGroup;
+use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
+
+/// The first thing that is wrong with a result.
+pub fn check(scenario: &Scenario, result: &RunResult) -> Result<(), String> {
+    let fail = |what: String| Err(what);
+    if result.end.as_nanos() > scenario.duration.as_nanos() {
+        return fail(format!("it ends at {:?}, after {}", result.end, scenario.duration));
+    }
+    for (config, link) in scenario.links.iter().zip(&result.links) {
+        of_link(scenario, result, link).map_err(|what| format!("link {}: {what}", config.name))?;
+    }
+    for flow in &result.flows {
+        let name = &scenario.flows[flow.group as usize].name;
+        of_flow(result, flow).map_err(|what| format!("flow {name}.{}: {what}", flow.index))?;
+    }
+    for (config, group) in scenario.flows.iter().zip(&result.groups) {
+        of_group(result, group).map_err(|what| format!("flows {}: {what}", config.name))?;
+    }
+    let mut before = result.samples.first().map(|sample| sample.time);
+    for sample in &result.samples {
+        if Some(sample.time) < before || sample.time > result.end {
+            return fail(format!("a sample at {:?} comes after {before:?}", sample.time));
+        }
+        if sample.value.is_nan() || sample.value < 0.0 && sample.quantity.ends_with("_bytes") {
+            return fail(format!("a sample of {} is {}", sample.quantity, sample.value));
+        }
+        before = Some(sample.time);
+    }
+    Ok(())
+}
+
+fn of_link(scenario: &Scenario, result: &RunResult, link: &LinkResult) -> Result<(), String> {
+    let counts = &link.counts;
+    let gone = counts.delivered + counts.dropped_total();
+    if gone > counts.arrived {
+        return Err(format!("{} arrived, {gone} left", counts.arrived));
+    }
+    let gone = counts.delivered_bytes + counts.dropped_bytes;
+    if gone > counts.arrived_bytes {
+        return Err(format!("{} bytes arrived, {gone} left", counts.arrived_bytes));
+    }
+    if !(0.0..=1.0).contains(&link.utilisation) {
+        return Err(format!("utilisation {}", link.utilisation));
+    }
+    // What left the queue was sent, but for what is in the driver and on the wire.
+    let largest = scenario.flows.iter().map(largest_packet).max().unwrap_or(0) as f64;
+    let behind = link.driver.map_or(0, |driver| driver.max_bytes) as f64;
+    if counts.delivered_bytes as f64 > link.capacity * (1.0 + 1e-9) + behind + 2.0 * largest {
+        let given = (counts.delivered_bytes, link.capacity);
+        return Err(format!("{} bytes passed where {} could", given.0, given.1));
+    }
+    if link.way.lost > counts.delivered {
+        return Err(format!("{} of {} packets lost", link.way.lost, counts.delivered));
+    }
+    of_times(result, "sojourn", &link.sojourn)?;
+    of_times(result, "loss intervals", &link.loss_intervals)?;
+    let mean = link.backlog_mean;
+    let most = [link.backlog_max.packets as f64, link.backlog_max.bytes as f64];
+    if !(0..2).all(|of| mean[of] >= 0.0 && mean[of] <= most[of] * (1.0 + 1e-9)) {
+        return Err(format!("mean backlog {mean:?}, largest {most:?}"));
+    }
+    for excursions in &link.excursions {
+        if excursions.longest > excursions.total
+            || excursions.total.as_nanos() > result.end.as_nanos()
+        {
+            return Err(format!("{excursions:?}"));
+        }
+    }
+    let mut before = 0;
+    for packet in &link.packets {
+        let times = (packet.arrival.as_nanos(), packet.end.as_nanos());
+        if times.0 > times.1 || times.1 < before || packet.end > result.end {
+            return Err(format!("{packet:?} after {before} ns"));
+        }
+        before = times.1;
+    }
+    Ok(())
+}
+
+/// The most bytes of a packet.
+fn largest_packet(group: &FlowGroup) -> u64 {
+    let segment = group.transport.mss.get() + group.transport.header.get();
+    let settings = group.workload.settings();
+    let datagram = settings.iter().find(|(key, _)| *key == "packet");
+    let datagram = datagram.and_then(|(_, value)| read_value::<Bytes>(value).ok());
+    segment.max(datagram.map_or(0, Bytes::get) + 100).max(70_000)
+}
+
+fn of_times(result: &RunResult, name: &str, times: &SojournSummary) -> Result<(), String> {
+    if times.count == 0 {
+        return Ok(());
+    }
+    // A bucket is as wide as 0.1 % of its value.
+    let most = times.max.as_secs_f64() * 1.002 + 1e-8;
+    let is_sane = times.max.as_nanos() <= result.end.as_nanos()
+        && times.min <= times.max
+        && times.mean >= times.min.as_secs_f64() * (1.0 - 1e-9)
+        && times.mean <= most
+        && times.quantiles.iter().all(|quantile| (0.0..=most).contains(quantile))
+        && times.quantiles.is_sorted()
+        && times.buckets.iter().map(|(_, count)| count).sum::<u64>() == times.count;
+    match is_sane {
+        true => Ok(()),
+        false => Err(format!("{name}: {} to {:?}, {:?}", times.mean, times.max, times.quantiles)),
+    }
+}
+
+fn of_flow(result: &RunResult, flow: &FlowResult) -> Result<(), String> {
+    if flow.finish.is_some_and(|finish| finish < flow.start || finish > result.end) {
+        return Err(format!("from {:?} to {:?}", flow.start, flow.finish));
+    }
+    if flow.size.is_some_and(|size| flow.delivered > size && flow.datagrams.is_none()) {
+        return Err(format!("{} of {:?} bytes acknowledged", flow.delivered, flow.size));
+    }
+    if flow.stats.is_some_and(|stats| stats.retransmissions > stats.segments_sent) {
+        return Err(format!("{:?}", flow.stats));
+    }
+    if !(flow.goodput >= 0.0 && flow.goodput.is_finite()) {
+        return Err(format!("goodput {}", flow.goodput));
+    }
+    Ok(())
+}
+
+fn of_group(result: &RunResult, group: &GroupResult) -> Result<(), String> {
+    if group.completed > group.started {
+        return Err(format!("{} of {} completed", group.completed, group.started));
+    }
+    group.times.iter().try_for_each(|(name, times)| of_times(result, name, times))
+}
+
+/// FNV-1a of whatever the tables of a run are made of. How many events it took is not in it:
+/// that is the engine's own affair.
+pub fn digest(result: &RunResult) -> u64 {
+    let mut sum = Digest(0xcbf2_9ce4_8422_2325);
+    sum.words(&[result.replication, result.end.as_nanos()]);
+    result.links.iter().for_each(|link| sum.link(link));
+    result.flows.iter().for_each(|flow| sum.flow(flow));
+    for group in &result.groups {
+        sum.words(&[group.started, group.completed, group.bytes, group.delivered_bytes]);
+        sum.words(&[group.sent_bytes.unwrap_or(u64::MAX)]);
+        sum.words(&[group.losses.data, group.losses.acks, group.losses.syns]);
+        group.times.iter().for_each(|(name, times)| {
+            sum.text(name);
+            sum.times(times);
+        });
+        group.values.iter().for_each(|(name, value)| {
+            sum.text(name);
+            sum.number(*value);
+        });
+    }
+    for finding in &result.findings {
+        sum.text(&format!("{finding:?}"));
+    }
+    for sample in &result.samples {
+        let subject = match sample.subject {
+            Subject::Link(index) => u64::from(index),
+            Subject::Flow(index) => u64::from(index) | 1 << 32,
+        };
+        sum.words(&[sample.time.as_nanos(), subject]);
+        sum.text(sample.quantity);
+        sum.number(sample.value);
+    }
+    sum.0
+}
+
+struct Digest(u64);
+
+impl Digest {
+    fn byte(&mut self, byte: u8) {
+        self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    fn words(&mut self, words: &[u64]) {
+        words.iter().for_each(|word| word.to_le_bytes().iter().for_each(|byte| self.byte(*byte)));
+    }
+    fn text(&mut self, text: &str) {
+        text.bytes().chain([0]).for_each(|byte| self.byte(byte));
+    }
+    fn number(&mut self, number: f64) {
+        // All that is not a number is the same.
+        self.words(&[if number.is_nan() { u64::MAX } else { number.to_bits() }]);
+    }
+    fn times(&mut self, times: &SojournSummary) {
+        self.words(&[times.count, times.min.as_nanos(), times.max.as_nanos()]);
+        self.number(times.mean);
+        times.quantiles.iter().for_each(|quantile| self.number(*quantile));
+        times.buckets.iter().for_each(|(value, count)| self.words(&[*value, *count]));
+    }
+    fn link(&mut self, link: &LinkResult) {
+        let counts = &link.counts;
+        self.words(&[counts.arrived, counts.arrived_bytes, counts.delivered]);
+        self.words(&[counts.delivered_bytes, counts.dropped_bytes, link.dropped_queued]);
+        self.words(&counts.dropped);
+        self.words(&counts.marked);
+        self.times(&link.sojourn);
+        self.times(&link.loss_intervals);
+        self.words(&[link.backlog_max.packets, link.backlog_max.bytes]);
+        self.number(link.backlog_mean[0]);
+        self.number(link.backlog_mean[1]);
+        self.number(link.capacity);
+        self.number(link.utilisation);
+        let way = &link.way;
+        self.words(&[way.lost, way.lost_bytes, way.duplicated, way.reordered]);
+        if let Some(driver) = &link.driver {
+            self.words(&[driver.count, driver.max.as_nanos(), driver.max_bytes]);
+            self.number(driver.mean());
+        }
+        self.words(&[link.loss_events]);
+        self.number(link.loss_event_flows);
+        for excursions in &link.excursions {
+            self.words(&[excursions.threshold.get(), excursions.count]);
+            self.words(&[excursions.longest.as_nanos(), excursions.total.as_nanos()]);
+        }
+        for packet in &link.packets {
+            self.words(&[u64::from(packet.flow), u64::from(packet.size)]);
+            self.words(&[packet.arrival.as_nanos(), packet.end.as_nanos()]);
+            self.text(&format!("{} {:?} {}", packet.is_ack, packet.dropped, packet.ce));
+        }
+    }
+    fn flow(&mut self, flow: &FlowResult) {
+        let finish = flow.finish.map_or(u64::MAX, |finish| finish.as_nanos());
+        self.words(&[u64::from(flow.group), u64::from(flow.index)]);
+        self.words(&[flow.start.as_nanos(), finish, flow.size.unwrap_or(u64::MAX)]);
+        self.number(flow.goodput);
+        self.number(flow.throughput);
+        let stats = flow.stats.unwrap_or_default();
+        self.words(&[flow.sent, stats.retransmissions, stats.timeouts]);
+        self.words(&[stats.fast_retransmits, stats.tail_probes, stats.undone]);
+        self.words(&[stats.ecn_reductions, flow.delivered, flow.sent_since]);
+        self.words(&[flow.losses.data, flow.losses.acks, flow.losses.syns]);
+        if let Some((mean, max)) = flow.delays {
+            self.number(mean);
+            self.words(&[max.as_nanos()]);
+        }
+        if let Some(datagrams) = &flow.datagrams {
+            self.words(&[datagrams.sent, datagrams.sent_bytes]);
+            self.words(&[datagrams.received, datagrams.received_bytes]);
+            self.times(&datagrams.delay);
+            self.number(datagrams.jitter);
+        }
+    }
+}

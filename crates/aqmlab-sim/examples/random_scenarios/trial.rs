@@ -1,0 +1,133 @@
+//! A run that is bounded in work and in time, and checked.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, Once};
+use std::thread;
+use std::time::Duration;
+
+use aqmlab_core::Table;
+use aqmlab_sim::{Scenario, Watch, try_run};
+
+use crate::check::{check, digest};
+use crate::parse;
+
+/// Events and packets of a scenario.
+const WORK: u64 = 20_000;
+/// The same at one moment: more of them is not an error, but no test either.
+const AT_ONCE: u64 = 200_000;
+
+/// What is said of a run that does not come to an end.
+pub const TOO_LONG: &str = "it takes too long";
+
+/// What came of a run.
+pub struct Trial {
+    pub digest: u64,
+    pub events: u64,
+}
+
+/// What came of a scenario.
+pub enum Outcome {
+    Done(Trial),
+    /// It does more at its very first moment than a test may.
+    TooMuch,
+    Failed(String),
+}
+
+/// Runs a scenario, with a shorter `duration` if its own makes too much work; gives what it was
+/// run with.
+pub fn shortened(mut table: Table, patience: Duration) -> (Table, Outcome) {
+    let mut work = WORK;
+    for round in 1..=12 {
+        let scenario = match parse(&table) {
+            Ok(scenario) => Arc::new(scenario),
+            Err(error) => return (table, Outcome::Failed(error.to_string())),
+        };
+        let stopped = match attempt(&scenario, work, patience) {
+            Ok(Ok(trial)) => return (table, again(&scenario, trial, patience * 3)),
+            Ok(Err(stopped)) => stopped,
+            // A queue may look at 65,536 flows at each event: slow, but it goes on.
+            Err(problem) if problem == TOO_LONG && work == WORK => {
+                work = WORK / 200;
+                continue;
+            }
+            Err(problem) => return (table, Outcome::Failed(problem)),
+        };
+        // The mean rate of a link may depend on the duration: a shorter one is another run.
+        let nanos = stopped / round;
+        if nanos == 0 {
+            break;
+        }
+        table.insert("duration", format!("{nanos}ns").into());
+    }
+    (table, Outcome::TooMuch)
+}
+
+/// The same scenario on two threads at once gives the same as alone.
+fn again(scenario: &Arc<Scenario>, trial: Trial, patience: Duration) -> Outcome {
+    let others: Vec<_> = thread::scope(|scope| {
+        let both = [(); 2].map(|()| scope.spawn(|| attempt(scenario, WORK, patience)));
+        both.map(|thread| thread.join().expect("it catches panics")).into_iter().collect()
+    });
+    for other in others {
+        match other {
+            Ok(Ok(other)) if other.digest == trial.digest => {}
+            Ok(Ok(_)) => return Outcome::Failed("another thread gives other tables".into()),
+            Ok(Err(_)) => return Outcome::Failed("another thread needs more events".into()),
+            Err(problem) => return Outcome::Failed(problem),
+        }
+    }
+    Outcome::Done(trial)
+}
+
+/// Runs a scenario in a thread of its own, which is left behind if it takes too long. Inside an
+/// error is the virtual time, in nanoseconds, at which it had done all the work it may do.
+fn attempt(
+    scenario: &Arc<Scenario>,
+    work: u64,
+    patience: Duration,
+) -> Result<Result<Trial, u64>, String> {
+    let (sender, receiver) = channel();
+    let scenario = Arc::clone(scenario);
+    keep_panics();
+    thread::spawn(move || {
+        let watch = Watch { at_once: AT_ONCE, in_all: work, ..Watch::default() };
+        let outcome = catch_unwind(AssertUnwindSafe(|| match try_run(&scenario, 0, &watch) {
+            Err(stopped) => Ok(Err(stopped.at.as_nanos())),
+            Ok(result) => check(&scenario, &result)
+                .map(|()| Ok(Trial { digest: digest(&result), events: result.events })),
+        }));
+        let outcome = outcome.unwrap_or_else(|panic| Err(panic_text(&*panic)));
+        let _ = sender.send(outcome);
+    });
+    receiver.recv_timeout(patience).unwrap_or_else(|_| Err(TOO_LONG.to_string()))
+}
+
+/// As it is, without a limit.
+pub fn plain(scenario: Scenario) -> Result<Trial, String> {
+    match attempt(&Arc::new(scenario), u64::MAX, Duration::from_secs(600))? {
+        Ok(trial) => Ok(trial),
+        Err(nanos) => Err(format!("no progress at {nanos} ns")),
+    }
+}
+
+/// Where the last panic was.
+static PLACE: Mutex<String> = Mutex::new(String::new());
+
+/// Has panics remembered in the place of being printed.
+fn keep_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        std::panic::set_hook(Box::new(|info| {
+            let place = info.location().map(|place| format!("{}:{}", place.file(), place.line()));
+            *PLACE.lock().expect("no holder panics") = place.unwrap_or_default();
+        }));
+    });
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic");
+    format!("{}: {text}", PLACE.lock().expect("no holder panics"))
+}

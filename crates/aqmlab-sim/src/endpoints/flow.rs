@@ -1,0 +1,548 @@
+//! A flow: two endpoints, and the routes between them.
+
+use aqmlab_core::{Span, Time};
+use aqmlab_tcp::{Stats, TcpParams};
+
+use super::datagrams::{DatagramSink, DatagramSource, DatagramSummary};
+use super::packet::{SimPacket, Store};
+use super::tcp::{TcpSink, TcpSource};
+use super::{
+    End, Endpoint, EndpointConfig, EndpointSetup, Incoming, Outgoing, Sink, Source, Volume,
+};
+use crate::network::{Position, RouteId};
+
+/// No application: the flow runs by itself.
+pub(crate) const NONE: u32 = u32::MAX;
+/// An application that is gone.
+pub(crate) const GONE: u32 = u32::MAX - 1;
+
+/// The two ends. Nearly all are TCP's, and asked for every packet: they stand
+/// in the flow itself.
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum Ends {
+    Tcp(Tcp),
+    Datagrams(Datagrams),
+    Other(Other),
+}
+
+/// The ends of a connection.
+pub(crate) struct Tcp {
+    pub source: TcpSource,
+    pub sink: TcpSink,
+    header: u32,
+    mss: u64,
+    /// Data carry when they were sent: for timestamps, or to be measured.
+    has_times: bool,
+    /// The window that acknowledgements advertise as long as nothing fills it.
+    usual: u64,
+}
+
+/// The ends of a flow of datagrams.
+pub(crate) struct Datagrams {
+    pub source: DatagramSource,
+    pub sink: DatagramSink,
+    /// The application wants to be told of every arrival.
+    pub tells: bool,
+}
+
+/// Ends from another crate.
+pub(crate) struct Other {
+    pub source: Box<dyn Source>,
+    pub sink: Box<dyn Sink>,
+    /// Packets that the source sent.
+    sent: u64,
+    /// Something has come back.
+    is_answered: bool,
+}
+
+/// One flow.
+pub(crate) struct Flow {
+    /// Which group of the scenario it belongs to.
+    pub group: u32,
+    pub ends: Ends,
+    /// The route from source to sink, and the one back.
+    routes: [RouteId; 2],
+    /// Bytes to transfer; `None` without end.
+    pub size: Option<u64>,
+    pub start: Time,
+    /// When the last byte was acknowledged.
+    pub finish: Option<Time>,
+    /// The application that it belongs to, or [`NONE`].
+    pub app: u32,
+    /// The application may write more.
+    pub is_open: bool,
+    /// It comes and goes: it has no row in the results unless all have.
+    pub is_transient: bool,
+    /// Its data go along the group's return path.
+    pub is_turned: bool,
+    /// The bytes that are to arrive: all, or what is written so far.
+    pub goal: u64,
+    /// The application wants to be told when so many have: the goal, unless it
+    /// asked for less.
+    pub expects: u64,
+    /// With so many bytes received there is something to do: [`Opening`], or
+    /// what the application expects.
+    pub awaited: u64,
+    /// Packets that were sent in the warm-up.
+    pub sent_before: u64,
+    /// Bytes on the wire that its source sent, those sent again among them.
+    pub sent_bytes: u64,
+    /// The other direction of its connection, which is being opened.
+    pub opening: Option<(u32, Opening)>,
+    index: u32,
+    /// Hashes of the two directions, as queues see them.
+    hashes: [u32; 2],
+    /// The source's and the sink's host.
+    hosts: [u32; 2],
+    pub class: u8,
+    /// What the one-way delays of data packets sum up to, if they are measured.
+    pub delays: Option<Delays>,
+    timers: [Pending; 2],
+}
+
+/// One-way delays of a flow's data packets.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Delays {
+    count: u64,
+    sum: u128,
+    pub max: Span,
+}
+
+impl Delays {
+    fn add(&mut self, delay: Span) {
+        self.count += 1;
+        self.sum += u128::from(delay.as_nanos());
+        self.max = self.max.max(delay);
+    }
+    /// The mean in seconds; NaN without packets.
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.count as f64 * 1e-9
+    }
+}
+
+/// How far the opening of a connection has come that carries data both ways.
+/// Its two directions are flows; the SYN of the first, its SYN-ACK and the
+/// first data after them are the handshake of both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Opening {
+    /// The passive side waits for the SYN.
+    Listen,
+    /// It has the SYN, and waits for what answers its SYN-ACK.
+    SynReceived,
+}
+
+/// When the pending events of a timer are due, the next first: of more than
+/// these the latest are forgotten. An event may come early (the deadline moved
+/// on meanwhile): it is asked for again then. A timer that alternates between
+/// near and far deadlines (pacing, retransmission) so does not leave an event
+/// behind each time.
+#[derive(Clone, Copy)]
+struct Pending([Time; 3]);
+
+impl Default for Pending {
+    fn default() -> Self {
+        Pending([Time::MAX; 3])
+    }
+}
+
+impl Pending {
+    /// Whether an event has to be asked for: none is pending so early.
+    #[inline]
+    fn asks_for(&mut self, deadline: Time) -> bool {
+        let [first, second, _] = self.0;
+        if deadline >= first {
+            return false;
+        }
+        self.0 = [deadline, first, second];
+        true
+    }
+    /// An event came.
+    #[inline]
+    fn came(&mut self, now: Time) {
+        let [first, second, third] = self.0;
+        if now == first {
+            self.0 = [second, third, Time::MAX];
+        }
+    }
+}
+
+/// What a flow is made of.
+pub(crate) struct FlowSetup<'a> {
+    pub index: u32,
+    pub group: u32,
+    pub transport: &'a TcpParams,
+    pub endpoint: &'a EndpointConfig,
+    pub routes: [RouteId; 2],
+    pub size: Option<u64>,
+    pub start: Time,
+    pub app: u32,
+    pub is_open: bool,
+    pub is_transient: bool,
+    pub is_turned: bool,
+    pub hashes: [u32; 2],
+    pub seed: u64,
+    pub hosts: [u32; 2],
+    pub class: u8,
+    pub delays: bool,
+}
+
+impl FlowSetup<'_> {
+    /// Has the data go along the group's return path.
+    pub fn turn(&mut self) {
+        self.routes.reverse();
+        self.hosts.reverse();
+        self.is_turned = true;
+    }
+
+    fn ends(&self) -> Ends {
+        let transport = self.transport;
+        let (mss, header) = (transport.mss.get(), transport.header.get() as u32);
+        match self.endpoint {
+            EndpointConfig::Tcp(_) => {
+                let sink = TcpSink::new(transport);
+                Ends::Tcp(Tcp {
+                    source: TcpSource::new(transport, self.size, self.seed),
+                    usual: sink.receiver.window(),
+                    sink,
+                    header,
+                    mss,
+                    has_times: transport.timestamps || self.delays,
+                })
+            }
+            EndpointConfig::Custom(custom) => {
+                let (size, seed) = (self.size, self.seed);
+                let setup = EndpointSetup { size, mss: mss as u32, header, seed };
+                let (source, sink) = custom.config().build(&setup);
+                Ends::Other(Other { source, sink, sent: 0, is_answered: false })
+            }
+        }
+    }
+}
+
+impl Flow {
+    /// A flow of bytes.
+    pub fn new(setup: FlowSetup) -> Self {
+        let ends = setup.ends();
+        Self::with(setup, ends)
+    }
+
+    /// A flow of datagrams.
+    pub fn datagrams(setup: FlowSetup, tells: bool) -> Self {
+        let (source, sink) = (DatagramSource::default(), DatagramSink::default());
+        Self::with(setup, Ends::Datagrams(Datagrams { source, sink, tells }))
+    }
+
+    fn with(setup: FlowSetup, ends: Ends) -> Self {
+        let goal = setup.size.unwrap_or(0);
+        Flow {
+            group: setup.group,
+            ends,
+            routes: setup.routes,
+            size: setup.size.filter(|_| !setup.is_open),
+            start: setup.start,
+            finish: None,
+            app: setup.app,
+            is_open: setup.is_open,
+            is_transient: setup.is_transient,
+            is_turned: setup.is_turned,
+            goal,
+            expects: goal,
+            awaited: if goal > 0 { goal } else { u64::MAX },
+            sent_before: 0,
+            sent_bytes: 0,
+            opening: None,
+            index: setup.index,
+            hashes: setup.hashes,
+            hosts: setup.hosts,
+            class: setup.class,
+            delays: setup.delays.then(Delays::default),
+            timers: [Pending::default(); 2],
+        }
+    }
+
+    /// Whether a packet is of this flow, and not of one that had its place
+    /// before: it bears the flow's hash.
+    #[inline]
+    pub fn owns(&self, packet: &SimPacket) -> bool {
+        packet.hash == self.hashes[usize::from(packet.to == End::Source)]
+    }
+
+    /// The route along which packets of this end go.
+    #[inline(always)]
+    pub fn route(&self, of: End) -> RouteId {
+        self.routes[of as usize]
+    }
+
+    /// The next packet that one of the ends sends now.
+    #[inline(always)]
+    pub fn poll(&mut self, of: End, now: Time, store: &mut Store) -> Option<SimPacket> {
+        let (size, ecn, content) = match (&mut self.ends, of) {
+            (Ends::Tcp(tcp), End::Source) => {
+                let Outgoing { payload, size, ecn } = tcp.source.poll(now)?;
+                (size, ecn, store.pack(now, payload, tcp.has_times, tcp.usual))
+            }
+            (Ends::Tcp(tcp), End::Sink) => {
+                let Outgoing { payload, size, ecn } = tcp.sink.poll(now)?;
+                (size, ecn, store.pack(now, payload, tcp.has_times, tcp.usual))
+            }
+            (ends, of) => {
+                let Outgoing { payload, size, ecn } = ends.poll_others(of, now)?;
+                (size, ecn, store.pack(now, payload, false, 0))
+            }
+        };
+        let [source, sink] = self.hosts;
+        let (to, hosts) = match of {
+            End::Source => {
+                self.sent_bytes += u64::from(size);
+                (End::Sink, [source, sink])
+            }
+            End::Sink => (End::Source, [sink, source]),
+        };
+        Some(SimPacket {
+            arrival: Time::ZERO,
+            content,
+            flow: self.index,
+            hash: self.hashes[of as usize],
+            size,
+            position: Position::default(),
+            hosts,
+            to,
+            ecn,
+            class: self.class,
+        })
+    }
+
+    /// A packet has come to the end of its route. Whether it opened the
+    /// connection for the source.
+    #[inline(always)]
+    pub fn receive(&mut self, now: Time, packet: &SimPacket, store: &mut Store) -> bool {
+        let (size, ecn) = (packet.size, packet.ecn);
+        match (&mut self.ends, packet.to) {
+            (Ends::Tcp(tcp), End::Source) => {
+                let payload = store.unpack(packet, tcp.header, tcp.usual);
+                tcp.source.on_packet(now, Incoming { payload, size, ecn });
+                packet.content.is_syn()
+            }
+            (Ends::Tcp(tcp), End::Sink) => {
+                let payload = store.unpack(packet, tcp.header, tcp.usual);
+                tcp.sink.on_packet(now, Incoming { payload, size, ecn });
+                false
+            }
+            (ends, to) => {
+                let payload = store.unpack(packet, 0, 0);
+                ends.receive_others(to, now, Incoming { payload, size, ecn })
+            }
+        }
+    }
+
+    /// A data packet is about to be received that is measured: its one-way delay.
+    #[inline]
+    pub fn delayed(&mut self, now: Time, packet: &SimPacket, store: &Store) -> Option<Span> {
+        let delays = self.delays.as_mut()?;
+        let delay = now - store.sent_at(packet.content)?;
+        delays.add(delay);
+        Some(delay)
+    }
+
+    /// What it has sent and delivered.
+    pub fn volume(&self) -> Volume {
+        Volume { sent: self.sent_bytes, delivered: self.delivered() }
+    }
+
+    /// Bytes acknowledged, or of datagrams arrived.
+    pub fn delivered(&self) -> u64 {
+        match &self.ends {
+            Ends::Tcp(tcp) => tcp.source.delivered(),
+            Ends::Datagrams(datagrams) => datagrams.sink.received_bytes,
+            Ends::Other(other) => other.source.delivered(),
+        }
+    }
+
+    /// Data packets that its source sent, those sent again among them.
+    pub fn sent(&self) -> u64 {
+        match &self.ends {
+            Ends::Tcp(tcp) => tcp.source.sender.stats().segments_sent,
+            Ends::Datagrams(datagrams) => datagrams.source.sent,
+            Ends::Other(other) => other.sent,
+        }
+    }
+
+    /// TCP's counts.
+    pub fn stats(&self) -> Option<Stats> {
+        self.tcp().map(|tcp| tcp.source.sender.stats())
+    }
+
+    /// What has become of its datagrams, if it is of such.
+    pub fn datagram_summary(&self) -> Option<DatagramSummary> {
+        let Ends::Datagrams(datagrams) = &self.ends else { return None };
+        Some(datagrams.sink.summary(datagrams.source.sent, self.sent_bytes))
+    }
+
+    /// The mean in seconds and the largest of its one-way delays, if they are measured.
+    pub fn delay_summary(&self) -> Option<(f64, Span)> {
+        match &self.ends {
+            Ends::Datagrams(Datagrams { sink, .. }) => Some((sink.delay.mean(), sink.delay.max())),
+            _ => self.delays.map(|delays| (delays.mean(), delays.max)),
+        }
+    }
+
+    /// What is measured as a distribution begins now.
+    pub fn end_warmup(&mut self) {
+        self.sent_before = self.sent();
+        self.delays = self.delays.map(|_| Delays::default());
+        if let Ends::Datagrams(datagrams) = &mut self.ends {
+            datagrams.sink.delay = Default::default();
+        }
+    }
+
+    /// Its ends, if it is one of TCP.
+    pub fn tcp(&self) -> Option<&Tcp> {
+        match &self.ends {
+            Ends::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn tcp_mut(&mut self) -> Option<&mut Tcp> {
+        match &mut self.ends {
+            Ends::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    /// Whether it is one of datagrams.
+    #[inline]
+    pub fn is_of_datagrams(&self) -> bool {
+        matches!(self.ends, Ends::Datagrams(_))
+    }
+
+    /// The end that bytes are written to.
+    pub fn source(&self) -> &dyn Source {
+        match &self.ends {
+            Ends::Tcp(tcp) => &tcp.source,
+            Ends::Other(other) => &*other.source,
+            Ends::Datagrams(_) => unreachable!("nothing is written to a flow of datagrams"),
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn source_mut(&mut self) -> &mut dyn Source {
+        match &mut self.ends {
+            Ends::Tcp(tcp) => &mut tcp.source,
+            Ends::Other(other) => &mut *other.source,
+            Ends::Datagrams(_) => unreachable!("nothing is written to a flow of datagrams"),
+        }
+    }
+
+    /// Whether all that there is has arrived, and the source knows.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        match &self.ends {
+            Ends::Tcp(tcp) => tcp.source.is_finished(),
+            Ends::Other(other) => other.source.is_finished(),
+            Ends::Datagrams(_) => false,
+        }
+    }
+
+    /// Bytes that have arrived without a gap; of datagrams nobody waits for any.
+    #[inline]
+    pub fn received(&self) -> u64 {
+        match &self.ends {
+            Ends::Tcp(tcp) => tcp.sink.received(),
+            Ends::Other(other) => other.sink.received(),
+            Ends::Datagrams(_) => 0,
+        }
+    }
+
+    /// When one of the ends has something to do.
+    #[inline]
+    fn deadline(&self, of: End) -> Option<Time> {
+        match (&self.ends, of) {
+            (Ends::Tcp(tcp), End::Source) => tcp.source.deadline(),
+            (Ends::Tcp(tcp), End::Sink) => tcp.sink.deadline(),
+            (Ends::Other(other), End::Source) => other.source.deadline(),
+            (Ends::Other(other), End::Sink) => other.sink.deadline(),
+            (Ends::Datagrams(_), _) => None,
+        }
+    }
+
+    /// Its deadline has come.
+    #[inline]
+    pub fn on_deadline(&mut self, of: End, now: Time) {
+        match (&mut self.ends, of) {
+            (Ends::Tcp(tcp), End::Source) => tcp.source.on_deadline(now),
+            (Ends::Tcp(tcp), End::Sink) => tcp.sink.on_deadline(now),
+            (Ends::Other(other), End::Source) => other.source.on_deadline(now),
+            (Ends::Other(other), End::Sink) => other.sink.on_deadline(now),
+            (Ends::Datagrams(_), _) => {}
+        }
+    }
+
+    /// When an event has to be asked for, so that one is pending no later than
+    /// the deadline.
+    #[inline]
+    pub fn arm(&mut self, of: End) -> Option<Time> {
+        let deadline = self.deadline(of)?;
+        self.timers[of as usize].asks_for(deadline).then_some(deadline)
+    }
+
+    /// A timer's event came; whether the timer really ran out.
+    pub fn is_due(&mut self, of: End, now: Time) -> bool {
+        self.timers[of as usize].came(now);
+        self.deadline(of).is_some_and(|deadline| deadline <= now)
+    }
+}
+
+impl Ends {
+    #[inline(never)]
+    fn poll_others(&mut self, of: End, now: Time) -> Option<Outgoing> {
+        match (self, of) {
+            (Ends::Tcp(_), _) => None,
+            (Ends::Datagrams(datagrams), End::Source) => datagrams.source.poll(now),
+            (Ends::Datagrams(datagrams), End::Sink) => datagrams.sink.poll(now),
+            (Ends::Other(other), End::Source) => {
+                let outgoing = other.source.poll(now);
+                other.sent += u64::from(outgoing.is_some());
+                outgoing
+            }
+            (Ends::Other(other), End::Sink) => other.sink.poll(now),
+        }
+    }
+
+    #[inline(never)]
+    fn receive_others(&mut self, to: End, now: Time, packet: Incoming) -> bool {
+        match (self, to) {
+            (Ends::Tcp(_), _) => false,
+            (Ends::Datagrams(datagrams), End::Source) => {
+                datagrams.source.on_packet(now, packet);
+                false
+            }
+            (Ends::Datagrams(datagrams), End::Sink) => {
+                datagrams.sink.on_packet(now, packet);
+                false
+            }
+            (Ends::Other(other), End::Source) => {
+                other.source.on_packet(now, packet);
+                !std::mem::replace(&mut other.is_answered, true)
+            }
+            (Ends::Other(other), End::Sink) => {
+                other.sink.on_packet(now, packet);
+                false
+            }
+        }
+    }
+}
+
+impl Tcp {
+    /// Whether the receiver's window, and not the congestion window, holds the
+    /// sender back: less than a segment lies between the two.
+    pub fn is_held_by_receiver(&self) -> bool {
+        self.source.sender.cwnd() + self.mss > self.receive_window()
+    }
+
+    /// The window that the receiver advertises.
+    pub fn receive_window(&self) -> u64 {
+        self.sink.receiver.window()
+    }
+}

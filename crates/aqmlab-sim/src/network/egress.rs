@@ -1,0 +1,391 @@
+//! What may stand between a queue discipline and the transmitter: a token
+//! bucket, and the FIFO of the driver, which the discipline does not see.
+//!
+//! # Model
+//! The driver takes packets from the queue as long as it has room; a packet
+//! needs its room until it has been sent and, where the device tells of that
+//! only now and then, until the next interrupt. With room for one packet it
+//! is as if it were not there. The token bucket lets a packet pass into the
+//! driver when it holds tokens for all of it.
+//!
+//! # Sources
+//! - tc-tbf(8): rate, burst, peak rate.
+//! - Linux's dynamic queue limits ("BQL"): the limit of bytes in the driver
+//!   grows when the device ran dry and shrinks by what was never needed.
+//!
+//! # Differences
+//! 1. A packet larger than the bucket passes when the bucket is full; tc-tbf
+//!    drops it.
+//! 2. The bucket's arithmetic is exact: no table of rates, no ticks.
+//! 3. BQL here sees interrupts at regular times after the first packet that
+//!    was sent; a real device's depend on load.
+
+use std::collections::VecDeque;
+
+use aqmlab_aqm::LinkEnv;
+use aqmlab_core::time::NANOS_PER_SEC;
+use aqmlab_core::{Bytes, Limit, Rate, Span, Time, params};
+
+use super::carried::Carried;
+use super::config::LinkConfig;
+
+params! {
+    /// A token bucket between a queue and its link.
+    pub struct ShaperParams {
+        /// The rate of tokens: what passes in the long run.
+        rate: Rate = Rate::from_bps(10_000_000),
+            in Rate::from_bps(1) => Rate::from_bps(1_000_000_000_000_000),
+            source "tc-tbf(8), rate";
+        /// How many tokens the bucket holds: what may pass at once.
+        burst: Bytes = Bytes::new(15_140), in Bytes::new(1) => Bytes::new(1 << 30),
+            source "tc-tbf(8), burst; ten packets of 1514 bytes";
+        /// The rate at which the bucket may be emptied; `none` for that of the link.
+        peak: Option<Rate> = None,
+            in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
+            source "tc-tbf(8), peakrate";
+    }
+}
+
+params! {
+    /// A driver with a FIFO of its own behind the queue.
+    pub struct DriverParams {
+        /// How much it holds, the packet in transmission included.
+        limit: Limit = Limit::Packets(256), source "common ring size of Ethernet drivers";
+        /// Whether the bytes in it are kept down to what keeps the device busy.
+        bql: bool = false, source "Linux, dynamic queue limits";
+        /// Time from the first packet sent to the interrupt that tells of it; zero: at once.
+        interrupts: Span = Span::ZERO, in Span::ZERO => Span::from_secs(1),
+            source "ethtool(8), tx-usecs";
+    }
+}
+
+/// One bucket: tokens in units of a bit times the rate's nanosecond, so that
+/// no remainder is lost.
+struct Bucket {
+    rate: u64,
+    full: u64,
+    tokens: u64,
+    updated: Time,
+}
+
+impl Bucket {
+    const PER_BYTE: u64 = 8 * NANOS_PER_SEC;
+
+    fn new(rate: Rate, size: Bytes) -> Self {
+        let full = size.get() * Self::PER_BYTE;
+        Bucket { rate: rate.as_bps(), full, tokens: full, updated: Time::ZERO }
+    }
+    fn cost(&self, bytes: u32) -> u64 {
+        (u64::from(bytes) * Self::PER_BYTE).min(self.full)
+    }
+    /// How long until there are tokens for so many bytes.
+    fn wait(&mut self, now: Time, bytes: u32) -> Span {
+        let elapsed = now.saturating_since(self.updated).as_nanos();
+        let fresh = u128::from(elapsed) * u128::from(self.rate) + u128::from(self.tokens);
+        self.tokens = fresh.min(u128::from(self.full)) as u64;
+        self.updated = now;
+        Span::from_nanos(self.cost(bytes).saturating_sub(self.tokens).div_ceil(self.rate))
+    }
+    fn take(&mut self, bytes: u32) {
+        self.tokens -= self.cost(bytes);
+    }
+}
+
+/// The token bucket, and the one of the peak rate.
+struct Shaper<P> {
+    buckets: Vec<Bucket>,
+    /// A packet that the queue gave and that has no tokens yet.
+    held: Option<P>,
+}
+
+impl<P: Carried> Shaper<P> {
+    fn new(params: &ShaperParams, mtu: Bytes) -> Self {
+        let mut buckets = vec![Bucket::new(params.rate, params.burst)];
+        buckets.extend(params.peak.map(|peak| Bucket::new(peak, mtu)));
+        Shaper { buckets, held: None }
+    }
+    fn wait(&mut self, now: Time, bytes: u32) -> Span {
+        let waits = self.buckets.iter_mut().map(|bucket| bucket.wait(now, bytes));
+        waits.max().expect("there is a bucket")
+    }
+}
+
+/// Dynamic queue limits, in bytes.
+#[derive(Default)]
+struct DynamicLimit {
+    limit: u64,
+    queued: u64,
+    completed: u64,
+    /// At the last interrupt: bytes queued, and by how much over the limit.
+    last_queued: u64,
+    last_over: u64,
+    /// The least that was not needed since the time beside it.
+    slack: Option<u64>,
+    slack_since: Time,
+}
+
+impl DynamicLimit {
+    /// For how long slack has to show before the limit shrinks.
+    const HOLD: Span = Span::from_secs(1);
+
+    fn has_room(&self) -> bool {
+        self.queued - self.completed <= self.limit
+    }
+
+    /// An interrupt told of so many bytes sent.
+    fn complete(&mut self, now: Time, bytes: u64) {
+        let done = self.completed + bytes;
+        let over = (self.queued - self.completed).saturating_sub(self.limit);
+        let last_done = done >= self.last_queued;
+        let is_dry = done == self.queued;
+        let before = self.limit;
+        if (over > 0 && is_dry) || (self.last_over > 0 && last_done) {
+            // The device had nothing to do while the queue was held back.
+            self.limit += done.saturating_sub(self.last_queued) + self.last_over;
+            self.slack = None;
+            self.slack_since = now;
+        } else if !is_dry && self.last_queued > self.completed && !last_done {
+            // Busy all the time: what is more than two of these was not needed.
+            let spare = (self.limit + self.last_over).saturating_sub(2 * bytes);
+            let least = self.slack.map_or(spare, |slack| slack.min(spare));
+            self.slack = Some(least);
+            if now.saturating_since(self.slack_since) > Self::HOLD {
+                self.limit -= least.min(self.limit);
+                self.slack = None;
+                self.slack_since = now;
+            }
+        }
+        self.completed = done;
+        self.last_queued = self.queued;
+        self.last_over = if self.limit == before { over } else { 0 };
+    }
+}
+
+/// The driver's FIFO.
+struct Driver<P> {
+    limit: Limit,
+    dynamic: Option<DynamicLimit>,
+    interrupts: Span,
+    fifo: VecDeque<P>,
+    /// What needs room: waiting, in transmission, or not told of yet.
+    packets: u64,
+    bytes: u64,
+    /// What was sent and not told of.
+    sent_packets: u64,
+    sent_bytes: u64,
+    /// When it tells of what was sent, if it has something to tell.
+    interrupt_at: Option<Time>,
+}
+
+impl<P: Carried> Driver<P> {
+    fn new(params: &DriverParams, env: &LinkEnv) -> Self {
+        Driver {
+            limit: params.limit.resolve(env.rate, env.base_rtt),
+            dynamic: params.bql.then(DynamicLimit::default),
+            interrupts: params.interrupts,
+            fifo: VecDeque::new(),
+            packets: 0,
+            bytes: 0,
+            sent_packets: 0,
+            sent_bytes: 0,
+            interrupt_at: None,
+        }
+    }
+
+    /// Whether it takes another packet. A limit of bytes is checked before
+    /// the packet is known, as the device stops its queue: it may be exceeded
+    /// by one packet.
+    fn has_room(&self) -> bool {
+        let within = match self.limit {
+            Limit::Packets(limit) => self.packets < limit,
+            Limit::Bytes(limit) => self.bytes < limit.get(),
+            Limit::Bdp(_) | Limit::Unlimited => true,
+        };
+        within && self.dynamic.as_ref().is_none_or(DynamicLimit::has_room)
+    }
+
+    fn push(&mut self, packet: P) {
+        self.packets += 1;
+        self.bytes += u64::from(packet.size());
+        if let Some(dynamic) = &mut self.dynamic {
+            dynamic.queued += u64::from(packet.size());
+        }
+        self.fifo.push_back(packet);
+    }
+
+    /// A packet of this size has been sent.
+    fn sent(&mut self, now: Time, size: u32) {
+        self.sent_packets += 1;
+        self.sent_bytes += u64::from(size);
+        if self.interrupts == Span::ZERO {
+            self.interrupt(now);
+        } else {
+            self.interrupt_at.get_or_insert(now + self.interrupts);
+        }
+    }
+
+    fn interrupt(&mut self, now: Time) {
+        let bytes = std::mem::take(&mut self.sent_bytes);
+        self.packets -= std::mem::take(&mut self.sent_packets);
+        self.bytes -= bytes;
+        self.interrupt_at = None;
+        if let Some(dynamic) = &mut self.dynamic {
+            dynamic.complete(now, bytes);
+        }
+    }
+}
+
+/// How long packets were in the driver, the transmission not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DriverSummary {
+    /// Packets that passed.
+    pub count: u64,
+    /// The sum of their times.
+    total: u128,
+    /// The longest time.
+    pub max: Span,
+    /// The most bytes that it held.
+    pub max_bytes: u64,
+}
+
+impl DriverSummary {
+    /// The mean time in seconds; NaN without packets.
+    pub fn mean(&self) -> f64 {
+        self.total as f64 / self.count as f64 * 1e-9
+    }
+}
+
+/// What stands between queue and transmitter.
+pub(crate) struct Egress<P> {
+    shaper: Option<Shaper<P>>,
+    driver: Driver<P>,
+    pub summary: DriverSummary,
+}
+
+impl<P: Carried> Egress<P> {
+    /// `None` if there is nothing between the two.
+    pub fn new(link: &LinkConfig, env: &LinkEnv) -> Option<Self> {
+        if link.shaper.is_none() && link.driver.is_none() {
+            return None;
+        }
+        let transparent = || DriverParams { limit: Limit::Packets(1), ..DriverParams::default() };
+        let driver = link.driver.clone().unwrap_or_else(transparent);
+        Some(Egress {
+            shaper: link.shaper.as_ref().map(|params| Shaper::new(params, env.mtu)),
+            driver: Driver::new(&driver, env),
+            summary: DriverSummary::default(),
+        })
+    }
+
+    /// Fills the driver with what `fetch` gives.
+    pub fn fill(&mut self, now: Time, mut fetch: impl FnMut() -> Option<P>) {
+        while self.driver.has_room() {
+            let held = self.shaper.as_mut().and_then(|shaper| shaper.held.take());
+            let Some(mut packet) = held.or_else(&mut fetch) else { return };
+            if let Some(shaper) = &mut self.shaper {
+                if shaper.wait(now, packet.size()) > Span::ZERO {
+                    shaper.held = Some(packet);
+                    return;
+                }
+                shaper.buckets.iter_mut().for_each(|bucket| bucket.take(packet.size()));
+            }
+            packet.set_arrival(now);
+            self.driver.push(packet);
+            self.summary.max_bytes = self.summary.max_bytes.max(self.driver.bytes);
+        }
+    }
+
+    /// The next packet for the transmitter.
+    pub fn pop(&mut self, now: Time) -> Option<P> {
+        let packet = self.driver.fifo.pop_front()?;
+        let waited = now - packet.arrival();
+        self.summary.count += 1;
+        self.summary.total += u128::from(waited.as_nanos());
+        self.summary.max = self.summary.max.max(waited);
+        Some(packet)
+    }
+
+    /// A packet of this size has been sent.
+    pub fn sent(&mut self, now: Time, size: u32) {
+        self.driver.sent(now, size);
+    }
+
+    /// When to look again: an interrupt, or tokens for the held packet; `None` for neither.
+    pub fn next_wakeup(&mut self, now: Time) -> Option<Time> {
+        let interrupt = self.driver.interrupt_at;
+        let Some(shaper) = &mut self.shaper else { return interrupt };
+        let Some(packet) = shaper.held else { return interrupt };
+        let tokens = now + shaper.wait(now, packet.size());
+        Some(interrupt.map_or(tokens, |interrupt| interrupt.min(tokens)))
+    }
+
+    /// The time asked for has come.
+    pub fn on_wakeup(&mut self, now: Time) {
+        if self.driver.interrupt_at.is_some_and(|at| at <= now) {
+            self.driver.interrupt(now);
+        }
+    }
+
+    /// What is between queue and transmitter, in packets.
+    pub fn waiting(&self) -> u64 {
+        let held = self.shaper.as_ref().is_some_and(|shaper| shaper.held.is_some());
+        self.driver.fifo.len() as u64 + u64::from(held)
+    }
+
+    /// Names the state that recordings show.
+    pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("driver_bytes", self.driver.bytes as f64);
+        if let Some(dynamic) = &self.driver.dynamic {
+            see("driver_limit_bytes", dynamic.limit as f64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// However the looks fall, packets that go as early as they may leave
+        /// at the exact rate, to the nanosecond above.
+        #[test]
+        fn the_bucket_keeps_its_rate(
+            rate in 1_000u64..10_000_000_000,
+            sizes in prop::collection::vec(40u32..1500, 1..100),
+        ) {
+            let mut bucket = Bucket::new(Rate::from_bps(rate), Bytes::new(1500));
+            let (mut now, mut sent) = (Time::ZERO, 0u128);
+            for size in sizes {
+                now += bucket.wait(now, size);
+                prop_assert_eq!(bucket.wait(now, size), Span::ZERO);
+                bucket.take(size);
+                sent += u128::from(size);
+                // The bucket was full at the start.
+                let needed = sent.saturating_sub(1500) * u128::from(Bucket::PER_BYTE);
+                let due = needed.div_ceil(u128::from(rate)) as u64;
+                prop_assert!(now.as_nanos() >= due, "{now:?} before {due}");
+                prop_assert!(now.as_nanos() <= due + 1, "{now:?} after {due}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_dynamic_limit_grows_when_the_device_ran_dry_and_gives_back_slack() {
+        let mut limit = DynamicLimit { limit: 1000, ..DynamicLimit::default() };
+        let at = |seconds| Time::ZERO + Span::from_secs(seconds);
+        // 1500 bytes went in, more than allowed, and all were sent at once.
+        limit.queued = 1500;
+        assert!(!limit.has_room());
+        limit.complete(at(1), 1500);
+        assert_eq!(limit.limit, 2500, "all that was sent since the last interrupt");
+        // Always some 8000 bytes in it, of which 1500 are sent at a time.
+        limit.limit = 10_000;
+        limit.queued += 8000;
+        for second in 2..4 {
+            limit.queued += 1500;
+            limit.complete(at(second), 1500);
+        }
+        assert_eq!(limit.limit, 3000, "what is sent between two interrupts, twice");
+    }
+}

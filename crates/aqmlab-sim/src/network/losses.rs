@@ -1,0 +1,147 @@
+//! Whose packets a queue drops, and how many flows lose at once.
+//!
+//! A *loss event* begins with a dropped data packet and lasts for the longest
+//! round-trip time without queues of the flows over the link: what is dropped
+//! within that time was sent before any sender could hear of the first drop.
+//! The share of the flows that lose packets in one event is the global
+//! synchronisation ratio of RFC 7928, section 2.4.
+
+use std::collections::BTreeMap;
+
+use aqmlab_core::{Span, Time};
+
+use super::carried::Carried;
+
+/// Packets of one flow that queues dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowLosses {
+    /// Segments or datagrams, SYNs among them.
+    pub data: u64,
+    /// Acknowledgements, SYN-ACKs among them.
+    pub acks: u64,
+    /// SYNs and SYN-ACKs.
+    pub syns: u64,
+}
+
+impl FlowLosses {
+    pub(crate) fn add(&mut self, other: FlowLosses) {
+        self.data += other.data;
+        self.acks += other.acks;
+        self.syns += other.syns;
+    }
+}
+
+/// The drops at one link.
+pub(crate) struct Losses {
+    /// By flow, as packets name it.
+    flows: BTreeMap<u32, FlowLosses>,
+    /// How long an event lasts.
+    window: Span,
+    event_end: Time,
+    /// The flows that have lost in the event under way.
+    hit: Vec<u32>,
+    events: u64,
+    /// The sum over all events of the flows that lost in each.
+    event_flows: u64,
+}
+
+impl Losses {
+    pub fn new(window: Span) -> Self {
+        Losses {
+            flows: BTreeMap::new(),
+            window: window.max(Span::from_nanos(1)),
+            event_end: Time::ZERO,
+            hit: Vec::new(),
+            events: 0,
+            event_flows: 0,
+        }
+    }
+
+    /// Drops are rare: kept out of the paths of all packets.
+    #[inline(never)]
+    pub fn note(&mut self, now: Time, packet: &impl Carried) {
+        let flow = packet.flow();
+        let is_ack = packet.is_ack();
+        self.flows.entry(flow).or_default().add(FlowLosses {
+            data: u64::from(!is_ack),
+            acks: u64::from(is_ack),
+            syns: u64::from(packet.is_syn()),
+        });
+        if is_ack {
+            return;
+        }
+        if now >= self.event_end {
+            self.event_end = now + self.window;
+            self.hit.clear();
+            self.events += 1;
+        }
+        if !self.hit.contains(&flow) {
+            self.hit.push(flow);
+            self.event_flows += 1;
+        }
+    }
+
+    /// All counts from now on.
+    pub fn restart(&mut self) {
+        self.flows.clear();
+        self.events = 0;
+        self.event_flows = 0;
+        self.event_end = Time::ZERO;
+    }
+
+    /// What a flow has lost here; `flow` as in packets.
+    pub fn of(&self, flow: u32) -> FlowLosses {
+        self.flows.get(&flow).copied().unwrap_or_default()
+    }
+
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// How many flows lose packets in an event, as a mean; NaN without events.
+    pub fn mean_flows(&self) -> f64 {
+        self.event_flows as f64 / self.events as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::testing::Plain;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    #[test]
+    fn an_event_lasts_for_a_round_trip_and_counts_each_flow_once() {
+        let mut losses = Losses::new(Span::from_millis(100));
+        // From 10 ms to 110 ms flows 0 and 2 lose, the first of them twice.
+        for (time, flow) in [(10, 0), (11, 0), (109, 2)] {
+            losses.note(at(time), &Plain::of(flow));
+        }
+        // At 110 ms begins the next, with one flow; at 500 ms one with three.
+        losses.note(at(110), &Plain::of(2));
+        for flow in [0, 1, 8] {
+            losses.note(at(500), &Plain::of(flow));
+        }
+        assert_eq!(losses.events(), 3);
+        assert_eq!(losses.mean_flows(), (2.0 + 1.0 + 3.0) / 3.0);
+    }
+
+    #[test]
+    fn acknowledgements_are_counted_and_make_no_event() {
+        let mut losses = Losses::new(Span::from_millis(100));
+        losses.note(at(1), &Plain::ack_of(4, false));
+        losses.note(at(2), &Plain::ack_of(4, true));
+        losses.note(at(3), &Plain::of(9));
+        assert_eq!(losses.events(), 1);
+        assert_eq!(losses.of(4), FlowLosses { data: 0, acks: 2, syns: 1 });
+        assert_eq!(losses.of(9), FlowLosses { data: 1, acks: 0, syns: 0 });
+        assert_eq!(losses.of(7), FlowLosses::default());
+        losses.restart();
+        assert_eq!(losses.events(), 0);
+        assert!(losses.mean_flows().is_nan());
+        assert_eq!(losses.of(4), FlowLosses::default());
+    }
+}

@@ -1,0 +1,299 @@
+//! A network: links, the routes over them, and the packets in them.
+//!
+//! What is [injected](Network::inject) goes from link to link along its route;
+//! [`step`](Network::step) lets one event happen, and gives the packet that
+//! comes to the end of its route by it. The simulator is such a network with
+//! endpoints and applications, the emulator one with ports: packets are of any
+//! type that can be [`Carried`].
+//!
+//! Nothing here knows what packets are for.
+
+pub mod carried;
+pub mod config;
+pub mod egress;
+pub mod events;
+mod link;
+pub mod losses;
+mod medium;
+pub mod pipe;
+pub mod probe;
+pub mod queued;
+pub mod routes;
+pub mod series;
+#[cfg(test)]
+pub(crate) mod testing;
+pub(crate) mod wire;
+
+use aqmlab_core::{Bytes, Span, Time};
+
+pub use self::carried::Carried;
+pub use self::config::{LinkConfig, LinkResult};
+pub use self::events::Simultaneous;
+pub use self::queued::QueuedLink;
+pub use self::routes::{Position, RouteId};
+pub use self::wire::Capacity;
+
+use self::events::{LinkEvent, LinkEvents, Number};
+use self::link::Link;
+use self::medium::Medium;
+use self::routes::Routes;
+
+/// The largest packet there is: keeps the transmitter's arithmetic in 64 bits.
+pub(crate) const MAX_PACKET: u64 = 1 << 30;
+
+/// What the links of a network are made of.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    /// The links.
+    pub links: &'a [LinkConfig],
+    /// The longest round-trip time without queues over each.
+    pub base_rtts: Vec<Span>,
+    /// The first seed of all random streams.
+    pub seed: u64,
+    /// The second.
+    pub replication: u64,
+    /// The order of what happens at one moment.
+    pub simultaneous: Simultaneous,
+    /// The largest packet on the link layer, for disciplines that ask.
+    pub mtu: Bytes,
+    /// When the run is over: nothing is sent after that.
+    pub end: Time,
+    /// Whether what becomes of every packet at every link is recorded.
+    pub record_packets: bool,
+}
+
+impl Setup<'_> {
+    /// The links, by index, of each medium that several share.
+    fn media(&self) -> Vec<Vec<u32>> {
+        let indices = 0..self.links.len() as u32;
+        let medium = |index: u32| self.links[index as usize].medium;
+        let firsts = indices.clone().filter(|index| medium(*index) == Some(*index));
+        firsts
+            .map(|first| indices.clone().filter(|index| medium(*index) == Some(first)).collect())
+            .collect()
+    }
+}
+
+/// What the links of a network have in common.
+pub(crate) struct Shared<P: Carried> {
+    /// The time of what happens now.
+    pub now: Time,
+    pub events: LinkEvents,
+    pub store: P::Store,
+    pub media: Vec<Medium>,
+}
+
+/// Is shown every packet where it enters a link and where it leaves it.
+pub trait Observer<P: Carried> {
+    /// A packet comes to a link.
+    #[inline]
+    fn entered(&mut self, _now: Time, _link: u32, _packet: &P, _store: &P::Store) {}
+    /// A packet comes out of a link.
+    #[inline]
+    fn left(&mut self, _now: Time, _link: u32, _packet: &P, _store: &P::Store) {}
+}
+
+/// Nobody looks.
+impl<P: Carried> Observer<P> for () {}
+
+/// Links, routes, and packets on their way.
+pub struct Network<P: Carried> {
+    links: Vec<Link<P>>,
+    routes: Routes,
+    shared: Shared<P>,
+    handled: u64,
+}
+
+impl<P: Carried> Network<P>
+where
+    P::Store: Default,
+{
+    /// The links of `setup`, empty, at time zero.
+    pub fn new(setup: &Setup) -> Self {
+        let make = |index| Link::Queued(Box::new(QueuedLink::make(index, setup)));
+        let mut links: Vec<Link<P>> = (0..setup.links.len()).map(make).collect();
+        let mut media = Vec::new();
+        for (index, parties) in setup.media().iter().enumerate() {
+            let (medium, shares) = Medium::of(parties, index);
+            media.push(medium);
+            for (link, share) in parties.iter().zip(shares) {
+                links[*link as usize].expect_queued().share(share);
+            }
+        }
+        let shared = Shared {
+            now: Time::ZERO,
+            events: LinkEvents::new(setup.simultaneous),
+            store: P::Store::default(),
+            media,
+        };
+        Network { links, routes: Routes::default(), shared, handled: 0 }
+    }
+}
+
+impl<P: Carried> Network<P> {
+    /// Adds a link without a queue: all that enters leaves after `delay`. Its index.
+    pub fn add_delay(&mut self, delay: Span) -> u32 {
+        let index = self.links.len() as u32;
+        self.links.push(Link::delay(index, delay));
+        index
+    }
+
+    /// Adds a route over these links, by index; at least one.
+    pub fn add_route(&mut self, links: impl IntoIterator<Item = u32>) -> RouteId {
+        let route = self.routes.add(links);
+        debug_assert!(self.routes.link(self.routes.start(route)).is_some(), "a route has a link");
+        route
+    }
+
+    /// Has what is injected from now on for a route take these links. What is
+    /// under way goes on along the old ones.
+    pub fn change_route(&mut self, route: RouteId, links: impl IntoIterator<Item = u32>) {
+        self.routes.change(route, links);
+    }
+
+    /// Whether there is such a route.
+    pub fn has_route(&self, route: RouteId) -> bool {
+        self.routes.has(route)
+    }
+
+    /// The link at a position; `None` behind the last of a route.
+    pub fn link_at(&self, position: Position) -> Option<u32> {
+        self.routes.link(position)
+    }
+
+    /// Begins: the disciplines' first timers.
+    pub fn start(&mut self) {
+        for link in self.links.iter_mut().filter_map(Link::queued_mut) {
+            link.start(&mut self.shared);
+        }
+    }
+
+    /// A packet begins its route at `now`, no earlier than anything before.
+    #[inline]
+    pub fn inject(
+        &mut self,
+        now: Time,
+        route: RouteId,
+        mut packet: P,
+        observer: &mut impl Observer<P>,
+    ) {
+        debug_assert!(now >= self.shared.now, "time goes forward");
+        self.shared.now = now;
+        packet.set_position(self.routes.start(route));
+        let left = self.forward(packet, observer);
+        debug_assert!(left.is_none(), "a route has a link");
+    }
+
+    /// When something happens next.
+    #[inline]
+    pub fn next_time(&self) -> Option<Time> {
+        self.shared.events.next_time()
+    }
+
+    /// What happens next.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<(Time, Number)> {
+        self.shared.events.next()
+    }
+
+    /// Lets the next event happen. Gives the packet, if there is one, that has
+    /// come to the end of its route by it.
+    #[inline]
+    pub fn step(&mut self, observer: &mut impl Observer<P>) -> Option<P> {
+        let (time, event) = self.shared.events.pop()?;
+        debug_assert!(time >= self.shared.now, "time goes forward");
+        self.shared.now = time;
+        self.handled += 1;
+        match event {
+            LinkEvent::Delivery(link) => {
+                let mut packet = self.links[link as usize].deliver(&mut self.shared)?;
+                observer.left(time, link, &packet, &self.shared.store);
+                packet.set_position(packet.position().next());
+                return self.forward(packet, observer);
+            }
+            LinkEvent::TransmissionEnd(link) => self.transmission_end(link),
+            LinkEvent::Wakeup(link) => {
+                self.links[link as usize].expect_queued().wakeup(&mut self.shared);
+            }
+        }
+        None
+    }
+
+    /// Gives a packet to the link at its position, or back at the end of its route.
+    #[inline(always)]
+    fn forward(&mut self, packet: P, observer: &mut impl Observer<P>) -> Option<P> {
+        let Some(link) = self.routes.link(packet.position()) else { return Some(packet) };
+        observer.entered(self.shared.now, link, &packet, &self.shared.store);
+        self.links[link as usize].arrive(packet, &mut self.shared);
+        None
+    }
+
+    /// The transmission of a link ended: and all that may follow from that on a
+    /// shared medium.
+    #[inline]
+    fn transmission_end(&mut self, link: u32) {
+        let mut next = self.links[link as usize].expect_queued().transmission_end(&mut self.shared);
+        while let Some(link) = next {
+            next = self.links[link as usize].expect_queued().granted(&mut self.shared);
+        }
+    }
+
+    /// Events handled so far.
+    pub fn handled(&self) -> u64 {
+        self.handled
+    }
+
+    /// What packets keep besides themselves.
+    pub fn store(&self) -> &P::Store {
+        &self.shared.store
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn store_mut(&mut self) -> &mut P::Store {
+        &mut self.shared.store
+    }
+
+    /// The links that have a queue, in the order of the setup.
+    pub fn links(&self) -> impl Iterator<Item = &QueuedLink<P>> + Clone {
+        self.links.iter().filter_map(Link::queued)
+    }
+
+    /// The same, to be changed.
+    pub fn links_mut(&mut self) -> impl Iterator<Item = &mut QueuedLink<P>> {
+        self.links.iter_mut().filter_map(Link::queued_mut)
+    }
+
+    /// The link of this index in the setup.
+    pub fn link(&self, index: usize) -> &QueuedLink<P> {
+        self.links[index].queued().expect("those of the setup have one")
+    }
+
+    /// The same, to be changed.
+    pub fn link_mut(&mut self, index: usize) -> &mut QueuedLink<P> {
+        self.links[index].expect_queued()
+    }
+
+    /// What is measured as a distribution begins now.
+    pub fn end_warmup(&mut self) {
+        self.links_mut().for_each(QueuedLink::end_warmup);
+    }
+
+    /// It is over: closes the books.
+    ///
+    /// # Panics
+    /// If packets were lost without being counted: a bug of a discipline.
+    pub fn finish(&mut self, end: Time) {
+        self.links_mut().for_each(|link| link.finish(end));
+    }
+
+    /// What happened at the links that have a queue, up to `end`;
+    /// [finished](Self::finish) before.
+    pub fn into_results(self, end: Time) -> Vec<LinkResult> {
+        let queued = |link| match link {
+            Link::Queued(link) => Some(link.into_result(end)),
+            Link::Delay(_) => None,
+        };
+        self.links.into_iter().filter_map(queued).collect()
+    }
+}

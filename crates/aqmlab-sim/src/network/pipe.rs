@@ -1,0 +1,238 @@
+//! The way from a link's transmitter to its far end.
+//!
+//! Losses, duplication and delays act here, after the transmission: a packet
+//! that is lost on the way has used the link, and no queue has dropped it.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+use aqmlab_core::{Span, Stream, Time};
+
+use super::Shared;
+use super::carried::Carried;
+use super::events::LinkEvent;
+use crate::impairment::{ChanceState, DelayProcess, JitterState, LossState, PathConfig, SlotState};
+
+/// What happened to packets on their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathCounts {
+    /// Packets that were lost.
+    pub lost: u64,
+    /// Their bytes.
+    pub lost_bytes: u64,
+    /// Packets that came twice, counted once.
+    pub duplicated: u64,
+    /// Packets that arrived after one that was sent later.
+    pub reordered: u64,
+}
+
+/// Packets on their way.
+pub(crate) enum Pipe<P> {
+    /// All take the same time.
+    Fixed { delay: Span, packets: VecDeque<(Time, P)> },
+    /// They do not, or not all arrive.
+    Varied(Box<Varied<P>>),
+}
+
+impl<P: Carried> Pipe<P> {
+    /// `stream` draws for what is random on the way, by the name of its part; the run is over
+    /// at `end`.
+    pub fn new(config: &PathConfig, end: Time, stream: impl Fn(&str) -> Stream) -> Self {
+        match config {
+            PathConfig {
+                delay: DelayProcess::Constant(delay),
+                jitter: None,
+                loss: None,
+                duplicate,
+                reordering: _,
+                slot: None,
+            } if duplicate.chance == 0.0 => Pipe::Fixed { delay: *delay, packets: VecDeque::new() },
+            _ => Pipe::Varied(Box::new(Varied::new(config.clone(), end, &stream))),
+        }
+    }
+
+    /// A packet whose transmission ends at `sent`, and whose arrival is an
+    /// event of the link `index`.
+    #[inline(always)]
+    pub fn push(&mut self, packet: P, sent: Time, index: u32, shared: &mut Shared<P>) {
+        match self {
+            Pipe::Fixed { delay, packets } => {
+                let arrival = sent + *delay;
+                if packets.is_empty() {
+                    shared.events.push(arrival, LinkEvent::Delivery(index));
+                }
+                packets.push_back((arrival, packet));
+            }
+            Pipe::Varied(varied) => varied.push(packet, sent, index, shared),
+        }
+    }
+
+    /// Takes the packet that arrives now; `None` if another overtook it.
+    #[inline(always)]
+    pub fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
+        match self {
+            Pipe::Fixed { packets, .. } => {
+                let (_, packet) = packets.pop_front().expect("a delivery is pending for a packet");
+                if let Some((time, _)) = packets.front() {
+                    shared.events.push(*time, LinkEvent::Delivery(index));
+                }
+                Some(packet)
+            }
+            Pipe::Varied(varied) => varied.pop(index, shared),
+        }
+    }
+
+    pub fn counts(&self) -> PathCounts {
+        match self {
+            Pipe::Fixed { .. } => PathCounts::default(),
+            Pipe::Varied(varied) => varied.counts,
+        }
+    }
+
+    /// Checks that every packet is accounted for.
+    ///
+    /// # Panics
+    /// If one is not: a bug.
+    pub fn assert_conservation(&self, name: &str) {
+        if let Pipe::Varied(varied) = self {
+            let PathCounts { lost, duplicated, .. } = varied.counts;
+            let out = varied.delivered + lost + varied.packets.len() as u64;
+            assert_eq!(varied.entered + duplicated, out, "{name}: lost on the way, uncounted");
+        }
+    }
+}
+
+/// A packet under way. The order is that of arrival, the earliest greatest.
+struct Travelling<P> {
+    arrival: Time,
+    number: u64,
+    packet: P,
+}
+
+impl<P> Travelling<P> {
+    fn key(&self) -> (Time, u64) {
+        (self.arrival, self.number)
+    }
+}
+impl<P> PartialEq for Travelling<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+impl<P> Eq for Travelling<P> {}
+impl<P> PartialOrd for Travelling<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<P> Ord for Travelling<P> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
+/// A way on which packets take different times, get lost or come twice.
+pub(crate) struct Varied<P> {
+    delay: DelayProcess,
+    reordering: bool,
+    loss: Option<LossState>,
+    duplicate: Option<ChanceState>,
+    jitter: Option<JitterState>,
+    slot: Option<SlotState>,
+    stream: Stream,
+    packets: BinaryHeap<Travelling<P>>,
+    /// When the pending event is due, if there is one.
+    pending: Option<Time>,
+    /// The latest arrival so far: nothing comes before it without reordering.
+    latest: Time,
+    /// Packets that came in, and the number of the next.
+    entered: u64,
+    next_number: u64,
+    delivered: u64,
+    /// One more than the largest number that was delivered.
+    expected: u64,
+    counts: PathCounts,
+}
+
+impl<P: Carried> Varied<P> {
+    fn new(config: PathConfig, end: Time, stream: &impl Fn(&str) -> Stream) -> Self {
+        Varied {
+            loss: config.loss.map(|loss| LossState::new(loss, end, stream("outages"))),
+            duplicate: ChanceState::new(&config.duplicate),
+            jitter: config.jitter.map(JitterState::new),
+            slot: config.slot.map(SlotState::new),
+            delay: config.delay,
+            reordering: config.reordering,
+            stream: stream("way"),
+            packets: BinaryHeap::new(),
+            pending: None,
+            latest: Time::ZERO,
+            entered: 0,
+            next_number: 0,
+            delivered: 0,
+            expected: 0,
+            counts: PathCounts::default(),
+        }
+    }
+
+    #[inline(never)]
+    fn push(&mut self, packet: P, sent: Time, index: u32, shared: &mut Shared<P>) {
+        self.entered += 1;
+        if self.loss.as_mut().is_some_and(|loss| loss.next(sent, &mut self.stream)) {
+            self.counts.lost += 1;
+            self.counts.lost_bytes += u64::from(packet.size());
+            packet.forget(&mut shared.store);
+            return;
+        }
+        if self.duplicate.as_mut().is_some_and(|twice| twice.next(&mut self.stream)) {
+            self.counts.duplicated += 1;
+            let copy = packet.copy(&mut shared.store);
+            self.send(copy, sent);
+        }
+        self.send(packet, sent);
+        self.await_first(index, shared);
+    }
+
+    fn send(&mut self, packet: P, sent: Time) {
+        let mut delay = self.delay.at(sent);
+        if let Some(jitter) = &mut self.jitter {
+            delay = jitter.next(delay, &mut self.stream);
+        }
+        let mut arrival = sent + delay;
+        if !self.reordering {
+            arrival = arrival.max(self.latest);
+            self.latest = arrival;
+        }
+        if let Some(slot) = &mut self.slot {
+            arrival = slot.arrival(arrival, packet.size(), &mut self.stream);
+        }
+        self.packets.push(Travelling { arrival, number: self.next_number, packet });
+        self.next_number += 1;
+    }
+
+    /// Asks for an event at the first arrival. One that was asked for earlier
+    /// and is due later finds nothing then.
+    fn await_first(&mut self, index: u32, shared: &mut Shared<P>) {
+        if let Some(first) = self.packets.peek()
+            && self.pending.is_none_or(|pending| first.arrival < pending)
+        {
+            self.pending = Some(first.arrival);
+            shared.events.push(first.arrival, LinkEvent::Delivery(index));
+        }
+    }
+
+    #[inline(never)]
+    fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
+        if self.pending != Some(shared.now) {
+            return None;
+        }
+        self.pending = None;
+        let first = self.packets.pop();
+        self.await_first(index, shared);
+        let first = first?;
+        self.delivered += 1;
+        self.counts.reordered += u64::from(first.number < self.expected);
+        self.expected = self.expected.max(first.number + 1);
+        Some(first.packet)
+    }
+}

@@ -1,0 +1,353 @@
+//! What is measured at a link: streaming statistics in constant memory.
+
+use aqmlab_aqm::{Backlog, DropReason};
+use aqmlab_core::{Bytes, Ecn, Span, Time};
+use hdrhistogram::Histogram;
+
+use super::carried::Carried;
+use super::losses::Losses;
+
+/// Collects times: those in a queue of all packets that are sent, and others.
+#[derive(Clone)]
+pub struct Sojourn {
+    histogram: Histogram<u64>,
+    sum: u128,
+    min: Span,
+    max: Span,
+}
+
+/// The time in queue of all packets that were sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SojournSummary {
+    /// Packets.
+    pub count: u64,
+    /// Seconds; NaN without packets, as are the quantiles.
+    pub mean: f64,
+    /// The values at [`QUANTILES`], in seconds.
+    pub quantiles: [f64; QUANTILES.len()],
+    /// The shortest; zero without packets.
+    pub min: Span,
+    /// The longest.
+    pub max: Span,
+    /// The histogram: upper ends of buckets in nanoseconds, and counts. The
+    /// buckets are the same in all runs, so histograms can be added up; a
+    /// bucket's width is at most 0.1 % of its value.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+/// The quantiles in a summary.
+pub const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999];
+
+impl Default for Sojourn {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Sojourn {
+    /// Nothing recorded.
+    pub fn new() -> Self {
+        // Three significant digits: a relative error of at most 0.1 %.
+        let histogram = Histogram::new(3).expect("three digits are allowed");
+        Sojourn { histogram, sum: 0, min: Span::MAX, max: Span::ZERO }
+    }
+
+    /// Records a time. For the paths that are not hot: the other is inlined once.
+    #[inline(never)]
+    pub fn note(&mut self, time: Span) {
+        self.record(time);
+    }
+
+    /// Records a time as often as `count` says.
+    pub fn note_many(&mut self, time: Span, count: u64) {
+        self.sum += u128::from(time.as_nanos()) * u128::from(count);
+        self.min = self.min.min(time);
+        self.max = self.max.max(time);
+        let recorded = self.histogram.record_n(time.as_nanos(), count);
+        recorded.expect("the histogram grows as needed");
+    }
+
+    #[inline(always)]
+    fn record(&mut self, sojourn: Span) {
+        self.sum += u128::from(sojourn.as_nanos());
+        self.min = self.min.min(sojourn);
+        self.max = self.max.max(sojourn);
+        self.histogram.record(sojourn.as_nanos()).expect("the histogram grows as needed");
+    }
+
+    /// How many, and their sum in seconds.
+    pub fn total(&self) -> (u64, f64) {
+        (self.count(), self.sum as f64 * 1e-9)
+    }
+
+    /// Adds all that another has recorded.
+    pub fn add(&mut self, other: &Sojourn) {
+        self.histogram.add(&other.histogram).expect("the histogram grows as needed");
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    /// Packets recorded.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The mean in seconds; NaN without packets.
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.count() as f64 * 1e-9
+    }
+
+    /// The longest.
+    pub fn max(&self) -> Span {
+        self.max
+    }
+
+    /// Quantiles, in seconds, of what was recorded after `before`, an earlier
+    /// state of this; NaN if that is nothing.
+    pub fn quantiles_since<const N: usize>(&self, before: &Sojourn, asked: [f64; N]) -> [f64; N] {
+        let mut since = self.histogram.clone();
+        let has_any = since.subtract(&before.histogram).is_ok() && !since.is_empty();
+        asked.map(|quantile| match has_any {
+            true => since.value_at_quantile(quantile) as f64 * 1e-9,
+            false => f64::NAN,
+        })
+    }
+
+    /// What is left of it.
+    pub fn summary(&self) -> SojournSummary {
+        let count = self.count();
+        let quantile = |quantile: f64| match count {
+            0 => f64::NAN,
+            // The histogram answers with the upper end of a bucket.
+            _ => self.histogram.value_at_quantile(quantile).min(self.max.as_nanos()) as f64 * 1e-9,
+        };
+        SojournSummary {
+            count,
+            mean: self.mean(),
+            quantiles: QUANTILES.map(quantile),
+            min: if count == 0 { Span::ZERO } else { self.min },
+            max: self.max,
+            buckets: self
+                .histogram
+                .iter_recorded()
+                .map(|step| (step.value_iterated_to(), step.count_at_value()))
+                .collect(),
+        }
+    }
+}
+
+/// The times during which the backlog stayed above a threshold.
+#[derive(Clone, Debug)]
+pub struct Excursions {
+    /// The threshold; "above" is strictly more bytes than this.
+    pub threshold: Bytes,
+    /// How many times it was exceeded.
+    pub count: u64,
+    /// The longest time without a break.
+    pub longest: Span,
+    /// All together.
+    pub total: Span,
+    since: Option<Time>,
+}
+
+impl Excursions {
+    fn new(threshold: Bytes) -> Self {
+        Excursions { threshold, count: 0, longest: Span::ZERO, total: Span::ZERO, since: None }
+    }
+    #[inline]
+    fn update(&mut self, now: Time, bytes: u64) {
+        let above = bytes > self.threshold.get();
+        match self.since {
+            None if above => {
+                self.since = Some(now);
+                self.count += 1;
+            }
+            Some(since) if !above => {
+                self.since = None;
+                self.longest = self.longest.max(now - since);
+                self.total += now - since;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What became of one packet at one link (recording level `packets`).
+#[derive(Clone, Copy, Debug)]
+pub struct PacketRecord {
+    /// The flow, as an index over all flows.
+    pub flow: u32,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// Whether it is an acknowledgement.
+    pub is_ack: bool,
+    /// When it came to the queue.
+    pub arrival: Time,
+    /// When it left, or was dropped.
+    pub end: Time,
+    /// Why it was dropped; `None` if it was sent.
+    pub dropped: Option<DropReason>,
+    /// Whether it carried CE when it left.
+    pub ce: bool,
+}
+
+/// The probe at one link.
+pub(crate) struct LinkProbe {
+    pub sojourn: Sojourn,
+    pub backlog_max: Backlog,
+    /// Integral of the backlog in byte-nanoseconds.
+    bytes_integral: u128,
+    /// The same in packet-nanoseconds.
+    packets_integral: u128,
+    backlog_now: Backlog,
+    last_change: Time,
+    pub first_arrival: Option<Time>,
+    /// When the discipline gave its first signal, and when a packet was first
+    /// dropped for want of room.
+    pub first_signal: Option<Time>,
+    pub first_overflow: Option<Time>,
+    /// The longest time in queue since the last sample of the series.
+    pub recent_max: Span,
+    /// ECN-capable packets that were dropped for a signal.
+    pub capable_dropped: u64,
+    /// Packets dropped that had been in the queue, not on their arrival.
+    pub dropped_queued: u64,
+    pub losses: Losses,
+    /// When the last packet was dropped, and the times between two drops; made
+    /// at the first.
+    drops: Option<Box<(Time, Sojourn)>>,
+    pub busy: Span,
+    pub excursions: Vec<Excursions>,
+    pub packets: Option<Vec<PacketRecord>>,
+}
+
+impl LinkProbe {
+    /// `base_rtt` is the longest round-trip time without queues over the link.
+    pub fn new(thresholds: &[Bytes], base_rtt: Span, record_packets: bool) -> Self {
+        LinkProbe {
+            sojourn: Sojourn::new(),
+            backlog_max: Backlog::default(),
+            bytes_integral: 0,
+            packets_integral: 0,
+            backlog_now: Backlog::default(),
+            last_change: Time::ZERO,
+            first_arrival: None,
+            first_signal: None,
+            first_overflow: None,
+            recent_max: Span::ZERO,
+            capable_dropped: 0,
+            dropped_queued: 0,
+            losses: Losses::new(base_rtt),
+            drops: None,
+            busy: Span::ZERO,
+            excursions: thresholds.iter().copied().map(Excursions::new).collect(),
+            packets: record_packets.then(Vec::new),
+        }
+    }
+
+    /// The backlog may have changed. A packet that is sent at once has not
+    /// been in the backlog.
+    #[inline]
+    pub fn backlog(&mut self, now: Time, backlog: Backlog) {
+        let elapsed = u128::from(now.saturating_since(self.last_change).as_nanos());
+        self.bytes_integral += u128::from(self.backlog_now.bytes) * elapsed;
+        self.packets_integral += u128::from(self.backlog_now.packets) * elapsed;
+        self.last_change = now;
+        self.backlog_now = backlog;
+        self.backlog_max.packets = self.backlog_max.packets.max(backlog.packets);
+        self.backlog_max.bytes = self.backlog_max.bytes.max(backlog.bytes);
+        for excursions in &mut self.excursions {
+            excursions.update(now, backlog.bytes);
+        }
+    }
+
+    /// A packet leaves the queue for the transmitter.
+    #[inline]
+    pub fn departure(&mut self, now: Time, packet: &impl Carried) {
+        self.first_arrival.get_or_insert(packet.arrival());
+        let sojourn = now - packet.arrival();
+        self.sojourn.record(sojourn);
+        self.recent_max = self.recent_max.max(sojourn);
+        if packet.ecn() == Ecn::Ce {
+            self.first_signal.get_or_insert(now);
+        }
+        self.record(now, packet, None);
+    }
+
+    /// A packet was dropped.
+    pub fn dropped(&mut self, now: Time, packet: &impl Carried, reason: DropReason) {
+        if reason.is_signal() {
+            self.first_signal.get_or_insert(now);
+            self.capable_dropped += u64::from(packet.ecn().is_capable());
+        } else {
+            self.first_overflow.get_or_insert(now);
+        }
+        self.dropped_queued += u64::from(packet.arrival() < now);
+        self.losses.note(now, packet);
+        match &mut self.drops {
+            Some(drops) => {
+                drops.1.note(now - drops.0);
+                drops.0 = now;
+            }
+            None => self.drops = Some(Box::new((now, Sojourn::new()))),
+        }
+        self.record(now, packet, Some(reason));
+    }
+
+    #[inline]
+    pub fn transmission(&mut self, duration: Span) {
+        self.busy += duration;
+    }
+
+    #[inline]
+    fn record(&mut self, now: Time, packet: &impl Carried, dropped: Option<DropReason>) {
+        if let Some(packets) = &mut self.packets {
+            packets.push(PacketRecord {
+                flow: packet.flow(),
+                size: packet.size(),
+                is_ack: packet.is_ack(),
+                arrival: packet.arrival(),
+                end: now,
+                dropped,
+                ce: packet.ecn() == Ecn::Ce,
+            });
+        }
+    }
+
+    /// The warm-up is over: distributions and loss events begin again.
+    pub fn restart(&mut self) {
+        self.sojourn = Sojourn::new();
+        self.losses.restart();
+    }
+
+    /// The run is over: closes what is still open.
+    pub fn finish(&mut self, end: Time) {
+        self.backlog(end, self.backlog_now);
+        for excursions in &mut self.excursions {
+            excursions.update(end, 0);
+        }
+    }
+
+    /// The mean backlog over the time up to `end`: in packets, and in bytes.
+    pub fn backlog_mean(&self, end: Time) -> [f64; 2] {
+        let mean = |integral: u128| integral as f64 / end.as_nanos().max(1) as f64;
+        [mean(self.packets_integral), mean(self.bytes_integral)]
+    }
+
+    /// The times from one drop to the next.
+    pub fn loss_intervals(&self) -> SojournSummary {
+        match &self.drops {
+            Some(drops) => drops.1.summary(),
+            None => Sojourn::new().summary(),
+        }
+    }
+
+    /// The share of the time from the first packet to `end` that the
+    /// transmitter was busy; at most 1.
+    pub fn utilisation(&self, end: Time) -> f64 {
+        let Some(first) = self.first_arrival else { return 0.0 };
+        let span = end.saturating_since(first).as_nanos();
+        (self.busy.as_nanos() as f64 / span.max(1) as f64).min(1.0)
+    }
+}

@@ -1,0 +1,516 @@
+//! A link with a queue, a wire, and the way to the far end.
+
+use aqmlab_aqm::{LinkEnv, Queue};
+use aqmlab_core::{Span, Stream, Time};
+
+use super::carried::Carried;
+use super::config::{LinkConfig, LinkResult};
+use super::egress::Egress;
+use super::events::{LinkEvent, Simultaneous};
+use super::medium::Share;
+use super::pipe::{PathCounts, Pipe};
+use super::probe::{LinkProbe, PacketRecord, Sojourn};
+use super::wire::{Capacity, Meter, Wire};
+use super::{Setup, Shared};
+
+/// What a link is made of.
+struct LinkParts<P> {
+    queue: Queue<P>,
+    probe: LinkProbe,
+    egress: Option<Box<Egress<P>>>,
+    wire: Wire<P>,
+    pipe: Pipe<P>,
+}
+
+/// A link with a queue.
+pub struct QueuedLink<P> {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Its queue.
+    pub queue: Queue<P>,
+    pub(crate) probe: LinkProbe,
+    index: u32,
+    /// Shaper and driver, if there are such.
+    pub(crate) egress: Option<Box<Egress<P>>>,
+    wire: Wire<P>,
+    /// The medium, if other links use it too.
+    medium: Option<Share>,
+    /// Whether it sends only when a grant comes or a shared medium is free.
+    is_unusual: bool,
+    /// The size of the packet that is on the transmitter.
+    sending: u32,
+    /// A packet is on the transmitter, or its end has not been looked at yet.
+    busy: bool,
+    /// When the transmitter is done with what it has; `None` if that is never, or not known
+    /// before a shared medium is free.
+    busy_until: Option<Time>,
+    /// Whether a `TransmissionEnd` is pending.
+    end_pending: bool,
+    pipe: Pipe<P>,
+    /// When the pending wake-up of queue or egress is due, if there is one.
+    wakeup_at: Option<Time>,
+    /// Whether a transmission that ends at the moment of an arrival ends first.
+    departures_first: bool,
+}
+
+impl<P: Carried> QueuedLink<P> {
+    /// The link of this index.
+    pub(crate) fn make(index: usize, setup: &Setup) -> Self {
+        let config = &setup.links[index];
+        let stream = |part: &str| {
+            let path = format!("links.{}.{part}", config.name);
+            Stream::for_component(setup.seed, setup.replication, &path)
+        };
+        let base_rtt = setup.base_rtts[index];
+        let env = LinkEnv { rate: config.rate, base_rtt, mtu: setup.mtu };
+        let parts = LinkParts {
+            queue: Queue::new(config.queue.build(&env), stream("queue")),
+            probe: LinkProbe::new(&config.thresholds, base_rtt, setup.record_packets),
+            egress: Egress::new(config, &env).map(Box::new),
+            wire: Wire::new(config, stream("rate"), setup.end),
+            pipe: Pipe::new(&config.way, setup.end, stream),
+        };
+        QueuedLink::new(config, index as u32, parts, setup.simultaneous)
+    }
+
+    fn new(
+        config: &LinkConfig,
+        index: u32,
+        parts: LinkParts<P>,
+        simultaneous: Simultaneous,
+    ) -> Self {
+        let LinkParts { queue, probe, egress, wire, pipe } = parts;
+        QueuedLink {
+            name: config.name.clone(),
+            queue,
+            probe,
+            index,
+            egress,
+            wire,
+            medium: None,
+            is_unusual: config.process.gives_grants(),
+            sending: 0,
+            busy: false,
+            busy_until: Some(Time::ZERO),
+            end_pending: false,
+            pipe,
+            wakeup_at: None,
+            departures_first: simultaneous == Simultaneous::DeparturesFirst,
+        }
+    }
+
+    /// A packet comes to the queue.
+    pub(crate) fn arrive(&mut self, packet: P, shared: &mut Shared<P>) {
+        let now = shared.now;
+        if self
+            .busy_until
+            .is_some_and(|until| until < now || (until == now && self.departures_first))
+        {
+            self.settle();
+        }
+        self.queue.enqueue(packet, now);
+        self.take_dropped(now, &mut shared.store);
+        if self.busy {
+            self.probe.backlog(now, self.queue.backlog());
+            self.fill(now, &mut shared.store);
+            self.await_end(shared);
+        } else {
+            self.wire.restart(now);
+            self.send_next(shared);
+        }
+        self.await_wakeup(shared);
+    }
+
+    /// A transmission ended while packets were waiting, or a grant has come.
+    /// Gives the link that may use a shared medium now.
+    pub(crate) fn transmission_end(&mut self, shared: &mut Shared<P>) -> Option<u32> {
+        let now = shared.now;
+        self.end_pending = false;
+        self.busy = false;
+        if self.is_unusual {
+            return self.unusual_end(shared);
+        }
+        if let Some(egress) = &mut self.egress {
+            egress.sent(now, self.sending);
+        }
+        self.send_next(shared);
+        self.await_wakeup(shared);
+        None
+    }
+
+    #[inline(never)]
+    fn unusual_end(&mut self, shared: &mut Shared<P>) -> Option<u32> {
+        let now = shared.now;
+        let Some(medium) = self.medium else {
+            self.use_grant(shared);
+            self.await_wakeup(shared);
+            return None;
+        };
+        let next = medium.release(&mut shared.media);
+        if let Some(egress) = &mut self.egress {
+            egress.sent(now, self.sending);
+        }
+        if next.is_some() && self.waiting() > 0 {
+            self.defer(shared);
+        } else {
+            self.send_next(shared);
+        }
+        self.await_wakeup(shared);
+        next
+    }
+
+    /// The shared medium for which this link has waited is free. Gives the
+    /// link that may use it in its place if it does not.
+    pub(crate) fn granted(&mut self, shared: &mut Shared<P>) -> Option<u32> {
+        let now = shared.now;
+        self.end_pending = false;
+        self.busy = false;
+        self.medium.expect("it has waited for it").set_waiting(false, &mut shared.media);
+        self.wire.restart(now);
+        self.send_next(shared);
+        self.await_wakeup(shared);
+        self.medium.and_then(|medium| medium.next_waiting(&shared.media))
+    }
+
+    /// Waits for its turn on the medium.
+    #[cold]
+    fn defer(&mut self, shared: &mut Shared<P>) {
+        self.medium.expect("only on a shared medium").set_waiting(true, &mut shared.media);
+        self.busy = true;
+        self.busy_until = None;
+        self.end_pending = true;
+    }
+
+    /// A timer of the queue discipline or of the egress ran out.
+    pub(crate) fn wakeup(&mut self, shared: &mut Shared<P>) {
+        let now = shared.now;
+        if self.wakeup_at != Some(now) {
+            return; // An earlier one was asked for since.
+        }
+        self.wakeup_at = None;
+        if self.is_sent(now) {
+            self.settle();
+        }
+        if self.queue.next_wakeup() == Some(now) {
+            self.queue.on_wakeup(now);
+            self.take_dropped(now, &mut shared.store);
+        }
+        if let Some(egress) = &mut self.egress {
+            egress.on_wakeup(now);
+        }
+        if self.busy {
+            self.fill(now, &mut shared.store);
+        } else if self.waiting() > 0 {
+            // Something was held back until now.
+            self.wire.restart(now);
+            self.send_next(shared);
+        }
+        self.await_wakeup(shared);
+    }
+
+    /// Takes the packet that arrives at the far end now, if there is one.
+    #[inline]
+    pub(crate) fn deliver(&mut self, shared: &mut Shared<P>) -> Option<P> {
+        self.pipe.pop(self.index, shared)
+    }
+
+    /// What is measured as a distribution begins now.
+    pub fn end_warmup(&mut self) {
+        self.probe.restart();
+    }
+
+    /// What became of each packet since this was last asked, at recording
+    /// level `packets`.
+    pub fn take_records(&mut self) -> Vec<PacketRecord> {
+        self.probe.packets.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// What happened, up to `end`; call [`finish`](Link::finish) before.
+    pub fn into_result(self, end: Time) -> LinkResult {
+        LinkResult {
+            counts: self.queue.counts(),
+            dropped_queued: self.probe.dropped_queued,
+            backlog_mean: self.probe.backlog_mean(end),
+            capacity: self.capacity().bytes(end),
+            loss_intervals: self.probe.loss_intervals(),
+            utilisation: self.utilisation(end),
+            way: self.way(),
+            sojourn: self.probe.sojourn.summary(),
+            backlog_max: self.probe.backlog_max,
+            driver: self.egress.map(|egress| egress.summary),
+            loss_events: self.probe.losses.events(),
+            loss_event_flows: self.probe.losses.mean_flows(),
+            excursions: self.probe.excursions,
+            packets: self.probe.packets.unwrap_or_default(),
+        }
+    }
+
+    /// The times in queue so far.
+    pub fn sojourn(&self) -> &Sojourn {
+        &self.probe.sojourn
+    }
+
+    /// What happened to packets on their way.
+    pub fn way(&self) -> PathCounts {
+        self.pipe.counts()
+    }
+
+    /// Counts what the link offers, if that changes over time.
+    pub(crate) fn meter(&self) -> Option<Meter> {
+        self.wire.meter()
+    }
+
+    /// Counts the bytes that the link offers.
+    pub fn capacity(&self) -> Capacity {
+        self.wire.capacity()
+    }
+
+    /// The share of what the link offered from the first packet to `end` that
+    /// packets used; with a constant rate, the share of the time.
+    pub fn utilisation(&self, end: Time) -> f64 {
+        match (self.meter(), self.probe.first_arrival) {
+            (Some(mut meter), Some(first)) => {
+                let before = meter.bits(first);
+                let offered = meter.bits(end + Span::from_nanos(1)) - before;
+                let used = self.wire.used_bits(self.is_sent(end));
+                if offered > 0.0 { (used / offered).min(1.0) } else { 0.0 }
+            }
+            _ => self.probe.utilisation(end),
+        }
+    }
+
+    /// Tells the queue of a transmission that ended with nothing to send.
+    ///
+    /// No event is spent on these. Disciplines get their time as an argument,
+    /// so telling them late, but before anything else, is the same. To be
+    /// called when `busy_until` has passed. (With an egress every end has its
+    /// event.)
+    #[inline]
+    fn settle(&mut self) {
+        if let Some(until) = self.busy_until
+            && self.busy
+            && !self.end_pending
+        {
+            self.busy = false;
+            let none = self.queue.dequeue(until);
+            debug_assert!(none.is_none(), "{}: a packet out of an empty queue", self.name);
+        }
+    }
+
+    /// Whether the transmitter is done with all that it was given.
+    #[inline]
+    fn is_sent(&self, now: Time) -> bool {
+        self.busy_until.is_some_and(|until| until <= now)
+    }
+
+    /// Packets that are waiting to be sent, here or in the egress.
+    #[inline]
+    fn waiting(&self) -> u64 {
+        self.queue.backlog().packets + self.egress.as_ref().map_or(0, |egress| egress.waiting())
+    }
+
+    /// Takes the next packet from the queue.
+    #[inline(always)]
+    fn fetch(
+        queue: &mut Queue<P>,
+        probe: &mut LinkProbe,
+        now: Time,
+        store: &mut P::Store,
+    ) -> Option<P> {
+        let packet = queue.dequeue(now);
+        take_dropped(queue, probe, now, store);
+        probe.backlog(now, queue.backlog());
+        let packet = packet?;
+        probe.departure(now, &packet);
+        Some(packet)
+    }
+
+    /// Lets the driver, if there is one, take what it has room for.
+    #[inline]
+    fn fill(&mut self, now: Time, store: &mut P::Store) {
+        if let Some(egress) = &mut self.egress {
+            let (queue, probe) = (&mut self.queue, &mut self.probe);
+            egress.fill(now, || Self::fetch(queue, probe, now, store));
+        }
+    }
+
+    /// Gives the transmitter, which is free, the next packet.
+    fn send_next(&mut self, shared: &mut Shared<P>) {
+        let now = shared.now;
+        if self.is_unusual && !self.may_send(shared) {
+            return;
+        }
+        let Some(packet) = self.take(now, &mut shared.store) else {
+            if let Some(medium) = self.medium {
+                medium.release(&mut shared.media);
+            }
+            return;
+        };
+        self.busy = true;
+        self.sending = packet.size();
+        match &mut self.wire {
+            Wire::Constant(transmitter) => {
+                let duration = transmitter.transmit(packet.size());
+                self.probe.transmission(duration);
+                self.busy_until = Some(now + duration);
+            }
+            Wire::Course(wire) => self.busy_until = wire.transmit(packet.size()),
+            Wire::Grants(_) => unreachable!("it sends when a grant comes"),
+        }
+        match self.busy_until {
+            Some(sent) => self.pipe.push(packet, sent, self.index, shared),
+            None => packet.forget(&mut shared.store),
+        }
+        self.await_end(shared);
+    }
+
+    /// Whether a packet may be sent now, and not only when a grant comes or
+    /// the medium is free.
+    #[inline(never)]
+    fn may_send(&mut self, shared: &mut Shared<P>) -> bool {
+        if let Wire::Grants(wire) = &mut self.wire {
+            self.busy = true;
+            self.busy_until = wire.next_from(shared.now, self.departures_first);
+            self.await_end(shared);
+            return false;
+        }
+        let Some(medium) = self.medium else { return true };
+        let is_free = !medium.is_taken(&shared.media);
+        if is_free {
+            medium.take(&mut shared.media);
+        } else {
+            self.defer(shared);
+        }
+        is_free
+    }
+
+    /// Sends what a grant has room for. What it leaves is lost.
+    fn use_grant(&mut self, shared: &mut Shared<P>) {
+        let now = shared.now;
+        let Wire::Grants(wire) = &mut self.wire else { return };
+        let (granted, framing) = (wire.next(), wire.framing);
+        let mut sending = wire.sending.take();
+        let mut room = granted;
+        let mut is_empty = false;
+        while room > 0 {
+            let next = sending.take().or_else(|| {
+                let packet = self.take(now, &mut shared.store)?;
+                Some((packet, u64::from(framing.wire_size(packet.size()))))
+            });
+            let Some((packet, left)) = next else {
+                is_empty = true;
+                break;
+            };
+            if left > room {
+                sending = Some((packet, left - room));
+                room = 0;
+                break;
+            }
+            room -= left;
+            if let Some(egress) = &mut self.egress {
+                egress.sent(now, packet.size());
+            }
+            self.pipe.push(packet, now, self.index, shared);
+        }
+        let Wire::Grants(wire) = &mut self.wire else { return };
+        wire.used += granted - room;
+        wire.sending = sending;
+        if !is_empty {
+            self.busy = true;
+            self.busy_until = wire.next_from(now, false);
+            self.await_end(shared);
+        }
+    }
+
+    /// The next packet out of queue or egress.
+    #[inline(always)]
+    fn take(&mut self, now: Time, store: &mut P::Store) -> Option<P> {
+        self.fill(now, store);
+        match &mut self.egress {
+            None => Self::fetch(&mut self.queue, &mut self.probe, now, store),
+            Some(egress) => egress.pop(now),
+        }
+    }
+
+    /// Shares a medium with other links.
+    pub(crate) fn share(&mut self, share: Share) {
+        self.medium = Some(share);
+        self.is_unusual = true;
+    }
+
+    /// Asks for an event at the end of the transmission if there is something
+    /// to do then.
+    #[inline]
+    fn await_end(&mut self, shared: &mut Shared<P>) {
+        let matters =
+            || self.is_unusual || self.egress.is_some() || self.queue.backlog().packets > 0;
+        if !self.end_pending && matters() {
+            self.end_pending = true;
+            if let Some(until) = self.busy_until {
+                shared.events.push(until, LinkEvent::TransmissionEnd(self.index));
+            }
+        }
+    }
+
+    #[inline]
+    fn await_wakeup(&mut self, shared: &mut Shared<P>) {
+        let mut next = self.queue.next_wakeup();
+        if let Some(egress) = &mut self.egress {
+            let other = egress.next_wakeup(shared.now);
+            next = match (next, other) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                _ => next.or(other),
+            };
+        }
+        if let Some(at) = next
+            && self.wakeup_at.is_none_or(|pending| at < pending)
+        {
+            self.wakeup_at = next;
+            shared.events.push(at, LinkEvent::Wakeup(self.index));
+        }
+    }
+
+    /// The first wake-up, before any packet.
+    pub(crate) fn start(&mut self, shared: &mut Shared<P>) {
+        self.await_wakeup(shared);
+    }
+
+    /// The run is over: closes the books.
+    ///
+    /// # Panics
+    /// If packets were lost without being counted: a bug of the discipline.
+    pub fn finish(&mut self, now: Time) {
+        if self.is_sent(now) {
+            self.settle();
+        }
+        self.probe.finish(now);
+        self.pipe.assert_conservation(&self.name);
+        self.queue.assert_conservation(&self.name);
+        if let Some(egress) = &self.egress {
+            let passed = egress.summary.count + egress.waiting();
+            assert_eq!(passed, self.queue.counts().delivered, "{}: lost in the driver", self.name);
+        }
+    }
+
+    #[inline]
+    fn take_dropped(&mut self, now: Time, store: &mut P::Store) {
+        take_dropped(&mut self.queue, &mut self.probe, now, store);
+    }
+}
+
+#[inline(always)]
+fn take_dropped<P: Carried>(
+    queue: &mut Queue<P>,
+    probe: &mut LinkProbe,
+    now: Time,
+    store: &mut P::Store,
+) {
+    queue.take_dropped(|packet, reason| {
+        packet.dropped(store, reason);
+        probe.dropped(now, &packet, reason);
+    });
+}
+
+#[cfg(test)]
+#[path = "queued_tests.rs"]
+mod tests;

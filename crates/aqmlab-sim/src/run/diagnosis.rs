@@ -1,0 +1,381 @@
+//! A run says in plain words when its results do not mean what they seem to.
+//!
+//! Each question has a function of its own here, which looks at what a run
+//! left behind and answers with a [`Note`] or not. What only a discipline can
+//! know of itself (PIE without a rate sample) it says in its own `notes`.
+
+use aqmlab_aqm::{LinkEnv, Note};
+use aqmlab_core::{Bytes, Span, Time};
+
+use super::simulation::{MTU, Simulation};
+use crate::endpoints::flow::{Flow, NONE, Tcp};
+use crate::endpoints::packet::SimPacket;
+use crate::network::{LinkConfig, QueuedLink};
+use crate::scenario::{FlowGroup, Scenario};
+use crate::workload::app::Activity;
+
+/// A note, and what it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about.
+    pub about: About,
+    /// The note.
+    pub note: Note,
+}
+
+/// What a note is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// The run as a whole.
+    Run,
+    /// A link, by index.
+    Link(u32),
+    /// A group of flows, by index.
+    Group(u32),
+}
+
+/// A link that is busy for less of the time has no queue to speak of.
+const IDLE: f64 = 0.5;
+/// From fewer packets a 99th percentile is little more than the maximum.
+const FEW_PACKETS: u64 = 1000;
+/// Averages settle over so many of the slowest cycles.
+const CYCLES: u64 = 3;
+/// A delay behind the queue that is worth a word.
+const HIDDEN: Span = Span::from_millis(2);
+/// A mean time in the queues on the way back that LEDBAT should not take for its own.
+const WAY_BACK: Span = Span::from_millis(10);
+
+/// All that is to be said of a run.
+pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
+    let run = Run { simulation, scenario: simulation.scenario };
+    if let Some(note) = run.no_traffic() {
+        return vec![Finding { about: About::Run, note }];
+    }
+    let mut findings = Vec::new();
+    let mut add = |about, notes: Vec<Note>| {
+        findings.extend(notes.into_iter().map(|note| Finding { about, note }));
+    };
+    add(About::Run, run.unfinished().into_iter().collect());
+    for (index, (link, config)) in simulation.network.links().zip(&run.scenario.links).enumerate() {
+        let site = Site { link, config, end: simulation.now };
+        let mut notes = site.at_any_link();
+        if index == run.scenario.bottleneck {
+            notes.extend(run.bottleneck_elsewhere(&site));
+            notes.extend(site.at_the_bottleneck());
+            notes.extend(run.short_for_the_discipline(&site));
+        }
+        notes.extend(link.queue.notes());
+        add(About::Link(index as u32), notes);
+    }
+    for (index, group) in run.scenario.flows.iter().enumerate() {
+        let flows = simulation.flows.iter().filter(|flow| flow.group == index as u32);
+        let notes = [
+            held_by_receiver(flows.filter_map(Flow::tcp)),
+            run.short_for_the_control(group),
+            run.queue_on_the_way_back(group),
+        ];
+        add(About::Group(index as u32), notes.into_iter().flatten().collect());
+    }
+    findings
+}
+
+/// A link that something may be said of.
+struct Site<'a> {
+    link: &'a QueuedLink<SimPacket>,
+    config: &'a LinkConfig,
+    end: Time,
+}
+
+impl Site<'_> {
+    fn discipline(&self) -> &str {
+        self.config.queue.name()
+    }
+
+    /// Signals that the discipline gave, as drops and as marks.
+    fn signals(&self) -> u64 {
+        let counts = self.link.queue.counts();
+        let dropped = aqmlab_aqm::DropReason::ALL.into_iter().filter(|reason| reason.is_signal());
+        dropped.map(|reason| counts.dropped[reason as usize]).sum::<u64>() + counts.marked_total()
+    }
+
+    /// Drops for want of room.
+    fn overflows(&self) -> u64 {
+        let counts = self.link.queue.counts();
+        counts.dropped_total() + counts.marked_total() - self.signals()
+    }
+
+    fn at_any_link(&self) -> Vec<Note> {
+        [self.overflow_first(), self.capable_dropped(), self.hidden()]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn at_the_bottleneck(&self) -> Vec<Note> {
+        let no_load = self.no_load();
+        // The load, or the discipline itself, may say why it never acted.
+        let is_explained = no_load.is_some() || !self.link.queue.notes().is_empty();
+        let never_acted = if is_explained { None } else { self.never_acted() };
+        [no_load, never_acted, self.few_packets()].into_iter().flatten().collect()
+    }
+
+    fn no_load(&self) -> Option<Note> {
+        let busy = self.link.utilisation(self.end);
+        let arrived = self.link.queue.counts().arrived;
+        let is_idle = arrived > 0 && busy < IDLE && self.signals() + self.overflows() == 0;
+        is_idle.then(|| Note {
+            id: "no-load",
+            text: format!(
+                "the link was busy for {} of the time and nothing was dropped or marked: there \
+                 was no queue to manage. More or longer flows, or a slower link, build one.",
+                percent(busy)
+            ),
+        })
+    }
+
+    /// CoDel below its target all the time, PIE without a rate sample, a
+    /// buffer too small to get there.
+    fn never_acted(&self) -> Option<Note> {
+        let probe = &self.link.probe;
+        if !self.config.queue.gives_signals() || self.signals() > 0 || probe.sojourn.count() == 0 {
+            return None;
+        }
+        let name = self.discipline();
+        let text = match self.overflows() {
+            0 => format!(
+                "{name} never acted: it dropped and marked nothing. No packet waited longer than \
+                 {}; the results are those of a plain FIFO.",
+                rounded(probe.sojourn.max())
+            ),
+            overflows => format!(
+                "{name} never acted: all {overflows} drops came from a full buffer, as with \
+                 drop-tail. A larger `limit` would let it act, or a lower target."
+            ),
+        };
+        Some(Note { id: "aqm-never-acted", text })
+    }
+
+    fn overflow_first(&self) -> Option<Note> {
+        let (overflow, signal) = (self.link.probe.first_overflow?, self.link.probe.first_signal?);
+        (self.config.queue.gives_signals() && overflow < signal).then(|| Note {
+            id: "overflow-before-aqm",
+            text: format!(
+                "the buffer overflowed {} before {} first signalled congestion, at {}; {} of {} \
+                 drops and marks are overflows. A larger `limit` shows the discipline alone.",
+                rounded(signal - overflow),
+                self.discipline(),
+                rounded(signal - Time::ZERO),
+                self.overflows(),
+                self.overflows() + self.signals()
+            ),
+        })
+    }
+
+    fn capable_dropped(&self) -> Option<Note> {
+        let dropped = self.link.probe.capable_dropped;
+        let settings = self.config.queue.settings();
+        let is_off =
+            settings.iter().any(|(key, text)| *key == "ecn" && text.to_string() == "false");
+        let why = if is_off { "its `ecn` is off" } else { "it drops them where it sees overload" };
+        (dropped > 0).then(|| Note {
+            id: "ecn-capable-dropped",
+            text: format!(
+                "{} dropped {dropped} ECN-capable packets that it might have marked: {why}.",
+                self.discipline()
+            ),
+        })
+    }
+
+    fn hidden(&self) -> Option<Note> {
+        let driver = self.link.egress.as_ref()?.summary;
+        let mean = Span::from_secs_f64(driver.mean());
+        let seen = self.link.probe.sojourn.mean();
+        (mean > HIDDEN && mean.as_secs_f64() > seen).then(|| Note {
+            id: "hidden-queue",
+            text: format!(
+                "packets waited {} in the driver behind the queue and {} in it, on average: the \
+                 discipline does not see most of the delay. A lower `driver.limit` or \
+                 `driver.bql` gives it back.",
+                rounded(mean),
+                rounded(Span::from_secs_f64(seen))
+            ),
+        })
+    }
+
+    fn few_packets(&self) -> Option<Note> {
+        let packets = self.link.probe.sojourn.count();
+        (packets > 0 && packets < FEW_PACKETS).then(|| Note {
+            id: "few-packets",
+            text: format!(
+                "only {packets} packets passed: high percentiles of their delay say little. \
+                 Longer runs or more replications help."
+            ),
+        })
+    }
+}
+
+/// The run as a whole.
+struct Run<'a> {
+    simulation: &'a Simulation<'a>,
+    scenario: &'a Scenario,
+}
+
+impl Run<'_> {
+    fn no_traffic(&self) -> Option<Note> {
+        let arrived: u64 = self.simulation.network.links().map(|l| l.queue.counts().arrived).sum();
+        (arrived == 0).then(|| Note {
+            id: "no-traffic",
+            text: "no packet arrived at any link: did the flows start before the end?".into(),
+        })
+    }
+
+    fn unfinished(&self) -> Option<Note> {
+        let bulk = |flow: &&Flow| flow.app == NONE && flow.size.is_some();
+        let finite = || self.simulation.flows.iter().filter(bulk);
+        let of_apps = |count: fn(&Activity) -> u64| -> usize {
+            let groups = self.scenario.flows.iter().zip(&self.simulation.activities);
+            let finite = groups.filter(|(group, _)| group.workload.is_finite());
+            finite.map(|(_, activity)| count(activity) as usize).sum()
+        };
+        let started = finite().count() + of_apps(|activity| activity.started);
+        let unfinished = finite().filter(|flow| flow.finish.is_none()).count()
+            + of_apps(|activity| activity.started - activity.completed);
+        (unfinished > 0).then(|| Note {
+            id: "unfinished-transfers",
+            text: format!(
+                "{unfinished} of {started} transfers were not finished when the run ended; a longer \
+                 `duration` lets them."
+            ),
+        })
+    }
+
+    /// The delay was at another link than the one that the questions are about.
+    fn bottleneck_elsewhere(&self, site: &Site) -> Option<Note> {
+        let waited = |link: &QueuedLink<SimPacket>| link.probe.sojourn.mean();
+        let here = waited(site.link);
+        let links = self.simulation.network.links();
+        let longest = links
+            .filter(|link| waited(link) > 0.0)
+            .max_by(|a, b| waited(a).total_cmp(&waited(b)))?;
+        let busy = |link: &QueuedLink<SimPacket>| link.utilisation(self.simulation.now);
+        let is_elsewhere = longest.name != site.link.name
+            && (here.is_nan() || waited(longest) > 2.0 * here)
+            && busy(longest) > busy(site.link);
+        let of = |link: &QueuedLink<SimPacket>| {
+            let mean = Span::from_secs_f64(waited(link));
+            format!("{} ({} on average, {} busy)", link.name, rounded(mean), percent(busy(link)))
+        };
+        is_elsewhere.then(|| Note {
+            id: "bottleneck-elsewhere",
+            text: format!(
+                "the queue stood at {}, not at {}: the discipline there had little to do.",
+                of(longest),
+                of(site.link)
+            ),
+        })
+    }
+
+    /// RFC 6817, section 2: delays are one way, which takes timestamps.
+    fn queue_on_the_way_back(&self, group: &FlowGroup) -> Option<Note> {
+        let transport = &group.transport;
+        if transport.timestamps || transport.congestion_control.name() != "ledbat" {
+            return None;
+        }
+        let links =
+            group.return_path.iter().map(|link| self.simulation.network.link(*link as usize));
+        let waited: f64 = links.map(|link| link.probe.sojourn.mean().max(0.0)).sum();
+        let waited = Span::from_secs_f64(waited);
+        (waited >= WAY_BACK).then(|| Note {
+            id: "ledbat-counts-the-way-back",
+            text: format!(
+                "without timestamps LEDBAT measures round-trip times, and what waits on the way \
+                 back ({} on average) seems to be its own queue: it yields to it. \
+                 transport.timestamps = true gives one-way delays.",
+                rounded(waited),
+            ),
+        })
+    }
+
+    /// Windows that losses set go up and down, over time that the control knows.
+    fn short_for_the_control(&self, group: &FlowGroup) -> Option<Note> {
+        let transport = &group.transport;
+        if !group.is_endless_bulk() {
+            return None;
+        }
+        let (narrow, rate) = group
+            .path
+            .iter()
+            .map(|link| (*link, self.scenario.links[*link as usize].rate))
+            .min_by_key(|(_, rate)| *rate)?;
+        let shared = self.scenario.flows.iter().filter(|g| g.path.contains(&narrow));
+        let flows: u64 = shared.filter(|g| g.is_endless_bulk()).map(|g| g.count).sum();
+        let rtt = self.scenario.base_rtt_over(narrow as usize);
+        let packet = Bytes::new(transport.mss.get() + transport.header.get());
+        let each = rate.transmission_time(packet).max(Span::from_nanos(1));
+        let window = rtt.as_secs_f64() / each.as_secs_f64() / flows as f64;
+        // Up to a full pipe, with a queue of nothing.
+        let control = &transport.congestion_control;
+        let cycle = control.cycle(window, rtt.as_secs_f64(), transport.delayed_ack)?;
+        let needed = Span::from_secs_f64(cycle * CYCLES as f64);
+        let lasted = self.simulation.now.saturating_since(Time::ZERO + group.start.latest());
+        (lasted < needed).then(|| Note {
+            id: "run-too-short",
+            text: format!(
+                "the run gave these flows {}, but at {rate} and a round trip of {} the window of \
+                 {} takes {} from one loss to the next: averages depend on when the run ends. \
+                 Take at least {}.",
+                rounded(lasted),
+                rounded(rtt),
+                control.name(),
+                rounded(Span::from_secs_f64(cycle)),
+                rounded(needed)
+            ),
+        })
+    }
+
+    fn short_for_the_discipline(&self, site: &Site) -> Option<Note> {
+        let env = LinkEnv {
+            rate: site.config.rate,
+            base_rtt: self.scenario.base_rtt_over(self.scenario.bottleneck),
+            mtu: MTU,
+        };
+        let (what, span) = site.config.queue.slowest(&env)?;
+        let lasted = site.end - Time::ZERO;
+        (lasted < span * CYCLES).then(|| Note {
+            id: "run-too-short",
+            text: format!(
+                "the run lasted {}, but {what} takes {} to follow a change: it was still on its \
+                 way. Take at least {}.",
+                rounded(lasted),
+                rounded(span),
+                rounded(span * CYCLES)
+            ),
+        })
+    }
+}
+
+/// The receivers' window, and no queue, set the rate.
+fn held_by_receiver<'a>(flows: impl Iterator<Item = &'a Tcp> + Clone) -> Option<Note> {
+    let held = flows.clone().filter(|flow| flow.is_held_by_receiver()).count();
+    let window = flows.clone().next()?.receive_window();
+    (held > 0).then(|| Note {
+        id: "receive-window-limited",
+        text: format!(
+            "{held} of {} flows ended with a congestion window as large as the {} that their receivers \
+             take: that, and no queue, set their rate. Raise `transport.receive_window`.",
+            flows.count(),
+            Bytes::new(window)
+        ),
+    })
+}
+
+/// Three significant digits.
+fn rounded(span: Span) -> Span {
+    let nanos = span.as_nanos();
+    let unit = 10u64.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));
+    Span::from_nanos(nanos.saturating_add(unit / 2) / unit * unit)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}

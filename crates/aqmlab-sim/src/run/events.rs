@@ -1,0 +1,83 @@
+//! What happens outside the network: timers of endpoints and applications.
+
+use aqmlab_core::Time;
+
+use crate::network::events::{Number, Pending};
+
+/// What happens, by the index of whom it happens to. The order of the kinds is
+/// the order at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Event {
+    /// Routes change, by the number of the change over all groups.
+    Reroute(u32),
+    /// A flow begins.
+    FlowStart(u32),
+    /// An application begins.
+    AppStart(u32),
+    /// An application's timer.
+    App(u32),
+    /// A receiver's timer (delayed acknowledgements).
+    ReceiverTimer(u32),
+    /// A sender's timer (retransmission).
+    SenderTimer(u32),
+    /// Time to record a sample of everything.
+    Sample,
+    /// The end of the warm-up.
+    WarmupEnd,
+    /// All bytes of a flow that was stopped have arrived already.
+    Heard(u32),
+}
+
+impl Event {
+    #[inline]
+    pub fn new(kind: u32, index: u32) -> Self {
+        match kind {
+            0 => Event::Reroute(index),
+            1 => Event::FlowStart(index),
+            2 => Event::AppStart(index),
+            3 => Event::App(index),
+            4 => Event::ReceiverTimer(index),
+            5 => Event::SenderTimer(index),
+            6 => Event::Sample,
+            7 => Event::WarmupEnd,
+            _ => Event::Heard(index),
+        }
+    }
+}
+
+/// The pending events.
+#[derive(Default)]
+pub(crate) struct Events {
+    pending: Pending,
+}
+
+impl Events {
+    /// Something that will happen.
+    #[inline]
+    pub fn push(&mut self, time: Time, event: Event) {
+        let (kind, index) = match event {
+            Event::Reroute(index) => (0, index),
+            Event::FlowStart(index) => (1, index),
+            Event::AppStart(index) => (2, index),
+            Event::App(index) => (3, index),
+            Event::ReceiverTimer(index) => (4, index),
+            Event::SenderTimer(index) => (5, index),
+            Event::Sample => (6, 0),
+            Event::WarmupEnd => (7, 0),
+            Event::Heard(index) => (8, index),
+        };
+        self.pending.push(time, kind, index);
+    }
+    /// What happens next.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Time, Event)> {
+        let (time, kind, index) = self.pending.pop()?;
+        Some((time, Event::new(kind, index)))
+    }
+    /// What happens next, which stays pending.
+    #[inline]
+    pub fn next(&self) -> Option<(Time, Number)> {
+        let (time, kind, index) = self.pending.next()?;
+        Some((time, Number::new(kind, index, false)))
+    }
+}

@@ -1,0 +1,36 @@
+//! A run of a scenario: a network with endpoints and applications, and what is
+//! left of it.
+
+mod apps;
+pub mod diagnosis;
+mod events;
+pub mod results;
+mod series;
+mod simulation;
+pub mod watch;
+
+use self::results::RunResult;
+use self::simulation::Simulation;
+use self::watch::{Stopped, Watch};
+use crate::scenario::Scenario;
+
+/// Runs one replication of a scenario.
+///
+/// # Panics
+/// If a packet was lost without being counted, a bug; and where [`try_run`] gives an error.
+pub fn run(scenario: &Scenario, replication: u64) -> RunResult {
+    try_run(scenario, replication, &Watch::default()).unwrap_or_else(|stopped| panic!("{stopped}"))
+}
+
+/// Runs one replication of a scenario, as long as it makes progress.
+///
+/// # Errors
+/// If it does not: see [`Watch`].
+///
+/// # Panics
+/// If a packet was lost without being counted: a bug.
+pub fn try_run(scenario: &Scenario, replication: u64, watch: &Watch) -> Result<RunResult, Stopped> {
+    let mut simulation = Simulation::new(scenario, replication, watch);
+    simulation.run()?;
+    Ok(RunResult::of(simulation))
+}

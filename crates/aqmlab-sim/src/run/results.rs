@@ -1,0 +1,236 @@
+//! What is left of a run.
+
+use aqmlab_core::{Span, Time};
+use aqmlab_tcp::Stats;
+
+use super::diagnosis::{Finding, diagnose};
+use super::simulation::Simulation;
+use crate::endpoints::Volume;
+use crate::endpoints::datagrams::DatagramSummary;
+use crate::endpoints::flow::{Ends, Flow};
+use crate::network::LinkResult;
+use crate::network::losses::FlowLosses;
+use crate::network::probe::SojournSummary;
+use crate::network::series::{Sample, Subject};
+use crate::scenario::Level;
+use crate::workload::app::Activity;
+
+/// The results of one run.
+pub struct RunResult {
+    /// Which replication it was.
+    pub replication: u64,
+    /// The virtual time at its end.
+    pub end: Time,
+    /// Events handled.
+    pub events: u64,
+    /// By link, in the order of the scenario.
+    pub links: Vec<LinkResult>,
+    /// By flow, group after group; flows of datagrams after the others. Those
+    /// that applications open and close are left out at level `summary`.
+    pub flows: Vec<FlowResult>,
+    /// By group of flows, in the order of the scenario.
+    pub groups: Vec<GroupResult>,
+    /// What a reader has to know.
+    pub findings: Vec<Finding>,
+    /// At levels `series` and `packets`.
+    pub samples: Vec<Sample>,
+}
+
+/// What became of a flow.
+pub struct FlowResult {
+    /// Its group, by index.
+    pub group: u32,
+    /// Its number in the group.
+    pub index: u32,
+    /// When it began.
+    pub start: Time,
+    /// When its last byte was acknowledged.
+    pub finish: Option<Time>,
+    /// Bytes it had to transfer; `None` without end.
+    pub size: Option<u64>,
+    /// Bytes acknowledged, over the time it was active, in bit/s.
+    pub goodput: f64,
+    /// Bytes on the wire that its sender sent, over the same time; NaN where it is not known.
+    pub throughput: f64,
+    /// Data packets that its source sent, those sent again among them.
+    pub sent: u64,
+    /// Those of them after the warm-up.
+    pub sent_since: u64,
+    /// Bytes acknowledged, or of datagrams arrived.
+    pub delivered: u64,
+    /// The sender's counts, of TCP.
+    pub stats: Option<Stats>,
+    /// Its packets that queues dropped after the warm-up, on all links.
+    pub losses: FlowLosses,
+    /// One-way delays of the data packets, if they are measured: the mean in
+    /// seconds, and the largest.
+    pub delays: Option<(f64, Span)>,
+    /// Of a flow of datagrams.
+    pub datagrams: Option<DatagramSummary>,
+}
+
+/// What became of the applications of a group.
+pub struct GroupResult {
+    /// Flows or requests that were started.
+    pub started: u64,
+    /// Those that came to their end.
+    pub completed: u64,
+    /// Bytes that these transferred.
+    pub bytes: u64,
+    /// Bytes acknowledged of all its flows, or of datagrams arrived.
+    pub delivered_bytes: u64,
+    /// Bytes on the wire that its senders sent, if that is known.
+    pub sent_bytes: Option<u64>,
+    /// Times by name: `completion` and `startup` of flows, `delay` of
+    /// datagrams, and what the workload measures.
+    pub times: Vec<(&'static str, SojournSummary)>,
+    /// Packets of its flows that queues dropped after the warm-up.
+    pub losses: FlowLosses,
+    /// What the workload has to say besides: the means over the group.
+    pub values: Vec<(&'static str, f64)>,
+}
+
+impl RunResult {
+    pub(crate) fn of(mut simulation: Simulation) -> Self {
+        let end = simulation.now;
+        let findings = diagnose(&simulation);
+        let groups = groups(&simulation);
+        let flows = flows(&simulation, end);
+        let rows = rows(&simulation);
+        let place = |flow: u32| rows[flow as usize];
+        let mut samples = simulation.series.take().map(|series| series.samples).unwrap_or_default();
+        for sample in &mut samples {
+            if let Subject::Flow(flow) = &mut sample.subject {
+                *flow = place(*flow);
+            }
+        }
+        let records = simulation.network.links_mut().filter_map(|link| link.probe.packets.as_mut());
+        for packet in records.flatten() {
+            packet.flow = place(packet.flow);
+        }
+        let events = simulation.events_handled();
+        RunResult {
+            replication: simulation.replication,
+            end,
+            events,
+            findings,
+            links: simulation.network.into_results(end),
+            flows,
+            groups,
+            samples,
+        }
+    }
+
+    /// Packets that reached the end of the link `bottleneck`.
+    pub fn delivered_packets(&self, bottleneck: usize) -> u64 {
+        self.links[bottleneck].counts.delivered
+    }
+}
+
+/// The rows of the flows that can be named: all where places are not used
+/// again.
+fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
+    let mut next = vec![0; simulation.scenario.flows.len()];
+    let mut number = |group: u32| {
+        next[group as usize] += 1;
+        next[group as usize] - 1
+    };
+    let rate = |bytes: u64, active: Span| {
+        bytes as f64 * 8.0 / active.max(Span::from_nanos(1)).as_secs_f64()
+    };
+    let is_named = simulation.scenario.record.level != Level::Summary;
+    let named = in_order(simulation).filter(|(_, flow)| is_named || !flow.is_transient);
+    named
+        .map(|(place, flow)| {
+            let active = flow.finish.unwrap_or(end).saturating_since(flow.start);
+            FlowResult {
+                group: flow.group,
+                index: number(flow.group),
+                start: flow.start,
+                finish: flow.finish,
+                size: flow.size,
+                goodput: rate(flow.delivered(), active),
+                throughput: rate(flow.sent_bytes, active),
+                sent: flow.sent(),
+                sent_since: flow.sent() - flow.sent_before,
+                delivered: flow.delivered(),
+                stats: flow.stats(),
+                losses: losses(simulation, place as u32),
+                delays: flow.delay_summary(),
+                datagrams: flow.datagram_summary(),
+            }
+        })
+        .collect()
+}
+
+/// All flows with their places, in the order of the rows: those of datagrams
+/// come after the others.
+fn in_order<'a>(simulation: &'a Simulation) -> impl Iterator<Item = (usize, &'a Flow)> {
+    let of = |kind: bool| {
+        let flows = simulation.flows.iter().enumerate();
+        flows.filter(move |(_, flow)| flow.is_of_datagrams() == kind)
+    };
+    of(false).chain(of(true))
+}
+
+/// The row of each flow where all have one.
+fn rows(simulation: &Simulation) -> Vec<u32> {
+    let mut rows = vec![0; simulation.flows.len()];
+    for (row, (place, _)) in (0..).zip(in_order(simulation)) {
+        rows[place] = row;
+    }
+    rows
+}
+
+/// What queues dropped of a flow.
+fn losses(simulation: &Simulation, flow: u32) -> FlowLosses {
+    let mut sum = FlowLosses::default();
+    simulation.network.links().for_each(|link| sum.add(link.probe.losses.of(flow)));
+    sum
+}
+
+/// What queues dropped of the flows of a group, those that are gone too: a
+/// place is used again by flows of the same group.
+fn group_losses(simulation: &Simulation, group: u32) -> FlowLosses {
+    let mut sum = FlowLosses::default();
+    let flows = simulation.flows.iter().zip(0..).filter(|(flow, _)| flow.group == group);
+    flows.for_each(|(_, flow)| sum.add(losses(simulation, flow)));
+    sum
+}
+
+/// What all flows of a group have sent and delivered, those that are gone too.
+fn volume(simulation: &Simulation, group: u32) -> Volume {
+    let mut sum = simulation.activities[group as usize].gone;
+    let flows = simulation.flows.iter().filter(|flow| flow.group == group);
+    flows.for_each(|flow| sum.add(flow.volume()));
+    sum
+}
+
+fn groups(simulation: &Simulation) -> Vec<GroupResult> {
+    let of = |(number, activity): (usize, &Activity)| {
+        let mut times: Vec<(&'static str, SojournSummary)> =
+            activity.times.iter().map(|(name, times)| (*name, times.summary())).collect();
+        let own = simulation.flows.iter().filter(|flow| flow.group as usize == number);
+        let mut delays = own.filter_map(|flow| match &flow.ends {
+            Ends::Datagrams(datagrams) => Some(&datagrams.sink.delay),
+            _ => None,
+        });
+        if let Some(first) = delays.next() {
+            let mut delay = first.clone();
+            delays.for_each(|other| delay.add(other));
+            times.push(("delay", delay.summary()));
+        }
+        let volume = volume(simulation, number as u32);
+        GroupResult {
+            started: activity.started,
+            completed: activity.completed,
+            bytes: activity.bytes,
+            delivered_bytes: volume.delivered,
+            sent_bytes: Some(volume.sent),
+            times,
+            values: simulation.reports(number as u32),
+            losses: group_losses(simulation, number as u32),
+        }
+    };
+    simulation.activities.iter().enumerate().map(of).collect()
+}

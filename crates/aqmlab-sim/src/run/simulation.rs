@@ -1,0 +1,380 @@
+//! One run: links, flows and the events between them.
+
+use aqmlab_core::{Bytes, Sampler, Span, Stream, Time};
+
+use super::apps::AppSlot;
+use super::events::{Event, Events};
+use super::series::Series;
+use super::watch::{Effort, Stopped, Watch};
+use crate::endpoints::End;
+use crate::endpoints::flow::{Flow, FlowSetup, NONE};
+use crate::endpoints::packet::SimPacket;
+use crate::network::{Carried, Network, RouteId, Setup};
+use crate::scenario::{FlowGroup, Level, Reroute, Scenario, Start};
+use crate::workload::app::Activity;
+
+/// The kernel's `psched_mtu` of an Ethernet link: 1500 bytes and a header.
+pub(crate) const MTU: Bytes = Bytes::new(1514);
+
+/// A run under way.
+pub(crate) struct Simulation<'a> {
+    pub scenario: &'a Scenario,
+    pub replication: u64,
+    pub now: Time,
+    pub network: Network<SimPacket>,
+    /// By group.
+    routes: Vec<GroupRoutes>,
+    pub flows: Vec<Flow>,
+    pub series: Option<Series>,
+    handled: u64,
+    pub effort: Effort,
+    pub apps: Vec<AppSlot>,
+    /// Places of applications that are gone.
+    pub free_apps: Vec<u32>,
+    /// By group.
+    pub activities: Vec<Activity>,
+    /// Places of flows that are gone, by group and direction.
+    pub free_flows: Vec<[Vec<u32>; 2]>,
+    pub events: Events,
+    /// Finite flows and applications that have not finished; of the group that ends the run,
+    /// if there is one.
+    pub unfinished: usize,
+    /// Whether there are flows without end: the run then lasts its duration.
+    endless: bool,
+}
+
+/// The routes of a group: to the receivers, and back.
+struct GroupRoutes {
+    shared: [RouteId; 2],
+    /// Of each member, where these have delays of their own, and the link of that.
+    own: Vec<([RouteId; 2], u32)>,
+}
+
+impl GroupRoutes {
+    /// Adds the routes of a group. What each member has of delay beyond its
+    /// links, drawn with the stream `flows.NAME.access`, is a link of its own
+    /// behind the others.
+    fn add(group: &FlowGroup, stream: Stream, network: &mut Network<SimPacket>) -> Self {
+        let paths = [&group.path, &group.return_path];
+        let shared = paths.map(|path| network.add_route(path.iter().copied()));
+        let mut own = Vec::new();
+        if group.access_delay.ceiling() > 0.0 {
+            let mut delays = Sampler::new(&group.access_delay, stream);
+            own.extend((0..group.count).map(|_| {
+                let access = network.add_delay(delays.draw());
+                let links = |path: &Vec<u32>| path.clone().into_iter().chain([access]);
+                (paths.map(|path| network.add_route(links(path))), access)
+            }));
+        }
+        GroupRoutes { shared, own }
+    }
+
+    /// Has what is sent from now on take other links.
+    fn change(&self, change: &Reroute, network: &mut Network<SimPacket>) {
+        let mut direction = |direction: usize, path: &Option<Vec<u32>>| {
+            let Some(path) = path else { return };
+            network.change_route(self.shared[direction], path.iter().copied());
+            for (routes, access) in &self.own {
+                let links = path.iter().copied().chain([*access]);
+                network.change_route(routes[direction], links);
+            }
+        };
+        direction(0, &change.path);
+        direction(1, &change.return_path);
+    }
+
+    fn of(&self, member: u32) -> [RouteId; 2] {
+        self.own.get(member as usize).map_or(self.shared, |(routes, _)| *routes)
+    }
+}
+
+impl<'a> Simulation<'a> {
+    pub fn new(scenario: &'a Scenario, replication: u64, watch: &Watch) -> Self {
+        let end = Time::ZERO + scenario.duration;
+        let mut network = Network::new(&Setup { mtu: MTU, end, ..scenario.network(replication) });
+        let add_routes = |group: &FlowGroup| {
+            let path = format!("flows.{}.access", group.name);
+            let stream = Stream::for_component(scenario.seed, replication, &path);
+            GroupRoutes::add(group, stream, &mut network)
+        };
+        let routes = scenario.flows.iter().map(add_routes).collect();
+        let mut simulation = Simulation {
+            scenario,
+            replication,
+            now: Time::ZERO,
+            network,
+            routes,
+            flows: Vec::new(),
+            series: (scenario.record.level != Level::Summary).then(Series::default),
+            handled: 0,
+            effort: Effort::new(watch),
+            events: Events::default(),
+            apps: Vec::new(),
+            free_apps: Vec::new(),
+            activities: scenario.flows.iter().map(|_| Activity::default()).collect(),
+            free_flows: scenario.flows.iter().map(|_| Default::default()).collect(),
+            unfinished: 0,
+            endless: false,
+        };
+        for (number, group) in scenario.flows.iter().enumerate() {
+            simulation.make_flows(number as u32, group);
+        }
+        simulation
+    }
+
+    pub fn stream(&self, path: &str) -> Stream {
+        Stream::for_component(self.scenario.seed, self.replication, path)
+    }
+
+    fn make_flows(&mut self, number: u32, group: &FlowGroup) {
+        let name = &group.name;
+        let one = match group.start {
+            Start::At(start) => start,
+            Start::Uniform(low, high) => {
+                self.stream(&format!("flows.{name}.start")).uniform_span(low, high)
+            }
+            Start::Each(..) => Span::ZERO,
+        };
+        let runs_itself = !group.workload.has_app();
+        let ends = group.ends();
+        for member in 0..group.count {
+            let start = Time::ZERO
+                + match group.start {
+                    Start::Each(low, high) => {
+                        self.stream(&format!("flows.{name}.{member}.start")).uniform_span(low, high)
+                    }
+                    _ => one,
+                };
+            if runs_itself {
+                let index = self.flows.len() as u32;
+                let name = format!("flows.{}.{member}.hash", group.name);
+                let mut setup = self.setup_flow(index, number, member as u32, &name);
+                setup.size = group.size.map(Bytes::get);
+                setup.start = start;
+                self.flows.push(Flow::new(setup));
+                self.activities[number as usize].started += 1;
+                self.events.push(start, Event::FlowStart(index));
+                self.unfinished += usize::from(ends && self.is_awaited(number));
+            } else {
+                self.make_app(number, member, start);
+            }
+        }
+        self.endless |= !ends && self.is_awaited(number);
+    }
+
+    /// Whether the run goes on until this group of flows is done.
+    pub fn is_awaited(&self, group: u32) -> bool {
+        self.scenario.until.is_none_or(|until| until == group)
+    }
+
+    /// What flows of a group have in common. `name` is that of the stream of
+    /// what tells them apart.
+    pub fn setup_flow(&self, index: u32, group: u32, member: u32, name: &str) -> FlowSetup<'a> {
+        let config = &self.scenario.flows[group as usize];
+        let mut hash = self.stream(name);
+        let host = |name: &Option<String>, end: &str| {
+            let path = match name {
+                Some(name) => format!("hosts.{name}"),
+                None => format!("flows.{}.{member}.{end}", config.name),
+            };
+            self.stream(&path).next_u32()
+        };
+        FlowSetup {
+            index,
+            group,
+            transport: &config.transport,
+            endpoint: &config.endpoint,
+            routes: self.routes[group as usize].of(member),
+            size: None,
+            start: Time::ZERO,
+            app: NONE,
+            is_open: false,
+            is_transient: false,
+            is_turned: false,
+            hashes: [hash.next_u32(), hash.next_u32()],
+            seed: hash.next_u64(),
+            hosts: [host(&config.source, "source"), host(&config.destination, "destination")],
+            class: config.class.0,
+            delays: config.delays,
+        }
+    }
+
+    pub fn run(&mut self) -> Result<(), Stopped> {
+        self.network.start();
+        for ((_, change), number) in self.scenario.reroutes().zip(0..) {
+            self.events.push(Time::ZERO + change.at, Event::Reroute(number));
+        }
+        if self.series.is_some() {
+            self.events.push(Time::ZERO, Event::Sample);
+        }
+        if self.scenario.record.warmup > Span::ZERO {
+            self.events.push(Time::ZERO + self.scenario.record.warmup, Event::WarmupEnd);
+        }
+        let end = Time::ZERO + self.scenario.duration;
+        loop {
+            // At one moment what happens in the network is first.
+            let (time, event) = match (self.network.next(), self.events.next()) {
+                (Some(inside), Some(outside)) if inside.0 <= outside.0 => inside,
+                (_, Some(outside)) => outside,
+                (Some(inside), None) => inside,
+                (None, None) => break,
+            };
+            if time > end {
+                break;
+            }
+            debug_assert!(time >= self.now, "time goes forward");
+            if time > self.now {
+                self.effort.advance();
+            }
+            self.now = time;
+            self.effort.show(time, event);
+            if event.is_in_network() {
+                if let Some(packet) = self.network.step(&mut ()) {
+                    self.arrived(packet);
+                }
+            } else if let Some((_, event)) = self.events.pop() {
+                self.handled += 1;
+                self.handle(event);
+            }
+            if !self.effort.spend() {
+                return Err(self.stopped(event));
+            }
+            if self.unfinished == 0 && !self.endless {
+                break;
+            }
+        }
+        if self.unfinished > 0 || self.endless {
+            self.now = end;
+        }
+        self.network.finish(self.now);
+        Ok(())
+    }
+
+    /// Events handled, in the network and outside.
+    pub fn events_handled(&self) -> u64 {
+        self.handled + self.network.handled()
+    }
+
+    #[inline]
+    fn handle(&mut self, event: Event) {
+        let now = self.now;
+        match event {
+            Event::Reroute(number) => self.reroute(number),
+            Event::FlowStart(flow) => {
+                self.flows[flow as usize].source_mut().open(now);
+                self.send(flow, End::Source);
+            }
+            Event::SenderTimer(flow) => self.timer(flow, End::Source),
+            Event::ReceiverTimer(flow) => self.timer(flow, End::Sink),
+            Event::AppStart(app) => self.start_app(app),
+            Event::App(app) => self.app_timer(app),
+            Event::Sample => self.sample(),
+            Event::WarmupEnd => self.end_warmup(),
+            Event::Heard(flow) => {
+                if self.flows[flow as usize].awaited != u64::MAX {
+                    self.heard(flow);
+                }
+            }
+        }
+    }
+
+    /// A packet has come to the end of its route.
+    #[inline]
+    fn arrived(&mut self, packet: SimPacket) {
+        let now = self.now;
+        let flow = &mut self.flows[packet.flow as usize];
+        let store = self.network.store_mut();
+        if !flow.owns(&packet) {
+            packet.forget(store);
+        } else if packet.to == End::Source {
+            let is_answer = flow.receive(now, &packet, store);
+            let is_drained = flow.finish.is_none() && flow.is_finished();
+            if is_answer {
+                self.connected(packet.flow);
+            }
+            if is_drained {
+                self.drained(packet.flow);
+            }
+            self.send(packet.flow, End::Source);
+        } else {
+            if flow.delays.is_some()
+                && let Some(delay) = flow.delayed(now, &packet, store)
+            {
+                self.activities[flow.group as usize].record("delay", delay);
+            }
+            flow.receive(now, &packet, store);
+            if flow.is_of_datagrams() {
+                return self.datagram_arrived(&packet);
+            }
+            let is_awaited = flow.received() >= flow.awaited;
+            self.send(packet.flow, End::Sink);
+            if is_awaited {
+                self.heard(packet.flow);
+            }
+        }
+    }
+
+    /// Sends what one end of a flow has to send.
+    #[inline(always)]
+    pub fn send(&mut self, index: u32, of: End) {
+        let flow = &mut self.flows[index as usize];
+        while let Some(packet) = flow.poll(of, self.now, self.network.store_mut()) {
+            self.network.inject(self.now, flow.route(of), packet, &mut ());
+            if of == End::Source && !self.effort.spend() {
+                return;
+            }
+        }
+        self.arm(index, of);
+    }
+
+    /// Sees to it that an event is pending no later than the deadline of an end.
+    #[inline(always)]
+    pub fn arm(&mut self, index: u32, of: End) {
+        if let Some(deadline) = self.flows[index as usize].arm(of) {
+            let event = match of {
+                End::Source => Event::SenderTimer(index),
+                End::Sink => Event::ReceiverTimer(index),
+            };
+            self.events.push(deadline, event);
+        }
+    }
+
+    /// The event of a timer came, maybe earlier than its deadline.
+    #[inline]
+    fn timer(&mut self, index: u32, of: End) {
+        let flow = &mut self.flows[index as usize];
+        if flow.is_due(of, self.now) {
+            flow.on_deadline(of, self.now);
+            self.send(index, of);
+        } else {
+            self.arm(index, of);
+        }
+    }
+
+    #[inline(never)]
+    fn reroute(&mut self, number: u32) {
+        let change = self.scenario.reroutes().nth(number as usize);
+        let (group, change) = change.expect("numbered as there");
+        self.routes[group].change(change, &mut self.network);
+    }
+
+    fn sample(&mut self) {
+        let Some(mut series) = self.series.take() else { return };
+        series.sample(self);
+        self.series = Some(series);
+        self.events.push(self.now + self.scenario.record.interval, Event::Sample);
+    }
+
+    /// What is measured as a distribution begins now.
+    #[inline(never)]
+    fn end_warmup(&mut self) {
+        self.network.end_warmup();
+        self.flows.iter_mut().for_each(Flow::end_warmup);
+        for activity in &mut self.activities {
+            activity.times.retain(|(name, _)| *name != "delay");
+        }
+        if let Some(series) = &mut self.series {
+            series.restart_sojourns();
+        }
+    }
+}

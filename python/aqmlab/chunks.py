@@ -1,0 +1,154 @@
+"""The chunks of a study that is not finished: runs on the disk, and how they become tables.
+
+A chunk is a folder with all tables of some runs and `seal.json`, the checksums of these
+tables. It is written under another name, synced and renamed: it is there as a whole or not
+at all.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from aqmlab import _core
+from aqmlab.results import gather
+from aqmlab.statistics import Whole
+from aqmlab.storage import (
+    Damaged,
+    Seal,
+    content,
+    decoded,
+    make_folder,
+    opened,
+    read_table,
+    sync,
+    table,
+    write_synced,
+)
+
+SEAL = "seal.json"
+LARGE = 1 << 25
+"""Bytes of a file from which on it is read in parts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Runs on the disk."""
+
+    path: Path
+    runs: Whole
+    """Their numbers, ascending."""
+    seals: Mapping[str, Seal]
+    """Of the file of each table."""
+
+    def file(self, name: str) -> Path:
+        """The file of the table called `name`."""
+        return file_of(self.path, name)
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """The file of the table called `name`."""
+    return folder / f"{name}.parquet"
+
+
+def write_chunk(path: Path, batches: Sequence[_core.Results]) -> Chunk:
+    """Writes finished runs, all of them or none. Raises `OSError`."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    make_folder(temporary)
+    try:
+        seals = {
+            name: write_synced(file_of(temporary, name), table(frame))
+            for name, frame in gather(batches).items()
+        }
+        form = {"files": {name: seal.to_json() for name, seal in seals.items()}}
+        write_synced(temporary / SEAL, content(json.dumps(form, indent=2).encode()))
+        sync(temporary)
+        temporary.rename(path)
+    except OSError:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    sync(path.parent)
+    runs = sorted(run for batch in batches for run in batch.runs)
+    return Chunk(path, np.array(runs), seals)
+
+
+def read_chunk(path: Path) -> Chunk:
+    """The chunk at `path`, every file compared with its checksum. Raises `Damaged`."""
+    with opened(path / SEAL) as file:
+        text = file.read()
+    try:
+        files = json.loads(text)["files"]
+        seals = {name: Seal.from_json(seal) for name, seal in files.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Damaged(path / SEAL, "it is not a list of checksums") from None
+    if set(seals) != set(_core.Results.table_names()):
+        raise Damaged(path / SEAL, "it names other tables")
+    for name, seal in seals.items():
+        seal.check(file_of(path, name))
+    runs = file_of(path, "runs")
+    return Chunk(path, read_table(runs, runs, ["run"])["run"].cast(pl.Int64).to_numpy(), seals)
+
+
+def merged(chunks: Sequence[Chunk], name: str, rows: int) -> Iterator[pl.DataFrame]:
+    """The table called `name` of all chunks, sorted by run, in frames of about `rows` rows.
+
+    What is in memory is a chunk, or as many as there are whose runs overlap; of a large one
+    it is `rows` rows. Raises `Damaged` if a file is not what was written.
+    """
+    left = [len(chunk.runs) for chunk in chunks]
+    sources: dict[int, _Source] = {}
+    for place, first, last, count in _stretches(chunks):
+        if place not in sources:
+            sources[place] = _Source(chunks[place], name)
+        yield from sources[place].rows(first, last, rows)
+        left[place] -= count
+        if not left[place]:
+            del sources[place]
+
+
+def _stretches(chunks: Sequence[Chunk]) -> Iterator[tuple[int, int, int, int]]:
+    """All runs in order, in stretches that are in one chunk: its place, the first run and the
+    last, and how many."""
+    runs = np.concatenate([chunk.runs for chunk in chunks])
+    places = np.repeat(np.arange(len(chunks)), [len(chunk.runs) for chunk in chunks])
+    order = np.argsort(runs, kind="stable")
+    runs, places = runs[order], places[order]
+    ends = np.append(np.flatnonzero(np.diff(places)), len(runs) - 1)
+    start = 0
+    for end in ends:
+        yield int(places[end]), int(runs[start]), int(runs[end]), int(end) - start + 1
+        start = int(end) + 1
+
+
+class _Source:
+    """A table of one chunk, checked: in memory, or on the disk if it is large."""
+
+    def __init__(self, chunk: Chunk, name: str) -> None:
+        path, seal = chunk.file(name), chunk.seals[name]
+        self._path = path
+        self._frame: pl.DataFrame | None = None
+        if seal.size < LARGE:
+            self._frame = read_table(seal.read(path), path)
+            self._runs = self._frame["run"]
+        else:
+            seal.check(path)
+            self._runs = read_table(path, path, ["run"])["run"]
+
+    def rows(self, first: int, last: int, most: int) -> Iterator[pl.DataFrame]:
+        """The rows of the runs from `first` to `last`, `most` at a time."""
+        start = int(self._runs.search_sorted(first, side="left"))
+        end = int(self._runs.search_sorted(last, side="right"))
+        if self._frame is not None:
+            yield self._frame.slice(start, end - start)
+            return
+        for place in range(start, end, most):
+            with decoded(self._path):
+                part = pl.scan_parquet(self._path, glob=False)
+                yield part.slice(place, min(most, end - place)).collect()

@@ -1,0 +1,103 @@
+"""`aqmlab evaluate`: a congestion control by RFC 9743, beside Reno and CUBIC."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from aqmlab.cli.common import (
+    EXAMPLES,
+    Json,
+    Out,
+    Replications,
+    Seed,
+    Threads,
+    console,
+    default_folder,
+    print_json,
+    progress_bar,
+    reported,
+)
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab evaluate bbr --quick\n\n"
+    "aqmlab evaluate prague --only special\n\n"
+    "aqmlab evaluate cbr --param rate=9mbit --only collapse --only fairness\n\n"
+    "aqmlab evaluate my_control.py:MyControl --set ecn=classic --json"
+)
+
+
+@reported
+def evaluate(
+    control: Annotated[
+        str,
+        typer.Argument(
+            help="A congestion control of `aqmlab list`, or FILE:CLASS.", metavar="CONTROL"
+        ),
+    ],
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="NAME",
+            help="Only this criterion, or group of criteria. May be repeated.",
+        ),
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param",
+            metavar="KEY=VALUE",
+            help="Sets a parameter of CONTROL, as beta=0.8. May be repeated.",
+        ),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Sets a key of its transport, as ecn=classic. May be repeated.",
+        ),
+    ] = None,
+    replications: Replications = None,
+    seed: Seed = None,
+    out: Out = None,
+    threads: Threads = None,
+    json: Json = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Five replications in place of twenty.")
+    ] = False,
+) -> None:
+    """Evaluate a congestion control by the criteria of RFC 9743.
+
+    Runs every criterion that can be simulated beside Reno and CUBIC, prints one
+    line each with the evidence, and keeps all results in results/evaluate-NAME or --out.
+    """
+    from aqmlab.evaluate import QUICK_REPLICATIONS, REPLICATIONS, SEED
+    from aqmlab.evaluate import evaluate as run
+    from aqmlab.settings import parse_settings
+
+    params, transport = parse_settings(param or []), parse_settings(set_ or [])
+    name = control.rpartition(":")[2]
+    words = [name, *(f"{k}={v}" for k, v in (params | transport).items()), *(only or [])]
+    extra = ["quick"] if quick else []
+    folder = out or default_folder("evaluate", [*words, *extra], r=replications, s=seed)
+    with progress_bar(f"evaluate {name}", shown=not json) as progress:
+        result = run(
+            {"algorithm": control, **params} if params else control,
+            name=name,
+            transport=transport,
+            only=only or (),
+            replications=replications or (QUICK_REPLICATIONS if quick else REPLICATIONS),
+            seed=SEED if seed is None else seed,
+            out=folder,
+            threads=threads,
+            progress=progress,
+        )
+    if json:
+        print_json(result.to_json())
+        return
+    screen = console(columns=150)
+    result.print(screen)
+    screen.print(f"\nResults are in {folder}", soft_wrap=True)

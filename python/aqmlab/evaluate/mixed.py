@@ -1,0 +1,201 @@
+"""Mixed with other controls and traffic: harm, starvation, real-time, short and long flows.
+
+A victim runs beside the control. The standard controls run beside the same victim, so that each
+harm stands beside the harm that Reno and CUBIC do to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from aqmlab.evaluate.alone import SHORT
+from aqmlab.evaluate.criterion import Criterion, Reading, Results
+from aqmlab.evaluate.harm import of_less, of_more
+from aqmlab.evaluate.readings import milliseconds, percent
+from aqmlab.evaluate.scene import STANDARD, Control, Path, Table, bulk, load, scenario
+from aqmlab.statistics import Floats
+
+VICTIMS = tuple(Control(name, name) for name in STANDARD)
+PATHS = [
+    Path(10e6, 0.02, 1.0),
+    Path(10e6, 0.08, 0.5),
+    Path(10e6, 0.08, 4.0),
+    Path(50e6, 0.04, 1.0),
+]
+LASTS, WARM = 40.0, 10.0
+SLICE = 0.5
+"""Seconds between two samples of goodput."""
+STARVED = 0.05
+"""A flow is starved while it has less than this share of a fair share."""
+
+
+def _beside(control: Control) -> Mapping[str, Table]:
+    made: dict[str, Table] = {}
+    for victim in VICTIMS:
+        for path in PATHS:
+            for name, flows in (
+                ("solo", {"victim": bulk(victim)}),
+                ("beside", {"victim": bulk(victim), "own": bulk(control)}),
+            ):
+                made[f"{name} | {victim.name}, {path.name}"] = scenario(
+                    path.links(), flows, duration=LASTS, warmup=WARM, sampled=SLICE
+                )
+    return made
+
+
+def _read_beside(results: Results) -> list[Reading]:
+    made = []
+    for victim in VICTIMS:
+        for path in PATHS:
+            case = f"{victim.name}, {path.name}"
+            solo, beside = results[f"solo | {case}"], results[f"beside | {case}"]
+            goodput = of_more(solo.goodput("victim"), beside.goodput("victim"))
+            delays = of_less(solo.link("sojourn_p95_s"), beside.link("sojourn_p95_s"))
+            losses = of_less(solo.loss("victim"), np.maximum(beside.loss("victim"), 1e-4))
+            where = f"one flow beside one of {case}"
+            made += [
+                percent(where, f"harm to {victim.name}'s goodput", True, goodput),
+                percent(where, f"harm to {victim.name}'s queuing delay", True, delays),
+                percent(where, f"harm to {victim.name}'s loss", True, losses),
+            ]
+    return made
+
+
+MANY = 10
+
+
+def _starvation(control: Control) -> Mapping[str, Table]:
+    made: dict[str, Table] = {}
+    path = Path(10e6, 0.04, 1.0)
+    for victim in VICTIMS:
+        for count in (1, MANY):
+            flows = {"victim": bulk(victim), "own": bulk(control, count)}
+            made[f"{victim.name} beside {count}"] = scenario(
+                path.links(), flows, duration=LASTS, warmup=WARM, sampled=SLICE
+            )
+    return made
+
+
+def _longest_starved(samples: list[tuple[Floats, Floats]], fair: float) -> Floats:
+    """The longest time after the warm-up for which the rate is below a share of the fair one."""
+    found = []
+    for times, rates in samples:
+        longest = here = 0
+        for low in (rates[times > WARM] < STARVED * fair).tolist():
+            here = here + 1 if low else 0
+            longest = max(longest, here)
+        found.append(longest * SLICE)
+    return np.array(found)
+
+
+def _read_starvation(results: Results) -> list[Reading]:
+    made = []
+    for case in results:
+        count = int(case.rpartition(" ")[2])
+        fair = 10e6 / (count + 1)
+        at = results[case]
+        share = at.between("goodput_bps", "victim.0", WARM, LASTS) / fair
+        starved = _longest_starved(at.samples("goodput_bps", "victim.0"), fair)
+        made += [
+            Reading(case, "longest time below 5 % of a fair share", "s", True, starved, 0.5),
+            percent(case, "share of a fair share", False, share),
+        ]
+    return made
+
+
+FLOWS = 4
+
+
+def _real_time(control: Control) -> Mapping[str, Table]:
+    path = Path(10e6, 0.04, 1.0)
+    calls = {"call": load("voip", count=2), "video": load(VIDEO)}
+    return {
+        "calls and a video call alone": scenario(path.links(), calls, duration=LASTS, warmup=WARM),
+        f"beside {FLOWS} flows": scenario(
+            path.links(), calls | {"own": bulk(control, FLOWS)}, duration=LASTS, warmup=WARM
+        ),
+    }
+
+
+VIDEO = {"kind": "cbr", "rate": "2mbit", "packet": "1200b"}
+"""A video call of a constant rate that responds to nothing."""
+
+
+def _read_real_time(results: Results) -> list[Reading]:
+    alone, case = results
+    solo, at = results[alone], results[case]
+    return [
+        milliseconds(case, "video packets' delay, p95", at.time("video", "delay", "p95_s")),
+        percent(case, "video packets lost", True, at.loss("video"), 0.5),
+        Reading(case, "mean opinion score of calls", "", False, at.score("call", "mos"), 0.1),
+        percent(
+            case,
+            "harm to the video packets' delay",
+            True,
+            of_less(solo.time("video", "delay", "p95_s"), at.time("video", "delay", "p95_s")),
+        ),
+    ]
+
+
+def _short_beside(control: Control) -> Mapping[str, Table]:
+    path = Path(10e6, 0.04, 1.0)
+    made: dict[str, Table] = {}
+    for victim in VICTIMS:
+        short = {"short": load(SHORT, victim)}
+        made[f"solo | {victim.name}"] = scenario(path.links(), short, duration=LASTS, warmup=WARM)
+        made[f"beside | {victim.name}"] = scenario(
+            path.links(), short | {"own": bulk(control, 2)}, duration=LASTS, warmup=WARM
+        )
+        made[f"long | {victim.name}"] = scenario(
+            path.links(),
+            {"own": load(SHORT, control), "victim": bulk(victim, 2)},
+            duration=LASTS,
+            warmup=WARM,
+        )
+    return made
+
+
+def _read_short_beside(results: Results) -> list[Reading]:
+    made = []
+    for victim in VICTIMS:
+        solo, beside = (
+            results[f"{kind} | {victim.name}"].time("short", "completion", "p95_s")
+            for kind in ("solo", "beside")
+        )
+        short = f"short flows of {victim.name} beside 2 long ones"
+        long = f"short flows beside 2 long ones of {victim.name}"
+        at = results[f"long | {victim.name}"]
+        made += [
+            milliseconds(short, "completion of 30 kB, p95", beside),
+            percent(short, "harm to the completion", True, of_less(solo, beside)),
+            milliseconds(long, "completion of 30 kB, p95", at.time("own", "completion", "p95_s")),
+            percent(long, "goodput of the long flows", False, at.goodput("victim") / 10e6),
+        ]
+    return made
+
+
+CRITERIA = (
+    Criterion(
+        "existing", "Beside Reno and CUBIC", "mixed", "MUST",
+        "What do Reno and CUBIC lose beside it, against what they lose beside themselves?",
+        _beside, _read_beside,
+    ),
+    Criterion(
+        "starvation", "Starvation", "mixed", "MUST",
+        "Does a flow of Reno or CUBIC get next to nothing for long?",
+        _starvation, _read_starvation,
+    ),
+    Criterion(
+        "real-time", "Real-time traffic", "mixed", "SHOULD",
+        "What becomes of calls and video beside it?",
+        _real_time, _read_real_time,
+    ),
+    Criterion(
+        "short-long", "Short and long flows of others", "mixed", "MUST",
+        "How long do short flows of Reno and CUBIC take beside its long ones, and the other way "
+        "round?",
+        _short_beside, _read_short_beside,
+    ),
+)  # fmt: skip

@@ -1,0 +1,143 @@
+"""Special queues: AQMs, ECN, L4S, circuit breakers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from aqmlab.evaluate.criterion import Criterion, Reading, Results
+from aqmlab.evaluate.readings import milliseconds, percent
+from aqmlab.evaluate.scene import Control, Path, Table, bulk, scenario
+
+PATH = Path(20e6, 0.04, 4.0)
+LASTS, WARM = 30.0, 10.0
+AQMS = ("codel", "pie", "fq_codel")
+CUBIC = Control("cubic", "cubic")
+PRAGUE = Control("prague", "prague")
+CLASSIC = {"ecn": "classic"}
+
+
+def _aqm(control: Control) -> Mapping[str, Table]:
+    flows = {"own": bulk(control), "victim": bulk(CUBIC)}
+    return {
+        name: scenario(PATH.links(queue=name), flows, duration=LASTS, warmup=WARM) for name in AQMS
+    }
+
+
+def _read_aqm(results: Results) -> list[Reading]:
+    made = []
+    for case in results:
+        at = results[case]
+        made += [
+            milliseconds(case, "queuing delay, p95", at.link("sojourn_p95_s"), 2.0),
+            percent(case, "loss", True, at.loss("own"), 0.5),
+            percent(case, "goodput of a CUBIC flow", False, at.goodput("victim") / PATH.rate),
+        ]
+    return made
+
+
+def _ecn(control: Control) -> Mapping[str, Table]:
+    # Of a control that asks for ECN itself its own; the others answer CE as RFC 3168 says.
+    own = bulk(control, 2, transport={} if control.sets_ecn else CLASSIC)
+    return {
+        name: scenario(
+            PATH.links(queue={"discipline": name, "ecn": True}),
+            {"own": own, "victim": bulk(CUBIC, transport=CLASSIC)},
+            duration=LASTS,
+            warmup=WARM,
+        )
+        for name in ("codel", "pie")
+    }
+
+
+def _read_ecn(results: Results) -> list[Reading]:
+    made = []
+    for case in results:
+        at = results[case]
+        made += [
+            milliseconds(case, "queuing delay, p95", at.link("sojourn_p95_s"), 2.0),
+            percent(case, "goodput of a CUBIC flow with ECN", False,
+                    at.goodput("victim") / PATH.rate),
+            percent(case, "packets marked", True,
+                    at.link("marked") / np.maximum(at.link("arrived"), 1.0), 1.0),
+        ]  # fmt: skip
+    return made
+
+
+def _l4s(control: Control) -> Mapping[str, Table]:
+    own = bulk(control, delays=True)
+    others = {"beside Prague": ("prague", PRAGUE), "beside CUBIC": ("cubic", CUBIC)}
+    return {
+        case: scenario(
+            PATH.links(queue="dualpi2"),
+            {"own": own, name: bulk(other, delays=True)},
+            duration=LASTS,
+            warmup=WARM,
+        )
+        for case, (name, other) in others.items()
+    }
+
+
+def _read_l4s(results: Results) -> list[Reading]:
+    made = []
+    for case, other in (("beside Prague", "prague"), ("beside CUBIC", "cubic")):
+        at = results[case]
+        base = PATH.rtt / 2
+        name = "Prague" if other == "prague" else "CUBIC"
+        waited = at.time(other, "delay", "p95_s") - base
+        made += [
+            milliseconds(case, f"queuing delay of {name}'s packets, p95", waited, 1.0),
+            percent(case, f"goodput of {name}", False, at.goodput(other) / PATH.rate),
+            milliseconds(case, "queuing delay of its own packets, p95",
+                         at.time("own", "delay", "p95_s") - base, 1.0),
+            percent(case, "goodput of its own", False, at.goodput("own") / PATH.rate),
+        ]  # fmt: skip
+    return made
+
+
+STEADY_LOSS = (0.02, 0.1, 0.2)
+"""Of a path that loses packets whatever is sent: RFC 8084's examples react from 10 % on."""
+BREAKER = Path(10e6, 0.05)
+
+
+def _breaker(control: Control) -> Mapping[str, Table]:
+    return {
+        f"lasting loss of {100 * loss:g} %": scenario(
+            BREAKER.links(loss=loss), {"own": bulk(control)}, duration=40, warmup=10
+        )
+        for loss in STEADY_LOSS
+    }
+
+
+def _read_breaker(results: Results) -> list[Reading]:
+    made = []
+    for case in results:
+        sent = results[case].flow("own", "sent_since_warmup") * 1500 * 8 / 30.0
+        made.append(Reading(case, "still sent", "Mbit/s", True, sent / 1e6, 0.1))
+    return made
+
+
+CRITERIA = (
+    Criterion(
+        "aqm", "AQM", "special", "SHOULD",
+        "What delay and loss does it have under CoDel, PIE and FQ-CoDel, and what is left for "
+        "CUBIC?",
+        _aqm, _read_aqm,
+    ),
+    Criterion(
+        "ecn", "ECN", "special", "SHOULD",
+        "Does it answer CE marks as the codepoint that it sets demands (RFC 3168, RFC 9331)?",
+        _ecn, _read_ecn,
+    ),
+    Criterion(
+        "l4s", "L4S", "special", "SHOULD",
+        "What do Prague and CUBIC wait and get beside it behind DualPI2?",
+        _l4s, _read_l4s,
+    ),
+    Criterion(
+        "breaker", "Circuit breakers", "special", "ought",
+        "How much does it still send into losses that do not end (RFC 8084)?",
+        _breaker, _read_breaker,
+    ),
+)  # fmt: skip

@@ -1,0 +1,135 @@
+"""The scenarios in which a congestion control is evaluated: one bottleneck, and who sends.
+
+Everything but the control is the same for the subject and the standard controls, and so are the
+random streams: replication r of one is the pair of replication r of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Table = dict[str, Any]
+PACKET = 1500
+STANDARD = ("reno", "cubic")
+"""RFC 5681 and RFC 9438."""
+OWN_TRANSPORT: Mapping[str, Mapping[str, Any]] = {
+    "prague": {"ecn": "accurate", "ecn_codepoint": "ect1"},
+    "dctcp": {"ecn": "accurate"},
+}
+"""What a control needs of its transport besides itself."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """A congestion control, and what it asks of its transport."""
+
+    name: str
+    control: Any
+    """A name, a table with `algorithm`, `FILE:CLASS`, or a class."""
+    transport: Mapping[str, Any] = field(default_factory=dict)
+
+    def sender(self, **keys: Any) -> Table:
+        """The transport of its flows: Linux's with this control. What the control itself asks
+        for wins."""
+        return {
+            "profile": "linux-6",
+            "congestion_control": self.control,
+            **keys,
+            **OWN_TRANSPORT.get(self.name, {}),
+            **self.transport,
+        }
+
+    @property
+    def sets_ecn(self) -> bool:
+        """Whether it asks for ECN by itself."""
+        return "ecn" in self.sender()
+
+
+@dataclass(frozen=True)
+class Path:
+    """A bottleneck: bit/s, seconds there and back, buffer in bandwidth-delay products."""
+
+    rate: float
+    rtt: float
+    buffer: float = 1.0
+
+    @property
+    def packets(self) -> int:
+        """The buffer in full packets, at least 4."""
+        return max(round(self.rate * self.rtt * self.buffer / 8 / PACKET), 4)
+
+    @property
+    def name(self) -> str:
+        """`10 Mbit/s, 40 ms, 0.5 BDP`."""
+        return f"{rate_text(self.rate)}, {1e3 * self.rtt:g} ms, {self.buffer:g} BDP"
+
+    def links(self, **down: Any) -> Table:
+        """Both directions; `down` are keys of the bottleneck. The way back never fills."""
+        delay = f"{round(self.rtt / 2 * 1e9)}ns"
+        link = {
+            "rate": f"{round(self.rate)}bit",
+            "delay": delay,
+            "queue": {"discipline": "droptail", "limit": f"{self.packets}p"},
+        }
+        back = {"rate": f"{round(self.rate)}bit", "delay": delay}
+        back["queue"] = {"discipline": "droptail", "limit": "unlimited"}  # type: ignore[assignment]
+        return {"down": link | down, "up": back}
+
+
+def rate_text(rate: float) -> str:
+    """`10 Mbit/s`."""
+    for unit, scale in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if rate >= scale:
+            return f"{rate / scale:g} {unit}"
+    return f"{rate:g} bit/s"
+
+
+def bulk(control: Control, count: int = 1, start: float = 0.0, **keys: Any) -> Table:
+    """Greedy flows that begin within a second of `start`, each at its own time."""
+    transport = control.sender(**keys.pop("transport", {}))
+    return {
+        "count": count,
+        "path": "down",
+        "return_path": "up",
+        "start": {"each": [f"{start:g}s", f"{start + 1:g}s"]},
+        "transport": transport,
+        **keys,
+    }
+
+
+def load(workload: Any, control: Control | None = None, start: float = 2.0, **keys: Any) -> Table:
+    """A workload on the bottleneck, over the given control where it uses TCP."""
+    flow = {
+        "path": "down",
+        "return_path": "up",
+        "start": f"{start:g}s",
+        "workload": workload,
+        **keys,
+    }
+    if control is not None:
+        flow["transport"] = control.sender()
+    return flow
+
+
+def scenario(
+    links: Table,
+    flows: Table,
+    *,
+    duration: float,
+    warmup: float = 5.0,
+    sampled: float | None = None,
+) -> Table:
+    """A run of `duration` seconds; delays and losses of flows count from `warmup` on. With
+    `sampled` goodputs are sampled so often, in seconds."""
+    record: Table = {"warmup": f"{warmup:g}s"}
+    if sampled is not None:
+        record |= {"level": "series", "interval": f"{round(1e3 * sampled)}ms"}
+    return {
+        "duration": f"{duration:g}s",
+        "bottleneck": "down",
+        "links": links,
+        "flows": flows,
+        "record": record,
+    }

@@ -1,0 +1,118 @@
+"""The manifest of a results folder: whose results they are, and the checksums of its files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from aqmlab import _core
+from aqmlab.errors import FolderError
+from aqmlab.results import StudyInfo
+from aqmlab.storage import DIGEST_BYTES, Damaged, Seal, content, opened, replace
+
+FORMAT = 2
+UNSEALED = 1
+"""The format that had no checksums. Such results can be opened."""
+MANIFEST = "manifest.json"
+SCENARIOS = "scenarios.json"
+NEEDED = ("version", "engine", "digest", "name", "title", "replications", "seed", "axes")
+CHECKSUM = "checksum"
+ADVICE = (
+    "the command that made these results computes them again if they are of a study; "
+    "results of real packets have to come from a copy"
+)
+
+
+def write_manifest(path: Path, info: StudyInfo, state: Mapping[str, Any]) -> None:
+    """Writes the manifest of the folder `path`. `state` is what changes while a study runs:
+    `complete`, `wall_seconds`, `files`, `tables`. Raises `OSError`."""
+    form = {
+        "format": FORMAT,
+        "name": info.name,
+        "title": info.title,
+        "version": info.version,
+        "engine": engine_digest(),
+        "digest": info.digest,
+        "seed": info.seed,
+        "replications": info.replications,
+        "runs": info.points * info.replications,
+        "axes": axes_json(info),
+        "host": host(),
+        **state,
+    }
+    replace(path / MANIFEST, content(sealed(form)))
+
+
+def sealed(form: Mapping[str, Any]) -> bytes:
+    """The text of a manifest, its own checksum in it."""
+    whole = {**form, CHECKSUM: checksum(form)}
+    return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def checksum(form: Mapping[str, Any]) -> str:
+    """The checksum of what a manifest says."""
+    said = {key: value for key, value in form.items() if key != CHECKSUM}
+    text = json.dumps(said, sort_keys=True).encode()
+    return hashlib.blake2b(text, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a results folder; `FolderError` if it is not one, or damaged."""
+    file = path / MANIFEST
+    try:
+        with opened(file) as handle:
+            manifest = json.loads(handle.read())
+        if manifest["format"] not in (FORMAT, UNSEALED):
+            raise FolderError(f"{file}: results in a format of another version of aqmlab")
+        if manifest["format"] == FORMAT and manifest[CHECKSUM] != checksum(manifest):
+            raise FolderError(
+                f"{file}: damaged (its checksum differs); nothing was changed. Put a copy in its "
+                f"place, or remove the folder (rm -r {path}) and run the study again"
+            )
+        for key in (*NEEDED, "complete", "wall_seconds"):
+            manifest[key]
+    except Damaged as error:
+        raise FolderError(f"{error}; {ADVICE}") from None
+    except (ValueError, KeyError, TypeError):
+        raise FolderError(f"{file}: this is not a manifest of aqmlab, or it is damaged") from None
+    return dict(manifest)
+
+
+def study_info(manifest: Mapping[str, Any]) -> StudyInfo:
+    """The study that a manifest is of."""
+    axes = tuple((axis["name"], tuple(axis["labels"])) for axis in manifest["axes"])
+    keys = ("name", "title", "replications", "seed", "digest", "version")
+    return StudyInfo(axes=axes, **{key: manifest[key] for key in keys})
+
+
+def seals_of(manifest: Mapping[str, Any]) -> dict[str, Seal]:
+    """The checksum of every file that the manifest names; of results that have none, nothing."""
+    return {name: Seal.from_json(seal) for name, seal in manifest.get("files", {}).items()}
+
+
+@cache
+def engine_digest() -> str:
+    """The first 16 digits of the SHA-256 of the engine's binary: which build it is."""
+    return hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()[:16]
+
+
+def axes_json(info: StudyInfo) -> list[dict[str, Any]]:
+    """The axes as they stand in the manifest."""
+    return [{"name": name, "labels": list(labels)} for name, labels in info.axes]
+
+
+def host() -> dict[str, Any]:
+    """The machine, for the manifest."""
+    return {
+        "name": platform.node(),
+        "machine": platform.machine(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+    }

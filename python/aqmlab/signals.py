@@ -1,0 +1,38 @@
+"""What ends the command from outside: SIGTERM and SIGHUP do what Ctrl-C does."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+from typing import NoReturn
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal other than Ctrl-C asked the program to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def status(error: KeyboardInterrupt) -> int:
+    """The exit status that says which signal it was: 130 after Ctrl-C, 143 after SIGTERM."""
+    return 128 + (error.number if isinstance(error, Terminated) else signal.SIGINT)
+
+
+def install() -> None:
+    """Makes SIGTERM and SIGHUP exceptions. What is ignored (`nohup`) stays so."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _terminate)
+
+
+def uninstall() -> None:
+    """For the last moments of the interpreter: the next signal ends it without a word."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _terminate(number: int, _: FrameType | None) -> NoReturn:
+    raise Terminated(number)

@@ -1,0 +1,163 @@
+"""RFC 9743: planted faults are found, and the evidence is what the runs say."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from aqmlab.cli import app
+from aqmlab.errors import InputError
+from aqmlab.evaluate import GROUPS, Control, Evaluation, Plan, criteria, evaluate
+from aqmlab.evaluate.compare import BETTER, WORSE, rows_of, worst
+from aqmlab.evaluate.criterion import Reading
+from aqmlab.evaluate.harm import of_less, of_more
+from aqmlab.evaluate.scene import Path as Route
+
+DEAF = '''"""Reno that does not hear marks."""
+
+
+class Deaf:
+    def __init__(self, setup):
+        self.mss = setup.mss
+        self.window = setup.initial_window
+        self.ssthresh = setup.initial_ssthresh
+
+    def on_ack(self, ack):
+        if self.window < self.ssthresh:
+            self.window += ack.acked
+        else:
+            self.window += self.mss * ack.acked // self.window
+
+    def on_congestion(self, event):
+        if event.kind != "ecn":
+            self.ssthresh = max(event.flight_size // 2, 2 * self.mss)
+            self.window = self.mss if event.kind == "timeout" else self.ssthresh
+'''
+
+
+@pytest.fixture(scope="module")
+def bbr() -> Evaluation:
+    return evaluate("bbr", only=["loss"], replications=3)
+
+
+def test_bbr_v1_has_sustained_loss_below_one_and_a_half_bdp(bbr: Evaluation) -> None:
+    """The RFC's own example."""
+    rows = {row.case: row for row in bbr.line("loss").rows}
+    for buffer in ("0.25", "0.5", "1"):
+        row = rows[f"10 Mbit/s, 40 ms, {buffer} BDP"]
+        assert row.words == "worse than both", row
+        assert row.value > 5 * max(row.others.values())
+    deep = rows["10 Mbit/s, 40 ms, 4 BDP"]
+    assert deep.value < 0.5 and deep.excess == 0
+    assert bbr.line("loss").worst.case != deep.case
+
+
+def test_a_constant_rate_fails_collapse_and_fairness() -> None:
+    flood = evaluate(
+        {"algorithm": "cbr", "rate": "9mbit"}, only=["collapse", "fairness"], replications=3
+    )
+    collapse = {(row.case, row.measure): row for row in flood.line("collapse").rows}
+    silent = collapse["a path that goes silent", "sent while nothing comes back"]
+    assert silent.value == pytest.approx(9000, rel=0.02) and silent.words == "worse than both"
+    assert max(silent.others.values()) < 50
+    lossy = collapse["random loss of 50 %", "packets sent"]
+    assert lossy.value > 20 * max(lossy.others.values()) and lossy.words == "worse than both"
+    assert flood.line("collapse").worst.excess > 0.9
+    assert flood.line("fairness").worst.words == "worse than both"
+
+
+def test_a_control_that_ignores_ecn_fails_with_l4s(tmp_path: Path) -> None:
+    file = tmp_path / "deaf.py"
+    file.write_text(DEAF)
+    marked = {"ecn": "accurate", "ecn_codepoint": "ect1"}
+    deaf = evaluate(f"{file}:Deaf", transport=marked, only=["l4s"], replications=2)
+    honest = evaluate("prague", only=["l4s"], replications=2)
+    rows = {
+        result.control: {(row.case, row.measure): row.value for row in result.line("l4s").rows}
+        for result in (deaf, honest)
+    }
+    waited = ("beside Prague", "queuing delay of Prague's packets, p95")
+    got = ("beside Prague", "goodput of Prague")
+    assert rows["prague"][waited] < 3 and 40 < rows["prague"][got] < 60
+    assert rows["Deaf"][waited] > 3 * rows["prague"][waited]
+    assert rows["Deaf"][got] < 0.5 * rows["prague"][got]
+    assert deaf.line("l4s").worst.words == "worse than both"
+
+
+def test_every_criterion_gives_rows_with_numbers() -> None:
+    """Of Vegas, one replication: no case, group or quantity is misnamed."""
+    result = evaluate("vegas", replications=1)
+    assert [line.criterion.id for line in result.lines] == [each.id for each in criteria()]
+    for line in result.lines:
+        assert line.rows and line.criterion.group in GROUPS
+        for row in line.rows:
+            values = [row.value, *row.others.values()]
+            assert np.isfinite(values).all(), (line.criterion.id, row)
+            assert set(row.others) == {"reno", "cubic"}
+        assert any(row.value != 0 for row in line.rows), line.criterion.id
+    form = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert len(form["criteria"]) == len(result.lines) == 23
+    assert all(each["why"] for each in form["untested"])
+    stream = io.StringIO()
+    result.print(Console(file=stream, width=150))
+    for line in result.lines:
+        assert line.criterion.title.split()[0] in stream.getvalue()
+
+
+def test_equal_scenarios_are_run_once() -> None:
+    plan = Plan(Control("cubic", "cubic"), criteria(["existing"]))
+    assert [each.name for each in plan.controls] == ["cubic", "reno"]
+    points = set(plan.points.values())
+    # Two victims over four paths: alone (the same for every control), and beside each control.
+    assert len(points) == 8 + 2 * 8 and len(plan.points) == 2 * 16
+
+
+def test_harm_is_what_is_lost() -> None:
+    solo, beside = np.array([10.0, 10.0]), np.array([2.5, 12.0])
+    assert of_more(solo, beside).tolist() == [0.75, 0.0]
+    assert of_less(beside, solo).tolist() == [0.75, 0.0]
+    assert Route(10e6, 0.04, 0.5).packets == 17
+
+
+def reading(values: list[float], *, less: bool | None = True) -> list[Reading]:
+    return [Reading("case", "loss", "%", less, np.array(values), 0.5)]
+
+
+def test_rows_compare_pairs() -> None:
+    noise = [1.0, 5.0, 3.0]
+    more = [each + 2 for each in noise]
+    (row,) = rows_of({"x": reading(more), "reno": reading(noise), "cubic": reading(noise)}, "x")
+    assert row.words == "worse than both", "each pair differs by 2, whatever the noise"
+    assert row.excess == pytest.approx(2 / 10), "the larger number is 5, twenty grains are 10"
+    (row,) = rows_of(
+        {"x": reading(more, less=False), "reno": reading(noise, less=False),
+         "cubic": reading([9.0, 0.0, 9.0], less=False)}, "x")  # fmt: skip
+    assert row.word("reno") == BETTER and row.word("cubic") not in (BETTER, WORSE)
+    assert row.words == "better than reno, not told apart from cubic"
+    assert row.excess == 0 and worst([row]) is row
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    command = ["evaluate", "reno", "--only", "constrained", "--replications", "2", "--json"]
+    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "r")])
+    assert done.exit_code == 0, done.output
+    form = json.loads(done.stdout)
+    assert form["control"] == "reno" and [each["id"] for each in form["criteria"]] == [
+        "constrained"
+    ]
+    assert (tmp_path / "r" / "links.parquet").exists()
+    again = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "r")])
+    assert again.stdout == done.stdout, "the same bytes each time"
+    wrong = CliRunner().invoke(app, ["evaluate", "reno", "--only", "constraned"])
+    assert wrong.exit_code == 2
+
+
+def test_unknown_criteria_are_refused_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean `fairness`"):
+        criteria(["fairnes"])

@@ -1,0 +1,112 @@
+"""Every statement of a study is one rule, and a wrong result fails it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.published import Published
+from aqmlab.reproduce.signs import chance, same_signs
+from aqmlab.statistics import Interval
+from aqmlab.studies.cs244_2015 import claims as cs244_2015
+from aqmlab.studies.jarvinen2014 import claims as jarvinen2014
+from aqmlab.studies.jarvinen2014.headline import HEADLINE
+from aqmlab.studies.kuhn2014 import claims as kuhn2014
+from aqmlab.studies.monga2016 import claims as monga2016
+from aqmlab.studies.rules import Rule
+
+AnyRule = Rule[Any, Any]
+RULES: dict[str, tuple[AnyRule, ...]] = {
+    "jarvinen2014": (
+        *HEADLINE,
+        *jarvinen2014.HIGH_END,
+        *jarvinen2014.SPIKES,
+        *jarvinen2014.TIMES,
+        *jarvinen2014.LONG_PATH,
+        jarvinen2014.INERT,
+        jarvinen2014.RECALL,
+    ),
+    "cs244_2015": (*cs244_2015.STEPS, *cs244_2015.LTE),
+    "kuhn2014": (*kuhn2014.HEADLINE, *kuhn2014.SECTION_3),
+    "monga2016": monga2016.RULES,
+}
+EVERY = [
+    pytest.param(rule, id=f"{name}-{rule.id}") for name, rules in RULES.items() for rule in rules
+]
+
+
+@pytest.mark.parametrize("rule", EVERY)
+def test_a_wrong_result_fails_the_rule(rule: AnyRule) -> None:
+    assert not rule.holds(rule.refuted_by)
+    assert any(sign.isdigit() for sign in rule.told(rule.refuted_by))
+    assert rule.rule and rule.text.endswith(".")
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_statements_have_ids_of_their_own(name: str) -> None:
+    idents = [rule.id for rule in RULES[name]]
+    assert len(idents) == len(set(idents))
+
+
+class Printed:
+    """Measurements that say what the paper's tables II and III print."""
+
+    def __init__(self) -> None:
+        published = Published.load("jarvinen2014")
+        loads = ("1+1", "2+2", "4+4", "6+6")
+        self.tables = {
+            kind: {
+                (queue, load): value
+                for queue in published.main_rows(table)
+                for load, value in zip(loads, published.printed(table, queue), strict=True)
+            }
+            for kind, table in (("p95", "table-2"), ("worst", "table-3"))
+        }
+
+    def has(self, queue: str, flows: str, rest: str) -> bool:
+        return (queue, flows) in self.tables["p95"] and rest == "11 ms"
+
+    def delay_quantile(self, share: float, queue: str, flows: str, rest: str) -> float:
+        assert share == 0.95
+        return self.tables["p95"][queue, flows]
+
+    def maxima(self, queue: str, flows: str, rest: str) -> Any:
+        return np.array([self.tables["worst"][queue, flows]])
+
+
+OF_TABLES = [
+    rule
+    for rule in (*HEADLINE, *jarvinen2014.HIGH_END)
+    if rule.id not in ("median-delay", "hred-quartiles", "sfq-medians-as-hred")
+    and not rule.id.startswith("initial")
+]
+
+
+@pytest.mark.parametrize("rule", OF_TABLES, ids=lambda rule: rule.id)
+def test_the_papers_own_numbers_keep_its_statements(rule: AnyRule) -> None:
+    """A rule that the printed tables fail would be about something else than the statement."""
+    found = rule.measure(Printed())
+    assert found is not None
+    assert rule.holds(found), rule.told(found)
+
+
+def cells(values: Iterable[float], reference: float = 1.0) -> tuple[Cell, ...]:
+    return tuple(
+        Cell.judged(str(number), "CoDel", reference, value, Interval(value, value), 0.0)
+        for number, value in enumerate(values)
+    )
+
+
+def test_deviations_of_one_sign_are_flagged() -> None:
+    low = Table("a", "Packet time", "s", cells([0.99] * 9), reference="ns-2")
+    mixed = Table("b", "Other", "s", cells([0.99, 1.01] * 5), reference="ns-2")
+    few = Table("c", "Few", "s", cells([0.99] * 5), reference="ns-2")
+    (cause,) = same_signs([low, mixed, few])
+    assert "Packet time, CoDel: 9 of 9 below" in cause.text
+    assert "Other" not in cause.text and "Few" not in cause.text
+    assert chance(6, 6) == pytest.approx(2 / 64)
+    assert chance(5, 10) == 1.0
