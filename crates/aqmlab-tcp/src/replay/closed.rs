@@ -196,7 +196,7 @@ impl Loop<'_> {
         let rate = path.rates.iter().rev().find(|(from, _)| *from <= now);
         let rate = rate.map_or(path.rate, |(_, rate)| *rate);
         let bits = (u64::from(payload) + self.header) * 8;
-        let time = if rate == 0 { 0 } else { bits * 1_000_000_000 / rate };
+        let time = (bits * 1_000_000_000).checked_div(rate).unwrap_or(0);
         let end = begin + Span::from_nanos(time);
         self.waiting.push_back(end);
         end
