@@ -235,7 +235,7 @@ def diagram(scenario: Scenario) -> dict[str, Any]:
         below = {"baseline": "top", "dy": 14} if side == 2 else {"baseline": "middle", "dy": 0}
         marks.append(_text(values, x, y, colour, align=align, dx=dx, **below))
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": WIDTH,
         "height": int(max(ROW * rows + 60, 16 * tall + 60)),
         "view": {"stroke": None},

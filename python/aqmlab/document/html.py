@@ -26,7 +26,6 @@ from markupsafe import Markup
 from aqmlab._late import late
 from aqmlab.document import markdown
 from aqmlab.document.model import Block, Document, Section, walk
-from aqmlab.document.numbers import is_none
 
 HERE = Path(__file__).parent
 POLICY = (
@@ -87,7 +86,7 @@ def _templates() -> Environment:
     found.filters["inline"] = lambda text: Markup(markdown.inline(_together(text)))
     found.filters["markdown"] = lambda text: Markup(markdown.to_html(text))
     found.filters["svg"] = lambda figure: Markup(figure.svg())
-    found.tests["empty"] = is_none
+    found.filters["together"] = _together
     return found
 
 

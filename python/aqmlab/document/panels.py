@@ -170,7 +170,7 @@ def ranges(
         title = y_titles[each]
         axis = {"labelAngle": 0, "ticks": False} | ({"labelLimit": 150} if lying else {})
         log = _is_wide(spans)
-        scale = {"type": "log"} if log else {"zero": True}
+        scale = {"type": "log", "nice": False, "padding": 10} if log else {"zero": True}
         ticks = {"tickCount": 4} | ({} if lying else EXTENT)
         value = number("median", title, scale=scale, axis=ticks)
         spread = number("low", title, scale=scale)
