@@ -1,8 +1,6 @@
 //! Recorded senders, replayed.
 
 use aqmlab_core::{Error, ParamType, Time, Value};
-use aqmlab_tcp::Recovery;
-use aqmlab_tcp::params::Stack;
 use aqmlab_tcp::replay::{Around, Case, Outcome, Settings, compare};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMapping};
