@@ -24,7 +24,7 @@ from aqmlab.errors import FolderError, unknown
 from aqmlab.storage import Damaged, decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import pandas
     import pyarrow
@@ -92,18 +92,30 @@ class FolderTables:
             raise FolderError(str(error)) from None
 
 
-def gather(batches: Iterable[Results]) -> dict[str, pl.DataFrame]:
-    """The tables of finished runs put together, rows sorted by run.
+def gather(
+    batches: Iterable[Results], names: Iterable[str] | None = None
+) -> dict[str, pl.DataFrame]:
+    """The tables of finished runs put together, rows sorted by run; all, or those of `names`.
 
     Within a run the rows keep the engine's order, so the result does not depend
     on the order in which the runs finished.
     """
     batches = list(batches)
     frames = {}
-    for name in Results.table_names():
+    for name in Results.table_names() if names is None else names:
         parts = [pl.DataFrame(batch.table(name)) for batch in batches]
         frames[name] = by_run(parts)
     return frames
+
+
+def in_parts(batch: Results, name: str, rows: int) -> Iterator[pl.DataFrame]:
+    """A large table of finished runs, in frames of `rows` rows, the last of what is left."""
+    start, height = 0, rows
+    while height == rows:
+        frame = by_run([pl.DataFrame(batch.part(name, start, rows))])
+        height = frame.height
+        start += height
+        yield frame
 
 
 def by_run(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
