@@ -300,6 +300,13 @@ class Results:
     delivered_packets: int
     events: int
     def table(self, name: str) -> Table: ...
+    def part(self, name: str, start: int, rows: int) -> Table:
+        """Rows of a large table from row `start` on, `rows` at most."""
+    @staticmethod
+    def large_tables() -> list[str]:
+        """The tables that `part` can make: those that may be too large to be made at once."""
+    large_rows: int
+    """How many rows the large tables have together."""
     @staticmethod
     def table_names() -> list[str]: ...
 
