@@ -115,10 +115,10 @@ def _shown(same: Sequence[Finding], measure: Measure, one: Finding | None) -> st
         ends = [measure.text(each) for each in (effects[0], effects[-1])]
         apart = " to ".join(dict.fromkeys(ends))
         return f"best with {best}, worst with {worst}, {apart} apart"
-    means = list(one.means.values())
+    first, *_, last = (measure.text(each) for each in one.means.values())
     low, high = sorted((abs(one.low), abs(one.high)))
     return (
-        f"best with {best}, {measure.text(means[0])}, worst with {worst}, {measure.text(means[-1])} "
+        f"best with {best}, {first}, worst with {worst}, {last} "
         f"({measure.number(low)} to {measure.text(high)} apart)"
     )
 
