@@ -28,7 +28,7 @@ from aqmlab._core import (
 if TYPE_CHECKING:
     from aqmlab.compare import compare
     from aqmlab.control import CongestionControl
-    from aqmlab.errors import FolderError, StorageError
+    from aqmlab.errors import FolderError, StorageError, StuckError
     from aqmlab.queue import Queue
     from aqmlab.results import RunResult, StudyResult
     from aqmlab.single import run
@@ -45,6 +45,7 @@ __all__ = [
     "RunResult",
     "Scenario",
     "StorageError",
+    "StuckError",
     "Study",
     "StudyResult",
     "__version__",
@@ -60,6 +61,7 @@ _LAZY = {
     "Queue": "queue",
     "RunResult": "results",
     "StorageError": "errors",
+    "StuckError": "errors",
     "Study": "study",
     "StudyResult": "results",
     "run": "single",

@@ -12,6 +12,7 @@ mod reference;
 mod replay;
 mod runner;
 mod scenario;
+mod stuck;
 mod tables;
 
 use pyo3::prelude::*;
