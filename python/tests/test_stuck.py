@@ -40,7 +40,9 @@ def study(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_study_keeps_the_others_and_says_which_failed(study: Path, tmp_path: Path, aqmlab: Aqmlab) -> None:
+def test_a_study_keeps_the_others_and_says_which_failed(
+    study: Path, tmp_path: Path, aqmlab: Aqmlab
+) -> None:
     out = tmp_path / "out"
     done = aqmlab("study", study, "--out", out, "--json")
     assert done.returncode == 1

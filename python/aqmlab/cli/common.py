@@ -91,7 +91,8 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
     """Ends a command with one message on stderr instead of a traceback.
 
     Exit status: 2 for what is wrong in the input, 1 if results cannot be
-    written or a run makes no progress, 130 after Ctrl-C (143 after SIGTERM, 129 after SIGHUP), 70 for a bug in aqmlab.
+    written or a run makes no progress, 130 after Ctrl-C (143 after SIGTERM, 129 after SIGHUP),
+    70 for a bug in aqmlab.
     What is told as a `DamageWarning` is a line on stderr, too.
     """
 
