@@ -1,6 +1,6 @@
 # make demo   sets everything up and reproduces a published study
 # make test   sets everything up and runs every test
-# make lint   format, clippy, documentation, ruff, mypy
+# make lint   format, clippy, documentation, ruff, mypy, the layers of the package, its stubs
 # make faults  plants faults in the crates and reports which their tests miss (many minutes)
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study; the pictures of README.md
@@ -49,6 +49,8 @@ lint: $(VENV)/.installed $(VENV)/.tools
 	$(BIN)/ruff format --check python examples
 	$(BIN)/ruff check python examples
 	$(BIN)/mypy --strict python/aqmlab examples/codel.py
+	$(BIN)/lint-imports
+	$(BIN)/stubtest aqmlab._core --mypy-config-file pyproject.toml --concise
 
 faults:
 	$(PYTHON) crates/faults.py
@@ -94,9 +96,9 @@ reference: $(VENV)/.installed
 
 studies: $(VENV)/.installed
 	rm -rf results/docs
-	$(BIN)/python -m aqmlab.report.studies docs
+	$(BIN)/python -m aqmlab.reproduce.docs docs
 	$(BIN)/python -m aqmlab.studies.jarvinen2014.picture docs/images/load-transient.svg
-	$(BIN)/aqmlab study examples/call.toml --out results/docs/call > results/docs/call.txt
+	$(BIN)/aqmlab study examples/call.toml --figures --out results/docs/call > results/docs/call.txt
 	cp results/docs/call/figures/overview.svg docs/images/call.svg
 
 setup: $(VENV)/.installed $(VENV)/.tools
@@ -118,5 +120,5 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install hypothesis mypy pytest pytest-rerunfailures ruff
+	$(BIN)/python -m pip install altair hypothesis import-linter mypy pytest pytest-rerunfailures ruff
 	touch $@

@@ -5,73 +5,95 @@
     result = aqmlab.run("scenario.toml", set={"queue.target": "2ms"})
     print(result.links.select("link", "sojourn_p95_s", "utilisation"))
 
-    study = aqmlab.Study("study.toml")
-    print(study.run("results/mine", threads=2).links)
+    result = aqmlab.study("study.toml", out="results/mine", threads=2)
+    print(result.links)
+    result.write_report()
+
+`run`, `study`, `compare`, `reproduce`, `characterize` and `emulate` are what the commands of the
+same names are; whatever goes wrong on purpose is an `AqmlabError`.
 
 Importing aqmlab is cheap: tables and charts are loaded when they are first used.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from aqmlab._core import (
+from aqmlab._core import Scenario, __version__, reference
+from aqmlab.errors import (
+    AqmlabError,
     ControlError,
     CustomError,
+    EmulationError,
+    FolderError,
     InputError,
     QueueError,
-    Scenario,
-    __version__,
-    reference,
+    StorageError,
+    StuckError,
 )
 
 if TYPE_CHECKING:
+    from aqmlab.characterize import characterize
     from aqmlab.compare import compare
     from aqmlab.control import CongestionControl
-    from aqmlab.errors import FolderError, StorageError, StuckError
+    from aqmlab.emulate import emulate
+    from aqmlab.measure import Runs, metric
     from aqmlab.queue import Queue
+    from aqmlab.report.own import chart
+    from aqmlab.reproduce import reproduce
     from aqmlab.results import RunResult, StudyResult
     from aqmlab.single import run
-    from aqmlab.study import Study
+    from aqmlab.study import Study, study
 
 __all__ = [
+    "AqmlabError",
     "CongestionControl",
     "ControlError",
     "CustomError",
+    "EmulationError",
     "FolderError",
     "InputError",
     "Queue",
     "QueueError",
     "RunResult",
+    "Runs",
     "Scenario",
     "StorageError",
     "StuckError",
     "Study",
     "StudyResult",
     "__version__",
+    "characterize",
+    "chart",
     "compare",
+    "emulate",
+    "metric",
     "reference",
+    "reproduce",
     "run",
+    "study",
 ]
 
 _LAZY = {
-    "compare": "compare",
     "CongestionControl": "control",
-    "FolderError": "errors",
     "Queue": "queue",
     "RunResult": "results",
-    "StorageError": "errors",
-    "StuckError": "errors",
+    "Runs": "measure",
     "Study": "study",
+    "chart": "report.own",
     "StudyResult": "results",
+    "metric": "measure",
     "run": "single",
 }
+_MODULES = ("characterize", "compare", "document", "emulate", "measure", "reproduce", "study")
+"""Of these, those that are functions as well can be called (`aqmlab._face`)."""
 
 
 def __getattr__(name: str) -> Any:
     """Loads what needs tables or charts when it is asked for."""
-    from importlib import import_module
-
+    if name in _MODULES:
+        return import_module(f"aqmlab.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'aqmlab' has no attribute {name!r}")
     value = getattr(import_module(f"aqmlab.{_LAZY[name]}"), name)

@@ -1,14 +1,49 @@
 """The engine: what the Rust extension module offers. Times are seconds, sizes bytes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aqmlab.errors import AqmlabError
+
+__all__ = [
+    "AckSample",
+    "CongestionEvent",
+    "Context",
+    "ControlError",
+    "CustomError",
+    "Emulation",
+    "Files",
+    "InputError",
+    "Limit",
+    "Link",
+    "LostSegment",
+    "Packet",
+    "QueueError",
+    "RateSample",
+    "Results",
+    "Runner",
+    "Scenario",
+    "SentSample",
+    "Setup",
+    "Table",
+    "__version__",
+    "check_playable",
+    "describe",
+    "emulate",
+    "emulate_hosts",
+    "has_far_end_here",
+    "parse_value",
+    "play",
+    "reference",
+    "replay",
+]
+
 __version__: str
 
-class InputError(ValueError):
+class InputError(AqmlabError, ValueError):
     """What a user can cause: the one exception that the engine raises.
 
     `str(error)` is the whole message: file, key, what was given, what is allowed.
@@ -20,7 +55,7 @@ class InputError(ValueError):
     problem: str
     hint: str | None
 
-class CustomError(RuntimeError):
+class CustomError(AqmlabError, RuntimeError):
     """Code of the user's own, written in Python, did something wrong.
 
     `str(error)` names file, line, class and method; `__cause__` is the exception that
@@ -36,6 +71,7 @@ class QueueError(CustomError):
 class ControlError(CustomError):
     """It is a congestion control's."""
 
+@final
 class Packet:
     """A packet in a queue. It cannot be made or copied; keep the object itself."""
 
@@ -56,6 +92,7 @@ class Packet:
     ecn_capable: bool
     """Whether it may be marked."""
 
+@final
 class Context:
     """What a queue may use during a call."""
 
@@ -73,6 +110,7 @@ class Context:
     def random(self) -> float:
         """Uniform in [0, 1), from the queue's own random stream."""
 
+@final
 class Link:
     """The link behind a queue."""
 
@@ -83,12 +121,14 @@ class Link:
     mtu: int
     """The largest packet on the link layer, in bytes."""
 
+@final
 class Limit:
     """How much a queue holds: the value of a parameter such as `"100p"` or `"2bdp"`."""
 
     def admits(self, packets: int, bytes: int, size: int) -> bool:
         """Whether a queue of `packets` packets and `bytes` bytes has room for `size` more."""
 
+@final
 class Setup:
     """What a congestion control is made from."""
 
@@ -103,6 +143,7 @@ class Setup:
     def random(self) -> float:
         """Uniform in [0, 1), from a stream of the connection's own."""
 
+@final
 class AckSample:
     """An acknowledgement that delivers data or tells of CE marks. Times are nanoseconds."""
 
@@ -149,6 +190,7 @@ class AckSample:
     window_limited: bool
     """Whether the window, and not the application, has held the sender back."""
 
+@final
 class RateSample:
     """A sample of the rate at which data arrive."""
 
@@ -167,6 +209,7 @@ class RateSample:
     rtt: int
     """The time since it was sent, in nanoseconds."""
 
+@final
 class CongestionEvent:
     """Congestion was found."""
 
@@ -181,6 +224,7 @@ class CongestionEvent:
     in_flight: int
     """What counts against the window."""
 
+@final
 class SentSample:
     """A data segment that is sent."""
 
@@ -195,6 +239,7 @@ class SentSample:
     retransmission: bool
     """Whether it was sent before."""
 
+@final
 class LostSegment:
     """A segment that is taken for lost."""
 
@@ -207,23 +252,25 @@ class LostSegment:
     app_limited: bool
     """Whether the application had nothing to send when it was sent."""
 
+@final
 class Files:
     """Files that scenarios name: scenarios that share this read and parse each once."""
 
     def __init__(self) -> None: ...
 
+@final
 class Scenario:
     """A checked scenario with every default filled in."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         source: str | Mapping[str, Any],
         *,
         file: str = "<scenario>",
         overrides: Mapping[str, Any] | None = None,
-        folders: Sequence[str] = (),
+        folders: Sequence[str] = ...,
         files: Files | None = None,
-    ) -> None:
+    ) -> Self:
         """`source` is TOML text or the same as a mapping; `overrides` maps dotted keys
         (`links.bottleneck.rate`, or `queue...` for the bottleneck's queue) to values; files
         that it names are looked for in `folders` and then in the working directory, and kept
@@ -235,12 +282,14 @@ class Scenario:
     def trace_period(self, link: str) -> float | None:
         """How long the trace of a link is, in seconds; `None` for a link without one."""
 
+@final
 class Table:
     """Columns that leave the engine without being copied (Arrow PyCapsule interface)."""
 
     num_rows: int
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+@final
 class Results:
     """Finished runs. Tables: `runs`, `links`, `flows`, `groups`, `times`, `scores`,
     `excursions`, `sojourn`, `delays`, `notes`, and, by recording level, `series`, `packets`.
@@ -254,16 +303,17 @@ class Results:
     @staticmethod
     def table_names() -> list[str]: ...
 
+@final
 class Runner:
     """Runs jobs on all cores in the background."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         scenarios: Sequence[Scenario],
         jobs: Sequence[tuple[int, int, int]],
         *,
         threads: int | None = None,
-    ) -> None:
+    ) -> Self:
         """A job is (run number, index into `scenarios`, replication), under the scenario's seed."""
     def poll(self, timeout: float) -> Results | None:
         """Waits up to `timeout` seconds for finished runs and takes all there are; None if none.
@@ -314,6 +364,7 @@ def reference() -> list[dict[str, Any]]:
      "params": [{"name", "kind", "default", "range": [low, high] | None,
                  "choices": [..], "meaning", "source"}]}."""
 
+@final
 class Emulation:
     """A command that has been run behind emulated links."""
 
@@ -334,10 +385,10 @@ def emulate(
     down: Sequence[str],
     up: Sequence[str],
     environment: Sequence[tuple[str, str]],
-    far: Sequence[str] = (),
+    far: Sequence[str] = ...,
     nat: bool = False,
     settings: Mapping[str, Any] | None = None,
-    logs: Sequence[tuple[str, str, Sequence[str]]] = (),
+    logs: Sequence[tuple[str, str, Sequence[str]]] = ...,
     capture: tuple[str, int | None, int] | None = None,
     until: float | None = None,
 ) -> Emulation:
@@ -371,7 +422,7 @@ def play(
     run: int = 0,
     replication: int = 0,
     settings: Mapping[str, Any] | None = None,
-    logs: Sequence[tuple[str, str, Sequence[str]]] = (),
+    logs: Sequence[tuple[str, str, Sequence[str]]] = ...,
     capture: tuple[str, int | None, int] | None = None,
 ) -> Emulation:
     """Plays the workloads of `scenario` with the kernel's TCP and UDP behind its links.
@@ -392,7 +443,7 @@ def emulate_hosts(
     main: int,
     environment: Sequence[tuple[str, str]],
     settings: Mapping[str, Any] | None = None,
-    logs: Sequence[tuple[str, str, Sequence[str]]] = (),
+    logs: Sequence[tuple[str, str, Sequence[str]]] = ...,
     capture: tuple[str, int | None, int] | None = None,
 ) -> Emulation:
     """Runs commands in hosts of their own, which share the links of `scenario`.

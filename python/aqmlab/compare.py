@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from aqmlab._face import make_callable
 from aqmlab.errors import input_error
 from aqmlab.results import MemoryTables, StudyInfo, StudyResult
 
@@ -70,3 +71,6 @@ def _tables(results: list[StudyResult]) -> dict[str, pl.DataFrame]:
         )
         for name in results[0].table_names
     }
+
+
+make_callable(__name__)

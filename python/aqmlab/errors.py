@@ -1,5 +1,7 @@
 """The exceptions that a user of aqmlab can meet.
 
+All are an `AqmlabError`.
+
 * `InputError` (a `ValueError`): something given is not right. It names the file,
   the key, what was given and what is allowed.
 * `CustomError` (a `RuntimeError`): code of the user's own did something wrong. It names
@@ -7,6 +9,7 @@
 * `StuckError` (a `RuntimeError`): runs made no progress in virtual time and were given up. It
   names point, replication, link and event of each; the other runs are kept.
 * `FolderError`: a results folder cannot be used; nothing in it was changed.
+* `EmulationError`: a run with real packets could not be made.
 * `StorageError` (an `OSError`): results could not be written; what had been
   computed before is still there.
 * `DamageWarning` (a `UserWarning`): a file of a results folder is not what was written; it
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,9 +28,11 @@ from typing import Any
 from aqmlab._core import ControlError, CustomError, InputError, QueueError
 
 __all__ = [
+    "AqmlabError",
     "ControlError",
     "CustomError",
     "DamageWarning",
+    "EmulationError",
     "FolderError",
     "InputError",
     "QueueError",
@@ -34,6 +40,7 @@ __all__ = [
     "StuckError",
     "input_error",
     "nearest",
+    "place_of",
     "unknown",
 ]
 
@@ -52,7 +59,23 @@ NO_ROOM = {
 }
 
 
-class StuckError(RuntimeError):
+class AqmlabError(Exception):
+    """Whatever aqmlab raises on purpose."""
+
+    __slots__ = ()
+
+
+# The engine's exceptions are made in Rust, where a class has one base. They get the second here,
+# before anybody can meet one; it has no slots, so their layout is the same.
+InputError.__bases__ = (AqmlabError, ValueError)
+CustomError.__bases__ = (AqmlabError, RuntimeError)
+
+
+class EmulationError(AqmlabError):
+    """A run with real packets could not be made; `str(error)` says why."""
+
+
+class StuckError(AqmlabError, RuntimeError):
     """Runs were given up because they made no progress in virtual time.
 
     `failed` has a table for each: `run` (its number), `problem` (at what time, in which event
@@ -82,7 +105,7 @@ class StuckError(RuntimeError):
         return f"{failed['problem']} (in {where})"
 
 
-class FolderError(Exception):
+class FolderError(AqmlabError):
     """A folder that is not what this command may write to; it was left as it was."""
 
 
@@ -90,7 +113,7 @@ class DamageWarning(UserWarning):
     """A damaged file was found in a results folder, and a way around it."""
 
 
-class StorageError(OSError):
+class StorageError(AqmlabError, OSError):
     """Results could not be written. `str(error)` says what is kept and what to do."""
 
     def __init__(self, cause: OSError, folder: Path, kept: str) -> None:
@@ -128,6 +151,14 @@ def _short(text: str) -> str:
     if len(text) <= SHOWN_CHARACTERS:
         return text
     return f"{text[:SHOWN_CHARACTERS]}... ({len(text)} characters)"
+
+
+def place_of(error: BaseException) -> str:
+    """`file.py:12` of the user's code in which an error came up."""
+    package = str(Path(__file__).parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [each for each in frames if not each.filename.startswith(package)] or frames
+    return f"{Path(own[-1].filename).name}:{own[-1].lineno}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -19,11 +19,18 @@ import polars as pl
 import polars.selectors as cs
 
 from aqmlab._core import Results
+from aqmlab._late import late
 from aqmlab.errors import FolderError, unknown
 from aqmlab.storage import Damaged, decoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    import pandas
+    import pyarrow
+    import xarray
+
+    from aqmlab.document import Document
 
 
 class Tables(Protocol):
@@ -115,6 +122,14 @@ class _TableAttributes:
         """The table called `name`."""
         raise NotImplementedError
 
+    def to_pandas(self, name: str) -> pandas.DataFrame:
+        """The table called `name` for pandas, which needs pandas and pyarrow."""
+        return self.table(name).to_pandas()
+
+    def to_arrow(self, name: str) -> pyarrow.Table:
+        """The table called `name` for Arrow, which needs pyarrow."""
+        return self.table(name).to_arrow()
+
     @property
     def runs(self) -> pl.DataFrame:
         """One row a run: replication, seed, end_s, events, delivered_packets."""
@@ -185,6 +200,9 @@ class _TableAttributes:
 class RunResult(_TableAttributes):
     """The result of one run of a scenario."""
 
+    def __repr__(self) -> str:
+        return f"<RunResult of {self.bottleneck!r}: {_sizes(self)}>"
+
     def __init__(self, tables: Tables, scenario: Mapping[str, Any]) -> None:
         self._tables = tables
         self.scenario = dict(scenario)
@@ -205,17 +223,38 @@ class RunResult(_TableAttributes):
 
         Raises `InputError` if there is none of that name.
         """
-        return _load(self._tables, name, [self.scenario], 1).drop("run")
+        return self.raw(name).drop("run")
 
-    def write_report(self, folder: str | Path, title: str = "A run") -> Path:
-        """Writes `report.html` and `figures/` (SVG, PNG, PDF) into `folder`; its path.
+    def raw(self, name: str) -> pl.DataFrame:
+        """The table called `name` as the engine gave it: `run` and its own columns."""
+        return _load(self._tables, name, [self.scenario], 1)
 
-        What happened over time is in it if it was recorded (`record="series"`). Raises
-        `StorageError` if a file cannot be written.
+    def report(self, title: str = "A run") -> Document:
+        """The run as a document: `to_html()`, `to_markdown()`, `print(console)`, `tables`, ...
+
+        What happened over time is in it if it was recorded (`record="series"`).
         """
-        from aqmlab.report import run_page
+        document: Document = late("run_document")(self, title)
+        return document
 
-        return run_page.write(self, Path(folder), title)
+    def write_report(
+        self,
+        folder: str | Path,
+        title: str = "A run",
+        *,
+        command: str = "",
+        figures: bool = True,
+    ) -> Path:
+        """Writes `report.html` into `folder`, and with `figures` its pictures (SVG, PNG, PDF)
+        into `figures/` there; the path of the report.
+
+        `command` is what made the results. Raises `StorageError` if a file cannot be written.
+        """
+        path: Path = late("write_run")(self, Path(folder), title, command, figures=figures)
+        return path
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
 
     def to_json(self) -> dict[str, Any]:
         """The tables as lists of objects, without `sojourn`, `delays`, `series` and `packets`."""
@@ -268,15 +307,29 @@ class StudyResult(_TableAttributes):
         self._tables = tables
         self._joined: dict[str, pl.DataFrame] = {}
 
+    def __repr__(self) -> str:
+        axes = " × ".join(f"{name} ({len(labels)})" for name, labels in self.info.axes)
+        what = f"{axes or 'one point'}, {self.info.replications} replications"
+        return f"<StudyResult {self.info.name!r}: {what}: {_sizes(self)}>"
+
+    def to_xarray(self, *names: str) -> xarray.Dataset:
+        """Metrics of the registry (`sojourn_p95`, `goodput`; without names those of the table
+        `metrics`) as a dataset with a dimension for each axis, `replication` and `subject` (the
+        link or group).
+
+        Needs xarray. Raises `InputError` for an unknown metric.
+        """
+        dataset: xarray.Dataset = late("to_xarray")(self, names)
+        return dataset
+
     @staticmethod
     def open(folder: str | Path) -> StudyResult:
         """Opens the results of a finished study, whatever computed them.
 
         Raises `FolderError` if `folder` holds none, or unfinished ones.
         """
-        from aqmlab.folder import open_results
-
-        return open_results(Path(folder))
+        result: StudyResult = late("open_results")(Path(folder))
+        return result
 
     @property
     def table_names(self) -> list[str]:
@@ -302,19 +355,27 @@ class StudyResult(_TableAttributes):
             raise ValueError("this study has more than one run")
         return RunResult(self._tables, self.scenarios[0])
 
-    def write_report(self, folder: str | Path | None = None) -> Path:
-        """Writes `report.html` and `figures/` (SVG, PNG, PDF) into `folder`, or beside the
-        tables; the path of the report.
+    def report(self) -> Document:
+        """The study as a document: `to_html()`, `to_markdown()`, `print(console)`, `tables`, ..."""
+        document: Document = late("study_document")(self)
+        return document
 
-        Raises `StorageError` if a file cannot be written.
+    def write_report(
+        self, folder: str | Path | None = None, *, command: str = "", figures: bool = True
+    ) -> Path:
+        """Writes `report.html` into `folder`, or beside the tables, and with `figures` its
+        pictures (SVG, PNG, PDF) into `figures/` there; the path of the report.
+
+        `command` is what made the results. Raises `StorageError` if a file cannot be written.
         """
-        from aqmlab.cli.study import note_lines
-        from aqmlab.report import study_page
-
         place = folder or self.folder
         if place is None:
             raise ValueError("these results are in no folder: say where the report goes")
-        return study_page.write(self, Path(place), notes=note_lines(self))
+        path: Path = late("write_study")(self, Path(place), command, figures=figures)
+        return path
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
 
     @property
     def pooled_notes(self) -> pl.DataFrame:
@@ -335,10 +396,9 @@ class StudyResult(_TableAttributes):
     @property
     def tradeoff(self) -> pl.DataFrame:
         """One row a run: mean time in the queue of the bottleneck and goodput of those who pass
-        it, for a plot of RFC 7928, section 2.7 (`aqmlab.metrics.tradeoff.figure` draws it)."""
-        from aqmlab.metrics.tradeoff import runs
-
-        return runs(self)
+        it, for a plot of RFC 7928, section 2.7 (`aqmlab.report.tradeoff.figure` draws it)."""
+        runs: pl.DataFrame = late("tradeoff_runs")(self)
+        return runs
 
     @cached_property
     def points(self) -> pl.DataFrame:
@@ -366,6 +426,11 @@ class StudyResult(_TableAttributes):
         return keyed.select(*first, *(each for each in frame.columns if each not in first))
 
 
+def _sizes(result: RunResult | StudyResult) -> str:
+    """The tables and how many rows each has."""
+    return ", ".join(f"{name} {result.raw(name).height:,}" for name in result.table_names)
+
+
 METRICS = "metrics"
 """The table that is computed from the others: when it is asked for, or when a folder is
 finished (older ones do not have it)."""
@@ -375,13 +440,14 @@ def _load(
     tables: Tables, name: str, scenarios: Sequence[Mapping[str, Any]], replications: int
 ) -> pl.DataFrame:
     names = tables.names()
-    if name in names:
-        return tables.load(name)
     if name != METRICS:
-        raise unknown("table", name, [*names, METRICS])
-    from aqmlab.metrics.table import metrics
-
-    return metrics(tables, scenarios, replications)
+        if name not in names:
+            raise unknown("table", name, [*names, METRICS])
+        return tables.load(name)
+    there = METRICS in names
+    computed = tables.load(name) if there else late("metrics")(tables, scenarios, replications)
+    metrics: pl.DataFrame = late("own_metrics")(computed, tables, scenarios, replications)
+    return metrics
 
 
 def resolved(text: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab._core import Files, Scenario
+from aqmlab._face import make_callable
 from aqmlab.errors import input_error, unknown
 from aqmlab.settings import check_keys, parse_toml, read_text
 
@@ -132,6 +133,10 @@ class Study:
         self.points: tuple[Point, ...] = tuple(self._points())
         self._check_bottleneck()
 
+    def __repr__(self) -> str:
+        axes = " × ".join(f"{axis.name} ({len(axis.values)})" for axis in self.axes) or "one point"
+        return f"<Study {self.name!r}: {axes}, {self.replications} replications>"
+
     @property
     def total(self) -> int:
         """The number of runs: points x replications."""
@@ -239,6 +244,22 @@ class Study:
                 self._base, file=place, overrides=overrides, folders=self._folders, files=files
             )
             yield Point(index, labels, scenario)
+
+
+def study(
+    source: str | Path | Mapping[str, Any],
+    out: str | Path | None = None,
+    *,
+    set: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    replications: int | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """Runs a study: `Study(source, ...).run(out, ...)`, whose arguments these are."""
+    plan = Study(source, set=set, seed=seed, replications=replications, only=only)
+    return plan.run(out, threads=threads, progress=progress)
 
 
 def _base(given: Any, folder: Path, file: str) -> tuple[str | Mapping[str, Any], str]:
@@ -360,3 +381,6 @@ def _whole(value: Any, key: str, file: str | None, *, low: int) -> int:
 def _covers(setting: str, own: str) -> bool:
     """Whether `setting` replaces all that an axis did with `own`."""
     return own == setting or own.startswith(f"{setting}.")
+
+
+make_callable(__name__)

@@ -164,7 +164,7 @@ def test_every_section_asked_for_is_judged_and_reported(short: Characterization)
     for number in REPORTED:
         assert f'id="s{number}"' in page
     for figure in short.figures:
-        assert f"id='{figure.id}'" in page
+        assert f'id="{figure.id}"' in page
         assert figure.spec["concat"], figure.id
     assert escape(verdict.headline()) in page
     saved = json.loads((short.result.folder / "verdict.json").read_text())

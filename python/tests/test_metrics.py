@@ -14,7 +14,7 @@ from helpers import STUDY_TEXT, Aqmlab
 
 import aqmlab
 from aqmlab._core import check_playable
-from aqmlab.metrics.catalogue import COMPUTED, METRICS
+from aqmlab.measure.catalogue import COMPUTED, METRICS
 
 LINKS = {
     "down": {"rate": "10mbit", "delay": "5ms", "queue": "codel", "thresholds": ["15000b"]},

@@ -12,8 +12,8 @@ from reproduce_synthetic import reproduction
 from rich.console import Console
 
 from aqmlab.errors import InputError
-from aqmlab.report.studies import page
 from aqmlab.reproduce import Reproduction, names, reproduce
+from aqmlab.reproduce.docs import page
 from aqmlab.reproduce.published import Published, title
 from aqmlab.reproduce.summary import Summary
 from aqmlab.statistics import CLAIM_VERDICTS, VERDICTS, quantile

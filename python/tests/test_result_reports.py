@@ -104,17 +104,17 @@ def test_the_report_of_a_study(result: StudyResult, tmp_path: Path) -> None:
     assert set(specs) == {"overview", "sojourn", "tradeoff"}
     names = {f"{each}.{ending}" for each in specs for ending in ("svg", "png", "pdf")}
     assert {each.name for each in (tmp_path / "figures").iterdir()} == names
-    table = re.findall(r"<table class='points'>.*?</table>", text)[0]
+    table = re.findall(r'<table class="points">.*?</table>', text, re.DOTALL)[0]
     assert table.count("<tr>") == 1 + 4
     with pytest.raises(ValueError, match="say where"):
         result.write_report()
 
 
 def test_run_and_study_write_their_reports(study: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
-    done = aqmlab("run", "scenario.toml", "--set", "duration=5s", "--out", "one")
+    done = aqmlab("run", "scenario.toml", "--set", "duration=5s", "--out", "one", "--figures")
     assert "Report: one/report.html" in done.stdout, done.stderr
     text = (tmp_path / "one" / "report.html").read_text()
-    assert "aqmlab run scenario.toml --set duration=5s --out one" in text
+    assert "aqmlab run scenario.toml --set duration=5s --out one --figures" in text
     assert (tmp_path / "one" / "figures" / "course.svg").exists()
     done = aqmlab("study", study, "--replications", "1", "--out", "two")
     assert "Report: two/report.html" in done.stdout, done.stderr

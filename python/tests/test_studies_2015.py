@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from aqmlab.errors import InputError
-from aqmlab.report.page import html as page_html
-from aqmlab.report.studies import page
 from aqmlab.reproduce import Reproduction, reproduce
+from aqmlab.reproduce.docs import page
 from aqmlab.reproduce.published import Published
 from aqmlab.statistics import CLAIM_VERDICTS
 from aqmlab.studies.cs244_2015 import curves
@@ -69,7 +68,7 @@ def test_every_statement_of_the_steps_has_numbers(steps: Reproduction) -> None:
 
 def test_no_two_things_of_a_report_have_one_id(steps: Reproduction, dynamic: Reproduction) -> None:
     for result in (steps, dynamic):
-        html = page_html(result)
+        html = result.report().to_html()
         ids = re.findall(r"id=['\"]([\w.-]+)['\"]", html)
         assert len(ids) == len(set(ids)), sorted(each for each in ids if ids.count(each) > 1)
         assert "<b>0 of 0</b>" not in html

@@ -10,7 +10,6 @@ use aqmlab_sim::network::probe::SojournSummary;
 use aqmlab_sim::run::diagnosis::{About, Finding};
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult};
-use aqmlab_tcp::Stats;
 
 use crate::live::Live;
 use crate::shell::{EmulatorParams, Outcome};
@@ -117,8 +116,10 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
             size: None,
             goodput: f64::NAN,
             throughput: f64::NAN,
-            stats: Stats::default(),
+            sent: 0,
             sent_since: 0,
+            delivered: 0,
+            stats: None,
             losses: FlowLosses::default(),
             delays: None,
             datagrams: None,

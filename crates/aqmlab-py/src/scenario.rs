@@ -79,7 +79,12 @@ impl PyScenario {
             file.map_err(|error| Error::new(problem_of(py, &error)).in_file(name))
         };
         let classes = PyLookup { folders: &folders };
-        let outside = Outside { disciplines: &classes, controls: &classes, read_file: &read_file };
+        let outside = Outside {
+            disciplines: &classes,
+            controls: &classes,
+            read_file: &read_file,
+            ..Outside::default()
+        };
         let scenario = if let Ok(text) = source.cast::<PyString>() {
             Scenario::parse_with(text.to_str()?, file, &overrides, outside)
         } else {

@@ -197,10 +197,11 @@ fn flows(all: &[Finished]) -> RecordBatch {
     columns.maybe_u64("size_bytes", rows.clone().map(|(_, flow)| flow.size));
     columns.f64("goodput_bps", rows.clone().map(|(_, flow)| flow.goodput));
     columns.f64("throughput_bps", rows.clone().map(|(_, flow)| flow.throughput));
+    columns.u64("segments_sent", rows.clone().map(|(_, flow)| flow.sent));
     let mut count = |name: &str, of: fn(&Stats) -> u64| {
-        columns.u64(name, rows.clone().map(|(_, flow)| of(&flow.stats)));
+        let of = |flow: &FlowResult| flow.stats.as_ref().map_or(0, of);
+        columns.u64(name, rows.clone().map(|(_, flow)| of(flow)));
     };
-    count("segments_sent", |stats| stats.segments_sent);
     count("retransmissions", |stats| stats.retransmissions);
     count("timeouts", |stats| stats.timeouts);
     count("fast_retransmits", |stats| stats.fast_retransmits);

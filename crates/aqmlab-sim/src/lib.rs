@@ -4,6 +4,19 @@
 //! replication of it and gives a [`RunResult`]. Nothing here reads a clock,
 //! a file or the environment: the same scenario, seed and replication give
 //! the same bits anywhere.
+//!
+//! # Rooms
+//! The way of a packet, from below. Each room uses those before it, and none
+//! behind it (`tests/rooms.rs` checks that):
+//!
+//! 1. [`rate`]: when a link can send.
+//! 2. [`impairment`]: what happens to packets on their way.
+//! 3. [`network`]: links, routes and the packets in them, whatever these are;
+//!    what is measured there.
+//! 4. [`endpoints`]: what sends packets and takes them: TCP, datagrams, others.
+//! 5. [`workload`]: the applications that have something to send.
+//! 6. [`scenario`]: what is to be simulated, read and checked.
+//! 7. [`mod@run`]: a network with endpoints and applications, and its results.
 
 pub mod endpoints;
 pub mod impairment;

@@ -168,9 +168,9 @@ fn other_queues() {
     };
     let fifo = run(&queue("{ discipline = \"droptail\", limit = \"50p\" }"), 0);
     assert!(fifo.links[0].utilisation > 0.95, "{}", fifo.links[0].utilisation);
-    assert!(fifo.links[0].counts.dropped_total() > 5 && fifo.flows[0].stats.timeouts == 0);
+    assert!(fifo.links[0].counts.dropped_total() > 5 && fifo.flows[0].stats.unwrap().timeouts == 0);
     let codel = run(&queue("{ discipline = \"codel\", ecn = true }"), 0);
     assert!(codel.links[0].utilisation > 0.9, "{}", codel.links[0].utilisation);
     assert!(codel.links[0].sojourn.mean < 0.05, "{}", codel.links[0].sojourn.mean);
-    assert_eq!(codel.flows[0].stats.retransmissions, 0);
+    assert_eq!(codel.flows[0].stats.unwrap().retransmissions, 0);
 }

@@ -72,9 +72,9 @@ fn one_way_delays_are_those_of_the_recorded_packets() {
     assert_eq!(delays.buckets.iter().map(|bucket| bucket.1).sum::<u64>(), count);
     // The flows' own means make up that of the group.
     let own: Vec<_> = result.flows.iter().map(|flow| flow.delays.unwrap()).collect();
-    let shares = result.flows.iter().map(|flow| flow.stats.segments_sent as f64);
+    let shares = result.flows.iter().map(|flow| flow.sent as f64);
     let weighted: f64 = own.iter().zip(shares).map(|((mean, _), share)| mean * share).sum();
-    let total: f64 = result.flows.iter().map(|flow| flow.stats.segments_sent as f64).sum();
+    let total: f64 = result.flows.iter().map(|flow| flow.sent as f64).sum();
     assert!((weighted / total / delays.mean - 1.0).abs() < 0.01, "but for what was dropped");
     assert_eq!(own.iter().map(|(_, max)| *max).max(), Some(delays.max));
 }
@@ -219,7 +219,7 @@ fn a_delay_of_flows_is_a_link_without_a_queue() {
     let linked = run(&Scenario::parse(&linked, "linked.toml", &[]).unwrap(), 0);
     assert_eq!(own.links[1].counts, linked.links[1].counts);
     for (one, other) in own.flows.iter().zip(&linked.flows) {
-        assert_eq!(one.stats.segments_sent, other.stats.segments_sent);
+        assert_eq!(one.sent, other.sent);
         let (one, other) = (seconds(one.finish.unwrap()), seconds(other.finish.unwrap()));
         assert!((one - other).abs() < 1e-6, "{one} {other}");
     }

@@ -35,7 +35,7 @@ fn marks_take_the_place_of_drops_and_the_sender_yields_to_them() {
     assert_eq!(without.links[0].counts.marked_total(), 0);
     for mode in ["classic", "accurate"] {
         let with = bulk(&[("ecn", mode)]);
-        let stats = with.flows[0].stats;
+        let stats = with.flows[0].stats.unwrap();
         assert_eq!(with.links[0].counts.dropped_total(), 0, "{mode}");
         assert!(with.links[0].counts.marked_total() > 5, "{mode}");
         assert!(stats.ecn_reductions > 5, "{mode}");

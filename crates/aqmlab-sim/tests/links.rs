@@ -338,7 +338,7 @@ fn losses_are_counted_on_the_way_and_not_at_the_queue() {
         assert!(link.way.lost_bytes >= 40 * link.way.lost);
     }
     assert_eq!(queue(&lossy).counts.dropped_total(), 0, "the windows stay small");
-    assert!(lossy.flows.iter().all(|flow| flow.stats.retransmissions > 0));
+    assert!(lossy.flows.iter().all(|flow| flow.stats.unwrap().retransmissions > 0));
     let listed = result(&[("links.down.loss", "{ packets = [20, 21, 50] }")]);
     assert_eq!(queue(&listed).way.lost, 3);
 }

@@ -45,7 +45,7 @@ fn every_profile_fills_the_link_and_finishes() {
                 assert!(flow.size.is_none() || flow.finish.is_some(), "{place}");
                 // Nothing is sent again that was neither lost nor late.
                 let dropped = result.links[0].counts.dropped_total();
-                assert!(flow.stats.retransmissions <= 2 * dropped + 20, "{place}");
+                assert!(flow.stats.unwrap().retransmissions <= 2 * dropped + 20, "{place}");
             }
         }
     }
@@ -56,7 +56,7 @@ fn every_profile_fills_the_link_and_finishes() {
 fn rack_and_probes_save_timeouts() {
     let timeouts = |recovery: &str| {
         let result = shared(&[("transport.recovery", recovery), ("transport.min_rto", "200ms")]);
-        result.flows.iter().map(|flow| flow.stats.timeouts).sum::<u64>()
+        result.flows.iter().map(|flow| flow.stats.unwrap().timeouts).sum::<u64>()
     };
     let (rack, sack) = (timeouts("rack"), timeouts("sack"));
     assert!(4 * rack < 3 * sack, "{rack} {sack}");

@@ -79,7 +79,7 @@ proptest! {
         let result = run(&scenario, 0);
         for flow in &result.flows {
             prop_assert!(flow.finish.is_some(), "unfinished: {:?}", flow.stats);
-            prop_assert_eq!(flow.stats.bytes_acked, flow.size.unwrap());
+            prop_assert_eq!(flow.delivered, flow.size.unwrap());
         }
         for (link, config) in result.links.iter().zip(&scenario.links) {
             prop_assert!(link.utilisation <= 1.0);

@@ -112,7 +112,7 @@ fn rrul_flows_have_their_classes() {
     let classes = |test: &str| {
         let result = on(test, "10mbit", "cake");
         let flows = result.flows.iter().filter(|flow| flow.datagrams.is_none());
-        flows.map(|flow| flow.stats.bytes_acked as f64).collect::<Vec<_>>()
+        flows.map(|flow| flow.delivered as f64).collect::<Vec<_>>()
     };
     let marked = classes(r#"{ kind = "rrul", length = "20s" }"#);
     let plain = classes("\"rrul-be\"");

@@ -131,7 +131,7 @@ fn a_response_takes_what_the_path_takes() {
     assert_eq!(result.flows.len(), 2, "a connection that stays has a row for each direction");
     // The run ends with the last byte: what would acknowledge the last
     // exchange does not arrive.
-    let acked = [0, 1].map(|flow: usize| result.flows[flow].stats.bytes_acked);
+    let acked = [0, 1].map(|flow: usize| result.flows[flow].delivered);
     assert_eq!(acked, [600, 20_000]);
 }
 
@@ -200,7 +200,7 @@ fn pareto_sources_have_their_mean_rate() {
         workload,
         &[("flows.app.count", "200"), ("duration", "100s"), ("links.down.rate", "100mbit")],
     );
-    let received: u64 = result.flows.iter().map(|flow| flow.stats.bytes_acked).sum();
+    let received: u64 = result.flows.iter().map(|flow| flow.delivered).sum();
     let rate = received as f64 * 8.0 / 100.0 / 200.0;
     assert!((rate / 50e3 - 1.0).abs() < 0.1, "{rate}");
 }
@@ -363,14 +363,14 @@ fn sessions_send_for_their_time_and_pause() {
     assert_eq!((group.started, group.completed), (3, 3));
     // All that was sent arrives, and the flows end with it; the run ends
     // before the last acknowledgements.
-    let acked: u64 = result.flows.iter().map(|flow| flow.stats.bytes_acked).sum();
+    let acked: u64 = result.flows.iter().map(|flow| flow.delivered).sum();
     assert!(acked <= group.bytes && group.bytes < acked + 100 * 1460, "{acked}");
     let starts: Vec<f64> = result.flows.iter().map(|flow| flow.start.as_secs_f64()).collect();
     assert_eq!(starts, [0.0, 5.0, 10.0]);
     for flow in &result.flows[..2] {
         let lasted = (flow.finish.unwrap() - flow.start).as_secs_f64();
         assert!((2.0..4.0).contains(&lasted), "{lasted}");
-        assert!(flow.size >= Some(flow.stats.bytes_acked), "{:?}", flow.size);
+        assert!(flow.size >= Some(flow.delivered), "{:?}", flow.size);
     }
 }
 
@@ -452,7 +452,7 @@ proptest! {
             } else {
                 prop_assert!(flow.finish.is_none() || flow.finish.unwrap() > flow.start);
                 if let (Some(size), Some(_)) = (flow.size, flow.finish) {
-                    prop_assert_eq!(flow.stats.bytes_acked, size);
+                    prop_assert_eq!(flow.delivered, size);
                 }
             }
         }
@@ -551,7 +551,7 @@ fn the_examples_of_the_guide_run() {
         let scenario = Scenario::parse(example, "docs/workloads.md", &[]).unwrap();
         let result = run(&scenario, 0);
         for (group, config) in result.groups.iter().zip(&scenario.flows) {
-            let arrived = result.flows.iter().any(|flow| flow.stats.bytes_acked > 0);
+            let arrived = result.flows.iter().any(|flow| flow.delivered > 0);
             assert!(group.completed > 0 || arrived, "{}", config.name);
         }
     }
@@ -583,7 +583,7 @@ fn every_transport_carries_every_workload() {
                 ],
             );
             let group = &result.groups[0];
-            let arrived: u64 = result.flows.iter().map(|flow| flow.stats.bytes_acked).sum();
+            let arrived: u64 = result.flows.iter().map(|flow| flow.delivered).sum();
             let arrived = arrived.max(group.bytes);
             assert!(group.completed > 5 || arrived > 20_000, "{profile}, {workload}");
             assert!(group.completed > 0 || group.started == 0, "{profile}, {workload}");

@@ -56,8 +56,10 @@ mod tests {
                 let mine = aqmlab_sim::run(&scenario("my_control", profile, queue, None), 0);
                 let ours = aqmlab_sim::run(&scenario("reno", profile, queue, None), 0);
                 assert_eq!(mine.events, ours.events, "{profile}, {queue}");
-                let repairs: u64 = ours.flows.iter().map(|flow| flow.stats.fast_retransmits).sum();
-                let echoes: u64 = ours.flows.iter().map(|flow| flow.stats.ecn_reductions).sum();
+                let repairs: u64 =
+                    ours.flows.iter().map(|flow| flow.stats.unwrap().fast_retransmits).sum();
+                let echoes: u64 =
+                    ours.flows.iter().map(|flow| flow.stats.unwrap().ecn_reductions).sum();
                 assert!(repairs > 0 || echoes > 10, "{profile}, {queue}: {repairs}, {echoes}");
                 for (mine, ours) in mine.flows.iter().zip(&ours.flows) {
                     assert_eq!((mine.stats, mine.finish), (ours.stats, ours.finish));

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aqmlab
+from aqmlab._face import make_callable
 from aqmlab.characterize.case import STEPS
 from aqmlab.characterize.environment import Contender, Environment
 from aqmlab.characterize.measure import Measures
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from aqmlab.characterize.verdict import Verdict
-    from aqmlab.reproduce.model import Figure
+    from aqmlab.document import Document, Figure
     from aqmlab.results import StudyResult
 
 __all__ = ["Characterization", "Contender", "Environment", "characterize", "sections"]
@@ -227,8 +228,18 @@ class Characterization:
 
         write_tables(self, Path(folder))
 
-    def write_report(self, folder: str | Path) -> Path:
-        """Writes report.html and the tables measures.parquet, .csv and verdict.json."""
+    def report(self) -> Document:
+        """The characterisation as a document."""
+        from aqmlab.characterize.page import document
+
+        return document(self)
+
+    def write_report(self, folder: str | Path, *, figures: bool = True) -> Path:
+        """Writes report.html, the tables measures.parquet, .csv and verdict.json, and with
+        `figures` the pictures; the path of the report."""
         from aqmlab.characterize.page import write
 
-        return write(self, Path(folder))
+        return write(self, Path(folder), figures=figures)
+
+
+make_callable(__name__)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aqmlab.characterize import charts
-from aqmlab.characterize.charts import Points
 from aqmlab.characterize.sections.methodology import BOTH_WAYS
 from aqmlab.characterize.sections.mixes import MIX, UP
-from aqmlab.reproduce.model import Figure
+from aqmlab.document import Figure
+from aqmlab.document import panels as charts
+from aqmlab.document.panels import Points
 from aqmlab.statistics import Floats
 
 if TYPE_CHECKING:

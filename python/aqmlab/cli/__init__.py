@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
 from aqmlab.cli import (
@@ -28,9 +26,11 @@ from aqmlab.cli import (
     top,
 )
 from aqmlab.cli.common import EXAMPLES, INPUT_ERROR, INTERRUPTED, fail
+from aqmlab.cli.misuse import Command, Program, told
 
 app = typer.Typer(
     name="aqmlab",
+    cls=Program,
     help="A laboratory for active queue management: what does a queue do to delay and throughput?",
     no_args_is_help=True,
     add_completion=False,
@@ -43,18 +43,6 @@ app = typer.Typer(
         "aqmlab explain codel.target"
     ),
 )
-
-
-class Command(TyperCommand):
-    """A command whose help shows no type beside options that take no value."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters; a switch has an empty word where others have `N` or `FILE`."""
-        params = super().get_params(ctx)
-        for param in params:
-            if getattr(param, "is_flag", False):
-                param.metavar = ""
-        return params
 
 
 REST = {"context_settings": {"allow_interspersed_args": False}}
@@ -106,39 +94,11 @@ def main() -> None:
     except TyperException as error:
         if not str(error):  # `aqmlab` alone: the help was shown
             sys.exit(INPUT_ERROR)
-        fail(misuse(error), INPUT_ERROR)
+        fail(told(error), INPUT_ERROR)
     except typer.Abort:
         fail("interrupted", INTERRUPTED, word="")
     finally:
         _flush()
-
-
-PLAINLY = {
-    r"Invalid value for '([^' ]+)[^']*': ": r"\1: ",
-    r"Input should be a valid integer.*": "expected a whole number",
-    r"Input should be a valid number.*": "expected a number",
-    r"Input should be greater than or equal to ": "expected at least ",
-    r"Input should be less than or equal to ": "expected at most ",
-    r"No such option: (\S+) \(Possible options: (.*)\)": r"no option \1; did you mean \2?",
-    r"No such option: (\S+)": r"no option \1",
-    r"No such command '(.*?)'\. Did": r"no command `\1`; did",
-    r"No such command '(.*)'\.": r"no command `\1`",
-    r"Missing argument '(.*)'\.": r"\1 is missing",
-    r"Option '(.*)' requires an argument\.": r"\1 needs a value",
-    r"Got unexpected extra argument\(s\) \((.*)\)": r"too many arguments: \1",
-    r"did you mean '(.*)'\?": r"did you mean `\1`?",
-}
-"""What the library that reads the command line says, and how we say it."""
-
-
-def misuse(error: TyperException) -> str:
-    """One sentence about a command line that is not right, and where help is."""
-    text = str(getattr(error, "format_message", lambda: error)())
-    for theirs, ours in PLAINLY.items():
-        text = re.sub(theirs, ours, text)
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context else "aqmlab"
-    return f"{text} (`{command} --help` shows what there is)"
 
 
 def _flush() -> None:

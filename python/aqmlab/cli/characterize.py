@@ -8,7 +8,9 @@ import typer
 
 from aqmlab.cli.common import (
     EXAMPLES,
+    Figures,
     Json,
+    NoReport,
     Out,
     Replications,
     Seed,
@@ -72,6 +74,8 @@ def characterize(
     seed: Seed = None,
     out: Out = None,
     threads: Threads = None,
+    no_report: NoReport = False,
+    figures: Figures = False,
     json: Json = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="A quarter of the time, two replications.")
@@ -119,7 +123,10 @@ def characterize(
         return
     screen = console(columns=150)
     result.print(screen)
-    report = result.write_report(folder)
+    if no_report:
+        result.write_tables(folder)
+        return
+    report = result.write_report(folder, figures=figures)
     screen.print(f"\nReport: {report}", soft_wrap=True)
 
 

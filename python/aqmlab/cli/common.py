@@ -10,7 +10,7 @@ import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TextIO, TypeVar
@@ -18,20 +18,23 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TextIO, T
 import typer
 
 from aqmlab import signals
+from aqmlab._late import late
+from aqmlab.document import FORMATS, Figure
 from aqmlab.errors import (
     CustomError,
     DamageWarning,
+    EmulationError,
     FolderError,
     InputError,
     StorageError,
     StuckError,
+    input_error,
 )
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from aqmlab.reproduce.model import Figure
     from aqmlab.study import Progress
 
 P = ParamSpec("P")
@@ -53,6 +56,18 @@ Seed = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go.")]
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="FILE.py",
+        help="Metrics and charts of your own (@aqmlab.metric, @aqmlab.chart). May be repeated.",
+    ),
+]
+NoReport = Annotated[bool, typer.Option("--no-report", help="Write the tables alone.")]
+Figures = Annotated[
+    bool, typer.Option("--figures", help="Write each figure as SVG, PNG and PDF, too.")
+]
 Pcap = Annotated[
     Path | None,
     typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
@@ -101,7 +116,7 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
         warnings.showwarning = show_warning
         try:
             return command(*args, **kwargs)
-        except (InputError, FolderError) as error:
+        except (InputError, FolderError, EmulationError) as error:
             fail(str(error), INPUT_ERROR)
         except CustomError as error:
             if os.environ.get("AQMLAB_TRACEBACK") and error.__cause__:
@@ -125,6 +140,12 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             bug(error)
 
     return wrapped
+
+
+def load_own(files: Sequence[str] | None) -> None:
+    """Runs the files with metrics and charts of the user's own."""
+    for file in files or ():
+        late("load_own")(file)
 
 
 def show_warning(
@@ -160,36 +181,15 @@ def print_json(value: Any) -> None:
 
 
 def console(columns: int = 110) -> Console:
-    """Where tables go: as wide as the terminal, and wide enough for all columns elsewhere.
-
-    Brackets in names, values and paths are just that, not styles.
-    """
-    from rich.console import Console
-
-    width = None if sys.stdout.isatty() else columns
-    return Console(width=width, highlight=False, markup=False)
-
-
-WIDE = 100
-"""From so many columns on, those of a table stand further apart."""
+    """Where tables go: as wide as the terminal, and wide enough for all columns elsewhere."""
+    screen: Console = late("console")(columns)
+    return screen
 
 
 def grid(title: str | None, screen: Console) -> Table:
     """An empty table whose usual contents fit into a terminal of 80 columns."""
-    from rich import box
-    from rich.table import Table
-
-    return Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        collapse_padding=True,
-        padding=(0, 1 if screen.width >= WIDE else 0),
-    )
+    table: Table = late("grid")(title, screen)
+    return table
 
 
 @contextmanager
@@ -234,38 +234,8 @@ def show_note(text: str, screen: Console) -> None:
     screen.print(Text.assemble(("Note", "bold yellow"), f" {text}"))
 
 
-def seconds(value: float | None) -> str:
-    """A time for people: `12.3 ms`, `1.20 s`."""
-    if value is None:
-        return "–"
-    if 5e-7 <= abs(value) < 1e-3:
-        return f"{value * 1e6:.0f} µs"
-    if abs(value) >= 1:
-        return f"{value:.2f} s"
-    return f"{value * 1e3:.1f} ms" if abs(value) < 0.1 else f"{value * 1e3:.0f} ms"
-
-
-def rate(value: float | None) -> str:
-    """A rate for people: `1.94 Mbit/s`."""
-    if value is None:
-        return "–"
-    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
-        if value >= size:
-            return f"{value / size:.2f} {unit}"
-    return f"{value:.0f} bit/s"
-
-
-def reasons(row: Mapping[str, Any], kind: str) -> str:
-    """The counts of a row of `links` that are not zero, by reason: `12 codel, 3 overlimit`."""
-    found = {key.removeprefix(kind): row[key] for key in row if key.startswith(kind)}
-    return ", ".join(f"{count:,} {name}" for name, count in found.items() if count)
-
-
 def check_chart(path: Path, option: str) -> None:
     """Raises `InputError` if no chart can be written as `path`."""
-    from aqmlab.errors import input_error
-    from aqmlab.report import FORMATS
-
     if path.suffix[1:] not in FORMATS:
         allowed = f"expected a file that ends in .{', .'.join(FORMATS)}"
         raise input_error(allowed, key=option, given=str(path))
@@ -273,10 +243,9 @@ def check_chart(path: Path, option: str) -> None:
 
 def save_chart(figure: Figure, path: Path) -> None:
     """Writes a chart and says where it is. Raises `StorageError` if it cannot be written."""
-    from aqmlab.report import save_figure
 
     try:
-        save_figure(figure, path)
+        figure.save(path)
     except OSError as error:
         raise StorageError(error, path, "the chart was not written") from error
     console().print(f"The chart is in {path}.", soft_wrap=True)

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Json, Out, command_line, console, print_json, reported
+from aqmlab.cli.common import (
+    EXAMPLES,
+    Figures,
+    Json,
+    Out,
+    With,
+    command_line,
+    console,
+    load_own,
+    print_json,
+    reported,
+)
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab compare results/before results/after\n\n"
@@ -22,6 +33,8 @@ def compare(
         typer.Argument(metavar="[NAME=]FOLDER...", help="Results of run, study or shell --out."),
     ],
     out: Out = None,
+    with_: With = None,
+    figures: Figures = False,
     json: Json = False,
 ) -> None:
     """Put results of runs, studies and emulations beside each other, in tables and one picture.
@@ -29,10 +42,10 @@ def compare(
     They must have the same axes and as many replications. The report goes to results/compare
     or --out; the results stay where they are.
     """
-    from aqmlab.cli.study import note_lines, show, to_json
+    from aqmlab.cli.study import show, to_json
     from aqmlab.compare import compare as side_by_side
-    from aqmlab.report import study_page
 
+    load_own(with_)
     result = side_by_side(_named(folders))
     if json:
         form = to_json(result, 0.0)
@@ -41,7 +54,7 @@ def compare(
     screen = console()
     show(result, screen)
     place = out or Path("results") / "compare"
-    report = study_page.write(result, place, command_line(), note_lines(result))
+    report = result.write_report(place, command=command_line(), figures=figures)
     screen.print(f"Report: {report}", soft_wrap=True)
 
 

@@ -66,7 +66,7 @@ def evaluate(
     threads: Threads = None,
     json: Json = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Three replications in place of five.")
+        bool, typer.Option("--quick", help="Five replications in place of twenty.")
     ] = False,
 ) -> None:
     """Evaluate a congestion control by the criteria of RFC 9743.

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
     Json,
+    With,
     check_chart,
     console,
+    load_own,
     print_json,
     reported,
     save_chart,
 )
-from aqmlab.metrics.catalogue import entries as metrics
+from aqmlab.report.reference import page as reference_page
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,6 +41,7 @@ def explain(
             "pie.target, my_queue.py:MyQueue, jain. If absent: all.",
         ),
     ] = None,
+    with_: With = None,
     json: Json = False,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="As a page; docs/reference.md is made so.")
@@ -48,6 +52,7 @@ def explain(
     ] = None,
 ) -> None:
     """Say what a queue discipline, a parameter or a metric is: default, range, meaning, source."""
+    load_own(with_)
     if chart is not None:
         _draw(name, chart)
         return
@@ -56,11 +61,17 @@ def explain(
         print_json(entries)
         return
     if markdown:
-        print(page(entries))
+        print(reference_page(entries))
         return
     screen = console()
     for entry in entries:
         _show(entry, screen)
+
+
+def metrics() -> list[dict[str, Any]]:
+    """The metrics as entries of the reference."""
+    found: list[dict[str, Any]] = late("metric_entries")()
+    return found
 
 
 def _draw(name: str | None, path: Path) -> None:
@@ -130,41 +141,6 @@ def _own(name: str) -> dict[str, Any]:
         "source": None,
         "params": [param | more for param in params],
     }
-
-
-def page(entries: list[dict[str, Any]]) -> str:
-    """The entries as a Markdown page."""
-    lines = ["# Reference", "", "Made by `make reference` from the declarations in the code.", ""]
-    measured = [entry for entry in entries if entry["section"] == "metric"]
-    for entry in (entry for entry in entries if entry["section"] != "metric"):
-        summary = entry["summary"]
-        lines += [f"## {entry['name']}", "", f"{summary[0].upper()}{summary[1:]}.", ""]
-        if entry["preset_of"]:
-            settings = ", ".join(f"`{key} = {text}`" for key, text in entry["settings"].items())
-            lines += [f"`{entry['preset_of']}` with {settings}. Source: {entry['source']}.", ""]
-        elif entry["params"]:
-            lines += parameters(entry)
-    if measured:
-        lines += ["## Metrics", "", "| metric | of | unit | meaning | where | source |"]
-        keys = ("name", "of", "unit", "summary", "where", "source")
-        rows = ([f"`{entry['name']}`", *(entry[key] for key in keys[1:])] for entry in measured)
-        lines += ["|---|---|---|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows), ""]
-    return "\n".join(lines).rstrip()
-
-
-def parameters(entry: dict[str, Any]) -> list[str]:
-    """The parameters of an entry as the lines of a Markdown table."""
-    head = ["| key | default | allowed | meaning | source |", "|---|---|---|---|---|"]
-    return [*head, *(_row(param) for param in entry["params"]), ""]
-
-
-def _row(param: dict[str, Any]) -> str:
-    allowed = ", ".join(param["choices"]) or param["kind"]
-    if param["range"]:
-        allowed = f"{param['kind']}, {param['range'][0]} to {param['range'][1]}"
-    cells = (f"`{param['name']}`", f"`{param['default']}`", allowed)
-    texts = [text.replace("|", "\\|") for text in (*cells, param["meaning"], param["source"])]
-    return f"| {' | '.join(texts)} |"
 
 
 def _names() -> list[str]:

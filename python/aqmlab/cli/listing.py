@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Json, console, print_json, reported
+from aqmlab._late import late
+from aqmlab.cli.common import EXAMPLES, Json, With, console, load_own, print_json, reported
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab list\n\naqmlab list disciplines\n\naqmlab list metrics\n\naqmlab list presets --json"
@@ -23,7 +23,6 @@ OWN = {
     ),
 }
 """What to say below a kind of which users write their own, and an example."""
-STUDIES = Path(__file__).parent.parent / "studies"
 
 
 @reported
@@ -32,9 +31,11 @@ def listing(
         str | None,
         typer.Argument(metavar="[KIND]", help="disciplines, presets, congestion_controls, ..."),
     ] = None,
+    with_: With = None,
     json: Json = False,
 ) -> None:
     """List disciplines, presets, congestion controls, transports, workloads, metrics, studies."""
+    load_own(with_)
     everything = catalogue()
     if kind is not None:
         if kind not in everything:
@@ -72,7 +73,6 @@ def listing(
 def catalogue() -> dict[str, list[dict[str, Any]]]:
     """What `--json` prints: lists of {"name", "summary", ...} by kind."""
     from aqmlab._core import reference
-    from aqmlab.metrics.catalogue import METRICS
 
     queues = [entry for entry in reference() if entry["section"] == "queue"]
     controls = [entry for entry in reference() if entry["section"] == "congestion_control"]
@@ -89,22 +89,16 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
         "transports": [_short(each) for each in transports],
         "workloads": [_short(each) for each in workloads if not each["preset_of"]],
         "metrics": [
-            {"name": metric.name, "summary": metric.meaning, "of": metric.of, "unit": metric.unit}
-            for metric in METRICS
+            {key: entry[key] for key in ("name", "summary", "of", "unit")}
+            for entry in late("metric_entries")()
         ],
         "studies": studies(),
     }
 
 
 def studies() -> list[dict[str, str]]:
-    """The packaged studies: {"name", "summary"}."""
-    import tomllib
-
-    found = []
-    for file in sorted(STUDIES.glob("*/study.toml")):
-        title = tomllib.loads(file.read_text(encoding="utf-8")).get("title", "")
-        found.append({"name": file.parent.name, "summary": title})
-    return found
+    """The studies that can be reproduced by name: {"name", "summary"}."""
+    return [{"name": each.name, "summary": each.title} for each in late("studies")().values()]
 
 
 def _short(entry: dict[str, Any]) -> dict[str, Any]:

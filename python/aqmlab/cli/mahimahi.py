@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Pcap, Seed, Set, reported
+from aqmlab.cli.common import EXAMPLES, Pcap, Seed, Set, command_line, reported
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab mahimahi delay 20 sh -c 'ping -c 3 $MAHIMAHI_BASE'\n\n"
@@ -89,7 +89,7 @@ def mahimahi(
     for remark in done.remarks:
         print(f"aqmlab: {remark}", file=sys.stderr)
     if out is not None:
-        keep(done, asked.path.scenario, out)
+        keep(done, asked.path.scenario, out, command_line())
     raise SystemExit(done.status)
 
 

@@ -11,6 +11,7 @@ import typer
 
 from aqmlab.cli.common import (
     EXAMPLES,
+    Figures,
     Json,
     Log,
     Out,
@@ -23,8 +24,8 @@ from aqmlab.cli.common import (
     grid,
     print_json,
     reported,
-    seconds,
 )
+from aqmlab.document.numbers import seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,6 +65,7 @@ def parity(
     pcap: Pcap = None,
     pcap_ring: PcapRing = None,
     log: Log = None,
+    figures: Figures = False,
     json: Json = False,
 ) -> None:
     """Run a scenario with simulated senders and with the kernel's own, and compare.
@@ -107,7 +109,7 @@ def parity(
 
     screen = console()
     show(found, screen)
-    report = write(found, folder, shlex.join(["aqmlab", *sys.argv[1:]]))
+    report = write(found, folder, shlex.join(["aqmlab", *sys.argv[1:]]), figures=figures)
     screen.print(f"Report: {report}", soft_wrap=True)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
+    Figures,
     Json,
+    NoReport,
     Out,
     Replications,
     Seed,
@@ -21,6 +25,7 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
+from aqmlab.errors import input_error
 
 if TYPE_CHECKING:
     from aqmlab.reproduce import Reproduction
@@ -33,6 +38,8 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab reproduce cs244_2015 --trace Verizon-LTE-short.down\n\n"
     "aqmlab reproduce cs244_2015 --only steps --emulate --step 5s\n\n"
     "aqmlab reproduce all\n\n"
+    "aqmlab reproduce --new mine\n\n"
+    "aqmlab reproduce examples/my_study.toml\n\n"
     "aqmlab reproduce jarvinen2014 --json > jarvinen2014.json"
 )
 
@@ -40,7 +47,10 @@ EXAMPLE = EXAMPLES.format(
 @reported
 def reproduce(
     name: Annotated[
-        str, typer.Argument(help="A study of `aqmlab list`, or `all` of them.", metavar="NAME")
+        str,
+        typer.Argument(
+            help="A study of `aqmlab list`, the folder of one, or `all` of them.", metavar="NAME"
+        ),
     ],
     replications: Replications = None,
     seed: Seed = None,
@@ -73,6 +83,11 @@ def reproduce(
         str | None,
         typer.Option("--step", metavar="TIME", help="With --emulate: the length of its steps."),
     ] = None,
+    no_report: NoReport = False,
+    figures: Figures = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Make the folder NAME with a study that runs.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Re-run a published study and compare it with its paper, cell by cell.
@@ -81,27 +96,23 @@ def reproduce(
     writes all results and a report (HTML; not with --json) to results/NAME or --out.
     With `all`, every study is run, and one table says how far each agrees.
     """
-    from aqmlab.cli.listing import studies
-
-    known = [study["name"] for study in studies()]
+    if new:
+        folder = late("new_study")(name)
+        console().print(f"{folder} is there; `aqmlab reproduce ./{folder}` runs it.")
+        return
+    known = list(late("studies")())
     if name == ALL:
         if only or trace or emulate:
-            from aqmlab.errors import input_error
-
             key = "--only" if only else "--trace" if trace else "--emulate"
             raise input_error("this goes with a single study", key=key, given=f"{key} with all")
         _all(known, replications, seed, out, threads, json)
         return
-    if name not in known:
-        from aqmlab.errors import unknown
-
-        raise unknown("study", name, known)
     if step is not None and not emulate:
-        from aqmlab.errors import input_error
-
         raise input_error("this goes with --emulate", key="--step", given=step)
     words = [*(only or []), *(["emulated", step or ""] if emulate else [])]
-    folder = out or _folder(name, [each for each in words if each], trace, r=replications, s=seed)
+    called = Path(name).resolve().name.removesuffix(".toml")
+    given = [each for each in words if each]
+    folder = out or _folder(called, given, trace, r=replications, s=seed)
     reproduction = _one(
         name,
         folder,
@@ -119,15 +130,21 @@ def reproduce(
         return
     screen = console()
     reproduction.print(screen)
-    report = reproduction.write_report(folder)
-    screen.print(f"Report: {report}", soft_wrap=True)
+    if not no_report:
+        report = reproduction.write_report(folder, figures=figures)
+        screen.print(f"Report: {report}", soft_wrap=True)
 
 
 def _one(name: str, folder: Path, *, shown: bool, **options: Any) -> Reproduction:
-    from aqmlab.reproduce import reproduce as reproduce_study
+    with progress_bar(Path(name).name, shown=shown) as progress:
+        found: Reproduction = late("reproduce")(
+            name, out=folder, progress=progress, told=_tell, **options
+        )
+        return found
 
-    with progress_bar(name, shown=shown) as progress:
-        return reproduce_study(name, out=folder, progress=progress, **options)
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 def _folder(name: str, only: Sequence[str], trace: Path | None, **changes: int | None) -> Path:

@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
+    Figures,
     Json,
+    NoReport,
     Out,
     Seed,
     Set,
+    With,
     command_line,
     console,
     grid,
+    load_own,
     print_json,
-    rate,
-    reasons,
     reported,
-    seconds,
     show_note,
 )
+from aqmlab.document.numbers import percent, rate, reasons, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,6 +48,9 @@ def run(
     set_: Set = None,
     seed: Seed = None,
     out: Out = None,
+    with_: With = None,
+    no_report: NoReport = False,
+    figures: Figures = False,
     json: Json = False,
 ) -> None:
     """Run a scenario once and show what its queues did.
@@ -54,19 +60,24 @@ def run(
     """
     from aqmlab.settings import parse_settings
 
+    load_own(with_)
     result = _run(file, parse_settings(set_ or []), seed, out)
     if json:
         print_json(result.to_json())
         return
+    own = late("own_metrics_shown")(result)
     screen = console()
     show(result, screen)
+    late("blocks")(own, screen)
     if out is None:
         hint = "Nothing was written; --out FOLDER keeps the tables, and a report with figures."
         screen.print(hint, style="dim")
         return
-    from aqmlab.report import run_page
-
-    report = run_page.write(result, out, ", ".join([file.name, *(set_ or [])]), command_line())
+    if no_report:
+        screen.print(f"Results are in {out}.", soft_wrap=True)
+        return
+    title = ", ".join([file.name, *(set_ or [])])
+    report = result.write_report(out, title, command=command_line(), figures=figures)
     screen.print(f"Results are in {out}. Report: {report}", soft_wrap=True)
 
 
@@ -123,7 +134,7 @@ def _show_links(result: RunResult, screen: Console) -> None:
             f"{row['delivered']:,}",
             f"{row['dropped']:,}",
             f"{row['marked']:,}",
-            _percent(row["utilisation"]),
+            percent(row["utilisation"]),
             *(seconds(delay if row["delivered"] else None) for delay in delays),
             f"{row['backlog_max_packets']:,} p",
         )
@@ -160,7 +171,7 @@ def _show_groups(result: RunResult, screen: Console) -> None:
         table.add_row(
             name,
             rate(own["goodput"]),
-            _percent(own.get("goodput_share")),
+            percent(own.get("goodput_share")),
             f"{own['jain']:.3f}" if "jain" in own else "–",
             f"{own['loss_share']:.2%}" if "loss_share" in own else "–",
             seconds(own.get("delay_variation")),
@@ -231,7 +242,3 @@ def _show_applications(result: RunResult, screen: Console) -> None:
         screen.print(f"{group}: {', '.join(values)}")
     if shown or scores:
         screen.print()
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share:.1%}"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Log, Pcap, PcapRing, Seed, Set, reported, seconds
+from aqmlab.cli.common import EXAMPLES, Log, Pcap, PcapRing, Seed, Set, command_line, reported
+from aqmlab.document.numbers import seconds
 
 if TYPE_CHECKING:
     from aqmlab._core import Emulation, Scenario
@@ -199,7 +200,7 @@ def shell(
                 **recorded.of_run(1, links),
             )
     if out is not None:
-        keep(done, links, out)
+        keep(done, links, out, command_line())
     if not quiet:
         _tell(done, out)
     raise SystemExit(done.status)

@@ -8,27 +8,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
+    Figures,
     Json,
+    NoReport,
     Only,
     Out,
     Replications,
     Seed,
     Set,
     Threads,
+    With,
     check_chart,
     command_line,
     console,
     default_folder,
     grid,
+    load_own,
     print_json,
     progress_bar,
     reported,
     save_chart,
-    seconds,
     show_note,
 )
+from aqmlab.document.numbers import percent, seconds
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,7 +49,6 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab study examples/study.toml --tradeoff delay-goodput.svg"
 )
 SHOWN_POINTS = 60
-SHOWN_PLACES = 4
 
 
 @reported
@@ -56,6 +60,7 @@ def study(
     only: Only = None,
     out: Out = None,
     threads: Threads = None,
+    with_: With = None,
     tradeoff: Annotated[
         Path | None,
         typer.Option(
@@ -63,6 +68,8 @@ def study(
             help="Draw delay against goodput, a point a run, with ellipses (RFC 7928, 2.7).",
         ),
     ] = None,
+    no_report: NoReport = False,
+    figures: Figures = False,
     json: Json = False,
 ) -> None:
     """Run all points of a study; after an interruption, only what is missing.
@@ -73,6 +80,7 @@ def study(
     from aqmlab.settings import parse_selection, parse_settings
     from aqmlab.study import Study
 
+    load_own(with_)
     if tradeoff is not None:
         check_chart(tradeoff, "--tradeoff")
     plan = Study(
@@ -93,14 +101,11 @@ def study(
     screen = console()
     show(result, screen)
     screen.print(_done(result, plan.total, wall), soft_wrap=True)
-    from aqmlab.report import study_page
-
-    report = study_page.write(result, folder, command_line(), note_lines(result))
-    screen.print(f"Report: {report}", soft_wrap=True)
+    if not no_report:
+        report = result.write_report(folder, command=command_line(), figures=figures)
+        screen.print(f"Report: {report}", soft_wrap=True)
     if tradeoff is not None:
-        from aqmlab.metrics.tradeoff import figure
-
-        save_chart(figure(result), tradeoff)
+        save_chart(late("tradeoff")(result), tradeoff)
 
 
 def summary(result: StudyResult) -> pl.DataFrame:
@@ -126,6 +131,8 @@ def summary(result: StudyResult) -> pl.DataFrame:
 
 def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
     """What `--json` prints."""
+    from aqmlab.report.notes import kinds
+
     return {
         "study": result.info.name,
         "version": result.info.version,
@@ -135,12 +142,14 @@ def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
         "computed": result.computed,
         "wall_seconds": round(wall, 3),
         "points": summary(result).to_dicts(),
-        "notes": _notes(result),
+        "notes": kinds(result),
     }
 
 
 def show(result: StudyResult, screen: Console) -> None:
     """Prints one row a point, then the notes in words."""
+    from aqmlab.report.notes import note_lines
+
     info = result.info
     many = info.replications > 1
     how = f"means of {info.replications} replications" if many else "one run of each"
@@ -154,8 +163,8 @@ def show(result: StudyResult, screen: Console) -> None:
     for row in rows[:SHOWN_POINTS]:
         labels = [row[name] for name, _ in info.axes]
         delays = [seconds(row[f"sojourn_{key}_s"]) for key in ("p50", "p95", "max")]
-        shares = [_share(row[f"{key}_share"]) for key in ("dropped", "marked")]
-        table.add_row(*labels, _share(row["utilisation"]), *delays, *shares)
+        shares = [percent(row[f"{key}_share"]) for key in ("dropped", "marked")]
+        table.add_row(*labels, percent(row["utilisation"]), *delays, *shares)
     screen.print(table)
     if len(rows) > SHOWN_POINTS:
         screen.print(f"... and {len(rows) - SHOWN_POINTS} points more in the folder")
@@ -169,7 +178,7 @@ def _show_groups(result: StudyResult, screen: Console) -> None:
     from aqmlab.report.measures import Layout, finding, means, measures
 
     found = measures(result)
-    of_groups = found[2:]
+    of_groups = [each for each in found if ":" in each.title]
     screen.print()
     if of_groups:
         table = grid("Groups of flows", screen)
@@ -188,38 +197,6 @@ def _show_groups(result: StudyResult, screen: Console) -> None:
     for line in finding(result, found, Layout.of(result.info.axes)):
         screen.print(line)
     screen.print()
-
-
-def _notes(result: StudyResult) -> list[dict[str, Any]]:
-    """Every kind of note once: the text of the first run that has it, the
-    points, and the number of runs."""
-    names = [name for name, _ in result.info.axes]
-    found = []
-    notes = result.pooled_notes.sort("point", "run", maintain_order=True)
-    for (subject, id_), rows in notes.group_by("subject", "id", maintain_order=True):
-        places = rows.select(names).unique(maintain_order=True).rows() if names else [()]
-        points = [" ".join(place) or result.info.name for place in places]
-        runs = rows["run"].n_unique()
-        text = rows["text"][0]
-        found.append({"subject": subject, "id": id_, "text": text, "points": points, "runs": runs})
-    return found
-
-
-def note_lines(result: StudyResult) -> list[str]:
-    """What a reader of these results has to know, in sentences."""
-    return [_sentence(note, result.info.points) for note in _notes(result)]
-
-
-def _sentence(note: dict[str, Any], total: int) -> str:
-    points = note["points"]
-    more = f" and {len(points) - SHOWN_PLACES} more" if len(points) > SHOWN_PLACES else ""
-    where = "" if len(points) == total else f"{'; '.join(points[:SHOWN_PLACES])}{more}: "
-    example = "" if note["runs"] == 1 else f" (the first of {note['runs']:,} runs)"
-    return f"{where}{note['subject']}: {note['text']}{example}"
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
 
 
 def _done(result: StudyResult, total: int, wall: float) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Json, console, grid, print_json, rate, reported, seconds
+from aqmlab.cli.common import EXAMPLES, Json, console, grid, print_json, reported
+from aqmlab.document.numbers import rate, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console, Group

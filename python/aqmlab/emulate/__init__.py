@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core
+from aqmlab._face import make_callable
 
 if TYPE_CHECKING:
     from aqmlab.emulate.links import EmulatedPath
@@ -56,3 +57,6 @@ def emulate(
         capture=capture,
         until=until,
     )
+
+
+make_callable(__name__)

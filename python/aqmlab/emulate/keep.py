@@ -29,8 +29,8 @@ def check_folder(folder: Path) -> None:
         )
 
 
-def keep(emulation: Emulation, scenario: Scenario, folder: Path) -> None:
-    """Writes tables, manifest and report."""
+def keep(emulation: Emulation, scenario: Scenario, folder: Path, command: str = "") -> None:
+    """Writes tables, manifest and report; `command` is what made them."""
     from aqmlab.emulate.report import write
     from aqmlab.execute import study_info
     from aqmlab.folder import ResultsFolder
@@ -42,7 +42,7 @@ def keep(emulation: Emulation, scenario: Scenario, folder: Path) -> None:
     with ResultsFolder(folder, study_info(study), [text]) as results:
         results.add([emulation.results])
         results.finish()
-        write(folder, results.result(computed=1).single())
+        write(folder, results.result(computed=1).single(), command)
 
 
 def result_of(results: Results, scenario: Scenario) -> RunResult:

@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from html import escape
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 import aqmlab
+from aqmlab.document import (
+    Block,
+    Code,
+    Column,
+    Document,
+    Figure,
+    Note,
+    Section,
+    Table,
+    Text,
+    charts,
+    save,
+)
+from aqmlab.document.numbers import rate, seconds
 from aqmlab.emulate.parity import Measure, Parity
 from aqmlab.emulate.play import EMULATOR, SIMULATOR
-from aqmlab.errors import StorageError
-from aqmlab.report import FIGURES, FORMATS, REPORT, charts, save_figure
-from aqmlab.report.page import document, figure_html
-from aqmlab.reproduce.model import Figure
 from aqmlab.statistics import Floats
 
 COLOURS = {SIMULATOR: "#2f6fbb", EMULATOR: "#ef9232"}
 MILLI = 1e3
 
 
-def write(parity: Parity, folder: Path, command: str) -> Path:
-    """Writes `report.html` and `figures/` into `folder`; the path of the report.
+def write(parity: Parity, folder: Path, command: str, *, figures: bool = True) -> Path:
+    """Writes `report.html` into `folder`, and with `figures` the pictures; the path of the report.
 
     Raises `StorageError` if a file cannot be written.
     """
-    made = figures(parity)
-    try:
-        (folder / FIGURES).mkdir(parents=True, exist_ok=True)
-        for figure in made:
-            for ending in FORMATS:
-                save_figure(figure, folder / FIGURES / f"{figure.id}.{ending}")
-        path = folder / REPORT
-        body = "\n".join(_body(parity, made, command))
-        path.write_text(document(parity.result.info.title, body, made), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(error, folder, "the report is not complete") from error
-    return path
+    return save(document(parity, command), folder, figures=figures)
+
+
+def document(parity: Parity, command: str = "") -> Document:
+    """The page of a parity run."""
+    how = Text(
+        "The same links, queues, starts and sizes twice: with simulated senders, and with the "
+        f"kernel's own TCP and UDP in real time. {parity.replications} run(s) each. One packet in "
+        f"a hundred left the emulator more than {1e6 * parity.lateness:.0f} µs late."
+    )
+    made = (Code(command), Text(f"aqmlab {aqmlab.__version__}. Real time is never twice the same."))
+    blocks: tuple[Block, ...] = (
+        *(Note(remark) for remark in parity.remarks),
+        table(parity),
+        *figures(parity),
+        Section("How this was made", made),
+    )
+    return Document(parity.result.info.title, blocks, head=(how,))
+
+
+def table(parity: Parity, title: str = "") -> Table:
+    """A row a measure: simulated, with real packets, and how far apart."""
+    columns = (Column("", label=True), *map(Column, (SIMULATOR, EMULATOR, "difference")))
+    several = parity.replications > 1
+    caption = f"means of {parity.replications} runs each (95 % intervals)" if several else ""
+    return Table(columns, tuple(map(row, parity.measures)), title=title, caption=caption)
 
 
 def figures(parity: Parity) -> list[Figure]:
@@ -89,8 +112,6 @@ def _scaled(parity: Parity, by: str, quantity: str, factor: float) -> tuple[Floa
 
 def told(measure: Measure) -> Callable[[float], str]:
     """How the values of a measure are written."""
-    from aqmlab.cli.common import rate, seconds
-
     words: dict[str, Callable[[float], str]] = {
         "share": lambda value: f"{value:.2%}",
         "s": seconds,
@@ -115,25 +136,3 @@ def row(measure: Measure) -> tuple[str, str, str, str]:
     else:
         apart = f"{real / simulated - 1:+.1%}" if simulated else "–"
     return measure.name, cells[0], cells[1], apart
-
-
-def _body(parity: Parity, made: list[Figure], command: str) -> Iterator[str]:
-    yield f"<h1>{escape(parity.result.info.title)}</h1>"
-    yield (
-        "<p>The same links, queues, starts and sizes twice: with simulated senders, and with the "
-        f"kernel's own TCP and UDP in real time. {parity.replications} run(s) each. One packet in "
-        f"a hundred left the emulator more than {1e6 * parity.lateness:.0f} µs late.</p>"
-    )
-    for remark in parity.remarks:
-        yield f"<div class='note warning'><p>{escape(remark)}</p></div>"
-    head = ("", SIMULATOR, EMULATOR, "difference")
-    yield "<table><thead><tr>" + "".join(f"<th>{each}</th>" for each in head) + "</tr></thead>"
-    yield "<tbody>"
-    for measure in parity.measures:
-        name, *cells = row(measure)
-        rest = "".join(f"<td>{escape(each)}</td>" for each in cells)
-        yield f"<tr><th scope='row'>{escape(name)}</th>{rest}</tr>"
-    yield "</tbody></table>"
-    yield from map(figure_html, made)
-    yield f"<h2>How this was made</h2><pre>{escape(command)}</pre>"
-    yield f"<p>aqmlab {aqmlab.__version__}. Real time is never twice the same.</p>"

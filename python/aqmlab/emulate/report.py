@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 import aqmlab
-from aqmlab.cli.common import command_line, seconds
-from aqmlab.report import charts, save
-from aqmlab.report.colours import by_label
-from aqmlab.report.page import document, figure_html, made_html, notes_html
-from aqmlab.report.run_page import links_html, parameters, sojourn_figure
-from aqmlab.reproduce.model import Figure
+from aqmlab.document import (
+    Document,
+    Facts,
+    Figure,
+    Section,
+    Text,
+    Tiles,
+    charts,
+    notes,
+    save,
+)
+from aqmlab.document.colours import by_label
+from aqmlab.document.numbers import seconds
+from aqmlab.report.made import made
+from aqmlab.report.run_page import links, parameters, sojourn_figure
+from aqmlab.results import RunResult
 from aqmlab.statistics import Floats
-
-if TYPE_CHECKING:
-    from aqmlab.results import RunResult
 
 TITLE = "An emulation"
 QUANTITIES = (
@@ -30,51 +35,52 @@ QUANTITIES = (
 )
 
 
-def write(folder: Path, result: RunResult) -> Path:
-    """Writes `report.html` and `figures/`; returns the path of the page.
+def write(folder: Path, result: RunResult, command: str = "", *, figures: bool = True) -> Path:
+    """Writes `report.html`, and with `figures` the pictures into `figures/`; returns the path of
+    the page. `command` is what made the results.
 
     Raises `StorageError` if a file cannot be written.
     """
-    figures = list(_figures(result))
-    body = "\n".join(_body(result, figures, folder))
-    return save(folder, document(TITLE, body, figures), figures)
+    return save(document(result, command, folder), folder, figures=figures)
 
 
-def _body(result: RunResult, figures: list[Figure], folder: Path) -> Iterator[str]:
+def document(result: RunResult, command: str = "", folder: Path | None = None) -> Document:
+    """The page of an emulation; `folder` is where its tables are, if they are kept."""
     facts = result.runs.row(0, named=True)
     scores = dict(result.scores.select("quantity", "value").iter_rows())
     late = result.times.filter(quantity="lateness").row(0, named=True)
-    tiles = [
-        (f"{scores['packets_out']:,.0f}", f"packets in {facts['end_s']:.1f} s"),
-        (seconds(late["p50_s"]), "late, median"),
-        (seconds(late["p99_s"]), "late, 99th percentile"),
-        (seconds(late["max_s"]), "late, at most"),
-        (seconds(scores["processor_s"]), "of processor time"),
-    ]
-    cells = (
-        f"<div class='tile'><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in tiles
+    tiles = Tiles(
+        (
+            (f"{scores['packets_out']:,.0f}", f"packets in {facts['end_s']:.1f} s"),
+            (seconds(late["p50_s"]), "late, median"),
+            (seconds(late["p99_s"]), "late, 99th percentile"),
+            (seconds(late["max_s"]), "late, at most"),
+            (seconds(scores["processor_s"]), "of processor time"),
+        )
     )
-    yield f"""<header><h1>{TITLE}</h1>
-<p class="lead">Real packets through the links below, in real time. How late each was written is
-what the emulator adds to what the links do.</p>
-<div class="tiles">{"".join(cells)}</div></header>"""
-    yield notes_html([f"{note['subject']}: {note['text']}" for note in result.notes.to_dicts()])
-    yield "<h2>Links</h2>"
-    yield links_html(result)
-    yield from map(figure_html, figures)
-    yield "<h2>How this was made</h2>"
-    yield made_html(command_line(), folder)
-    yield f"<dl>{''.join(_facts(result, scores))}</dl>"
+    told = Text(
+        "Real packets through the links below, in real time. How late each was written is what "
+        "the emulator adds to what the links do.",
+        "lead",
+    )
+    noted = [f"{note['subject']}: {note['text']}" for note in result.notes.to_dicts()]
+    how = (*made(command, folder), Facts(tuple(_facts(result, scores))))
+    blocks = (
+        *notes(noted),
+        Section("Links", (links(result),)),
+        *_figures(result),
+        Section("How this was made", how),
+    )
+    return Document(TITLE, blocks, head=(told, tiles))
 
 
-def _facts(result: RunResult, scores: dict[str, float]) -> Iterator[str]:
-    facts = [("Program", f"aqmlab {aqmlab.__version__}"), ("Seed", str(result.scenario["seed"]))]
-    for key, count in scores.items():
-        if key.startswith("unfit_") and count:
+def _facts(result: RunResult, scores: dict[str, float]) -> Iterator[tuple[str, str]]:
+    yield "Program", f"aqmlab {aqmlab.__version__}"
+    yield "Seed", str(result.scenario["seed"])
+    for key, number in scores.items():
+        if key.startswith("unfit_") and number:
             what = key.removeprefix("unfit_").replace("_", " ")
-            facts.append(("Not carried", f"{count:,.0f} packets: {what}"))
-    for name, text in facts:
-        yield f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>"
+            yield "Not carried", f"{number:,.0f} packets: {what}"
     yield from parameters(result.scenario)
 
 

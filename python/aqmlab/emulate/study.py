@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core
 from aqmlab.emulate.play import played
+from aqmlab.errors import AqmlabError, EmulationError
 
 if TYPE_CHECKING:
     from aqmlab.folder import ResultsFolder
@@ -47,13 +48,14 @@ class Order:
         )
 
 
-def run(order: Order, out: Path) -> StudyResult:
+def run(order: Order, out: Path, told: Callable[[str], None] | None = None) -> StudyResult:
     """The results of a study with real packets, kept in the folder `out`; what is there of
-    the same study is not run again.
+    the same study is not run again. `told` is called with what is done next, and with what the
+    emulator has to say.
 
-    Raises `SystemExit` with the status of a process that could not make its run, which has
-    said why.
+    Raises `EmulationError` if a run could not be made.
     """
+    told = told or _silent
     from aqmlab.execute import GOES_ON, study_info
     from aqmlab.folder import ResultsFolder, open_results
     from aqmlab.manifest import read_manifest
@@ -69,18 +71,22 @@ def run(order: Order, out: Path) -> StudyResult:
     with ResultsFolder(out, study_info(study), texts) as folder:
         missing = folder.missing()
         try:
-            said = _run_all(order, study, folder, missing)
+            said = _run_all(order, study, folder, missing, told)
             folder.finish()
         except KeyboardInterrupt as error:
             error.args = (f"{folder.kept}; {GOES_ON}",)
             raise
         for text in said:
-            print(f"note: {text}", file=sys.stderr)
+            told(f"note: {text}")
         return folder.result(computed=len(missing))
 
 
 def _run_all(
-    order: Order, study: Study, folder: ResultsFolder, missing: Sequence[int]
+    order: Order,
+    study: Study,
+    folder: ResultsFolder,
+    missing: Sequence[int],
+    told: Callable[[str], None],
 ) -> dict[str, None]:
     """Makes these runs, each in a process of its own that puts it into the folder; what the
     emulator says of them, each sentence once."""
@@ -89,7 +95,7 @@ def _run_all(
         for number in missing:
             labels = study.points[number // study.replications].labels
             where = ", ".join(f"{axis}={label}" for axis, label in labels.items())
-            print(f"real packets, run {number + 1} of {study.total}: {where}", file=sys.stderr)
+            told(f"real packets, run {number + 1} of {study.total}: {where}")
             chunk = folder.next_chunk()
             said |= dict.fromkeys(_run_one(order, number, chunk))
             folder.adopt(chunk)
@@ -111,12 +117,18 @@ def _run_one(order: Order, number: int, chunk: Path) -> list[str]:
             process.kill()
             raise
     if process.returncode:
-        raise SystemExit(process.returncode)
-    return list(json.loads(said))
+        found = json.loads(said)["error"] if said else f"it ended with {process.returncode}"
+        raise EmulationError(f"run {number + 1} with real packets: {found}")
+    return list(json.loads(said)["remarks"])
 
 
-def main() -> None:
-    """Reads an order from stdin, makes the run of it that is named, and writes it down."""
+def _silent(text: str) -> None:
+    """Says nothing."""
+
+
+def _made() -> list[str]:
+    """Reads an order from stdin, makes the run of it that is named, and writes it down; what the
+    emulator has to say of it."""
     number, chunk = int(sys.argv[1]), Path(sys.argv[2])
     study = Order(**json.load(sys.stdin)).study()
     point, replication = divmod(number, study.replications)
@@ -125,10 +137,12 @@ def main() -> None:
     from aqmlab.chunks import write_chunk
 
     write_chunk(chunk, [done.results])
-    print(json.dumps(done.remarks))
+    return list(done.remarks)
 
 
 if __name__ == "__main__":
-    from aqmlab.cli.common import reported
-
-    reported(main)()
+    try:
+        print(json.dumps({"remarks": _made()}))
+    except (AqmlabError, OSError) as failed:
+        print(json.dumps({"error": str(failed)}))
+        sys.exit(1)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GROUPS", "STANDARD", "Control", "Evaluation", "Line", "criteria", "evaluate"]
 
-REPLICATIONS = 5
-QUICK_REPLICATIONS = 3
+REPLICATIONS = 20
+QUICK_REPLICATIONS = 5
 SEED = 9743
 
 

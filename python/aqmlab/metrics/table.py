@@ -1,5 +1,5 @@
 """The table `metrics`: what is computed from the tables of the engine, a row a run, subject and
-metric. `aqmlab.metrics.catalogue` says what each metric is."""
+metric. `aqmlab.measure.catalogue` says what each metric is."""
 
 from __future__ import annotations
 

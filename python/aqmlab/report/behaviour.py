@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aqmlab.report import charts
-from aqmlab.reproduce.model import Figure
+from aqmlab.document import Figure, charts
 from aqmlab.results import RunResult
 from aqmlab.single import run
 from aqmlab.statistics import Floats

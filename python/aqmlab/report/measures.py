@@ -4,13 +4,14 @@ and which of the labels of an axis does best in them."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from aqmlab.measure import Shown, headlines
 from aqmlab.statistics import Floats, mean_interval
 
 if TYPE_CHECKING:
@@ -19,32 +20,9 @@ if TYPE_CHECKING:
 MOST_COLOURS = 8
 MOST_PLACES = 24
 """More places than these on an x axis cannot be read."""
-MOST_MEASURES = 6
 BUSY = "link busy"
 LESS, MORE, NEITHER = -1, 1, 0
 """Whether less or more of a measure is better."""
-TIMES = {
-    "page_load": "page load time",
-    "query": "time of a query",
-    "response": "response time",
-    "http_l": "response time under load",
-    "completion": "completion time",
-    "stall": "length of a stall",
-    "rtt": "round trip of a probe",
-    "delay": "one-way delay",
-    "frame": "delay of a frame",
-}
-"""The time of a group that is shown is the first of these that it has."""
-SCORES: Mapping[str, tuple[str, str, float, int]] = {
-    "mos": ("MOS", "of 1 to 4.5", 1.0, MORE),
-    "rpm": ("round trips a minute", "RPM", 1.0, MORE),
-    "missed": ("frames missed", "% of the frames", 100.0, LESS),
-    "stalls": ("stalls", "number", 1.0, LESS),
-    "bitrate": ("bit rate of the video", "Mbit/s", 1e-6, MORE),
-    "late_down": ("late packets", "% of the packets", 100.0, LESS),
-    "download": ("download", "Mbit/s", 1e-6, MORE),
-}
-"""The score of a group that is shown is the first of these: title, unit, factor, direction."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +36,20 @@ class Measure:
     values: pl.DataFrame
     """`run` and `value`, in the unit; a run without a value has no row."""
 
+    def number(self, value: float | None) -> str:
+        """A value without its unit, with three digits."""
+        if value is None or np.isnan(value):
+            return "–"
+        whole = abs(value) >= 1000 or value == 0
+        return f"{value:,.0f}" if whole else f"{value:#.3g}".removesuffix(".")
+
     def text(self, value: float | None) -> str:
         """A value as it stands in tables and sentences."""
         if value is None or np.isnan(value):
             return "–"
         unit = {"%": " %", "ms": " ms", "s": " s", "Mbit/s": " Mbit/s"}.get(self.unit, "")
         unit = " %" if self.unit.startswith("%") else unit
-        whole = abs(value) >= 1000 or value == 0
-        number = f"{value:,.0f}" if whole else f"{value:#.3g}".removesuffix(".")
-        return f"{number}{unit}"
+        return f"{self.number(value)}{unit}"
 
 
 @dataclass(frozen=True)
@@ -107,57 +90,20 @@ class Layout:
 
 
 def measures(result: StudyResult) -> list[Measure]:
-    """Delay and use of the bottleneck, then what each group of flows got of it."""
-    link = result.bottleneck
-    found = [
-        _measure("time in the queue, 95th percentile", "ms", LESS, link, "sojourn_p95_s", 1e3),
-        _measure(BUSY, "%", MORE, link, "utilisation", 100.0),
-        *_of_groups(result),
-    ]
-    return [each for each in found if each.values.height][:MOST_MEASURES]
+    """Delay and use of the bottleneck, what each group of flows got of it, and the metrics of
+    one's own."""
+    return [of(each) for each in headlines(result)]
 
 
-def _of_groups(result: StudyResult) -> Iterator[Measure]:
-    flows = result.flows
-    scored = set(result.scores["group"])
-    names = dict.fromkeys(name for each in result.scenarios for name in each["flows"])
-    for group in names:
-        own = flows.filter(group=group)
-        times = result.times.filter(pl.col("group") == group, pl.col("count") > 0)
-        if group in scored:
-            scores = result.scores.filter(group=group)
-            yield from _first_score(group, scores)
-        elif own.height and own["size_bytes"].is_null().all():
-            total = own.group_by("run", maintain_order=True).agg(pl.col("goodput_bps").sum())
-            yield _measure(f"{group}: goodput", "Mbit/s", MORE, total, "goodput_bps", 1e-6)
-        yield from _first_time(group, times)
+def of(shown: Shown) -> Measure:
+    """A metric of the registry as a number of every run."""
+    better = {"less": LESS, "more": MORE, "": NEITHER}[shown.metric.better]
+    return Measure(shown.title, shown.unit, better, shown.values)
 
 
-def _first_time(group: str, times: pl.DataFrame) -> Iterator[Measure]:
-    there = set(times["quantity"])
-    for quantity, title in TIMES.items():
-        if quantity in there:
-            rows = times.filter(quantity=quantity)
-            slow = (rows["p95_s"].max() or 0.0) >= 1.0  # type: ignore[operator]
-            unit, factor = ("s", 1.0) if slow else ("ms", 1e3)
-            yield _measure(f"{group}: {title}, p95", unit, LESS, rows, "p95_s", factor)
-            return
-
-
-def _first_score(group: str, scores: pl.DataFrame) -> Iterator[Measure]:
-    there = set(scores["quantity"])
-    for quantity, (title, unit, factor, better) in SCORES.items():
-        if quantity in there:
-            rows = scores.filter(quantity=quantity)
-            yield _measure(f"{group}: {title}", unit, better, rows, "value", factor)
-            return
-
-
-def _measure(
-    title: str, unit: str, better: int, rows: pl.DataFrame, column: str, factor: float
-) -> Measure:
-    value = (pl.col(column).cast(pl.Float64) * factor).alias("value")
-    return Measure(title, unit, better, rows.select("run", value).drop_nulls().drop_nans())
+def answering(found: Sequence[Measure]) -> list[Measure]:
+    """Those that answer first in front: what applications and flows got, then the link."""
+    return sorted(found, key=lambda each: ":" not in each.title)
 
 
 def cells(result: StudyResult, measure: Measure, layout: Layout) -> dict[tuple[str, str], Floats]:

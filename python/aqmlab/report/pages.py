@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from aqmlab._core import reference
+from aqmlab.report.behaviour import figure
+from aqmlab.report.reference import parameters
 
 MADE = "<!-- below: made by `make reference` -->"
 PAGES, IMAGES = "disciplines", "images/disciplines"
@@ -26,8 +28,6 @@ def disciplines() -> list[dict[str, Any]]:
 
 def page(text: str, entry: dict[str, Any]) -> str:
     """The page of a discipline with what is made below what is written."""
-    from aqmlab.cli.explain import parameters
-
     written = text.partition(MADE)[0].rstrip()
     name = entry["name"]
     presets = [each for each in reference() if each["preset_of"] == name]
@@ -53,16 +53,13 @@ def write(docs: Path) -> Iterator[Path]:
 
     Raises `FileNotFoundError` if a discipline has no page.
     """
-    from aqmlab.report import save_figure
-    from aqmlab.report.behaviour import figure
-
     (docs / IMAGES).mkdir(parents=True, exist_ok=True)
     for entry in disciplines():
         path = docs / PAGES / f"{entry['name']}.md"
         path.write_text(page(path.read_text(encoding="utf-8"), entry), encoding="utf-8")
         yield path
         image = docs / IMAGES / f"{entry['name']}.svg"
-        save_figure(figure(entry["name"]), image)
+        figure(entry["name"]).save(image)
         yield image
 
 

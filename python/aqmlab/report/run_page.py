@@ -1,41 +1,66 @@
-"""The report of one run: what passed, what waited, and what each group of flows got."""
+"""The document of one run: what passed, what waited, and what each group of flows got."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 import aqmlab
-from aqmlab.cli.common import rate, reasons, seconds
-from aqmlab.report import charts, save
-from aqmlab.report.colours import by_label
-from aqmlab.report.page import document, figure_html, made_html, notes_html
-from aqmlab.reproduce.model import Figure
+from aqmlab.document import (
+    Block,
+    Column,
+    Document,
+    Facts,
+    Figure,
+    Items,
+    Section,
+    Table,
+    Text,
+    charts,
+    notes,
+    save,
+)
+from aqmlab.document.colours import by_label
+from aqmlab.document.numbers import count, percent, plain, rate, reasons, seconds, whole
+from aqmlab.measure import own
+from aqmlab.report.made import made
+from aqmlab.results import RunResult
+from aqmlab.setup_diagram import caption, diagram
 from aqmlab.statistics import Floats
 
-if TYPE_CHECKING:
-    from aqmlab.results import RunResult
-
-COLUMNS = ("link", "sent", "dropped", "marked", "lost", "busy", "mean", "p50", "p95", "p99", "max")
 SHOWN_FLOWS = 50
 MOST_SAMPLES = 600
 """A curve over time has at most about so many points; each is the mean of the samples there."""
 MOST_GROUPS = 8
 
 
-def write(result: RunResult, folder: Path, title: str, command: str = "") -> Path:
-    """Writes `report.html` and `figures/` into `folder`; returns the path of the report.
+def write(
+    result: RunResult, folder: Path, title: str, command: str = "", *, figures: bool = True
+) -> Path:
+    """Writes `report.html` into `folder`, and with `figures` the pictures into `figures/` there;
+    returns the path of the report.
 
     `command` is what made the results. Raises `StorageError` if a file cannot be written.
     """
-    made = list(figures(result))
-    body = "\n".join(_body(result, made, title, command, folder))
-    return save(folder, document(title, body, made), made)
+    return save(document(result, title, command, folder), folder, figures=figures)
+
+
+def document(
+    result: RunResult, title: str = "A run", command: str = "", folder: Path | None = None
+) -> Document:
+    """The page of a run; `folder` is where its tables are, if they are kept."""
+    facts = result.runs.row(0, named=True)
+    return Document(
+        title,
+        tuple(_body(result, command, folder)),
+        soft=f"{facts['end_s']:.6g} s simulated, {facts['events']:,} events, seed "
+        f"{facts['seed']} · aqmlab {aqmlab.__version__}",
+        head=(Text(finding(result), "lead"),),
+    )
 
 
 def finding(result: RunResult) -> str:
@@ -43,12 +68,7 @@ def finding(result: RunResult) -> str:
     row = result.links.filter(link=result.bottleneck).row(0, named=True)
     if not row["delivered"]:
         return f"No packet passed {row['link']}."
-    signals = "No packet was dropped or marked"
-    for word, prefix in (("dropped", "drop_"), ("marked", "mark_")):
-        if row[word]:
-            share = row[word] / row["arrived"]
-            signals = f"{share:.2%} of the packets were {word} ({reasons(row, prefix)})"
-            break
+    signals = next(iter(signalled(row)), "No packet was dropped or marked")
     queue = result.scenario["links"][row["link"]]["queue"]["discipline"]
     return (
         f"Half of the packets waited {seconds(row['sojourn_p50_s'])} or less in the queue of "
@@ -57,10 +77,25 @@ def finding(result: RunResult) -> str:
     )
 
 
+def signalled(link: Mapping[str, Any]) -> Iterator[str]:
+    """How many packets a link dropped and marked, and why; nothing of what it did not."""
+    for word, prefix in (("dropped", "drop_"), ("marked", "mark_")):
+        if link[word]:
+            share = link[word] / link["arrived"]
+            yield f"{share:.2%} of the packets were {word} ({reasons(link, prefix)})"
+
+
 def figures(result: RunResult) -> Iterator[Figure]:
     """The course of the bottleneck, where samples were recorded, and its distribution."""
     end = float(result.runs["end_s"][0])
     name = result.bottleneck
+    yield Figure(
+        "setup",
+        "Set-up",
+        f"{name} is the bottleneck.",
+        caption(result.scenario),
+        diagram(result.scenario),
+    )
     parts = list(_panels(result, name))
     if parts:
         row = result.links.filter(link=name).row(0, named=True)
@@ -138,121 +173,133 @@ def _of_group(
 
 
 def _thinned(times: Floats, values: Floats) -> tuple[Floats, Floats]:
-    count = -(-times.size // MOST_SAMPLES)
-    if count <= 1:
+    every = -(-times.size // MOST_SAMPLES)
+    if every <= 1:
         return times, values
-    edges = np.arange(0, times.size, count)
+    edges = np.arange(0, times.size, every)
     lengths = np.diff(np.append(edges, times.size))
     return times[edges], np.add.reduceat(values, edges) / lengths
 
 
-def _body(
-    result: RunResult, made: Sequence[Figure], title: str, command: str, folder: Path
-) -> Iterator[str]:
-    facts = result.runs.row(0, named=True)
-    yield f"""<header><h1>{escape(title)}</h1>
-<p class="soft">{facts["end_s"]:.6g} s simulated, {facts["events"]:,} events, seed
-{facts["seed"]} · aqmlab {escape(aqmlab.__version__)}</p>
-<p class="lead">{escape(finding(result))}</p></header>"""
-    yield notes_html([f"{note['subject']}: {note['text']}" for note in result.notes.to_dicts()])
-    yield from map(figure_html, made)
-    yield "<h2 id='links'>Links</h2>"
-    yield links_html(result)
+def _body(result: RunResult, command: str, folder: Path | None) -> Iterator[Block]:
+    yield from notes([f"{note['subject']}: {note['text']}" for note in result.notes.to_dicts()])
+    yield from figures(result)
+    yield Section("Links", (links(result), *_remarks(result)), id="links")
     yield from _flows(result)
     yield from _applications(result)
-    yield "<h2 id='how'>How this was made</h2>"
-    yield made_html(command, folder)
-    yield f"<dl>{''.join(parameters(result.scenario))}</dl>"
-
-
-def links_html(result: RunResult) -> str:
-    """The table of the links, and why packets were dropped and marked."""
-    rows, remarks = [], []
-    for row in result.links.to_dicts():
-        counts = [f"{row[key]:,}" for key in ("delivered", "dropped", "marked", "lost")]
-        busy = "–" if row["utilisation"] is None else f"{row['utilisation']:.1%}"
-        keys = [f"sojourn_{key}_s" for key in COLUMNS[6:]]
-        times = [seconds(row[key] if row["delivered"] else None) for key in keys]
-        rows.append((row["link"], *counts, busy, *times))
-        for word, prefix in (("dropped", "drop_"), ("marked", "mark_")):
-            if row[word]:
-                share = row[word] / row["arrived"]
-                why = f"{share:.2%} of the packets were {word} ({reasons(row, prefix)})"
-                remarks.append(f"<li>{escape(row['link'])}: {escape(why)}</li>")
-    return (
-        f"{table_html(COLUMNS, rows)}<p class='method'>mean to max: time in the queue (sojourn "
-        f"time)</p><ul>{''.join(remarks)}</ul>"
+    yield from own_metrics(result)
+    yield Section(
+        "How this was made",
+        (*made(command, folder), Facts(tuple(parameters(result.scenario)))),
+        id="how",
     )
 
 
-def table_html(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first column are names, the others numbers."""
-    titles = "".join(f"<th>{escape(name)}</th>" for name in head)
-    lines = []
-    for name, *cells in rows:
-        values = "".join(f"<td>{escape(each)}</td>" for each in cells)
-        lines.append(f"<tr><th scope='row'>{escape(name)}</th>{values}</tr>")
-    return (
-        f"<div class='scroll'><table><thead><tr>{titles}</tr></thead>"
-        f"<tbody>{''.join(lines)}</tbody></table></div>"
-    )
-
-
-def _flows(result: RunResult) -> Iterator[str]:
-    flows = result.flows.to_dicts()
-    if not flows:
-        return
+def links(result: RunResult) -> Table:
+    """A row a link: counts, use, and the times in the queue."""
+    times = ("mean", "p50", "p95", "p99", "max")
     rows = []
-    for row in flows[:SHOWN_FLOWS]:
+    for row in result.links.to_dicts():
+        counts = [row[key] for key in ("delivered", "dropped", "marked", "lost")]
+        waits = [row[f"sojourn_{key}_s"] if row["delivered"] else None for key in times]
+        rows.append((row["link"], *counts, row["utilisation"], *waits))
+    counted = [Column(name, whole) for name in ("sent", "dropped", "marked", "lost")]
+    waited = [Column(name, seconds) for name in times]
+    return Table(
+        (Column("link", label=True), *counted, Column("busy", percent), *waited),
+        tuple(rows),
+        caption="mean to max: time in the queue (sojourn time)",
+    )
+
+
+def _remarks(result: RunResult) -> Iterator[Block]:
+    told = [
+        Text(f"{row['link']}: {text}") for row in result.links.to_dicts() for text in signalled(row)
+    ]
+    if told:
+        yield Items(tuple(told))
+
+
+def flows(result: RunResult, shown: int = SHOWN_FLOWS) -> Table:
+    """A row a flow, of the first `shown`."""
+    rows = []
+    for row in result.flows.head(shown).to_dicts():
         finish, size = row["finish_s"], row["size_bytes"]
         rows.append(
             (
                 f"{row['group']}.{row['index']}",
                 "endless" if size is None else f"{size:,} B",
-                seconds(row["start_s"]),
-                seconds(None if finish is None else finish - row["start_s"]),
-                rate(row["goodput_bps"]),
+                row["start_s"],
+                None if finish is None else finish - row["start_s"],
+                row["goodput_bps"],
                 f"{row['retransmissions']:,} of {row['segments_sent']:,}",
-                f"{row['timeouts']:,}",
+                row["timeouts"],
             )
         )
-    yield "<h2 id='flows'>Flows</h2>"
-    head = ("flow", "size", "start", "time taken", "goodput", "retransmitted", "timeouts")
-    yield table_html(head, rows)
-    if len(flows) > SHOWN_FLOWS:
-        yield f"<p class='soft'>... and {len(flows) - SHOWN_FLOWS:,} more in flows.parquet.</p>"
+    columns = (
+        Column("flow", label=True),
+        Column("size"),
+        Column("start", seconds),
+        Column("time taken", seconds),
+        Column("goodput", rate),
+        Column("retransmitted"),
+        Column("timeouts", whole),
+    )
+    return Table(columns, tuple(rows))
 
 
-def _applications(result: RunResult) -> Iterator[str]:
+def _flows(result: RunResult) -> Iterator[Block]:
+    if not result.flows.height:
+        return
+    left = result.flows.height - SHOWN_FLOWS
+    more = [Text(f"... and {count(left, 'flow')} more in flows.parquet.", "soft")]
+    yield Section("Flows", (flows(result), *(more if left > 0 else ())), id="flows")
+
+
+def _applications(result: RunResult) -> Iterator[Block]:
     times = result.times.filter(pl.col("count") > 0).to_dicts()
     if times:
         keys = ("mean", "p50", "p95", "p99", "max")
-        rows = [
-            (
-                f"{row['group']}: {row['quantity'].replace('_', ' ')}",
-                f"{row['count']:,}",
-                *(seconds(row[f"{key}_s"]) for key in keys),
-            )
-            for row in times
-        ]
-        yield "<h2 id='times'>Times</h2>"
-        yield table_html(("", "number", *keys), rows)
-    scores = result.scores.to_dicts()
+        rows = [(_name(row), row["count"], *(row[f"{key}_s"] for key in keys)) for row in times]
+        columns = (
+            Column("", label=True),
+            Column("number", whole),
+            *(Column(key, seconds) for key in keys),
+        )
+        yield Section("Times", (Table(columns, tuple(rows)),), id="times")
+    scores = [(_name(row), row["value"]) for row in result.scores.to_dicts()]
     if scores:
-        yield "<h2 id='scores'>Scores</h2>"
-        yield table_html(("", "value"), [(_score(row), f"{row['value']:.4g}") for row in scores])
+        columns = (Column("", label=True), Column("value", plain))
+        yield Section("Scores", (Table(columns, tuple(scores)),), id="scores")
 
 
-def _score(row: Mapping[str, Any]) -> str:
+def own_metrics(result: RunResult) -> list[Section]:
+    """The metrics from outside of aqmlab, if there are any."""
+    rows = []
+    for metric in own():
+        values = result.metrics.filter(pl.col("metric") == metric.name)
+        told = values.select("subject", "value").rows()
+        rows += [(metric.title, *row, metric.unit) for row in told]
+    if rows:
+        columns = (
+            Column("", label=True),
+            Column("of", label=True),
+            Column("value", plain),
+            Column("unit", prose=True),
+        )
+        return [Section("Metrics of your own", (Table(columns, tuple(rows)),), id="own")]
+    return []
+
+
+def _name(row: Mapping[str, Any]) -> str:
     return f"{row['group']}: {row['quantity'].replace('_', ' ')}"
 
 
-def parameters(scenario: Mapping[str, Any]) -> Iterator[str]:
+def parameters(scenario: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Rate, delay and queue of every link, in words."""
     for name, link in scenario["links"].items():
         text = f"rate {_plain(link['rate'])}, delay {_plain(link['delay'])}"
-        text += f", queue: {_plain(link['queue'])}"
-        yield f"<dt>Link {escape(name)}</dt><dd>{escape(text)}</dd>"
+        yield f"Link {name}", f"{text}, queue: {_plain(link['queue'])}"
 
 
 def _plain(value: Any) -> str:

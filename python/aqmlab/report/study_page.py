@@ -1,37 +1,53 @@
-"""The report of a study: its finding, one picture of all points, their delays, their numbers."""
+"""The document of a study: what follows from it, one picture of all points, their delays, their
+numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from aqmlab.characterize.charts import Panel, curves, ranges
-from aqmlab.cli.common import seconds
-from aqmlab.metrics.tradeoff import QUEUE_AXIS
-from aqmlab.metrics.tradeoff import figure as tradeoff
-from aqmlab.report import charts, save
-from aqmlab.report.colours import by_label
+from aqmlab.document import (
+    Block,
+    Column,
+    Document,
+    Facts,
+    Figure,
+    Finding,
+    Items,
+    Section,
+    Table,
+    Text,
+    charts,
+    notes,
+    save,
+)
+from aqmlab.document.colours import by_label
+from aqmlab.document.numbers import count, seconds
+from aqmlab.document.panels import Panel, curves, ranges
+from aqmlab.measure import everything
+from aqmlab.report import own
+from aqmlab.report.made import made
 from aqmlab.report.measures import (
     Layout,
     Measure,
+    answering,
     as_numbers,
     cells,
     finding,
     means,
     measures,
+    of,
 )
-from aqmlab.report.page import document, figure_html, made_html, notes_html
-from aqmlab.reproduce.model import Figure
+from aqmlab.report.notes import note_lines
+from aqmlab.report.tradeoff import QUEUE_AXIS
+from aqmlab.report.tradeoff import figure as tradeoff
+from aqmlab.results import StudyResult
 from aqmlab.statistics import Histograms
-
-if TYPE_CHECKING:
-    from aqmlab.results import StudyResult
 
 LINES_FROM = 5
 """From so many numbers on the x axis on, points are joined by lines."""
@@ -41,47 +57,80 @@ CROWDED = 14
 SHOWN_POINTS = 300
 MOST_PANELS = 6
 """Delay against goodput has a panel for each point of the other axes; with more it is left out."""
-STYLE = """
-.chart { min-height: 0; overflow-x: auto; } #sojourn { min-height: 430px; }
-table.points th, table.points td { padding: 3px 10px 3px 0; font-size: 14px; white-space: nowrap; }
-table.points thead th { vertical-align: bottom; white-space: normal; }
-table.points .label { text-align: left; }
-"""
 
 
-def write(result: StudyResult, folder: Path, command: str = "", notes: Sequence[str] = ()) -> Path:
-    """Writes `report.html` and `figures/` into `folder`; returns the path of the report.
+def write(result: StudyResult, folder: Path, command: str = "", *, figures: bool = True) -> Path:
+    """Writes `report.html` into `folder`, and with `figures` the pictures into `figures/` there;
+    returns the path of the report.
 
-    `command` is what made the results, `notes` what a reader has to know.
-    Raises `StorageError` if a file cannot be written.
+    `command` is what made the results. Raises `StorageError` if a file cannot be written.
     """
-    made = figures(result)
-    body = "\n".join(_body(result, made, command, notes, folder))
-    return save(folder, document(result.info.title, body, made, STYLE), made)
+    return save(document(result, command, folder), folder, figures=figures)
+
+
+def document(result: StudyResult, command: str = "", folder: Path | None = None) -> Document:
+    """The page of a study; `folder` is where its tables are, if they are kept."""
+    info = result.info
+    axes = ", ".join(f"{len(labels)} × {name}" for name, labels in info.axes)
+    which = f" ({axes})" if axes else ""
+    runs, points = info.points * info.replications, count(info.points, "point")
+    found, layout = measures(result), Layout.of(info.axes)
+    lines = finding(result, found, layout)
+    return Document(
+        info.title,
+        tuple(_body(result, found, lines, layout, command, folder)),
+        soft=f"{count(runs, 'run')}: {points}{which}, {count(info.replications, 'replication')}, "
+        f"seed {info.seed} · aqmlab {info.version}",
+        head=(Items(tuple(Finding(line) for line in lines), "lead"),),
+    )
+
+
+def _body(
+    result: StudyResult,
+    found: Sequence[Measure],
+    lines: Sequence[str],
+    layout: Layout,
+    command: str,
+    folder: Path | None,
+) -> Iterator[Block]:
+    yield from notes(note_lines(result))
+    yield from _figures(result, found, lines, layout)
+    yield Section("All points", tuple(_points(result, answering(found))), id="points")
+    yield from _everything(result, found)
+    digest = Facts((("Digest", result.info.digest),))
+    yield Section("How this was made", (*made(command, folder), digest), id="how")
 
 
 def figures(result: StudyResult) -> list[Figure]:
     """All points at a glance, the distributions of the time in the queue, delay and goodput."""
     found, layout = measures(result), Layout.of(result.info.axes)
-    made = []
+    return list(_figures(result, found, finding(result, found, layout), layout))
+
+
+def _figures(
+    result: StudyResult, found: Sequence[Measure], lines: Sequence[str], layout: Layout
+) -> Iterator[Figure]:
     if result.info.points > 1:
-        made.append(_overview(result, found, layout))
-    made.extend(_sojourn(result, layout))
+        yield _overview(result, found, lines, layout)
+    yield from _sojourn(result, layout)
     if result.info.points > 1 and result.info.replications > 1 and _panels(result) <= MOST_PANELS:
-        made.append(tradeoff(result))
-    return made
+        yield tradeoff(result)
+    yield from own.charts(result)
 
 
 def _panels(result: StudyResult) -> int:
     """How many panels delay against goodput has: the points of the axes without colours."""
     axes = {name: len(labels) for name, labels in result.info.axes}
     coloured = QUEUE_AXIS if QUEUE_AXIS in axes else next(iter(axes))
-    return prod(count for name, count in axes.items() if name != coloured)
+    return prod(number for name, number in axes.items() if name != coloured)
 
 
-def _overview(result: StudyResult, found: Sequence[Measure], layout: Layout) -> Figure:
+def _overview(
+    result: StudyResult, found: Sequence[Measure], lines: Sequence[str], layout: Layout
+) -> Figure:
     labels = dict(result.info.axes).get(layout.colour or "", ("",))
     palette = by_label(labels)
+    found = answering(found)
     tables = {each.title: cells(result, each, layout) for each in found}
     places = list(dict.fromkeys(place for table in tables.values() for _, place in table))
     numbers = as_numbers(places) if len(places) >= LINES_FROM else None
@@ -103,7 +152,7 @@ def _overview(result: StudyResult, found: Sequence[Measure], layout: Layout) -> 
     return Figure(
         "overview",
         result.info.title,
-        next(iter(finding(result, found, layout)), "All points of the study."),
+        next(iter(lines), "All points of the study."),
         f"{how}{rest}",
         spec,
     )
@@ -169,58 +218,37 @@ def _histogram(rows: pl.DataFrame, point: int, replications: int) -> Histograms:
     return Histograms.from_columns(run - first, value, counts, replications)
 
 
-def _body(
-    result: StudyResult,
-    made: Sequence[Figure],
-    command: str,
-    notes: Sequence[str],
-    folder: Path,
-) -> Iterator[str]:
-    info = result.info
-    axes = ", ".join(f"{len(labels)} × {escape(name)}" for name, labels in info.axes)
-    of = f" ({axes})" if axes else ""
-    found = measures(result)
-    runs, points = info.points * info.replications, _count(info.points, "point")
-    yield f"""<header><h1>{escape(info.title)}</h1>
-<p class="soft">{_count(runs, "run")}: {points}{of},
-{_count(info.replications, "replication")}, seed {info.seed} · aqmlab {escape(info.version)}</p>
-{_finding(result, found)}</header>"""
-    yield notes_html(notes)
-    yield from map(figure_html, made)
-    yield "<h2 id='points'>All points</h2>"
-    yield _points(result, found)
-    yield "<h2 id='how'>How this was made</h2>"
-    yield made_html(command, folder)
-    yield f"<dl><dt>Digest</dt><dd>{escape(info.digest)}</dd></dl>"
+def _points(result: StudyResult, found: Sequence[Measure]) -> Iterator[Block]:
+    yield points_table(result, found)
+    yield Text("Means over the replications.", "method")
+    left = result.info.points - SHOWN_POINTS
+    if left > 0:
+        yield Text(f"... and {left:,} points more in the tables.", "soft")
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
+def _everything(result: StudyResult, found: Sequence[Measure]) -> Iterator[Block]:
+    """Every other metric that has a value, on demand."""
+    told = {each.title for each in found}
+    rest = [of(each) for each in everything(result)]
+    rest = [each for each in rest if each.title not in told]
+    if rest:
+        title = f"All other measures ({len(rest)})"
+        yield Section(title, (points_table(result, rest),), folded=True)
 
 
-def _finding(result: StudyResult, found: Sequence[Measure]) -> str:
-    lines = finding(result, found, Layout.of(result.info.axes))
-    return f"<ul class='lead'>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
-
-
-def _points(result: StudyResult, found: Sequence[Measure]) -> str:
-    """A row a point with the means over its replications."""
+def points_table(
+    result: StudyResult, found: Sequence[Measure], shown: int = SHOWN_POINTS, title: str = ""
+) -> Table:
+    """A row a point, of the first `shown`, with the means over its replications."""
     names = [name for name, _ in result.info.axes]
     averages = [means(result, each) for each in found]
-    head = "".join(f"<th class='label'>{escape(name)}</th>" for name in names)
-    head += "".join(f"<th>{escape(each.title)}</th>" for each in found)
-    rows = []
-    for row in result.points.head(SHOWN_POINTS).to_dicts():
-        labels = "".join(f"<th scope='row'>{escape(str(row[name]))}</th>" for name in names)
-        values = "".join(
-            f"<td>{escape(each.text(average.get(row['point'])))}</td>"
-            for each, average in zip(found, averages, strict=True)
+    rows = tuple(
+        (
+            *(str(row[name]) for name in names),
+            *(average.get(row["point"]) for average in averages),
         )
-        rows.append(f"<tr>{labels}{values}</tr>")
-    left = result.info.points - len(rows)
-    more = f"<p class='soft'>... and {left:,} points more in the tables.</p>" if left > 0 else ""
-    return (
-        f"<div class='scroll'><table class='points'><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-        f"<p class='method'>Means over the replications.</p>{more}"
+        for row in result.points.head(shown).to_dicts()
     )
+    columns = [Column(name, label=True) for name in names]
+    columns += [Column(each.title, each.number, unit=each.unit) for each in found]
+    return Table(tuple(columns), rows, title=title, kind="points")

@@ -11,17 +11,20 @@ A study is a folder in `aqmlab/studies`; docs/reproductions.md says what is in i
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aqmlab
+from aqmlab._face import make_callable
+from aqmlab.document import Document, Figure, save
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Figure, Table, Warning
+from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table, Warning
 from aqmlab.reproduce.published import MAIN, Published, names
 from aqmlab.reproduce.signs import same_signs
+from aqmlab.setup_diagram import caption, diagram
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,8 +58,10 @@ def reproduce(
     emulate: bool = False,
     step: str | None = None,
     progress: Callable[[int, int], None] | None = None,
+    told: Callable[[str], None] | None = None,
 ) -> Reproduction:
-    """Runs the packaged study `name` and compares it with its paper.
+    """Runs the study `name` (one of `names()`, or the path of a folder) and compares it with its
+    paper.
 
     `only` names a subset of the study (of jarvinen2014: `"paper"`, the paper's own
     queues with the short path, or `"short"`), or labels of axes to keep
@@ -67,7 +72,7 @@ def reproduce(
 
     With `emulate` the study is run with real packets too, once at every point, and simulated
     at the same length (the parts `emulated` and `short`); `step` says how long its steps then
-    are. It needs `out`.
+    are. It needs `out`; `told` is called with what is done next.
 
     Raises `InputError` for an unknown study or subset, and whatever `Study.run` raises.
     """
@@ -81,11 +86,11 @@ def reproduce(
     results, before = {}, 0
     for part, study in studies.items():
         folder = None if out is None else Path(out) if part == MAIN else Path(out) / part
-        told = _later(progress, before, total) if progress else None
-        results[part] = study.run(folder, threads=threads, progress=told)
+        counted = _later(progress, before, total) if progress else None
+        results[part] = study.run(folder, threads=threads, progress=counted)
         before += study.total
     if shortened is not None:
-        results |= _emulated(shortened, seed, replications, out, threads)
+        results |= _emulated(shortened, seed, replications, out, threads, told)
     return Reproduction(published, results, only=only, trace=trace)
 
 
@@ -95,6 +100,7 @@ def _emulated(
     replications: int | None,
     out: str | Path | None,
     threads: int | None,
+    told: Callable[[str], None] | None,
 ) -> dict[str, StudyResult]:
     """The study shortened: simulated, and with real packets."""
     from aqmlab.emulate.study import Order, run
@@ -106,7 +112,7 @@ def _emulated(
     short = replace(order, replications=replications).study()
     return {
         "short": short.run(Path(out) / "short", threads=threads),
-        "emulated": run(order, Path(out) / "emulated"),
+        "emulated": run(order, Path(out) / "emulated", told),
     }
 
 
@@ -219,8 +225,26 @@ class Reproduction:
 
     @cached_property
     def figures(self) -> list[Figure]:
-        """The figures of the paper, and ours."""
-        return self.published.figures(self.measured)
+        """The set-up, the figures of the paper, and ours."""
+        return [*self._set_ups(), *self.published.figures(self.measured)]
+
+    def _set_ups(self) -> Iterator[Figure]:
+        """The set-up of each part whose links are others than those of the parts before it."""
+        drawn: list[object] = []
+        for name, result in self.results.items():
+            scenario = result.scenarios[0]
+            links = [(each, link["rate"]) for each, link in scenario["links"].items()]
+            if name == "emulated" or links in drawn:
+                continue
+            drawn.append(links)
+            first = len(drawn) == 1
+            yield Figure(
+                "setup" if first else f"setup-{name}",
+                "Set-up" if first else f"Set-up of the part {name}",
+                f"{scenario['bottleneck']} is the bottleneck.",
+                f"As at the first point. {caption(scenario)}",
+                diagram(scenario),
+            )
 
     @property
     def warnings(self) -> list[Warning]:
@@ -260,8 +284,16 @@ class Reproduction:
 
         show(self, console)
 
-    def write_report(self, folder: str | Path) -> Path:
-        """Writes report.html and figures/*.svg, .png and .pdf; the path of the report."""
-        from aqmlab.report import write
+    def report(self) -> Document:
+        """The reproduction as a document."""
+        from aqmlab.reproduce.page import document
 
-        return write(self, Path(folder))
+        return document(self)
+
+    def write_report(self, folder: str | Path, *, figures: bool = True) -> Path:
+        """Writes report.html, and with `figures` figures/*.svg, .png and .pdf; the path of the
+        report. Raises `StorageError` if a file cannot be written."""
+        return save(self.report(), Path(folder), figures=figures)
+
+
+make_callable(__name__)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from aqmlab.measure import values
 from aqmlab.reproduce.model import Warning
 from aqmlab.results import StudyResult
 from aqmlab.statistics import Floats, Histograms, Interval, maximum_interval
@@ -114,6 +115,14 @@ class Measurements:
             rows = self.result.raw("times")
             rows = rows.filter((pl.col("group") == group) & (pl.col("quantity") == quantity))
             self._times[key] = self._grid(rows, column)
+        return self._of(self._times[key], labels)
+
+    def metric(self, name: str, subject: str, **labels: str) -> Floats:
+        """A metric of the registry (`goodput`, `sojourn_p95`) in each run, of a link or group."""
+        key = ("metric", name, subject)
+        if key not in self._times:
+            rows = values(self.result, name).filter(pl.col("subject") == subject)
+            self._times[key] = self._grid(rows, "value")
         return self._of(self._times[key], labels)
 
     def series(

@@ -1,4 +1,4 @@
-"""What a reproduction consists of: tables of cells, claims, causes, contradictions, figures."""
+"""What a reproduction consists of: tables of cells, claims, causes, contradictions."""
 
 from __future__ import annotations
 
@@ -134,20 +134,6 @@ class Warning:
     where: str
     """Which of the points it concerns, in words."""
     runs: int
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A picture: a Vega-Lite specification and the words around it."""
-
-    id: str
-    """File name without ending."""
-    title: str
-    message: str
-    """What the picture shows, in one sentence."""
-    caption: str
-    """How to read it: what bars, whiskers and lines are."""
-    spec: dict[str, Any]
 
 
 def _unique(items: Iterable[str]) -> list[str]:

@@ -5,22 +5,25 @@ The format is described in docs/reproductions.md.
 
 from __future__ import annotations
 
-import importlib
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from aqmlab.document import Figure
 from aqmlab.errors import input_error, unknown
+from aqmlab.measure import metrics
+from aqmlab.reproduce.catalogue import STUDIES, place, places
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Figure, Table
+from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table
+from aqmlab.reproduce.schema import check, labels_of
 from aqmlab.settings import parse_selection, parse_toml, read_text
 from aqmlab.statistics import MAXIMUM_METHOD, MEAN_METHOD, QUANTILE_METHOD, Interval, mean_interval
-from aqmlab.study import Study, label_of
+from aqmlab.study import Study
 
-STUDIES = Path(__file__).parent.parent / "studies"
+__all__ = ["MAIN", "METRICS", "STUDIES", "Published", "axis_labels", "names", "title"]
+
 MAIN = "study"
 """The part of a reproduction that is in `study.toml`."""
 Measured = tuple[float, Interval]
@@ -76,19 +79,29 @@ class Published:
     """The studies of which it consists, as mappings: `study.toml`, and what `parts` names."""
     paper: Mapping[str, Any]
     hooks: ModuleType | None
+    file: Path | None = None
+    """The file, where all of it is in one."""
 
     @staticmethod
     def load(name: str) -> Published:
-        """The packaged study called `name`. Raises `InputError` if there is none."""
-        if name not in names():
-            raise unknown("study", name, names())
-        folder = STUDIES / name
-        hooks = None
-        if (folder / "study.py").exists():
-            hooks = importlib.import_module(f"aqmlab.studies.{name}.study")
-        paper = _toml(folder / "published.toml")
-        parts = {part: _toml(folder / f"{part}.toml") for part in (MAIN, *paper.get("parts", ()))}
-        return Published(name, folder, parts, paper, hooks)
+        """The study called `name`, or in the folder of this path; its files are checked.
+
+        Raises `InputError` if there is none, and for whatever is wrong in its files;
+        `CustomError` if its code fails.
+        """
+        found = place(name)
+        file = found.file or found.folder / "published.toml"
+        paper = _toml(file)
+        if found.file is None:
+            parts = {MAIN: _toml(found.folder / f"{MAIN}.toml")}
+        else:
+            parts = {MAIN: _inside(paper, file)}
+        given = paper.get("parts")
+        for part in given if isinstance(given, list) else ():
+            parts[str(part)] = _toml(found.folder / f"{part}.toml")
+        hooks = found.hooks()
+        check(file, paper, parts, hooks, known_metrics(hooks))
+        return Published(found.name, found.folder, parts, paper, hooks, found.file)
 
     @property
     def study(self) -> Mapping[str, Any]:
@@ -168,7 +181,7 @@ class Published:
         settings = self._traced(trace)
         return {
             name: Study(
-                self.folder / f"{name}.toml",
+                self._source(name),
                 set=settings.get(name),
                 seed=seed,
                 replications=replications,
@@ -176,6 +189,16 @@ class Published:
             )
             for name, axes in chosen.items()
         }
+
+    @property
+    def readme(self) -> str:
+        """What the study says of itself, in Markdown; nothing if it does not."""
+        path = self.folder / "README.md"
+        there = self.file is None and path.exists()
+        return path.read_text(encoding="utf-8") if there else ""
+
+    def _source(self, part: str) -> Path | Mapping[str, Any]:
+        return self.folder / f"{part}.toml" if self.file is None else self.parts[part]
 
     def emulation(
         self, only: Sequence[str], step: str | None
@@ -252,10 +275,7 @@ class Published:
         measured = part
         metric = dict(given["metric"])
         name = metric.pop("name")
-        known = METRICS | getattr(self.hooks, "METRICS", {})
-        if name not in known:
-            raise unknown("metric", name, known, file=str(self.folder / "published.toml"))
-        function, method = known[name]
+        function, method = known_metrics(self.hooks)[name]
         cells = list(
             self._cells(given, measured, lambda labels: function(measured, labels, **metric))
         )
@@ -279,35 +299,64 @@ class Published:
         relative = bool(given.get("relative", True))
         for row in given["values"]:
             published = row.get("published", [None] * len(columns))
-            if len(published) != len(columns):
-                problem = f"expected {len(columns)} numbers"
-                file = str(self.folder / "published.toml")
-                raise input_error(problem, file=file, key=row["row"], given=published)
             for column, reference in zip(columns, published, strict=True):
-                labels = {**given["where"], given["rows"]: row["row"], given["columns"]: column}
+                labels = {
+                    **given.get("where", {}),
+                    given["rows"]: row["row"],
+                    given["columns"]: column,
+                }
                 if not measured.has(**labels):
                     continue
                 value, interval = measure(labels)
                 yield Cell.judged(row["row"], column, reference, value, interval, step, relative)
 
 
+def known_metrics(hooks: ModuleType | None) -> dict[str, tuple[Callable[..., Measured], str]]:
+    """What a table may name: those above, the study's own, and every metric of the registry."""
+    found = {
+        name: (_registered(name), MEAN_METHOD)
+        for metric in metrics()
+        if metric.compute is not None
+        for name in (metric.name, *metric.names)
+    }
+    own = getattr(hooks, "METRICS", {})
+    return {**found, **METRICS, **(own if isinstance(own, Mapping) else {})}
+
+
+def _registered(name: str) -> Callable[..., Measured]:
+    """A metric of the registry: its mean over the replications at a point."""
+
+    def measure(
+        measured: Measurements, labels: dict[str, str], subject: str = "", scale: float = 1.0
+    ) -> Measured:
+        of = scale * measured.metric(name, subject or measured.link, **labels)
+        return float(of.mean()), mean_interval(of)
+
+    return measure
+
+
 def axis_labels(study: Mapping[str, Any], name: str) -> list[str]:
     """The labels on an axis of a study; none if it has no such axis."""
-    for axis in study.get("axes", ()):
-        if axis.get("name", str(axis.get("key")).rpartition(".")[2]) == name:
-            return [label_of(value) for value in axis["values"]]
-    return []
+    return labels_of(study).get(name, [])
 
 
 def names() -> list[str]:
-    """The names of the packaged studies that can be reproduced."""
-    return sorted(file.parent.name for file in STUDIES.glob("*/published.toml"))
+    """The names of the studies that can be reproduced."""
+    return list(places())
 
 
 def title(name: str) -> str:
-    """The title of the packaged study called `name`."""
-    text = (STUDIES / name / "study.toml").read_text(encoding="utf-8")
-    return str(tomllib.loads(text).get("title", name))
+    """The title of the study called `name`."""
+    return place(name).title
+
+
+def _inside(paper: dict[str, Any], file: Path) -> dict[str, Any]:
+    """The study that is in the file of its paper; it is taken out there."""
+    study = paper.pop("study", None)
+    if not isinstance(study, dict):
+        hint = "a study of one file has [study], [study.scenario], [[study.axes]]"
+        raise input_error("expected a table", file=str(file), key="study", hint=hint)
+    return {"name": file.stem, **study}
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import aqmlab
-from aqmlab.report import charts, save_figure
-from aqmlab.reproduce.model import Figure
+from aqmlab.document import Figure, charts
 
 LINK = {"rate": "10mbit", "delay": "20ms"}
 SCENARIO = {
@@ -57,4 +56,4 @@ if __name__ == "__main__":
         sys.exit(f"usage: {Path(sys.argv[0]).name} FOLDER")
     for control in names():
         file = Path(sys.argv[1]) / f"control-{control.replace('+', 'p')}.svg"
-        save_figure(picture(control), file)
+        picture(control).save(file)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use aqmlab_core::{Span, Time};
-use aqmlab_sim::endpoints::datagram::DatagramSummary;
+use aqmlab_sim::endpoints::datagrams::DatagramSummary;
 use aqmlab_sim::network::losses::FlowLosses;
 use aqmlab_sim::network::probe::Sojourn;
 use aqmlab_sim::{FlowResult, GroupResult};
@@ -225,7 +225,7 @@ impl Books {
                 started: group.started,
                 completed: group.completed,
                 bytes: group.bytes,
-                delivered_bytes: own.map(|flow| flow.stats.bytes_acked).sum(),
+                delivered_bytes: own.map(|flow| flow.delivered).sum(),
                 sent_bytes: None,
                 times: times.map(|(name, values)| (*name, summed(values).summary())).collect(),
                 losses: FlowLosses::default(),
@@ -309,14 +309,16 @@ impl Connection {
             size: self.size,
             goodput: rate(acked, self.start, self.finish.unwrap_or(end)),
             throughput: f64::NAN,
-            stats: Stats {
+            sent,
+            sent_since: sent - self.sent_before.min(sent),
+            delivered: acked,
+            stats: Some(Stats {
                 segments_sent: sent,
                 retransmissions: u64::from(self.info.retransmits),
                 timeouts: u64::from(self.info.timeouts),
                 bytes_acked: acked,
                 ..Stats::default()
-            },
-            sent_since: sent - self.sent_before.min(sent),
+            }),
             losses: FlowLosses::default(),
             delays: None,
             datagrams: None,
@@ -376,12 +378,10 @@ impl Datagrams {
             size: None,
             goodput: rate(self.received_bytes, self.start, end),
             throughput: rate(self.sent_bytes, self.start, end),
-            stats: Stats {
-                segments_sent: self.sent,
-                bytes_acked: self.received_bytes,
-                ..Stats::default()
-            },
+            sent: self.sent,
             sent_since: self.sent - self.sent_before,
+            delivered: self.received_bytes,
+            stats: None,
             losses: FlowLosses::default(),
             delays: Some((delay.mean(), delay.max())),
             datagrams: Some(DatagramSummary {

@@ -116,10 +116,10 @@ fn of_flow(result: &RunResult, flow: &FlowResult) -> Result<(), String> {
     if flow.finish.is_some_and(|finish| finish < flow.start || finish > result.end) {
         return Err(format!("from {:?} to {:?}", flow.start, flow.finish));
     }
-    if flow.size.is_some_and(|size| flow.stats.bytes_acked > size && flow.datagrams.is_none()) {
-        return Err(format!("{} of {:?} bytes acknowledged", flow.stats.bytes_acked, flow.size));
+    if flow.size.is_some_and(|size| flow.delivered > size && flow.datagrams.is_none()) {
+        return Err(format!("{} of {:?} bytes acknowledged", flow.delivered, flow.size));
     }
-    if flow.stats.retransmissions > flow.stats.segments_sent {
+    if flow.stats.is_some_and(|stats| stats.retransmissions > stats.segments_sent) {
         return Err(format!("{:?}", flow.stats));
     }
     if !(flow.goodput >= 0.0 && flow.goodput.is_finite()) {
@@ -229,10 +229,10 @@ impl Digest {
         self.words(&[flow.start.as_nanos(), finish, flow.size.unwrap_or(u64::MAX)]);
         self.number(flow.goodput);
         self.number(flow.throughput);
-        let stats = &flow.stats;
-        self.words(&[stats.segments_sent, stats.retransmissions, stats.timeouts]);
+        let stats = flow.stats.unwrap_or_default();
+        self.words(&[flow.sent, stats.retransmissions, stats.timeouts]);
         self.words(&[stats.fast_retransmits, stats.tail_probes, stats.undone]);
-        self.words(&[stats.ecn_reductions, stats.bytes_acked, flow.sent_since]);
+        self.words(&[stats.ecn_reductions, flow.delivered, flow.sent_since]);
         self.words(&[flow.losses.data, flow.losses.acks, flow.losses.syns]);
         if let Some((mean, max)) = flow.delays {
             self.number(mean);

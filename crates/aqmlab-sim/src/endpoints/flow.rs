@@ -1,26 +1,67 @@
-//! A flow: two endpoints, and the links between them in both directions.
+//! A flow: two endpoints, and the routes between them.
 
-use aqmlab_core::{Ecn, Span, Time};
-use aqmlab_tcp::{Ack, CeCount, DataSegment, Receiver, Sender, TcpParams};
+use aqmlab_core::{Span, Time};
+use aqmlab_tcp::{Stats, TcpParams};
 
-use super::packet::{SimPacket, Store, kind};
+use super::datagrams::{DatagramSink, DatagramSource, DatagramSummary};
+use super::packet::{SimPacket, Store};
+use super::tcp::{TcpSink, TcpSource};
+use super::{
+    End, Endpoint, EndpointConfig, EndpointSetup, Incoming, Outgoing, Sink, Source, Volume,
+};
 use crate::network::{Position, RouteId};
-use crate::run::app::Volume;
-use crate::run::events::{Event, Events};
 
 /// No application: the flow runs by itself.
 pub(crate) const NONE: u32 = u32::MAX;
 /// An application that is gone.
 pub(crate) const GONE: u32 = u32::MAX - 1;
 
+/// The two ends. Nearly all are TCP's, and asked for every packet: they stand
+/// in the flow itself.
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum Ends {
+    Tcp(Tcp),
+    Datagrams(Datagrams),
+    Other(Other),
+}
+
+/// The ends of a connection.
+pub(crate) struct Tcp {
+    pub source: TcpSource,
+    pub sink: TcpSink,
+    header: u32,
+    mss: u64,
+    /// Data carry when they were sent: for timestamps, or to be measured.
+    has_times: bool,
+    /// The window that acknowledgements advertise as long as nothing fills it.
+    usual: u64,
+}
+
+/// The ends of a flow of datagrams.
+pub(crate) struct Datagrams {
+    pub source: DatagramSource,
+    pub sink: DatagramSink,
+    /// The application wants to be told of every arrival.
+    pub tells: bool,
+}
+
+/// Ends from another crate.
+pub(crate) struct Other {
+    pub source: Box<dyn Source>,
+    pub sink: Box<dyn Sink>,
+    /// Packets that the source sent.
+    sent: u64,
+    /// Something has come back.
+    is_answered: bool,
+}
+
 /// One flow.
 pub(crate) struct Flow {
     /// Which group of the scenario it belongs to.
     pub group: u32,
-    pub sender: Sender,
-    pub receiver: Receiver,
-    /// The route from sender to receiver, and the one back.
-    pub routes: [RouteId; 2],
+    pub ends: Ends,
+    /// The route from source to sink, and the one back.
+    routes: [RouteId; 2],
     /// Bytes to transfer; `None` without end.
     pub size: Option<u64>,
     pub start: Time,
@@ -42,28 +83,21 @@ pub(crate) struct Flow {
     /// With so many bytes received there is something to do: [`Opening`], or
     /// what the application expects.
     pub awaited: u64,
-    /// Segments that were sent in the warm-up.
+    /// Packets that were sent in the warm-up.
     pub sent_before: u64,
-    /// Bytes on the wire that its sender sent, those sent again among them.
+    /// Bytes on the wire that its source sent, those sent again among them.
     pub sent_bytes: u64,
     /// The other direction of its connection, which is being opened.
     pub opening: Option<(u32, Opening)>,
     index: u32,
     /// Hashes of the two directions, as queues see them.
     hashes: [u32; 2],
-    /// The sender's and the receiver's host.
+    /// The source's and the sink's host.
     hosts: [u32; 2],
     pub class: u8,
-    header: u32,
-    mss: u64,
-    /// Data packets carry when they were sent: for timestamps, or to be measured.
-    carries_time: bool,
     /// What the one-way delays of data packets sum up to, if they are measured.
     pub delays: Option<Delays>,
-    /// The window that plain acknowledgements advertise.
-    window: u64,
-    sender_timer: Pending,
-    receiver_timer: Pending,
+    timers: [Pending; 2],
 }
 
 /// One-way delays of a flow's data packets.
@@ -102,6 +136,7 @@ pub(crate) enum Opening {
 /// on meanwhile): it is asked for again then. A timer that alternates between
 /// near and far deadlines (pacing, retransmission) so does not leave an event
 /// behind each time.
+#[derive(Clone, Copy)]
 struct Pending([Time; 3]);
 
 impl Default for Pending {
@@ -131,11 +166,12 @@ impl Pending {
     }
 }
 
-/// What [`Flow::new`] needs to know.
+/// What a flow is made of.
 pub(crate) struct FlowSetup<'a> {
     pub index: u32,
     pub group: u32,
     pub transport: &'a TcpParams,
+    pub endpoint: &'a EndpointConfig,
     pub routes: [RouteId; 2],
     pub size: Option<u64>,
     pub start: Time,
@@ -157,17 +193,50 @@ impl FlowSetup<'_> {
         self.hosts.reverse();
         self.is_turned = true;
     }
+
+    fn ends(&self) -> Ends {
+        let transport = self.transport;
+        let (mss, header) = (transport.mss.get(), transport.header.get() as u32);
+        match self.endpoint {
+            EndpointConfig::Tcp(_) => {
+                let sink = TcpSink::new(transport);
+                Ends::Tcp(Tcp {
+                    source: TcpSource::new(transport, self.size, self.seed),
+                    usual: sink.receiver.window(),
+                    sink,
+                    header,
+                    mss,
+                    has_times: transport.timestamps || self.delays,
+                })
+            }
+            EndpointConfig::Custom(custom) => {
+                let (size, seed) = (self.size, self.seed);
+                let setup = EndpointSetup { size, mss: mss as u32, header, seed };
+                let (source, sink) = custom.config().build(&setup);
+                Ends::Other(Other { source, sink, sent: 0, is_answered: false })
+            }
+        }
+    }
 }
 
 impl Flow {
+    /// A flow of bytes.
     pub fn new(setup: FlowSetup) -> Self {
-        let receiver = Receiver::new(setup.transport);
+        let ends = setup.ends();
+        Self::with(setup, ends)
+    }
+
+    /// A flow of datagrams.
+    pub fn datagrams(setup: FlowSetup, tells: bool) -> Self {
+        let (source, sink) = (DatagramSource::default(), DatagramSink::default());
+        Self::with(setup, Ends::Datagrams(Datagrams { source, sink, tells }))
+    }
+
+    fn with(setup: FlowSetup, ends: Ends) -> Self {
         let goal = setup.size.unwrap_or(0);
         Flow {
             group: setup.group,
-            sender: Sender::new(setup.transport, setup.size, setup.seed),
-            window: receiver.window(),
-            receiver,
+            ends,
             routes: setup.routes,
             size: setup.size.filter(|_| !setup.is_open),
             start: setup.start,
@@ -186,12 +255,8 @@ impl Flow {
             hashes: setup.hashes,
             hosts: setup.hosts,
             class: setup.class,
-            header: setup.transport.header.get() as u32,
-            mss: setup.transport.mss.get(),
-            carries_time: setup.transport.timestamps || setup.delays,
             delays: setup.delays.then(Delays::default),
-            sender_timer: Pending::default(),
-            receiver_timer: Pending::default(),
+            timers: [Pending::default(); 2],
         }
     }
 
@@ -199,162 +264,285 @@ impl Flow {
     /// before: it bears the flow's hash.
     #[inline]
     pub fn owns(&self, packet: &SimPacket) -> bool {
-        packet.hash == self.hashes[usize::from(packet.kind & kind::ACK)]
+        packet.hash == self.hashes[usize::from(packet.to == End::Source)]
     }
 
-    /// The payload of a data packet.
-    #[inline]
-    pub fn segment_of(&self, packet: &SimPacket, store: &mut Store) -> DataSegment {
-        if packet.is(kind::STORED) {
-            return DataSegment { ecn: packet.ecn, ..store.take_data(packet.seq) };
-        }
-        DataSegment {
-            seq: packet.seq,
-            len: packet.size - self.header,
-            syn: packet.is(kind::SYN),
-            retransmission: packet.is(kind::RETRANSMISSION),
-            ecn: packet.ecn,
-            cwr: packet.is(kind::CWR),
-            sent_at: Time::ZERO,
-            echo: Time::ZERO,
-        }
+    /// The route along which packets of this end go.
+    #[inline(always)]
+    pub fn route(&self, of: End) -> RouteId {
+        self.routes[of as usize]
     }
 
-    /// A data packet has arrived that is measured: its one-way delay.
-    #[inline(never)]
-    pub fn delayed(&mut self, now: Time, segment: &DataSegment) -> Option<Span> {
-        let delays = self.delays.as_mut().filter(|_| !segment.syn)?;
-        let delay = now - segment.sent_at;
-        delays.add(delay);
-        Some(delay)
+    /// The next packet that one of the ends sends now.
+    #[inline(always)]
+    pub fn poll(&mut self, of: End, now: Time, store: &mut Store) -> Option<SimPacket> {
+        let (size, ecn, content) = match (&mut self.ends, of) {
+            (Ends::Tcp(tcp), End::Source) => {
+                let Outgoing { payload, size, ecn } = tcp.source.poll(now)?;
+                (size, ecn, store.pack(now, payload, tcp.has_times, tcp.usual))
+            }
+            (Ends::Tcp(tcp), End::Sink) => {
+                let Outgoing { payload, size, ecn } = tcp.sink.poll(now)?;
+                (size, ecn, store.pack(now, payload, tcp.has_times, tcp.usual))
+            }
+            (ends, of) => {
+                let Outgoing { payload, size, ecn } = ends.poll_others(of, now)?;
+                (size, ecn, store.pack(now, payload, false, 0))
+            }
+        };
+        let [source, sink] = self.hosts;
+        let (to, hosts) = match of {
+            End::Source => {
+                self.sent_bytes += u64::from(size);
+                (End::Sink, [source, sink])
+            }
+            End::Sink => (End::Source, [sink, source]),
+        };
+        Some(SimPacket {
+            arrival: Time::ZERO,
+            content,
+            flow: self.index,
+            hash: self.hashes[of as usize],
+            size,
+            position: Position::default(),
+            hosts,
+            to,
+            ecn,
+            class: self.class,
+        })
     }
 
-    /// The acknowledgement that a packet carries.
-    #[inline]
-    pub fn ack_of(&self, packet: &SimPacket, store: &mut Store) -> Ack {
-        if packet.is(kind::STORED) {
-            store.take_ack(packet.seq)
-        } else {
-            Ack {
-                ack: packet.seq,
-                syn: packet.is(kind::SYN),
-                ece: packet.is(kind::ECE),
-                window: self.window,
-                ..Ack::default()
+    /// A packet has come to the end of its route. Whether it opened the
+    /// connection for the source.
+    #[inline(always)]
+    pub fn receive(&mut self, now: Time, packet: &SimPacket, store: &mut Store) -> bool {
+        let (size, ecn) = (packet.size, packet.ecn);
+        match (&mut self.ends, packet.to) {
+            (Ends::Tcp(tcp), End::Source) => {
+                let payload = store.unpack(packet, tcp.header, tcp.usual);
+                tcp.source.on_packet(now, Incoming { payload, size, ecn });
+                packet.content.is_syn()
+            }
+            (Ends::Tcp(tcp), End::Sink) => {
+                let payload = store.unpack(packet, tcp.header, tcp.usual);
+                tcp.sink.on_packet(now, Incoming { payload, size, ecn });
+                false
+            }
+            (ends, to) => {
+                let payload = store.unpack(packet, 0, 0);
+                ends.receive_others(to, now, Incoming { payload, size, ecn })
             }
         }
     }
 
-    /// The next data packet that may be sent now.
+    /// A data packet is about to be received that is measured: its one-way delay.
     #[inline]
-    pub fn poll_data(&mut self, now: Time, store: &mut Store) -> Option<SimPacket> {
-        let segment = self.sender.poll(now)?;
-        let mut bits = 0;
-        if segment.syn {
-            bits |= kind::SYN;
-        }
-        if segment.retransmission {
-            bits |= kind::RETRANSMISSION;
-        }
-        if segment.cwr {
-            bits |= kind::CWR;
-        }
-        let seq = if self.carries_time {
-            bits |= kind::STORED;
-            store.put_data(segment)
-        } else {
-            segment.seq
-        };
-        let size = self.header + segment.len;
-        self.sent_bytes += u64::from(size);
-        Some(self.packet(seq, size, bits, segment.ecn))
-    }
-
-    /// The next acknowledgement that is due.
-    #[inline]
-    pub fn poll_ack(&mut self, now: Time, store: &mut Store) -> Option<SimPacket> {
-        let ack = self.receiver.poll(now)?;
-        let mut bits = kind::ACK;
-        if ack.syn {
-            bits |= kind::SYN;
-        }
-        if ack.ece {
-            bits |= kind::ECE;
-        }
-        let plain = ack.sack.is_empty()
-            && ack.window == self.window
-            && ack.ce == CeCount::default()
-            && ack.timestamps.is_none();
-        let seq = if plain {
-            ack.ack
-        } else {
-            bits |= kind::STORED;
-            store.put_ack(ack)
-        };
-        Some(self.packet(seq, self.header, bits, Ecn::NotEct))
-    }
-
-    fn packet(&self, seq: u64, size: u32, bits: u8, ecn: Ecn) -> SimPacket {
-        let [sender, receiver] = self.hosts;
-        SimPacket {
-            arrival: Time::ZERO,
-            seq,
-            flow: self.index,
-            hash: self.hashes[usize::from(bits & kind::ACK)],
-            size,
-            kind: bits,
-            ecn,
-            position: Position::default(),
-            class: self.class,
-            hosts: if bits & kind::ACK == 0 { [sender, receiver] } else { [receiver, sender] },
-        }
+    pub fn delayed(&mut self, now: Time, packet: &SimPacket, store: &Store) -> Option<Span> {
+        let delays = self.delays.as_mut()?;
+        let delay = now - store.sent_at(packet.content)?;
+        delays.add(delay);
+        Some(delay)
     }
 
     /// What it has sent and delivered.
     pub fn volume(&self) -> Volume {
-        Volume { sent: self.sent_bytes, delivered: self.sender.stats().bytes_acked }
+        Volume { sent: self.sent_bytes, delivered: self.delivered() }
     }
 
+    /// Bytes acknowledged, or of datagrams arrived.
+    pub fn delivered(&self) -> u64 {
+        match &self.ends {
+            Ends::Tcp(tcp) => tcp.source.delivered(),
+            Ends::Datagrams(datagrams) => datagrams.sink.received_bytes,
+            Ends::Other(other) => other.source.delivered(),
+        }
+    }
+
+    /// Data packets that its source sent, those sent again among them.
+    pub fn sent(&self) -> u64 {
+        match &self.ends {
+            Ends::Tcp(tcp) => tcp.source.sender.stats().segments_sent,
+            Ends::Datagrams(datagrams) => datagrams.source.sent,
+            Ends::Other(other) => other.sent,
+        }
+    }
+
+    /// TCP's counts.
+    pub fn stats(&self) -> Option<Stats> {
+        self.tcp().map(|tcp| tcp.source.sender.stats())
+    }
+
+    /// What has become of its datagrams, if it is of such.
+    pub fn datagram_summary(&self) -> Option<DatagramSummary> {
+        let Ends::Datagrams(datagrams) = &self.ends else { return None };
+        Some(datagrams.sink.summary(datagrams.source.sent, self.sent_bytes))
+    }
+
+    /// The mean in seconds and the largest of its one-way delays, if they are measured.
+    pub fn delay_summary(&self) -> Option<(f64, Span)> {
+        match &self.ends {
+            Ends::Datagrams(Datagrams { sink, .. }) => Some((sink.delay.mean(), sink.delay.max())),
+            _ => self.delays.map(|delays| (delays.mean(), delays.max)),
+        }
+    }
+
+    /// What is measured as a distribution begins now.
+    pub fn end_warmup(&mut self) {
+        self.sent_before = self.sent();
+        self.delays = self.delays.map(|_| Delays::default());
+        if let Ends::Datagrams(datagrams) = &mut self.ends {
+            datagrams.sink.delay = Default::default();
+        }
+    }
+
+    /// Its ends, if it is one of TCP.
+    pub fn tcp(&self) -> Option<&Tcp> {
+        match &self.ends {
+            Ends::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn tcp_mut(&mut self) -> Option<&mut Tcp> {
+        match &mut self.ends {
+            Ends::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    /// Whether it is one of datagrams.
+    #[inline]
+    pub fn is_of_datagrams(&self) -> bool {
+        matches!(self.ends, Ends::Datagrams(_))
+    }
+
+    /// The end that bytes are written to.
+    pub fn source(&self) -> &dyn Source {
+        match &self.ends {
+            Ends::Tcp(tcp) => &tcp.source,
+            Ends::Other(other) => &*other.source,
+            Ends::Datagrams(_) => unreachable!("nothing is written to a flow of datagrams"),
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn source_mut(&mut self) -> &mut dyn Source {
+        match &mut self.ends {
+            Ends::Tcp(tcp) => &mut tcp.source,
+            Ends::Other(other) => &mut *other.source,
+            Ends::Datagrams(_) => unreachable!("nothing is written to a flow of datagrams"),
+        }
+    }
+
+    /// Whether all that there is has arrived, and the source knows.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        match &self.ends {
+            Ends::Tcp(tcp) => tcp.source.is_finished(),
+            Ends::Other(other) => other.source.is_finished(),
+            Ends::Datagrams(_) => false,
+        }
+    }
+
+    /// Bytes that have arrived without a gap; of datagrams nobody waits for any.
+    #[inline]
+    pub fn received(&self) -> u64 {
+        match &self.ends {
+            Ends::Tcp(tcp) => tcp.sink.received(),
+            Ends::Other(other) => other.sink.received(),
+            Ends::Datagrams(_) => 0,
+        }
+    }
+
+    /// When one of the ends has something to do.
+    #[inline]
+    fn deadline(&self, of: End) -> Option<Time> {
+        match (&self.ends, of) {
+            (Ends::Tcp(tcp), End::Source) => tcp.source.deadline(),
+            (Ends::Tcp(tcp), End::Sink) => tcp.sink.deadline(),
+            (Ends::Other(other), End::Source) => other.source.deadline(),
+            (Ends::Other(other), End::Sink) => other.sink.deadline(),
+            (Ends::Datagrams(_), _) => None,
+        }
+    }
+
+    /// Its deadline has come.
+    #[inline]
+    pub fn on_deadline(&mut self, of: End, now: Time) {
+        match (&mut self.ends, of) {
+            (Ends::Tcp(tcp), End::Source) => tcp.source.on_deadline(now),
+            (Ends::Tcp(tcp), End::Sink) => tcp.sink.on_deadline(now),
+            (Ends::Other(other), End::Source) => other.source.on_deadline(now),
+            (Ends::Other(other), End::Sink) => other.sink.on_deadline(now),
+            (Ends::Datagrams(_), _) => {}
+        }
+    }
+
+    /// When an event has to be asked for, so that one is pending no later than
+    /// the deadline.
+    #[inline]
+    pub fn arm(&mut self, of: End) -> Option<Time> {
+        let deadline = self.deadline(of)?;
+        self.timers[of as usize].asks_for(deadline).then_some(deadline)
+    }
+
+    /// A timer's event came; whether the timer really ran out.
+    pub fn is_due(&mut self, of: End, now: Time) -> bool {
+        self.timers[of as usize].came(now);
+        self.deadline(of).is_some_and(|deadline| deadline <= now)
+    }
+}
+
+impl Ends {
+    #[inline(never)]
+    fn poll_others(&mut self, of: End, now: Time) -> Option<Outgoing> {
+        match (self, of) {
+            (Ends::Tcp(_), _) => None,
+            (Ends::Datagrams(datagrams), End::Source) => datagrams.source.poll(now),
+            (Ends::Datagrams(datagrams), End::Sink) => datagrams.sink.poll(now),
+            (Ends::Other(other), End::Source) => {
+                let outgoing = other.source.poll(now);
+                other.sent += u64::from(outgoing.is_some());
+                outgoing
+            }
+            (Ends::Other(other), End::Sink) => other.sink.poll(now),
+        }
+    }
+
+    #[inline(never)]
+    fn receive_others(&mut self, to: End, now: Time, packet: Incoming) -> bool {
+        match (self, to) {
+            (Ends::Tcp(_), _) => false,
+            (Ends::Datagrams(datagrams), End::Source) => {
+                datagrams.source.on_packet(now, packet);
+                false
+            }
+            (Ends::Datagrams(datagrams), End::Sink) => {
+                datagrams.sink.on_packet(now, packet);
+                false
+            }
+            (Ends::Other(other), End::Source) => {
+                other.source.on_packet(now, packet);
+                !std::mem::replace(&mut other.is_answered, true)
+            }
+            (Ends::Other(other), End::Sink) => {
+                other.sink.on_packet(now, packet);
+                false
+            }
+        }
+    }
+}
+
+impl Tcp {
     /// Whether the receiver's window, and not the congestion window, holds the
     /// sender back: less than a segment lies between the two.
     pub fn is_held_by_receiver(&self) -> bool {
-        self.sender.cwnd() + self.mss > self.receive_window()
+        self.source.sender.cwnd() + self.mss > self.receive_window()
     }
 
     /// The window that the receiver advertises.
     pub fn receive_window(&self) -> u64 {
-        self.receiver.window()
-    }
-
-    /// Sees to it that an event is pending no later than the sender's deadline.
-    #[inline]
-    pub fn arm_sender(&mut self, events: &mut Events) {
-        if let Some(deadline) = self.sender.next_timeout()
-            && self.sender_timer.asks_for(deadline)
-        {
-            events.push(deadline, Event::SenderTimer(self.index));
-        }
-    }
-
-    /// The same for the receiver's.
-    #[inline]
-    pub fn arm_receiver(&mut self, events: &mut Events) {
-        if let Some(deadline) = self.receiver.next_timeout()
-            && self.receiver_timer.asks_for(deadline)
-        {
-            events.push(deadline, Event::ReceiverTimer(self.index));
-        }
-    }
-
-    /// A sender's timer event came; whether the timer really ran out.
-    pub fn sender_timer_due(&mut self, now: Time) -> bool {
-        self.sender_timer.came(now);
-        self.sender.next_timeout().is_some_and(|deadline| deadline <= now)
-    }
-
-    /// The same for the receiver's.
-    pub fn receiver_timer_due(&mut self, now: Time) -> bool {
-        self.receiver_timer.came(now);
-        self.receiver.next_timeout().is_some_and(|deadline| deadline <= now)
+        self.sink.receiver.window()
     }
 }

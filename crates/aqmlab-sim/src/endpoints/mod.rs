@@ -1,5 +1,166 @@
-//! Endpoints: what sends packets into the network and takes what comes out.
+//! Endpoints: what sends packets into the network, and takes what comes out.
+//!
+//! A flow has two of them: a [`Source`], from which data go to a [`Sink`],
+//! and what the sink answers to the source. An endpoint is a state machine
+//! without clock, timer or socket: it is given the packets that arrive and the
+//! time, and asked for packets and for its next deadline. [TCP](tcp) is one,
+//! [datagrams](datagrams) are another, and [`Endpoints`] adds those of
+//! other crates: `examples/rust-endpoint` is a whole program.
 
-pub mod datagram;
+pub mod custom;
+pub mod datagrams;
+mod dscp;
 pub(crate) mod flow;
 pub(crate) mod packet;
+
+use aqmlab_core::{Ecn, Lookup, Params, Result, Time, Value, catalogue};
+use aqmlab_tcp::{Ack, DataSegment};
+
+pub use self::custom::{CustomEndpoint, EndpointParams, EndpointSetup, Endpoints};
+pub use self::dscp::Dscp;
+
+/// What the parameters of an endpoint that is in here have to offer.
+pub(crate) trait BuiltIn: Params {
+    /// The name in scenario files.
+    const NAME: &'static str;
+    /// One line that says what it is.
+    const SUMMARY: &'static str;
+    /// Checks what no single parameter shows.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+catalogue! {
+    /// What the flows of a group run over.
+    pub enum EndpointConfig of BuiltIn, or dyn CustomEndpoint;
+    what "endpoint", key "kind", example "tcp";
+    presets &[], elsewhere (|_| None);
+    each each;
+    // One line an endpoint.
+    Tcp(tcp::TcpParams),
+}
+
+impl EndpointConfig {
+    /// Reads what stands under `endpoint` in a group of flows: a name, or a
+    /// table with `kind` and parameters.
+    ///
+    /// # Errors
+    /// For unknown names and keys, and values that are not allowed.
+    pub fn read(value: &Value, others: &dyn Lookup<dyn CustomEndpoint>) -> Result<Self> {
+        catalogue::read(value, others)
+    }
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        EndpointConfig::Tcp(tcp::TcpParams::default())
+    }
+}
+
+/// What a packet carries from one endpoint to the other.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Payload {
+    /// Data of TCP.
+    Segment(DataSegment),
+    /// An acknowledgement of TCP.
+    Ack(Ack),
+    /// A datagram, with the time at which its application sent it.
+    Datagram {
+        /// That time.
+        sent: Time,
+    },
+    /// Whatever endpoints of another crate tell each other.
+    Message(Box<[u8]>),
+}
+
+/// A packet that an endpoint sends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outgoing {
+    /// What it carries.
+    pub payload: Payload,
+    /// Bytes on the wire, all headers among them. What it carries does not count.
+    pub size: u32,
+    /// Its ECN codepoint.
+    pub ecn: Ecn,
+}
+
+/// A packet that has come to an endpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Incoming {
+    /// What it carries.
+    pub payload: Payload,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// Its ECN codepoint, as it is now.
+    pub ecn: Ecn,
+}
+
+/// One end of a flow.
+pub trait Endpoint: Send {
+    /// The next packet that is to be sent at `now`; asked until there is none.
+    fn poll(&mut self, now: Time) -> Option<Outgoing>;
+    /// A packet from the other end has come.
+    fn on_packet(&mut self, now: Time, packet: Incoming);
+    /// When there is something to do though nothing comes.
+    fn deadline(&self) -> Option<Time> {
+        None
+    }
+    /// The deadline has come.
+    fn on_deadline(&mut self, _now: Time) {}
+    /// Names the state that recordings show.
+    fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// The end that has data to send.
+pub trait Source: Endpoint {
+    /// It begins: it is polled from now on, and not before.
+    fn open(&mut self, _now: Time) {}
+    /// There are so many bytes more to send.
+    fn supply(&mut self, bytes: u64);
+    /// Nothing new is sent any more: how many bytes there are, then.
+    fn cut(&mut self) -> u64;
+    /// Bytes of data that were sent so far, each counted once.
+    fn sent(&self) -> u64;
+    /// Bytes of data that have arrived, as far as it knows.
+    fn delivered(&self) -> u64;
+    /// Whether all that there is has arrived, and it knows.
+    fn is_finished(&self) -> bool;
+    /// Nobody is there: it is never answered. By default it sends nothing new.
+    fn abort(&mut self) {
+        self.cut();
+    }
+}
+
+/// The end that takes the data.
+pub trait Sink: Endpoint {
+    /// Bytes of data that have arrived without a gap.
+    fn received(&self) -> u64;
+}
+
+/// Which end of a flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum End {
+    /// The source.
+    Source,
+    /// The sink.
+    Sink,
+}
+
+/// What is known of any flow that is not TCP: what it has sent and delivered.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Volume {
+    /// Bytes sent on the wire.
+    pub sent: u64,
+    /// Bytes acknowledged, or of datagrams arrived.
+    pub delivered: u64,
+}
+
+impl Volume {
+    /// Adds another's.
+    pub fn add(&mut self, other: Volume) {
+        self.sent += other.sent;
+        self.delivered += other.delivered;
+    }
+}

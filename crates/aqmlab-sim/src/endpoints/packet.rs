@@ -1,66 +1,118 @@
 //! A packet in the simulator: a value of 48 bytes that is copied from queue
-//! to pipe to queue, and the store for the few that carry more.
+//! to pipe to queue, and the store for what does not fit in.
 
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
-use aqmlab_tcp::{Ack, DataSegment};
+use aqmlab_tcp::{Ack, CeCount, DataSegment};
 
+use super::{End, Payload};
 use crate::network::{Carried, Position};
-
-/// What a packet is: bits of [`SimPacket::kind`].
-pub(crate) mod kind {
-    /// An acknowledgement, on the return path.
-    pub const ACK: u8 = 1;
-    /// A SYN or SYN-ACK.
-    pub const SYN: u8 = 2;
-    /// A retransmission.
-    pub const RETRANSMISSION: u8 = 4;
-    /// `seq` is a place in the [`Store`](super::Store), not a number.
-    pub const STORED: u8 = 8;
-    /// Of data: CWR (RFC 3168).
-    pub const CWR: u8 = 16;
-    /// Of an acknowledgement: ECE (RFC 3168).
-    pub const ECE: u8 = 32;
-}
 
 /// A packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimPacket {
     /// When it came to the queue it is in.
     pub arrival: Time,
-    /// Of data the first byte, of a plain ACK the cumulative acknowledgement.
-    pub seq: u64,
+    /// What it carries.
+    pub content: Content,
     /// The flow, as an index.
     pub flow: u32,
     /// The hash of the flow that queues see.
     pub hash: u32,
     /// Bytes on the wire.
     pub size: u32,
-    /// Bits of [`kind`].
-    pub kind: u8,
-    /// The ECN codepoint.
-    pub ecn: Ecn,
     /// How far it has come on its route.
     pub position: Position,
-    /// The DSCP.
-    pub class: u8,
     /// Its sender's and its receiver's host, by number.
     pub hosts: [u32; 2],
+    /// The end of the flow that it goes to.
+    pub to: End,
+    /// The ECN codepoint.
+    pub ecn: Ecn,
+    /// The DSCP.
+    pub class: u8,
 }
 
 // The hot path copies these from queue to pipe: the size is a promise.
 const _: () = assert!(size_of::<SimPacket>() == 48);
 
-impl SimPacket {
-    pub fn is(&self, bits: u8) -> bool {
-        self.kind & bits != 0
+/// A number of 64 bits that stands at a multiple of four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word([u32; 2]);
+
+impl Word {
+    #[inline(always)]
+    pub fn new(number: u64) -> Self {
+        Word([number as u32, (number >> 32) as u32])
+    }
+    #[inline(always)]
+    pub fn get(self) -> u64 {
+        u64::from(self.0[1]) << 32 | u64::from(self.0[0])
+    }
+}
+
+/// Flags of a TCP header, and what the simulator notes besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags(u8);
+
+impl Flags {
+    /// A SYN or SYN-ACK.
+    pub const SYN: Flags = Flags(1);
+    /// Data that were sent before.
+    pub const RETRANSMISSION: Flags = Flags(2);
+    /// CWR (RFC 3168).
+    pub const CWR: Flags = Flags(4);
+    /// ECE (RFC 3168).
+    pub const ECE: Flags = Flags(8);
+
+    #[inline(always)]
+    fn has(self, flag: Flags) -> bool {
+        self.0 & flag.0 != 0
+    }
+    #[inline(always)]
+    fn with(self, flag: Flags, is_set: bool) -> Self {
+        if is_set { Flags(self.0 | flag.0) } else { self }
+    }
+}
+
+/// What a packet carries: in itself, or at a place in the [`Store`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Data of TCP that begin with this byte.
+    Segment { flags: Flags, seq: Word },
+    /// Data of TCP with times.
+    KeptSegment { flags: Flags, place: u32 },
+    /// An acknowledgement of TCP, with a window as usual and nothing else.
+    Ack { flags: Flags, number: Word },
+    /// An acknowledgement of TCP with more.
+    KeptAck { flags: Flags, place: u32 },
+    /// A datagram, with the time at which it was sent.
+    Datagram { sent: Word },
+    /// What endpoints of another crate tell each other.
+    Message { place: u32 },
+}
+
+impl Content {
+    pub fn is_syn(self) -> bool {
+        match self {
+            Content::Segment { flags, .. }
+            | Content::KeptSegment { flags, .. }
+            | Content::Ack { flags, .. }
+            | Content::KeptAck { flags, .. } => flags.has(Flags::SYN),
+            Content::Datagram { .. } | Content::Message { .. } => false,
+        }
     }
 }
 
 impl Packet for SimPacket {
     packet_fields!(size, hash, hosts, class, ecn, mark, arrival);
+    /// A queue that thins acknowledgements must not lose what a later one
+    /// would not say.
     #[inline]
     fn pure_ack(&self) -> Option<u64> {
-        (self.kind == kind::ACK).then_some(self.seq)
+        match self.content {
+            Content::Ack { flags: Flags(0), number } => Some(number.get()),
+            _ => None,
+        }
     }
 }
 
@@ -80,18 +132,18 @@ impl Carried for SimPacket {
     }
     #[inline]
     fn is_ack(&self) -> bool {
-        self.is(kind::ACK)
+        self.to == End::Source
     }
     #[inline]
     fn is_syn(&self) -> bool {
-        self.is(kind::SYN)
+        self.content.is_syn()
     }
     #[inline]
     fn forget(&self, store: &mut Store) {
-        store.forget(self);
+        store.forget(self.content);
     }
     fn copy(&self, store: &mut Store) -> Self {
-        store.copy(self)
+        SimPacket { content: store.copy(self.content), ..*self }
     }
 }
 
@@ -101,9 +153,9 @@ struct Places<T> {
     free: Vec<u32>,
 }
 
-impl<T: Copy> Places<T> {
-    fn put(&mut self, thing: T) -> u64 {
-        let place = match self.free.pop() {
+impl<T: Clone + Default> Places<T> {
+    fn put(&mut self, thing: T) -> u32 {
+        match self.free.pop() {
             Some(place) => {
                 self.kept[place as usize] = thing;
                 place
@@ -112,12 +164,14 @@ impl<T: Copy> Places<T> {
                 self.kept.push(thing);
                 (self.kept.len() - 1) as u32
             }
-        };
-        u64::from(place)
+        }
     }
-    fn take(&mut self, place: u64) -> T {
-        self.free.push(place as u32);
-        self.kept[place as usize]
+    fn take(&mut self, place: u32) -> T {
+        self.free.push(place);
+        std::mem::take(&mut self.kept[place as usize])
+    }
+    fn copy(&mut self, place: u32) -> u32 {
+        self.put(self.kept[place as usize].clone())
     }
 }
 
@@ -127,47 +181,111 @@ impl<T> Default for Places<T> {
     }
 }
 
-/// Acknowledgements that carry more than a number (SACK blocks, counters), and
-/// data with timestamps: kept aside so that all other packets stay small.
+/// What does not fit into packets: acknowledgements that carry more than a
+/// number (SACK blocks, counters), data with timestamps, messages. Kept aside
+/// so that all packets stay small.
 #[derive(Default)]
 pub(crate) struct Store {
     acks: Places<Ack>,
-    data: Places<DataSegment>,
+    segments: Places<DataSegment>,
+    messages: Places<(Time, Box<[u8]>)>,
 }
 
 impl Store {
-    pub fn put_ack(&mut self, ack: Ack) -> u64 {
-        self.acks.put(ack)
-    }
-    pub fn take_ack(&mut self, place: u64) -> Ack {
-        self.acks.take(place)
-    }
-    pub fn put_data(&mut self, segment: DataSegment) -> u64 {
-        self.data.put(segment)
-    }
-    pub fn take_data(&mut self, place: u64) -> DataSegment {
-        self.data.take(place)
-    }
-    /// The same packet once more, with what it carries.
-    pub fn copy(&mut self, packet: &SimPacket) -> SimPacket {
-        let mut copy = *packet;
-        if packet.is(kind::STORED) {
-            copy.seq = match packet.is(kind::ACK) {
-                true => self.acks.put(self.acks.kept[packet.seq as usize]),
-                false => self.data.put(self.data.kept[packet.seq as usize]),
-            };
+    /// What a packet carries that is sent now. Data carry times if `has_times`; an
+    /// acknowledgement says no more than its number if the window is `usual`.
+    #[inline(always)]
+    pub fn pack(&mut self, now: Time, payload: Payload, has_times: bool, usual: u64) -> Content {
+        match payload {
+            Payload::Segment(segment) => {
+                let flags = Flags::default()
+                    .with(Flags::SYN, segment.syn)
+                    .with(Flags::RETRANSMISSION, segment.retransmission)
+                    .with(Flags::CWR, segment.cwr);
+                if has_times {
+                    return Content::KeptSegment { flags, place: self.segments.put(segment) };
+                }
+                Content::Segment { flags, seq: Word::new(segment.seq) }
+            }
+            Payload::Ack(ack) => {
+                let flags = Flags::default().with(Flags::SYN, ack.syn).with(Flags::ECE, ack.ece);
+                let is_plain = ack.sack.is_empty()
+                    && ack.window == usual
+                    && ack.ce == CeCount::default()
+                    && ack.timestamps.is_none();
+                if is_plain {
+                    return Content::Ack { flags, number: Word::new(ack.ack) };
+                }
+                Content::KeptAck { flags, place: self.acks.put(ack) }
+            }
+            Payload::Datagram { sent } => Content::Datagram { sent: Word::new(sent.as_nanos()) },
+            Payload::Message(bytes) => Content::Message { place: self.messages.put((now, bytes)) },
         }
-        copy
     }
+
+    /// What a packet of `size` bytes, of which `header` are headers, carried.
+    #[inline(always)]
+    pub fn unpack(&mut self, packet: &SimPacket, header: u32, usual: u64) -> Payload {
+        match packet.content {
+            Content::Segment { flags, seq } => Payload::Segment(DataSegment {
+                seq: seq.get(),
+                len: packet.size - header,
+                syn: flags.has(Flags::SYN),
+                retransmission: flags.has(Flags::RETRANSMISSION),
+                ecn: packet.ecn,
+                cwr: flags.has(Flags::CWR),
+                sent_at: Time::ZERO,
+                echo: Time::ZERO,
+            }),
+            Content::KeptSegment { place, .. } => {
+                Payload::Segment(DataSegment { ecn: packet.ecn, ..self.segments.take(place) })
+            }
+            Content::Ack { flags, number } => Payload::Ack(Ack {
+                ack: number.get(),
+                syn: flags.has(Flags::SYN),
+                ece: flags.has(Flags::ECE),
+                window: usual,
+                ..Ack::default()
+            }),
+            Content::KeptAck { place, .. } => Payload::Ack(self.acks.take(place)),
+            Content::Datagram { sent } => Payload::Datagram { sent: Time::from_nanos(sent.get()) },
+            Content::Message { place } => Payload::Message(self.messages.take(place).1),
+        }
+    }
+
+    /// When the packet was sent, if it says so and is no SYN.
+    pub fn sent_at(&self, content: Content) -> Option<Time> {
+        match content {
+            Content::KeptSegment { flags, place } if !flags.has(Flags::SYN) => {
+                Some(self.segments.kept[place as usize].sent_at)
+            }
+            Content::Message { place } => Some(self.messages.kept[place as usize].0),
+            _ => None,
+        }
+    }
+
+    /// The same once more.
+    fn copy(&mut self, content: Content) -> Content {
+        match content {
+            Content::KeptSegment { flags, place } => {
+                Content::KeptSegment { flags, place: self.segments.copy(place) }
+            }
+            Content::KeptAck { flags, place } => {
+                Content::KeptAck { flags, place: self.acks.copy(place) }
+            }
+            Content::Message { place } => Content::Message { place: self.messages.copy(place) },
+            content => content,
+        }
+    }
+
     /// A dropped packet takes what it carries with it.
     #[inline]
-    pub fn forget(&mut self, packet: &SimPacket) {
-        if packet.is(kind::STORED) {
-            let place = packet.seq as u32;
-            match packet.is(kind::ACK) {
-                true => self.acks.free.push(place),
-                false => self.data.free.push(place),
-            }
+    pub fn forget(&mut self, content: Content) {
+        match content {
+            Content::KeptSegment { place, .. } => self.segments.free.push(place),
+            Content::KeptAck { place, .. } => self.acks.free.push(place),
+            Content::Message { place } => drop(self.messages.take(place)),
+            _ => {}
         }
     }
 }
@@ -176,44 +294,74 @@ impl Store {
 mod tests {
     use super::*;
 
-    fn packet(kind: u8) -> SimPacket {
+    const USUAL: u64 = 1000;
+
+    fn packet(content: Content) -> SimPacket {
         SimPacket {
             arrival: Time::ZERO,
-            seq: 7000,
+            content,
             flow: 0,
             hash: 0,
-            size: 40,
-            kind,
-            ecn: Ecn::NotEct,
+            size: 1500,
             position: Position::default(),
-            class: 0,
             hosts: [0; 2],
+            to: End::Sink,
+            ecn: Ecn::NotEct,
+            class: 0,
         }
     }
 
-    /// A queue that thins acknowledgements must not lose what a later one
-    /// would not say.
+    fn ack() -> Ack {
+        Ack { ack: 1 << 40, window: USUAL, ..Ack::default() }
+    }
+
     #[test]
     fn only_plain_acknowledgements_are_pure() {
-        assert_eq!(packet(kind::ACK).pure_ack(), Some(7000));
-        for more in [kind::SYN, kind::ECE, kind::STORED] {
-            assert_eq!(packet(kind::ACK | more).pure_ack(), None);
+        let mut store = Store::default();
+        let mut pure = |payload| packet(store.pack(Time::ZERO, payload, false, USUAL)).pure_ack();
+        assert_eq!(pure(Payload::Ack(ack())), Some(1 << 40));
+        assert_eq!(pure(Payload::Ack(Ack { syn: true, ..ack() })), None);
+        assert_eq!(pure(Payload::Ack(Ack { ece: true, ..ack() })), None);
+        assert_eq!(pure(Payload::Ack(Ack { window: 7, ..ack() })), None);
+        assert_eq!(pure(Payload::Segment(DataSegment::default())), None);
+        assert_eq!(pure(Payload::Message(Box::new([1]))), None);
+    }
+
+    /// Whatever goes into a packet comes out of it, and out of its copy.
+    #[test]
+    fn packets_carry_what_they_were_given() {
+        let mut store = Store::default();
+        let mut sacked = ack();
+        sacked.sack.push(1, 2);
+        let segment = DataSegment { seq: 1 << 33, len: 1460, cwr: true, ..DataSegment::default() };
+        let timed = DataSegment { sent_at: Time::from_nanos(5), ..segment };
+        for (payload, has_times) in [
+            (Payload::Ack(ack()), false),
+            (Payload::Ack(Ack { syn: true, ece: true, ..ack() }), false),
+            (Payload::Ack(sacked), false),
+            (Payload::Segment(DataSegment { retransmission: true, ..segment }), false),
+            (Payload::Segment(timed), true),
+            (Payload::Datagram { sent: Time::from_nanos(1 << 50) }, false),
+            (Payload::Message(Box::new([1, 2, 3])), false),
+        ] {
+            let first = packet(store.pack(Time::ZERO, payload.clone(), has_times, USUAL));
+            let second = first.copy(&mut store);
+            assert_eq!(store.unpack(&first, 40, USUAL), payload);
+            assert_eq!(store.unpack(&second, 40, USUAL), payload);
         }
-        assert_eq!(packet(0).pure_ack(), None);
-        assert_eq!(packet(kind::CWR).pure_ack(), None);
     }
 
     #[test]
     fn places_are_used_again_whether_packets_arrive_or_are_dropped() {
         let mut store = Store::default();
-        let place = store.put_ack(Ack { ack: 1, ..Ack::default() });
-        assert_eq!(store.take_ack(place).ack, 1);
-        let again = store.put_ack(Ack { ack: 2, ..Ack::default() });
-        assert_eq!(again, place);
-        store.forget(&SimPacket { seq: again, ..packet(kind::ACK | kind::STORED) });
-        assert_eq!(store.put_ack(Ack::default()), place);
-        let place = store.put_data(DataSegment::default());
-        store.forget(&SimPacket { seq: place, ..packet(kind::STORED) });
-        assert_eq!(store.put_data(DataSegment::default()), place);
+        let kept = || Payload::Ack(Ack { window: 7, ..ack() });
+        let first = store.pack(Time::ZERO, kept(), false, USUAL);
+        store.unpack(&packet(first), 40, USUAL);
+        assert_eq!(store.pack(Time::ZERO, kept(), false, USUAL), first);
+        packet(first).forget(&mut store);
+        assert_eq!(store.pack(Time::ZERO, kept(), false, USUAL), first);
+        let message = store.pack(Time::ZERO, Payload::Message(Box::new([0])), false, USUAL);
+        packet(message).forget(&mut store);
+        assert_eq!(store.pack(Time::ZERO, Payload::Message(Box::new([0])), false, USUAL), message);
     }
 }

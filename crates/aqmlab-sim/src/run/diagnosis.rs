@@ -7,12 +7,12 @@
 use aqmlab_aqm::{LinkEnv, Note};
 use aqmlab_core::{Bytes, Span, Time};
 
-use super::app::Activity;
 use super::simulation::{MTU, Simulation};
-use crate::endpoints::flow::{Flow, NONE};
+use crate::endpoints::flow::{Flow, NONE, Tcp};
 use crate::endpoints::packet::SimPacket;
 use crate::network::{LinkConfig, QueuedLink};
 use crate::scenario::{FlowGroup, Scenario};
+use crate::workload::app::Activity;
 
 /// A note, and what it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
     for (index, group) in run.scenario.flows.iter().enumerate() {
         let flows = simulation.flows.iter().filter(|flow| flow.group == index as u32);
         let notes = [
-            held_by_receiver(flows),
+            held_by_receiver(flows.filter_map(Flow::tcp)),
             run.short_for_the_control(group),
             run.queue_on_the_way_back(group),
         ];
@@ -355,7 +355,7 @@ impl Run<'_> {
 }
 
 /// The receivers' window, and no queue, set the rate.
-fn held_by_receiver<'a>(flows: impl Iterator<Item = &'a Flow> + Clone) -> Option<Note> {
+fn held_by_receiver<'a>(flows: impl Iterator<Item = &'a Tcp> + Clone) -> Option<Note> {
     let held = flows.clone().filter(|flow| flow.is_held_by_receiver()).count();
     let window = flows.clone().next()?.receive_window();
     (held > 0).then(|| Note {

@@ -8,6 +8,8 @@ use crate::network::events::{Number, Pending};
 /// the order at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
+    /// Routes change, by the number of the change over all groups.
+    Reroute(u32),
     /// A flow begins.
     FlowStart(u32),
     /// An application begins.
@@ -30,13 +32,14 @@ impl Event {
     #[inline]
     pub fn new(kind: u32, index: u32) -> Self {
         match kind {
-            0 => Event::FlowStart(index),
-            1 => Event::AppStart(index),
-            2 => Event::App(index),
-            3 => Event::ReceiverTimer(index),
-            4 => Event::SenderTimer(index),
-            5 => Event::Sample,
-            6 => Event::WarmupEnd,
+            0 => Event::Reroute(index),
+            1 => Event::FlowStart(index),
+            2 => Event::AppStart(index),
+            3 => Event::App(index),
+            4 => Event::ReceiverTimer(index),
+            5 => Event::SenderTimer(index),
+            6 => Event::Sample,
+            7 => Event::WarmupEnd,
             _ => Event::Heard(index),
         }
     }
@@ -53,14 +56,15 @@ impl Events {
     #[inline]
     pub fn push(&mut self, time: Time, event: Event) {
         let (kind, index) = match event {
-            Event::FlowStart(index) => (0, index),
-            Event::AppStart(index) => (1, index),
-            Event::App(index) => (2, index),
-            Event::ReceiverTimer(index) => (3, index),
-            Event::SenderTimer(index) => (4, index),
-            Event::Sample => (5, 0),
-            Event::WarmupEnd => (6, 0),
-            Event::Heard(index) => (7, index),
+            Event::Reroute(index) => (0, index),
+            Event::FlowStart(index) => (1, index),
+            Event::AppStart(index) => (2, index),
+            Event::App(index) => (3, index),
+            Event::ReceiverTimer(index) => (4, index),
+            Event::SenderTimer(index) => (5, index),
+            Event::Sample => (6, 0),
+            Event::WarmupEnd => (7, 0),
+            Event::Heard(index) => (8, index),
         };
         self.pending.push(time, kind, index);
     }

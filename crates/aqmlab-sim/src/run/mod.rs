@@ -1,9 +1,9 @@
 //! A run of a scenario: a network with endpoints and applications, and what is
 //! left of it.
 
-pub(crate) mod app;
+mod apps;
 pub mod diagnosis;
-pub(crate) mod events;
+mod events;
 pub mod results;
 mod series;
 mod simulation;

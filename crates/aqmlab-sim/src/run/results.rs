@@ -3,15 +3,17 @@
 use aqmlab_core::{Span, Time};
 use aqmlab_tcp::Stats;
 
-use super::app::{Activity, Volume};
 use super::diagnosis::{Finding, diagnose};
 use super::simulation::Simulation;
-use crate::endpoints::datagram::{DATAGRAMS, DatagramSummary};
+use crate::endpoints::Volume;
+use crate::endpoints::datagrams::DatagramSummary;
+use crate::endpoints::flow::{Ends, Flow};
 use crate::network::LinkResult;
 use crate::network::losses::FlowLosses;
 use crate::network::probe::SojournSummary;
 use crate::network::series::{Sample, Subject};
 use crate::scenario::Level;
+use crate::workload::app::Activity;
 
 /// The results of one run.
 pub struct RunResult {
@@ -50,10 +52,14 @@ pub struct FlowResult {
     pub goodput: f64,
     /// Bytes on the wire that its sender sent, over the same time; NaN where it is not known.
     pub throughput: f64,
-    /// The sender's counts; of datagrams those sent, and the bytes that arrived.
-    pub stats: Stats,
-    /// Segments or datagrams sent after the warm-up.
+    /// Data packets that its source sent, those sent again among them.
+    pub sent: u64,
+    /// Those of them after the warm-up.
     pub sent_since: u64,
+    /// Bytes acknowledged, or of datagrams arrived.
+    pub delivered: u64,
+    /// The sender's counts, of TCP.
+    pub stats: Option<Stats>,
     /// Its packets that queues dropped after the warm-up, on all links.
     pub losses: FlowLosses,
     /// One-way delays of the data packets, if they are measured: the mean in
@@ -90,10 +96,8 @@ impl RunResult {
         let findings = diagnose(&simulation);
         let groups = groups(&simulation);
         let flows = flows(&simulation, end);
-        let named = simulation.flows.len() as u32;
-        // Datagrams come after the others.
-        let place =
-            |flow: u32| if flow & DATAGRAMS == 0 { flow } else { named + (flow & !DATAGRAMS) };
+        let rows = rows(&simulation);
+        let place = |flow: u32| rows[flow as usize];
         let mut samples = simulation.series.take().map(|series| series.samples).unwrap_or_default();
         for sample in &mut samples {
             if let Subject::Flow(flow) = &mut sample.subject {
@@ -135,46 +139,46 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
         bytes as f64 * 8.0 / active.max(Span::from_nanos(1)).as_secs_f64()
     };
     let is_named = simulation.scenario.record.level != Level::Summary;
-    let connections = simulation.flows.iter().enumerate();
-    let mut rows: Vec<FlowResult> = connections
-        .filter(|(_, flow)| is_named || !flow.is_transient)
+    let named = in_order(simulation).filter(|(_, flow)| is_named || !flow.is_transient);
+    named
         .map(|(place, flow)| {
             let active = flow.finish.unwrap_or(end).saturating_since(flow.start);
-            let stats = flow.sender.stats();
             FlowResult {
                 group: flow.group,
                 index: number(flow.group),
                 start: flow.start,
                 finish: flow.finish,
                 size: flow.size,
-                goodput: rate(stats.bytes_acked, active),
+                goodput: rate(flow.delivered(), active),
                 throughput: rate(flow.sent_bytes, active),
-                stats,
-                sent_since: stats.segments_sent - flow.sent_before,
+                sent: flow.sent(),
+                sent_since: flow.sent() - flow.sent_before,
+                delivered: flow.delivered(),
+                stats: flow.stats(),
                 losses: losses(simulation, place as u32),
-                delays: flow.delays.map(|delays| (delays.mean(), delays.max)),
-                datagrams: None,
+                delays: flow.delay_summary(),
+                datagrams: flow.datagram_summary(),
             }
         })
-        .collect();
-    rows.extend(simulation.datagrams.iter().enumerate().map(|(place, flow)| FlowResult {
-        group: flow.group,
-        index: number(flow.group),
-        start: flow.start,
-        finish: None,
-        size: None,
-        goodput: rate(flow.received_bytes, end.saturating_since(flow.start)),
-        throughput: rate(flow.sent_bytes, end.saturating_since(flow.start)),
-        stats: Stats {
-            segments_sent: flow.sent,
-            bytes_acked: flow.received_bytes,
-            ..Stats::default()
-        },
-        sent_since: flow.sent - flow.sent_before,
-        losses: losses(simulation, place as u32 | DATAGRAMS),
-        delays: Some((flow.delay.mean(), flow.delay.max())),
-        datagrams: Some(flow.summary()),
-    }));
+        .collect()
+}
+
+/// All flows with their places, in the order of the rows: those of datagrams
+/// come after the others.
+fn in_order<'a>(simulation: &'a Simulation) -> impl Iterator<Item = (usize, &'a Flow)> {
+    let of = |kind: bool| {
+        let flows = simulation.flows.iter().enumerate();
+        flows.filter(move |(_, flow)| flow.is_of_datagrams() == kind)
+    };
+    of(false).chain(of(true))
+}
+
+/// The row of each flow where all have one.
+fn rows(simulation: &Simulation) -> Vec<u32> {
+    let mut rows = vec![0; simulation.flows.len()];
+    for (row, (place, _)) in (0..).zip(in_order(simulation)) {
+        rows[place] = row;
+    }
     rows
 }
 
@@ -188,24 +192,17 @@ fn losses(simulation: &Simulation, flow: u32) -> FlowLosses {
 /// What queues dropped of the flows of a group, those that are gone too: a
 /// place is used again by flows of the same group.
 fn group_losses(simulation: &Simulation, group: u32) -> FlowLosses {
-    let connections = simulation.flows.iter().map(|flow| flow.group).zip(0..);
-    let datagrams = simulation.datagrams.iter().map(|flow| flow.group).zip(DATAGRAMS..);
     let mut sum = FlowLosses::default();
-    for (_, flow) in connections.chain(datagrams).filter(|(of, _)| *of == group) {
-        sum.add(losses(simulation, flow));
-    }
+    let flows = simulation.flows.iter().zip(0..).filter(|(flow, _)| flow.group == group);
+    flows.for_each(|(_, flow)| sum.add(losses(simulation, flow)));
     sum
 }
 
 /// What all flows of a group have sent and delivered, those that are gone too.
 fn volume(simulation: &Simulation, group: u32) -> Volume {
     let mut sum = simulation.activities[group as usize].gone;
-    let connections = simulation.flows.iter().filter(|flow| flow.group == group);
-    connections.for_each(|flow| sum.add(flow.volume()));
-    let datagrams = simulation.datagrams.iter().filter(|flow| flow.group == group);
-    datagrams.for_each(|flow| {
-        sum.add(Volume { sent: flow.sent_bytes, delivered: flow.received_bytes });
-    });
+    let flows = simulation.flows.iter().filter(|flow| flow.group == group);
+    flows.for_each(|flow| sum.add(flow.volume()));
     sum
 }
 
@@ -213,11 +210,14 @@ fn groups(simulation: &Simulation) -> Vec<GroupResult> {
     let of = |(number, activity): (usize, &Activity)| {
         let mut times: Vec<(&'static str, SojournSummary)> =
             activity.times.iter().map(|(name, times)| (*name, times.summary())).collect();
-        let mut datagrams =
-            simulation.datagrams.iter().filter(|flow| flow.group as usize == number);
-        if let Some(first) = datagrams.next() {
-            let mut delay = first.delay.clone();
-            datagrams.for_each(|flow| delay.add(&flow.delay));
+        let own = simulation.flows.iter().filter(|flow| flow.group as usize == number);
+        let mut delays = own.filter_map(|flow| match &flow.ends {
+            Ends::Datagrams(datagrams) => Some(&datagrams.sink.delay),
+            _ => None,
+        });
+        if let Some(first) = delays.next() {
+            let mut delay = first.clone();
+            delays.for_each(|other| delay.add(other));
             times.push(("delay", delay.summary()));
         }
         let volume = volume(simulation, number as u32);

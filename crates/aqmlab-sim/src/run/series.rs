@@ -3,7 +3,7 @@
 use aqmlab_core::Time;
 
 use super::simulation::Simulation;
-use crate::endpoints::datagram::DATAGRAMS;
+use crate::endpoints::flow::Flow;
 use crate::network::series::{LinkSeries, Sample, Subject, rate};
 
 /// The samples so far.
@@ -12,8 +12,8 @@ pub(crate) struct Series {
     pub samples: Vec<Sample>,
     last: Time,
     links: LinkSeries,
-    acknowledged: Vec<u64>,
-    received: Vec<u64>,
+    /// By flow, what had been delivered at the sample before.
+    delivered: Vec<u64>,
 }
 
 impl Series {
@@ -26,35 +26,31 @@ impl Series {
         let time = simulation.now;
         let elapsed = time.saturating_since(self.last).as_secs_f64();
         self.last = time;
-        self.acknowledged.resize(simulation.flows.len(), 0);
-        self.received.resize(simulation.datagrams.len(), 0);
+        self.delivered.resize(simulation.flows.len(), 0);
         self.links.sample(time, &mut simulation.network, &mut self.samples);
         if !simulation.scenario.record.flows {
             return;
         }
-        for (index, flow) in simulation.flows.iter().enumerate() {
-            let is_gone = flow.is_transient && flow.finish.is_some();
-            if time < flow.start || is_gone {
-                continue;
+        // Flows of datagrams come after the others.
+        for of_datagrams in [false, true] {
+            for (index, flow) in simulation.flows.iter().enumerate() {
+                let is_gone = flow.is_transient && flow.finish.is_some();
+                if flow.is_of_datagrams() == of_datagrams && time >= flow.start && !is_gone {
+                    self.sample_flow(index, flow, time, elapsed);
+                }
             }
-            let subject = Subject::Flow(index as u32);
-            let samples = &mut self.samples;
-            let mut see = |quantity, value| samples.push(Sample { time, subject, quantity, value });
-            see("cwnd_bytes", flow.sender.cwnd() as f64);
-            see("in_flight_bytes", flow.sender.bytes_in_flight() as f64);
-            if let Some(srtt) = flow.sender.srtt() {
-                see("smoothed_rtt_s", srtt.as_secs_f64());
-            }
-            flow.sender.observe(&mut see);
-            let acknowledged = flow.sender.stats().bytes_acked;
-            see("goodput_bps", rate(acknowledged, self.acknowledged[index], elapsed));
-            self.acknowledged[index] = acknowledged;
         }
-        for (index, flow) in simulation.datagrams.iter().enumerate() {
-            let subject = Subject::Flow(index as u32 | DATAGRAMS);
-            let value = rate(flow.received_bytes, self.received[index], elapsed);
-            self.samples.push(Sample { time, subject, quantity: "goodput_bps", value });
-            self.received[index] = flow.received_bytes;
+    }
+
+    fn sample_flow(&mut self, index: usize, flow: &Flow, time: Time, elapsed: f64) {
+        let subject = Subject::Flow(index as u32);
+        let samples = &mut self.samples;
+        let mut see = |quantity, value| samples.push(Sample { time, subject, quantity, value });
+        if !flow.is_of_datagrams() {
+            flow.source().observe(&mut see);
         }
+        let delivered = flow.delivered();
+        see("goodput_bps", rate(delivered, self.delivered[index], elapsed));
+        self.delivered[index] = delivered;
     }
 }

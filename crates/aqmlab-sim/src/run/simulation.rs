@@ -2,17 +2,16 @@
 
 use aqmlab_core::{Bytes, Sampler, Span, Stream, Time};
 
-use super::app::{Activity, AppSlot};
+use super::apps::AppSlot;
 use super::events::{Event, Events};
 use super::series::Series;
 use super::watch::{Effort, Stopped, Watch};
-use crate::endpoints::datagram::{DATAGRAMS, DatagramFlow};
+use crate::endpoints::End;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
-use crate::endpoints::packet::{SimPacket, kind};
-use crate::network::probe::Sojourn;
-use crate::network::{Network, RouteId, Setup};
-use crate::scenario::{FlowGroup, Level, Scenario, Start};
-use crate::workload::WorkloadConfig;
+use crate::endpoints::packet::SimPacket;
+use crate::network::{Carried, Network, RouteId, Setup};
+use crate::scenario::{FlowGroup, Level, Reroute, Scenario, Start};
+use crate::workload::app::Activity;
 
 /// The kernel's `psched_mtu` of an Ethernet link: 1500 bytes and a header.
 pub(crate) const MTU: Bytes = Bytes::new(1514);
@@ -29,8 +28,6 @@ pub(crate) struct Simulation<'a> {
     pub series: Option<Series>,
     handled: u64,
     pub effort: Effort,
-    /// Flows of datagrams, numbered apart from the others.
-    pub datagrams: Vec<DatagramFlow>,
     pub apps: Vec<AppSlot>,
     /// Places of applications that are gone.
     pub free_apps: Vec<u32>,
@@ -49,8 +46,8 @@ pub(crate) struct Simulation<'a> {
 /// The routes of a group: to the receivers, and back.
 struct GroupRoutes {
     shared: [RouteId; 2],
-    /// Of each member, where these have delays of their own.
-    own: Vec<[RouteId; 2]>,
+    /// Of each member, where these have delays of their own, and the link of that.
+    own: Vec<([RouteId; 2], u32)>,
 }
 
 impl GroupRoutes {
@@ -65,14 +62,29 @@ impl GroupRoutes {
             let mut delays = Sampler::new(&group.access_delay, stream);
             own.extend((0..group.count).map(|_| {
                 let access = network.add_delay(delays.draw());
-                paths.map(|path| network.add_route(path.iter().copied().chain([access])))
+                let links = |path: &Vec<u32>| path.clone().into_iter().chain([access]);
+                (paths.map(|path| network.add_route(links(path))), access)
             }));
         }
         GroupRoutes { shared, own }
     }
 
+    /// Has what is sent from now on take other links.
+    fn change(&self, change: &Reroute, network: &mut Network<SimPacket>) {
+        let mut direction = |direction: usize, path: &Option<Vec<u32>>| {
+            let Some(path) = path else { return };
+            network.change_route(self.shared[direction], path.iter().copied());
+            for (routes, access) in &self.own {
+                let links = path.iter().copied().chain([*access]);
+                network.change_route(routes[direction], links);
+            }
+        };
+        direction(0, &change.path);
+        direction(1, &change.return_path);
+    }
+
     fn of(&self, member: u32) -> [RouteId; 2] {
-        self.own.get(member as usize).copied().unwrap_or(self.shared)
+        self.own.get(member as usize).map_or(self.shared, |(routes, _)| *routes)
     }
 }
 
@@ -97,7 +109,6 @@ impl<'a> Simulation<'a> {
             handled: 0,
             effort: Effort::new(watch),
             events: Events::default(),
-            datagrams: Vec::new(),
             apps: Vec::new(),
             free_apps: Vec::new(),
             activities: scenario.flows.iter().map(|_| Activity::default()).collect(),
@@ -124,7 +135,7 @@ impl<'a> Simulation<'a> {
             }
             Start::Each(..) => Span::ZERO,
         };
-        let is_bulk = matches!(group.workload, WorkloadConfig::Bulk(_));
+        let runs_itself = !group.workload.has_app();
         let ends = group.ends();
         for member in 0..group.count {
             let start = Time::ZERO
@@ -134,7 +145,7 @@ impl<'a> Simulation<'a> {
                     }
                     _ => one,
                 };
-            if is_bulk {
+            if runs_itself {
                 let index = self.flows.len() as u32;
                 let name = format!("flows.{}.{member}.hash", group.name);
                 let mut setup = self.setup_flow(index, number, member as u32, &name);
@@ -172,6 +183,7 @@ impl<'a> Simulation<'a> {
             index,
             group,
             transport: &config.transport,
+            endpoint: &config.endpoint,
             routes: self.routes[group as usize].of(member),
             size: None,
             start: Time::ZERO,
@@ -189,6 +201,9 @@ impl<'a> Simulation<'a> {
 
     pub fn run(&mut self) -> Result<(), Stopped> {
         self.network.start();
+        for ((_, change), number) in self.scenario.reroutes().zip(0..) {
+            self.events.push(Time::ZERO + change.at, Event::Reroute(number));
+        }
         if self.series.is_some() {
             self.events.push(Time::ZERO, Event::Sample);
         }
@@ -244,30 +259,15 @@ impl<'a> Simulation<'a> {
     fn handle(&mut self, event: Event) {
         let now = self.now;
         match event {
+            Event::Reroute(number) => self.reroute(number),
             Event::FlowStart(flow) => {
-                self.flows[flow as usize].sender.open(now);
-                self.send_data(flow);
+                self.flows[flow as usize].source_mut().open(now);
+                self.send(flow, End::Source);
             }
-            Event::SenderTimer(flow) => {
-                let flow_state = &mut self.flows[flow as usize];
-                if flow_state.sender_timer_due(now) {
-                    flow_state.sender.on_timeout(now);
-                    self.send_data(flow);
-                } else {
-                    flow_state.arm_sender(&mut self.events);
-                }
-            }
+            Event::SenderTimer(flow) => self.timer(flow, End::Source),
+            Event::ReceiverTimer(flow) => self.timer(flow, End::Sink),
             Event::AppStart(app) => self.start_app(app),
             Event::App(app) => self.app_timer(app),
-            Event::ReceiverTimer(flow) => {
-                let flow_state = &mut self.flows[flow as usize];
-                if flow_state.receiver_timer_due(now) {
-                    flow_state.receiver.on_timeout(now);
-                    self.send_acks(flow);
-                } else {
-                    flow_state.arm_receiver(&mut self.events);
-                }
-            }
             Event::Sample => self.sample(),
             Event::WarmupEnd => self.end_warmup(),
             Event::Heard(flow) => {
@@ -281,59 +281,81 @@ impl<'a> Simulation<'a> {
     /// A packet has come to the end of its route.
     #[inline]
     fn arrived(&mut self, packet: SimPacket) {
-        if packet.flow & DATAGRAMS != 0 {
-            return self.datagram_arrived(&packet);
-        }
+        let now = self.now;
         let flow = &mut self.flows[packet.flow as usize];
         let store = self.network.store_mut();
         if !flow.owns(&packet) {
-            store.forget(&packet);
-        } else if packet.is(kind::ACK) {
-            let ack = flow.ack_of(&packet, store);
-            flow.sender.on_ack(self.now, &ack);
-            let is_drained = flow.finish.is_none() && flow.sender.is_finished();
-            if ack.syn {
+            packet.forget(store);
+        } else if packet.to == End::Source {
+            let is_answer = flow.receive(now, &packet, store);
+            let is_drained = flow.finish.is_none() && flow.is_finished();
+            if is_answer {
                 self.connected(packet.flow);
             }
             if is_drained {
                 self.drained(packet.flow);
             }
-            self.send_data(packet.flow);
+            self.send(packet.flow, End::Source);
         } else {
-            let segment = flow.segment_of(&packet, store);
             if flow.delays.is_some()
-                && let Some(delay) = flow.delayed(self.now, &segment)
+                && let Some(delay) = flow.delayed(now, &packet, store)
             {
                 self.activities[flow.group as usize].record("delay", delay);
             }
-            flow.receiver.on_segment(self.now, &segment);
-            let is_awaited = flow.receiver.received() >= flow.awaited;
-            self.send_acks(packet.flow);
+            flow.receive(now, &packet, store);
+            if flow.is_of_datagrams() {
+                return self.datagram_arrived(&packet);
+            }
+            let is_awaited = flow.received() >= flow.awaited;
+            self.send(packet.flow, End::Sink);
             if is_awaited {
                 self.heard(packet.flow);
             }
         }
     }
 
-    #[inline]
-    pub fn send_data(&mut self, flow: u32) {
-        let flow = &mut self.flows[flow as usize];
-        while let Some(packet) = flow.poll_data(self.now, self.network.store_mut()) {
-            self.network.inject(self.now, flow.routes[0], packet, &mut ());
-            if !self.effort.spend() {
+    /// Sends what one end of a flow has to send.
+    #[inline(always)]
+    pub fn send(&mut self, index: u32, of: End) {
+        let flow = &mut self.flows[index as usize];
+        while let Some(packet) = flow.poll(of, self.now, self.network.store_mut()) {
+            self.network.inject(self.now, flow.route(of), packet, &mut ());
+            if of == End::Source && !self.effort.spend() {
                 return;
             }
         }
-        flow.arm_sender(&mut self.events);
+        self.arm(index, of);
     }
 
-    #[inline]
-    fn send_acks(&mut self, flow: u32) {
-        let flow = &mut self.flows[flow as usize];
-        while let Some(packet) = flow.poll_ack(self.now, self.network.store_mut()) {
-            self.network.inject(self.now, flow.routes[1], packet, &mut ());
+    /// Sees to it that an event is pending no later than the deadline of an end.
+    #[inline(always)]
+    pub fn arm(&mut self, index: u32, of: End) {
+        if let Some(deadline) = self.flows[index as usize].arm(of) {
+            let event = match of {
+                End::Source => Event::SenderTimer(index),
+                End::Sink => Event::ReceiverTimer(index),
+            };
+            self.events.push(deadline, event);
         }
-        flow.arm_receiver(&mut self.events);
+    }
+
+    /// The event of a timer came, maybe earlier than its deadline.
+    #[inline]
+    fn timer(&mut self, index: u32, of: End) {
+        let flow = &mut self.flows[index as usize];
+        if flow.is_due(of, self.now) {
+            flow.on_deadline(of, self.now);
+            self.send(index, of);
+        } else {
+            self.arm(index, of);
+        }
+    }
+
+    #[inline(never)]
+    fn reroute(&mut self, number: u32) {
+        let change = self.scenario.reroutes().nth(number as usize);
+        let (group, change) = change.expect("numbered as there");
+        self.routes[group].change(change, &mut self.network);
     }
 
     fn sample(&mut self) {
@@ -347,14 +369,7 @@ impl<'a> Simulation<'a> {
     #[inline(never)]
     fn end_warmup(&mut self) {
         self.network.end_warmup();
-        for flow in &mut self.datagrams {
-            flow.delay = Sojourn::new();
-            flow.sent_before = flow.sent;
-        }
-        for flow in &mut self.flows {
-            flow.delays = flow.delays.map(|_| Default::default());
-            flow.sent_before = flow.sender.stats().segments_sent;
-        }
+        self.flows.iter_mut().for_each(Flow::end_warmup);
         for activity in &mut self.activities {
             activity.times.retain(|(name, _)| *name != "delay");
         }

@@ -131,7 +131,7 @@ impl Simulation<'_> {
                 Event::AppStart(index) | Event::App(index) => {
                     Some(self.apps[index as usize].group())
                 }
-                Event::Sample | Event::WarmupEnd => None,
+                Event::Reroute(_) | Event::Sample | Event::WarmupEnd => None,
             }
         };
         Stopped { at: self.now, event: describe(self.scenario, event, group), work, at_once }
@@ -152,6 +152,7 @@ fn describe(scenario: &Scenario, event: Number, group: Option<u32>) -> String {
         };
     }
     let what = match Event::new(event.kind(), event.index()) {
+        Event::Reroute(_) => "a change of routes",
         Event::FlowStart(_) => "the start of a flow",
         Event::Heard(_) => "the end of a flow",
         Event::SenderTimer(_) => "a timer of a sender",

@@ -3,7 +3,8 @@
 
 use aqmlab_core::{Framing, ParamType, Params, Span, Table, Value};
 
-use super::{FlowGroup, LinkConfig, Scenario, Start};
+use super::{FlowGroup, LinkConfig, Reroute, Scenario, Start};
+use crate::endpoints::EndpointConfig;
 
 impl Scenario {
     /// The scenario as canonical JSON. It reads back as the same scenario.
@@ -112,6 +113,22 @@ impl Scenario {
             Start::Each(low, high) => between("each", low, high),
         };
         table.insert("start", start);
+        if !matches!(flow.endpoint, EndpointConfig::Tcp(_)) {
+            table.insert("endpoint", Value::Table(flow.endpoint.to_table()));
+        }
+        if !flow.reroutes.is_empty() {
+            let change = |change: &Reroute| {
+                let mut table = Table::new();
+                table.insert("at", change.at.to_string().into());
+                for (key, path) in [("path", &change.path), ("return_path", &change.return_path)] {
+                    if let Some(path) = path {
+                        table.insert(key, names(path));
+                    }
+                }
+                Value::Table(table)
+            };
+            table.insert("reroutes", Value::List(flow.reroutes.iter().map(change).collect()));
+        }
         table.insert("transport", settings(flow.transport.entries()));
         Value::Table(table)
     }

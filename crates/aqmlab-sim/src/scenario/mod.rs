@@ -2,7 +2,6 @@
 
 mod canonical;
 mod columns;
-mod dscp;
 mod read;
 mod toml;
 
@@ -16,6 +15,7 @@ use aqmlab_core::{
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
 
+use crate::endpoints::{CustomEndpoint, EndpointConfig};
 use crate::network::Setup;
 use crate::rate::{InputFile, MAX_RATE, ReadFile};
 use crate::workload::WorkloadConfig;
@@ -23,8 +23,8 @@ use crate::workload::WorkloadConfig;
 pub use self::columns::ColumnParams;
 #[cfg(test)]
 pub(crate) use self::columns::with_columns;
-pub use self::dscp::Dscp;
 pub use self::toml::{parse_document, parse_value};
+pub use crate::endpoints::Dscp;
 pub use crate::network::{LinkConfig, Simultaneous};
 
 params! {
@@ -131,6 +131,8 @@ pub struct Outside<'a> {
     pub disciplines: &'a dyn Lookup<dyn CustomConfig>,
     /// Congestion controls that are not in the catalogue.
     pub controls: &'a dyn Lookup<dyn CustomControl>,
+    /// Endpoints that are not in here.
+    pub endpoints: &'a dyn Lookup<dyn CustomEndpoint>,
     /// Gives a file.
     pub read_file: ReadFile<'a>,
 }
@@ -146,6 +148,11 @@ impl<'a> Outside<'a> {
         Outside { controls, ..Outside::default() }
     }
 
+    /// Endpoints that are not in here, and nothing else.
+    pub fn endpoints(endpoints: &'a dyn Lookup<dyn CustomEndpoint>) -> Self {
+        Outside { endpoints, ..Outside::default() }
+    }
+
     /// Files, and nothing else.
     pub fn files(read_file: ReadFile<'a>) -> Self {
         Outside { read_file, ..Outside::default() }
@@ -154,7 +161,12 @@ impl<'a> Outside<'a> {
 
 impl Default for Outside<'_> {
     fn default() -> Self {
-        Outside { disciplines: &Nothing, controls: &Nothing, read_file: &no_files }
+        Outside {
+            disciplines: &Nothing,
+            controls: &Nothing,
+            endpoints: &Nothing,
+            read_file: &no_files,
+        }
     }
 }
 
@@ -210,22 +222,50 @@ pub struct FlowGroup {
     pub access_delay: Distribution<Span>,
     /// When they begin.
     pub start: Start,
-    /// The endpoints.
+    /// What they run over.
+    pub endpoint: EndpointConfig,
+    /// TCP, and what others take from it: the sizes of packets.
     pub transport: TcpParams,
+    /// When their routes change, and to what; in the order of the times.
+    pub reroutes: Vec<Reroute>,
+}
+
+/// A change of the routes of a group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reroute {
+    /// When.
+    pub at: Span,
+    /// The links from senders to receivers from then on; `None`: as before.
+    pub path: Option<Vec<u32>>,
+    /// Those from receivers to senders.
+    pub return_path: Option<Vec<u32>>,
 }
 
 impl FlowGroup {
     /// Whether its flows always have something to send.
     pub fn is_endless_bulk(&self) -> bool {
-        self.size.is_none() && matches!(self.workload, WorkloadConfig::Bulk(_))
+        self.size.is_none() && !self.workload.has_app()
     }
 
     /// Whether its flows or applications come to an end.
     pub fn ends(&self) -> bool {
-        match self.workload {
-            WorkloadConfig::Bulk(_) => self.size.is_some(),
-            _ => self.workload.is_finite(),
+        match self.workload.has_app() {
+            false => self.size.is_some(),
+            true => self.workload.is_finite(),
         }
+    }
+
+    /// All links that its packets may cross on their way to the receivers, or back,
+    /// at whatever time: the lists of both directions.
+    fn courses(&self) -> impl Iterator<Item = [&[u32]; 2]> {
+        let mut both = [&self.path[..], &self.return_path[..]];
+        let changes = self.reroutes.iter().map(move |change| {
+            for (path, other) in both.iter_mut().zip([&change.path, &change.return_path]) {
+                *path = other.as_deref().unwrap_or(path);
+            }
+            both
+        });
+        std::iter::once([&self.path[..], &self.return_path[..]]).chain(changes)
     }
 }
 
@@ -254,15 +294,13 @@ impl Scenario {
     /// the link with this index, in either direction.
     pub fn base_rtt_over(&self, link: usize) -> Span {
         let link = link as u32;
-        self.flows
-            .iter()
-            .filter(|flow| flow.path.contains(&link) || flow.return_path.contains(&link))
-            .map(|flow| {
-                let access = Span::from_nanos(2 * flow.access_delay.ceiling() as u64);
-                self.propagation(&flow.path) + self.propagation(&flow.return_path) + access
-            })
-            .max()
-            .unwrap_or(Span::ZERO)
+        let of_group = |flow: &FlowGroup| {
+            let access = Span::from_nanos(2 * flow.access_delay.ceiling() as u64);
+            let over = flow.courses().filter(|course| course.iter().any(|p| p.contains(&link)));
+            let rtt = over.map(|[path, back]| self.propagation(path) + self.propagation(back));
+            rtt.max().map(|rtt| rtt + access)
+        };
+        self.flows.iter().filter_map(of_group).max().unwrap_or(Span::ZERO)
     }
 
     /// What the network of a replication is made of: for devices of 1500 bytes, and
@@ -278,6 +316,12 @@ impl Scenario {
             end: Time::MAX,
             record_packets: self.record.level == Level::Packets,
         }
+    }
+
+    /// All changes of routes, with the groups of flows whose they are.
+    pub(crate) fn reroutes(&self) -> impl Iterator<Item = (usize, &Reroute)> {
+        let groups = self.flows.iter().enumerate();
+        groups.flat_map(|(group, flows)| flows.reroutes.iter().map(move |change| (group, change)))
     }
 
     /// The sum of the propagation delays of some links.

@@ -7,7 +7,10 @@ use aqmlab_tcp::TcpParams;
 
 use super::columns::with_columns;
 use super::parse_document;
-use super::{FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, RunParams, Scenario, Start};
+use super::{
+    FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, Reroute, RunParams, Scenario, Start,
+};
+use crate::endpoints::EndpointConfig;
 use crate::impairment::{DelayProcess, read_path as read_way};
 use crate::network::MAX_PACKET;
 use crate::network::egress::ShaperParams;
@@ -28,7 +31,8 @@ const LINK_KEYS: &[&str] = &[
     "duplicate",
     "slot",
 ];
-const FLOW_KEYS: &[&str] = &["workload", "path", "return_path", "start", "transport"];
+const FLOW_KEYS: &[&str] =
+    &["workload", "path", "return_path", "start", "transport", "endpoint", "reroutes"];
 
 /// A link appears at most this often in a path, and a path has at most this
 /// many links: hops are counted in a byte, and there may be an access behind.
@@ -143,7 +147,7 @@ fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
         let name_key = match outer.rsplit('.').next() {
             Some("queue") => Some("discipline"),
             Some("congestion_control") => Some("algorithm"),
-            Some("workload") => Some("kind"),
+            Some("workload" | "endpoint") => Some("kind"),
             Some("loss" | "duplicate") => Some("chance"),
             _ => None,
         };
@@ -412,7 +416,7 @@ fn read_flow(
         Some(value) => WorkloadConfig::read(value).map_err(|error| error.at("workload"))?,
         None => WorkloadConfig::default(),
     };
-    if params.size.is_some() && !matches!(workload, WorkloadConfig::Bulk(_)) {
+    if params.size.is_some() && workload.has_app() {
         let problem =
             format!("`{}` has sizes of its own, if any: this is for bulk flows", workload.name());
         return Err(Error::new(problem).at("size"));
@@ -423,6 +427,10 @@ fn read_flow(
         let allowed = format!("at most {MAX_PACKET}b with its header");
         return Err(Error::not_allowed(transport.mss, allowed).at("transport.mss"));
     }
+    let endpoint = table.get("endpoint").map(|value| {
+        let endpoint = EndpointConfig::read(value, outside.endpoints);
+        endpoint.map_err(|error| error.at("endpoint"))
+    });
     Ok(FlowGroup {
         name: name.to_string(),
         count: params.count,
@@ -436,8 +444,37 @@ fn read_flow(
         delays: params.delays,
         access_delay: params.access_delay,
         start: read_start(table).map_err(|error| error.at("start"))?,
+        endpoint: endpoint.transpose()?.unwrap_or_default(),
         transport,
+        reroutes: read_reroutes(table, links).map_err(|error| error.at("reroutes"))?,
     })
+}
+
+/// The changes of the routes of a group, in the order of their times.
+fn read_reroutes(table: &Table, links: &[LinkConfig]) -> Result<Vec<Reroute>> {
+    let expected = "a list of tables such as [{ at = \"10s\", path = [\"detour\"] }]";
+    let changes = match table.get("reroutes") {
+        None => return Ok(Vec::new()),
+        Some(Value::List(changes)) => changes,
+        Some(other) => return Err(Error::not_allowed(other, expected)),
+    };
+    let read = |change: &Value| {
+        let Value::Table(change) = change else {
+            return Err(Error::not_allowed(change, expected));
+        };
+        change.only(["at", "path", "return_path"])?;
+        let missing = || Error::new("the key `at` is missing").hint("at = \"10s\"");
+        let at = change.get("at").ok_or_else(missing)?;
+        let path = |key| change.get(key).map(|_| read_path(change, key, links)).transpose();
+        let (path, return_path) = (path("path")?, path("return_path")?);
+        if path.is_none() && return_path.is_none() {
+            return Err(Error::new("nothing changes").hint("path, return_path or both"));
+        }
+        Ok(Reroute { at: read_value(at).map_err(|error| error.at("at"))?, path, return_path })
+    };
+    let mut changes = changes.iter().map(read).collect::<Result<Vec<_>>>()?;
+    changes.sort_by_key(|change| change.at);
+    Ok(changes)
 }
 
 fn read_path(table: &Table, key: &str, links: &[LinkConfig]) -> Result<Vec<u32>> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use aqmlab_core::Time;
 
-use crate::run::app::Context;
+use crate::workload::app::Context;
 
 /// Things to do at their times; of one time, those asked for first.
 pub(crate) struct Agenda<T> {

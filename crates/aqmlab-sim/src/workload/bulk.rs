@@ -4,7 +4,7 @@
 use aqmlab_core::{Stream, params};
 
 use super::Workload;
-use crate::run::app::App;
+use crate::workload::app::App;
 
 params! {
     /// Bulk transfers.
@@ -15,6 +15,7 @@ params! {
 impl Workload for BulkParams {
     const NAME: &'static str = "bulk";
     const SUMMARY: &'static str = "Greedy flows, of the group's `size` or without end";
+    const HAS_APP: bool = false;
     fn app(&self, _streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         None
     }

@@ -13,7 +13,7 @@ use aqmlab_core::{Bytes, Rate, Span, Stream, params};
 use super::Workload;
 use crate::network::MAX_PACKET;
 use crate::network::wire::Transmitter;
-use crate::run::app::{App, Context, Direction};
+use crate::workload::app::{App, Context, Direction};
 
 params! {
     /// Datagrams at a constant rate.

@@ -1,8 +1,8 @@
 //! A connection of HTTP's clients to a server, with both its ends: TLS's
 //! round trips, requests and answers, and load without end.
 
-use crate::run::app::{Context, Direction};
 use crate::workload::agenda::Messages;
+use crate::workload::app::{Context, Direction};
 
 /// Bytes of a client's first flight in TLS: RFC 7685 pads it to 512, and a
 /// record has five of its own (RFC 8446, section 5.1).

@@ -23,7 +23,7 @@ use aqmlab_core::{Bytes, Distribution, Result, Sampler, Span, Stream, Time, para
 use super::ledger::Ledger;
 use super::transfers::check_gap;
 use super::{Workload, written};
-use crate::run::app::{App, Context, Direction};
+use crate::workload::app::{App, Context, Direction};
 
 params! {
     /// The packets of a game.

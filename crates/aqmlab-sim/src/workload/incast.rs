@@ -20,8 +20,8 @@ use aqmlab_core::{Bytes, Distribution, Result, Sampler, Span, Stream, Time, para
 
 use super::Workload;
 use super::transfers::{check_size, draw_size};
-use crate::run::app::{App, Context};
 use crate::workload::agenda::Agenda;
+use crate::workload::app::{App, Context};
 
 params! {
     /// One asks many at once.

@@ -9,9 +9,10 @@ use aqmlab_core::{
     Distribution, Entry, Error, Never, Nothing, ParamType, Params, Result, Stream, Value, catalogue,
 };
 
-use crate::run::app::App;
+use self::app::App;
 
 pub(crate) mod agenda;
+pub mod app;
 mod connection;
 mod ledger;
 mod player;
@@ -33,8 +34,10 @@ pub(crate) trait Workload: Params {
     fn is_finite(&self) -> bool {
         false
     }
-    /// The application. Its random streams are asked for by name. `None`: the
-    /// flows run by themselves.
+    /// Whether there is an application. Without one the group's flows run by
+    /// themselves, and each transfers the group's `size` or goes on to the end.
+    const HAS_APP: bool = true;
+    /// The application, if there is one. Its random streams are asked for by name.
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>>;
 }
 
@@ -80,7 +83,15 @@ impl WorkloadConfig {
     pub(crate) fn is_finite(&self) -> bool {
         each!(self, params => params.is_finite(), never => match *never {})
     }
-    pub(crate) fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
+    /// Whether it has an application; without one flows run by themselves.
+    pub fn has_app(&self) -> bool {
+        fn of<W: Workload>(_: &W) -> bool {
+            W::HAS_APP
+        }
+        each!(self, params => of(params), never => match *never {})
+    }
+    /// The application of a member of a group, which asks for its random streams by name.
+    pub fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         each!(self, params => params.app(streams), never => match *never {})
     }
 }

@@ -32,7 +32,7 @@ use aqmlab_core::{Span, Stream, params};
 
 use super::Workload;
 use super::requests::{Exchange, Script, Session};
-use crate::run::app::{App, Context};
+use crate::workload::app::{App, Context};
 
 mod tables;
 

@@ -15,7 +15,7 @@
 use aqmlab_core::{Bytes, Distribution, Rate, Sampler, Span, Stream, choices, params};
 
 use super::Workload;
-use crate::run::app::{App, Context, Direction};
+use crate::workload::app::{App, Context, Direction};
 
 choices! {
     /// What carries the packets.

@@ -10,7 +10,7 @@ use aqmlab_core::{Bytes, Distribution, Result, Sampler, Span, Stream, Time, para
 
 use super::Workload;
 use super::transfers::check_gap;
-use crate::run::app::{App, Context, Direction};
+use crate::workload::app::{App, Context, Direction};
 
 params! {
     /// Packets that are sent back.

@@ -23,7 +23,7 @@ use aqmlab_core::{Bytes, Distribution, Result, Sampler, Span, Stream, Time, para
 
 use super::Workload;
 use super::transfers::{check_gap, check_size, draw_size};
-use crate::run::app::{App, Context};
+use crate::workload::app::{App, Context};
 
 params! {
     /// Requests and responses.
@@ -106,7 +106,7 @@ pub(super) struct Exchange {
 }
 
 /// Where the exchanges of a connection come from.
-pub(super) trait Script {
+pub(super) trait Script: Send {
     /// The next exchange, and the time before it; `None` after the last.
     fn next(&mut self) -> Option<(Span, Exchange)>;
 }

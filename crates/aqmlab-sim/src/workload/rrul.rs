@@ -21,9 +21,9 @@ use aqmlab_core::{Bytes, Error, Result, Span, Stream, Time, params};
 
 use super::Workload;
 use super::probe::Echo;
-use crate::run::app::{App, Context, Direction};
-use crate::scenario::Dscp;
+use crate::endpoints::Dscp;
 use crate::workload::agenda::Agenda;
+use crate::workload::app::{App, Context, Direction};
 
 params! {
     /// Flent's test of the response under load.

@@ -12,7 +12,7 @@
 use aqmlab_core::{Distribution, Result, Sampler, Span, Stream, params};
 
 use super::{Workload, transfers::check_gap};
-use crate::run::app::{App, Context};
+use crate::workload::app::{App, Context};
 
 params! {
     /// Greedy flows that stop.

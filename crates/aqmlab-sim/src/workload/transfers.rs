@@ -15,7 +15,7 @@
 use aqmlab_core::{Bytes, Distribution, Error, Result, Sampler, Span, Stream, choices, params};
 
 use super::Workload;
-use crate::run::app::{App, Context};
+use crate::workload::app::{App, Context};
 
 choices! {
     /// What the gaps lie between.

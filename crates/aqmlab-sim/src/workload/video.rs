@@ -26,8 +26,8 @@ use aqmlab_core::{Bytes, Distribution, Rate, Result, Sampler, Span, Stream, Time
 use super::pareto_onoff::Carrier;
 use super::player::{Player, Resumed};
 use super::{Workload, check_variation};
-use crate::run::app::{App, Context, Direction};
 use crate::workload::agenda::Messages;
+use crate::workload::app::{App, Context, Direction};
 
 params! {
     /// Video frames as they are made.

@@ -25,7 +25,7 @@ use aqmlab_core::{Distribution, Sampler, Span, Stream, Time, choices, params};
 
 use super::Workload;
 use super::ledger::Ledger;
-use crate::run::app::{App, Context, Direction};
+use crate::workload::app::{App, Context, Direction};
 
 choices! {
     /// What encodes the speech.

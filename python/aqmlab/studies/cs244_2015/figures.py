@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from aqmlab.report import charts
+from aqmlab.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Figure
 from aqmlab.statistics import quartiles
 from aqmlab.studies.cs244_2015 import packets
 from aqmlab.studies.cs244_2015.curves import CODEL, TAIL, average, both, settings, shares, told

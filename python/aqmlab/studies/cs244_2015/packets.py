@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from aqmlab._core import parse_value
-from aqmlab.report import charts
+from aqmlab.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Figure, Table
+from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.statistics import mean_interval
 from aqmlab.studies.cs244_2015.curves import CODEL, RATES, TAIL, average, settings, shares, told
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from aqmlab.report import charts
+from aqmlab.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Figure
 from aqmlab.statistics import Floats, Quartiles, jain_indices, quartiles
 from aqmlab.studies.jarvinen2014.ns2 import REST, reference
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from aqmlab.report import charts, save_figure
-from aqmlab.reproduce.model import Figure
+from aqmlab.document import Figure, charts
 from aqmlab.reproduce.published import Published
 from aqmlab.studies.jarvinen2014.figures import COLOURS
 from aqmlab.study import Study
@@ -53,4 +52,4 @@ def picture(replication: int = 3) -> Figure:
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(f"usage: {Path(sys.argv[0]).name} FILE.svg")
-    save_figure(picture(), Path(sys.argv[1]))
+    picture().save(Path(sys.argv[1]))

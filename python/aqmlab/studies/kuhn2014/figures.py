@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from aqmlab.report import charts
+from aqmlab.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Figure
 from aqmlab.statistics import Floats, Histograms, median_interval, quantile
 from aqmlab.studies.kuhn2014.measure import (
     BUFFERS,

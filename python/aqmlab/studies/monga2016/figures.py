@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aqmlab.report import charts
+from aqmlab.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cell, Figure, Table
+from aqmlab.reproduce.model import Cell, Table
 from aqmlab.statistics import MEAN_METHOD, mean_interval
 from aqmlab.studies.monga2016.sweeps import (
     DROPS,

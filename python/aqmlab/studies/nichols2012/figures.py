@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from aqmlab.report import charts
+from aqmlab.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Figure
 from aqmlab.statistics import quartiles
 from aqmlab.studies.nichols2012.curves import (
     LARGE,

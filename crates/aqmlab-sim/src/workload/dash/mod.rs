@@ -27,7 +27,7 @@ use aqmlab_core::{
 use self::rates::{Chooser, Seen};
 use super::player::{Player, Resumed};
 use super::{Workload, check_variation, written};
-use crate::run::app::{App, Context};
+use crate::workload::app::{App, Context};
 
 mod rates;
 

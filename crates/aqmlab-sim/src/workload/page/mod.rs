@@ -37,8 +37,8 @@ use aqmlab_core::{
 use super::connection::{Arrival, Connection};
 use super::transfers::{check_size, draw_size};
 use super::{Workload, written};
-use crate::run::app::{App, Context};
 use crate::workload::agenda::Agenda;
+use crate::workload::app::{App, Context};
 
 mod names;
 

@@ -3,8 +3,8 @@
 use aqmlab_core::{Span, Time};
 
 use super::Step;
-use crate::run::app::{Context, Direction};
 use crate::workload::agenda::Agenda;
+use crate::workload::app::{Context, Direction};
 
 /// A query and an answer on the wire: IP and UDP, 12 bytes of header (RFC
 /// 1035, section 4.1), and a question of some 30; the answer has two addresses.

@@ -37,8 +37,8 @@ use self::samples::Samples;
 use self::stability::Stability;
 use super::Workload;
 use super::connection::{Arrival, Connection};
-use crate::run::app::{App, Context, Direction};
 use crate::workload::agenda::Agenda;
+use crate::workload::app::{App, Context, Direction};
 
 mod samples;
 mod stability;

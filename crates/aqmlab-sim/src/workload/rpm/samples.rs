@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use aqmlab_core::{Span, Time};
 
-use crate::run::app::Context;
+use crate::workload::app::Context;
 
 /// What probes measure: the first three are of foreign ones.
 const KINDS: [&str; 4] = ["tcp_f", "tls_f", "http_f", "http_l"];

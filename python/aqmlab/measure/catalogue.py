@@ -5,28 +5,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
+from aqmlab.measure.registry import Metric, register
+from aqmlab.measure.runs import of_column, of_metrics, of_quantity
+
 COMPUTED = "table `metrics`"
-"""Where the metrics stand that are computed from others (`aqmlab.metrics.table`)."""
+"""Where the metrics stand that are computed from others (`aqmlab.measure.table`)."""
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A metric."""
-
-    name: str
-    of: str
-    """What has it: a link, a group of flows, an application, a flow, several runs."""
-    unit: str
-    meaning: str
-    where: str
-    """The table and columns of the results, or what must be said to have it."""
-    source: str
-
-
-METRICS = (
+_TOLD = (
     # Time
     Metric("sojourn", "link", "s", "The time a packet spends in the queue, of those that were "
            "sent: mean, percentiles and maximum; at the bottleneck the whole distribution.",
@@ -135,20 +124,102 @@ METRICS = (
            "table `scores`: `rpm` (workload `rpm`)", "draft-ietf-ippm-responsiveness"),
 )  # fmt: skip
 
+LINK, TIMES = ("mean", "p50", "p95", "p99", "max"), ("p95", "mean", "p50", "p99", "max")
 
-def entries() -> list[dict[str, Any]]:
-    """The metrics as entries of the reference, which have no parameters."""
-    plain: dict[str, Any] = {"preset_of": None, "settings": {}, "params": []}
-    return [
-        {
-            "section": "metric",
-            "name": metric.name,
-            "summary": metric.meaning,
-            **plain,
-            "of": metric.of,
-            "unit": metric.unit,
-            "where": metric.where,
-            "source": metric.source,
-        }
-        for metric in METRICS
-    ]
+
+def _link(title: str, better: str, column: str, *statistics: str) -> dict[str, Any]:
+    return {
+        "title": title,
+        "better": better,
+        "needs": ("links",),
+        "statistics": statistics,
+        "compute": of_column("links", "link", column),
+    }
+
+
+def _time(quantity: str, title: str, rank: int = 0) -> dict[str, Any]:
+    return {
+        "title": title,
+        "rank": rank,
+        "better": "less",
+        "needs": ("times",),
+        "statistics": TIMES,
+        "compute": of_quantity("times", quantity, "{}_s"),
+    }
+
+
+def _score(
+    quantity: str, title: str, better: str, rank: int, shown_unit: str = ""
+) -> dict[str, Any]:
+    return {
+        "title": title,
+        "rank": rank,
+        "shown_unit": shown_unit,
+        "better": better,
+        "needs": ("scores",),
+        "compute": of_quantity("scores", quantity, "value"),
+    }
+
+
+def _made(name: str, title: str, better: str, *needs: str) -> dict[str, Any]:
+    return {"title": title, "better": better, "needs": needs, "compute": of_metrics(name)}
+
+
+_HOW: dict[str, dict[str, Any]] = {
+    "sojourn": _link("time in the queue", "less", "sojourn_{}_s", "p95", "mean", "p50", "p99",
+                     "max"),
+    "utilisation": _link("link busy", "more", "utilisation"),
+    "queue_length": _link("mean backlog", "less", "backlog_mean_packets"),
+    "loss_interval": _link("gap between drops", "", "loss_interval_{}_s", "mean", "p50", "p95",
+                           "max"),
+    "loss_events": _link("loss events", "less", "loss_events"),
+    "delay": _time("delay", "one-way delay", 8),
+    "rtt": _time("rtt", "round trip of a probe", 7),
+    "completion": _time("completion", "completion time", 5),
+    "startup": _time("startup", "start-up time"),
+    "response": _time("response", "response time", 3),
+    "page_load": _time("page_load", "page load time", 1),
+    "query": _time("query", "time of a query", 2),
+    "delay_variation": _made("delay_variation", "delay variation", "less", "times"),
+    "goodput": _made("goodput", "goodput", "more", "groups", "runs"),
+    "goodput_share": _made("goodput_share", "share of the goodput", "", "groups"),
+    "throughput": _made("throughput", "throughput", "more", "links", "groups", "runs"),
+    "possible_share": _made("possible_share", "part of what was possible", "more", "links"),
+    "drop_share": _made("drop_share", "dropped", "less", "links"),
+    "mark_share": _made("mark_share", "marked", "", "links"),
+    "loss_share": _made("loss_share", "lost", "less", "flows"),
+    "loss_synchronisation": _made("loss_synchronisation", "loss synchronisation", "less", "links"),
+    "jain": _made("jain", "Jain's index", "more", "flows"),
+    "rtt_fairness": _made("rtt_fairness", "goodput over that of the first group", "", "flows"),
+    "power": _made("power", "power", "more", "groups", "times"),
+    "mos": _score("mos", "MOS", "more", 1, "of 1 to 4.5"),
+    "stalls": _score("stalls", "stalls", "less", 4),
+    "bitrate": _score("bitrate", "bit rate of the video", "more", 5),
+    "missed": _score("missed", "frames missed", "less", 3, "% of the frames"),
+    "late": _score("late", "late packets", "less", 8, "% of the packets"),
+    "rpm": _score("rpm", "round trips a minute", "more", 2, "RPM"),
+}  # fmt: skip
+"""How the values of each are computed; the others are no single number a run and subject."""
+
+_MORE = (
+    Metric("http_l", "application", "s", "Response time under load, of the responsiveness test.",
+           "table `times`: `http_l` (workload `rpm`)", "draft-ietf-ippm-responsiveness"),
+    Metric("stall", "application", "s", "How long a player stood still, each time.",
+           "table `times`: `stall` (workloads `dash`, `video`)", "RFC 7928, section 2.1"),
+    Metric("frame", "application", "s", "The delay of a frame of a video: from the camera to the "
+           "last of its packets.", "table `times`: `frame` (workload `video`)", "this program"),
+    Metric("late_down", "application", "1", "Packets of a game's server that came too late.",
+           "table `scores`: `late_down` (workload `game`)", "this program"),
+    Metric("download", "application", "bit/s", "What the downloads of a test got.",
+           "table `scores`: `download` (workload `rrul`)", "RRUL"),
+)  # fmt: skip
+_HOW |= {
+    "http_l": _time("http_l", "response time under load", 4),
+    "stall": _time("stall", "length of a stall", 6),
+    "frame": _time("frame", "delay of a frame", 9),
+    "late_down": _score("late_down", "late packets", "less", 6, "% of the packets"),
+    "download": _score("download", "download", "more", 7),
+}
+
+METRICS = tuple(replace(each, **_HOW.get(each.name, {})) for each in (*_TOLD, *_MORE))
+register(METRICS)

@@ -1,6 +1,6 @@
 """The pages docs/studies/*.md: what every packaged study gave, with date and version.
 
-python -m aqmlab.report.studies docs [NAME ...]
+python -m aqmlab.reproduce.docs docs [NAME ...]
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import aqmlab
-from aqmlab.report import save_figure
 from aqmlab.reproduce import Reproduction, names, reproduce
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.published import title
@@ -33,7 +32,7 @@ def write(folder: Path, wanted: Iterable[str] = ()) -> None:
         for old in pictures.glob("*.svg"):
             old.unlink()
         for figure in reproduction.figures:
-            save_figure(figure, pictures / f"{figure.id}.svg")
+            figure.save(pictures / f"{figure.id}.svg")
         text = "\n".join(page(reproduction))
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     (folder / "README.md").write_text("\n".join(_overview(folder)), encoding="utf-8")

@@ -6,10 +6,10 @@ from itertools import product
 
 import polars as pl
 
-from aqmlab.characterize.charts import Points, tradeoff
+from aqmlab.document import Figure
+from aqmlab.document.colours import by_label
+from aqmlab.document.panels import Points, tradeoff
 from aqmlab.errors import input_error
-from aqmlab.report.colours import by_label
-from aqmlab.reproduce.model import Figure
 from aqmlab.results import StudyResult
 
 QUEUE_AXIS = "queue"

@@ -1,0 +1,135 @@
+//! TCP as endpoints: the sender, and the receiver that acknowledges.
+
+use aqmlab_core::{Ecn, Time, params};
+use aqmlab_tcp::{DataSegment, Receiver, Sender};
+
+use super::{BuiltIn, Endpoint, Incoming, Outgoing, Payload, Sink, Source};
+
+params! {
+    /// TCP has its parameters in `transport`.
+    pub struct TcpParams {
+    }
+}
+
+impl BuiltIn for TcpParams {
+    const NAME: &'static str = "tcp";
+    const SUMMARY: &'static str = "TCP, as `transport` says";
+}
+
+/// The end that sends data.
+pub struct TcpSource {
+    /// Its state machine.
+    pub sender: Sender,
+    header: u32,
+}
+
+/// The end that acknowledges them.
+pub struct TcpSink {
+    /// Its state machine.
+    pub receiver: Receiver,
+    header: u32,
+}
+
+impl TcpSource {
+    /// A connection with so many bytes to send; `None` without end. `seed`
+    /// is for what the control draws.
+    pub fn new(params: &aqmlab_tcp::TcpParams, size: Option<u64>, seed: u64) -> Self {
+        let header = params.header.get() as u32;
+        TcpSource { sender: Sender::new(params, size, seed), header }
+    }
+}
+
+impl TcpSink {
+    /// Its other end.
+    pub fn new(params: &aqmlab_tcp::TcpParams) -> Self {
+        let header = params.header.get() as u32;
+        TcpSink { receiver: Receiver::new(params), header }
+    }
+}
+
+impl Endpoint for TcpSource {
+    #[inline(always)]
+    fn poll(&mut self, now: Time) -> Option<Outgoing> {
+        let segment = self.sender.poll(now)?;
+        let (size, ecn) = (self.header + segment.len, segment.ecn);
+        Some(Outgoing { payload: Payload::Segment(segment), size, ecn })
+    }
+    #[inline(always)]
+    fn on_packet(&mut self, now: Time, packet: Incoming) {
+        if let Payload::Ack(ack) = packet.payload {
+            self.sender.on_ack(now, &ack);
+        }
+    }
+    #[inline]
+    fn deadline(&self) -> Option<Time> {
+        self.sender.next_timeout()
+    }
+    #[inline]
+    fn on_deadline(&mut self, now: Time) {
+        self.sender.on_timeout(now);
+    }
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("cwnd_bytes", self.sender.cwnd() as f64);
+        see("in_flight_bytes", self.sender.bytes_in_flight() as f64);
+        if let Some(srtt) = self.sender.srtt() {
+            see("smoothed_rtt_s", srtt.as_secs_f64());
+        }
+        self.sender.observe(see);
+    }
+}
+
+impl Source for TcpSource {
+    fn open(&mut self, now: Time) {
+        self.sender.open(now);
+    }
+    fn supply(&mut self, bytes: u64) {
+        self.sender.supply(bytes);
+    }
+    fn cut(&mut self) -> u64 {
+        self.sender.cut()
+    }
+    fn sent(&self) -> u64 {
+        self.sender.sent_bytes()
+    }
+    fn delivered(&self) -> u64 {
+        self.sender.stats().bytes_acked
+    }
+    #[inline]
+    fn is_finished(&self) -> bool {
+        self.sender.is_finished()
+    }
+    fn abort(&mut self) {
+        self.sender.abort();
+    }
+}
+
+impl Endpoint for TcpSink {
+    #[inline(always)]
+    fn poll(&mut self, now: Time) -> Option<Outgoing> {
+        let ack = self.receiver.poll(now)?;
+        Some(Outgoing { payload: Payload::Ack(ack), size: self.header, ecn: Ecn::NotEct })
+    }
+    #[inline(always)]
+    fn on_packet(&mut self, now: Time, packet: Incoming) {
+        if let Payload::Segment(segment) = packet.payload {
+            // What has come, not what was sent.
+            let len = packet.size - self.header;
+            self.receiver.on_segment(now, &DataSegment { ecn: packet.ecn, len, ..segment });
+        }
+    }
+    #[inline]
+    fn deadline(&self) -> Option<Time> {
+        self.receiver.next_timeout()
+    }
+    #[inline]
+    fn on_deadline(&mut self, now: Time) {
+        self.receiver.on_timeout(now);
+    }
+}
+
+impl Sink for TcpSink {
+    #[inline]
+    fn received(&self) -> u64 {
+        self.receiver.received()
+    }
+}

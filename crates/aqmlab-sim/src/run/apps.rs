@@ -1,0 +1,367 @@
+//! The applications of a run, and the run as their host.
+
+use aqmlab_core::Time;
+use aqmlab_tcp::Ack;
+
+use super::events::Event;
+use super::simulation::Simulation;
+use crate::endpoints::End;
+use crate::endpoints::flow::{Ends, Flow, GONE, NONE, Opening};
+use crate::endpoints::packet::{Content, SimPacket};
+use crate::scenario::{Dscp, Level};
+use crate::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted, add_score};
+
+/// An application's place.
+pub(crate) struct AppSlot {
+    app: Option<Box<dyn App>>,
+    group: u32,
+    /// The member of the group that it is, or belongs to.
+    member: u32,
+    /// What its streams are called.
+    name: String,
+    /// Flows and applications that it has made: their numbers are in the
+    /// names of their streams.
+    made: u64,
+    wake_at: Time,
+    has_ended: bool,
+}
+
+impl AppSlot {
+    pub fn group(&self) -> u32 {
+        self.group
+    }
+}
+
+impl Host for Simulation<'_> {
+    fn now(&self) -> Time {
+        self.now
+    }
+    fn wake_at(&mut self, app: u32, time: Time) {
+        self.apps[app as usize].wake_at = time;
+        self.events.push(time, Event::App(app));
+    }
+    fn activity(&mut self, app: u32) -> &mut Activity {
+        let group = self.apps[app as usize].group;
+        &mut self.activities[group as usize]
+    }
+    fn open(&mut self, app: u32, wanted: Wanted) -> u32 {
+        let flow = self.make_flow(app, wanted);
+        self.open_flow(flow);
+        flow
+    }
+    fn connect(&mut self, app: u32, is_transient: bool, class: Option<Dscp>) -> [u32; 2] {
+        let wanted = |direction| Wanted { direction, size: None, is_transient, class };
+        let to_server = self.make_flow(app, wanted(Direction::Backward));
+        let to_client = self.make_flow(app, wanted(Direction::Forward));
+        let flow = &mut self.flows[to_server as usize];
+        if flow.tcp().is_some() {
+            flow.opening = Some((to_client, Opening::Listen));
+            flow.awaited = 0;
+        } else {
+            // Only TCP's two directions have one handshake.
+            self.open_flow(to_client);
+        }
+        self.open_flow(to_server);
+        [to_server, to_client]
+    }
+    fn make_greedy(&mut self, flow: u32) {
+        self.flows[flow as usize].size = None;
+    }
+    fn stop(&mut self, flow: u32) {
+        self.take_back(flow);
+        let state = &mut self.flows[flow as usize];
+        let sent = state.goal;
+        state.size = Some(sent);
+        state.expects = sent;
+        state.awaited = sent;
+        if state.received() >= sent {
+            // An application is not told while it asks for something.
+            self.events.push(self.now, Event::Heard(flow));
+        }
+    }
+    fn write(&mut self, flow: u32, bytes: u64) -> u64 {
+        let state = &mut self.flows[flow as usize];
+        state.source_mut().supply(bytes);
+        state.goal += bytes;
+        state.expects = state.goal;
+        if state.opening.is_none() {
+            state.awaited = state.goal;
+        }
+        let written = state.goal;
+        self.send(flow, End::Source);
+        written
+    }
+    fn expect(&mut self, flow: u32, bytes: u64) {
+        let state = &mut self.flows[flow as usize];
+        debug_assert!(state.received() < bytes && bytes <= state.goal);
+        state.expects = bytes;
+        if state.opening.is_none() {
+            state.awaited = bytes;
+        }
+    }
+    fn take_back(&mut self, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        state.goal = state.source_mut().cut();
+    }
+    fn sent(&self, flow: u32) -> u64 {
+        self.flows[flow as usize].source().sent()
+    }
+    fn received(&self, flow: u32) -> u64 {
+        self.flows[flow as usize].received()
+    }
+    fn close(&mut self, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        if let Ends::Datagrams(datagrams) = &mut state.ends {
+            datagrams.tells = false;
+            return;
+        }
+        state.is_open = false;
+        state.app = GONE;
+        if let Some((answer, _)) = state.opening.take() {
+            // Nobody waits for the answer: the other side never sends.
+            state.awaited = u64::MAX;
+            self.flows[answer as usize].source_mut().abort();
+        }
+        if self.flows[flow as usize].is_finished() {
+            self.drained(flow);
+        }
+    }
+    fn datagrams(
+        &mut self,
+        app: u32,
+        direction: Direction,
+        tells: bool,
+        class: Option<Dscp>,
+    ) -> u32 {
+        let (group, member, name) = self.name_next(app);
+        let index = self.flows.len() as u32;
+        let mut setup = self.setup_flow(index, group, member, &format!("flows.{name}.hash"));
+        setup.start = self.now;
+        setup.app = app;
+        setup.class = class.map_or(setup.class, |class| class.0);
+        if direction == Direction::Backward {
+            setup.turn();
+        }
+        self.flows.push(Flow::datagrams(setup, tells));
+        index
+    }
+    fn send_datagram(&mut self, flow: u32, size: u32) {
+        if !self.effort.spend() {
+            return; // A frame may be millions of packets: the run ends after this event.
+        }
+        let flow = &mut self.flows[flow as usize];
+        if let Ends::Datagrams(datagrams) = &mut flow.ends {
+            datagrams.source.send(self.now, size);
+        }
+        while let Some(packet) = flow.poll(End::Source, self.now, self.network.store_mut()) {
+            self.network.inject(self.now, flow.route(End::Source), packet, &mut ());
+        }
+    }
+    fn spawn(&mut self, app: u32, make: Make<'_>) {
+        let (group, member, name) = self.name_next(app);
+        let app = make(&|key| self.stream(&format!("flows.{name}.workload.{key}")));
+        let slot = self.place_app(app, group, member, name);
+        self.start_app(slot);
+    }
+    fn end(&mut self, app: u32) {
+        self.apps[app as usize].has_ended = true;
+    }
+}
+
+impl Simulation<'_> {
+    /// Makes the application of a member of a group.
+    pub fn make_app(&mut self, group: u32, member: u64, start: Time) {
+        let config = &self.scenario.flows[group as usize];
+        let name = format!("{}.{member}", config.name);
+        let streams = |key: &str| self.stream(&format!("flows.{name}.workload.{key}"));
+        if let Some(app) = config.workload.app(&streams) {
+            let slot = self.place_app(app, group, member as u32, name);
+            self.events.push(start, Event::AppStart(slot));
+        }
+    }
+
+    fn place_app(&mut self, app: Box<dyn App>, group: u32, member: u32, name: String) -> u32 {
+        let app = Some(app);
+        let (made, wake_at, has_ended) = (0, Time::MAX, false);
+        let slot = AppSlot { app, group, member, name, made, wake_at, has_ended };
+        self.unfinished += usize::from(self.is_awaited(group));
+        match self.free_apps.pop() {
+            Some(place) => {
+                self.apps[place as usize] = slot;
+                place
+            }
+            None => {
+                self.apps.push(slot);
+                self.apps.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Group, member and name of what an application makes next.
+    fn name_next(&mut self, slot: u32) -> (u32, u32, String) {
+        let slot = &mut self.apps[slot as usize];
+        slot.made += 1;
+        (slot.group, slot.member, format!("{}.{}", slot.name, slot.made - 1))
+    }
+
+    fn tell(&mut self, slot: u32, what: impl FnOnce(&mut dyn App, &mut Context)) {
+        // Nothing that an application asks for tells it something.
+        let mut app = self.apps[slot as usize].app.take().expect("it is not being told already");
+        what(&mut *app, &mut Context::new(self, slot));
+        let place = &mut self.apps[slot as usize];
+        if place.has_ended {
+            let scores = &mut self.activities[place.group as usize].scores;
+            app.report(self.now, &mut |name, value| add_score(scores, name, value));
+            place.wake_at = Time::MAX;
+            let group = place.group;
+            self.unfinished -= usize::from(self.is_awaited(group));
+            self.free_apps.push(slot);
+        } else {
+            place.app = Some(app);
+        }
+    }
+
+    #[inline(never)]
+    pub fn start_app(&mut self, slot: u32) {
+        self.tell(slot, |app, cx| app.start(cx));
+    }
+
+    /// An application's timer event came; an earlier or later one may have
+    /// been asked for since.
+    #[inline(never)]
+    pub fn app_timer(&mut self, slot: u32) {
+        if self.apps[slot as usize].wake_at == self.now {
+            self.apps[slot as usize].wake_at = Time::MAX;
+            self.tell(slot, |app, cx| app.on_timer(cx));
+        }
+    }
+
+    /// A flow for an application. Where no record names flows, it takes the
+    /// place of one that is gone.
+    fn make_flow(&mut self, slot: u32, wanted: Wanted) -> u32 {
+        let Wanted { direction, size, is_transient, class } = wanted;
+        let (group, member, name) = self.name_next(slot);
+        let place = match is_transient {
+            true => self.free_flows[group as usize][direction as usize].pop(),
+            false => None,
+        };
+        let index = place.unwrap_or(self.flows.len() as u32);
+        let mut setup = self.setup_flow(index, group, member, &format!("flows.{name}.hash"));
+        setup.size = Some(size.unwrap_or(0));
+        setup.start = self.now;
+        setup.app = slot;
+        setup.is_open = size.is_none();
+        setup.is_transient = is_transient;
+        setup.class = class.map_or(setup.class, |class| class.0);
+        if direction == Direction::Backward {
+            setup.turn();
+        }
+        let flow = Flow::new(setup);
+        match place {
+            Some(place) => {
+                let before = std::mem::replace(&mut self.flows[place as usize], flow);
+                self.activities[group as usize].gone.add(before.volume());
+            }
+            None => self.flows.push(flow),
+        }
+        index
+    }
+
+    fn open_flow(&mut self, flow: u32) {
+        self.flows[flow as usize].source_mut().open(self.now);
+        self.send(flow, End::Source);
+    }
+
+    /// What a flow waited for has arrived.
+    #[inline(never)]
+    pub fn heard(&mut self, index: u32) {
+        let now = self.now;
+        if let Some((other, opening)) = self.flows[index as usize].opening {
+            let answer = &mut self.flows[other as usize];
+            if opening == Opening::Listen {
+                // The SYN that this would send is the SYN-ACK of the first
+                // direction: it is not taken. But its timer runs.
+                answer.source_mut().open(now);
+                self.arm(other, End::Source);
+                let flow = &mut self.flows[index as usize];
+                flow.opening = Some((other, Opening::SynReceived));
+                flow.awaited = 1;
+                return;
+            }
+            let tcp = answer.tcp_mut().expect("only TCP has a handshake");
+            let window = tcp.receive_window();
+            tcp.source.sender.on_ack(now, &Ack { syn: true, window, ..Ack::default() });
+            let flow = &mut self.flows[index as usize];
+            flow.opening = None;
+            flow.awaited = flow.expects;
+        }
+        let flow = &mut self.flows[index as usize];
+        if flow.received() < flow.expects {
+            return;
+        }
+        flow.awaited = u64::MAX;
+        if let Some(size) = flow.size {
+            let activity = &mut self.activities[flow.group as usize];
+            activity.completed += 1;
+            activity.bytes += size;
+            activity.record("completion", now - flow.start);
+        }
+        if flow.app < GONE {
+            let app = flow.app;
+            self.tell(app, |app, cx| app.on_received(index, cx));
+        }
+    }
+
+    /// A connection of an application, or of a group without, is open.
+    #[inline(never)]
+    pub fn connected(&mut self, index: u32) {
+        let flow = &self.flows[index as usize];
+        let app = flow.app;
+        // One that was closed meanwhile is not a flow of its own.
+        if !flow.is_open && app != GONE {
+            self.activities[flow.group as usize].record("startup", self.now - flow.start);
+        }
+        if app < GONE {
+            self.tell(app, |app, cx| app.on_connected(index, cx));
+        }
+    }
+
+    /// All that a sender has is acknowledged.
+    #[inline(never)]
+    pub fn drained(&mut self, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        if flow.is_open {
+            return;
+        }
+        flow.finish = Some(self.now);
+        if flow.app == NONE {
+            let group = flow.group;
+            self.unfinished -= usize::from(self.is_awaited(group));
+        } else if flow.is_transient && self.scenario.record.level == Level::Summary {
+            self.free_flows[flow.group as usize][usize::from(flow.is_turned)].push(index);
+        }
+    }
+
+    /// A datagram has come to the end of its route, and is told of if somebody
+    /// wants to know.
+    #[inline(never)]
+    pub fn datagram_arrived(&mut self, packet: &SimPacket) {
+        let flow = &mut self.flows[packet.flow as usize];
+        let Content::Datagram { sent } = packet.content else { return };
+        let sent = Time::from_nanos(sent.get());
+        if matches!(&flow.ends, Ends::Datagrams(datagrams) if datagrams.tells) {
+            let (app, flow) = (flow.app, packet.flow);
+            self.tell(app, |app, cx| app.on_datagram(flow, sent, cx));
+        }
+    }
+
+    /// The numbers that the applications of a group sum up to, as means.
+    pub fn reports(&self, group: u32) -> Vec<(&'static str, f64)> {
+        let mut sums = self.activities[group as usize].scores.clone();
+        let of_group = self.apps.iter().filter(|slot| slot.group == group);
+        for app in of_group.filter_map(|slot| slot.app.as_ref()) {
+            app.report(self.now, &mut |name, value| add_score(&mut sums, name, value));
+        }
+        sums.into_iter().map(|(name, sum, count)| (name, sum / count)).collect()
+    }
+}

@@ -1,0 +1,63 @@
+//! The order of the rooms in lib.rs: arrows between them go one way.
+#![allow(clippy::disallowed_methods)] // it reads the sources
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// From below; each may use those before it.
+const ORDER: [&str; 7] =
+    ["rate", "impairment", "network", "endpoints", "workload", "scenario", "run"];
+
+/// All sources below a folder, but for those of tests.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = entry.file_stem().unwrap().to_string_lossy().into_owned();
+        if entry.is_dir() {
+            found.extend(sources(&entry));
+        } else if !name.ends_with("tests") && name != "testing" {
+            found.push(entry);
+        }
+    }
+    found
+}
+
+/// The rooms that a source names, without its tests.
+fn rooms_in(text: &str) -> Vec<String> {
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
+    let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code = code.collect::<Vec<_>>().join("\n");
+    let named = code.split("crate::").skip(1);
+    let word = |rest: &str| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    named.map(word).collect()
+}
+
+#[test]
+fn no_room_uses_one_above_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let place = |room: &str| ORDER.iter().position(|known| *known == room);
+    let (mut upward, mut arrows) = (Vec::new(), 0);
+    for source in sources(&root) {
+        let room = source.strip_prefix(&root).unwrap().iter().next().unwrap();
+        let room = room.to_string_lossy().replace(".rs", "");
+        if room == "lib" {
+            continue;
+        }
+        let own = place(&room).unwrap_or_else(|| panic!("{room} has no place in the order"));
+        for used in rooms_in(&fs::read_to_string(&source).unwrap()) {
+            arrows += 1;
+            if place(&used).is_none_or(|used| used > own) {
+                upward.push(format!("{}: {used}", source.display()));
+            }
+        }
+    }
+    assert!(upward.is_empty(), "{upward:#?}");
+    assert!(arrows > 50, "{arrows} arrows: were the sources read?");
+}
+
+#[test]
+fn what_a_source_names_is_found() {
+    let text = "use crate::network::Link;\n// crate::run::x\nfn f() { crate::rate::g() }\n\
+                #[cfg(test)]\nmod tests {\n use crate::scenario::Scenario;\n}";
+    assert_eq!(rooms_in(text), ["network", "rate"]);
+}

@@ -1,0 +1,101 @@
+"""Command lines that are not right, told in one sentence.
+
+The library that reads the command line says what is wrong as exceptions with attributes (the
+option, the parameter, the check that failed); the sentences are made from these here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
+
+from aqmlab.errors import nearest
+
+
+class Misuse(TyperException):
+    """What is wrong, in our words."""
+
+    def __init__(self, message: str, context: Any) -> None:
+        super().__init__(message)
+        self.ctx = context
+
+
+class Command(TyperCommand):
+    """A command whose help shows no type beside options that take no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters; a switch has an empty word where others have `N` or `FILE`."""
+        params = super().get_params(ctx)
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuses what is left over."""
+        ctx.allow_extra_args = True
+        left: list[str] = super().parse_args(ctx, args)
+        if left:
+            raise Misuse(f"too many arguments: {' '.join(left)}", ctx)
+        return left
+
+
+class Program(TyperGroup):
+    """The commands."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is meant; refuses a name that is none."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            guess = nearest(name, self.list_commands(ctx))
+            hint = f"; did you mean `{guess}`?" if guess else ""
+            raise Misuse(f"no command `{name}`{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def told(error: TyperException) -> str:
+    """One sentence about a command line that is not right, and where help is."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "aqmlab"
+    return f"{_what(error)} (`{command} --help` shows what there is)"
+
+
+def _what(error: Any) -> str:
+    if hasattr(error, "possibilities"):
+        near = ", ".join(sorted(error.possibilities or ()))
+        return f"no option {error.option_name}" + (f"; did you mean {near}?" if near else "")
+    if hasattr(error, "option_name"):
+        return f"{error.option_name} needs a value"
+    param = getattr(error, "param", None)
+    if hasattr(error, "param_type") and param is not None:
+        return f"{_name(param)} is missing"
+    if param is not None:
+        return f"{_name(param)}: {_expected(error)}"
+    return str(error.format_message())
+
+
+def _name(param: Any) -> str:
+    """`--seed` of an option, `FILE` of an argument."""
+    if param.param_type_name == "option":
+        return str(param.opts[0])
+    return str(param.metavar or param.name.upper())
+
+
+def _expected(error: Any) -> str:
+    """What is allowed, from the check that failed."""
+    cause = error.__cause__
+    if not isinstance(cause, ValidationError):
+        return str(error.message)
+    first = cause.errors()[0]
+    limits = first.get("ctx", {})
+    words = {
+        "int_parsing": "expected a whole number",
+        "int_type": "expected a whole number",
+        "float_parsing": "expected a number",
+        "greater_than_equal": f"expected at least {limits.get('ge')}",
+        "less_than_equal": f"expected at most {limits.get('le')}",
+    }
+    return words.get(first["type"], str(first["msg"]))

@@ -1,0 +1,65 @@
+"""Documents as values, rendered for whoever reads them.
+
+    from aqmlab.document import Column, Document, Section, Table, Text
+
+    table = Table((Column("queue", label=True), Column("delay", unit="ms")), (("codel", 5.3),))
+    page = Document("My page", (Text("What I *found*:"), table))
+    page.to_html(), page.to_markdown(), page.to_json(), table.to_csv(), table.to_latex()
+
+Nothing here runs a simulation or knows of one: `charts` and `panels` draw arrays.
+"""
+
+from aqmlab.document.figure import FORMATS, Figure
+from aqmlab.document.files import save
+from aqmlab.document.model import (
+    BAD,
+    GOOD,
+    NEAR,
+    PLAIN,
+    Block,
+    Cell,
+    Code,
+    Column,
+    Compared,
+    Document,
+    Estimate,
+    Facts,
+    Finding,
+    Items,
+    Markdown,
+    Note,
+    Section,
+    Table,
+    Text,
+    Tiles,
+    Verdict,
+    notes,
+)
+
+__all__ = [
+    "BAD",
+    "FORMATS",
+    "GOOD",
+    "NEAR",
+    "PLAIN",
+    "Block",
+    "Cell",
+    "Code",
+    "Column",
+    "Compared",
+    "Document",
+    "Estimate",
+    "Facts",
+    "Figure",
+    "Finding",
+    "Items",
+    "Markdown",
+    "Note",
+    "Section",
+    "Table",
+    "Text",
+    "Tiles",
+    "Verdict",
+    "notes",
+    "save",
+]

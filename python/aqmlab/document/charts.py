@@ -1,0 +1,402 @@
+"""Charts as Vega-Lite specifications, without colours of text or paper.
+
+Every chart has axis titles with units, the same colour for the same thing in all
+charts of a report, and tooltips with the numbers. `vega.light()` adds what a picture
+on white paper needs; the HTML report adds its own, light or dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from aqmlab.document.vega import (
+    PICK,
+    WIDTH,
+    Colours,
+    Spec,
+    among,
+    colour,
+    dashes,
+    data,
+    name,
+    number,
+    picked,
+    spec,
+    tip,
+)
+from aqmlab.statistics import Floats, Interval, Quartiles
+
+CDF_POINTS = 240
+"""A line of a distribution is drawn with at most about this many points."""
+
+
+def cdf(
+    curves: Mapping[str, tuple[Floats, Floats]],
+    colours: Colours,
+    x_title: str,
+    *,
+    dashed: Sequence[str] = (),
+    marks: Mapping[str, tuple[Floats, Floats]] | None = None,
+) -> Spec:
+    """Cumulative distributions: name to (ascending values, share not above each).
+
+    `dashed` are the names drawn with dashes; `marks` are drawn as points, of the
+    colour of the curve of the same name (another source's values of the same thing).
+    """
+    names = list(curves)
+    rows = [
+        {"name": each, "x": round(float(x), 3), "share": round(float(y), 4)}
+        for each, (values, shares) in curves.items()
+        for x, y in _thinned(values, shares)
+    ]
+    key = colour(names, colours, "stroke")
+    if len(names) == 1:
+        key["legend"] = None
+    common = {
+        "x": number("x", x_title, scale={"domainMin": 0}, axis={"tickCount": 12}),
+        "y": number("share", "share of packets", axis={"format": "%"}, scale={"domain": [0, 1]}),
+        "color": key,
+        "opacity": picked(),
+    }
+    tooltip = [tip("name", "queue"), tip("x", x_title, ".4~g")]
+    line = {
+        "data": data(rows),
+        "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2},
+        "encoding": {
+            **common,
+            "strokeDash": dashes(dashed),
+            "tooltip": [*tooltip, tip("share", "share of packets", ".1%")],
+        },
+        "params": [PICK],
+    }
+    if not marks:
+        return spec(line)
+    points = [
+        {"name": each, "x": round(float(a), 3), "share": float(b)}
+        for each, (values, shares) in marks.items()
+        for a, b in zip(values, shares, strict=True)
+    ]
+    mark = {"type": "point", "size": 34, "filled": False, "strokeWidth": 1.6}
+    return spec({"layer": [line, {"data": data(points), "mark": mark, "encoding": common}]})
+
+
+def bars(
+    cells: Mapping[tuple[str, str], Quartiles],
+    colours: Colours,
+    y_title: str,
+    x_title: str,
+    *,
+    digits: int = 0,
+    zero: bool = True,
+) -> Spec:
+    """Medians as bars and quartiles as whiskers; keys are (bar's name, group on the x axis).
+
+    Without `zero`, medians are points (a bar that does not begin at zero misleads).
+    """
+    names, groups = _labels(cells)
+    rows = [
+        {
+            "name": each,
+            "group": group,
+            "low": round(of.low, 5),
+            "median": round(of.median, 5),
+            "high": round(of.high, 5),
+        }
+        for (each, group), of in cells.items()
+    ]
+    form = f".{digits}f"
+    median = number("median", y_title, scale={"zero": zero})
+    spread = {"y": number("low", y_title, scale={"zero": zero}), "y2": {"field": "high"}}
+    key = {"color": colour(names, colours)}
+    body: Spec
+    whisker: Spec
+    if zero:
+        body = {"mark": {"type": "bar"}, "encoding": {"y": median, **key}}
+        whisker = {
+            "mark": {"type": "rule", "strokeWidth": 1.4, "color": "#777"},
+            "encoding": spread,
+        }
+    else:
+        mark = {"type": "point", "filled": True, "size": 50, "opacity": 1}
+        body = {"mark": mark, "encoding": {"y": median, **key}}
+        whisker = {"mark": {"type": "rule", "strokeWidth": 1.6}, "encoding": spread | key}
+    layers = [body, whisker] if zero else [whisker, body]
+    layers[0]["params"] = [PICK]
+    return spec(
+        {
+            "data": data(rows),
+            "encoding": {
+                "x": _place("group", groups, x_title) | {"scale": {"paddingInner": 0.16}},
+                "xOffset": name("name", names, scale={"paddingInner": 0.12}),
+                "opacity": picked(),
+                "tooltip": [
+                    tip("name", "queue"),
+                    tip("group", x_title),
+                    tip("median", "median", form),
+                    tip("low", "lower quartile", form),
+                    tip("high", "upper quartile", form),
+                ],
+            },
+            "layer": layers,
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Candle:
+    """A distribution as a candlestick: its ends, a box, the median and its interval."""
+
+    least: float
+    low: float
+    median: float
+    high: float
+    largest: float
+    median_low: float
+    median_high: float
+
+    @staticmethod
+    def of(quantiles: Sequence[float], median: Interval) -> Candle:
+        """From its five quantiles, ascending, and the interval of the median."""
+        least, low, middle, high, largest = quantiles
+        return Candle(least, low, middle, high, largest, median.low, median.high)
+
+
+def candles(
+    cells: Mapping[tuple[str, str], Candle], colours: Colours, y_title: str, x_title: str
+) -> Spec:
+    """Candlesticks; keys are (candle's name, group on the x axis)."""
+    names, groups = _labels(cells)
+    rows = [
+        {"name": each, "group": group, **{key: round(v, 5) for key, v in asdict(of).items()}}
+        for (each, group), of in cells.items()
+    ]
+    told = {
+        "least": "least",
+        "low": "2.5 %",
+        "median": "median",
+        "high": "97.5 %",
+        "largest": "largest",
+    }
+
+    def layer(mark: Spec, low: str, high: str = "") -> Spec:
+        y = number(low, y_title, scale={"zero": True})
+        return {"mark": mark, "encoding": {"y": y} | ({"y2": {"field": high}} if high else {})}
+
+    return spec(
+        {
+            "data": data(rows),
+            "encoding": {
+                "x": _place("group", groups, x_title),
+                "xOffset": name("name", names, scale={"padding": 0.4}),
+                "color": colour(names, colours),
+                "tooltip": [
+                    tip("name", "queue"),
+                    tip("group", x_title),
+                    *(tip(key, title, ".4~g") for key, title in told.items()),
+                ],
+            },
+            "layer": [
+                layer({"type": "rule", "strokeWidth": 1.4}, "least", "largest"),
+                layer({"type": "bar", "size": 16, "opacity": 0.45}, "low", "high"),
+                layer({"type": "bar", "size": 16}, "median_low", "median_high"),
+                layer({"type": "tick", "size": 24, "thickness": 2.5}, "median"),
+            ],
+        }
+    )
+
+
+def scatter(
+    points: Mapping[tuple[str, str], tuple[Floats, Floats]],
+    colours: Colours,
+    shapes: Mapping[str, str],
+    x_title: str,
+    y_title: str,
+    shape_title: str,
+) -> Spec:
+    """Points on a logarithmic x axis; keys are (what the colour says, what the shape says)."""
+    names, kinds = _labels(points)
+    rows = [
+        {"name": each, "kind": kind, "x": float(f"{x:.4g}"), "y": round(float(y), 4)}
+        for (each, kind), (xs, ys) in points.items()
+        for x, y in zip(xs, ys, strict=True)
+    ]
+    shape = {"domain": kinds, "range": [shapes[kind] for kind in kinds]}
+    log = {"scale": {"type": "log"}, "axis": {"tickCount": 6, "format": "~g"}}
+    return spec(
+        {
+            "data": data(rows),
+            "mark": {"type": "point", "size": 26, "strokeWidth": 1.1},
+            "encoding": {
+                "x": number("x", x_title, **log),
+                "y": number("y", y_title, scale={"zero": True}),
+                "color": colour(names, colours, "stroke"),
+                "shape": name("kind", kinds, scale=shape, title=shape_title),
+                "opacity": picked(0.55, 0.04),
+            },
+            "params": [PICK],
+        }
+    )
+
+
+def lines(
+    points: Mapping[tuple[str, str], float],
+    colours: Colours,
+    y_title: str,
+    x_title: str,
+    *,
+    dashed: Sequence[str] = (),
+    emphasised: str | None = None,
+) -> Spec:
+    """Lines with points over an ordered x axis; keys are (line's name, place on the axis).
+
+    The one called `emphasised` is drawn as diamonds alone: what the others aim at.
+    """
+    names, places = _labels(points)
+    rows = [
+        {"name": each, "place": place, "value": round(value, 3)}
+        for (each, place), value in points.items()
+    ]
+    others = {"filter": among("name", [each for each in names if each != emphasised])}
+    diamond = {
+        "type": "point",
+        "shape": "diamond",
+        "size": 260,
+        "strokeWidth": 2.5,
+        "opacity": 1,
+    }
+    return spec(
+        {
+            "data": data(rows),
+            "encoding": {
+                "x": name("place", places, title=x_title, axis={"labelAngle": 0}),
+                "y": number("value", y_title, scale={"zero": True}),
+                "color": colour(names, colours),
+                "tooltip": [
+                    tip("name", "setting"),
+                    tip("place", x_title),
+                    tip("value", y_title, ".0f"),
+                ],
+            },
+            "layer": [
+                {
+                    "transform": [others],
+                    "mark": {"type": "line", "strokeWidth": 2},
+                    "encoding": {"strokeDash": dashes(dashed)},
+                },
+                {
+                    "transform": [others],
+                    "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
+                },
+                {
+                    "transform": [{"filter": among("name", [emphasised or ""])}],
+                    "mark": diamond,
+                },
+            ],
+        }
+    )
+
+
+def series(
+    curves: Mapping[str, tuple[Floats, Floats]],
+    colours: Colours,
+    x_title: str,
+    y_title: str,
+    *,
+    log: bool = False,
+) -> Spec:
+    """Something over time: name to (times, values); the values logarithmically with `log`."""
+    rows = [
+        {"name": each, "x": round(float(x), 4), "y": round(float(y), 3)}
+        for each, (times, values) in curves.items()
+        for x, y in zip(times, values, strict=True)
+    ]
+    return spec(
+        {
+            "data": data(rows),
+            "mark": {"type": "line", "strokeWidth": 1.8},
+            "encoding": {
+                "x": number("x", x_title, scale={"nice": False}),
+                "y": number("y", y_title, scale={"type": "log" if log else "linear"}),
+                "color": colour(list(curves), colours, "stroke"),
+                "opacity": picked(),
+            },
+            "params": [PICK],
+        }
+    )
+
+
+def panels(
+    parts: Sequence[tuple[str, Mapping[str, tuple[Floats, Floats]], Colours]],
+    x_title: str,
+    *,
+    x_domain: tuple[float, float],
+    height: int = 130,
+    shaded: Sequence[str] = (),
+) -> Spec:
+    """Curves over the same time, one panel below the other: (y title, name to (times,
+    values), colours) each. A panel with one curve, or with the colours of the one above it, needs
+    no legend. What is `shaded` is an area."""
+    drawn = []
+    for place, (y_title, curves, colours) in enumerate(parts):
+        names = list(curves)
+        rows = [
+            {"name": each, "x": round(float(x), 4), "y": float(f"{y:.4g}")}
+            for each, (times, values) in curves.items()
+            for x, y in zip(times, values, strict=True)
+        ]
+        key = colour(names, colours, "stroke")
+        if len(names) == 1 or (place and colours == parts[place - 1][2]):
+            key["legend"] = None
+        else:
+            key["legend"] |= {"orient": "top", "offset": 4, "padding": 0}
+        title = x_title if place == len(parts) - 1 else None
+        line: Spec = {"mark": {"type": "line", "strokeWidth": 1.8}}
+        panel: Spec = {
+            "data": data(rows),
+            "width": WIDTH - 120,
+            "height": height,
+            "encoding": {
+                "x": number("x", title, scale={"nice": False, "domain": list(x_domain)}),
+                "y": number("y", y_title, scale={"zero": True}),
+                "color": key,
+            },
+        }
+        if shaded:
+            thin = [each for each in names if each not in shaded]
+            area = {"type": "area", "interpolate": "step-before", "opacity": 0.5}
+            line["transform"] = [{"filter": among("name", thin)}]
+            filled = {"transform": [{"filter": among("name", list(shaded))}], "mark": area}
+            panel["layer"] = [filled, line]
+        else:
+            panel |= line
+        drawn.append(panel)
+    return spec({"vconcat": drawn, "spacing": 12, "resolve": {"scale": {"color": "independent"}}})
+
+
+def _place(field: str, names: Sequence[str], title: str) -> Spec:
+    """An axis with names, which are never slanted."""
+    return name(field, names, title=title, axis={"labelAngle": 0, "ticks": False})
+
+
+def _labels(cells: Mapping[tuple[str, str], Any]) -> tuple[list[str], list[str]]:
+    """The first and second parts of the keys, each once."""
+    return (
+        list(dict.fromkeys(first for first, _ in cells)),
+        list(dict.fromkeys(second for _, second in cells)),
+    )
+
+
+def _thinned(values: Floats, shares: Floats) -> list[tuple[float, float]]:
+    """Points of a distribution: all, or those where it moves enough to be seen."""
+    points = [(0.0, 0.0)]
+    if len(values) > CDF_POINTS:
+        steps = np.floor(shares * CDF_POINTS)
+        keep = np.diff(steps, prepend=-1) > 0
+        keep[-1] = True
+        values, shares = values[keep], shares[keep]
+    points += [(float(x), float(y)) for x, y in zip(values, shares, strict=True)]
+    return points

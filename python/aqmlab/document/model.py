@@ -1,0 +1,386 @@
+"""What a document consists of, as values that know nothing of paper, screens or files.
+
+A table keeps the numbers and how they are written apart: `to_json` and `to_csv` have all
+digits, pages and terminals what a reader needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from aqmlab._late import late
+from aqmlab.document.figure import Figure
+from aqmlab.document.numbers import NONE, digits, is_none, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+GOOD, NEAR, BAD, PLAIN = "good", "near", "bad", "plain"
+"""Tones: how a word is coloured."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph, in Markdown."""
+
+    form: ClassVar[str] = "text"
+    text: str
+    kind: str = ""
+    """Nothing, or one of `soft`, `lead`, `headline`, `method`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The text as a mapping."""
+        return {"form": self.form, "text": self.text}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A word that judges."""
+
+    form: ClassVar[str] = "verdict"
+    word: str
+    tone: str = PLAIN
+    meaning: str = ""
+    text: str = ""
+    """What it is said of, and why (Markdown)."""
+    id: str = ""
+
+    def __str__(self) -> str:
+        return self.word
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as a mapping."""
+        told = {"form": self.form, "verdict": self.word, "text": self.text}
+        return told | ({"meaning": self.meaning} if self.meaning else {})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence that says what follows from the data, and what it follows from."""
+
+    form: ClassVar[str] = "finding"
+    text: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """As `--json` has them: measure, unit, where, best, worst, verdict, effect, ..."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as a mapping."""
+        return {"form": self.form, "text": self.text, **self.facts}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its interval, or without one."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether it has one."""
+        return not (is_none(self.low) or is_none(self.high))
+
+    def told(self, decimals: int | None = None) -> tuple[str, str]:
+        """The value and its interval in words; as many digits as the interval leaves to it."""
+        if is_none(self.value):
+            return NONE, ""
+        if self.low is None or self.high is None or not self.has_interval:
+            return (plain(self.value) if decimals is None else f"{self.value:.{decimals}f}"), ""
+        own = digits(self.value, self.low, self.high) if decimals is None else decimals
+        return f"{self.value:.{own}f}", f"{self.low:.{own}f}–{self.high:.{own}f}"
+
+    def to_json(self) -> dict[str, Any]:
+        """{"value", "low", "high"}."""
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """An estimate beside a reference, judged."""
+
+    measured: Estimate
+    reference: float | None
+    verdict: Verdict
+    decimals: int = 3
+
+    @property
+    def title(self) -> str:
+        """The verdict with the relative difference to the reference."""
+        if not self.reference:
+            return self.verdict.meaning
+        return f"{self.verdict.word}: {100 * (self.measured.value / self.reference - 1):+.1f} %"
+
+    def to_json(self) -> dict[str, Any]:
+        """{"value", "low", "high", "reference", "verdict"}."""
+        return self.measured.to_json() | {
+            "reference": self.reference,
+            "verdict": self.verdict.word,
+        }
+
+
+Cell = str | int | float | None | Estimate | Compared | Verdict
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    show: Callable[[Any], str] = plain
+    """How a plain value is written."""
+    label: bool = False
+    """Whether it says what the row is: on the left, and set as a heading."""
+    prose: bool = False
+    """Whether it has sentences: set flush left, in several lines."""
+    unit: str = ""
+    """Of the numbers, if all have the same: it stands in the heading."""
+
+    @property
+    def heading(self) -> str:
+        """The name with the unit."""
+        return f"{self.name} ({self.unit})" if self.unit else self.name
+
+    def told(self, cell: Cell) -> str:
+        """A cell in one line."""
+        if isinstance(cell, Compared):
+            value, interval = cell.measured.told(cell.decimals)
+            reference = "" if cell.reference is None else f" **{cell.reference:.{cell.decimals}f}**"
+            within = f" ({interval})" if interval else ""
+            word = f" {cell.verdict.word}" if cell.reference is not None else ""
+            return f"{value}{within}{reference}{word}"
+        if isinstance(cell, Estimate):
+            value, interval = cell.told()
+            return f"{value} ({interval})" if interval else value
+        if isinstance(cell, (Verdict, str)):
+            return str(cell)
+        return NONE if is_none(cell) else self.show(cell)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under columns."""
+
+    form: ClassVar[str] = "table"
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+    id: str = ""
+    kind: str = ""
+    """A class for its style: `points`, `verdict`, `measures`."""
+    caption: str = ""
+    """How to read it (Markdown)."""
+    row_notes: Mapping[int, str] = field(default_factory=dict)
+    """Remarks on rows, by their number."""
+    targets: Mapping[int, str] = field(default_factory=dict)
+    """Places on the page that rows point to, by their number."""
+
+    def records(self) -> list[dict[str, Any]]:
+        """A mapping a row; an estimate has the columns NAME, NAME_low and NAME_high."""
+        found = []
+        for row in self.rows:
+            record: dict[str, Any] = {}
+            for column, cell in zip(self.columns, row, strict=True):
+                record |= _flat(column.name, cell)
+            found.append(record)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as a mapping, numbers unrounded."""
+        rows = [[_json(cell) for cell in row] for row in self.rows]
+        columns = [{"name": each.name, "unit": each.unit} for each in self.columns]
+        return {"form": self.form, "title": self.title, "columns": columns, "rows": rows}
+
+    def to_csv(self) -> str:
+        """The table as CSV, numbers unrounded."""
+        return str(late("csv")(self))
+
+    def to_latex(self) -> str:
+        """The table as LaTeX for the package booktabs, value ± half of the interval."""
+        return str(late("latex")(self))
+
+    def to_markdown(self) -> str:
+        """The table as Markdown."""
+        return str(late("markdown")(self))
+
+    def _repr_html_(self) -> str:
+        return str(late("fragment")([self]))
+
+
+def _flat(name: str, cell: Cell) -> dict[str, Any]:
+    if isinstance(cell, (Estimate, Compared)):
+        return {name if key == "value" else f"{name}_{key}": value
+                for key, value in cell.to_json().items()}  # fmt: skip
+    return {name: _json(cell)}
+
+
+def _json(cell: Cell) -> Any:
+    if isinstance(cell, (Estimate, Compared)):
+        return cell.to_json()
+    if isinstance(cell, Verdict):
+        return cell.word
+    return None if is_none(cell) else cell
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """A few large numbers with what they are."""
+
+    form: ClassVar[str] = "tiles"
+    tiles: tuple[tuple[str, str], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The tiles as a mapping."""
+        return {"form": self.form, "tiles": [list(each) for each in self.tiles]}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and what they stand for."""
+
+    form: ClassVar[str] = "facts"
+    facts: tuple[tuple[str, str], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The facts as a mapping."""
+        return {"form": self.form, "facts": [list(each) for each in self.facts]}
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a reader has to know (Markdown), with a title and a remark or without."""
+
+    form: ClassVar[str] = "note"
+    text: str
+    title: str = ""
+    more: str = ""
+    warning: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """The note as a mapping."""
+        return {"form": self.form, "title": self.title, "text": self.text, "more": self.more}
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list of texts, findings or verdicts."""
+
+    form: ClassVar[str] = "items"
+    items: tuple[Text | Finding | Verdict, ...]
+    kind: str = ""
+    """`lead`: what comes first on a page; `claims`: numbered; `key`: a legend; `noted`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The list as a mapping."""
+        return {"form": self.form, "items": [each.to_json() for each in self.items]}
+
+
+@dataclass(frozen=True)
+class Code:
+    """A command as it is typed."""
+
+    form: ClassVar[str] = "code"
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The command as a mapping."""
+        return {"form": self.form, "text": self.text}
+
+
+@dataclass(frozen=True)
+class Markdown:
+    """A text with headings of its own; its first is left out."""
+
+    form: ClassVar[str] = "markdown"
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The text as a mapping."""
+        return {"form": self.form, "text": self.text}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part with a heading; `folded`, it is shown on demand."""
+
+    form: ClassVar[str] = "section"
+    title: str
+    blocks: tuple[Block, ...]
+    id: str = ""
+    short: str = ""
+    """Its name in the list of contents at the top, if it is to be there."""
+    folded: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The section as a mapping."""
+        blocks = [each.to_json() for each in self.blocks]
+        return {"form": self.form, "title": self.title, "blocks": blocks}
+
+
+Block = (
+    Text | Verdict | Finding | Table | Figure | Tiles | Facts | Note | Items | Code | Markdown
+    | Section
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Document:
+    """A page."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    soft: str = ""
+    """Below the title: where it is from."""
+    head: tuple[Block, ...] = ()
+    """What stands above the list of contents."""
+
+    @property
+    def figures(self) -> list[Figure]:
+        """All figures, in order."""
+        return [each for each in walk(self.blocks) if isinstance(each, Figure)]
+
+    @property
+    def tables(self) -> list[Table]:
+        """All tables, in order."""
+        return [each for each in walk(self.blocks) if isinstance(each, Table)]
+
+    def to_html(self) -> str:
+        """A page that needs nothing else."""
+        return str(late("page")(self))
+
+    def to_markdown(self) -> str:
+        """The document as Markdown; figures are the files figures/ID.svg."""
+        return str(late("document_markdown")(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """The document as a mapping, numbers unrounded."""
+        blocks = [each.to_json() for each in (*self.head, *self.blocks)]
+        return {"title": self.title, "blocks": blocks}
+
+    def print(self, console: Console) -> None:
+        """Prints the document on a terminal."""
+        late("terminal")(self, console)
+
+    def _repr_html_(self) -> str:
+        return str(late("fragment")([Text(f"**{self.title}**", "lead"), *self.head, *self.blocks]))
+
+
+def walk(blocks: Sequence[Block]) -> Iterator[Block]:
+    """All blocks, also those in sections."""
+    for each in blocks:
+        yield each
+        if isinstance(each, Section):
+            yield from walk(each.blocks)
+
+
+def notes(texts: Sequence[str], shown: int = 3) -> list[Block]:
+    """What a reader of results has to know; the first few at once, the others on demand."""
+    found: list[Block] = [Note(text) for text in texts]
+    rest = found[shown:]
+    folded = [Section(f"{len(rest)} more to know", tuple(rest), folded=True)] if rest else []
+    return [*found[:shown], *folded]

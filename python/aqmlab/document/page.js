@@ -1,0 +1,171 @@
+"use strict";
+const specs = JSON.parse(document.getElementById("specs").textContent);
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const AXIS = 90;
+
+// Data are CSV in the page. Vega's own reader makes code of the names of the columns, which the
+// page's policy does not allow.
+function rows(text, kinds) {
+  const table = [[]];
+  for (const [, quoted, bare, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^,\n]*))(,|\n)/g)) {
+    table[table.length - 1].push(quoted === undefined ? bare : quoted.replaceAll('""', '"'));
+    if (end === "\n") table.push([]);
+  }
+  table.pop();
+  const names = table.shift();
+  const value = (name, cell) => (kinds[name] === "number" ? (cell === "" ? null : +cell) : cell);
+  return table.map((row) => Object.fromEntries(row.map((cell, i) => [names[i], value(names[i], cell)])));
+}
+
+for (const id of Object.keys(specs)) {
+  specs[id] = JSON.parse(JSON.stringify(specs[id]), (key, value) =>
+    key === "data" && value.format?.type === "csv"
+      ? { values: rows(value.values, value.format.parse) } : value);
+}
+
+function config() {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(name).trim();
+  const ink = colour("--ink"), soft = colour("--soft"), line = colour("--line");
+  const narrow = window.innerWidth < 700;
+  return {
+    background: "transparent",
+    font: getComputedStyle(document.body).fontFamily,
+    view: { stroke: null },
+    title: { color: ink },
+    axis: {
+      labelColor: soft, titleColor: ink, gridColor: line, domainColor: soft, tickColor: soft,
+      titleFontWeight: "normal", labelFontSize: narrow ? 11.5 : 12.5,
+      titleFontSize: narrow ? 12.5 : 13.5, titlePadding: 10,
+    },
+    axisQuantitative: { labelOverlap: true, labelSeparation: 6 },
+    legend: {
+      labelColor: ink, labelFontSize: 13, labelLimit: narrow ? 140 : 320, orient: "bottom",
+      direction: "horizontal", columns: narrow ? 2 : 3, symbolOpacity: 1, columnPadding: 20,
+      rowPadding: 4, offset: 14,
+    },
+  };
+}
+
+// Charts of several panels have sizes of their own: no wider than the page, as many side by side
+// as there is room for, and all of a row as wide as the page together.
+function fitted(spec, room) {
+  if ("vconcat" in spec) {
+    const narrow = (panel) => ({ ...panel, width: Math.min(panel.width, room - AXIS) });
+    return { ...spec, vconcat: spec.vconcat.map(narrow) };
+  }
+  if ("concat" in spec) {
+    const least = Math.min(spec.concat[0].width, room - AXIS);
+    const side = Math.min(spec.columns, Math.max(1, Math.floor(room / (least + AXIS))));
+    const width = Math.max(least, Math.min(2 * least, Math.floor(room / side) - AXIS));
+    return { ...spec, concat: spec.concat.map((panel) => ({ ...panel, width })), columns: side };
+  }
+  const size = { type: "fit", contains: "padding" };
+  return { ...spec, width: room, height: room < 600 ? 340 : 430, autosize: size };
+}
+
+function legendsFit(spec, room) {
+  if (room >= 600) return spec;
+  const text = JSON.stringify(spec, (key, value) => (key === "columns" && value === 6 ? 2 : value));
+  return JSON.parse(text);
+}
+
+const tip = document.createElement("div");
+tip.className = "tip";
+tip.hidden = true;
+document.body.append(tip);
+
+function tooltip(handler, event, item, value) {
+  tip.hidden = value === undefined || value === null || value === "";
+  if (tip.hidden) return;
+  tip.replaceChildren();
+  for (const [name, text] of Object.entries(value)) {
+    const row = document.createElement("div");
+    const label = document.createElement("span");
+    label.textContent = name;
+    row.append(label, String(text));
+    tip.append(row);
+  }
+  const left = Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 8);
+  const below = event.clientY + 16 + tip.offsetHeight < window.innerHeight;
+  tip.style.left = `${Math.max(8, left)}px`;
+  tip.style.top = `${below ? event.clientY + 16 : event.clientY - 12 - tip.offsetHeight}px`;
+}
+
+// Expressions are interpreted, not compiled: the page's policy allows no code made of text.
+const PLAIN = { actions: false, renderer: "svg", ast: true, defaultStyle: false };
+const drawn = new Map();
+
+async function drawOne(id) {
+  const place = document.getElementById(id);
+  const room = place.clientWidth;
+  const whole = legendsFit(fitted(specs[id], room), room);
+  drawn.get(id)?.finalize();
+  drawn.set(id, await vegaEmbed(place, whole, { ...PLAIN, config: config(), tooltip }));
+}
+
+function draw() {
+  for (const id of Object.keys(specs)) drawOne(id).catch((error) => console.error(id, error));
+}
+
+const PAPER = {
+  background: "white", font: "Helvetica, Arial, sans-serif", view: { stroke: null },
+  axis: {
+    labelColor: "#333", titleColor: "#333", gridColor: "#e3e3e3", domainColor: "#999",
+    tickColor: "#999", titleFontWeight: "normal", labelFontSize: 12, titleFontSize: 13,
+  },
+  legend: {
+    labelColor: "#333", labelFontSize: 12, labelLimit: 300, orient: "bottom", columns: 3,
+    direction: "horizontal", symbolOpacity: 1,
+  },
+};
+
+// The picture as a file, on white paper.
+async function picture(id, kind) {
+  const whole = "concat" in specs[id] || "vconcat" in specs[id];
+  const size = whole ? {} : { width: 760, height: 340 };
+  const spec = { ...specs[id], ...size, config: PAPER, padding: 14 };
+  const made = await vegaEmbed(document.createElement("div"), spec, PLAIN);
+  const url = await made.view.toImageURL(kind, 2);
+  made.finalize();
+  Object.assign(document.createElement("a"), { href: url, download: `${id}.${kind}` }).click();
+}
+
+function offer(id) {
+  const caption = document.getElementById(id).parentElement.querySelector("figcaption");
+  for (const kind of ["svg", "png"]) {
+    const button = document.createElement("button");
+    button.textContent = kind.toUpperCase();
+    button.addEventListener("click", () => picture(id, kind));
+    caption.append(" ", button);
+  }
+}
+
+async function unpacked() {
+  const packed = atob(document.getElementById("library").textContent);
+  const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).text();
+}
+
+async function start() {
+  const script = document.createElement("script");
+  script.textContent = await unpacked();
+  document.head.append(script);
+  draw();
+  Object.keys(specs).forEach(offer);
+  dark.addEventListener("change", draw);
+  let room = window.innerWidth, timer = 0;
+  window.addEventListener("resize", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      if (window.innerWidth !== room) { room = window.innerWidth; draw(); }
+    }, 150);
+  });
+}
+
+start().catch((error) => {
+  for (const id of Object.keys(specs)) {
+    document.getElementById(id).textContent = `This browser cannot draw the chart (${error}).`;
+  }
+});

@@ -1,0 +1,264 @@
+"""Small multiples as Vega-Lite specifications: a panel a case, the same colour for the same
+name in all, one grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aqmlab.document.vega import Colours, Spec, colour, data, name, number, spec, tip
+from aqmlab.metrics.rfc7928 import ellipse
+from aqmlab.statistics import Floats, quartiles
+
+WIDTH, HEIGHT = 184, 170
+COLUMNS = 3
+LETTER = 8
+"""About the width of a letter of a label; labels that do not fit side by side go to the y axis."""
+PALETTE = ("#2f6fbb", "#8a9099", "#d5762b", "#3c9a5f", "#a35bb5", "#b99a2b", "#3aa6a6", "#c8506e")
+"""The discipline under test, drop-tail, then the others."""
+SERIES_POINTS = 240
+APART = 25
+"""Positive values whose largest is more than this many times the smallest go on a logarithmic
+axis: on a linear one the small ones could not be told apart."""
+ROW = 16
+"""Height of a row of a panel whose places stand on the y axis, for each name."""
+
+EXTENT = {"minExtent": 38}
+"""Room for the labels of a y axis, the same in all panels: their plots stand in line."""
+
+Points = Mapping[str, tuple[Floats, Floats]]
+"""Discipline to x and y, one point a run (or of a curve)."""
+
+
+def colours(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each discipline; the first is the one under test, the second drop-tail."""
+    return {each: PALETTE[i % len(PALETTE)] for i, each in enumerate(names)}
+
+
+def tradeoff(panels: Mapping[str, Points], palette: Colours, x_title: str, y_title: str) -> Spec:
+    """Delay and goodput of each run, the median as a circle, and the 1-sigma ellipse
+    (RFC 7928, section 2.7)."""
+
+    def draw(points: Points) -> Spec:
+        dots, rings, outlines = [], [], []
+        for each, (x, y) in points.items():
+            if not x.size:
+                continue
+            shape = ellipse(x, y)
+            dots += [
+                {"name": each, "x": _short(a), "y": _short(b)} for a, b in zip(x, y, strict=True)
+            ]
+            rings.append({"name": each, "x": _short(shape.median[0]), "y": _short(shape.median[1])})
+            outlines += [
+                {"name": each, "x": _short(a), "y": _short(b), "order": i}
+                for i, (a, b) in enumerate(zip(*shape.outline(), strict=True))
+            ]
+        tooltip = [tip("name", "queue"), tip("x", x_title, ".3~g"), tip("y", y_title, ".3~g")]
+        ring = {"type": "point", "size": 70, "strokeWidth": 2.2, "filled": False, "opacity": 1}
+        return {
+            "encoding": {
+                "x": _axis("x", x_title, zero=True),
+                "y": _axis("y", y_title, zero=False),
+                "color": _colour(palette),
+            },
+            "layer": [
+                {
+                    "data": data(dots),
+                    "mark": {"type": "circle", "size": 14, "opacity": 0.45},
+                    "encoding": {"tooltip": tooltip},
+                },
+                {
+                    "data": data(outlines),
+                    "mark": {"type": "line", "strokeWidth": 1.4},
+                    "encoding": {"order": number("order")},
+                },
+                {"data": data(rings), "mark": ring, "encoding": {"tooltip": tooltip}},
+            ],
+        }
+
+    return _joined({each: draw(points) for each, points in panels.items()}, COLUMNS, WIDTH)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel with lines."""
+
+    points: Points
+    x_title: str
+    y_title: str
+    dots: bool = False
+    """Whether the points are drawn besides."""
+    log_x: bool = False
+    zero: bool = True
+    """Whether the axes begin at zero."""
+    share: bool = False
+    """Whether y is a share, to 1."""
+
+
+def curves(
+    panels: Mapping[str, Panel], palette: Colours, *, columns: int = COLUMNS, width: int = WIDTH
+) -> Spec:
+    """Lines, a panel each."""
+
+    def draw(panel: Panel) -> Spec:
+        rows = [
+            {"name": each, "x": _short(a), "y": _short(b), "order": i}
+            for each, (x, y) in panel.points.items()
+            for i, (a, b) in enumerate(zip(*_thinned(x, y), strict=True))
+        ]
+        x_axis = _axis("x", panel.x_title, zero=not panel.log_x and panel.zero)
+        if panel.log_x:
+            x_axis |= {"scale": {"type": "log", "nice": False}}
+        y_axis = _axis("y", panel.y_title, zero=panel.zero)
+        if panel.share:
+            y_axis |= {
+                "axis": {"format": "%", "tickCount": 4, **EXTENT},
+                "scale": {"domain": [0, 1]},
+            }
+        line = {"mark": {"type": "line", "strokeWidth": 1.7}}
+        dots = [{"mark": {"type": "circle", "size": 30, "opacity": 1}}] if panel.dots else []
+        return {
+            "data": data(rows),
+            "encoding": {
+                "x": x_axis,
+                "y": y_axis,
+                "color": _colour(palette, "stroke"),
+                "order": number("order"),
+                "tooltip": [
+                    tip("name", "queue"),
+                    tip("x", panel.x_title, ".3~g"),
+                    tip("y", panel.y_title, ".3~g"),
+                ],
+            },
+            "layer": [line, *dots],
+        }
+
+    return _joined({each: draw(panel) for each, panel in panels.items()}, columns, width)
+
+
+def ranges(
+    panels: Mapping[str, Mapping[tuple[str, str], Floats]],
+    palette: Colours,
+    y_titles: Mapping[str, str],
+    *,
+    columns: int = COLUMNS,
+    width: int = WIDTH,
+    x_title: str | None = None,
+) -> Spec:
+    """Medians over the runs as points, from the lower to the upper quartile as lines; a panel
+    each, keys are (discipline, place).
+
+    Places stand on the x axis, or on the y axis in all panels where they are too long for that.
+    Where the largest median is many times the smallest, the values are on a logarithmic axis.
+    """
+    places = list(dict.fromkeys(place for cells in panels.values() for _, place in cells))
+    lying = LETTER * sum(map(len, places)) >= width
+    across, along, step = ("y", "x", "yOffset") if lying else ("x", "y", "xOffset")
+
+    def draw(each: str, cells: Mapping[tuple[str, str], Floats]) -> Spec:
+        rows, spans = [], []
+        for (discipline, place), values in cells.items():
+            if values.size:
+                of = quartiles(values)
+                spans.append((of.low, of.high))
+                rows.append(
+                    {"name": discipline, "place": place, "median": _short(of.median),
+                     "low": _short(of.low), "high": _short(of.high)}
+                )  # fmt: skip
+        title = y_titles[each]
+        axis = {"labelAngle": 0, "ticks": False} | ({"labelLimit": 150} if lying else {})
+        log = _is_wide(spans)
+        scale = {"type": "log", "nice": False, "padding": 10} if log else {"zero": True}
+        ticks = {"tickCount": 4} | ({} if lying else EXTENT)
+        value = number("median", title, scale=scale, axis=ticks)
+        spread = number("low", title, scale=scale)
+        bar = {"mark": {"type": "bar", "opacity": 0.28}, "encoding": {along: value}}
+        dot = {"type": "point", "filled": True, "size": 42, "opacity": 1}
+        own = list(dict.fromkeys(place for _, place in cells))
+        panel: Spec = {
+            "data": data(rows),
+            "encoding": {
+                across: name("place", own, title=None if lying else x_title, axis=axis),
+                step: name("name", list(palette)),
+                "color": _colour(palette),
+                "tooltip": [
+                    tip("name", "queue"),
+                    tip("place", x_title or "at"),
+                    tip("median", title, ".3~g"),
+                    tip("low", "lower quartile", ".3~g"),
+                    tip("high", "upper quartile", ".3~g"),
+                ],
+            },
+            "layer": [
+                # A bar stands on zero, which a logarithmic axis does not have.
+                *([] if log else [bar]),
+                {
+                    "mark": {"type": "rule", "strokeWidth": 1.6},
+                    "encoding": {along: spread, f"{along}2": {"field": "high"}},
+                },
+                {"mark": dot, "encoding": {along: value}},
+            ],
+        }
+        if lying:
+            panel["height"] = max(60, ROW * len(own) * max(2, len(palette)))
+        return panel
+
+    return _joined({each: draw(each, cells) for each, cells in panels.items()}, columns, width)
+
+
+def _is_wide(spans: Sequence[tuple[float, float]]) -> bool:
+    highs = [high for _, high in spans]
+    return all(low > 0 for low, _ in spans) and bool(highs) and max(highs) > APART * min(highs)
+
+
+def _joined(charts: Mapping[str, Spec], columns: int, width: int) -> Spec:
+    """The panels on one grid, all of one width, their plots aligned."""
+    own = [
+        {"height": HEIGHT, "width": width, "title": _title(each)} | chart
+        for each, chart in charts.items()
+    ]
+    return spec(
+        {
+            "concat": own,
+            "columns": columns,
+            "align": "all",
+            "spacing": 18,
+            "resolve": {
+                "scale": {
+                    "color": "shared",
+                    "x": "independent",
+                    "y": "independent",
+                    "xOffset": "independent",
+                    "yOffset": "independent",
+                }
+            },
+        }
+    )
+
+
+def _title(text: str) -> Spec:
+    words = {"anchor": "start", "frame": "group", "fontSize": 13, "fontWeight": "normal"}
+    return {"text": text, **words, "offset": 6}
+
+
+def _axis(field: str, title: str, *, zero: bool) -> Spec:
+    axis = {"tickCount": 5} | (EXTENT if field == "y" else {})
+    return number(field, title, scale={"zero": zero}, axis=axis)
+
+
+def _colour(palette: Colours, symbol: str = "circle") -> Spec:
+    return colour(list(palette), palette, symbol, symbolSize=90, columns=6)
+
+
+def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """At most about `SERIES_POINTS` points, the first and last among them."""
+    if x.size <= SERIES_POINTS:
+        return x, y
+    keep = np.unique(np.linspace(0, x.size - 1, SERIES_POINTS).round().astype(int))
+    return x[keep], y[keep]
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")

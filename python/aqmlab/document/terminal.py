@@ -1,0 +1,122 @@
+"""Documents on a terminal, by rich."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text as Line
+
+from aqmlab.document.figure import Figure
+from aqmlab.document.model import (
+    Block,
+    Code,
+    Document,
+    Facts,
+    Finding,
+    Items,
+    Markdown,
+    Note,
+    Section,
+    Table,
+    Text,
+    Tiles,
+    Verdict,
+)
+
+WIDE = 100
+"""From so many columns of the terminal on, those of a table stand further apart."""
+TONES = {"good": "green", "near": "yellow", "bad": "red", "plain": "dim"}
+
+
+def console(columns: int = 110) -> Console:
+    """Where tables go: as wide as the terminal, and wide enough for all columns elsewhere.
+
+    Brackets in names, values and paths are just that, not styles.
+    """
+    width = None if sys.stdout.isatty() else columns
+    return Console(width=width, highlight=False, markup=False)
+
+
+def grid(title: str | None, screen: Console) -> Grid:
+    """An empty table whose usual contents fit into a terminal of 80 columns."""
+    return Grid(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=True,
+        padding=(0, 1 if screen.width >= WIDE else 0),
+    )
+
+
+def table(of: Table, screen: Console) -> Grid:
+    """A table of a document for this screen."""
+    found = grid(of.title or None, screen)
+    found.caption = of.caption or None
+    for column in of.columns:
+        side = "left" if column.label or column.prose else "right"
+        found.add_column(column.heading, justify=side)  # type: ignore[arg-type]
+    for row in of.rows:
+        cells = zip(of.columns, row, strict=True)
+        found.add_row(*(column.told(cell) for column, cell in cells))
+    return found
+
+
+def show(document: Document, screen: Console) -> None:
+    """Prints the document."""
+    screen.print(Line(document.title, style="bold"))
+    if document.soft:
+        screen.print(Line(document.soft, style="dim"))
+    blocks(document.head, screen)
+    blocks(document.blocks, screen)
+
+
+def blocks(given: Sequence[Block], screen: Console) -> None:
+    """Prints the blocks, one below the other."""
+    for each in given:
+        block(each, screen)
+
+
+def block(of: Block, screen: Console) -> None:
+    """Prints a block."""
+    match of:
+        case Text() | Finding():
+            screen.print(Line(of.text))
+        case Verdict():
+            screen.print(judged(of))
+        case Table():
+            screen.print(table(of, screen))
+        case Figure():
+            screen.print(Line.assemble((of.title, "bold"), f": {of.message}"))
+        case Tiles():
+            for number, label in of.tiles:
+                screen.print(Line.assemble((number, "bold"), f" {label}"))
+        case Facts():
+            for name, text in of.facts:
+                screen.print(Line.assemble((f"{name}: ", "dim"), text))
+        case Note():
+            screen.print(Line.assemble(("Note", "bold yellow"), f" {of.text}"))
+        case Items():
+            for each in of.items:
+                line = judged(each) if isinstance(each, Verdict) else Line(each.text)
+                screen.print(Padding(line, (0, 0, 0, 2)))
+        case Code():
+            screen.print(of.text, soft_wrap=True)
+        case Markdown():
+            screen.print(of.text)
+        case Section():
+            screen.print(Line(f"\n{of.title}", style="bold"))
+            blocks(of.blocks, screen)
+
+
+def judged(of: Verdict) -> Line:
+    """A text with the word that judges it."""
+    return Line.assemble(f"{of.text} " if of.text else "", (of.word, TONES[of.tone]))

@@ -1,0 +1,192 @@
+"""The registry of metrics: what each is called, what it is of, and how it is computed.
+
+Every command, page and table asks here. A metric of one's own is a function with the
+decorator `metric`, in a file that is named on the command line (`--metric FILE.py`), in a module
+that is imported, or in a package with the entry point `aqmlab.metrics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Literal
+
+from aqmlab.errors import CustomError, input_error, place_of, unknown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from aqmlab.measure.runs import Runs
+
+    Compute = Callable[[Runs], pl.DataFrame]
+
+GROUP = "aqmlab.metrics"
+"""The entry point of packages that bring metrics."""
+OWN = "your own"
+"""The source of a metric that does not say one."""
+Better = Literal["less", "more", ""]
+"""Whether less or more of it is better, if that can be said."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric. `compute` gives its values, a row a run and subject: `run`, `subject`, `value`."""
+
+    name: str
+    of: str
+    """What has it: a link, a group of flows, an application, a flow, several runs."""
+    unit: str
+    """`s`, `bit/s`, `1` (a share or an index), ..."""
+    meaning: str
+    where: str
+    """The table and columns of the results, or what must be said to have it."""
+    source: str
+    better: Better = ""
+    needs: tuple[str, ...] = ()
+    """The tables from which it is computed."""
+    statistics: tuple[str, ...] = ()
+    """Which of a distribution there are, `NAME_p95` and so on; none: it is one number a run."""
+    interval: str = "mean"
+    """The statistic over the replications whose interval suits: `mean`, `median` or `max`."""
+    compute: Callable[[Runs, str], pl.DataFrame] | None = None
+    """None where it is not one number a run and subject: it stands where `where` says."""
+    title: str = ""
+    """What it is called on pages, without what it is of."""
+    rank: int = 0
+    """Which of a group's times or scores is shown first: 1 before 2; 0 is shown with all."""
+    shown_unit: str = ""
+    """The unit on pages, where it says more than `unit` does."""
+    own: bool = False
+    """Whether it came from outside of aqmlab."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names under which its values can be asked for; the first is what it is for."""
+        if not self.statistics:
+            return (self.name,)
+        return tuple(f"{self.name}_{each}" for each in self.statistics)
+
+    def values(self, runs: Runs, statistic: str = "") -> pl.DataFrame:
+        """`run`, `subject`, `value` in `unit`; runs and subjects without a value have no row.
+
+        Raises `CustomError` if the function of one's own fails or gives something else.
+        """
+        assert self.compute is not None, self.name
+        if not self.own:
+            return self.compute(runs, statistic)
+        try:
+            found = self.compute(runs, statistic)
+            return found.select("run", "subject", "value")
+        except Exception as error:
+            problem = f"{place_of(error)}: metric `{self.name}`: {type(error).__name__}: {error}"
+            raise CustomError(problem) from error
+
+
+class _Registry:
+    """The metrics by name, in the order of their coming."""
+
+    def __init__(self) -> None:
+        self.metrics: dict[str, Metric] = {}
+
+    def add(self, metric: Metric) -> None:
+        there = self.metrics.get(metric.name)
+        if there is not None and not there.own:
+            raise input_error("there is a metric of this name", key="metric", given=metric.name)
+        self.metrics[metric.name] = metric
+
+
+_REGISTRY = _Registry()
+
+
+def register(metrics: Iterable[Metric]) -> None:
+    """Adds metrics. Raises `InputError` for the name of one that aqmlab has."""
+    for each in metrics:
+        _REGISTRY.add(each)
+
+
+def metric(
+    name: str,
+    *,
+    of: Literal["link", "group", "application"] = "group",
+    unit: str = "1",
+    better: Better = "",
+    needs: Sequence[str] = (),
+    title: str = "",
+    source: str = OWN,
+    interval: str = "mean",
+) -> Callable[[Compute], Compute]:
+    """Makes a metric of a function from `Runs` to a frame with `run`, `subject` and `value`.
+
+    Its docstring says what it means. From then on the metric is in `result.metrics`, in the
+    tables and pages of runs and studies, in `aqmlab list metrics` and `aqmlab explain`.
+
+    Raises `InputError` for the name of a metric that aqmlab has.
+    """
+
+    def decorate(function: Compute) -> Compute:
+        meaning = " ".join((function.__doc__ or name.replace("_", " ")).split())
+        where = "table `metrics`"
+        _REGISTRY.add(
+            Metric(
+                name, of, unit, meaning, where, source, better, tuple(needs), (), interval,
+                lambda runs, _: function(runs), title or name.replace("_", " "), own=True,
+            )
+        )  # fmt: skip
+        return function
+
+    return decorate
+
+
+@cache
+def _from_packages() -> None:
+    """Loads what installed packages bring, once."""
+    for each in entry_points(group=GROUP):
+        each.load()
+
+
+def metrics() -> list[Metric]:
+    """All metrics: aqmlab's, those of installed packages, one's own."""
+    _from_packages()
+    return list(_REGISTRY.metrics.values())
+
+
+def own() -> list[Metric]:
+    """Those from outside of aqmlab."""
+    return [each for each in metrics() if each.own]
+
+
+def find(name: str) -> tuple[Metric, str]:
+    """The metric and the statistic of a name such as `goodput` or `sojourn_p95`.
+
+    Raises `InputError` for an unknown name, with the nearest.
+    """
+    known: dict[str, tuple[Metric, str]] = {}
+    for each in metrics():
+        if each.compute is None:
+            continue
+        of = each.statistics or ("",)
+        known |= {key: (each, statistic) for key, statistic in zip(each.names, of, strict=True)}
+        known.setdefault(each.name, (each, of[0]))
+    if name not in known:
+        raise unknown("metric", name, known)
+    return known[name]
+
+
+def entries() -> list[dict[str, Any]]:
+    """The metrics as entries of the reference, which have no parameters."""
+    plain: Mapping[str, Any] = {"preset_of": None, "settings": {}, "params": []}
+    return [
+        {
+            "section": "metric",
+            "name": each.name,
+            "summary": each.meaning,
+            **plain,
+            "of": each.of,
+            "unit": each.unit,
+            "where": each.where,
+            "source": each.source,
+        }
+        for each in metrics()
+    ]

@@ -1,0 +1,67 @@
+"""What metrics are computed from: the tables of runs and their scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+COLUMNS = pl.Schema({"run": pl.UInt32, "subject": pl.String, "value": pl.Float64})
+
+
+class Runs:
+    """The tables of one run or of many, as the engine gave them: `run` and their own columns."""
+
+    def __init__(
+        self,
+        table: Callable[[str], pl.DataFrame],
+        scenarios: Sequence[Mapping[str, Any]],
+        replications: int = 1,
+    ) -> None:
+        self.table = table
+        """The table called so: `links`, `groups`, `times`, `packets`, ..."""
+        self.scenarios = list(scenarios)
+        """The scenario of every point, with every default filled in."""
+        self.replications = replications
+
+    def scenario(self, run: int) -> Mapping[str, Any]:
+        """The scenario of a run."""
+        return self.scenarios[run // self.replications]
+
+
+def of_column(table: str, subject: str, column: str) -> Callable[[Runs, str], pl.DataFrame]:
+    """The values of a column; `{}` in its name stands for the statistic."""
+
+    def compute(runs: Runs, statistic: str) -> pl.DataFrame:
+        rows = runs.table(table)
+        return _told(rows.select("run", subject, column.format(statistic)))
+
+    return compute
+
+
+def of_quantity(table: str, quantity: str, column: str) -> Callable[[Runs, str], pl.DataFrame]:
+    """The values of a column of the rows with this quantity, of `times` or `scores`."""
+
+    def compute(runs: Runs, statistic: str) -> pl.DataFrame:
+        rows = runs.table(table).filter(pl.col("quantity").cast(pl.String) == quantity)
+        if table == "times":
+            rows = rows.filter(pl.col("count") > 0)
+        return _told(rows.select("run", "group", column.format(statistic)))
+
+    return compute
+
+
+def of_metrics(name: str) -> Callable[[Runs, str], pl.DataFrame]:
+    """The values of this name in the table `metrics`."""
+
+    def compute(runs: Runs, statistic: str) -> pl.DataFrame:
+        rows = runs.table("metrics").filter(pl.col("metric") == name)
+        return _told(rows.select("run", "subject", "value"))
+
+    return compute
+
+
+def _told(rows: pl.DataFrame) -> pl.DataFrame:
+    found = rows.rename(dict(zip(rows.columns, COLUMNS, strict=True))).cast(COLUMNS)
+    return found.drop_nulls().drop_nans()

@@ -1,0 +1,140 @@
+"""Which numbers of a study are shown, in which order: those that answer first in front."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from aqmlab.measure.registry import Metric, metrics
+from aqmlab.measure.values import runs_of
+
+if TYPE_CHECKING:
+    from aqmlab.measure.runs import Runs
+    from aqmlab.results import StudyResult
+
+QUEUE, BUSY = "sojourn", "utilisation"
+WORDS = {"p50": "median", "p95": "p95", "p99": "p99", "mean": "mean", "max": "largest"}
+SCALES = {"bit/s": ("Mbit/s", 1e-6), "1": ("%", 100.0), "bit/s²": ("Mbit/s²", 1e-6)}
+INDICES = ("jain", "rtt_fairness")
+"""Of unit 1, but no shares."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The values of a metric of one subject, in the unit in which people read them."""
+
+    metric: Metric
+    statistic: str
+    subject: str
+    """The link or group; empty for the bottleneck of each point."""
+    unit: str
+    factor: float
+    values: pl.DataFrame
+    """`run` and `value`, in `unit`; a run without a value has no row."""
+
+    @property
+    def title(self) -> str:
+        """What it is called in tables and sentences."""
+        of = f"{self.subject}: " if self.subject else ""
+        if self.metric.name == QUEUE and self.statistic == "p95":
+            return f"{of}{self.metric.title}, 95th percentile"
+        which = f", {WORDS.get(self.statistic, self.statistic)}" if self.statistic else ""
+        return f"{of}{self.metric.title}{which}"
+
+
+def headlines(result: StudyResult) -> list[Shown]:
+    """Delay and use of the bottleneck, then of each group of flows its goodput if it is endless,
+    its first score and its first time; then the metrics of one's own."""
+    runs = runs_of(result)
+    known = {each.name: each for each in metrics()}
+    found = [
+        *_of_bottleneck(result, runs, known[QUEUE]),
+        *_of_bottleneck(result, runs, known[BUSY]),
+    ]
+    for group in _groups(result):
+        found += _of_group(result, runs, group)
+    for each in metrics():
+        if each.own:
+            found += _each_subject(each, "", each.values(runs))
+    return [each for each in found if each.values.height]
+
+
+def everything(result: StudyResult) -> list[Shown]:
+    """Every metric that has values, with every statistic: of the bottleneck and of all groups."""
+    runs, found = runs_of(result), []
+    for metric in metrics():
+        if metric.compute is None:
+            continue
+        for statistic in metric.statistics or ("",):
+            rows = metric.values(runs, statistic)
+            if "link" in metric.of:
+                found += _bottleneck(result, metric, statistic, rows)
+            links = {name for each in result.scenarios for name in each["links"]}
+            others = rows.filter(~pl.col("subject").is_in(sorted(links)))
+            found += _each_subject(metric, statistic, others)
+    return found
+
+
+def _groups(result: StudyResult) -> list[str]:
+    return list(dict.fromkeys(name for each in result.scenarios for name in each["flows"]))
+
+
+def _of_bottleneck(result: StudyResult, runs: Runs, metric: Metric) -> list[Shown]:
+    statistic = metric.statistics[0] if metric.statistics else ""
+    return _bottleneck(result, metric, statistic, metric.values(runs, statistic))
+
+
+def _bottleneck(
+    result: StudyResult, metric: Metric, statistic: str, rows: pl.DataFrame
+) -> list[Shown]:
+    """The values of the bottleneck of each point, if any run has one."""
+    names = [scenario["bottleneck"] for scenario in result.scenarios]
+    which = pl.DataFrame({"point": range(len(names)), "subject": names}).cast({"point": pl.UInt32})
+    point = (pl.col("run") // result.info.replications).cast(pl.UInt32).alias("point")
+    own = rows.with_columns(point).join(which, on=["point", "subject"], maintain_order="left")
+    return [_shown(metric, statistic, "", own)] if own.height else []
+
+
+def _of_group(result: StudyResult, runs: Runs, group: str) -> Iterator[Shown]:
+    """The first score that the group has, or its goodput; and its first time."""
+    scored = set(result.scores["group"].cast(pl.String))
+    known = {each.name: each for each in metrics()}
+    if group in scored:
+        yield from _first(runs, "scores", group)
+    else:
+        flows = result.flows.filter(pl.col("group").cast(pl.String) == group)
+        if flows.height and flows["size_bytes"].is_null().all():
+            rows = known["goodput"].values(runs)
+            own = rows.filter(pl.col("subject") == group)
+            yield _shown(known["goodput"], "", group, own)
+    yield from _first(runs, "times", group)
+
+
+def _first(runs: Runs, table: str, group: str) -> Iterator[Shown]:
+    ranked = [each for each in metrics() if each.needs == (table,) and each.rank]
+    for metric in sorted(ranked, key=lambda each: each.rank):
+        statistic = metric.statistics[0] if metric.statistics else ""
+        rows = metric.values(runs, statistic).filter(pl.col("subject") == group)
+        if rows.height:
+            yield _shown(metric, statistic, group, rows)
+            return
+
+
+def _each_subject(metric: Metric, statistic: str, rows: pl.DataFrame) -> Iterator[Shown]:
+    for (subject,), own in rows.group_by("subject", maintain_order=True):
+        yield _shown(metric, statistic, str(subject), own)
+
+
+def _shown(metric: Metric, statistic: str, subject: str, rows: pl.DataFrame) -> Shown:
+    unit, factor = SCALES.get(metric.unit, (metric.unit, 1.0))
+    if metric.name in INDICES:
+        unit, factor = "", 1.0
+    elif metric.unit == "s":
+        largest = rows["value"].max()
+        slow = metric.name != QUEUE and isinstance(largest, float) and largest >= 1.0
+        unit, factor = ("s", 1.0) if slow else ("ms", 1e3)
+    scaled = rows.select("run", pl.col("value") * factor)
+    return Shown(metric, statistic, subject, metric.shown_unit or unit, factor, scaled)

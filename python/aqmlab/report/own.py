@@ -1,0 +1,86 @@
+"""Charts of one's own, and the files that bring metrics and charts.
+
+    import aqmlab
+    from aqmlab.document import Figure
+
+    @aqmlab.chart
+    def drops(result):                        # a StudyResult
+        return Figure("drops", "Drops", "What it shows.", "How to read it.", {...})
+
+A file with such functions is named on the command line (`--with FILE.py`), a module of an
+installed package by the entry point `aqmlab.charts`; a module that is imported needs nothing.
+"""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TypeVar
+
+from aqmlab.document import Figure
+from aqmlab.errors import AqmlabError, CustomError, input_error, place_of
+from aqmlab.measure import metrics
+from aqmlab.results import StudyResult
+
+GROUP = "aqmlab.charts"
+Chart = Callable[[StudyResult], Figure | None]
+C = TypeVar("C", bound=Chart)
+
+_CHARTS: dict[str, Chart] = {}
+
+
+def chart(function: C) -> C:
+    """Puts a chart into the page of every study: `function` takes the `StudyResult` and gives a
+    `Figure`, or None where it has nothing to show. Another of its name takes its place."""
+    _CHARTS[function.__name__] = function
+    return function
+
+
+@cache
+def _from_packages() -> None:
+    for each in entry_points(group=GROUP):
+        each.load()
+
+
+def charts(result: StudyResult) -> Iterator[Figure]:
+    """The figures of one's own.
+
+    Raises `CustomError` if a function fails or gives something else.
+    """
+    _from_packages()
+    for name, function in _CHARTS.items():
+        try:
+            figure = function(result)
+        except Exception as error:
+            problem = f"{place_of(error)}: chart `{name}`: {type(error).__name__}: {error}"
+            raise CustomError(problem) from error
+        if figure is None:
+            continue
+        if not isinstance(figure, Figure):
+            kind = type(figure).__name__
+            raise CustomError(f"chart `{name}`: expected a Figure, not {kind}")
+        yield figure
+
+
+def load(file: str | Path) -> None:
+    """Runs a Python file that makes metrics or charts.
+
+    Raises `InputError` if it is missing or makes none, `CustomError` if it fails.
+    """
+    path = Path(file)
+    if not path.is_file():
+        raise input_error("there is no such file", key="--with", given=str(path))
+    before = [*metrics(), *_CHARTS.values()]
+    try:
+        runpy.run_path(str(path))
+    except AqmlabError:
+        raise
+    except Exception as error:
+        raise CustomError(f"{path}: {type(error).__name__}: {error}") from error
+    if all(any(each is old for old in before) for each in (*metrics(), *_CHARTS.values())):
+        hint = "a function with the decorator @aqmlab.metric or @aqmlab.chart"
+        problem = "this file makes neither a metric nor a chart"
+        raise input_error(problem, key="--with", given=str(path), hint=hint)

@@ -1,0 +1,40 @@
+"""The reference of parameters and metrics as Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def page(entries: list[dict[str, Any]]) -> str:
+    """The entries as a Markdown page."""
+    lines = ["# Reference", "", "Made by `make reference` from the declarations in the code.", ""]
+    measured = [entry for entry in entries if entry["section"] == "metric"]
+    for entry in (entry for entry in entries if entry["section"] != "metric"):
+        summary = entry["summary"]
+        lines += [f"## {entry['name']}", "", f"{summary[0].upper()}{summary[1:]}.", ""]
+        if entry["preset_of"]:
+            settings = ", ".join(f"`{key} = {text}`" for key, text in entry["settings"].items())
+            lines += [f"`{entry['preset_of']}` with {settings}. Source: {entry['source']}.", ""]
+        elif entry["params"]:
+            lines += parameters(entry)
+    if measured:
+        lines += ["## Metrics", "", "| metric | of | unit | meaning | where | source |"]
+        keys = ("name", "of", "unit", "summary", "where", "source")
+        rows = ([f"`{entry['name']}`", *(entry[key] for key in keys[1:])] for entry in measured)
+        lines += ["|---|---|---|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows), ""]
+    return "\n".join(lines).rstrip()
+
+
+def parameters(entry: dict[str, Any]) -> list[str]:
+    """The parameters of an entry as the lines of a Markdown table."""
+    head = ["| key | default | allowed | meaning | source |", "|---|---|---|---|---|"]
+    return [*head, *(_row(param) for param in entry["params"]), ""]
+
+
+def _row(param: dict[str, Any]) -> str:
+    allowed = ", ".join(param["choices"]) or param["kind"]
+    if param["range"]:
+        allowed = f"{param['kind']}, {param['range'][0]} to {param['range'][1]}"
+    cells = (f"`{param['name']}`", f"`{param['default']}`", allowed)
+    texts = [text.replace("|", "\\|") for text in (*cells, param["meaning"], param["source"])]
+    return f"| {' | '.join(texts)} |"

@@ -1,0 +1,118 @@
+"""Which studies can be reproduced, and where they are.
+
+A study is a folder with `study.toml` and `published.toml`: one of aqmlab's own, one that an
+installed package names (entry point `aqmlab.studies`, a module in that folder), or any folder,
+by its path. One without code may be a single file: `published.toml` with a table `study`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import importlib.util
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+from aqmlab.errors import CustomError, input_error, unknown
+
+STUDIES = Path(__file__).parent.parent / "studies"
+GROUP = "aqmlab.studies"
+"""The entry point of packages that bring studies."""
+MAIN, PUBLISHED, HOOKS = "study.toml", "published.toml", "study.py"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A study: its name, its folder, and the package that its `study.py` is in."""
+
+    name: str
+    folder: Path
+    package: str
+    file: Path | None = None
+    """Where all of it is one file: `published.toml` with the study as the table `study`."""
+
+    @property
+    def title(self) -> str:
+        """The title in `study.toml`."""
+        if self.file is not None:
+            study = tomllib.loads(self.file.read_text(encoding="utf-8")).get("study", {})
+            return str(study.get("title", self.name))
+        text = (self.folder / MAIN).read_text(encoding="utf-8")
+        return str(tomllib.loads(text).get("title", self.name))
+
+    def hooks(self) -> ModuleType | None:
+        """The module `study.py`, which may import others beside it (`from . import claims`);
+        None if there is none.
+
+        Raises `CustomError` if it fails.
+        """
+        file = self.folder / HOOKS
+        if self.file is not None or not file.exists():
+            return None
+        try:
+            if self.package not in sys.modules and not self.package.startswith("aqmlab."):
+                _make_package(self.package, self.folder)
+            return importlib.import_module(f"{self.package}.study")
+        except Exception as error:
+            if self.package.startswith("aqmlab."):
+                raise
+            raise CustomError(f"{file}: {type(error).__name__}: {error}") from error
+
+
+def _make_package(name: str, folder: Path) -> None:
+    """A package of the files in `folder`, whether it has an `__init__.py` or not."""
+    init = folder / "__init__.py"
+    spec = importlib.util.spec_from_file_location(
+        name, init if init.exists() else None, submodule_search_locations=[str(folder)]
+    )
+    if spec is None:
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [str(folder)]
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    if spec.loader is not None:
+        spec.loader.exec_module(module)
+
+
+def places() -> Mapping[str, Place]:
+    """The studies that are known by name: aqmlab's own, then those of installed packages."""
+    found = {}
+    for file in sorted(STUDIES.glob(f"*/{PUBLISHED}")):
+        name = file.parent.name
+        found[name] = Place(name, file.parent, f"aqmlab.studies.{name}")
+    for each in entry_points(group=GROUP):
+        spec = importlib.util.find_spec(each.value)
+        if spec is None or spec.origin is None:
+            problem = "an installed package names a study that is not there"
+            raise input_error(problem, key=GROUP, given=f"{each.name} = {each.value}")
+        package = each.value if spec.submodule_search_locations else each.value.rpartition(".")[0]
+        found.setdefault(each.name, Place(each.name, Path(spec.origin).parent, package))
+    return found
+
+
+def place(name: str) -> Place:
+    """The study of this name, or in the folder of this path.
+
+    Raises `InputError` if there is none.
+    """
+    known = places()
+    if name in known:
+        return known[name]
+    folder = Path(name)
+    if folder.suffix == ".toml" and folder.is_file():
+        return Place(folder.stem, folder.resolve().parent, "", folder.resolve())
+    if not folder.is_dir():
+        if "/" in name:
+            raise input_error("there is no such folder or file", key="STUDY", given=name)
+        raise unknown("study", name, known)
+    for file in (MAIN, PUBLISHED):
+        if not (folder / file).is_file():
+            hint = "`aqmlab reproduce --new NAME` makes a folder that has all it needs"
+            raise input_error(f"a study needs {file}", file=str(folder), hint=hint)
+    folder = folder.resolve()
+    return Place(folder.name, folder, f"aqmlab_study_{folder.name}".replace("-", "_"))

@@ -1,0 +1,220 @@
+"""The document of a reproduction: every published number beside the measured one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import aqmlab
+from aqmlab import document as paper
+from aqmlab.document import (
+    BAD,
+    GOOD,
+    NEAR,
+    PLAIN,
+    Block,
+    Code,
+    Column,
+    Compared,
+    Document,
+    Estimate,
+    Facts,
+    Items,
+    Markdown,
+    Note,
+    Section,
+    Text,
+    Tiles,
+    Verdict,
+)
+from aqmlab.reproduce.model import Cell, Table
+from aqmlab.results import StudyResult
+from aqmlab.statistics import (
+    AGREES,
+    CLOSE,
+    DIFFERS,
+    FAILS,
+    HOLDS,
+    PARTLY,
+    VERDICTS,
+)
+
+if TYPE_CHECKING:
+    from aqmlab.reproduce import Reproduction
+
+TONES = {AGREES: GOOD, CLOSE: NEAR, DIFFERS: BAD, HOLDS: GOOD, PARTLY: NEAR, FAILS: BAD}
+PUBLISHED = "published"
+
+
+def document(reproduction: Reproduction) -> Document:
+    """The whole page."""
+    part = f" (only {', '.join(reproduction.only)})" if reproduction.only else ""
+    lead = Text(
+        f"The study was run again: {reproduction.runs:,} simulations{part}, "
+        f"{reproduction.extent}. This page shows every published number beside the measured one, "
+        "the paper's statements checked one by one, and its figures drawn again.",
+        "lead",
+    )
+    return Document(
+        reproduction.title,
+        tuple(_sections(reproduction)),
+        soft=reproduction.published.citation,
+        head=(lead, Tiles(tuple(_tiles(reproduction)))),
+    )
+
+
+def _sections(of: Reproduction) -> Iterator[Section]:
+    published = [each for each in of.tables if each.reference == PUBLISHED]
+    others = [each for each in of.tables if each.reference != PUBLISHED]
+    if of.warnings:
+        told = [Note(each.text, more=f"{each.where}; {each.runs:,} runs") for each in of.warnings]
+        yield _part("What to know first", "warnings", told)
+    alone = [Text(of.without_intervals, "soft")] if of.without_intervals else []
+    tables = [*_legend(PUBLISHED), *alone, *map(table, published)]
+    yield _part("Published and measured", "tables", tables)
+    if of.causes:
+        causes = [Note(each.text, each.title, warning=False) for each in of.causes]
+        yield _part("Why some cells differ", "causes", causes)
+    if of.claims:
+        claims = [
+            Verdict(each.verdict, TONES[each.verdict], each.evidence, f"**{each.text}**",
+                    f"claim-{each.id}")
+            for each in of.claims
+        ]  # fmt: skip
+        checked = [Items(tuple(claims), "claims")]
+        yield _part("The paper's statements, checked", "claims", checked, "Statements")
+    if of.contradictions:
+        told = [Note(each.text, each.title, warning=False) for each in of.contradictions]
+        title = "Where the paper contradicts itself"
+        yield _part(title, "contradictions", told, "Contradictions")
+    if of.figures:
+        how = Text(
+            "A click on an entry of a legend singles out that queue; pointing at a bar or line "
+            "shows its numbers.",
+            "soft",
+        )
+        yield _part("Figures", "figures", [how, *of.figures])
+    if others:
+        yield _beside(others)
+    yield _part("How this was made", "how", _how(of))
+
+
+def _part(title: str, ident: str, blocks: Iterable[Block], short: str = "") -> Section:
+    return Section(title, tuple(blocks), ident, short or title)
+
+
+def _beside(tables: list[Table]) -> Section:
+    names = ", ".join(sorted({each.reference for each in tables}))
+    why = Text(
+        "The same scenario in another program. A published number can be off because the paper "
+        "does not say everything; here less is left unsaid, so these cells test our engine."
+    )
+    blocks = [why, *_legend(names), *map(table, tables)]
+    return _part(f"Beside {names}", "simulators", blocks, "Beside another simulator")
+
+
+def _tiles(of: Reproduction) -> Iterator[tuple[str, str]]:
+    compared = [each for each in of.tables if each.compared and each.reference == PUBLISHED]
+    places = [each.name.partition(":")[0] for each in compared]
+    for one, place in zip(compared, places, strict=True):
+        rows = of.published.main_rows(one.id)
+        own = [
+            cell for cell in one.cells if (cell.row in rows if rows else cell.published is not None)
+        ]
+        name = place if places.count(place) == 1 else one.name
+        yield f"{_good(own)} of {len(own)}", f"cells agree or are close: {name}, as printed"
+    theirs = [c for each in of.tables if each.reference != PUBLISHED for c in each.cells]
+    if theirs:
+        name = next(each.reference for each in of.tables if each.reference != PUBLISHED)
+        label = f"cells agree or are close: {name}, same scenario"
+        yield f"{_good(theirs)} of {len(theirs)}", label
+    if of.claims:
+        held = sum(claim.verdict == HOLDS for claim in of.claims)
+        partly = sum(claim.verdict == PARTLY for claim in of.claims)
+        more = f", {partly} in part" if partly else ""
+        yield f"{held} of {len(of.claims)}", f"statements hold{more}"
+
+
+def _good(cells: Iterable[Cell]) -> int:
+    return sum(cell.verdict in (AGREES, CLOSE) for cell in cells)
+
+
+def _legend(reference: str) -> Iterator[Block]:
+    yield Text(
+        f"In each cell: **measured**, then {reference}; below, the 95 % interval of the measured "
+        "value.",
+        "soft",
+    )
+    words = (AGREES, CLOSE, DIFFERS)
+    yield Items(tuple(Verdict(each, TONES[each], text=VERDICTS[each]) for each in words), "key")
+
+
+def table(of: Table) -> paper.Table:
+    """A table of cells as a table of a document."""
+    rows = []
+    for row in of.rows:
+        rows.append((row, *(compared(of.cell(row, column)) for column in of.columns)))
+    notes = {place: of.notes[row] for place, row in enumerate(of.rows) if row in of.notes}
+    columns = (Column("", label=True), *(Column(name, _empty) for name in of.columns))
+    return paper.Table(
+        columns,
+        tuple(rows),
+        title=f"{of.name} ({of.unit})",
+        id=of.id,
+        caption=f"Intervals: {of.method}." if of.method else "",
+        row_notes=notes,
+    )
+
+
+def _empty(_: object) -> str:
+    return ""
+
+
+def compared(cell: Cell | None) -> Compared | str:
+    """A cell with its reference and verdict; nothing where there is none."""
+    if cell is None:
+        return ""
+    verdict = Verdict(cell.verdict, TONES.get(cell.verdict, PLAIN), VERDICTS[cell.verdict])
+    return Compared(Estimate(cell.measured, cell.low, cell.high), cell.published, verdict)
+
+
+def _how(of: Reproduction) -> Iterator[Block]:
+    info = of.result.info
+    yield Text("The same command on any machine, with any number of cores, gives the same numbers:")
+    yield Code(of.command)
+    yield Text(
+        'The results are Parquet files beside this page; `aqmlab.StudyResult.open("folder")` reads '
+        "them."
+    )
+    yield Facts(
+        (
+            ("Program", f"aqmlab {aqmlab.__version__}"),
+            ("Simulations", f"{of.runs:,}: {of.extent}"),
+            (
+                "Seed",
+                f"{info.seed}; replication r draws the same random numbers at every point",
+            ),
+            *(fact for result in of.results.values() for fact in _study(result)),
+        )
+    )
+    if of.published.readme:
+        yield Markdown(of.published.readme)
+
+
+def _study(result: StudyResult) -> Iterable[tuple[str, str]]:
+    """What a part consists of."""
+    yield f"Digest of “{result.info.name}”", result.info.digest
+    for name, labels in result.info.axes:
+        yield f"Axis “{name}”", ", ".join(labels)
+    yield from _scenario(result.scenarios[0])
+
+
+def _scenario(scenario: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Links and transport of the first point, in words."""
+    for name, link in scenario["links"].items():
+        queue = link["queue"]
+        label = queue if isinstance(queue, str) else queue.get("discipline", "")
+        yield f"Link “{name}”", f"{link['rate']}, {link['delay']}, {label}"
+    for name, flow in scenario["flows"].items():
+        transport = flow.get("transport", {})
+        yield f"Flows “{name}”", ", ".join(f"{k} {v}" for k, v in transport.items())

@@ -1,0 +1,248 @@
+"""The form of `published.toml`, checked before anything is simulated.
+
+Every mistake is one error that names the file, the key, what was given and what is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from inspect import Parameter, signature
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from aqmlab.errors import InputError, input_error, nearest, unknown
+from aqmlab.study import label_of
+
+HOOKS = ("tables", "claims", "causes", "figures", "shortened")
+"""The functions that `study.py` may have."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Row(_Strict):
+    """A row of a table."""
+
+    row: str
+    published: list[float] | None = None
+    paper: str | None = None
+    note: str | None = None
+
+
+class MetricName(BaseModel):
+    """What a table measures; the other keys are its function's."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+    name: str
+
+
+class GivenTable(_Strict):
+    """A table."""
+
+    id: str
+    name: str
+    unit: str
+    metric: MetricName
+    rows: str
+    columns: str
+    where: dict[str, str] = {}
+    part: str = "study"
+    step: float | None = None
+    relative: bool = True
+    values: list[Row]
+
+
+class Remark(_Strict):
+    """Where a paper contradicts itself."""
+
+    title: str
+    text: str
+
+
+class Trace(_Strict):
+    """What `--trace` sets."""
+
+    part: str
+    key: str
+
+
+class Paper(_Strict):
+    """`published.toml`."""
+
+    citation: str
+    link: str
+    step: float = 0.0
+    parts: list[str] = []
+    tables: list[GivenTable] = []
+    subsets: dict[str, dict[str, list[str]]] = {}
+    contradictions: list[Remark] = []
+    trace: Trace | None = None
+    numbers: dict[str, Any] = {}
+    """Whatever the study's own code reads."""
+
+
+def check(
+    file: Path,
+    given: Mapping[str, Any],
+    parts: Mapping[str, Mapping[str, Any]],
+    hooks: ModuleType | None,
+    metrics: Mapping[str, Any],
+) -> None:
+    """Refuses what is wrong in `published.toml`, or does not go with the study's axes and code.
+
+    `parts` are the studies by name, `metrics` the functions that a table may name.
+    Raises `InputError`.
+    """
+    try:
+        paper = Paper.model_validate(given)
+    except ValidationError as error:
+        raise _told(error, file) from None
+    for table in paper.tables:
+        _check_table(table, file, parts, metrics)
+    _check_subsets(paper, file, parts)
+    if hooks is not None:
+        _check_hooks(hooks, file.with_name("study.py"))
+
+
+def _told(error: ValidationError, file: Path) -> InputError:
+    """The first of the mistakes in our words."""
+    first = error.errors()[0]
+    *above, last = first["loc"]
+    where = ".".join(str(each + 1) if isinstance(each, int) else each for each in above)
+    if first["type"] == "extra_forbidden":
+        known = list(_model_at(above).model_fields)
+        return unknown("key", str(last), known, file=str(file), key=where)
+    key = f"{where}.{last}" if where else str(last)
+    if first["type"] == "missing":
+        return input_error("this key is missing", file=str(file), key=key)
+    words = {
+        "string_type": "expected text",
+        "float_type": "expected a number",
+        "int_type": "expected a whole number",
+        "list_type": "expected a list",
+        "bool_type": "expected true or false",
+        "dict_type": "expected a table",
+        "model_type": "expected a table",
+    }
+    problem = words.get(first["type"], first["msg"])
+    return input_error(problem, file=str(file), key=key, given=first["input"])
+
+
+def _model_at(path: Sequence[str | int]) -> type[BaseModel]:
+    """The model of the table at this place of the file."""
+    below: dict[str, type[BaseModel]] = {
+        "tables": GivenTable,
+        "values": Row,
+        "metric": MetricName,
+        "contradictions": Remark,
+        "trace": Trace,
+    }
+    found: type[BaseModel] = Paper
+    for each in path:
+        found = below.get(str(each), found)
+    return found
+
+
+def labels_of(part: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The axes of a study given as a mapping, each with its labels."""
+    return {
+        str(axis.get("name", str(axis.get("key")).rpartition(".")[2])): [
+            label_of(value) for value in axis["values"]
+        ]
+        for axis in part.get("axes", ())
+    }
+
+
+def _check_table(
+    table: GivenTable,
+    file: Path,
+    parts: Mapping[str, Mapping[str, Any]],
+    metrics: Mapping[str, Any],
+) -> None:
+    place = f"tables.{table.id}"
+
+    def refused(what: str, name: str, known: Sequence[str], key: str) -> InputError:
+        return unknown(what, name, known, file=str(file), key=f"{place}.{key}")
+
+    if table.part not in parts:
+        raise refused("part", table.part, list(parts), "part")
+    axes = labels_of(parts[table.part])
+    for key in ("rows", "columns"):
+        name = getattr(table, key)
+        if name not in axes:
+            raise refused("axis", name, list(axes), key)
+    for axis, label in table.where.items():
+        if axis not in axes:
+            raise refused("axis", axis, list(axes), "where")
+        if label not in axes[axis]:
+            raise refused("label", label, axes[axis], f"where.{axis}")
+    missing = [each for each in axes if each not in (table.rows, table.columns, *table.where)]
+    if missing:
+        hint = f'where = {{ {missing[0]} = "{axes[missing[0]][0]}" }}'
+        problem = f"the table has to say which label of the axis `{missing[0]}` it is about"
+        raise input_error(problem, file=str(file), key=f"{place}.where", hint=hint)
+    for row in table.values:
+        if row.row not in axes[table.rows]:
+            raise refused("label", row.row, axes[table.rows], f"values: axis {table.rows}")
+        many = len(axes[table.columns])
+        if row.published is not None and len(row.published) != many:
+            problem = f"expected {many} numbers, one a label of the axis `{table.columns}`"
+            key = f"{place}.values.{row.row}.published"
+            raise input_error(problem, file=str(file), key=key, given=row.published)
+    _check_metric(table, file, metrics)
+
+
+def _check_metric(table: GivenTable, file: Path, metrics: Mapping[str, Any]) -> None:
+    """The metric is known, and its function takes the other keys."""
+    place = f"tables.{table.id}.metric"
+    if table.metric.name not in metrics:
+        raise unknown("metric", table.metric.name, metrics, file=str(file), key=place)
+    given = table.metric.model_extra or {}
+    takes = list(signature(metrics[table.metric.name][0]).parameters.values())[2:]
+    if any(each.kind is Parameter.VAR_KEYWORD for each in takes):
+        return
+    for key in given:
+        if key not in (each.name for each in takes):
+            known = [each.name for each in takes]
+            raise unknown("key", key, known or ["none"], file=str(file), key=place)
+    for each in takes:
+        if each.default is Parameter.empty and each.name not in given:
+            raise input_error("this key is missing", file=str(file), key=f"{place}.{each.name}")
+
+
+def _check_subsets(paper: Paper, file: Path, parts: Mapping[str, Mapping[str, Any]]) -> None:
+    axes: dict[str, list[str]] = {}
+    for part in parts.values():
+        for axis, own in labels_of(part).items():
+            axes.setdefault(axis, []).extend(own)
+    axes["parts"] = list(parts)
+    for name, kept in paper.subsets.items():
+        for axis, wanted in kept.items():
+            place = f"subsets.{name}"
+            if axis not in axes:
+                raise unknown("axis", axis, axes, file=str(file), key=place)
+            for label in wanted:
+                if label not in axes[axis]:
+                    known = list(dict.fromkeys(axes[axis]))
+                    raise unknown("label", label, known, file=str(file), key=f"{place}.{axis}")
+
+
+def _check_hooks(hooks: ModuleType, file: Path) -> None:
+    """A function of `study.py` with nearly the name of a hook is a slip of the pen."""
+    for name in _functions(hooks):
+        meant = nearest(name, HOOKS)
+        if meant is not None and name not in HOOKS and not hasattr(hooks, meant):
+            raise unknown("hook", name, HOOKS, file=str(file))
+    for name in HOOKS:
+        if hasattr(hooks, name) and not callable(getattr(hooks, name)):
+            raise input_error("expected a function", file=str(file), key=name)
+
+
+def _functions(hooks: ModuleType) -> Iterator[str]:
+    for name, value in vars(hooks).items():
+        if callable(value) and not name.startswith("_") and value.__module__ == hooks.__name__:
+            yield name

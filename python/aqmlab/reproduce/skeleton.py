@@ -1,0 +1,118 @@
+"""A new study that runs: `aqmlab reproduce --new NAME`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from aqmlab.errors import StorageError, input_error
+
+STUDY = """# What is run. docs/studies.md has all that a study may say.
+name = "{name}"
+title = "{title}"
+replications = 10
+
+[scenario]
+duration = "30s"
+bottleneck = "down"
+
+[scenario.links.down]
+rate = "10mbit"
+delay = "10ms"
+
+[scenario.links.up]
+rate = "10mbit"
+delay = "10ms"
+
+[scenario.flows.bulk]
+path = "down"
+return_path = "up"
+
+[[axes]]
+name = "queue"
+key = "queue"
+values = ["codel", "pie"]
+
+[[axes]]
+name = "flows"
+key = "flows.bulk.count"
+values = [1, 4]
+"""
+PUBLISHED = """# What the paper says. docs/reproductions.md has all that this file may have.
+citation = "Authors, title, year"
+link = "down"            # whose queue the tables are about
+
+[[tables]]
+id = "table-1"
+name = "Table 1: 95th percentile of the queuing delay"
+unit = "s"
+metric = {{ name = "delay_quantile", share = 0.95 }}
+rows = "queue"           # axis of the rows
+columns = "flows"        # axis of the columns
+values = [
+  # The numbers of the paper, in the order of the columns: published = [0.010, 0.020]
+  {{ row = "codel" }},
+  {{ row = "pie" }},
+]
+"""
+HOOKS = '''"""What needs code: statements, figures, causes of differences, tables of other kinds.
+
+Each function takes the measurements and gives a list; those that are not needed may go.
+"""
+
+from aqmlab.document import Figure, charts
+from aqmlab.document.colours import by_label
+from aqmlab.reproduce import Claim, Measurements
+from aqmlab.statistics import FAILS, HOLDS
+
+
+def claims(measured: Measurements) -> list[Claim]:
+    """The statements of the paper, checked."""
+    delays = {{
+        queue: measured.delay_quantile(0.5, queue=queue, flows="4")
+        for queue in measured.axes["queue"]
+    }}
+    evidence = ", ".join(f"{{queue}} {{1e3 * delay:.1f}} ms" for queue, delay in delays.items())
+    verdict = HOLDS if max(delays.values()) < 0.05 else FAILS
+    return [Claim("low-delay", "Half of the packets wait for less than 50 ms.", verdict, evidence)]
+
+
+def figures(measured: Measurements) -> list[Figure]:
+    """The distribution of the delays."""
+    queues = measured.axes["queue"]
+    curves = {{}}
+    for queue in queues:
+        values, shares = measured.histograms(queue=queue, flows="4").cdf()
+        curves[queue] = 1e3 * values, shares
+    spec = charts.cdf(curves, by_label(queues), "queuing delay (ms)")
+    return [Figure("delays", "Queuing delays", "Four flows, all packets.", "", spec)]
+'''
+README = """# {title}
+
+What is run, what is reproduced, the small print. This text ends up in the report.
+"""
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+def write(name: str, where: Path = Path()) -> Path:
+    """Makes the folder of a study called `name` in `where`; its path.
+
+    Raises `InputError` for a name that cannot be one or a folder that is there, `StorageError` if
+    it cannot be written.
+    """
+    if not NAME.fullmatch(name):
+        problem = "expected a name of letters, digits, - and _"
+        raise input_error(problem, key="--new", given=name)
+    folder = where / name
+    if folder.exists():
+        raise input_error("this is there already", key="--new", given=str(folder))
+    title = name.replace("_", " ").replace("-", " ")
+    texts = {"study.toml": STUDY, "published.toml": PUBLISHED, "study.py": HOOKS,
+             "README.md": README}  # fmt: skip
+    try:
+        folder.mkdir(parents=True)
+        for file, text in texts.items():
+            (folder / file).write_text(text.format(name=name, title=title), encoding="utf-8")
+    except OSError as error:
+        raise StorageError(error, folder, "the study is not complete") from error
+    return folder

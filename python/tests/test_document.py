@@ -1,0 +1,248 @@
+"""Documents are values: what is written of them is what is in them, for whoever reads it."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from html import unescape
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import altair
+import numpy as np
+import pytest
+from helpers import Aqmlab
+from rich.console import Console
+
+import aqmlab as package
+from aqmlab._late import LATE
+from aqmlab.document import (
+    Column,
+    Compared,
+    Document,
+    Estimate,
+    Figure,
+    Note,
+    Section,
+    Table,
+    Text,
+    Tiles,
+    Verdict,
+    charts,
+    panels,
+)
+from aqmlab.document.vega import light
+from aqmlab.statistics import Interval, Quartiles
+
+TABLE = Table(
+    (Column("queue", label=True), Column("delay", unit="ms"), Column("beside ns-3")),
+    (
+        (
+            "a & b",
+            Estimate(5.314, 5.12, 5.508),
+            Compared(Estimate(1.0, 0.9, 1.2), 1.1, Verdict("close", "near")),
+        ),
+        ("<b>pie", 14.25, None),
+    ),
+    title="Delays",
+    caption="How to *read* it.",
+)
+
+
+def test_a_table_has_all_digits_where_programs_read_it() -> None:
+    rows = list(csv.DictReader(io.StringIO(TABLE.to_csv())))
+    assert rows[0]["queue"] == "a & b" and rows[0]["delay (ms)"] == "5.314"
+    assert (rows[0]["delay_low"], rows[0]["delay_high"]) == ("5.12", "5.508")
+    assert rows[0]["beside ns-3_verdict"] == "close"
+    assert rows[1]["delay (ms)"] == "14.25" and rows[1]["delay_low"] == ""
+    form = json.loads(json.dumps(TABLE.to_json()))
+    assert form["rows"][0][1] == {"value": 5.314, "low": 5.12, "high": 5.508}
+    assert form["columns"][1] == {"name": "delay", "unit": "ms"}
+
+
+def test_latex_has_value_and_half_the_interval() -> None:
+    text = TABLE.to_latex()
+    assert r"\begin{tabular}{lrr}" in text and r"\toprule" in text and r"\bottomrule" in text
+    assert r"a \& b & $5.31 \pm 0.19$ & $1.00^{+0.20}_{-0.10}$ (1.1) \\" in text
+    assert "<b>pie & 14.25 & -- \\\\" in text
+
+
+def test_digits_follow_the_interval() -> None:
+    assert Estimate(12.3456, 12.0, 12.7).told() == ("12.35", "12.00–12.70")
+    assert Estimate(1234.56, 1100.0, 1400.0).told() == ("1235", "1100–1400")
+    assert Estimate(0.5).told() == ("0.5", "")
+
+
+def test_markdown_and_the_terminal() -> None:
+    page = Document("My page", (Text("What I *found*."), Section("Delays", (TABLE,))))
+    text = page.to_markdown()
+    assert text.startswith("# My page\n\nWhat I *found*.\n\n## Delays")
+    assert "| a & b | 5.31 (5.12–5.51) |" in text
+    screen = Console(file=io.StringIO(), width=100, highlight=False, markup=False)
+    page.print(screen)
+    shown = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "My page" in shown and "delay (ms)" in shown and "5.31 (5.12–5.51)" in shown
+
+
+def test_what_a_reader_gave_is_text_on_the_page() -> None:
+    bad = "<script>alert(1)</script>"
+    page = Document(
+        bad, (Text(bad), TABLE, Note(bad, bad), Section(bad, ()), Tiles(((bad, bad),))), soft=bad
+    )
+    for text in (page.to_html(), page._repr_html_()):
+        assert "<script>alert" not in text and "<b>pie" not in text
+        assert "&lt;script&gt;alert(1)" in text
+    assert "script-src 'none'" in unescape(page.to_html())
+
+
+def test_a_number_keeps_its_unit() -> None:
+    text = Document("A", (Text("It takes 136 ms, or 12 % of 3 s."),)).to_html()
+    assert "136\u00a0ms" in text and "12\u00a0% of 3\u00a0s" in text
+
+
+def test_notebooks_show_results_figures_and_tables() -> None:
+    scenario = Path(__file__).parents[2] / "examples" / "scenario.toml"
+    result = package.run(scenario, set={"duration": "2s"})
+    text = result._repr_html_()
+    assert text.count("<svg") == 2 and "<script" not in text and "Links" in text
+    assert result.report().figures[1]._repr_html_().startswith("<svg")
+    assert "<table" in TABLE._repr_html_()
+    assert "links 2" in repr(result) and "sojourn" in repr(result)
+
+
+x = np.linspace(1.0, 50.0, 400)
+SHARES = np.arange(1, 401) / 400
+COLOURS = {"a": "#111111", "b": "#222222"}
+CURVES = {"a": (x, SHARES), "b": (2 * x, SHARES)}
+CELLS = {("a", "p"): 1.0, ("b", "p"): 2.0, ("a", "q"): 3.0, ("b", "q"): 4.0}
+CANDLE = charts.Candle.of([1, 2, 3, 4, 5], Interval(2.5, 3.5))
+CHARTS: dict[str, Any] = {
+    "cdf": charts.cdf(CURVES, COLOURS, "delay (ms)", dashed=["a"], marks={"a": (x[:3], x[:3])}),
+    "bars": charts.bars(
+        {k: Quartiles(v, v + 1, v + 2) for k, v in CELLS.items()}, COLOURS, "y (s)", "x"
+    ),
+    "candles": charts.candles(dict.fromkeys(CELLS, CANDLE), COLOURS, "y (s)", "x"),
+    "scatter": charts.scatter(
+        dict.fromkeys(CELLS, (x[:9], SHARES[:9])),
+        COLOURS,
+        {"p": "circle", "q": "square"},
+        "x",
+        "y",
+        "z",
+    ),
+    "lines": charts.lines(CELLS, COLOURS, "y (s)", "x", dashed=["a"], emphasised="b"),
+    "series": charts.series(CURVES, COLOURS, "t (s)", "y (ms)", log=True),
+    "panels": charts.panels(
+        [("y", CURVES, COLOURS), ("z", CURVES, COLOURS)], "t (s)", x_domain=(0, 9), shaded=["a"]
+    ),
+    "tradeoff": panels.tradeoff({"one": CURVES}, COLOURS, "x (ms)", "y"),
+    "curves": panels.curves(
+        {"one": panels.Panel(CURVES, "x", "y", dots=True, log_x=True)}, COLOURS
+    ),
+    "ranges": panels.ranges(
+        {"one": {k: x[:9] * v for k, v in CELLS.items()}}, COLOURS, {"one": "ms"}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_charts_are_vega_lite(name: str) -> None:
+    schema = altair.Chart
+    for kind, key in ((altair.LayerChart, "layer"), (altair.ConcatChart, "concat"),
+                      (altair.VConcatChart, "vconcat")):  # fmt: skip
+        schema = kind if key in CHARTS[name] else schema
+    schema.from_dict(CHARTS[name], validate=True)
+    assert Figure(name, "A", "B", "C", CHARTS[name]).svg().startswith("<svg")
+    assert light(CHARTS[name], "A", "B")["title"]["text"] == "A"
+
+
+def test_long_labels_lie_on_the_other_axis_and_wide_values_on_a_logarithm() -> None:
+    long = {("a", f"a place with a long name {n}"): x[:9] for n in range(4)}
+    (panel,) = panels.ranges({"one": long}, COLOURS, {"one": "ms"})["concat"]
+    assert panel["encoding"]["y"]["field"] == "place" and "yOffset" in panel["encoding"]
+    wide = {("a", "p"): x[:9], ("b", "p"): 100 * x[:9]}
+    (panel,) = panels.ranges({"one": wide}, COLOURS, {"one": "ms"})["concat"]
+    assert panel["layer"][-1]["encoding"]["y"]["scale"]["type"] == "log"
+    (panel,) = panels.ranges({"one": {("a", "p"): x[:9]}}, COLOURS, {"one": "ms"})["concat"]
+    assert panel["layer"][0]["mark"]["type"] == "bar"
+    assert "-40" not in json.dumps(CHARTS)
+
+
+def test_the_report_of_a_study_is_cheap_and_small(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    """The processor's time of a report beside that of the same command without one."""
+    call = str(Path(__file__).parents[2] / "examples" / "call.toml")
+    short = ("study", call, "--set", "duration=5s", "--out", "out")
+    assert aqmlab(*short, "--no-report").returncode == 0
+    assert not (tmp_path / "out" / "report.html").exists()
+    aqmlab(*short)  # the library of the charts is kept from now on
+    spent = []
+    for more in (("--no-report",), ()):
+        before = os.times().children_user
+        done = aqmlab(*short, *more)
+        spent.append(os.times().children_user - before)
+        assert done.returncode == 0, done.stderr
+    assert spent[1] - spent[0] < 1.0
+    assert (tmp_path / "out" / "report.html").stat().st_size < 500_000
+    assert not (tmp_path / "out" / "figures").exists()
+
+
+def test_what_is_loaded_late_is_there() -> None:
+    for name, place in LATE.items():
+        module, _, attribute = place.partition(":")
+        if name != "xarray":
+            found = import_module(module)
+            assert not attribute or hasattr(found, attribute), name
+
+
+def test_the_library_neither_prints_nor_exits() -> None:
+    """Outside of the command line, and of files that are programs of their own."""
+    root = Path(package.__file__).parent
+    found = []
+    for file in root.rglob("*.py"):
+        top = file.relative_to(root).parts[0]
+        if top in ("cli", "benchmarks", "__main__.py", "conformance", "studies"):
+            continue
+        tree = ast.parse(file.read_text())
+        body = [each for each in tree.body if not _is_program(each)]
+        for node in (inner for each in body for inner in ast.walk(each)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "sys.exit"):
+                found.append(f"{file.name}:{node.lineno}")
+            if isinstance(node, ast.Name) and node.id == "SystemExit":
+                found.append(f"{file.name}:{node.lineno}")
+    assert found == []
+
+
+def _is_program(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)
+
+
+def test_functions_that_are_modules_too() -> None:
+    program = (
+        "import aqmlab, aqmlab.compare, aqmlab.reproduce, aqmlab.study\n"
+        "for name in ('compare', 'characterize', 'emulate', 'reproduce', 'study'):\n"
+        "    assert callable(getattr(aqmlab, name)), name\n"
+        "for call in (lambda: aqmlab.study({'x': 1}), lambda: aqmlab.compare({}),\n"
+        "             lambda: aqmlab.reproduce('none')):\n"
+        "    try:\n        call()\n"
+        "    except aqmlab.AqmlabError as error:\n        print(type(error).__name__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["InputError"] * 3, done.stderr
+
+
+def test_every_exception_is_an_aqmlab_error() -> None:
+    names = [name for name in package.__all__ if name.endswith("Error")]
+    assert len(names) == 8
+    assert all(issubclass(getattr(package, name), package.AqmlabError) for name in names)
+    assert issubclass(package.InputError, ValueError)
+    assert issubclass(package.StorageError, OSError)
+    with pytest.raises(package.AqmlabError, match="unknown queue discipline"):
+        package.run(Path(__file__).parents[2] / "examples" / "scenario.toml", set={"queue": "x"})

@@ -1,0 +1,175 @@
+"""Metrics, charts and studies from outside of the package, each in one file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from helpers import STUDY_TEXT, Aqmlab, assert_refused
+
+import aqmlab as package
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A folder outside of the package with the three files of the examples."""
+    for name in ("my_metric.py", "my_chart.py", "my_study.toml"):
+        shutil.copy(EXAMPLES / name, tmp_path / name)
+    return tmp_path
+
+
+def test_a_metric_of_ones_own_is_seen_everywhere(own: Path, aqmlab: Aqmlab, scenario: Path) -> None:
+    option = ("--with", "my_metric.py")
+    listed = json.loads(aqmlab("list", "metrics", "--json", *option).stdout)["metrics"]
+    assert listed[-1]["name"] == "waiting_share"
+    assert "more than 20 ms in its queue" in aqmlab("explain", "waiting_share", *option).stdout
+    one = aqmlab("run", scenario, "--set", "duration=4s", "--json", *option)
+    found = {
+        row["subject"]: row["value"]
+        for row in json.loads(one.stdout)["metrics"]
+        if row["metric"] == "waiting_share"
+    }
+    assert 0 < found["down"] <= 1, one.stderr
+    shown = aqmlab("run", scenario, "--set", "duration=4s", *option).stdout
+    assert "Metrics of your own" in shown and "waits above 20 ms" in shown
+    (own / "study.toml").write_text(STUDY_TEXT.format(replications=2))
+    done = aqmlab("study", "study.toml", "--set", "duration=4s", "--out", "out", *option)
+    assert "waits above 20 ms" in done.stdout, done.stderr
+    assert "waits above 20 ms" in (own / "out" / "report.html").read_text()
+    # What is kept in the folder are aqmlab's own: it opens anywhere.
+    kept = pl.read_parquet(own / "out" / "metrics.parquet")
+    assert "waiting_share" not in kept["metric"].to_list()
+    both = aqmlab("compare", "a=out", "b=out", "--out", "both", *option)
+    assert "waits above 20 ms" in both.stdout, both.stderr
+
+
+def test_the_values_of_a_metric_of_ones_own_are_its_functions(own: Path) -> None:
+    program = own / "program.py"
+    program.write_text(
+        "import runpy, sys, aqmlab\n"
+        "runpy.run_path('my_metric.py')\n"
+        "result = aqmlab.run(sys.argv[1], set={'duration': '4s'})\n"
+        "rows = result.sojourn.filter(link='down')\n"
+        "long = rows.filter(rows['sojourn_s'] > 0.02)['count'].sum() / rows['count'].sum()\n"
+        "(found,) = result.metrics.filter(metric='waiting_share', subject='down')['value']\n"
+        "assert found == long, (found, long)\n"
+        "assert aqmlab.measure.values(result, 'waiting_share')['value'][0] == long\n"
+        "print('right')\n"
+    )
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, str(program), str(EXAMPLES / "scenario.toml")],
+        capture_output=True, text=True, check=False, cwd=own,
+    )  # fmt: skip
+    assert done.stdout == "right\n", done.stderr
+
+
+def test_a_chart_of_ones_own_is_in_the_page(own: Path, aqmlab: Aqmlab, scenario: Path) -> None:
+    (own / "study.toml").write_text(STUDY_TEXT.format(replications=2))
+    line = ("study", "study.toml", "--set", "duration=2s", "--out", "out")
+    aqmlab(*line, "--with", "my_chart.py", "--figures")
+    text = (own / "out" / "report.html").read_text()
+    assert '<div class="chart" id="drops"' in text and "My own chart." in text
+    assert "dropped (%)" in (own / "out" / "figures" / "drops.svg").read_text()
+
+
+def test_what_is_wrong_in_such_a_file_is_one_clear_error(own: Path, aqmlab: Aqmlab) -> None:
+    (own / "empty.py").write_text("x = 1\n")
+    (own / "fails.py").write_text("import aqmlab\n\n1 / 0\n")
+    (own / "taken.py").write_text(
+        "import aqmlab\n@aqmlab.metric('goodput')\ndef mine(runs):\n    return None\n"
+    )
+    (own / "wrong.py").write_text(
+        "import aqmlab\n@aqmlab.metric('mine')\ndef mine(runs):\n    return runs.table('lnks')\n"
+    )
+    for file, words in (
+        ("absent.py", ["--with", "absent.py", "no such file"]),
+        ("empty.py", ["--with", "empty.py", "@aqmlab.metric"]),
+        ("fails.py", ["fails.py", "ZeroDivisionError"]),
+        ("taken.py", ["goodput", "there is a metric of this name"]),
+    ):
+        assert_refused(aqmlab("list", "metrics", "--with", file), *words)
+    scenario = str(EXAMPLES / "scenario.toml")
+    done = aqmlab("run", scenario, "--set", "duration=1s", "--with", "wrong.py")
+    assert_refused(done, "metric `mine`", "did you mean `links`")
+
+
+def test_a_study_in_one_file(own: Path, aqmlab: Aqmlab) -> None:
+    done = aqmlab("reproduce", "my_study.toml", "--replications", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [table["name"] for table in found["tables"]][1] == "Goodput of all flows"
+    cells = {(cell["row"], cell["column"]): cell for cell in found["tables"][1]["cells"]}
+    assert cells["pie", "4"]["published"] == 9.4
+    assert 8 < cells["pie", "4"]["measured"] < 10
+    result = package.StudyResult.open(own / "results" / "my_study-r2")
+    rows = result.metrics.filter(pl.col("metric") == "goodput", pl.col("subject") == "bulk")
+    mean = rows.filter(pl.col("point") == 3)["value"].mean()
+    assert cells["pie", "4"]["measured"] == pytest.approx(1e-6 * mean)
+
+
+def test_a_new_study_runs(own: Path, aqmlab: Aqmlab) -> None:
+    assert "aqmlab reproduce ./mine" in aqmlab("reproduce", "--new", "mine").stdout
+    done = aqmlab("reproduce", "./mine", "--replications", "1", "--no-report")
+    assert done.returncode == 0, done.stderr
+    assert "Half of the packets wait for less than 50 ms." in done.stdout
+    assert "holds" in done.stdout
+    assert not (own / "results" / "mine-r1" / "report.html").exists()
+    assert_refused(aqmlab("reproduce", "--new", "mine"), "--new", "mine", "there already")
+    assert_refused(aqmlab("reproduce", "--new", "a b"), "--new", "letters")
+
+
+MISTAKES = {
+    "columns that are no axis": ('columns = "flows"', 'columns = "flow"',
+                                 ["tables.table-1.columns", "`flow`", "did you mean `flows`"]),
+    "no label of an axis": ('rows = "queue" ', 'rows = "flows" # ',
+                            ["`codel`", "axis flows", "known: 1, 4"]),
+    "a slip in a key of a metric": ("share = 0.95", "sahre = 0.95",
+                                    ["tables.table-1.metric", "`sahre`", "did you mean `share`"]),
+    "an unknown metric": ("delay_quantile", "delay_quantil", ["did you mean `delay_quantile`"]),
+    "a key that is missing": (', share = 0.95', "", ["tables.table-1.metric.share", "missing"]),
+    "a row that no axis has": ('row = "codel"', 'row = "Codell"',
+                               ["`Codell`", "axis queue", "did you mean `codel`"]),
+    "a table by another name": ("[[tables]]", "[[tabels]]", ["`tabels`", "did you mean `tables`"]),
+    "too few numbers": ('{ row = "codel" }', '{ row = "codel", published = [1.0] }',
+                        ["expected 2 numbers", "`flows`"]),
+    "a number that is text": ('link = "down"', "link = 3", ["link", "`3`", "expected text"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistakes_are_found_before_anything_runs(own: Path, aqmlab: Aqmlab, case: str) -> None:
+    good, bad, words = MISTAKES[case]
+    aqmlab("reproduce", "--new", "mine")
+    file = own / "mine" / "published.toml"
+    text = file.read_text()
+    assert good in text
+    file.write_text(text.replace(good, bad))
+    done = aqmlab("reproduce", "./mine", "--replications", "1")
+    assert_refused(done, "published.toml", *words)
+    assert not (own / "results").exists()
+
+
+def test_axes_that_are_left_out_and_hooks_with_a_slip(own: Path, aqmlab: Aqmlab) -> None:
+    aqmlab("reproduce", "--new", "mine")
+    study = own / "mine" / "study.toml"
+    study.write_text(
+        study.read_text() + '\n[[axes]]\nname = "rate"\nkey = "links.down.rate"\n'
+        'values = ["1mbit", "2mbit"]\n'
+    )
+    done = aqmlab("reproduce", "./mine", "--replications", "1")
+    assert_refused(done, "tables.table-1.where", "`rate`", 'where = { rate = "1mbit" }')
+    aqmlab("reproduce", "--new", "other")
+    code = own / "other" / "study.py"
+    code.write_text(code.read_text().replace("def claims", "def claim"))
+    assert_refused(aqmlab("reproduce", "./other"), "study.py", "`claim`", "did you mean `claims`")
+    code.write_text("import nothing_of_this_name\n")
+    assert_refused(aqmlab("reproduce", "./other"), "study.py", "nothing_of_this_name")
+    assert_refused(aqmlab("reproduce", "./absent"), "./absent", "no such folder")
