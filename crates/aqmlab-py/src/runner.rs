@@ -186,6 +186,7 @@ impl Runner {
     }
 
     /// Gives up runs that stand still, and has other threads go on in the place of theirs.
+    #[allow(clippy::disallowed_methods, reason = "a watch over the engine, not a part of it")]
     fn give_up_stuck(&self) {
         for (run, text) in self.work.running.stuck(Instant::now()) {
             self.keep_stuck(run, text);

@@ -82,6 +82,7 @@ mod tests {
     /// A run whose progress nobody tells of stands still; the time in which nobody looks does
     /// not count.
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "any moment will do to begin with")]
     fn a_run_that_stands_still_is_given_up_once() {
         let text = "[links.a]\nrate = \"1mbit\"\n[flows.b]\npath = \"a\"\nreturn_path = \"a\"";
         let scenario = Arc::new(Scenario::parse(text, "still", &[]).unwrap());
