@@ -17,7 +17,7 @@ scenario = "scenario.toml"
 key = "flows.camera.workload.packet"
 values = ["1000b", "1b"]
 """
-# A frame a second: 10,000 packets of 1000 bytes, or 10,000,000,000 of one, at one moment.
+# A frame a second: 30,000 packets of 1000 bytes, or 30,000,000 of one, at one moment.
 SCENARIO = """
 duration = "1s"
 [links.down]
@@ -27,9 +27,8 @@ rate = "10mbit"
 [flows.camera]
 path = "down"
 return_path = "up"
-workload = { kind = "video", rate = "8gbit", fps = 1, gop = 1 }
+workload = { kind = "video", rate = "240mbit", fps = 1, gop = 1 }
 """
-EVENT = "events at 0.0 s of virtual time"
 
 
 @pytest.fixture
@@ -58,5 +57,5 @@ def test_a_study_keeps_the_others_and_says_which_failed(
 
 def test_a_single_run_that_makes_no_progress_is_an_error(study: Path) -> None:
     table = study.parent / "scenario.toml"
-    with pytest.raises(StuckError, match="no progress: 2000000"):
+    with pytest.raises(StuckError, match="no progress: [0-9]+ events at 0 s"):
         aqmlab.run(table, set={"flows.camera.workload.packet": "1b"})
