@@ -57,5 +57,5 @@ def test_a_study_keeps_the_others_and_says_which_failed(
 
 def test_a_single_run_that_makes_no_progress_is_an_error(study: Path) -> None:
     table = study.parent / "scenario.toml"
-    with pytest.raises(StuckError, match="no progress: [0-9]+ events at 0 s"):
+    with pytest.raises(StuckError, match=r"no progress: [0-9]+ events at 0 s"):
         aqmlab.run(table, set={"flows.camera.workload.packet": "1b"})
