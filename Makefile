@@ -4,6 +4,8 @@
 # make faults  plants faults in the crates and reports which their tests miss (many minutes)
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study; the pictures of README.md
+# make walks   adds a discipline, a control and a workload as CONTRIBUTING.md says (many minutes)
+# make package packs the crates that others can use, and builds them from the packages
 # make characterize  the example results of `aqmlab characterize` in docs again
 # make evaluate   the example results of `aqmlab evaluate` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
@@ -25,7 +27,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo fuzz fuzz-ranges test test-rust test-python faults lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
+.PHONY: demo fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -54,6 +56,12 @@ lint: $(VENV)/.installed $(VENV)/.tools
 
 faults:
 	$(PYTHON) crates/faults.py
+
+walks:
+	$(PYTHON) crates/walks.py
+
+package:
+	cargo package $(PUBLISHED)
 
 format: $(VENV)/.tools
 	@$(RUSTFMT) $(RUST_FILES)

@@ -22,10 +22,10 @@ TIMEOUT = 1800
 """Seconds: a fault may make a test run for ever. Such a fault is caught."""
 
 
-def planted(fault: dict[str, str]) -> tuple[Path, str]:
-    """The file of a fault, in the repository, and its content with the fault."""
+def planted(fault: dict[str, str], tree: Path) -> tuple[Path, str]:
+    """The file of a fault in a tree, and its content with the fault."""
     file = Path("crates") / fault["crate"] / fault["file"]
-    text = (ROOT / file).read_text(encoding="utf-8")
+    text = (tree / file).read_text(encoding="utf-8")
     count = text.count(fault["old"])
     if count != 1:
         sys.exit(f"crates/faults.toml: {fault['what']}: `old` is {count} times in {file}, not once")
@@ -61,29 +61,43 @@ def cargo(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def run_tests(crate: str) -> str | None:
+def targets(crate: str, file: str | None = None) -> list[list[str]]:
+    """What to run, one after another: first what stands beside the fault."""
+    unit = ["-p", crate, "--lib"]
+    everything = [unit, ["-p", crate, "--tests"]]
+    if file is None:
+        return everything
+    parts = [part.removesuffix(".rs") for part in Path(file).parts[1:]]
+    module = "::".join(part for part in parts[:2] if part != "mod")
+    return [[*unit, "--", module], *everything]
+
+
+def run_tests(stages: list[list[str]]) -> str | None:
     """What failed of a crate's tests; `None` if all passed."""
-    built = cargo("-p", crate, "--tests", "--no-run")
-    if built.returncode:
-        sys.exit(f"does not compile:\n{built.stderr}")
-    try:
-        done = cargo("-p", crate, "--tests")
-    except subprocess.TimeoutExpired:
-        return f"no end within {TIMEOUT} s"
-    if not done.returncode:
-        return None
-    failed = re.findall(r"^    (\S+)$", done.stdout, flags=re.MULTILINE)
-    return ", ".join(dict.fromkeys(failed)) or done.stdout.strip().splitlines()[-1]
+    for stage in stages:
+        options = stage[: stage.index("--")] if "--" in stage else stage
+        built = cargo(*options, "--no-run")
+        if built.returncode:
+            sys.exit(f"does not compile:\n{built.stderr}")
+        try:
+            done = cargo(*stage)
+        except subprocess.TimeoutExpired:
+            return f"no end within {TIMEOUT} s"
+        if done.returncode:
+            failed = re.findall(r"^    (\S+)$", done.stdout, flags=re.MULTILINE)
+            return ", ".join(dict.fromkeys(failed)) or done.stdout.strip().splitlines()[-1]
+    return None
 
 
 def survives(fault: dict[str, str]) -> bool:
     """Plants a fault in the copy and runs the tests of its crate."""
-    file, content = planted(fault)
+    file, content = planted(fault, COPY)
+    original = (COPY / file).read_bytes()
     write(file, content.encode())
     try:
-        failed = run_tests(fault["crate"])
+        failed = run_tests(targets(fault["crate"], fault["file"]))
     finally:
-        write(file, (ROOT / file).read_bytes())
+        write(file, original)
     verdict = "SURVIVES" if failed is None else f"caught by {failed}"
     print(f"{fault['what']}: {verdict}", flush=True)
     return failed is None
@@ -105,12 +119,13 @@ def main() -> None:
         if not words or any(word in fault["what"] + fault["file"] for word in words)
     ]
     for fault in faults:
-        planted(fault)
+        planted(fault, ROOT)
     if arguments.check:
         return
     copy_tree()
+    print("the tests without a fault ...", flush=True)
     for crate in dict.fromkeys(fault["crate"] for fault in faults):
-        if failed := run_tests(crate):
+        if failed := run_tests(targets(crate)):
             sys.exit(f"{crate} fails without a fault: {failed}")
     survivors = sum([survives(fault) for fault in faults])
     print(f"{len(faults) - survivors} of {len(faults)} faults caught")

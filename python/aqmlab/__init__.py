@@ -86,7 +86,9 @@ _LAZY = {
     "metric": "measure",
     "run": "single",
 }
-_MODULES = ("characterize", "compare", "document", "emulate", "measure", "reproduce", "study")
+_MODULES = (
+    "characterize", "compare", "document", "emulate", "measure", "reproduce", "scenarios", "study",
+)  # fmt: skip
 """Of these, those that are functions as well can be called (`aqmlab._face`)."""
 
 

@@ -17,16 +17,19 @@ import numpy as np
 import polars as pl
 
 from aqmlab import _core
-from aqmlab.results import gather
+from aqmlab.results import gather, in_parts
 from aqmlab.statistics import Whole
 from aqmlab.storage import (
     Damaged,
+    Fill,
     Seal,
     content,
     decoded,
+    group_rows,
     make_folder,
     opened,
     read_table,
+    stream,
     sync,
     table,
     write_synced,
@@ -64,8 +67,7 @@ def write_chunk(path: Path, batches: Sequence[_core.Results]) -> Chunk:
     make_folder(temporary)
     try:
         seals = {
-            name: write_synced(file_of(temporary, name), table(frame))
-            for name, frame in gather(batches).items()
+            name: write_synced(file_of(temporary, name), fill) for name, fill in _tables(batches)
         }
         form = {"files": {name: seal.to_json() for name, seal in seals.items()}}
         write_synced(temporary / SEAL, content(json.dumps(form, indent=2).encode()))
@@ -77,6 +79,18 @@ def write_chunk(path: Path, batches: Sequence[_core.Results]) -> Chunk:
     sync(path.parent)
     runs = sorted(run for batch in batches for run in batch.runs)
     return Chunk(path, np.array(runs), seals)
+
+
+def _tables(batches: Sequence[_core.Results]) -> Iterator[tuple[str, Fill]]:
+    """What goes into each file. Large tables of one batch, whose runs are in order, are made a
+    row group at a time."""
+    large = _core.Results.large_tables() if len(batches) == 1 else []
+    for name in _core.Results.table_names():
+        if name not in large:
+            yield name, table(gather(batches, [name])[name])
+            continue
+        schema = next(in_parts(batches[0], name, 1)).schema
+        yield name, stream(in_parts(batches[0], name, group_rows(schema)), schema)
 
 
 def read_chunk(path: Path) -> Chunk:

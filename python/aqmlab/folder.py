@@ -55,6 +55,8 @@ DAMAGED = "damaged"
 LOCK = ".lock"
 REST = {LOCK, f"{MANIFEST}.tmp", f"{SCENARIOS}.tmp", SCENARIOS}
 """What may lie in a folder in which the very first write was interrupted."""
+LARGE_ROWS = 1 << 18
+"""Rows of series and packets in a batch of runs from which on it has a chunk of its own."""
 PART_ROWS = 20_000
 """Rows of a table, roughly, of the runs whose metrics are computed together."""
 
@@ -120,9 +122,13 @@ class ResultsFolder:
         return [run for run in range(self.total) if run not in self.done]
 
     def add(self, batches: Sequence[_core.Results]) -> None:
-        """Puts finished runs on the disk, all of them or none."""
+        """Puts finished runs on the disk. Of those of a chunk all are there or none; batches
+        of very many rows have a chunk of their own, as they are not put together in memory."""
+        large = [batch for batch in batches if batch.large_rows > LARGE_ROWS]
+        small = [batch for batch in batches if batch.large_rows <= LARGE_ROWS]
         with self._storage():
-            self._take(write_chunk(self.next_chunk(), batches))
+            for part in [*([small] if small else []), *([batch] for batch in large)]:
+                self._take(write_chunk(self.next_chunk(), part))
 
     def next_chunk(self) -> Path:
         """Where the next finished runs belong, whoever writes them (`write_chunk`)."""

@@ -24,13 +24,17 @@ from aqmlab.errors import FolderError, unknown
 from aqmlab.storage import Damaged, decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import pandas
     import pyarrow
     import xarray
 
     from aqmlab.document import Document
+
+
+IDLE, BUSY = 0.2, 0.5
+"""Links that are used less, and more, are idle and busy."""
 
 
 class Tables(Protocol):
@@ -92,18 +96,30 @@ class FolderTables:
             raise FolderError(str(error)) from None
 
 
-def gather(batches: Iterable[Results]) -> dict[str, pl.DataFrame]:
-    """The tables of finished runs put together, rows sorted by run.
+def gather(
+    batches: Iterable[Results], names: Iterable[str] | None = None
+) -> dict[str, pl.DataFrame]:
+    """The tables of finished runs put together, rows sorted by run; all, or those of `names`.
 
     Within a run the rows keep the engine's order, so the result does not depend
     on the order in which the runs finished.
     """
     batches = list(batches)
     frames = {}
-    for name in Results.table_names():
+    for name in Results.table_names() if names is None else names:
         parts = [pl.DataFrame(batch.table(name)) for batch in batches]
         frames[name] = by_run(parts)
     return frames
+
+
+def in_parts(batch: Results, name: str, rows: int) -> Iterator[pl.DataFrame]:
+    """A large table of finished runs, in frames of `rows` rows, the last of what is left."""
+    start, height = 0, rows
+    while height == rows:
+        frame = by_run([pl.DataFrame(batch.part(name, start, rows))])
+        height = frame.height
+        start += height
+        yield frame
 
 
 def by_run(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -385,10 +401,30 @@ class StudyResult(_TableAttributes):
             return self.notes
         return self.notes.filter(pl.col("id") != "few-packets")
 
+    @cached_property
+    def bottlenecks(self) -> list[str]:
+        """The link of each point that the numbers are about: the scenario's bottleneck. One that
+        was idle at all points gives way to a busy one, and links of several names to the busiest
+        that all points have: points are compared by the same link."""
+        names = [str(scenario["bottleneck"]) for scenario in self.scenarios]
+        common = set(self.scenarios[0]["links"])
+        for scenario in self.scenarios:
+            common &= set(scenario["links"])
+        rows = self.raw("links").group_by(pl.col("link").cast(pl.String)).agg(
+            pl.col("utilisation").mean(), pl.col("sojourn_mean_s").fill_nan(None).mean()
+        )  # fmt: skip
+        use = {link: (busy or 0.0, wait or 0.0) for link, busy, wait in rows.iter_rows()}
+        most = max(sorted(common & set(use)), key=lambda link: use[link], default="")
+        own = use.get(names[0], (0.0, 0.0))
+        is_idle = own[0] < IDLE and most and use[most][0] > BUSY and use[most][1] > own[1]
+        if most and (len(set(names)) > 1 or is_idle):
+            return [most] * len(names)
+        return names
+
     @property
     def bottleneck(self) -> pl.DataFrame:
         """The rows of `links` that are about the bottleneck of their point."""
-        names = [scenario["bottleneck"] for scenario in self.scenarios]
+        names = self.bottlenecks
         which = pl.DataFrame({"point": range(len(names)), "link": names})
         keys = ["point", "link"]
         return self.links.join(which.cast({"point": pl.UInt32}), on=keys, maintain_order="left")

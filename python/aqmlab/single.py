@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aqmlab import scenarios
 from aqmlab._core import Scenario
 from aqmlab.errors import input_error
 from aqmlab.settings import check_keys, parse_toml, read_text
@@ -18,7 +19,7 @@ RECORD_KEYS = ("level", "interval")
 
 
 def run(
-    source: str | Path | Mapping[str, Any] | Scenario,
+    source: str | Path | Mapping[str, Any] | Scenario | scenarios.Scenario,
     *,
     set: Mapping[str, Any] | None = None,
     seed: int | None = None,
@@ -27,8 +28,8 @@ def run(
 ) -> RunResult:
     """Runs a scenario once and returns its tables.
 
-    `source` is the path of a scenario file, the same as a mapping, or a
-    `Scenario`. `set` maps dotted keys to values (`{"queue.target": "2ms"}`;
+    `source` is the path of a scenario file, the same as a mapping, a `Scenario`, or an object of
+    `aqmlab.scenarios`. `set` maps dotted keys to values (`{"queue.target": "2ms"}`;
     `queue` means the bottleneck's; its discipline may be a class, see `aqmlab.Queue`, and so
     may a congestion control, see `aqmlab.CongestionControl`);
     `seed` takes the place of the scenario's; `record` is a level (`"summary"`, `"series"`,
@@ -55,7 +56,8 @@ def run(
 
 
 def load(
-    source: str | Path | Mapping[str, Any] | Scenario, overrides: Mapping[str, Any]
+    source: str | Path | Mapping[str, Any] | Scenario | scenarios.Scenario,
+    overrides: Mapping[str, Any],
 ) -> Scenario:
     """The checked scenario in a file, a mapping, or another scenario, with overrides."""
     if isinstance(source, Scenario):
@@ -63,6 +65,8 @@ def load(
             return source
         table = json.loads(source.resolved)
         return Scenario(table, overrides=overrides, folders=source.folders)
+    if isinstance(source, scenarios.Scenario):
+        source = source.table()
     if isinstance(source, Mapping):
         return Scenario(source, overrides=overrides)
     path = Path(source)

@@ -43,7 +43,7 @@ class Deaf:
 
 @pytest.fixture(scope="module")
 def bbr() -> Evaluation:
-    return evaluate("bbr", only=["loss"], replications=3)
+    return evaluate("bbr", only=["loss"], replications=5)
 
 
 def test_bbr_v1_has_sustained_loss_below_one_and_a_half_bdp(bbr: Evaluation) -> None:
@@ -60,7 +60,7 @@ def test_bbr_v1_has_sustained_loss_below_one_and_a_half_bdp(bbr: Evaluation) -> 
 
 def test_a_constant_rate_fails_collapse_and_fairness() -> None:
     flood = evaluate(
-        {"algorithm": "cbr", "rate": "9mbit"}, only=["collapse", "fairness"], replications=3
+        {"algorithm": "cbr", "rate": "9mbit"}, only=["collapse", "fairness"], replications=5
     )
     collapse = {(row.case, row.measure): row for row in flood.line("collapse").rows}
     silent = collapse["a path that goes silent", "sent while nothing comes back"]
@@ -76,8 +76,8 @@ def test_a_control_that_ignores_ecn_fails_with_l4s(tmp_path: Path) -> None:
     file = tmp_path / "deaf.py"
     file.write_text(DEAF)
     marked = {"ecn": "accurate", "ecn_codepoint": "ect1"}
-    deaf = evaluate(f"{file}:Deaf", transport=marked, only=["l4s"], replications=2)
-    honest = evaluate("prague", only=["l4s"], replications=2)
+    deaf = evaluate(f"{file}:Deaf", transport=marked, only=["l4s"], replications=5)
+    honest = evaluate("prague", only=["l4s"], replications=5)
     rows = {
         result.control: {(row.case, row.measure): row.value for row in result.line("l4s").rows}
         for result in (deaf, honest)
@@ -130,17 +130,20 @@ def reading(values: list[float], *, less: bool | None = True) -> list[Reading]:
 
 
 def test_rows_compare_pairs() -> None:
-    noise = [1.0, 5.0, 3.0]
+    noise = [1.0, 5.0, 3.0, 4.0, 2.0]
     more = [each + 2 for each in noise]
     (row,) = rows_of({"x": reading(more), "reno": reading(noise), "cubic": reading(noise)}, "x")
     assert row.words == "worse than both", "each pair differs by 2, whatever the noise"
     assert row.excess == pytest.approx(2 / 10), "the larger number is 5, twenty grains are 10"
     (row,) = rows_of(
         {"x": reading(more, less=False), "reno": reading(noise, less=False),
-         "cubic": reading([9.0, 0.0, 9.0], less=False)}, "x")  # fmt: skip
+         "cubic": reading([9.0, 0.0, 9.0, 1.0, 7.0], less=False)}, "x")  # fmt: skip
     assert row.word("reno") == BETTER and row.word("cubic") not in (BETTER, WORSE)
     assert row.words == "better than reno, not told apart from cubic"
     assert row.excess == 0 and worst([row]) is row
+    few = {"x": reading(more[:2]), "reno": reading(noise[:2]), "cubic": reading(noise[:2])}
+    (row,) = rows_of(few, "x")
+    assert row.words == "not compared with both" and row.excess == 0
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:

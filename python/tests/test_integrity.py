@@ -228,3 +228,18 @@ def test_chunks_in_any_order_make_the_same_tables(
         assert table_bytes(out) == table_bytes(done)
     runs = pl.read_parquet(done / "runs.parquet")["run"]
     assert runs.to_list() == list(range(12))
+
+
+def test_batches_of_many_rows_make_the_same_tables(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have chunks of their own, whose large tables are made a row group at a time."""
+    record = {"record.level": "packets", "record.interval": "100ms"}
+    axes = [{"key": "queue", "values": ["codel", "pie"]}]
+    plan = aqmlab.Study({"scenario": str(scenario), "replications": 2, "axes": axes}, set=record)
+    plan.run(scenario.parent / "together")
+    monkeypatch.setattr(folder, "LARGE_ROWS", 10)
+    monkeypatch.setattr(chunks, "group_rows", lambda _: 1000)
+    result = plan.run(scenario.parent / "apart")
+    assert result.raw("packets").height > 4000 and result.raw("series").height > 4000
+    assert table_bytes(scenario.parent / "apart") == table_bytes(scenario.parent / "together")

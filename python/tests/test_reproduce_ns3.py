@@ -110,7 +110,9 @@ def test_a_part_of_it_says_so_on_the_command_line(tmp_path: Path) -> None:
     command += ["--replications", "1", "--json", "--out", str(tmp_path)]
     form = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     assert {table["cells"][0]["row"] for table in form["tables"]} == {"b CUBIC"}
-    assert [claim["id"] for claim in form["claims"]] == ["b-cubic"]
+    assert [claim["id"] for claim in form["claims"]] == [
+        f"b-cubic-{quantity}" for quantity in ("utilisation", "p50", "p95", "loss", "jain")
+    ]
 
 
 def test_the_outcomes_are_complete() -> None:

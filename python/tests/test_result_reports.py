@@ -12,7 +12,8 @@ import pytest
 from helpers import SCENARIO, Aqmlab, assert_refused
 
 import aqmlab as package
-from aqmlab.report.measures import Layout, Measure, as_numbers, finding, means, measures
+from aqmlab.report.findings import of_measures, sentences
+from aqmlab.report.measures import Layout, Measure, as_numbers, means, measures
 from aqmlab.results import StudyResult
 
 QUEUES = ["droptail", "codel"]
@@ -51,13 +52,14 @@ def test_measures_are_those_of_the_tables(result: StudyResult) -> None:
 
 
 def test_the_finding_names_the_best_and_the_worst(result: StudyResult) -> None:
-    lines = finding(result, measures(result), Layout.of(result.info.axes))
+    found, layout = measures(result), Layout.of(result.info.axes)
+    lines = sentences(of_measures(result, found, layout), found, layout.compared)
     assert re.fullmatch(
-        r"Time in the queue, 95th percentile: best with codel, [\d.]+ ms, worst with droptail, "
-        r"[\d,.]+ ms\.",
+        r"Time in the queue, 95th percentile, at each of 2 places: best with codel, worst with "
+        r"droptail, [\d.,]+ ms to [\d.,]+ ms apart\.",
         lines[0],
     )
-    assert lines[2].startswith("call: MOS: best with codel, ")
+    assert any(re.match("call: MOS", each) for each in lines)
 
 
 def of_two(first: list[float], second: list[float]) -> list[str]:
@@ -66,17 +68,36 @@ def of_two(first: list[float], second: list[float]) -> list[str]:
     axes = [{"key": "queue", "values": QUEUES}]
     result = package.Study(scenario | {"axes": axes}, set={"duration": "10ms"}).run()
     values = pl.DataFrame({"run": range(6), "value": [*first, *second]})
-    return finding(result, [Measure("what", "ms", -1, values)], Layout.of(result.info.axes))
+    found, layout = [Measure("what", "ms", -1, values)], Layout.of(result.info.axes)
+    return sentences(of_measures(result, found, layout), found, layout.compared)
 
 
 def test_chance_is_no_finding() -> None:
     (text,) = of_two([1.0, 5.0, 3.0], [2.0, 3.0, 5.0])
-    assert "no difference that is more than chance" in text
+    assert "no difference shown (3.00 ms to 3.33 ms; one of " in text
     # The same spread, but one is lower under the same arrivals each time.
     (text,) = of_two([1.0, 5.0, 3.0], [2.0, 6.01, 4.02])
-    assert text == "What: best with droptail, 3.00 ms, worst with codel, 4.01 ms."
+    assert text == (
+        "What: best with droptail, 3.00 ms, worst with codel, 4.01 ms (0.985 to 1.03 ms apart)."
+    )
     (text,) = of_two([2.0, 2.0, 2.0], [2.0, 2.0, 2.0])
     assert text == "What: 2.00 ms with every queue."
+
+
+def test_a_study_says_what_was_shown_and_what_was_not(study: Path, aqmlab: Aqmlab) -> None:
+    done = aqmlab("study", study, "--replications", "5", "--set", "duration=5s", "--json")
+    told = json.loads(done.stdout)
+    for each in told["findings"]:
+        away = each["low"] is not None and (each["low"] > 0 or each["high"] < 0)
+        assert each["verdict"] == ("shown" if away else "not shown")
+        assert bool(each["best"]) == bool(each["worst"]) == (each["verdict"] == "shown")
+        assert set(each["where"]) == {"flows"} and each["level"] == 0.95
+    delays = [each for each in told["findings"] if each["measure"].startswith("time in")]
+    assert len(delays) == 3 and any(each["verdict"] == "shown" for each in delays)
+    for point in told["points"]:
+        for each in point["measures"]:
+            assert each["low"] is None or each["low"] <= each["mean"] <= each["high"]
+        assert sum(each["low"] is not None for each in point["measures"]) >= 2
 
 
 def test_the_layout_keeps_what_can_be_read() -> None:
@@ -118,7 +139,7 @@ def test_run_and_study_write_their_reports(study: Path, aqmlab: Aqmlab, tmp_path
     assert (tmp_path / "one" / "figures" / "course.svg").exists()
     done = aqmlab("study", study, "--replications", "1", "--out", "two")
     assert "Report: two/report.html" in done.stdout, done.stderr
-    assert "best with" in done.stdout and "From one run each" in done.stdout
+    assert "best with" not in done.stdout and "; from one run each" in done.stdout
 
 
 def test_what_is_recorded_is_the_scenarios_to_say(
@@ -141,17 +162,19 @@ def test_a_run_without_packets_has_a_report(tmp_path: Path) -> None:
 
 
 def test_results_of_several_folders_side_by_side(aqmlab: Aqmlab, tmp_path: Path) -> None:
-    small = {"name": "small", "replications": 2, "scenario": SCENARIO}
+    small = {"name": "small", "replications": 8, "scenario": SCENARIO}
     for name in ("droptail", "codel"):
         package.Study(small, set={"queue": name}).run(tmp_path / name)
     both = package.compare({"before": tmp_path / "droptail", "after": tmp_path / "codel"})
     assert both.info.axes == (("result", ("before", "after")),)
-    assert both.runs["run"].to_list() == [0, 1, 2, 3]
+    assert both.runs["run"].to_list() == list(range(16))
     alone = StudyResult.open(tmp_path / "codel").bottleneck["sojourn_p95_s"].to_list()
     after = both.bottleneck.filter(pl.col("result").cast(pl.String) == "after")
     assert after["sojourn_p95_s"].to_list() == alone
     done = aqmlab("compare", "droptail", "codel", "--out", "both")
-    assert "best with codel" in done.stdout, done.stderr
+    # Nothing in this scenario is random: one result, eight times.
+    assert "the replications are copies of one run" in done.stdout, done.stderr
+    assert "best with" not in done.stdout
     assert (tmp_path / "both" / "report.html").exists()
     assert "Parquet" not in (tmp_path / "both" / "report.html").read_text().split("<script")[0]
 

@@ -215,6 +215,19 @@ def test_shells_nest(aqmlab: Aqmlab) -> None:
     assert statistics.median(times) < 17
 
 
+def test_twelve_shells_nest_and_a_second_one_has_room(aqmlab: Aqmlab) -> None:
+    """As deep as mahimahi's own test of its shells; in the sixth, two run one after the other."""
+    words = ["sh", "-c", f"{TRAFFIC} rtt $AQMLAB_FAR {PORT} 10"]
+    for level in range(11):
+        words = command("shell", "-q", "--delay", "1ms", "--", *words)
+        if level == 5:
+            beside = " ".join(command("shell", "-q", "--", "true"))
+            words = ["sh", "-c", f'{beside} && exec "$@"', "sh", *words]
+    done = aqmlab("shell", "-q", "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
+    assert done.returncode == 0, done.stderr
+    assert min(json.loads(done.stdout)) >= 22
+
+
 def test_a_scenario_gives_the_links(client: Client, scenario: Path, tmp_path: Path) -> None:
     times = client("--scenario", scenario, "--set", "links.up.delay=5ms", "--out", "out",
                    do="rtt 20")  # fmt: skip

@@ -351,7 +351,9 @@ fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
     for entry in entries() {
         all.push((entry.name, vec![limit.clone()]));
         for spec in &entry.params {
-            for choice in spec.choices.iter().filter(|choice| **choice != spec.default) {
+            for choice in
+                spec.choices.iter().filter(|choice| Some(**choice) != spec.default.as_deref())
+            {
                 let setting = (spec.name.to_string(), choice.to_string());
                 let mut settings = vec![limit.clone(), setting];
                 if (entry.name, spec.name) == ("dualpi2", "drop_early") {

@@ -23,6 +23,7 @@ pub mod packet;
 pub mod params;
 pub mod quantity;
 pub mod random;
+pub mod stated;
 pub mod suggest;
 pub mod time;
 pub mod value;
@@ -36,6 +37,7 @@ pub use packet::{Ecn, Packet};
 pub use params::{Auto, Entry, ParamSpec, ParamType, Params};
 pub use quantity::{Bytes, Limit, Rate};
 pub use random::Stream;
+pub use stated::{Chosen, Stated};
 pub use time::{Span, Time};
 pub use value::{Table, Value};
 

@@ -2,7 +2,8 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use crate::params::ParamType;
+use crate::error::{Error, Result};
+use crate::params::{ParamType, TABLE};
 use crate::value::Value;
 
 impl<T: ParamType> ParamType for Vec<T> {
@@ -23,6 +24,23 @@ impl<T: ParamType> ParamType for Vec<T> {
                 items.split(',').map(|item| T::read(&Value::from(item.trim()))).collect()
             }
             _ => None,
+        }
+    }
+    fn parse(value: &Value) -> Result<Self> {
+        match value {
+            // What is wrong is in one of the tables.
+            Value::List(items) if T::KIND == TABLE => items
+                .iter()
+                .enumerate()
+                .map(|(number, item)| T::parse(item).map_err(|error| error.at(number)))
+                .collect(),
+            other => Self::read(other).ok_or_else(|| Error::not_allowed(other, Self::allowed())),
+        }
+    }
+    fn to_value(&self) -> Value {
+        match T::KIND {
+            TABLE => Value::List(self.iter().map(T::to_value).collect()),
+            _ => Value::Text(self.to_text()),
         }
     }
     fn to_text(&self) -> String {

@@ -38,8 +38,8 @@ pub struct ParamSpec {
     pub name: &'static str,
     /// What kind of value it takes: `time`, `rate`, `probability`, ...
     pub kind: &'static str,
-    /// The default in text form.
-    pub default: String,
+    /// The default in text form; `None` for a key that has to be there.
+    pub default: Option<String>,
     /// The least and the largest value in text form, where there are such.
     pub range: Option<(String, String)>,
     /// The names it takes, if it takes names.
@@ -62,7 +62,13 @@ pub struct Entry {
 }
 
 /// A struct of parameters. Implemented by [`params!`](crate::params!).
+///
+/// It is also the type of a parameter: a table within a table.
 pub trait Params: Default + Clone {
+    /// The keys that have to be there, each with a value that could stand there.
+    /// They have that value in `default()`, which is for reading alone.
+    const REQUIRED: &'static [(&'static str, &'static str)];
+
     /// The declarations, in order.
     fn specs() -> Vec<ParamSpec>;
     /// Sets one parameter.
@@ -72,15 +78,21 @@ pub trait Params: Default + Clone {
     fn set(&mut self, key: &str, value: &Value) -> Result<()>;
     /// All parameters with values that read back as the same, in order.
     fn entries(&self) -> Vec<(&'static str, Value)>;
+    /// The same without those that are left out where they are as usual: what
+    /// names a scenario by its digest.
+    fn canonical(&self) -> Vec<(&'static str, Value)>;
 
     /// The defaults, changed by what stands in `table`.
     ///
     /// # Errors
-    /// As [`Params::set`].
+    /// As [`Params::set`], and if a required key is not there.
     fn from_table(table: &Table) -> Result<Self> {
         let mut params = Self::default();
         params.update(table)?;
-        Ok(params)
+        match Self::REQUIRED.iter().find(|(key, _)| table.get(key).is_none()) {
+            Some((key, example)) => Err(missing_key(key, example)),
+            None => Ok(params),
+        }
     }
     /// Changes what stands in `table`.
     ///
@@ -91,6 +103,11 @@ pub trait Params: Default + Clone {
     }
 }
 
+/// The error for a key that has to be there.
+pub fn missing_key(key: &str, example: &str) -> Error {
+    Error::new(format!("the key `{key}` is missing")).hint(format!("{key} = \"{example}\""))
+}
+
 /// A type that a parameter can have.
 pub trait ParamType: Sized + Clone {
     /// The kind in one word.
@@ -99,6 +116,13 @@ pub trait ParamType: Sized + Clone {
     fn allowed() -> String;
     /// Reads a value; `None` if it is not of this kind.
     fn read(value: &Value) -> Option<Self>;
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// If it is not of this kind; the error says what is allowed.
+    fn parse(value: &Value) -> Result<Self> {
+        Self::read(value).ok_or_else(|| not_of_kind::<Self>(value))
+    }
     /// The text form that reads back as the same value.
     fn to_text(&self) -> String;
     /// The names, for types that take names.
@@ -128,15 +152,18 @@ pub trait ParamType: Sized + Clone {
 /// # Errors
 /// If the value is not of its kind; the error says what is allowed.
 pub fn read_value<T: ParamType>(value: &Value) -> Result<T> {
-    T::read(value).ok_or_else(|| {
-        let mut error = Error::not_allowed(value, T::allowed());
-        if let Value::Text(name) = value
-            && let Some(near) = crate::suggest::nearest(name, T::choices().iter().copied())
-        {
-            error = error.hint(format!("did you mean `{near}`?"));
-        }
-        error
-    })
+    T::parse(value)
+}
+
+fn not_of_kind<T: ParamType>(value: &Value) -> Error {
+    let error = Error::not_allowed(value, T::allowed());
+    match value {
+        Value::Text(name) => match crate::suggest::nearest(name, T::choices().iter().copied()) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error,
+        },
+        _ => error,
+    }
 }
 
 /// Refuses a value outside of its range; `none` is in every range.
@@ -329,6 +356,34 @@ impl ParamType for String {
     }
 }
 
+/// The kind of a table within a table.
+pub(crate) const TABLE: &str = "table";
+
+/// A table within a table: what is not in it has its default.
+impl<T: Params> ParamType for T {
+    const KIND: &'static str = TABLE;
+    fn allowed() -> String {
+        let keys: Vec<&str> = T::specs().iter().map(|spec| spec.name).collect();
+        format!("a table, with the keys {}", keys.join(", "))
+    }
+    fn read(value: &Value) -> Option<Self> {
+        Self::parse(value).ok()
+    }
+    fn parse(value: &Value) -> Result<Self> {
+        match value {
+            Value::Table(table) => T::from_table(table),
+            other => Err(not_of_kind::<Self>(other)),
+        }
+    }
+    fn to_text(&self) -> String {
+        self.to_value().to_string()
+    }
+    fn to_value(&self) -> Value {
+        let entries = self.canonical().into_iter();
+        Value::Table(entries.map(|(key, value)| (key.to_string(), value)).collect())
+    }
+}
+
 /// A parameter that may be absent: its text form is then `none`.
 impl<T: ParamType> ParamType for Option<T> {
     const KIND: &'static str = T::KIND;
@@ -341,14 +396,26 @@ impl<T: ParamType> ParamType for Option<T> {
             other => T::read(other).map(Some),
         }
     }
+    fn parse(value: &Value) -> Result<Self> {
+        match value {
+            Value::Table(_) if T::KIND == TABLE => T::parse(value).map(Some),
+            other => Self::read(other).ok_or_else(|| not_of_kind::<Self>(other)),
+        }
+    }
     fn to_text(&self) -> String {
         self.as_ref().map_or_else(|| "none".into(), T::to_text)
+    }
+    fn to_value(&self) -> Value {
+        match self {
+            Some(table) if T::KIND == TABLE => table.to_value(),
+            other => Value::Text(other.to_text()),
+        }
     }
     fn choices() -> &'static [&'static str] {
         T::choices()
     }
     fn is_word(&self) -> bool {
-        self.is_none()
+        self.as_ref().is_none_or(T::is_word)
     }
 }
 
@@ -393,7 +460,10 @@ impl<T: ParamType> ParamType for Auto<T> {
         T::choices()
     }
     fn is_word(&self) -> bool {
-        matches!(self, Auto::Auto)
+        match self {
+            Auto::Auto => true,
+            Auto::Set(value) => value.is_word(),
+        }
     }
 }
 
@@ -404,7 +474,10 @@ pub fn specs_of_group<T: Params>(group: &T) -> Vec<ParamSpec> {
     T::specs()
         .into_iter()
         .zip(defaults)
-        .map(|(spec, default)| ParamSpec { default: default.to_string(), ..spec })
+        .map(|(spec, default)| {
+            let default = spec.default.map(|_| default.to_string());
+            ParamSpec { default, ..spec }
+        })
         .collect()
 }
 
@@ -418,6 +491,20 @@ pub fn set_in_group<T: Params>(group: &mut T, key: &str, value: &Value) -> Resul
         group.set(key, value)?;
     }
     Ok(has)
+}
+
+/// Whether a parameter is told: one with marks (`left out`) only where it is
+/// not as usual.
+pub fn is_told(marks: &[&str], is_usual: bool) -> bool {
+    marks.is_empty() || !is_usual
+}
+
+/// What stands in `default()` for a key that has to be there.
+///
+/// # Panics
+/// If the declaration's example is not valid.
+pub fn example<T: ParamType>(text: &str) -> T {
+    T::parse(&Value::from(text)).expect("the example of a required key is valid")
 }
 
 /// The text form of a default, for [`ParamSpec`].
@@ -440,7 +527,13 @@ pub fn join_doc(lines: &[&'static str]) -> &'static str {
 ///
 /// Every field: documentation, name, type, default, an optional range
 /// (`in low => high`), the source. A field without documentation or source
-/// does not compile.
+/// does not compile. A key that has to be there has no default, but an example:
+/// `rate: Rate, required "10mbit", source "...";`. One marked `[left out]` is
+/// not in the canonical form where it has its default.
+///
+/// A type of parameters is itself a type that a parameter can have: a table
+/// within the table, `Option` of it one that may be absent, `Vec` of it a list
+/// of tables.
 ///
 /// Parameters that several structs share stand in a struct of their own. Those
 /// that have them name it after their own, with the defaults that hold there:
@@ -453,7 +546,9 @@ macro_rules! params {
         pub struct $Name:ident {
             $(
                 $(#[doc = $doc:literal])+
-                $field:ident : $Type:ty = $default:expr,
+                $field:ident : $Type:ty $(= $default:expr)?,
+                    $(required $example:literal,)?
+                    $([$($mark:ident)+],)?
                     $(in $low:expr => $high:expr,)?
                     source $source:literal;
             )*
@@ -474,21 +569,23 @@ macro_rules! params {
 
         impl Default for $Name {
             fn default() -> Self {
-                $Name { $( $field: $default, )* $($( $group: $group_default, )*)? }
+                $Name {
+                    $( $field: $crate::usual!($Type $(= $default)? $(, required $example)?), )*
+                    $($( $group: $group_default, )*)? }
             }
         }
 
         impl $crate::params::Params for $Name {
+            const REQUIRED: &'static [(&'static str, &'static str)] =
+                &[$( $( (stringify!($field), $example), )? )*];
+
             fn specs() -> $crate::__alloc::vec::Vec<$crate::params::ParamSpec> {
                 #[allow(unused_mut)]
                 let mut specs = $crate::__alloc::vec![$(
                     $crate::params::ParamSpec {
                         name: stringify!($field),
                         kind: <$Type as $crate::params::ParamType>::KIND,
-                        default: {
-                            let default: $Type = $default;
-                            $crate::params::text_of(&default)
-                        },
+                        default: $crate::usual!(@told $Type $(= $default)?),
                         range: {
                             #[allow(unused_mut, unused_assignments)]
                             let mut range = None;
@@ -549,7 +646,41 @@ macro_rules! params {
                 $($( entries.extend(self.$group.entries()); )*)?
                 entries
             }
+
+            fn canonical(&self) -> $crate::__alloc::vec::Vec<(&'static str, $crate::Value)> {
+                let usual = Self::default();
+                let mut entries = $crate::__alloc::vec::Vec::new();
+                $(
+                    let marks: &[&str] = &[$($( stringify!($mark) ),+)?];
+                    if $crate::params::is_told(marks, self.$field == usual.$field) {
+                        let value = <$Type as $crate::params::ParamType>::to_value(&self.$field);
+                        entries.push((stringify!($field), value));
+                    }
+                )*
+                $($( entries.extend(self.$group.canonical()); )*)?
+                entries
+            }
         }
+    };
+}
+
+/// Of [`params!`](crate::params!): a default, or in its place the example of a
+/// key that has to be there.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! usual {
+    ($Type:ty = $default:expr) => {
+        $default
+    };
+    ($Type:ty, required $example:literal) => {
+        $crate::params::example::<$Type>($example)
+    };
+    (@told $Type:ty = $default:expr) => {{
+        let default: $Type = $default;
+        Some($crate::params::text_of(&default))
+    }};
+    (@told $Type:ty) => {
+        None
     };
 }
 

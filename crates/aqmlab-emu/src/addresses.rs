@@ -6,6 +6,11 @@
 //! packets to any shell inside find their way without a route being added,
 //! and without translation.
 //!
+//! The outermost shells have a number each. Inside a shell the first one takes
+//! the upper half of the block, the second the upper half of what is left, and
+//! so on: a chain of shells costs one bit of the prefix each, so they nest 14
+//! deep, and several may run inside one.
+//!
 //! # Sources
 //! RFC 6598 (100.64.0.0/10, for the inside of networks of providers) and
 //! RFC 4193 (IPv6 addresses that are nobody else's).
@@ -21,10 +26,14 @@ pub struct Block {
     v6: u128,
     /// Bits of the IPv6 prefix.
     pub v6_bits: u32,
+    /// The number of blocks that it is in, `ALL` among them.
+    level: u64,
 }
 
-/// Bits by which the IPv6 prefix grows from a shell to one inside it.
-const V6_STEP: u32 = 8;
+/// Bits of the number of an outermost block.
+const OUTERMOST: u32 = 7;
+/// Bits of the longest IPv4 prefix that still has room for two ends.
+const LONGEST: u32 = 30;
 
 impl Block {
     /// All that there is for shells.
@@ -33,74 +42,68 @@ impl Block {
         v4_bits: 10,
         v6: 0xFD61_716D_6C61 << 80,
         v6_bits: 48,
+        level: 0,
     };
 
     /// The block of a shell whose near end has this IPv4 address and prefix;
     /// `None` if that is none of ours.
     pub fn of(address: Ipv4Addr, bits: u32) -> Option<Block> {
+        if !Block::ALL.holds(address) {
+            return None;
+        }
         let address = u32::from(address);
-        let mut block = Block::ALL;
+        let mut block = Block::ALL.inner(address << Block::ALL.v4_bits >> (32 - OUTERMOST))?;
         while block.v4_bits < bits {
-            let step = block.step();
-            if step == 0 || !block.holds(address.into()) {
-                return None;
-            }
-            let index = (address - block.v4) >> (32 - block.v4_bits - step);
-            block = block.inner(index)?;
+            block = block.inner(1 + (address << block.v4_bits).leading_zeros())?;
         }
-        (block.v4_bits == bits && block.v4_bits > Block::ALL.v4_bits).then_some(block)
-    }
-
-    /// Bits by which the IPv4 prefix grows from here; 0 where there is no room
-    /// for the two ends of another path.
-    fn step(&self) -> u32 {
-        match self.v4_bits {
-            10 => 7,
-            bits if bits + 4 <= 29 => 4,
-            _ => 0,
-        }
+        (block.v4_bits == bits).then_some(block)
     }
 
     /// The numbers that blocks inside this one may have.
     pub fn numbers(&self) -> std::ops::Range<u32> {
-        // The first of a shell's blocks holds its own two addresses.
-        let first = u32::from(*self != Block::ALL);
-        if self.step() == 0 { 0..0 } else { first..1 << self.step() }
+        match self.level {
+            0 => 0..1 << OUTERMOST,
+            _ => 1..LONGEST - self.v4_bits + 1,
+        }
     }
 
     /// A block inside this one; `None` if it has no room.
     pub fn inner(&self, number: u32) -> Option<Block> {
-        let step = self.step();
-        if step == 0 || number >= 1 << step {
+        if !self.numbers().contains(&number) {
             return None;
         }
-        let (v4_bits, v6_bits) = (self.v4_bits + step, self.v6_bits + V6_STEP);
+        // Inside a shell the number is how many bits the prefix grows by: zeros, then a one.
+        let (bits, place) = match self.level {
+            0 => (OUTERMOST, number),
+            _ => (number, 1),
+        };
+        let (v4_bits, v6_bits) = (self.v4_bits + bits, self.v6_bits + bits);
         Some(Block {
-            v4: self.v4 | number << (32 - v4_bits),
+            v4: self.v4 | place << (32 - v4_bits),
             v4_bits,
-            v6: self.v6 | u128::from(number) << (128 - v6_bits),
+            v6: self.v6 | u128::from(place) << (128 - v6_bits),
             v6_bits,
+            level: self.level + 1,
         })
     }
 
     /// In how many others it is, all that there is not counted.
     pub fn depth(&self) -> u64 {
-        u64::from((self.v6_bits - Block::ALL.v6_bits) / V6_STEP).saturating_sub(1)
+        self.level.saturating_sub(1)
     }
 
     /// The number of the outermost block that holds an address, if one does.
     pub fn number_v4(address: [u8; 4]) -> Option<usize> {
         let address = u32::from_be_bytes(address);
-        let bits = Block::ALL.v4_bits + Block::ALL.step();
-        let number = (address ^ Block::ALL.v4) >> (32 - bits);
-        (number < 1 << Block::ALL.step()).then_some(number as usize)
+        let number = (address ^ Block::ALL.v4) >> (32 - Block::ALL.v4_bits - OUTERMOST);
+        (number < 1 << OUTERMOST).then_some(number as usize)
     }
 
     /// The same for an IPv6 address.
     pub fn number_v6(address: [u8; 16]) -> Option<usize> {
         let address = u128::from_be_bytes(address);
-        let number = (address ^ Block::ALL.v6) >> (128 - Block::ALL.v6_bits - V6_STEP);
-        (number < 1 << Block::ALL.step()).then_some(number as usize)
+        let number = (address ^ Block::ALL.v6) >> (128 - Block::ALL.v6_bits - OUTERMOST);
+        (number < 1 << OUTERMOST).then_some(number as usize)
     }
 
     /// Whether it holds an address.
@@ -123,18 +126,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_nest_and_are_found_again() {
-        let mut block = Block::ALL;
+    fn a_chain_of_shells_nests_fourteen_deep_and_every_block_is_found_again() {
+        let mut block = Block::ALL.inner(127).unwrap();
         let mut depth = 0;
-        while let Some(number) = block.numbers().next_back() {
-            let inner = block.inner(number).unwrap();
+        loop {
+            assert_eq!(Block::of(block.near().0, block.v4_bits), Some(block));
+            assert_eq!(block.depth(), depth);
+            let Some(inner) = block.inner(1) else { break };
             assert!(block.holds(inner.far().0) && block.holds(inner.near().0));
-            assert_eq!(Block::of(inner.near().0, inner.v4_bits), Some(inner));
-            assert_eq!(inner.depth(), depth);
-            block = inner;
-            depth += 1;
+            (block, depth) = (inner, depth + 1);
         }
-        assert_eq!(depth, 4);
+        assert_eq!((depth, block.v4_bits), (13, 30));
+        assert!(block.numbers().is_empty());
         assert_eq!(Block::of(Ipv4Addr::new(10, 0, 0, 2), 17), None);
         assert_eq!(Block::of(Ipv4Addr::new(100, 64, 0, 2), 16), None);
     }
@@ -145,11 +148,25 @@ mod tests {
         assert_eq!(shell.far().0, Ipv4Addr::new(100, 65, 128, 1));
         let inner: Vec<Block> =
             shell.numbers().map(|number| shell.inner(number).unwrap()).collect();
-        assert_eq!(inner.len(), 15);
+        assert_eq!(inner.len(), 13);
         for (i, block) in inner.iter().enumerate() {
+            assert_eq!(Block::of(block.near().0, block.v4_bits), Some(*block));
             assert!(!block.holds(shell.far().0) && !block.holds(shell.near().0));
             assert!(inner.iter().skip(i + 1).all(|other| !other.holds(block.far().0)));
+            assert!(inner.iter().skip(i + 1).all(|other| !block.holds(other.far().0)));
             assert!(inner.iter().skip(i + 1).all(|other| other.far().1 != block.far().1));
         }
+    }
+
+    #[test]
+    fn outermost_blocks_have_the_number_of_their_addresses() {
+        for number in Block::ALL.numbers() {
+            let block = Block::ALL.inner(number).unwrap();
+            let (v4, v6) = block.near();
+            assert_eq!(Block::number_v4(v4.octets()), Some(number as usize));
+            assert_eq!(Block::number_v6(v6.octets()), Some(number as usize));
+            assert_eq!(Block::of(v4, block.v4_bits), Some(block));
+        }
+        assert_eq!(Block::number_v4([100, 63, 255, 255]), None);
     }
 }

@@ -128,7 +128,7 @@ fn param_dict<'py>(py: Python<'py>, param: &ParamSpec) -> PyResult<Bound<'py, Py
     let dict = PyDict::new(py);
     dict.set_item("name", param.name)?;
     dict.set_item("kind", param.kind)?;
-    dict.set_item("default", &param.default)?;
+    dict.set_item("default", param.default.as_deref())?;
     dict.set_item("range", param.range.as_ref().map(|(low, high)| vec![low, high]))?;
     dict.set_item("choices", param.choices.to_vec())?;
     dict.set_item("meaning", param.meaning)?;

@@ -61,6 +61,12 @@ const TABLES: &[(&str, Builder)] = &[
     ("packets", packets),
 ];
 
+/// A builder for the rows from a place on, so many at most.
+type PartBuilder = fn(&[Finished], usize, usize) -> RecordBatch;
+
+/// Tables that may be too large to be made at once.
+const LARGE: &[(&str, PartBuilder)] = &[("series", series_part), ("packets", packets_part)];
+
 impl Results {
     pub fn new(mut runs: Vec<Finished>) -> Self {
         runs.sort_by_key(|finished| finished.run);
@@ -91,6 +97,27 @@ impl Results {
             .find(|(known, _)| *known == name)
             .ok_or_else(|| PyKeyError::new_err(format!("no table `{name}`")))?;
         Ok(ArrowTable(py.detach(|| build(&self.runs))))
+    }
+    /// The rows of a large table from row `start` on, `rows` at most: what is
+    /// made of it at a time is bounded.
+    fn part(&self, py: Python<'_>, name: &str, start: usize, rows: usize) -> PyResult<ArrowTable> {
+        let (_, build) = LARGE
+            .iter()
+            .find(|(known, _)| *known == name)
+            .ok_or_else(|| PyKeyError::new_err(format!("no large table `{name}`")))?;
+        Ok(ArrowTable(py.detach(|| build(&self.runs, start, rows))))
+    }
+    /// The tables that `part` can make.
+    #[staticmethod]
+    fn large_tables() -> Vec<&'static str> {
+        LARGE.iter().map(|(name, _)| *name).collect()
+    }
+    /// How many rows the large tables have together.
+    #[getter]
+    fn large_rows(&self) -> usize {
+        let packets = self.runs.iter().flat_map(|f| &f.result.links).map(|link| link.packets.len());
+        let samples = self.runs.iter().map(|f| f.result.samples.len());
+        packets.sum::<usize>() + samples.sum::<usize>()
     }
     #[staticmethod]
     fn table_names() -> Vec<&'static str> {
@@ -341,7 +368,12 @@ fn notes(all: &[Finished]) -> RecordBatch {
 }
 
 fn series(all: &[Finished]) -> RecordBatch {
+    series_part(all, 0, usize::MAX)
+}
+
+fn series_part(all: &[Finished], start: usize, count: usize) -> RecordBatch {
     let rows = all.iter().flat_map(|f| f.result.samples.iter().map(move |sample| (f, sample)));
+    let rows = rows.skip(start).take(count);
     let subject = |f: &Finished, subject: Subject| match subject {
         Subject::Link(index) => f.link_name(index).to_string(),
         Subject::Flow(index) => f.flow_name(index),
@@ -356,8 +388,14 @@ fn series(all: &[Finished]) -> RecordBatch {
 }
 
 fn packets(all: &[Finished]) -> RecordBatch {
+    packets_part(all, 0, usize::MAX)
+}
+
+fn packets_part(all: &[Finished], start: usize, count: usize) -> RecordBatch {
     let rows = each_link(all)
-        .flat_map(|(f, name, link)| link.packets.iter().map(move |packet| (f, name, packet)));
+        .flat_map(|(f, name, link)| link.packets.iter().map(move |packet| (f, name, packet)))
+        .skip(start)
+        .take(count);
     let verdict = |packet: &PacketRecord| packet.dropped.map_or("delivered", DropReason::name);
     let mut columns = Columns::default();
     columns.u32("run", rows.clone().map(|(f, ..)| f.run));

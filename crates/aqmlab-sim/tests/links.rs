@@ -215,7 +215,7 @@ fn bad_forms_are_refused() {
         ("slot", "{ mim = '5ms' }", "did you mean `min`?"),
         ("loss", "2", "a chance from 0 to 1"),
         ("loss", "'120%'", "a chance from 0 to 1"),
-        ("jitter", "'5ms'", "a table such as { spread = \"2ms\" }"),
+        ("jitter", "'5ms'", "a table, with the keys spread, distribution, correlation"),
         ("rate", "'lte'", "rate = { process = \"lte\" }"),
         ("duplicate", "1.1", "a chance from 0 to 1"),
         ("linklayer", "atmm", "did you mean `atm`?"),

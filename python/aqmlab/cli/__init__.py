@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from typing import Annotated, Any
 
@@ -24,8 +25,9 @@ from aqmlab.cli import (
     shell,
     study,
     top,
+    try_,
 )
-from aqmlab.cli.common import EXAMPLES, INPUT_ERROR, INTERRUPTED, fail
+from aqmlab.cli.common import EXAMPLES, FAILURE, INPUT_ERROR, INTERRUPTED, fail
 from aqmlab.cli.misuse import Command, Program, told
 
 app = typer.Typer(
@@ -53,6 +55,7 @@ COMMANDS: tuple[tuple[str, Any, str, dict[str, Any]], ...] = (
     ("compare", compare.compare, compare.EXAMPLE, {}),
     ("reproduce", reproduce.reproduce, reproduce.EXAMPLE, {}),
     ("characterize", characterize.characterize, characterize.EXAMPLE, {}),
+    ("try", try_.try_, try_.EXAMPLE, {}),
     ("evaluate", evaluate.evaluate, evaluate.EXAMPLE, {}),
     ("shell", shell.shell, shell.EXAMPLE, REST),
     ("parity", parity.parity, parity.EXAMPLE, {}),
@@ -86,6 +89,7 @@ def options(
 
 def main() -> None:
     """The console script `aqmlab`."""
+    check_open_files()
     try:
         status = app(standalone_mode=False)
         if status == INTERRUPTED:  # before the command proper had begun
@@ -99,6 +103,18 @@ def main() -> None:
         fail("interrupted", INTERRUPTED, word="")
     finally:
         _flush()
+
+
+OPEN_FILES = 32
+"""How many a process must be allowed to have: tables, a folder, a lock, the system's own."""
+
+
+def check_open_files() -> None:
+    """Ends the program where it could open too few files: libraries would panic."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < OPEN_FILES:
+        problem = f"{OPEN_FILES} open files are needed, and {soft} allowed"
+        fail(f"{problem}; raise the limit (ulimit -n {OPEN_FILES})", FAILURE)
 
 
 def _flush() -> None:

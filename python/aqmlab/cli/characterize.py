@@ -88,11 +88,14 @@ def characterize(
     """
     from aqmlab.characterize import REPLICATIONS, SEED, Environment
     from aqmlab.characterize import characterize as run
+    from aqmlab.quantities import quantity
     from aqmlab.settings import parse_settings
 
     settings = parse_settings(set_ or [])
     others = [name for group in against or [] for name in group.split(",") if name.strip()]
-    environment = Environment(quantity(rate, "rate"), quantity(rtt, "delay"), buffer)
+    environment = Environment(
+        quantity(rate, "rate", "--rate"), quantity(rtt, "delay", "--rtt"), buffer
+    )
     own = [*(f"{key}={value}" for key, value in settings.items()), *others, *(section or [])]
     changed = [
         text
@@ -128,42 +131,3 @@ def characterize(
         return
     report = result.write_report(folder, figures=figures)
     screen.print(f"\nReport: {report}", soft_wrap=True)
-
-
-def quantity(text: str, key: str) -> float:
-    """A rate in bit/s, or a time in seconds, from its text.
-
-    Raises `InputError` as scenarios do.
-    """
-    from aqmlab._core import InputError, Scenario
-    from aqmlab.errors import input_error
-
-    table = {
-        "duration": "1s",
-        "bottleneck": "a",
-        "links": {"a": {"rate": "1gbit", key: text}},
-        "flows": {"f": {"path": "a", "return_path": "a"}},
-    }
-    option = {"rate": "--rate", "delay": "--rtt"}[key]
-    try:
-        scenario = Scenario(table)
-    except InputError as error:
-        raise input_error(error.problem, key=option, given=text, hint=error.hint) from None
-    import json
-
-    value = parsed(str(json.loads(scenario.resolved)["links"]["a"][key]))
-    if value <= 0:
-        raise input_error("expected more than nothing", key=option, given=text)
-    return value
-
-
-UNITS = {
-    "gbit": 1e9, "mbit": 1e6, "kbit": 1e3, "tbit": 1e12, "bit": 1.0,
-    "min": 60.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0,
-}  # fmt: skip
-
-
-def parsed(text: str) -> float:
-    """The value of a quantity in its canonical text."""
-    unit = next(each for each in UNITS if text.endswith(each))
-    return float(text.removesuffix(unit)) * UNITS[unit]

@@ -138,6 +138,11 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             fail(text, signals.status(error), word="")
         except Exception as error:
             bug(error)
+        except BaseException as error:
+            # A panic of polars is no `Exception`.
+            if type(error).__name__ != "PanicException":
+                raise
+            bug(error)
 
     return wrapped
 
@@ -167,7 +172,7 @@ def fail(message: str, status: int, *, word: str = "error: ") -> NoReturn:
     raise SystemExit(status)
 
 
-def bug(error: Exception) -> NoReturn:
+def bug(error: BaseException) -> NoReturn:
     """For what should never happen."""
     if os.environ.get("AQMLAB_TRACEBACK"):
         traceback.print_exception(error)

@@ -49,7 +49,7 @@ def compare(
     result = side_by_side(_named(folders))
     if json:
         form = to_json(result, 0.0)
-        print_json({key: form[key] for key in ("points", "notes")})
+        print_json({key: form[key] for key in ("points", "findings", "notes")})
         return
     screen = console()
     show(result, screen)

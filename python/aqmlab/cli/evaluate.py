@@ -8,7 +8,9 @@ import typer
 
 from aqmlab.cli.common import (
     EXAMPLES,
+    Figures,
     Json,
+    NoReport,
     Out,
     Replications,
     Seed,
@@ -65,6 +67,8 @@ def evaluate(
     out: Out = None,
     threads: Threads = None,
     json: Json = False,
+    no_report: NoReport = False,
+    figures: Figures = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Five replications in place of twenty.")
     ] = False,
@@ -72,7 +76,8 @@ def evaluate(
     """Evaluate a congestion control by the criteria of RFC 9743.
 
     Runs every criterion that can be simulated beside Reno and CUBIC, prints one
-    line each with the evidence, and keeps all results in results/evaluate-NAME or --out.
+    line each with the evidence, and writes report.html and all results to
+    results/evaluate-NAME or --out.
     """
     from aqmlab.evaluate import QUICK_REPLICATIONS, REPLICATIONS, SEED
     from aqmlab.evaluate import evaluate as run
@@ -100,4 +105,8 @@ def evaluate(
         return
     screen = console(columns=150)
     result.print(screen)
-    screen.print(f"\nResults are in {folder}", soft_wrap=True)
+    if no_report:
+        screen.print(f"\nResults are in {folder}", soft_wrap=True)
+        return
+    report = result.write_report(folder, figures=figures)
+    screen.print(f"\nReport: {report}", soft_wrap=True)

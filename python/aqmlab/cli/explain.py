@@ -167,8 +167,8 @@ def _show(entry: dict[str, Any], screen: Console) -> None:
     table.add_column()
     for param in entry["params"]:
         own = entry["settings"].get(param["name"])
-        default = param["default"] if own is None else f"{own} here, else {param['default']}"
-        facts = [f"default {default}"]
+        usual = "required" if param["default"] is None else f"default {param['default']}"
+        facts = [usual if own is None else f"default {own} here, else {param['default']}"]
         if param["choices"]:
             facts.append(f"one of {', '.join(param['choices'])}")
         elif param["range"]:

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 EXAMPLE = EXAMPLES.format(
     "aqmlab run examples/scenario.toml\n\n"
     "aqmlab run examples/scenario.toml --set queue=codel --set queue.target=2ms --seed 7\n\n"
-    "aqmlab run examples/scenario.toml --set queue=fq_codel --out results/mine"
+    "aqmlab run examples/scenario.toml --set queue=fq_codel --out results/mine\n\n"
+    "aqmlab run examples/scenario.toml --set queue=codel --explain-drops --out results/drops"
 )
 SHOWN_FLOWS = 20
 # Scores in bit/s.
@@ -48,6 +49,10 @@ def run(
     set_: Set = None,
     seed: Seed = None,
     out: Out = None,
+    explain_drops: Annotated[
+        bool,
+        typer.Option("--explain-drops", help="Say why the bottleneck dropped, packet by packet."),
+    ] = False,
     with_: With = None,
     no_report: NoReport = False,
     figures: Figures = False,
@@ -61,7 +66,10 @@ def run(
     from aqmlab.settings import parse_settings
 
     load_own(with_)
-    result = _run(file, parse_settings(set_ or []), seed, out)
+    settings = parse_settings(set_ or [])
+    if explain_drops:
+        settings = {"record.level": "packets"} | settings
+    result = _run(file, settings, seed, out)
     if json:
         print_json(result.to_json())
         return
@@ -69,6 +77,8 @@ def run(
     screen = console()
     show(result, screen)
     late("blocks")(own, screen)
+    if explain_drops:
+        late("blocks")(late("drops_explained")(result), screen)
     if out is None:
         hint = "Nothing was written; --out FOLDER keeps the tables, and a report with figures."
         screen.print(hint, style="dim")

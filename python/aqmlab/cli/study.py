@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import Console
 
+    from aqmlab.infer import Interval
+    from aqmlab.report.measures import Measure
     from aqmlab.results import StudyResult
 
 EXAMPLE = EXAMPLES.format(
@@ -131,6 +133,7 @@ def summary(result: StudyResult) -> pl.DataFrame:
 
 def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
     """What `--json` prints."""
+    from aqmlab.report.findings import findings
     from aqmlab.report.notes import kinds
 
     return {
@@ -141,9 +144,33 @@ def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
         "runs": result.info.points * result.info.replications,
         "computed": result.computed,
         "wall_seconds": round(wall, 3),
-        "points": summary(result).to_dicts(),
+        "points": points(result),
+        "findings": [each.to_json() for each in findings(result)],
         "notes": kinds(result),
     }
+
+
+def points(result: StudyResult) -> list[dict[str, Any]]:
+    """The rows of the summary, each with `measures`: mean and interval of each measure."""
+    from aqmlab.report.findings import intervals
+    from aqmlab.report.measures import means, measures
+
+    rows = summary(result).to_dicts()
+    found = [(each, means(result, each), intervals(result, each)) for each in measures(result)]
+    for row in rows:
+        at = row["point"]
+        row["measures"] = [
+            {
+                "measure": each.title,
+                "unit": each.unit,
+                "mean": averages[at],
+                "low": own.low if (own := within[at]) else None,
+                "high": own.high if own else None,
+            }
+            for each, averages, within in found
+            if at in averages
+        ]
+    return rows
 
 
 def show(result: StudyResult, screen: Console) -> None:
@@ -175,9 +202,10 @@ def show(result: StudyResult, screen: Console) -> None:
 
 def _show_groups(result: StudyResult, screen: Console) -> None:
     """What the groups of flows got, and which value of the first axis does best."""
-    from aqmlab.report.measures import Layout, finding, means, measures
+    from aqmlab.report.findings import intervals, of_measures, sentences
+    from aqmlab.report.measures import Layout, means, measures
 
-    found = measures(result)
+    found, layout = measures(result), Layout.of(result.info.axes)
     of_groups = [each for each in found if ":" in each.title]
     screen.print()
     if of_groups:
@@ -188,15 +216,24 @@ def _show_groups(result: StudyResult, screen: Console) -> None:
         for each in of_groups:
             table.add_column(each.title, justify="right")
         averages = [means(result, each) for each in of_groups]
+        ranges = [intervals(result, each) for each in of_groups]
         for row in result.points.head(SHOWN_POINTS).to_dicts():
-            values = zip(of_groups, averages, strict=True)
-            cells = [each.text(mean.get(row["point"])) for each, mean in values]
+            values = zip(of_groups, averages, ranges, strict=True)
+            at = row["point"]
+            cells = [_with_range(each, mean.get(at), own.get(at)) for each, mean, own in values]
             table.add_row(*(str(row[name]) for name in names), *cells)
         screen.print(table)
         screen.print()
-    for line in finding(result, found, Layout.of(result.info.axes)):
+    for line in sentences(of_measures(result, found, layout), found, layout.compared):
         screen.print(line)
     screen.print()
+
+
+def _with_range(measure: Measure, mean: float | None, within: Interval | None) -> str:
+    """The mean and how far the interval goes to its farther end."""
+    if mean is None or within is None or within.low == within.high:
+        return measure.text(mean)
+    return f"{measure.text(mean)} ±{measure.number(max(mean - within.low, within.high - mean))}"
 
 
 def _done(result: StudyResult, total: int, wall: float) -> str:

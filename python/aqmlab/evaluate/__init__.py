@@ -3,7 +3,7 @@
     from aqmlab.evaluate import evaluate
 
     result = evaluate("bbr", out="results/evaluate-bbr")
-    print(result.line("loss").worst)
+    result.write_report("results/evaluate-bbr")
 
 docs/evaluate.md says what is run for each criterion.
 """
@@ -18,10 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aqmlab
+from aqmlab.document import Document, save
 from aqmlab.errors import unknown
 from aqmlab.evaluate.compare import Row, rows_of, worst
+from aqmlab.evaluate.console import show
 from aqmlab.evaluate.criteria import UNTESTED, all_criteria
 from aqmlab.evaluate.criterion import GROUPS, Criterion, Results, Tables
+from aqmlab.evaluate.page import document
 from aqmlab.evaluate.scene import STANDARD, Control, Table
 from aqmlab.study import Study
 
@@ -217,8 +220,17 @@ class Evaluation:
             "untested": self.untested,
         }
 
+    def document(self) -> Document:
+        """The page as a value: to HTML, Markdown or JSON."""
+        return document(self)
+
+    def write_report(self, folder: str | Path, *, figures: bool = True) -> Path:
+        """Writes report.html, and with `figures` figures/, into `folder`; the path of the report.
+
+        Raises `StorageError` if a file cannot be written.
+        """
+        return save(self.document(), Path(folder), figures=figures)
+
     def print(self, console: Console) -> None:
         """Prints the overview and what cannot be tested."""
-        from aqmlab.evaluate.console import show
-
         show(self, console)

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from aqmlab import infer
 from aqmlab.evaluate.criterion import Reading
 from aqmlab.evaluate.scene import STANDARD
-from aqmlab.statistics import Interval, mean_interval
 
 BETTER, ALIKE, WORSE, OTHER = "better", "not told apart", "worse", "different"
+UNKNOWN = "not compared"
+"""With too few replications for an interval."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +30,17 @@ class Row:
     grain: float
     value: float
     """Of the subject: the mean over the replications."""
-    interval: Interval
+    interval: infer.Interval | None
     others: Mapping[str, float]
     """Of Reno and CUBIC."""
-    differences: Mapping[str, Interval]
+    differences: Mapping[str, infer.Interval | None]
     """The 95 % intervals of the paired differences, subject less other."""
 
     def word(self, other: str) -> str:
         """How the subject compares with one of them."""
         interval = self.differences[other]
+        if interval is None:
+            return UNKNOWN
         if interval.low <= 0 <= interval.high:
             return ALIKE
         if self.less is None:
@@ -51,6 +55,12 @@ class Row:
             word = next(iter(words.values()))
             return f"{word} {_than(word)} both"
         return ", ".join(f"{word} {_than(word)} {other}" for other, word in words.items())
+
+    @property
+    def short(self) -> str:
+        """The word if it is the same for both, else `mixed`."""
+        words = {self.word(other) for other in self.others}
+        return words.pop() if len(words) == 1 else "mixed"
 
     @property
     def excess(self) -> float:
@@ -76,23 +86,24 @@ class Row:
             "unit": self.unit,
             "better": None if self.less is None else "less" if self.less else "more",
             "value": self.value,
-            "low": self.interval.low,
-            "high": self.interval.high,
+            "low": self.interval.low if self.interval else None,
+            "high": self.interval.high if self.interval else None,
             "others": dict(self.others),
             "differences": {
-                other: [each.low, each.high] for other, each in self.differences.items()
+                other: [each.low, each.high] if each else None
+                for other, each in self.differences.items()
             },
             "compared": self.words,
         }
 
 
 def _than(word: str) -> str:
-    return "than" if word in (BETTER, WORSE) else "from"
+    return {BETTER: "than", WORSE: "than", UNKNOWN: "with"}.get(word, "from")
 
 
 def rows_of(read: Mapping[str, Sequence[Reading]], subject: str) -> Iterator[Row]:
-    """The readings of all controls, row by row."""
-    standard = [each for each in STANDARD if each in read]
+    """The readings of all controls, row by row; Reno and CUBIC are not compared with themselves."""
+    standard = [each for each in STANDARD if each in read and each != subject]
     for number, own in enumerate(read[subject]):
         beside = {other: read[other][number] for other in standard}
         for other in beside.values():
@@ -104,9 +115,9 @@ def rows_of(read: Mapping[str, Sequence[Reading]], subject: str) -> Iterator[Row
             own.less,
             own.grain,
             float(own.values.mean()),
-            mean_interval(own.values),
+            infer.interval(own.values),
             {name: float(other.values.mean()) for name, other in beside.items()},
-            {name: mean_interval(own.values - other.values) for name, other in beside.items()},
+            {name: infer.interval(own.values - other.values) for name, other in beside.items()},
         )
 
 

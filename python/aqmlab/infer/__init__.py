@@ -5,10 +5,24 @@
     infer.interval(delays)                   # of the mean, or None
     infer.interval(runs, "p95")              # a list of arrays: pooled over replications
     infer.estimate(delays, "median").why     # why there is none
+    infer.compare(contests)                  # what is best, what is worst, and whether it is chance
 
 docs/statistics.md says what is promised, and how that was found out.
 """
 
-from aqmlab.infer.intervals import LEVEL, Estimate, Interval, estimate, interval
+from aqmlab.infer.comparisons import NOT_SHOWN, SHOWN, Contest, Finding, compare
+from aqmlab.infer.intervals import LEVEL, Estimate, Interval, Samples, estimate, interval
 
-__all__ = ["LEVEL", "Estimate", "Interval", "estimate", "interval"]
+__all__ = [
+    "LEVEL",
+    "NOT_SHOWN",
+    "SHOWN",
+    "Contest",
+    "Estimate",
+    "Finding",
+    "Interval",
+    "Samples",
+    "compare",
+    "estimate",
+    "interval",
+]

@@ -1,5 +1,4 @@
-"""What a report compares: the few numbers of a study that most people ask for, run by run,
-and which of the labels of an axis does best in them."""
+"""What a report compares: the few numbers of a study that most people ask for, run by run."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.measure import Shown, headlines
-from aqmlab.statistics import Floats, mean_interval
+from aqmlab.statistics import Floats
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
@@ -111,93 +110,24 @@ def cells(result: StudyResult, measure: Measure, layout: Layout) -> dict[tuple[s
     points = result.points
     for name, label in layout.left_out.items():
         points = points.filter(pl.col(name).cast(pl.String) == label)
-    by_point = _by_point(result, measure)
+    values = by_point(result, measure)
     return {
-        (str(row[layout.colour]) if layout.colour else "", layout.place(row)): by_point[
-            row["point"]
-        ]
+        (str(row[layout.colour]) if layout.colour else "", layout.place(row)): values[row["point"]]
         for row in points.to_dicts()
-        if row["point"] in by_point
+        if row["point"] in values
     }
 
 
 def means(result: StudyResult, measure: Measure) -> dict[int, float]:
     """The mean over the replications of each point that has any value."""
-    return {point: float(values.mean()) for point, values in _by_point(result, measure).items()}
+    return {point: float(values.mean()) for point, values in by_point(result, measure).items()}
 
 
-def _by_point(result: StudyResult, measure: Measure) -> dict[int, Floats]:
+def by_point(result: StudyResult, measure: Measure) -> dict[int, Floats]:
+    """The values of the replications of each point that has any."""
     point = (pl.col("run") // result.info.replications).alias("point")
     groups = measure.values.with_columns(point).group_by("point", maintain_order=True)
     return {int(key[0]): rows["value"].to_numpy() for key, rows in groups}
-
-
-def finding(result: StudyResult, found: Sequence[Measure], layout: Layout) -> list[str]:
-    """Sentences that say which label does best in what; none without an axis to compare."""
-    if layout.compared is None:
-        return []
-    goodput = any(each.unit == "Mbit/s" for each in found)
-    told = [each for each in found if not (goodput and each.title == BUSY)]
-    lines = [text for each in told if (text := _best(result, each, layout.compared))]
-    if lines and result.info.replications == 1:
-        lines.append("From one run each: more replications say what is more than chance.")
-    return lines
-
-
-def _best(result: StudyResult, measure: Measure, axis: str) -> str:
-    """Which label of `axis` is best, and whether the difference to the next is more than chance.
-
-    Replications are paired: the same replication of two points has the same arrivals.
-    """
-    averages = _by_label(result, measure, axis)
-    if len(averages) < 2:
-        return ""
-    worst_first = sorted(averages, key=lambda label: measure.better * averages[label].mean())
-    worst, best = worst_first[0], worst_first[-1]
-    numbers = [measure.text(float(averages[each].mean())) for each in (best, worst)]
-    what = measure.title
-    if numbers[0] == numbers[1]:
-        return f"{_capital(what)}: {numbers[0]} with every {_words(axis)}."
-    ties = [each for each in worst_first[:-1] if _alike(averages[best], averages[each])]
-    if worst in ties:
-        span = f"{numbers[0]} to {numbers[1]}"
-        return f"{_capital(what)}: no difference that is more than chance ({span})."
-    text = f"{_capital(what)}: best with {best}, {numbers[0]}, worst with {worst}, {numbers[1]}"
-    if ties:
-        return f"{text}; {', '.join(reversed(ties))} cannot be told from it."
-    return f"{text}."
-
-
-def _by_label(result: StudyResult, measure: Measure, axis: str) -> dict[str, Floats]:
-    """For each label the means over all its points, one value a replication. Labels that lack
-    the measure somewhere are left out: they would be compared over other points."""
-    replications = result.info.replications
-    run = pl.col("run")
-    rows = measure.values.with_columns(
-        (run // replications).cast(pl.UInt32).alias("point"),
-        (run % replications).alias("replication"),
-    ).join(result.points, on="point")
-    expected = result.points.height // result.points[axis].n_unique()
-    labels = {}
-    for (label,), part in rows.group_by(axis, maintain_order=True):
-        by = part.group_by("replication").agg(pl.col("value").mean(), pl.len()).sort("replication")
-        if by.height == replications and (by["len"] == expected).all():
-            labels[str(label)] = by["value"].to_numpy()
-    return labels
-
-
-def _alike(a: Floats, b: Floats) -> bool:
-    """Whether 0 lies in the 95 % interval of the mean of the paired differences."""
-    return a.size > 1 and 0.0 in mean_interval(a - b)
-
-
-def _capital(text: str) -> str:
-    """The title at the start of a sentence; the names of groups stay as they are."""
-    return text if ":" in text else text[:1].upper() + text[1:]
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 NUMBER = re.compile(r"([0-9.]+(?:e-?[0-9]+)?)\s*([a-z%]*)")

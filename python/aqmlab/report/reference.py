@@ -35,6 +35,7 @@ def _row(param: dict[str, Any]) -> str:
     allowed = ", ".join(param["choices"]) or param["kind"]
     if param["range"]:
         allowed = f"{param['kind']}, {param['range'][0]} to {param['range'][1]}"
-    cells = (f"`{param['name']}`", f"`{param['default']}`", allowed)
+    default = "required" if param["default"] is None else f"`{param['default']}`"
+    cells = (f"`{param['name']}`", default, allowed)
     texts = [text.replace("|", "\\|") for text in (*cells, param["meaning"], param["source"])]
     return f"| {' | '.join(texts)} |"

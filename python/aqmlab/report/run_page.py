@@ -27,6 +27,7 @@ from aqmlab.document import (
 from aqmlab.document.colours import by_label
 from aqmlab.document.numbers import count, percent, plain, rate, reasons, seconds, whole
 from aqmlab.measure import own
+from aqmlab.report import drops_page
 from aqmlab.report.made import made
 from aqmlab.results import RunResult
 from aqmlab.setup_diagram import caption, diagram
@@ -184,6 +185,7 @@ def _thinned(times: Floats, values: Floats) -> tuple[Floats, Floats]:
 def _body(result: RunResult, command: str, folder: Path | None) -> Iterator[Block]:
     yield from notes([f"{note['subject']}: {note['text']}" for note in result.notes.to_dicts()])
     yield from figures(result)
+    yield from drops_page.sections(result)
     yield Section("Links", (links(result), *_remarks(result)), id="links")
     yield from _flows(result)
     yield from _applications(result)

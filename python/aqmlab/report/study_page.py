@@ -15,6 +15,7 @@ from aqmlab.document import (
     Block,
     Column,
     Document,
+    Estimate,
     Facts,
     Figure,
     Finding,
@@ -29,8 +30,10 @@ from aqmlab.document import (
 from aqmlab.document.colours import by_label
 from aqmlab.document.numbers import count, seconds
 from aqmlab.document.panels import Panel, curves, ranges
+from aqmlab.infer import LEVEL, estimate
 from aqmlab.measure import everything
 from aqmlab.report import own
+from aqmlab.report.findings import intervals, of_measures, sentences
 from aqmlab.report.made import made
 from aqmlab.report.measures import (
     Layout,
@@ -38,7 +41,6 @@ from aqmlab.report.measures import (
     answering,
     as_numbers,
     cells,
-    finding,
     means,
     measures,
     of,
@@ -75,7 +77,8 @@ def document(result: StudyResult, command: str = "", folder: Path | None = None)
     which = f" ({axes})" if axes else ""
     runs, points = info.points * info.replications, count(info.points, "point")
     found, layout = measures(result), Layout.of(info.axes)
-    lines = finding(result, found, layout)
+    told = of_measures(result, found, layout)
+    lines = sentences(told, found, layout.compared)
     return Document(
         info.title,
         tuple(_body(result, found, lines, layout, command, folder)),
@@ -104,7 +107,8 @@ def _body(
 def figures(result: StudyResult) -> list[Figure]:
     """All points at a glance, the distributions of the time in the queue, delay and goodput."""
     found, layout = measures(result), Layout.of(result.info.axes)
-    return list(_figures(result, found, finding(result, found, layout), layout))
+    told = of_measures(result, found, layout)
+    return list(_figures(result, found, sentences(told, found, layout.compared), layout))
 
 
 def _figures(
@@ -220,10 +224,20 @@ def _histogram(rows: pl.DataFrame, point: int, replications: int) -> Histograms:
 
 def _points(result: StudyResult, found: Sequence[Measure]) -> Iterator[Block]:
     yield points_table(result, found)
-    yield Text("Means over the replications.", "method")
+    yield Text(averaged(result), "method")
     left = result.info.points - SHOWN_POINTS
     if left > 0:
         yield Text(f"... and {left:,} points more in the tables.", "soft")
+
+
+def averaged(result: StudyResult) -> str:
+    """How the numbers of points were made of those of runs."""
+    if result.info.replications == 1:
+        return "From one run each: there are no intervals."
+    why = estimate(np.zeros(result.info.replications)).why
+    if why:
+        return f"Means over the replications; no intervals: {why}."
+    return f"Means over the replications, with the {100 * LEVEL:g} % intervals of the means."
 
 
 def _everything(result: StudyResult, found: Sequence[Measure]) -> Iterator[Block]:
@@ -241,7 +255,7 @@ def points_table(
 ) -> Table:
     """A row a point, of the first `shown`, with the means over its replications."""
     names = [name for name, _ in result.info.axes]
-    averages = [means(result, each) for each in found]
+    averages = [_estimates(result, each) for each in found]
     rows = tuple(
         (
             *(str(row[name]) for name in names),
@@ -252,3 +266,12 @@ def points_table(
     columns = [Column(name, label=True) for name in names]
     columns += [Column(each.title, each.number, unit=each.unit) for each in found]
     return Table(tuple(columns), rows, title=title, kind="points")
+
+
+def _estimates(result: StudyResult, measure: Measure) -> dict[int, Estimate]:
+    """The mean of each point that has any value, with its interval if there is one."""
+    averages = means(result, measure)
+    return {
+        point: Estimate(averages[point], *((found.low, found.high) if found else ()))
+        for point, found in intervals(result, measure).items()
+    }

@@ -1,6 +1,7 @@
 //! One declaration, and what comes of it.
 
 use super::*;
+use crate::stated::Stated;
 use proptest::prelude::*;
 
 choices! {
@@ -46,6 +47,86 @@ params! {
         depth: u64 = 3, in 1 => 9, source "nowhere";
         /// A switch.
         fast: bool = false, source "nowhere";
+    }
+}
+
+params! {
+    /// A table in a table.
+    pub struct Inner {
+        /// It has to be there.
+        rate: Rate, required "10mbit", in Rate::from_bps(1) => Rate::from_bps(1 << 40),
+            source "nowhere";
+        /// It is seldom there.
+        jitter: Span = Span::ZERO, [left out], source "nowhere";
+    }
+}
+
+params! {
+    /// A table with tables.
+    pub struct Outer {
+        /// One that has to be there.
+        inner: Inner = Inner::default(), source "nowhere";
+        /// One that may be absent.
+        perhaps: Option<Inner> = None, [left out], source "nowhere";
+        /// A list of them.
+        several: Vec<Inner> = vec![], source "nowhere";
+        /// A value, or a table.
+        stated: Stated<f64> = Stated::Plain(0.5),
+            in Stated::Plain(0.0) => Stated::Plain(1.0), source "nowhere";
+        /// The same, or nothing.
+        maybe: Option<Stated<f64>> = None, [left out],
+            in Some(Stated::Plain(0.0)) => Some(Stated::Plain(1.0)), source "nowhere";
+    }
+}
+
+fn table(pairs: &[(&str, Value)]) -> Value {
+    Value::Table(pairs.iter().map(|(key, value)| (key.to_string(), value.clone())).collect())
+}
+
+#[test]
+fn a_required_key_has_no_default_and_has_to_be_there() {
+    let specs = Inner::specs();
+    assert_eq!((specs[0].default.clone(), specs[1].default.as_deref()), (None, Some("0s")));
+    let error = Inner::from_table(&Table::new()).unwrap_err().to_string();
+    assert_eq!(error, "the key `rate` is missing (rate = \"10mbit\")");
+    let error = Inner::parse(&table(&[("rate", "0bit".into())])).unwrap_err().to_string();
+    assert!(error.starts_with("rate: `0bit`: expected rate from 1bit"), "{error}");
+}
+
+#[test]
+fn tables_in_tables_are_read_and_told_as_tables() {
+    let one = || table(&[("rate", "1mbit".into())]);
+    let two = || table(&[("rate", "2mbit".into()), ("jitter", "3ms".into())]);
+    let all = table(&[
+        ("inner", one()),
+        ("perhaps", two()),
+        ("several", Value::List(vec![two(), one()])),
+        ("stated", table(&[("any", "thing".into())])),
+        ("maybe", table(&[("any", "thing".into())])),
+    ]);
+    let outer = Outer::parse(&all).unwrap();
+    assert_eq!(outer.inner.rate, Rate::from_bps(1_000_000));
+    assert_eq!(outer.perhaps.as_ref().unwrap().jitter, Span::from_millis(3));
+    assert_eq!(outer.several.len(), 2);
+    assert_eq!(outer.to_value(), all, "in order, and what is as usual is left out");
+    assert_eq!(Outer::parse(&outer.to_value()).unwrap(), outer);
+    let told: Vec<&str> = Outer::default().canonical().iter().map(|(key, _)| *key).collect();
+    assert_eq!(told, ["inner", "several", "stated"]);
+    assert_eq!(Outer::parse(&table(&[("perhaps", "none".into())])).unwrap(), Outer::default());
+}
+
+#[test]
+fn what_is_wrong_in_a_table_is_said_at_its_key() {
+    for (key, value, expected) in [
+        ("inner", table(&[("rate", "fast".into())]), "inner.rate: `fast`: expected a rate"),
+        ("inner", table(&[]), "inner: the key `rate` is missing"),
+        ("inner", "fast".into(), "inner: `fast`: expected a table, with the keys rate, jitter"),
+        ("perhaps", table(&[("raet", "1mbit".into())]), "perhaps.raet: unknown key"),
+        ("several", Value::List(vec![table(&[])]), "several.0: the key `rate` is missing"),
+        ("stated", "2".into(), "stated: `2`: expected number from 0 to 1"),
+    ] {
+        let error = Outer::parse(&table(&[(key, value)])).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
     }
 }
 
@@ -108,8 +189,8 @@ fn a_group_is_part_of_what_has_it() {
     assert_eq!(set("depth", Value::Integer(4)).unwrap().shared.depth, 4);
     let specs = Everything::specs();
     let depth = specs.iter().find(|spec| spec.name == "depth").unwrap();
-    assert_eq!(depth.default, "7", "the default is that of the whole");
-    assert_eq!(Shared::specs()[0].default, "3");
+    assert_eq!(depth.default.as_deref(), Some("7"), "the default is that of the whole");
+    assert_eq!(Shared::specs()[0].default.as_deref(), Some("3"));
     let entries = Everything::default().entries();
     assert_eq!(entries[7..], [("depth", "7".into()), ("fast", "false".into())]);
 }

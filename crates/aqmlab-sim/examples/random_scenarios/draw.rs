@@ -62,7 +62,7 @@ impl Draw {
             return Some((*self.pick(&["none", "auto", "unlimited"])).into());
         }
         let range = spec.range.as_ref().map(|(low, high)| (low.as_str(), high.as_str()));
-        self.of_kind(spec.kind, range, &spec.default)
+        self.of_kind(spec.kind, range, spec.default.as_deref().unwrap_or_default())
     }
 
     fn of_kind(&mut self, kind: &str, range: Option<(&str, &str)>, default: &str) -> Option<Value> {

@@ -86,11 +86,26 @@ fn whole(draw: &mut Draw, seed: u64, number: u64) -> Table {
     table
 }
 
+/// What of a link is made with more care than any value of its kind.
+const LINK_TABLES: &[&str] = &[
+    "rate",
+    "delay",
+    "jitter",
+    "loss",
+    "duplicate",
+    "slot",
+    "shares",
+    "queue",
+    "shaper",
+    "driver",
+    "thresholds",
+];
+
 fn link(draw: &mut Draw, other: Option<String>) -> Table {
     let mut link = Table::new();
     link.insert("rate", rate(draw));
     link.insert("delay", delay(draw));
-    draw.fill(&mut link, &LinkParams::specs(), &["rate", "delay", "duplicate", "shares"]);
+    draw.fill(&mut link, &LinkParams::specs(), LINK_TABLES);
     if let Some(other) = other.filter(|_| draw.chance(0.12)) {
         link.insert("shares", other.as_str().into());
     }

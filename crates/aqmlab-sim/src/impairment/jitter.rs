@@ -27,7 +27,7 @@ params! {
         /// How it is distributed about the link's delay; what would be below zero is zero.
         distribution: Distribution = Distribution::Normal, source "tc-netem(8), distribution";
         /// The chance that a packet has the jitter of the one before it.
-        correlation: f64 = 0.0, in 0.0 => MAX_CORRELATION, source "tc-netem(8), delay";
+        correlation: f64 = 0.0, [left out], in 0.0 => MAX_CORRELATION, source "tc-netem(8), delay";
     }
 }
 

@@ -16,25 +16,37 @@ params! {
 }
 
 /// A chance as a number, or as text in per cent.
-fn chance(value: &Value) -> Option<f64> {
-    let percent = match value {
-        Value::Text(text) => text.trim().strip_suffix('%'),
-        _ => None,
-    };
-    let chance = match percent {
-        Some(number) => number.trim().parse::<f64>().ok().map(|number| number / 100.0),
-        None => f64::read(value),
-    };
-    chance.filter(|chance| (0.0..=1.0).contains(chance))
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Chance(pub f64);
+
+impl ParamType for Chance {
+    const KIND: &'static str = "chance";
+    fn allowed() -> String {
+        "a chance from 0 to 1 or in %, such as 0.01 or 1%, or a table with `chance`".into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        let percent = match value {
+            Value::Text(text) => text.trim().strip_suffix('%'),
+            _ => None,
+        };
+        let chance = match percent {
+            Some(number) => number.trim().parse::<f64>().ok().map(|number| number / 100.0),
+            None => f64::read(value),
+        };
+        chance.filter(|chance| chance.is_finite()).map(Chance)
+    }
+    fn to_text(&self) -> String {
+        self.0.to_text()
+    }
 }
 
 impl ChanceParams {
     /// Reads a bare chance, or a table.
-    pub(super) fn read(value: &Value, allowed: &str) -> Result<Self> {
+    pub(crate) fn read(value: &Value) -> Result<Self> {
         if let Value::Table(table) = value {
             return ChanceParams::from_table(table);
         }
-        let chance = chance(value).ok_or_else(|| Error::not_allowed(value, allowed))?;
+        let Chance(chance) = Chance::parse(value)?;
         Ok(ChanceParams { chance, ..ChanceParams::default() })
     }
 
@@ -100,12 +112,9 @@ pub enum Loss {
 impl Loss {
     /// Reads what stands at `loss`.
     pub(crate) fn read(value: &Value) -> Result<Self> {
-        const ALLOWED: &str = "a chance from 0 to 1 or in %, such as 0.01 or 1%, or a table with \
-                               `chance`, with `p` (Gilbert-Elliott), with `on` and `off` (outages) \
-                               or with `packets` (a list)";
         let table = match value {
             Value::Table(table) if table.get("chance").is_none() => table,
-            _ => return ChanceParams::read(value, ALLOWED).map(Loss::Random),
+            _ => return ChanceParams::read(value).map(Loss::Random),
         };
         if table.get("packets").is_some() {
             let mut params = ListedLossParams::from_table(table)?;

@@ -37,12 +37,14 @@ mod jitter;
 mod loss;
 mod slot;
 
-use aqmlab_core::{Error, Params, Result, Stream, Table, Value};
+use aqmlab_core::{Params, Stream, Value};
 
 pub use self::delay::{DelayCsvParams, DelayProcess, DelayStepsParams};
 pub(crate) use self::jitter::JitterState;
 pub use self::jitter::{Distribution, JitterParams};
-pub use self::loss::{ChanceParams, GilbertElliottParams, ListedLossParams, Loss, OutageParams};
+pub use self::loss::{
+    Chance, ChanceParams, GilbertElliottParams, ListedLossParams, Loss, OutageParams,
+};
 pub(crate) use self::loss::{ChanceState, LossState};
 pub use self::slot::SlotParams;
 pub(crate) use self::slot::SlotState;
@@ -62,44 +64,6 @@ pub struct PathConfig {
     pub reordering: bool,
     /// When they may arrive at all.
     pub slot: Option<SlotParams>,
-}
-
-/// Reads the keys of a link that say what its way does.
-pub(crate) fn read_path(
-    table: &Table,
-    delay: DelayProcess,
-    reordering: bool,
-) -> Result<PathConfig> {
-    let jitter = table.get("jitter").map(|value| {
-        let read = match value {
-            Value::Table(table) => JitterParams::from_table(table),
-            _ => Err(Error::not_allowed(value, "a table such as { spread = \"2ms\" }")),
-        };
-        read.map_err(|error| error.at("jitter"))
-    });
-    let loss = table.get("loss").map(|value| Loss::read(value).map_err(|error| error.at("loss")));
-    let duplicate = table.get("duplicate").map(|value| {
-        ChanceParams::read(value, "a chance from 0 to 1 or in %, or a table with `chance`")
-            .map_err(|error| error.at("duplicate"))
-    });
-    let slot = table.get("slot").map(|value| {
-        let params = value.as_table().and_then(SlotParams::from_table);
-        let checked = params.and_then(|params| params.check().map(|()| params));
-        checked.map_err(|error| error.at("slot"))
-    });
-    let slot = slot.transpose()?;
-    if slot.is_some() && reordering {
-        let problem = "packets that arrive in slots keep their order: no `reordering`";
-        return Err(Error::new(problem).at("slot"));
-    }
-    Ok(PathConfig {
-        delay,
-        jitter: jitter.transpose()?,
-        loss: loss.transpose()?,
-        duplicate: duplicate.transpose()?.unwrap_or_default(),
-        reordering,
-        slot,
-    })
 }
 
 fn entries(params: &impl Params) -> Value {

@@ -25,7 +25,7 @@ impl SlotParams {
         self.max.unwrap_or(self.min)
     }
 
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let longest = Span::from_secs(3600);
         if self.longest() < self.min || self.longest() > longest {
             let allowed = format!("from `min`, {}, to {longest}", self.min);

@@ -33,7 +33,7 @@ params! {
     /// A token bucket between a queue and its link.
     pub struct ShaperParams {
         /// The rate of tokens: what passes in the long run.
-        rate: Rate = Rate::from_bps(10_000_000),
+        rate: Rate, required "9mbit",
             in Rate::from_bps(1) => Rate::from_bps(1_000_000_000_000_000),
             source "tc-tbf(8), rate";
         /// How many tokens the bucket holds: what may pass at once.

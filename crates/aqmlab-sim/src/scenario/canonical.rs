@@ -1,9 +1,9 @@
 //! The canonical form of a scenario: JSON with every default filled in.
 //! Equal scenarios have equal texts, so its digest names a scenario.
 
-use aqmlab_core::{Framing, ParamType, Params, Span, Table, Value};
+use aqmlab_core::{Chosen, Framing, ParamType, Params, Span, Stated, Table, Value};
 
-use super::{FlowGroup, LinkConfig, Reroute, Scenario, Start};
+use super::{FlowGroup, LinkConfig, LinkParams, Reroute, RunParams, Scenario, Sizes, Start};
 use crate::endpoints::EndpointConfig;
 
 impl Scenario {
@@ -16,71 +16,58 @@ impl Scenario {
 
     /// The scenario as values, every default filled in.
     pub fn to_table(&self) -> Table {
-        let mut table = Table::new();
-        table.insert("duration", self.duration.to_string().into());
-        table.insert("seed", self.seed.to_string().into());
-        if let Some(group) = self.until {
-            table.insert("until", self.flows[group as usize].name.as_str().into());
-        }
-        table.insert("simultaneous", self.simultaneous.to_text().into());
-        table.insert("bottleneck", self.links[self.bottleneck].name.as_str().into());
+        let run = RunParams {
+            duration: self.duration,
+            seed: self.seed,
+            until: self.until.map(|group| self.flows[group as usize].name.clone()),
+            simultaneous: self.simultaneous,
+            bottleneck: Some(self.links[self.bottleneck].name.clone()),
+        };
+        let mut table = run.canonical().into_iter().map(owned).collect::<Table>();
         let links = self.links.iter().map(|link| (link.name.clone(), self.link_table(link)));
         table.insert("links", Value::Table(links.collect()));
         let flows = self.flows.iter().map(|flow| (flow.name.clone(), self.flow_table(flow)));
         table.insert("flows", Value::Table(flows.collect()));
-        let mut record = self.record.entries();
-        // As with links: what is not there is left out.
-        record.retain(|(key, _)| *key != "warmup" || self.record.warmup.as_nanos() > 0);
-        table.insert("record", settings(record));
+        table.insert("record", self.record.to_value());
         table
     }
 
     fn link_table(&self, link: &LinkConfig) -> Value {
-        let mut table = Table::new();
-        table.insert("rate", link.process.to_value());
-        table.insert("delay", link.way.delay.to_value());
-        self.unusual(link, &mut table);
-        table.insert("queue", Value::Table(link.queue.to_table()));
-        if let Some(shaper) = &link.shaper {
-            table.insert("shaper", settings(shaper.entries()));
+        let usual = LinkParams::default();
+        let plain = link.framing == Framing::NONE;
+        let bytes = |bytes: u32| (!plain).then_some(u64::from(bytes));
+        let params = LinkParams {
+            rate: stated(&link.process.to_value()),
+            delay: stated(&link.way.delay.to_value()),
+            jitter: link.way.jitter.clone(),
+            loss: link.way.loss.as_ref().map(|loss| stated(&loss.to_value())),
+            duplicate: stated(&link.way.duplicate.to_value()),
+            slot: link.way.slot.clone(),
+            reordering: link.way.reordering,
+            linklayer: if plain { usual.linklayer } else { link.framing.layer },
+            overhead: bytes(link.framing.overhead),
+            mpu: bytes(link.framing.mpu),
+            shares: link.medium.map(|first| self.other_on_medium(first, link)),
+            queue: Chosen::from_table(link.queue.to_table()),
+            shaper: link.shaper.clone(),
+            driver: link.driver.clone(),
+            thresholds: Sizes(link.thresholds.clone()),
+        };
+        let mut entries = params.canonical();
+        if !plain && params.linklayer == usual.linklayer {
+            // The three that say what packets take on the wire stand together.
+            let place = entries.iter().position(|(key, _)| *key == "overhead");
+            let layer = ("linklayer", params.linklayer.to_value());
+            entries.insert(place.expect("it is stated"), layer);
         }
-        if let Some(driver) = &link.driver {
-            table.insert("driver", settings(driver.entries()));
-        }
-        let thresholds = link.thresholds.iter().map(|bytes| bytes.to_string().into()).collect();
-        table.insert("thresholds", Value::List(thresholds));
-        Value::Table(table)
+        Value::Table(entries.into_iter().map(owned).collect())
     }
 
-    /// What most links have not: it is left out where it is not.
-    fn unusual(&self, link: &LinkConfig, table: &mut Table) {
-        if let Some(jitter) = &link.way.jitter {
-            let mut entries = jitter.entries();
-            entries.retain(|(key, _)| *key != "correlation" || jitter.correlation > 0.0);
-            table.insert("jitter", settings(entries));
-        }
-        if let Some(loss) = &link.way.loss {
-            table.insert("loss", loss.to_value());
-        }
-        if link.way.duplicate.chance > 0.0 {
-            table.insert("duplicate", link.way.duplicate.to_value());
-        }
-        if let Some(slot) = &link.way.slot {
-            table.insert("slot", settings(slot.entries()));
-        }
-        if link.way.reordering {
-            table.insert("reordering", true.to_text().into());
-        }
-        if link.framing != Framing::NONE {
-            table.insert("linklayer", link.framing.layer.to_text().into());
-            table.insert("overhead", link.framing.overhead.to_string().into());
-            table.insert("mpu", link.framing.mpu.to_string().into());
-        }
-        if let Some(first) = link.medium {
-            let others = self.links.iter().filter(|other| other.medium == Some(first));
-            let other = others.map(|other| &other.name).find(|name| **name != link.name);
-            table.insert("shares", other.expect("it shares").as_str().into());
-        }
+    /// Another link on the medium of which this is the first.
+    fn other_on_medium(&self, first: u32, link: &LinkConfig) -> String {
+        let others = self.links.iter().filter(|other| other.medium == Some(first));
+        let other = others.map(|other| &other.name).find(|name| **name != link.name);
+        other.expect("it shares").clone()
     }
 
     fn flow_table(&self, flow: &FlowGroup) -> Value {
@@ -129,13 +116,18 @@ impl Scenario {
             };
             table.insert("reroutes", Value::List(flow.reroutes.iter().map(change).collect()));
         }
-        table.insert("transport", settings(flow.transport.entries()));
+        table.insert("transport", flow.transport.to_value());
         Value::Table(table)
     }
 }
 
-fn settings(entries: Vec<(&'static str, Value)>) -> Value {
-    Value::Table(entries.into_iter().map(|(key, value)| (key.to_string(), value)).collect())
+fn owned((key, value): (&'static str, Value)) -> (String, Value) {
+    (key.to_string(), value)
+}
+
+/// A value as a scenario states it.
+fn stated<T: ParamType>(value: &Value) -> Stated<T> {
+    Stated::read(value).expect("what was read reads back")
 }
 
 fn write_json(value: &Value, out: &mut String) {

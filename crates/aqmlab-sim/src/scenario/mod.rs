@@ -7,16 +7,18 @@ mod toml;
 
 use std::sync::Arc;
 
-use aqmlab_aqm::CustomConfig;
+use aqmlab_aqm::{CustomConfig, QueueConfig};
 use aqmlab_core::{
-    Bytes, Distribution, Error, LinkLayer, Lookup, Nothing, Rate, Result, Span, Time, choices,
-    params,
+    Bytes, Chosen, Distribution, Error, LinkLayer, Lookup, Nothing, ParamType, Rate, Result, Span,
+    Stated, Time, Value, choices, params,
 };
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
 
 use crate::endpoints::{CustomEndpoint, EndpointConfig};
+use crate::impairment::{Chance, JitterParams, SlotParams};
 use crate::network::Setup;
+use crate::network::egress::{DriverParams, ShaperParams};
 use crate::rate::{InputFile, MAX_RATE, ReadFile};
 use crate::workload::WorkloadConfig;
 
@@ -38,9 +40,11 @@ params! {
         seed: u64 = 1, source "this program";
         /// The group of flows with whose end the run ends, whatever the others do; `none`: when
         /// all are done.
-        until: Option<String> = None, source "this program";
+        until: Option<String> = None, [left out], source "this program";
         /// What comes first at one moment: packets that arrive at a queue, or its departures.
         simultaneous: Simultaneous = Simultaneous::ArrivalsFirst, source "docs/engine.md";
+        /// The link that the questions are about; `none`: the slowest on the `path` of any flows.
+        bottleneck: Option<String> = None, source "this program";
     }
 }
 
@@ -48,24 +52,46 @@ params! {
     /// One direction of a link: queue, transmitter, way to the far end.
     pub struct LinkParams {
         /// Bits per second on the wire, exact over any time; or a table, see docs/links.md.
-        rate: Rate = Rate::from_bps(10_000_000), in Rate::from_bps(1) => MAX_RATE,
+        rate: Stated<Rate>, required "10mbit",
+            in Stated::Plain(Rate::from_bps(1)) => Stated::Plain(MAX_RATE),
             source "this program";
         /// Propagation delay, one way; or a table, see docs/links.md.
-        delay: Span = Span::from_millis(10), in Span::ZERO => Span::from_secs(3600),
+        delay: Stated<Span> = Stated::Plain(Span::from_millis(10)),
+            in Stated::Plain(Span::ZERO) => Stated::Plain(Span::from_secs(3600)),
             source "this program";
+        /// A delay that is drawn for each packet; its keys are those of `jitter`.
+        jitter: Option<JitterParams> = None, [left out], source "tc-netem(8), delay";
+        /// The chance that a packet is lost on the way; or a table, see docs/links.md.
+        loss: Option<Stated<Chance>> = None, [left out],
+            in Some(Stated::Plain(Chance(0.0))) => Some(Stated::Plain(Chance(1.0))),
+            source "tc-netem(8), loss";
         /// The chance that a packet arrives twice; or a table, see docs/links.md.
-        duplicate: f64 = 0.0, in 0.0 => 1.0, source "tc-netem(8), duplicate";
+        duplicate: Stated<Chance> = Stated::Plain(Chance(0.0)), [left out],
+            in Stated::Plain(Chance(0.0)) => Stated::Plain(Chance(1.0)),
+            source "tc-netem(8), duplicate";
+        /// Times between which nothing arrives; its keys are those of `slot`.
+        slot: Option<SlotParams> = None, [left out], source "tc-netem(8), slot";
         /// Whether a packet may overtake another whose delay is longer.
-        reordering: bool = false, source "this program";
+        reordering: bool = false, [left out], source "this program";
         /// How frames are carried.
-        linklayer: LinkLayer = LinkLayer::Ethernet, source "tc-stab(8); tc-cake(8)";
+        linklayer: LinkLayer = LinkLayer::Ethernet, [left out], source "tc-stab(8); tc-cake(8)";
         /// Bytes that the link adds to each packet; `none` for those of the link layer.
-        overhead: Option<u64> = None, in Some(0) => Some(65_535), source "tc-stab(8), overhead";
+        overhead: Option<u64> = None, [left out], in Some(0) => Some(65_535),
+            source "tc-stab(8), overhead";
         /// The least size of a packet with its overhead; `none` for that of the link layer.
-        mpu: Option<u64> = None, in Some(0) => Some(65_535), source "tc-stab(8), mpu";
+        mpu: Option<u64> = None, [left out], in Some(0) => Some(65_535),
+            source "tc-stab(8), mpu";
         /// A link on the same medium, on which only one sends at a time. What it shares with
         /// others, they all share.
-        shares: Option<String> = None, source "this program";
+        shares: Option<String> = None, [left out], source "this program";
+        /// The queue discipline: a name, or a table with `discipline` and parameters.
+        queue: Chosen<QueueConfig> = Chosen::named("droptail"), source "this program";
+        /// A token bucket behind the queue; its keys are those of `shaper`.
+        shaper: Option<ShaperParams> = None, [left out], source "tc-tbf(8)";
+        /// A driver with a FIFO of its own behind that; its keys are those of `driver`.
+        driver: Option<DriverParams> = None, [left out], source "this program";
+        /// Backlogs whose excursions are measured, such as `["15000b"]`.
+        thresholds: Sizes = Sizes::default(), source "this program";
     }
 }
 
@@ -86,10 +112,10 @@ params! {
         class: Dscp = Dscp(0), source "RFC 2474; used by queues with classes";
         /// Whether the one-way delay of each data packet is measured, from its sender to its
         /// receiver; that of datagrams always is.
-        delays: bool = false, source "RFC 7679; RFC 7928, section 2.6";
+        delays: bool = false, [left out], source "RFC 7679; RFC 7928, section 2.6";
         /// What each flow or application has of delay beyond its links, at either end of a round
         /// trip: twice this is added to its round-trip time. Drawn for each; a list in turn.
-        access_delay: Distribution<Span> = Distribution::constant(Span::ZERO),
+        access_delay: Distribution<Span> = Distribution::constant(Span::ZERO), [left out],
             source "RFC 7928, section 6: round-trip times of their own";
     }
 }
@@ -105,7 +131,7 @@ params! {
             source "this program";
         /// Distributions (sojourn times, delays) and losses by flow and event count from here;
         /// the links' counts of packets from the start.
-        warmup: Span = Span::ZERO, in Span::ZERO => Span::from_secs(10_000_000),
+        warmup: Span = Span::ZERO, [left out], in Span::ZERO => Span::from_secs(10_000_000),
             source "RFC 7928, section 8.2: time 0 is when slow start is over";
         /// Whether flows are sampled too, or links alone: many short flows make many samples.
         flows: bool = true, source "this program";
@@ -121,6 +147,26 @@ choices! {
         Series = "series",
         /// And every packet at every link.
         Packets = "packets",
+    }
+}
+
+/// Sizes in a list; told as one, too.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sizes(pub Vec<Bytes>);
+
+impl ParamType for Sizes {
+    const KIND: &'static str = "sizes";
+    fn allowed() -> String {
+        "a list of sizes such as [\"15000b\"]".into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        Vec::read(value).map(Sizes)
+    }
+    fn to_text(&self) -> String {
+        self.0.to_text()
+    }
+    fn to_value(&self) -> Value {
+        Value::List(self.0.iter().map(ParamType::to_value).collect())
     }
 }
 

@@ -1,6 +1,5 @@
 //! Values to a checked scenario.
 
-use aqmlab_aqm::QueueConfig;
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, Error, Framing, ParamType, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
@@ -11,26 +10,13 @@ use super::{
     FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, Reroute, RunParams, Scenario, Start,
 };
 use crate::endpoints::EndpointConfig;
-use crate::impairment::{DelayProcess, read_path as read_way};
+use crate::impairment::{ChanceParams, DelayProcess, Loss, PathConfig};
 use crate::network::MAX_PACKET;
-use crate::network::egress::ShaperParams;
 use crate::rate::RateProcess;
 use crate::workload::WorkloadConfig;
 
 /// What the tables of a scenario hold besides their declared parameters.
-const TOP_KEYS: &[&str] = &["bottleneck", "links", "flows", "transport", "record"];
-const LINK_KEYS: &[&str] = &[
-    "rate",
-    "delay",
-    "queue",
-    "thresholds",
-    "shaper",
-    "driver",
-    "jitter",
-    "loss",
-    "duplicate",
-    "slot",
-];
+const TOP_KEYS: &[&str] = &["links", "flows", "transport", "record"];
 const FLOW_KEYS: &[&str] =
     &["workload", "path", "return_path", "start", "transport", "endpoint", "reroutes"];
 
@@ -100,8 +86,9 @@ fn apply(table: &mut Table, overrides: &[(String, Value)], outside: Outside<'_>)
     if !overrides.iter().any(|(key, _)| is_queue(key)) {
         return Ok(());
     }
-    let links = read_links(table, outside)?;
-    let bottleneck = &links[read_bottleneck(table, &links)?].name;
+    let run: RunParams = read_params(table, TOP_KEYS)?;
+    let links = read_links(table, run.duration, outside)?;
+    let bottleneck = &links[read_bottleneck(table, &run, &links)?].name;
     for (key, value) in overrides.iter().filter(|(key, _)| is_queue(key)) {
         set(table, &format!("links.{bottleneck}.{key}"), value)?;
     }
@@ -170,9 +157,9 @@ fn at_path<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
 
 /// The bottleneck: as stated, or the slowest link on the `path` of any flows. (That of the way
 /// back may be slower, but carries acknowledgements alone.)
-fn read_bottleneck(table: &Table, links: &[LinkConfig]) -> Result<usize> {
-    if let Some(name) = table.get("bottleneck") {
-        let index = name.as_text().and_then(|name| link_index(links, name));
+fn read_bottleneck(table: &Table, run: &RunParams, links: &[LinkConfig]) -> Result<usize> {
+    if let Some(name) = &run.bottleneck {
+        let index = link_index(links, name);
         return index.map(|index| index as usize).map_err(|error| error.at("bottleneck"));
     }
     let carries_data = |link: &LinkConfig| {
@@ -212,8 +199,8 @@ fn read_params<T: Params>(table: &Table, beside: &[&str]) -> Result<T> {
 
 fn read(table: &Table, outside: Outside<'_>) -> Result<Scenario> {
     let run: RunParams = read_params(table, TOP_KEYS)?;
-    let links = read_links(table, outside)?;
-    let bottleneck = read_bottleneck(table, &links)?;
+    let links = read_links(table, run.duration, outside)?;
+    let bottleneck = read_bottleneck(table, &run, &links)?;
     let flows = read_flows(table, &links, outside)?;
     let record = read_group(table, "record")?.unwrap_or_default();
     let until = run.until.map(|name| ending_group(&flows, &name)).transpose();
@@ -249,31 +236,31 @@ fn named_tables<'a>(table: &'a Table, key: &str, example: &str) -> Result<&'a Ta
     if tables.is_empty() { Err(missing().at(key)) } else { Ok(tables) }
 }
 
-fn read_links(table: &Table, outside: Outside<'_>) -> Result<Vec<LinkConfig>> {
-    let duration = read_params::<RunParams>(table, TOP_KEYS)?.duration;
+fn read_links(table: &Table, duration: Span, outside: Outside<'_>) -> Result<Vec<LinkConfig>> {
     let tables = named_tables(table, "links", "[links.bottleneck]")?;
-    let mut links = tables
-        .iter()
-        .map(|(name, value)| {
-            let link = value.as_table().and_then(|link| read_link(name, link, duration, outside));
-            link.map_err(|error| error.at(name).at("links"))
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let read = |name: &str, value: &Value| -> Result<(LinkConfig, Option<String>)> {
+        let params = LinkParams::parse(value)?;
+        Ok((read_link(name, &params, duration, outside)?, params.shares))
+    };
+    let mut links = Vec::new();
+    let mut shares = Vec::new();
     for (name, value) in tables.iter() {
-        let partner = value.as_table()?.get("shares");
-        read_shares(name, partner, &mut links)
+        let (link, partner) = read(name, value).map_err(|error| error.at(name).at("links"))?;
+        links.push(link);
+        shares.extend(partner.map(|partner| (name, partner)));
+    }
+    for (name, partner) in shares {
+        read_shares(name, &partner, &mut links)
             .map_err(|error| error.at("shares").at(name).at("links"))?;
     }
     Ok(links)
 }
 
 /// Puts two links on one medium, with all that share it with either.
-fn read_shares(name: &str, partner: Option<&Value>, links: &mut [LinkConfig]) -> Result<()> {
-    let Some(name_of_partner) = partner.map(Option::<String>::read) else { return Ok(()) };
-    let Some(Some(name_of_partner)) = name_of_partner else { return Ok(()) };
-    let (own, other) = (link_index(links, name)?, link_index(links, &name_of_partner)?);
+fn read_shares(name: &str, partner: &str, links: &mut [LinkConfig]) -> Result<()> {
+    let (own, other) = (link_index(links, name)?, link_index(links, partner)?);
     if own == other {
-        return Err(Error::not_allowed(name_of_partner, "the name of another link"));
+        return Err(Error::not_allowed(partner, "the name of another link"));
     }
     let mut media = [own, other];
     for (index, medium) in [own, other].into_iter().zip(&mut media) {
@@ -281,7 +268,7 @@ fn read_shares(name: &str, partner: Option<&Value>, links: &mut [LinkConfig]) ->
         if link.process.gives_grants() {
             let problem =
                 format!("`{}` sends when its trace says, not when a medium is free", link.name);
-            return Err(Error::new(problem).given(name_of_partner));
+            return Err(Error::new(problem).given(partner));
         }
         *medium = *link.medium.get_or_insert(index);
     }
@@ -295,79 +282,55 @@ fn read_shares(name: &str, partner: Option<&Value>, links: &mut [LinkConfig]) ->
 
 fn read_link(
     name: &str,
-    table: &Table,
+    params: &LinkParams,
     duration: Span,
     outside: Outside<'_>,
 ) -> Result<LinkConfig> {
-    let params: LinkParams = read_params(table, LINK_KEYS)?;
-    let Some(rate) = table.get("rate") else {
-        return Err(Error::new("the key `rate` is missing").hint("rate = \"10mbit\""));
-    };
-    let process = RateProcess::read(rate, outside.read_file).map_err(|error| error.at("rate"))?;
-    let delay = match table.get("delay") {
-        None => DelayProcess::Constant(params.delay),
-        Some(delay) => {
-            DelayProcess::read(delay, outside.read_file).map_err(|error| error.at("delay"))?
-        }
-    };
-    let queue = match table.get("queue") {
-        Some(queue) => {
-            QueueConfig::read_with(queue, outside.disciplines).map_err(|error| error.at("queue"))?
-        }
-        None => QueueConfig::named("droptail").expect("registered"),
-    };
-    let thresholds = match table.get("thresholds") {
-        None => Vec::new(),
-        Some(Value::List(items)) => items
-            .iter()
-            .map(read_value::<Bytes>)
-            .collect::<Result<_>>()
-            .map_err(|error| error.at("thresholds"))?,
-        Some(other) => {
-            let error = Error::not_allowed(other, "a list of sizes such as [\"15000b\"]");
-            return Err(error.at("thresholds"));
-        }
-    };
+    let process = RateProcess::read(&params.rate.to_value(), outside.read_file);
+    let process = process.map_err(|error| error.at("rate"))?;
+    let delay = DelayProcess::read(&params.delay.to_value(), outside.read_file);
+    let delay = delay.map_err(|error| error.at("delay"))?;
+    let queue = params.queue.read_with(outside.disciplines).map_err(|error| error.at("queue"))?;
     Ok(LinkConfig {
         name: name.to_string(),
         rate: process.mean(duration),
         delay: delay.mean(duration),
         process,
-        framing: read_framing(&params)?,
-        way: read_way(table, delay, params.reordering)?,
+        framing: Framing::new(params.linklayer, params.overhead, params.mpu),
+        way: read_way(params, delay)?,
         medium: None,
         queue,
-        shaper: read_shaper(table)?,
-        driver: read_group(table, "driver")?,
-        thresholds,
+        shaper: params.shaper.clone(),
+        driver: params.driver.clone(),
+        thresholds: params.thresholds.0.clone(),
     })
 }
 
-fn read_framing(params: &LinkParams) -> Result<Framing> {
-    const MOST: u64 = 65_535;
-    for (key, bytes) in [("overhead", params.overhead), ("mpu", params.mpu)] {
-        if bytes.is_some_and(|bytes| bytes > MOST) {
-            let given = bytes.unwrap_or_default();
-            return Err(Error::not_allowed(given, format!("at most {MOST} bytes")).at(key));
+/// Reads the keys of a link that say what its way does.
+fn read_way(params: &LinkParams, delay: DelayProcess) -> Result<PathConfig> {
+    let loss = params.loss.as_ref().map(|loss| Loss::read(&loss.to_value()));
+    let duplicate = ChanceParams::read(&params.duplicate.to_value());
+    if let Some(slot) = &params.slot {
+        slot.check().map_err(|error| error.at("slot"))?;
+        if params.reordering {
+            let problem = "packets that arrive in slots keep their order: no `reordering`";
+            return Err(Error::new(problem).at("slot"));
         }
     }
-    Ok(Framing::new(params.linklayer, params.overhead, params.mpu))
+    Ok(PathConfig {
+        delay,
+        jitter: params.jitter.clone(),
+        loss: loss.transpose().map_err(|error| error.at("loss"))?,
+        duplicate: duplicate.map_err(|error| error.at("duplicate"))?,
+        reordering: params.reordering,
+        slot: params.slot.clone(),
+    })
 }
 
 /// A group of parameters that may be absent.
 fn read_group<T: Params>(table: &Table, key: &str) -> Result<Option<T>> {
     let read = |value: &Value| value.as_table().and_then(|group| read_params(group, &[]));
     table.get(key).map(|value| read(value).map_err(|error| error.at(key))).transpose()
-}
-
-fn read_shaper(table: &Table) -> Result<Option<ShaperParams>> {
-    let shaper = read_group::<ShaperParams>(table, "shaper")?;
-    let has_rate = |value: &Value| value.as_table().is_ok_and(|group| group.get("rate").is_some());
-    if table.get("shaper").is_some_and(|value| !has_rate(value)) {
-        let error = Error::new("the key `rate` is missing").hint("shaper = { rate = \"9mbit\" }");
-        return Err(error.at("shaper"));
-    }
-    Ok(shaper)
 }
 
 fn read_flows(table: &Table, links: &[LinkConfig], outside: Outside<'_>) -> Result<Vec<FlowGroup>> {

@@ -1,17 +1,17 @@
 """The statements of the article, and of Hill and Shah (2015) about it, checked one by one.
 
-Each check is a rule fixed in advance, told in its evidence together with the numbers.
+A statement is one row with one rule (`aqmlab.studies.rules`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Claim
-from aqmlab.statistics import FAILS, HOLDS, PARTLY, graded
 from aqmlab.studies.nichols2012.curves import (
     CODEL,
     FALLS,
@@ -34,12 +34,15 @@ from aqmlab.studies.nichols2012.curves import (
     utilisation,
     within,
 )
+from aqmlab.studies.rules import Rule, checked
 
-Check = Callable[[Measurements], Claim]
 FAST = ("10 Mbit/s", "45 Mbit/s", "100 Mbit/s")
 SLOW = "3 Mbit/s"
 SHORT = ("10 ms", "30 ms", "100 ms", "200 ms")
 LONG = "500 ms"
+AnyRule = Rule[Measurements, Any]
+Pairs = dict[str, tuple[float, float]]
+"""Of each place the number of the queue in question and that of the other."""
 
 
 def claims(measured: Measurements) -> list[Claim]:
@@ -50,156 +53,98 @@ def claims(measured: Measurements) -> list[Claim]:
         has_all(static, axis, labels)
         for axis, labels in {"queue": QUEUES, "rate": (SLOW, *FAST), "rtt": (*SHORT, LONG)}.items()
     ):
-        made += [check(static) for check in STATIC]
+        made += checked(STATIC, static)
     if dynamic and has_all(dynamic, "queue", QUEUES) and has_all(dynamic, "buffer", (LARGE, SMALL)):
-        made += [check(dynamic) for check in DYNAMIC]
+        made += checked(DYNAMIC, dynamic)
     return made
 
 
-def _medians(static: Measurements, **where: str) -> dict[str, float]:
-    """Of each queue the median over runs and places of the median delays there, in ms."""
-    return {q: float(np.median(over(static, median_delay, queue=q, **where))) for q in QUEUES}
+def _delay(static: Measurements, queue: str, **where: str) -> float:
+    """The median over runs and places of the median delays there, in ms."""
+    return float(np.median(over(static, median_delay, queue=queue, **where)))
 
 
-def _used(static: Measurements, **where: str) -> dict[str, float]:
-    """Of each queue the mean utilisation over runs and places."""
-    return {q: float(np.mean(over(static, utilisation, queue=q, **where))) for q in QUEUES}
+def _used(static: Measurements, queue: str, **where: str) -> float:
+    """The mean utilisation over runs and places."""
+    return float(np.mean(over(static, utilisation, queue=queue, **where)))
 
 
-def _similar_when_slow(static: Measurements) -> Claim:
-    delay, used = _medians(static, rate=SLOW), _used(static, rate=SLOW)
-    kept = (
-        abs(delay[RED] / delay[CODEL] - 1) <= 0.3,
-        abs(used[RED] - used[CODEL]) <= 0.03,
-    )
-    return Claim(
-        "similar-at-3-mbit",
-        "RED's delays and utilisations are similar to CoDel's on links of 3 Mbit/s.",
-        graded(kept),
-        "Rule: the medians of the median delays within 30 %, the mean utilisations within 3 "
-        f"points. Delays {delay[CODEL]:.1f} (CoDel) and {delay[RED]:.1f} ms, utilisations "
-        f"{used[CODEL]:.3f} and {used[RED]:.3f}.",
-    )
+def _pairs(
+    value: Callable[..., float], one: str, other: str, axis: str, places: Iterable[str]
+) -> Callable[[Measurements], Pairs]:
+    names = list(places)
+    return lambda static: {
+        place: (value(static, one, **{axis: place}), value(static, other, **{axis: place}))
+        for place in names
+    }
 
 
-def _red_overcontrols(static: Measurements) -> Claim:
-    kept, words = [], []
-    for rate in FAST:
-        delay, used = _medians(static, rate=rate), _used(static, rate=rate)
-        kept.append(delay[RED] < delay[CODEL] and used[RED] < used[CODEL])
-        words.append(
-            f"{rate}: {delay[RED]:.1f} and {delay[CODEL]:.1f} ms, {used[RED]:.3f} and "
-            f"{used[CODEL]:.3f}"
-        )
-    return Claim(
-        "red-overcontrols",
-        "From 10 Mbit/s on RED's delays and utilisations are smaller than CoDel's: it "
-        "overcontrols.",
-        graded(kept),
-        "Rule: at each rate both the median of the median delays and the mean utilisation are "
-        f"smaller. RED and CoDel at {'; '.join(words)}.",
-    )
+def _told(one: str, other: str, digits: int, unit: str = "") -> Callable[[Pairs], str]:
+    def told(found: Pairs) -> str:
+        each = (f"{place} {a:.{digits}f} and {b:.{digits}f}" for place, (a, b) in found.items())
+        return f"{one} and {other} at {'; '.join(each)}{unit}"
+
+    return told
 
 
-def _near_target(static: Measurements) -> Claim:
-    found = {}
-    for labels in points(static, queue=CODEL, load="4 FTPs"):
-        if labels["rate"] in FAST and labels["rtt"] in SHORT:
-            found[f"{labels['rate']}, {labels['rtt']}"] = float(
-                np.mean(median_delay(static, **labels))
-            )
-    inside = {place: 2.5 <= delay <= 10 for place, delay in found.items()}
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _target_delays(static: Measurements) -> dict[str, float]:
+    """CoDel's mean median delay in ms, four FTPs, where a packet takes less than the target."""
+    return {
+        f"{labels['rate']}, {labels['rtt']}": float(np.mean(median_delay(static, **labels)))
+        for labels in points(static, queue=CODEL, load="4 FTPs")
+        if labels["rate"] in FAST and labels["rtt"] in SHORT
+    }
+
+
+def _target_told(found: dict[str, float]) -> str:
     low, high = min(found, key=found.__getitem__), max(found, key=found.__getitem__)
-    return Claim(
-        "near-target",
-        "Where a packet takes less than 5 ms and all load is long FTPs, CoDel's median delay "
-        "approaches its target of 5 ms.",
-        graded(inside.values()),
-        "Rule: with four FTPs, 10 Mbit/s or more and round-trip times to 200 ms, within a factor "
-        f"of two (2.5 to 10 ms). {sum(inside.values())} of {len(inside)} points; from "
-        f"{found[low]:.1f} ms ({low}) to {found[high]:.1f} ms ({high}). Below it are long paths, "
-        "on which few flows leave the queue empty for much of the time.",
+    inside = sum(2.5 <= delay <= 10 for delay in found.values())
+    return (
+        f"{inside} of {len(found)} points inside, from {found[low]:.1f} ms ({low}) to "
+        f"{found[high]:.1f} ms ({high}). Long paths, on which few flows leave the queue empty for "
+        "much of the time, are below it"
     )
 
 
-def _load_matters_less(static: Measurements) -> Claim:
-    spread = {}
-    for rate in (SLOW, "100 Mbit/s"):
+def _load_spread(static: Measurements) -> tuple[float, float]:
+    """How far apart the loads' median delays are at 100 and at 3 Mbit/s, in ms."""
+
+    def spread(rate: str) -> float:
         delays = over(static, median_delay, queue=CODEL, rate=rate, rtt="100 ms").mean(axis=1)
-        spread[rate] = float(delays.max() - delays.min())
-    return Claim(
-        "load-matters-less",
-        "The faster the link, the less the load changes CoDel's median delay.",
-        HOLDS if spread["100 Mbit/s"] < spread[SLOW] else FAILS,
-        "Rule: between the loads, at 100 ms, the median delay differs by less at 100 Mbit/s than "
-        f"at 3 Mbit/s. By {spread['100 Mbit/s']:.1f} and {spread[SLOW]:.1f} ms.",
-    )
+        return float(delays.max() - delays.min())
+
+    return spread("100 Mbit/s"), spread(SLOW)
 
 
-def _ninety_percent(static: Measurements) -> Claim:
-    used = {
+def _median_used(static: Measurements) -> dict[str, float]:
+    return {
         rate: float(np.median(over(static, utilisation, queue=CODEL, rate=rate)))
         for rate in (SLOW, *FAST)
     }
-    return Claim(
-        "utilisation-0.9",
-        "CoDel consistently achieves a link utilisation of around 0.9 or more (Hill and Shah).",
-        graded(each >= 0.88 for each in used.values()),
-        "Rule: the median over round-trip times and loads is at least 0.88 at each rate. "
-        + "; ".join(f"{rate} {each:.3f}" for rate, each in used.items())
-        + ".",
-    )
 
 
-def _median_low(static: Measurements) -> Claim:
-    kept = {
-        queue: float(np.mean(over(static, median_delay, queue=queue).mean(axis=1) <= 20))
-        for queue in (CODEL, RED)
-    }
-    return Claim(
-        "both-low",
-        "Both CoDel and RED keep the median delay low, at all round-trip times.",
-        graded(each >= 0.95 for each in kept.values()),
-        "Rule: it is at most 20 ms at 95 % of the points. "
-        + "; ".join(f"{queue} at {100 * each:.0f} %" for queue, each in kept.items())
-        + ".",
-    )
+def _low_delays(queue: str) -> Callable[[Measurements], float]:
+    """The share of the points with a median delay of at most 20 ms."""
+    return lambda static: float(np.mean(over(static, median_delay, queue=queue).mean(axis=1) <= 20))
 
 
-def _close_to_tail_drop(static: Measurements) -> Claim:
-    kept, words = [], []
-    for rtt in SHORT:
-        delay, used = _medians(static, rtt=rtt), _used(static, rtt=rtt)
-        kept.append(used[TAIL] - used[CODEL] <= 0.05 and delay[CODEL] <= delay[TAIL] / 4)
-        words.append(
-            f"{rtt} {used[CODEL]:.3f} and {used[TAIL]:.3f}, {delay[CODEL]:.1f} and "
-            f"{delay[TAIL]:.0f} ms"
-        )
-    return Claim(
-        "close-to-tail-drop",
-        "CoDel's utilisation is very close to tail drop's (except at 500 ms), with much less "
-        "delay.",
-        graded(kept),
-        "Rule: the mean utilisation is lower by at most 5 points, and the median of the median "
-        f"delays at most a quarter. CoDel and tail drop at {'; '.join(words)}.",
-    )
+def _of_codel(value: Callable[..., float]) -> Callable[[Measurements], dict[str, float]]:
+    return lambda static: {rtt: value(static, CODEL, rtt=rtt) for rtt in SHORT[1:]}
 
 
-def _same_from_30_to_200(static: Measurements) -> Claim:
-    used = [_used(static, rtt=rtt)[CODEL] for rtt in SHORT[1:]]
-    delay = [_medians(static, rtt=rtt)[CODEL] for rtt in SHORT[1:]]
-    kept = (max(used) - min(used) <= 0.05, max(delay) <= 2 * min(delay))
-    return Claim(
-        "same-30-to-200-ms",
-        "CoDel's metrics are not significantly different between 30 and 200 ms.",
-        graded(kept),
-        "Rule: mean utilisations within 5 points, medians of the median delays within a factor "
-        f"of two. At 30, 100 and 200 ms {', '.join(f'{each:.3f}' for each in used)}; "
-        f"{', '.join(f'{each:.1f}' for each in delay)} ms.",
-    )
+def _named(digits: int) -> Callable[[dict[str, float]], str]:
+    return lambda found: "; ".join(f"{name} {each:.{digits}f}" for name, each in found.items())
 
 
-def _varied_at_500(static: Measurements) -> Claim:
+Spread = tuple[dict[str, float], str]
+
+
+def _spread(static: Measurements) -> Spread:
+    """How far apart CoDel's utilisations are at each round-trip time; the least at the longest."""
     ranges, lowest = {}, ""
     for rtt in (*SHORT, LONG):
         values = {
@@ -208,180 +153,289 @@ def _varied_at_500(static: Measurements) -> Claim:
         }
         ranges[rtt] = max(values.values()) - min(values.values())
         lowest = min(values, key=values.__getitem__)
-    kept = (max(ranges, key=ranges.__getitem__) == LONG, SINGLE in lowest)
-    return Claim(
-        "varied-at-500-ms",
-        "The utilisation at 500 ms varies most; its low end are single FTPs.",
-        graded(kept),
-        "Rule: CoDel's least and largest utilisation lie furthest apart there, and the least is "
-        f"that of a single FTP. Apart by {'; '.join(f'{r} {v:.2f}' for r, v in ranges.items())}; "
-        f"the least at 500 ms is at {lowest}.",
-    )
+    return ranges, lowest
 
 
-def _fairer(static: Measurements) -> Claim:
-    index = {
-        rtt: {q: float(np.nanmean(over(static, drop_fairness, queue=q, rtt=rtt))) for q in QUEUES}
-        for rtt in (*SHORT, LONG)
-    }
-    words = (f"{rtt} {each[CODEL]:.3f} and {each[RED]:.3f}" for rtt, each in index.items())
-    return Claim(
+def _drop_fairness(static: Measurements, queue: str, rtt: str) -> float:
+    return float(np.nanmean(over(static, drop_fairness, queue=queue, rtt=rtt)))
+
+
+STATIC: tuple[AnyRule, ...] = (
+    Rule(
+        "similar-delay-at-3-mbit", "RED's delays are similar to CoDel's on links of 3 Mbit/s.",
+        "the medians of the median delays are within 30 %",
+        _pairs(_delay, RED, CODEL, "rate", [SLOW]),
+        lambda found: abs(found[SLOW][0] / found[SLOW][1] - 1) <= 0.3,
+        _told("RED", "CoDel", 1, " ms"), {SLOW: (14.0, 10.0)},
+    ),
+    Rule(
+        "similar-utilisation-at-3-mbit",
+        "RED's utilisations are similar to CoDel's on links of 3 Mbit/s.",
+        "the mean utilisations are within 3 points",
+        _pairs(_used, RED, CODEL, "rate", [SLOW]),
+        lambda found: abs(found[SLOW][0] - found[SLOW][1]) <= 0.03,
+        _told("RED", "CoDel", 3), {SLOW: (0.90, 0.95)},
+    ),
+    Rule(
+        "red-smaller-delays", "From 10 Mbit/s on RED's delays are smaller than CoDel's.",
+        "at each rate the median of the median delays is smaller",
+        _pairs(_delay, RED, CODEL, "rate", FAST),
+        lambda found: all(red < codel for red, codel in found.values()),
+        _told("RED", "CoDel", 1, " ms"), dict.fromkeys(FAST, (6.0, 5.0)),
+    ),
+    Rule(
+        "red-overcontrols",
+        "From 10 Mbit/s on RED's utilisations are smaller than CoDel's: it overcontrols.",
+        "at each rate the mean utilisation is smaller",
+        _pairs(_used, RED, CODEL, "rate", FAST),
+        lambda found: all(red < codel for red, codel in found.values()),
+        _told("RED", "CoDel", 3), dict.fromkeys(FAST, (0.9, 0.9)),
+    ),
+    Rule(
+        "near-target",
+        "Where a packet takes less than 5 ms and all load is long FTPs, CoDel's median delay "
+        "approaches its target of 5 ms.",
+        "with four FTPs, 10 Mbit/s or more and round-trip times to 200 ms it is within a factor of "
+        "two at every point (2.5 to 10 ms)",
+        _target_delays,
+        lambda found: all(2.5 <= delay <= 10 for delay in found.values()),
+        _target_told, {"10 Mbit/s, 100 ms": 5.0, "100 Mbit/s, 200 ms": 0.5},
+    ),
+    Rule(
+        "load-matters-less",
+        "The faster the link, the less the load changes CoDel's median delay.",
+        "at 100 ms the loads' median delays are less far apart at 100 than at 3 Mbit/s",
+        _load_spread, lambda found: found[0] < found[1],
+        lambda found: f"{found[0]:.1f} and {found[1]:.1f} ms", (5.0, 3.0),
+    ),
+    Rule(
+        "utilisation-0.9",
+        "CoDel consistently achieves a link utilisation of around 0.9 or more (Hill and Shah).",
+        "the median over round-trip times and loads is at least 0.88 at each rate",
+        _median_used, lambda found: min(found.values()) >= 0.88, _named(3),
+        {"3 Mbit/s": 0.95, "100 Mbit/s": 0.8},
+    ),
+    *(
+        Rule(
+            f"low-{queue.lower()}",
+            f"{queue} keeps the median delay low, at all round-trip times.",
+            "it is at most 20 ms at 95 % of the points",
+            _low_delays(queue), lambda found: found >= 0.95, _percent, 0.8,
+        )
+        for queue in (CODEL, RED)
+    ),
+    Rule(
+        "close-to-tail-drop",
+        "CoDel's utilisation is very close to tail drop's (except at 500 ms).",
+        "at each round-trip time the mean is lower by at most 5 points",
+        _pairs(_used, CODEL, TAIL, "rtt", SHORT),
+        lambda found: all(tail - codel <= 0.05 for codel, tail in found.values()),
+        _told("CoDel", "tail drop", 3), dict.fromkeys(SHORT, (0.8, 0.9)),
+    ),
+    Rule(
+        "much-less-delay", "CoDel's delay is much less than tail drop's.",
+        "at each round-trip time the median of the median delays is at most a quarter",
+        _pairs(_delay, CODEL, TAIL, "rtt", SHORT),
+        lambda found: all(codel <= tail / 4 for codel, tail in found.values()),
+        _told("CoDel", "tail drop", 1, " ms"), dict.fromkeys(SHORT, (10.0, 20.0)),
+    ),
+    Rule(
+        "same-utilisation-30-to-200-ms",
+        "CoDel's utilisation is not significantly different between 30 and 200 ms.",
+        "the means are within 5 points",
+        _of_codel(_used), lambda found: max(found.values()) - min(found.values()) <= 0.05,
+        _named(3), {"30 ms": 0.95, "100 ms": 0.9, "200 ms": 0.85},
+    ),
+    Rule(
+        "same-delay-30-to-200-ms",
+        "CoDel's median delay is not significantly different between 30 and 200 ms.",
+        "the medians of the median delays are within a factor of two",
+        _of_codel(_delay), lambda found: max(found.values()) <= 2 * min(found.values()),
+        _named(1), {"30 ms": 6.0, "100 ms": 4.0, "200 ms": 1.0},
+    ),
+    Rule(
+        "varied-at-500-ms", "The utilisation at 500 ms varies most.",
+        "CoDel's least and largest utilisation lie furthest apart there",
+        _spread, lambda found: max(found[0], key=found[0].__getitem__) == LONG,
+        lambda found: f"apart by {_named(2)(found[0])}", ({"10 ms": 0.5, LONG: 0.3}, ""),
+    ),
+    Rule(
+        "single-ftps-low", "The low end of the utilisation at 500 ms are single FTPs.",
+        "CoDel's least utilisation there is that of a single FTP",
+        _spread, lambda found: SINGLE in found[1],
+        lambda found: f"the least at 500 ms is at {found[1]}", ({}, "3 Mbit/s, 4 FTPs"),
+    ),
+    Rule(
         "fairer-drops",
         "CoDel consistently outperforms RED in the fairness of the drops' shares.",
-        graded(each[CODEL] > each[RED] for each in index.values()),
-        "Rule: at each round-trip time Jain's index of the FTPs' shares of segments sent again, "
-        f"the mean over rates and loads, is larger. CoDel and RED at {'; '.join(words)}.",
-    )
+        "at each round-trip time Jain's index of the FTPs' shares of segments sent again (the mean "
+        "over rates and loads) is larger",
+        _pairs(_drop_fairness, CODEL, RED, "rtt", (*SHORT, LONG)),
+        lambda found: all(codel > red for codel, red in found.values()),
+        _told("CoDel", "RED", 3), dict.fromkeys((*SHORT, LONG), (0.9, 0.9)),
+    ),
+)  # fmt: skip
 
 
-def _buffer_full(dynamic: Measurements) -> Claim:
-    backlog = sampled(dynamic, "backlog_packets", TAIL)
-    portion = float(np.mean(backlog[2:] >= 415))
-    largest = float(dynamic.maxima(queue=TAIL, buffer=LARGE).max())
-    return Claim(
-        "tail-drop-full",
-        "Tail drop generally keeps its buffer full; the delay can be as much as 10 s.",
-        graded((portion >= 0.8, largest >= 9)),
-        "Rule: the buffer is at least half full in 80 % of the half seconds, and the largest "
-        f"delay is at least 9 s. {100 * portion:.0f} %, {largest:.2f} s.",
-    )
+def _below(low: str, high: str) -> Callable[[Measurements], float]:
+    """The share of the half seconds in which one queue's mean delay is not above another's."""
+
+    def value(dynamic: Measurements) -> float:
+        one, other = (sampled(dynamic, "sojourn_mean_s", queue) for queue in (low, high))
+        known = ~np.isnan(one) & ~np.isnan(other)
+        return float(np.mean(one[known] <= other[known]))
+
+    return value
 
 
-def _red_between(dynamic: Measurements) -> Claim:
-    delay = {queue: sampled(dynamic, "sojourn_mean_s", queue) for queue in QUEUES}
-    known = ~np.isnan(delay[RED]) & ~np.isnan(delay[TAIL])
-    below = float(np.mean(delay[RED][known] <= delay[TAIL][known]))
-    slow = {queue: [_calm(dynamic, delay[queue], step) for step in FALLS] for queue in (CODEL, RED)}
-    kept = (below >= 0.95, all(r > c for r, c in zip(slow[RED], slow[CODEL], strict=True)))
-    words = ", ".join(f"{c:.1f} and {r:.1f} s" for c, r in zip(slow[CODEL], slow[RED], strict=True))
-    return Claim(
-        "red-slower",
-        "RED keeps the delay below tail drop's but does not respond to changes as quickly as "
-        "CoDel.",
-        graded(kept),
-        "Rule: RED's mean delay is below tail drop's in 95 % of the half seconds, and after each "
-        "drop of the rate it is longer above 100 ms than CoDel's. "
-        f"{100 * below:.0f} %; CoDel and RED after 50, 100 and 200 s: {words}.",
-    )
+def _calm(dynamic: Measurements, queue: str) -> list[float]:
+    """Seconds from each drop of the rate until the delay stays at 100 ms or less."""
+    delay, found = sampled(dynamic, "sojourn_mean_s", queue), []
+    for step in FALLS:
+        above = np.flatnonzero(np.nan_to_num(within(dynamic, delay, step)) > 0.1)
+        found.append(float(above[-1] + 1) * float(moments(dynamic)[1]) if above.size else 0.0)
+    return found
 
 
-def _calm(dynamic: Measurements, delay: np.ndarray, step: int) -> float:
-    """Seconds from the beginning of a step until the delay stays at 100 ms or less."""
-    values = within(dynamic, delay, step)
-    above = np.flatnonzero(np.nan_to_num(values) > 0.1)
-    return float(above[-1] + 1) * float(moments(dynamic)[1]) if above.size else 0.0
+def _calms(dynamic: Measurements) -> list[tuple[float, float]]:
+    return list(zip(_calm(dynamic, RED), _calm(dynamic, CODEL), strict=True))
 
 
-def _spikes(dynamic: Measurements) -> Claim:
-    largest = sampled(dynamic, "sojourn_max_s", CODEL)
-    peaks = {step: float(np.nanmax(within(dynamic, largest, step)[:20])) for step in range(1, 6)}
-    kept = [peaks[step] >= 0.1 for step in (*FALLS, 5)]
-    words = ", ".join(f"{int(step * STEP)} s {1e3 * peak:.0f} ms" for step, peak in peaks.items())
-    return Claim(
-        "codel-spikes",
-        "CoDel's delays spike when the link rates drop (at 50, 100 and 250 s).",
-        PARTLY if all(kept[:3]) and not kept[3] else graded(kept),
-        "Rule: the largest delay in the 10 s after it is at least 100 ms. "
-        f"{words}. At 250 s the rate rises; it drops at 200 s (see the contradictions).",
-    )
+def _spikes(*steps: int) -> Callable[[Measurements], dict[str, float]]:
+    """CoDel's largest delay in the 10 s after the beginning of these steps."""
+
+    def value(dynamic: Measurements) -> dict[str, float]:
+        largest = sampled(dynamic, "sojourn_max_s", CODEL)
+        return {
+            f"{int(step * STEP)} s": float(np.nanmax(within(dynamic, largest, step)[:20]))
+            for step in steps
+        }
+
+    return value
 
 
-def _carried(dynamic: Measurements) -> tuple[float, float, float]:
-    """What tail drop and CoDel carry, in MB, and the part that CoDel carries less."""
+def _full(dynamic: Measurements) -> float:
+    """The share of the half seconds in which tail drop's buffer is at least half full."""
+    return float(np.mean(sampled(dynamic, "backlog_packets", TAIL)[2:] >= 415))
+
+
+def _less(dynamic: Measurements) -> float:
+    """By which share CoDel carries fewer bytes than tail drop."""
     tail, codel = (float(megabytes(dynamic, queue, LARGE).mean()) for queue in (TAIL, CODEL))
-    return tail, codel, 1 - codel / tail
+    return 1 - codel / tail
 
 
-def _almost_the_same(dynamic: Measurements) -> Claim:
-    tail, codel, less = _carried(dynamic)
-    return Claim(
-        "almost-the-same",
-        "CoDel transfers almost the same total kilobytes as tail drop.",
-        HOLDS if less <= 0.05 else FAILS,
-        f"Rule: at most 5 % less. {codel:.0f} and {tail:.0f} MB: {100 * less:.1f} % less.",
-    )
+def _at_the_jumps(dynamic: Measurements) -> float:
+    """The share of what CoDel carries less that is missing from the 15 s after the rises."""
+    sent = {queue: sampled(dynamic, "delivered_bytes", queue) for queue in (TAIL, CODEL)}
+    gap, times = sent[TAIL] - sent[CODEL], moments(dynamic)
+    at = [
+        float(np.interp(step * STEP + 15, times, gap) - np.interp(step * STEP, times, gap))
+        for step in RISES
+    ]
+    return sum(at) / float(gap[-1])
 
 
-def _ten_percent(dynamic: Measurements) -> Claim:
-    less = _carried(dynamic)[2]
-    return Claim(
+def _more_than_red(dynamic: Measurements) -> float:
+    red, codel = (float(megabytes(dynamic, queue, LARGE).mean()) for queue in (RED, CODEL))
+    return codel / red - 1
+
+
+def _small(dynamic: Measurements) -> dict[str, float]:
+    """By which share each queue carries less than CoDel's large buffer with 10 packets."""
+    reference = float(megabytes(dynamic, CODEL, LARGE).mean())
+    return {q: 1 - float(megabytes(dynamic, q, SMALL).mean()) / reference for q in QUEUES}
+
+
+def _small_ratio(dynamic: Measurements) -> float:
+    tail, codel = (float(megabytes(dynamic, queue, SMALL).mean()) for queue in (TAIL, CODEL))
+    return tail / codel - 1
+
+
+def _shares(found: dict[str, float]) -> str:
+    return "; ".join(f"{name} {_percent(each)}" for name, each in found.items())
+
+
+def _delays(found: dict[str, float]) -> str:
+    return "; ".join(f"{name} {1e3 * each:.0f} ms" for name, each in found.items())
+
+
+DYNAMIC: tuple[AnyRule, ...] = (
+    Rule(
+        "tail-drop-full", "Tail drop generally keeps its buffer full.",
+        "it is at least half full in 80 % of the half seconds",
+        _full, lambda found: found >= 0.8, _percent, 0.5,
+    ),
+    Rule(
+        "tail-drop-10-s", "With tail drop the delay can be as much as 10 s.",
+        "the largest delay is between 9 and 11 s",
+        lambda dynamic: float(dynamic.maxima(queue=TAIL, buffer=LARGE).max()),
+        lambda found: 9 <= found <= 11, lambda found: f"{found:.2f} s", 2.0,
+    ),
+    Rule(
+        "red-below-tail-drop", "RED keeps the delay below tail drop's.",
+        "its mean delay is not above it in 95 % of the half seconds",
+        _below(RED, TAIL), lambda found: found >= 0.95, _percent, 0.8,
+    ),
+    Rule(
+        "red-slower", "RED does not respond to changes as quickly as CoDel.",
+        "after each drop of the rate (at 50, 100 and 200 s) its mean delay is longer above 100 ms",
+        _calms, lambda found: all(red > codel for red, codel in found),
+        lambda found: "RED and CoDel " + ", ".join(f"{r:.1f} and {c:.1f} s" for r, c in found),
+        [(5.0, 1.0), (5.0, 1.0), (1.0, 5.0)],
+    ),
+    Rule(
+        "codel-spikes", "CoDel's delays spike when the link rate drops, at 50 and at 100 s.",
+        "the largest delay in the 10 s after each is at least 100 ms",
+        _spikes(1, 2), lambda found: min(found.values()) >= 0.1, _delays,
+        {"50 s": 0.5, "100 s": 0.02},
+    ),
+    Rule(
+        "codel-spike-250",
+        "CoDel's delays spike when the link rate drops, at 250 s (where it rises; it drops at "
+        "200 s: see the contradictions).",
+        "the largest delay in the 10 s after it is at least 100 ms",
+        _spikes(5), lambda found: min(found.values()) >= 0.1, _delays, {"250 s": 0.02},
+    ),
+    Rule(
+        "almost-the-same", "CoDel transfers almost the same total kilobytes as tail drop.",
+        "at most 5 % less", _less, lambda found: found <= 0.05, _percent, 0.1,
+    ),
+    Rule(
         "ten-percent-less",
         "It was actually about 10 % less (Hill and Shah, by the pixels of the figure).",
-        HOLDS if abs(less - 0.1) <= 0.03 else FAILS,
-        f"Rule: within 3 points. {100 * less:.1f} %.",
-    )
-
-
-def _at_the_jumps(dynamic: Measurements) -> Claim:
-    sent = {queue: sampled(dynamic, "delivered_bytes", queue) for queue in (TAIL, CODEL)}
-    gap = sent[TAIL] - sent[CODEL]
-    times = moments(dynamic)
-    at = {
-        int(step * STEP): float(
-            np.interp(step * STEP + 15, times, gap) - np.interp(step * STEP, times, gap)
-        )
-        for step in RISES
-    }
-    portion = sum(at.values()) / float(gap[-1])
-    words = ", ".join(f"{value / 1e6:.0f} MB after {start} s" for start, value in at.items())
-    return Claim(
+        "between 8 and 12 %", _less, lambda found: 0.08 <= found <= 0.12, _percent, 0.05,
+    ),
+    Rule(
         "at-the-jumps",
         "The differences come at the rate jumps (150 and 250 s), where CoDel's FTPs have to ramp "
         "up.",
-        HOLDS if portion >= 0.5 else PARTLY if portion >= 0.25 else FAILS,
-        "Rule: at least half of what CoDel carries less is missing from the 15 s after them. "
-        f"{words}, of {gap[-1] / 1e6:.0f} MB: {100 * portion:.0f} %.",
-    )
-
-
-def _better_than_red(dynamic: Measurements) -> Claim:
-    red, codel = (megabytes(dynamic, queue, LARGE).mean() for queue in (RED, CODEL))
-    return Claim(
-        "more-than-red",
-        "CoDel has better throughput than RED (Hill and Shah).",
-        HOLDS if codel > 1.05 * red else FAILS,
-        f"Rule: at least 5 % more. {codel:.0f} and {red:.0f} MB.",
-    )
-
-
-def _least_delay(dynamic: Measurements) -> Claim:
-    delay = {queue: sampled(dynamic, "sojourn_mean_s", queue) for queue in QUEUES}
-    portions = {}
-    for queue in (TAIL, RED):
-        known = ~np.isnan(delay[CODEL]) & ~np.isnan(delay[queue])
-        portions[queue] = float(np.mean(delay[CODEL][known] <= delay[queue][known]))
-    return Claim(
-        "least-delay",
-        "CoDel's delay is consistently less than tail drop's or RED's (Hill and Shah).",
-        graded(each >= 0.99 for each in portions.values()),
-        "Rule: CoDel's mean delay is not above it in 99 % of the half seconds. "
-        + "; ".join(f"{queue} {100 * each:.0f} %" for queue, each in portions.items())
-        + ". RED is below CoDel where it empties the queue, at the price of throughput.",
-    )
-
-
-def _small_buffers(dynamic: Measurements) -> Claim:
-    reference = float(megabytes(dynamic, CODEL, LARGE).mean())
-    small = {queue: float(megabytes(dynamic, queue, SMALL).mean()) for queue in QUEUES}
-    less = {queue: 1 - each / reference for queue, each in small.items()}
-    kept = [abs(each - 0.75) <= 0.05 for each in less.values()]
-    kept.append(abs(small[TAIL] / small[CODEL] - 1) <= 0.02)
-    return Claim(
-        "small-buffers",
-        "With buffers of 10 packets throughput is about 75 % less for all three; tail drop and "
-        "CoDel are identical.",
-        graded(kept),
-        "Rule: less than CoDel's with 830 packets by 70 to 80 %, and tail drop and CoDel within "
-        "2 %. " + "; ".join(f"{queue} {100 * each:.0f} % less" for queue, each in less.items())
-        + f"; tail drop carries {100 * (small[TAIL] / small[CODEL] - 1):+.1f} % beside CoDel.",
-    )  # fmt: skip
-
-
-STATIC: tuple[Check, ...] = (
-    _similar_when_slow, _red_overcontrols, _near_target, _load_matters_less, _ninety_percent,
-    _median_low, _close_to_tail_drop, _same_from_30_to_200, _varied_at_500, _fairer,
-)  # fmt: skip
-DYNAMIC: tuple[Check, ...] = (
-    _buffer_full, _red_between, _spikes, _almost_the_same, _ten_percent, _at_the_jumps,
-    _better_than_red, _least_delay, _small_buffers,
+        "at least half of what CoDel carries less is missing from the 15 s after them",
+        _at_the_jumps, lambda found: found >= 0.5, _percent, 0.3,
+    ),
+    Rule(
+        "more-than-red", "CoDel has better throughput than RED (Hill and Shah).",
+        "at least 5 % more", _more_than_red, lambda found: found > 0.05, _percent, 0.01,
+    ),
+    *(
+        Rule(
+            f"less-delay-than-{queue}".replace(" ", "-").lower(),
+            f"CoDel's delay is consistently less than that of {queue} (Hill and Shah).",
+            "its mean delay is not above it in 99 % of the half seconds",
+            _below(CODEL, queue), lambda found: found >= 0.99, _percent, 0.9,
+        )
+        for queue in (TAIL, RED)
+    ),
+    Rule(
+        "small-buffers", "With buffers of 10 packets throughput is about 75 % less for all three.",
+        "less than CoDel's with 830 packets by 70 to 80 %, with each",
+        _small, lambda found: all(0.7 <= less <= 0.8 for less in found.values()), _shares,
+        {CODEL: 0.75, TAIL: 0.75, RED: 0.9},
+    ),
+    Rule(
+        "small-buffers-identical",
+        "With buffers of 10 packets tail drop and CoDel are identical.",
+        "their bytes are within 2 %", _small_ratio, lambda found: abs(found) <= 0.02,
+        lambda found: f"tail drop carries {100 * found:+.1f} %", 0.1,
+    ),
 )  # fmt: skip

@@ -1,0 +1,213 @@
+//! CoDel: controlled delay.
+//!
+//! # Model
+//! Packets are dropped (or marked) as they leave, once the time they spent
+//! in the queue has stayed above `target` for `interval`, and then again at
+//! times that come closer with the square root of the number of drops.
+//!
+//! The state machine is in `state.rs`; what the variants do differently, in a
+//! file for each family of them.
+//!
+//! # Sources
+//! - RFC 8289, sections 5.2 to 5.6 (the pseudo-code).
+//! - `variant = linux`: the arithmetic of Linux's qdisc, as recorded in the
+//!   conformance vectors.
+//! - `variant = ns2-2012`, `ns2-2013`: the ns-2 implementations of May 2012 and
+//!   of 2013, as recorded in the conformance vectors.
+//! - Järvinen and Kojo (2014), section VI, on the variants of the recall.
+//!
+//! # Differences
+//! 1. `variant = no-recall` is nobody's default: it shows what the recall does.
+
+use alloc::{boxed::Box, format, vec::Vec};
+
+use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, choices, params};
+
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline};
+use crate::fifo::{Fifo, Room};
+
+mod form;
+mod linux;
+mod ns2;
+mod rfc8289;
+mod state;
+
+pub(crate) use state::{CodelState, Settings, Source};
+
+choices! {
+    /// With which `count` the dropping state begins when it was left not long
+    /// ago; and, for other implementations than the RFC's, what else they do
+    /// differently.
+    pub enum Variant {
+        /// RFC 8289: the drops of the last dropping state, within 16 intervals.
+        Rfc8289 = "rfc8289",
+        /// The same with Linux's arithmetic: a clock of 1024 ns and an inverse
+        /// square root that takes one Newton step for each drop.
+        Linux = "linux",
+        /// ns-2 of May 2012: count - 1, within 16 intervals.
+        Ns2Of2012 = "ns2-2012",
+        /// ns-2 of 2013: count - 2, within 8 intervals; a shorter first wait.
+        Ns2Of2013 = "ns2-2013",
+        /// Always from 1.
+        NoRecall = "no-recall",
+    }
+}
+
+params! {
+    /// Parameters of CoDel.
+    pub struct CodelParams {
+        /// The sojourn time that a queue may keep standing.
+        target: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(100),
+            source "RFC 8289, section 4.4";
+        /// How long it may be above the target; about the longest usual round-trip time.
+        interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
+            source "RFC 8289, section 4.3";
+        /// How much the queue holds.
+        limit: Limit = Limit::Packets(1000), source "tc-codel(8)";
+        /// How many bytes it holds at most besides; `none` for as many as `limit` lets.
+        byte_limit: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 40)),
+            source "mahimahi, as for droptail";
+        /// The count with which a dropping state begins soon after another.
+        variant: Variant = Variant::Rfc8289, source "RFC 8289, section 5.5; Järvinen and Kojo, section VI";
+        /// Whether ECN-capable packets are marked instead of dropped.
+        ecn: bool = false, source "RFC 8289, section 5.5, comment; tc-codel(8)";
+        /// Mark ECN-capable packets that waited longer than this; `none` for never.
+        ce_threshold: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(100)),
+            source "tc-codel(8)";
+    }
+}
+
+impl Discipline for CodelParams {
+    const NAME: &'static str = "codel";
+    const SUMMARY: &'static str = "controlled delay: drops at dequeue while the delay stays high";
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let law = Settings::new(self, env);
+        Box::new(Codel {
+            fifo: Fifo::default(),
+            room: Room::new(self.limit, self.byte_limit, env),
+            state: CodelState::new(&law),
+            largest: law.smallest_backlog,
+            law,
+            sojourn: Span::ZERO,
+            longest: Span::ZERO,
+            target: self.target,
+            link_rate: env.rate,
+        })
+    }
+}
+
+/// What a reader has to know where a full packet takes longer than the target
+/// (RFC 8289, section 5.6, comment).
+pub(crate) fn target_below_packet(target: Span, largest: u64, rate: Rate) -> Option<Note> {
+    let packet = rate.transmission_time(Bytes::new(largest));
+    (packet >= target).then(|| Note {
+        id: "codel-target-below-packet",
+        text: format!(
+            "A packet of {largest} bytes takes {packet} on a link of {rate}, no less than CoDel's \
+             target of {target}. There it is not the target that counts but the backlog: a queue \
+             of one full packet is never too long, and a longer one always is. Delays stay above \
+             the target."
+        ),
+    })
+}
+
+/// CoDel over one queue.
+struct Codel<P> {
+    fifo: Fifo<P>,
+    room: Room,
+    law: Settings,
+    state: CodelState,
+    largest: u64,
+    /// The sojourn time of the last packet, and the longest.
+    sojourn: Span,
+    longest: Span,
+    target: Span,
+    link_rate: Rate,
+}
+
+/// The queue as a source, with what the variants learn of it.
+struct Single<'a, P> {
+    fifo: &'a mut Fifo<P>,
+    largest: &'a mut u64,
+}
+
+impl<P: Packet> Source<P> for Single<'_, P> {
+    #[inline]
+    fn pop(&mut self) -> Option<P> {
+        self.fifo.pop()
+    }
+    #[inline]
+    fn backlog_bytes(&self) -> u64 {
+        self.fifo.backlog().bytes
+    }
+    #[inline]
+    fn largest(&mut self) -> &mut u64 {
+        self.largest
+    }
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Codel<P> {
+    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+        self.fifo.push_within(self.room, packet, cx);
+    }
+    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+        let mut source = Single { fifo: &mut self.fifo, largest: &mut self.largest };
+        let packet = self.state.dequeue(&self.law, &mut source, cx);
+        self.sojourn = packet.as_ref().map_or(Span::ZERO, |packet| cx.now - packet.arrival());
+        self.longest = self.longest.max(self.sojourn);
+        packet
+    }
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        self.state.observe(see);
+        see("sojourn", self.sojourn.as_secs_f64());
+    }
+    fn notes(&self) -> Vec<Note> {
+        let note = target_below_packet(self.target, self.largest, self.link_rate);
+        note.filter(|_| self.longest > self.target).into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::{Stream, Time};
+
+    use super::*;
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, env, run};
+
+    /// The RFC's pseudo-code with delays of 10 ms, a packet a millisecond: the
+    /// times, in ms, at which one is dropped.
+    #[test]
+    fn drops_come_closer_with_the_root_of_their_number() {
+        let mut queue = Queue::new(CodelParams::default().build(&env()), Stream::from_state(1));
+        let mut drops = Vec::new();
+        for ms in 0..350 {
+            let now = Time::ZERO + Span::from_millis(ms);
+            queue.enqueue(TestPacket::of_flow(0), now);
+            if ms >= 10 {
+                queue.dequeue(now).unwrap();
+                queue.take_dropped(|_, _| drops.push(ms));
+            }
+        }
+        // Above the target at 10 ms, dropped an interval later, and then
+        // after 100 / sqrt n ms: 210, 280.7, 338.4.
+        assert_eq!(drops, [110, 210, 281, 339]);
+    }
+
+    #[test]
+    fn a_target_below_a_packet_is_noted_if_it_was_exceeded() {
+        // 1514 bytes take 6.056 ms at 2 Mbit/s.
+        let env = LinkEnv { rate: Rate::from_bps(2_000_000), ..env() };
+        for (micros, gap, noted) in [(6056, 5, true), (6057, 5, false), (6056, 12, false)] {
+            let params = CodelParams { target: Span::from_micros(micros), ..Default::default() };
+            let mut queue = Queue::new(params.build(&env), Stream::from_state(1));
+            run(&mut queue, Span::from_millis(gap), 5);
+            let has = queue.notes().iter().any(|note| note.id == "codel-target-below-packet");
+            assert_eq!(has, noted, "{micros} us, {gap} ms");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! CoDel as in the pseudo-code of RFC 8289.
+
+use super::form::{Clock, Counts, Form, Recall, Root};
+
+pub(super) const FORM: Form = Form {
+    clock: Clock::Seconds,
+    learns: false,
+    later_than: false,
+    shorter_wait: None,
+    root: Root::Exact,
+    counts: Counts::Always,
+    recall: recalled,
+};
+
+/// Nobody's default: it shows what the recall does.
+pub(super) const WITHOUT_RECALL: Form = Form { recall: |_| None, ..FORM };
+
+/// Section 5.5: by how much the count grew in the last dropping state.
+pub(super) fn recalled(last: &Recall<'_>) -> Option<u32> {
+    let delta = last.count.wrapping_sub(last.last_count);
+    (delta > 1 && (last.left_within)(16.0)).then_some(delta)
+}

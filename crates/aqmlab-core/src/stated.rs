@@ -1,0 +1,98 @@
+//! Values that need more than themselves to be read: a file, or what other
+//! crates add to a catalogue. A declaration takes them as they stand; whoever
+//! has the rest reads on.
+
+use alloc::string::{String, ToString};
+use core::marker::PhantomData;
+
+use crate::catalogue::{Catalogue, allowed};
+use crate::custom::Lookup;
+use crate::error::Result;
+use crate::params::ParamType;
+use crate::value::{Table, Value};
+
+/// A value of its own kind, or a table that says how it changes.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Stated<T> {
+    /// The value.
+    Plain(T),
+    /// The table, which is still to be read.
+    Table(Table),
+}
+
+impl<T: PartialOrd> PartialOrd for Stated<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        match (self, other) {
+            (Stated::Plain(one), Stated::Plain(other)) => one.partial_cmp(other),
+            _ => None,
+        }
+    }
+}
+
+/// Like a plain value; a range holds for that alone.
+impl<T: ParamType> ParamType for Stated<T> {
+    const KIND: &'static str = T::KIND;
+    fn allowed() -> String {
+        T::allowed()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Table(table) => Some(Stated::Table(table.clone())),
+            other => T::read(other).map(Stated::Plain),
+        }
+    }
+    fn to_text(&self) -> String {
+        self.to_value().to_string()
+    }
+    fn choices() -> &'static [&'static str] {
+        T::choices()
+    }
+    fn is_word(&self) -> bool {
+        matches!(self, Stated::Table(_))
+    }
+    fn to_value(&self) -> Value {
+        match self {
+            Stated::Plain(value) => value.to_value(),
+            Stated::Table(table) => Value::Table(table.clone()),
+        }
+    }
+}
+
+/// One of a catalogue, as it is named: it may be in the catalogue or not.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Chosen<C>(Value, PhantomData<C>);
+
+impl<C: Catalogue> Chosen<C> {
+    /// That of this name.
+    pub fn named(name: &str) -> Self {
+        Chosen(name.into(), PhantomData)
+    }
+    /// One with its parameters, from a table that reads back as the same.
+    pub fn from_table(table: Table) -> Self {
+        Chosen(Value::Table(table), PhantomData)
+    }
+    /// Reads on, with what else there is besides the catalogue.
+    ///
+    /// # Errors
+    /// For unknown names and keys, and values that are not allowed.
+    pub fn read_with(&self, more: &dyn Lookup<C::Custom>) -> Result<C> {
+        crate::catalogue::read(&self.0, more)
+    }
+}
+
+impl<C: Catalogue> ParamType for Chosen<C> {
+    const KIND: &'static str = "name or table";
+    fn allowed() -> String {
+        allowed::<C>()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        matches!(value, Value::Text(_) | Value::Table(_))
+            .then(|| Chosen(value.clone(), PhantomData))
+    }
+    fn to_text(&self) -> String {
+        self.0.to_string()
+    }
+    fn to_value(&self) -> Value {
+        self.0.clone()
+    }
+}

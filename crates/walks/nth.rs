@@ -1,0 +1,92 @@
+//! Nth: a FIFO that signals every n-th packet, whatever the queue.
+//!
+//! # Model
+//! Arriving packets are counted; when `every` have come, one is marked if its
+//! sender knows ECN, and dropped if not.
+//!
+//! # Sources
+//! The walk in CONTRIBUTING.md.
+//!
+//! # Differences
+//! None.
+
+use alloc::boxed::Box;
+
+use aqmlab_core::{Limit, Packet, params};
+
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::fifo::{Fifo, Room};
+
+params! {
+    /// Parameters of Nth.
+    pub struct NthParams {
+        /// How much the queue holds.
+        limit: Limit = Limit::Packets(1000), source "tc-pfifo(8), as for droptail";
+        /// Of so many packets, one is marked or dropped.
+        every: u64 = 100, in 2 => 1_000_000, source "the walk in CONTRIBUTING.md";
+    }
+}
+
+impl Discipline for NthParams {
+    const NAME: &'static str = "nth";
+    const SUMMARY: &'static str = "marks or drops every n-th packet";
+
+    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Nth {
+            fifo: Fifo::default(),
+            room: Room::new(self.limit, None, env),
+            every: self.every,
+            count: 0,
+        })
+    }
+}
+
+/// The state machine.
+struct Nth<P> {
+    fifo: Fifo<P>,
+    room: Room,
+    every: u64,
+    /// Packets since the last signal.
+    count: u64,
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Nth<P> {
+    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+        self.count += 1;
+        if self.count == self.every {
+            self.count = 0;
+            if !packet.ecn().is_capable() {
+                cx.drop(packet, DropReason::User);
+                return;
+            }
+            cx.mark(&mut packet, DropReason::User);
+        }
+        self.fifo.push_within(self.room, packet, cx);
+    }
+
+    fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
+        self.fifo.pop()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("count", self.count as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestPacket, offer, queue};
+
+    #[test]
+    fn every_third_of_nine_is_dropped() {
+        let mut queue = queue(&NthParams { every: 3, ..NthParams::default() });
+        let dropped = offer(&mut queue, (0..9).map(TestPacket::of_flow));
+        let flows: Vec<u32> = dropped.iter().map(Packet::flow_hash).collect();
+        assert_eq!(flows, [2, 5, 8]);
+    }
+}

@@ -1,0 +1,9 @@
+"""Which queue suits the line that somebody has: `aqmlab try`.
+
+A study is made of a line (rates, round-trip time, kind of access), a load (what goes on at home)
+and some queues, each at both ends of the line. It says what each user would notice.
+"""
+
+from aqmlab.advice.trial import Line, Trial, study_of
+
+__all__ = ["Line", "Trial", "study_of"]

@@ -1,0 +1,103 @@
+"""`aqmlab try`: which queue suits the line that you have?"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aqmlab.cli.common import (
+    EXAMPLES,
+    FAILURE,
+    Json,
+    NoReport,
+    Out,
+    Seed,
+    Threads,
+    command_line,
+    console,
+    fail,
+    print_json,
+    progress_bar,
+    reported,
+)
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab try --down 50mbit --up 10mbit --rtt 20ms droptail codel fq_codel cake\n\n"
+    "aqmlab try --down 16mbit --up 1mbit --rtt 30ms --access dsl --load gaming droptail cake\n\n"
+    "aqmlab try --down 100mbit --up 20mbit --rtt 15ms fq_codel --assert 'call.mos > 4'"
+)
+
+
+@reported
+def try_(
+    down: Annotated[str, typer.Option(metavar="RATE", help="Rate of the line down: 50mbit.")],
+    up: Annotated[str, typer.Option(metavar="RATE", help="Rate of the line up: 10mbit.")],
+    rtt: Annotated[
+        str, typer.Option(metavar="TIME", help="Round-trip time of the idle line: 20ms.")
+    ],
+    queues: Annotated[
+        list[str],
+        typer.Argument(metavar="QUEUE...", help="Disciplines and presets, at both ends."),
+    ],
+    access: Annotated[
+        str, typer.Option(metavar="KIND", help="fibre, dsl, docsis, lte, wifi or satellite.")
+    ] = "fibre",
+    load: Annotated[
+        str, typer.Option(metavar="KIND", help="What goes on: home, office, gaming or rrul.")
+    ] = "home",
+    assert_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--assert",
+            metavar="'NAME > N'",
+            help="Exit with 1 unless this holds for every queue: 'call.mos > 4'. May be repeated.",
+        ),
+    ] = None,
+    out: Out = None,
+    seed: Seed = None,
+    threads: Threads = None,
+    no_report: NoReport = False,
+    json: Json = False,
+) -> None:
+    """Try queues on the line that you have: what would each user notice?
+
+    Simulates the line with each queue at both ends, and says which one to take, with the
+    command that sets it up on Linux. The study that was run is written to study.toml in the
+    folder of the results (results/try or --out), to be edited and run again.
+    """
+    from aqmlab.advice import Line, Trial, study_of
+    from aqmlab.advice.assertion import parse
+    from aqmlab.advice.page import answer, document, write_study
+    from aqmlab.advice.trial import noticed_with
+    from aqmlab.document import save
+    from aqmlab.document.terminal import show
+    from aqmlab.study import Study
+
+    wanted = [parse(text, noticed_with(load)) for text in assert_ or []]
+    line = Line(down, up, rtt, access)
+    table = study_of(line, load, queues)
+    plan = Study(table, seed=seed)
+    folder = out or Path("results") / "try"
+    began = time.monotonic()
+    with progress_bar("try", shown=not json) as progress:
+        result = plan.run(threads=threads, progress=progress)
+    trial = Trial(result, line)
+    outcomes = [each.outcome(trial, queue) for each in wanted for queue in trial.queues]
+    path = write_study(table, folder)
+    if json:
+        wall = round(time.monotonic() - began, 3)
+        print_json(answer(trial, outcomes) | {"study": str(path), "wall_seconds": wall})
+    else:
+        screen = console()
+        page = document(trial, outcomes, command_line())
+        show(page, screen)
+        screen.print(f"Study: {path}", soft_wrap=True)
+        if not no_report:
+            screen.print(f"Report: {save(page, folder, figures=False)}", soft_wrap=True)
+    broken = [each for each in outcomes if not each.holds]
+    if broken:
+        text = "; ".join(f"{each.queue}: {each.text} does not hold: {each.why}" for each in broken)
+        fail(text, FAILURE)

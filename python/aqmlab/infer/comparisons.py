@@ -1,0 +1,275 @@
+"""Which of several labels is best and which is worst, and whether that is more than chance.
+
+Best and worst are named after the data were seen, of many labels, in many measures, at many
+places. That is what the test has to allow for:
+
+1. Within one **contest** (one measure at one place) the largest difference among the means is set
+   against the distribution of the studentized range (Tukey), which is that of the largest
+   difference among equal means. Where the labels share their random streams the replication is a
+   block (differences within a replication), otherwise the labels are independent samples.
+2. The variance is that of all labels together; queues differ in theirs, so a pair is also tested
+   by its own differences alone (paired t, or Welch's), and the larger p-value counts.
+3. Over all contests of a page the p-values are held against Holm's levels. The first measure,
+   the one the study is about, has as much weight as all others together.
+
+So the chance that a page says anything at all that is not so is 5 %, however much it compares.
+The interval of an effect is the one that this test gives: it holds 0 where nothing is shown. Half
+of its length is the difference that would have been shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from aqmlab.infer.intervals import LEVEL
+from aqmlab.infer.studentized import range_quantile, range_tail
+from aqmlab.statistics import Floats
+
+SHOWN, NOT_SHOWN = "shown", "not shown"
+LESS, MORE, NEITHER = "less", "more", ""
+"""Which way a measure is better."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One measure at one place: the values of each label, one a replication."""
+
+    measure: str
+    unit: str
+    samples: Mapping[str, Floats]
+    better: str = LESS
+    where: Mapping[str, str] = field(default_factory=dict)
+    """Axis to label, of the axes that are not compared."""
+    paired: bool = True
+    """Whether replication r of all labels had the same random streams."""
+    first: bool = False
+    """Whether this is the measure that the study is about."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one contest says."""
+
+    measure: str
+    unit: str
+    where: Mapping[str, str]
+    best: tuple[str, ...]
+    """Those that cannot be told from the best, but from the worst; empty if nothing is shown."""
+    worst: tuple[str, ...]
+    verdict: str
+    effect: float
+    """The mean of the worst less that of the best as they were seen, in the unit."""
+    low: float
+    high: float
+    """Its interval: of the level 95 % for all findings of the page together."""
+    level: float
+    method: str
+    means: Mapping[str, float]
+    """The mean of each label, the best seen first."""
+    detectable: float
+    """A difference as large as this would have been shown."""
+    why: str = ""
+    """Why nothing could be tested; empty where it was."""
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is more than chance."""
+        return self.verdict == SHOWN
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields, numbers unrounded; None for numbers that there are not."""
+        numbers = ("effect", "low", "high", "detectable")
+        return {
+            "measure": self.measure,
+            "unit": self.unit,
+            "where": dict(self.where),
+            "best": list(self.best),
+            "worst": list(self.worst),
+            "verdict": self.verdict,
+            **{name: _number(getattr(self, name)) for name in numbers},
+            "level": self.level,
+            "method": self.method,
+            "means": {label: _number(value) for label, value in self.means.items()},
+            "why": self.why,
+        }
+
+
+def _number(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def compare(contests: Sequence[Contest], level: float = LEVEL) -> list[Finding]:
+    """What each of the contests of one page shows, held to `level` for all of them together."""
+    tests = [_Test(each) for each in contests]
+    weights = _weights(contests, [each.why == "" for each in tests])
+    alphas = _holm([each.chance for each in tests], weights, 1 - level)
+    return [_finding(test, alpha, level) for test, alpha in zip(tests, alphas, strict=True)]
+
+
+def _weights(contests: Sequence[Contest], tested: Sequence[bool]) -> list[float]:
+    """The weights of Holm's procedure; they add up to 1."""
+    first = [use and each.first for each, use in zip(contests, tested, strict=True)]
+    other = [use and not each.first for each, use in zip(contests, tested, strict=True)]
+    half = 0.5 if any(first) and any(other) else 1.0
+    return [
+        half * (one / max(sum(first), 1) + two / max(sum(other), 1))
+        for one, two in zip(first, other, strict=True)
+    ]
+
+
+def _holm(chances: Sequence[float], weights: Sequence[float], alpha: float) -> list[float]:
+    """The level at which each is tested: Holm's procedure with weights. From the first that is
+    not rejected on, all have its share of the level."""
+    levels = [0.0] * len(chances)
+    tested = [place for place, weight in enumerate(weights) if weight > 0]
+    left = sum(weights[place] for place in tested)
+    stopped = False
+    for place in sorted(tested, key=lambda each: chances[each] / weights[each]):
+        levels[place] = alpha * weights[place] / left
+        if chances[place] > levels[place]:
+            stopped = True
+        if not stopped:
+            left = max(left - weights[place], weights[place] * 1e-9)
+    return levels
+
+
+class _Test:
+    """The differences of one contest: their errors, and the chance of the largest."""
+
+    def __init__(self, contest: Contest) -> None:
+        self.contest = contest
+        self.why = ""
+        self.chance = 1.0
+        samples = {name: np.asarray(v, dtype=float) for name, v in contest.samples.items()}
+        sign = -1.0 if contest.better == MORE else 1.0
+        means = {
+            name: float(each.mean()) if each.size else np.nan for name, each in samples.items()
+        }
+        self.names = sorted(
+            (name for name in means if isfinite(means[name])), key=lambda each: sign * means[each]
+        )
+        self.means = {name: means[name] for name in self.names}
+        self.samples = [samples[name] for name in self.names]
+        self.why = self._obstacle()
+        if not self.why:
+            self._errors()
+            self.chance = self.p(0, len(self.names) - 1)
+
+    def _obstacle(self) -> str:
+        sizes = [each.size for each in self.samples]
+        if len(self.names) < 2:
+            return "there is nothing to compare with"
+        if min(sizes) < 2:
+            return "from one run each: more replications say what is more than chance"
+        if self.contest.paired and len(set(sizes)) > 1:
+            return "not all replications have a value"
+        if all(np.ptp(each) == 0 for each in self.samples):
+            same = len(set(self.means.values())) == 1
+            return "every run gave the same" if same else "the replications are copies of one run"
+        return ""
+
+    def _errors(self) -> None:
+        """Standard error and degrees of freedom of a mean of all, and of each pair alone."""
+        sizes = np.array([each.size for each in self.samples])
+        labels = len(self.names)
+        if self.contest.paired:
+            table = np.array(self.samples)
+            rest = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+            self.freedom = float((labels - 1) * (sizes[0] - 1))
+            squares = float((rest**2).sum())
+        else:
+            self.freedom = float((sizes - 1).sum())
+            squares = sum(float(((each - each.mean()) ** 2).sum()) for each in self.samples)
+        # Of samples of different sizes: Kramer's harmonic mean is taken for each pair.
+        self.variance = squares / self.freedom
+        self.sizes = sizes
+
+    def pooled(self, one: int, two: int) -> float:
+        """The standard error of the studentized range, from the variance of all labels."""
+        inverse = (1 / self.sizes[one] + 1 / self.sizes[two]) / 2
+        return float((self.variance * inverse) ** 0.5)
+
+    def alone(self, one: int, two: int) -> tuple[float, float]:
+        """Standard error of the difference and its degrees of freedom, from the pair alone."""
+        a, b = self.samples[one], self.samples[two]
+        if self.contest.paired:
+            return float((a - b).std(ddof=1)) / a.size**0.5, float(a.size - 1)
+        parts = [float(each.var(ddof=1)) / each.size for each in (a, b)]
+        total = sum(parts)
+        if not total:
+            return 0.0, float(min(a.size, b.size) - 1)
+        lower = sum(part**2 / (each.size - 1) for part, each in zip(parts, (a, b), strict=True))
+        return total**0.5, total**2 / lower
+
+    def difference(self, one: int, two: int) -> float:
+        """Of the means."""
+        return self.means[self.names[two]] - self.means[self.names[one]]
+
+    def p(self, one: int, two: int) -> float:
+        """The chance of such a difference, or a larger one, between any two equal labels."""
+        apart = abs(self.difference(one, two))
+        if apart <= 1e-12 * max(map(abs, self.means.values())):
+            return 1.0
+        pooled, (own, freedom) = self.pooled(one, two), self.alone(one, two)
+        of_all = range_tail(apart / pooled, len(self.names), self.freedom) if pooled else 0.0
+        of_pair = 2 * float(stdtr(freedom, -apart / own)) if own else 0.0
+        return max(of_all, of_pair)
+
+    def half(self, one: int, two: int, alpha: float) -> float:
+        """The smallest difference with a chance of at most `alpha`."""
+        own, freedom = self.alone(one, two)
+        of_all = range_quantile(alpha, len(self.names), self.freedom) * self.pooled(one, two)
+        return max(of_all, -float(stdtrit(freedom, alpha / 2)) * own)
+
+
+def _finding(test: _Test, alpha: float, level: float) -> Finding:
+    contest = test.contest
+    nan = float("nan")
+    seen = len(test.names) > 1
+    effect = test.difference(0, len(test.names) - 1) if seen else nan
+    about = (contest.measure, contest.unit, dict(contest.where))
+    if test.why:
+        return Finding(
+            *about, (), (), NOT_SHOWN, effect, nan, nan, level, "", test.means, nan, test.why
+        )
+    last = len(test.names) - 1
+    half = test.half(0, last, alpha)
+    shown = test.chance <= alpha
+    best, worst = _ends(test, alpha) if shown else ((), ())
+    return Finding(
+        *about,
+        best,
+        worst,
+        SHOWN if shown else NOT_SHOWN,
+        effect,
+        effect - half,
+        effect + half,
+        level,
+        _method(test),
+        test.means,
+        half,
+    )
+
+
+def _ends(test: _Test, alpha: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those like the best and unlike the worst, and the other way round."""
+    last = len(test.names) - 1
+    from_best = [place and test.p(0, place) <= alpha for place in range(last + 1)]
+    from_worst = [place < last and test.p(place, last) <= alpha for place in range(last + 1)]
+    every = list(zip(test.names, from_best, from_worst, strict=True))
+    best = tuple(name for name, other, unlike in every if unlike and not other)
+    worst = tuple(name for name, unlike, other in reversed(every) if unlike and not other)
+    return best, worst
+
+
+def _method(test: _Test) -> str:
+    how = "paired by replication" if test.contest.paired else "independent runs"
+    if len(test.names) == 2:
+        return f"t-test, {how}, Holm over the page"
+    return f"studentized range and each pair's own t, {how}, Holm over the page"

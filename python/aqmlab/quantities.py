@@ -1,0 +1,40 @@
+"""Rates and times from their texts, read as scenarios read them."""
+
+from __future__ import annotations
+
+import json
+
+from aqmlab._core import InputError, Scenario
+from aqmlab.errors import input_error
+
+UNITS = {
+    "gbit": 1e9, "mbit": 1e6, "kbit": 1e3, "tbit": 1e12, "bit": 1.0,
+    "min": 60.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0,
+}  # fmt: skip
+
+
+def quantity(text: str, key: str, option: str) -> float:
+    """A rate in bit/s (`key` is "rate") or a time in seconds ("delay") above 0.
+
+    `option` is what the user gave it for. Raises `InputError` as scenarios do.
+    """
+    table = {
+        "duration": "1s",
+        "bottleneck": "a",
+        "links": {"a": {"rate": "1gbit", key: text}},
+        "flows": {"f": {"path": "a", "return_path": "a"}},
+    }
+    try:
+        scenario = Scenario(table)
+    except InputError as error:
+        raise input_error(error.problem, key=option, given=text, hint=error.hint) from None
+    value = canonical(str(json.loads(scenario.resolved)["links"]["a"][key]))
+    if value <= 0:
+        raise input_error("expected more than nothing", key=option, given=text)
+    return value
+
+
+def canonical(text: str) -> float:
+    """The value of a rate or time in the text that a resolved scenario has for it."""
+    unit = next(each for each in UNITS if text.endswith(each))
+    return float(text.removesuffix(unit)) * UNITS[unit]

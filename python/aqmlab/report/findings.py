@@ -1,0 +1,155 @@
+"""What a study says: which label is best in what, where, and whether that is more than chance.
+
+Every comparison that a page makes is one contest of `aqmlab.infer.compare`: each measure, at
+each combination of the other axes. Nothing is averaged over unlike points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from aqmlab.infer import Contest, Finding, compare, interval
+from aqmlab.infer.intervals import Interval
+from aqmlab.report.measures import BUSY, LESS, MORE, NEITHER, Layout, Measure, by_point, measures
+from aqmlab.statistics import Floats
+
+if TYPE_CHECKING:
+    from aqmlab.results import StudyResult
+
+DIRECTIONS = {LESS: "less", MORE: "more"}
+EMULATED = "timer_lateness"
+"""A quantity of the table `times` that runs in real time alone have."""
+MOST_WHERE = 3
+"""Places that are named in a sentence; of more, their number."""
+
+
+def findings(result: StudyResult) -> list[Finding]:
+    """All comparisons of the first axis with more than one label; none without such an axis."""
+    return of_measures(result, measures(result), Layout.of(result.info.axes))
+
+
+def of_measures(result: StudyResult, found: Sequence[Measure], layout: Layout) -> list[Finding]:
+    """The comparisons of these measures. The first is what the study is about."""
+    if layout.compared is None:
+        return []
+    goodput = any(each.unit == "Mbit/s" for each in found)
+    told = [each for each in found if not (goodput and each.title == BUSY)]
+    told = [each for each in told if each.better != NEITHER]
+    paired = _is_paired(result)
+    contests = [
+        contest
+        for number, each in enumerate(told)
+        for contest in _contests(result, each, layout.compared, paired, number == 0)
+    ]
+    return compare(contests)
+
+
+def _is_paired(result: StudyResult) -> bool:
+    """Whether replication r had the same random streams at all points: simulated, of one seed."""
+    if len({scenario["seed"] for scenario in result.scenarios}) > 1:
+        return False
+    return EMULATED not in set(result.raw("times")["quantity"].cast(pl.String))
+
+
+def _contests(
+    result: StudyResult, measure: Measure, axis: str, paired: bool, first: bool
+) -> Iterator[Contest]:
+    values = by_point(result, measure)
+    others = [name for name, labels in result.info.axes if name != axis and len(labels) > 1]
+    places: dict[tuple[str, ...], dict[str, Floats]] = {}
+    for row in result.points.to_dicts():
+        at = places.setdefault(tuple(str(row[name]) for name in others), {})
+        if (own := values.get(row["point"])) is not None:
+            at[str(row[axis])] = own
+    for place, samples in places.items():
+        full = {
+            label: own for label, own in samples.items() if own.size == result.info.replications
+        }
+        if len(full) > 1:
+            where = dict(zip(others, place, strict=True))
+            better = DIRECTIONS[measure.better]
+            yield Contest(measure.title, measure.unit, full, better, where, paired, first)
+
+
+def intervals(result: StudyResult, measure: Measure) -> dict[int, Interval | None]:
+    """The interval of the mean of each point that has any value, None where there is none."""
+    return {point: interval(values) for point, values in by_point(result, measure).items()}
+
+
+def sentences(found: Sequence[Finding], told: Sequence[Measure], axis: str | None) -> list[str]:
+    """The findings in words, those of one measure together."""
+    lines = []
+    for measure in told:
+        own = [each for each in found if each.measure == measure.title]
+        groups: dict[tuple[object, ...], list[Finding]] = {}
+        for each in own:
+            groups.setdefault((each.shown, each.best, each.worst, each.why), []).append(each)
+        lines += [_sentence(each, measure, len(own), axis or "") for each in groups.values()]
+    return lines
+
+
+def _sentence(same: Sequence[Finding], measure: Measure, places: int, axis: str) -> str:
+    what = _capital(measure.title) + _where(same, places)
+    one = same[0] if len(same) == 1 else None
+    if same[0].shown:
+        return f"{what}: {_shown(same, measure, one)}."
+    if same[0].why == "every run gave the same" and one:
+        value = measure.text(next(iter(one.means.values())))
+        return f"{what}: {value} with every {axis.replace('_', ' ')}."
+    if same[0].why:
+        return f"{what}: {_span(same, measure)}; {same[0].why}."
+    most = max(each.detectable for each in same)
+    return (
+        f"{what}: no difference shown ({_span(same, measure)}; one of {measure.text(most)} or more "
+        "would have been)."
+    )
+
+
+def _shown(same: Sequence[Finding], measure: Measure, one: Finding | None) -> str:
+    best, worst = (_names(each) for each in (same[0].best, same[0].worst))
+    if one is None:
+        effects = sorted(abs(each.effect) for each in same)
+        apart = f"{measure.text(effects[0])} to {measure.text(effects[-1])}"
+        return f"best with {best}, worst with {worst}, {apart} apart"
+    ends = list(one.means.values())
+    low, high = sorted((abs(one.low), abs(one.high)))
+    return (
+        f"best with {best}, {measure.text(ends[0])}, worst with {worst}, {measure.text(ends[-1])} "
+        f"({measure.number(low)} to {measure.text(high)} apart)"
+    )
+
+
+def _span(same: Sequence[Finding], measure: Measure) -> str:
+    """The smallest and the largest mean."""
+    means = [value for each in same for value in each.means.values()]
+    ends = [measure.text(each) for each in (min(means), max(means))]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def _where(same: Sequence[Finding], places: int) -> str:
+    """At which of the places; nothing if there is one only."""
+    if places == 1:
+        return ""
+    if len(same) == places:
+        return f", at each of {places} places"
+    if len(same) > MOST_WHERE:
+        return f", at {len(same)} of {places} places"
+    return f", at {'; '.join(_place(each.where) for each in same)}"
+
+
+def _place(where: Mapping[str, str]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {label}" for name, label in where.items())
+
+
+def _names(labels: Sequence[str]) -> str:
+    if len(labels) == 1:
+        return labels[0]
+    return f"{', '.join(labels[:-1])} and {labels[-1]}"
+
+
+def _capital(text: str) -> str:
+    """The title at the start of a sentence; the names of groups stay as they are."""
+    return text if ":" in text else text[:1].upper() + text[1:]

@@ -1,0 +1,82 @@
+"""Why a queue dropped: episodes, reasons and laws."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from helpers import SCENARIO_TEXT, Aqmlab
+
+import aqmlab as package
+from aqmlab import drops
+
+RECORD = {"record.level": "packets"}
+
+
+def test_codel_drops_after_an_interval_above_its_target(mapping: dict[str, Any]) -> None:
+    result = package.run(mapping, set=RECORD)
+    found = drops.episodes(result)
+    assert found and sum(each.total for each in found) == result.links["dropped"][0]
+    for each in found:
+        assert set(each.drops) == {"codel"}
+        assert each.first_s <= each.last_s
+        # RFC 8289: the first drop comes when the delay was above the target for an interval.
+        assert each.above_s is not None and each.above_s >= 0.1
+        assert each.sojourn_max_s > 0.005
+    # Between two episodes a packet has waited less than the target: RFC 8289's dropping state.
+    sent = drops.packets_of(result, "down").filter(pl.col("verdict") == "delivered")
+    for one, other in pairwise(found):
+        between = sent.filter(pl.col("end_s").is_between(one.last_s, other.first_s))
+        assert between["sojourn_s"].to_numpy().min() < 0.005
+    assert "(5ms)" in drops.why(result, "codel")
+
+
+def test_a_full_buffer_is_the_reason_of_drop_tail(mapping: dict[str, Any]) -> None:
+    queue = {"discipline": "droptail", "limit": "20p"}
+    result = package.run(mapping, set=RECORD | {"queue": queue})
+    found = drops.episodes(result)
+    assert found
+    assert {reason for each in found for reason in each.drops} == {"overlimit"}
+    assert all(each.above_s is None for each in found)
+    assert drops.why(result, "overlimit") == "the buffer was full (limit 20p)"
+    # Without a target, time alone parts them.
+    for one, other in pairwise(found):
+        assert other.first_s - one.last_s > drops.APART
+
+
+def test_a_queue_that_drops_nothing_has_no_episodes(mapping: dict[str, Any]) -> None:
+    result = package.run(mapping, set=RECORD | {"flows.bulk.size": "3000b"})
+    assert drops.episodes(result) == []
+
+
+def test_every_reason_of_the_engine_has_a_law(mapping: dict[str, Any]) -> None:
+    columns = package.run(mapping).links.columns
+    reasons = {name.removeprefix("drop_") for name in columns if name.startswith("drop_")}
+    assert reasons - {"user"} == set(drops.LAWS)
+
+
+def test_without_packets_or_a_link_it_says_so(mapping: dict[str, Any]) -> None:
+    result = package.run(mapping)
+    with pytest.raises(package.InputError, match="packets of this run were not recorded"):
+        drops.episodes(result)
+    with pytest.raises(package.InputError, match="no such link"):
+        drops.episodes(result, "sideways")
+    recorded = package.run(mapping, set=RECORD)
+    assert isinstance(drops.packets_of(recorded, "down"), pl.DataFrame)
+
+
+def test_the_command_explains_and_draws_the_drops(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    (tmp_path / "scenario.toml").write_text(SCENARIO_TEXT)
+    words = ["run", "scenario.toml", "--set", "queue=codel", "--explain-drops"]
+    done = aqmlab(*words, "--out", "out", "--figures")
+    assert done.returncode == 0, done.stderr
+    assert "CoDel dropped at the head" in done.stdout and "(5ms)" in done.stdout
+    assert "Why down dropped" in (tmp_path / "out/report.html").read_text()
+    picture = (tmp_path / "out/figures/drops.svg").read_text()
+    assert "time in queue (ms)" in picture and "codel" in picture
+    # Nothing about single drops without their record.
+    plain = aqmlab("run", "scenario.toml", "--set", "queue=codel")
+    assert "Why down dropped" not in plain.stdout

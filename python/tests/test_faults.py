@@ -1,0 +1,204 @@
+"""Faults of the machine: each ends with the same tables, or with one clear error."""
+
+from __future__ import annotations
+
+import random
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from helpers import Aqmlab, assert_refused, command, environment, table_bytes, write_study
+
+import aqmlab as package
+
+PANIC = re.compile(r"Traceback|panicked|bug in aqmlab")
+
+
+@pytest.fixture
+def right(study: Path) -> dict[str, bytes]:
+    """The tables of the study of 12 runs when nothing happens."""
+    package.Study(study).run(study.parent / "right")
+    return table_bytes(study.parent / "right")
+
+
+def shell(lines: str, folder: Path, *before: str) -> subprocess.CompletedProcess[str]:
+    """Runs lines of a shell in `folder`, where `aqmlab` is the command."""
+    text = f'aqmlab() {{ {shlex.join(command())} "$@"; }}\n{lines}'
+    return subprocess.run(
+        [*before, "sh", "-c", text],
+        cwd=folder, capture_output=True, text=True, env=environment(), timeout=120, check=False,
+    )  # fmt: skip
+
+
+def apart(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The same with mounts of its own; the test is skipped where none are permitted."""
+    probe = ["mount", "-t", "tmpfs", "none", str(folder)]
+    for way in (["unshare", "-m"], ["unshare", "-Urm"]):
+        if not subprocess.run([*way, *probe], capture_output=True, check=False).returncode:
+            return shell(lines, folder, *way)
+    pytest.skip("no mounts are permitted here")
+
+
+def test_a_small_disk_fills_up(study: Path, right: dict[str, bytes]) -> None:
+    """On a file system that is too small at every step; then there is room."""
+    done = apart(
+        """
+        mkdir disk saved
+        mount -t tmpfs -o size=16k none disk
+        for size in 16k 64k 128k 160k 50m; do
+            mount -o remount,size=$size none disk || exit 9
+            aqmlab study study.toml --json --out disk/out > said 2>> errors
+            echo $?
+        done
+        cp disk/out/*.parquet saved
+        """,
+        study.parent,
+    )
+    *failed, last = done.stdout.split()
+    assert last == "0", done.stderr
+    errors = (study.parent / "errors").read_text().splitlines()
+    assert failed.count("1") == len(errors) == 4, (failed, errors)
+    for line in errors:
+        assert re.fullmatch(
+            r"error: disk/out: no space left on the disk; \d+ of 12 runs are kept\. Once you have "
+            r"made room, the same command goes on from there\.",
+            line,
+        )
+    assert table_bytes(study.parent / "saved") == right
+
+
+def test_a_disk_that_cannot_be_written(study: Path, right: dict[str, bytes]) -> None:
+    done = apart(
+        """
+        mkdir disk
+        mount -t tmpfs none disk
+        cp -r right disk/done
+        mount -o remount,ro none disk
+        aqmlab study study.toml --json --out disk/new; echo $?
+        aqmlab run scenario.toml --out disk/run > said; echo $?
+        aqmlab compare --json right disk/done > said; echo $?
+        """,
+        study.parent,
+    )
+    assert done.stdout.split() == ["1", "1", "0"], done.stderr
+    first, second = done.stderr.splitlines()
+    assert first.startswith("error: disk/new: Read-only file system; 0 of 12 runs are kept")
+    assert second.startswith("error: disk/run: Read-only file system; 0 of 1 runs are kept")
+
+
+@pytest.mark.parametrize("blocks", [1, 8, 24, 40])
+def test_files_may_not_grow(blocks: int, study: Path, right: dict[str, bytes]) -> None:
+    """`ulimit -f` in units of 512 bytes: every write of a large file fails."""
+    done = shell(f"ulimit -f {blocks}; aqmlab study study.toml --json --out out", study.parent)
+    kept = 12
+    if done.returncode:
+        assert_refused(done, "out: the limit on the size of a file is reached; ", status=1)
+        kept = int(re.findall(r"(\d+) of 12 runs are kept", done.stderr)[0])
+    again = package.Study(study).run(study.parent / "out")
+    assert again.computed == 12 - kept
+    assert table_bytes(study.parent / "out") == right
+
+
+@pytest.mark.parametrize("files", [6, 16, 31, 32])
+def test_few_open_files(files: int, study: Path, right: dict[str, bytes]) -> None:
+    done = shell(f"ulimit -n {files}; aqmlab study study.toml --json --out out", study.parent)
+    if files < 32:
+        expected = f"error: 32 open files are needed, and {files} allowed; raise the limit"
+        assert_refused(done, expected, status=1)
+    else:
+        assert (done.returncode, done.stderr) == (0, "")
+        assert table_bytes(study.parent / "out") == right
+
+
+def test_several_processes_on_one_folder(study: Path, right: dict[str, bytes]) -> None:
+    """Whoever comes first computes; the others are told so, or find it done."""
+    line = command("study", study, "--json", "--out", study.parent / "out")
+    draw = random.Random(time.time_ns())
+    pipe = subprocess.PIPE
+    running = []
+    for _ in range(5):
+        running.append(subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True))
+        time.sleep(draw.uniform(0, 0.15))
+    said = [(process, *process.communicate(timeout=60)) for process in running]
+    told = [(process.returncode, stderr) for process, _, stderr in said]
+    refused = f"error: {study.parent / 'out'}: another aqmlab is writing to it just now\n"
+    assert set(told) <= {(0, ""), (2, refused)}, told
+    assert (0, "") in told
+    assert table_bytes(study.parent / "out") == right
+
+
+def killed_and_resumed(words: list[object], out: Path, moments: list[float]) -> None:
+    """Starts the command, kills it after each of `moments`, and lets it end at last."""
+    for moment in moments:
+        process = subprocess.Popen(
+            command(*words, "--out", out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        time.sleep(moment)
+        process.kill()
+        _, stderr = process.communicate()
+        assert not PANIC.search(stderr.decode()), stderr
+    done = subprocess.run(
+        command(*words, "--out", out), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("characterize", "pie", "--section", "5.1.1", "--quick", "--replications", "3", "--json"),
+        ("run", "scenario.toml"),
+    ],
+    ids=["characterize", "run"],
+)
+def test_killed_at_random_moments(
+    words: tuple[str, ...], scenario: Path, aqmlab: Aqmlab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The study is in `test_results_folder.py`."""
+    monkeypatch.chdir(scenario.parent)
+    began = time.monotonic()
+    undisturbed = aqmlab(*words, "--out", "right")
+    assert undisturbed.returncode == 0, undisturbed.stderr
+    took = time.monotonic() - began
+    draw = random.Random(time.time_ns())
+    moments = sorted(draw.uniform(0.05, 1.2 * took) for _ in range(3))
+    killed_and_resumed([*words], Path("out"), moments)
+    assert table_bytes(Path("out")) == table_bytes(Path("right")), moments
+
+
+def test_a_panic_of_a_library_is_one_message() -> None:
+    """The exception that polars raises is no `Exception`."""
+    text = """
+import sys
+from aqmlab.cli.common import reported
+import polars
+
+@reported
+def fails():
+    raise polars.exceptions.PanicException("index out of bounds")
+
+fails()
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert_refused(done, "PanicException: index out of bounds (this is a bug", status=70)
+
+
+def test_a_study_of_many_chunks(tmp_path: Path) -> None:
+    """A chunk a run, 36 of them: what is there is what one chunk gives."""
+    study = package.Study(write_study(tmp_path, replications=6))
+    study.run(tmp_path / "one")
+    from aqmlab import execute
+    from aqmlab.folder import ResultsFolder
+
+    scenarios = [point.scenario for point in study.points]
+    texts = [scenario.resolved for scenario in scenarios]
+    with ResultsFolder(tmp_path / "many", execute.study_info(study), texts) as folder:
+        for run in random.Random(1).sample(range(study.total), study.total):
+            jobs = [(run, *divmod(run, study.replications))]
+            folder.add(list(execute.finished(scenarios, jobs, 1)))
+        folder.finish()
+    assert table_bytes(tmp_path / "many") == table_bytes(tmp_path / "one")
