@@ -327,6 +327,9 @@ class Runner:
         The GIL is released meanwhile. A panic in the engine is raised here as RuntimeError. A fault
         of code in Python starts no further run and is raised, as `CustomError`, when all that
         were under way have been taken."""
+    def stuck(self) -> dict[int, str]:
+        """Runs that made no progress and were given up since this was last asked: their
+        numbers, and at what time and event they were."""
     finished: int
     total: int
     def stop(self) -> set[int]:
@@ -352,6 +355,37 @@ def replay(
     columns; times are nanoseconds here. Columns, in the order of the decisions: `id`, `verdict`,
     `t_ns`, `sojourn_ns`, `t_mark_ns` (null if not marked), `reason` (null if not dropped).
     The GIL is released meanwhile."""
+
+def pack_sender(
+    name: str,
+    events: str,
+    *,
+    control: str,
+    stack: str,
+    recovery: str,
+    frto: bool,
+    tail_loss_probe: bool,
+    after_idle: bool,
+    offload: bool,
+    path: Mapping[str, Any],
+    receive_buffer: int | None,
+    all_acknowledged_ns: int,
+    retransmitted: int,
+) -> bytes:
+    """Reads the events of a recorded sender, a table in CSV, and packs them with its settings."""
+
+def close_sender(packed: bytes) -> tuple[str, tuple[int | None, int], tuple[int | None, int], bool]:
+    """Plays a packed sender with both ends ours over the recorded path. Returns its name; when
+    all was acknowledged (nanoseconds) and how many segments were sent again, here and in the
+    recording; and whether the time is within 1 % and the number within two or 2 %."""
+
+def replay_sender(packed: bytes) -> tuple[str, tuple[int, int, int, int, int, int | None]]:
+    """Replays a packed sender. Returns its name, and: segments, equal ones, windows, equal ones,
+    round-trip times that are equal within a millisecond, when the first segment or window
+    differed (nanoseconds). The GIL is released meanwhile."""
+
+def next_sender(packed: bytes, begin: int) -> tuple[str, int]:
+    """The name of the packed sender that begins there, and where the next one does."""
 
 def parse_value(text: str) -> Any:
     """What stands after `--set key=`: a TOML value, or else the text itself."""

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from aqmlab.document import Document
 
 
+IDLE, BUSY = 0.2, 0.5
+"""Links that are used less, and more, are idle and busy."""
+
+
 class Tables(Protocol):
     """Where the tables of a result are: in memory or in a folder."""
 
@@ -397,10 +401,30 @@ class StudyResult(_TableAttributes):
             return self.notes
         return self.notes.filter(pl.col("id") != "few-packets")
 
+    @cached_property
+    def bottlenecks(self) -> list[str]:
+        """The link of each point that the numbers are about: the scenario's bottleneck. One that
+        was idle at all points gives way to a busy one, and links of several names to the busiest
+        that all points have: points are compared by the same link."""
+        names = [str(scenario["bottleneck"]) for scenario in self.scenarios]
+        common = set(self.scenarios[0]["links"])
+        for scenario in self.scenarios:
+            common &= set(scenario["links"])
+        rows = self.raw("links").group_by(pl.col("link").cast(pl.String)).agg(
+            pl.col("utilisation").mean(), pl.col("sojourn_mean_s").fill_nan(None).mean()
+        )  # fmt: skip
+        use = {link: (busy or 0.0, wait or 0.0) for link, busy, wait in rows.iter_rows()}
+        most = max(sorted(common & set(use)), key=lambda link: use[link], default="")
+        own = use.get(names[0], (0.0, 0.0))
+        is_idle = own[0] < IDLE and most and use[most][0] > BUSY and use[most][1] > own[1]
+        if most and (len(set(names)) > 1 or is_idle):
+            return [most] * len(names)
+        return names
+
     @property
     def bottleneck(self) -> pl.DataFrame:
         """The rows of `links` that are about the bottleneck of their point."""
-        names = [scenario["bottleneck"] for scenario in self.scenarios]
+        names = self.bottlenecks
         which = pl.DataFrame({"point": range(len(names)), "link": names})
         keys = ["point", "link"]
         return self.links.join(which.cast({"point": pl.UInt32}), on=keys, maintain_order="left")

@@ -101,7 +101,8 @@ def test_bulk_flows_fill_the_link_in_both(aqmlab: Aqmlab, tmp_path: Path) -> Non
 
 
 def test_the_report_shows_both(aqmlab: Aqmlab, tmp_path: Path) -> None:
-    done = aqmlab("parity", scenario(tmp_path, BULK), "--duration", "1s", "--control", "reno")
+    options = ("--duration", "1s", "--control", "reno", "--figures")
+    done = aqmlab("parity", scenario(tmp_path, BULK), *options)
     assert done.returncode == 0, done.stderr
     assert "utilisation" in done.stdout
     folder = tmp_path / "results" / "parity-here-reno"

@@ -172,7 +172,10 @@ def test_the_command_line_reproduces_the_study(tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["reproduce", "jarvinen2014", "--only", "paper", "--replications", "2"]
     done = subprocess.run(
-        [command, *arguments, "--out", out], capture_output=True, text=True, check=False
+        [command, *arguments, "--out", out, "--figures"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "Table II: 95th percentile" in done.stdout

@@ -12,6 +12,8 @@ mod reference;
 mod replay;
 mod runner;
 mod scenario;
+mod senders;
+mod stuck;
 mod tables;
 
 use pyo3::prelude::*;
@@ -41,6 +43,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<columns::ArrowTable>()?;
     module.add_function(wrap_pyfunction!(reference::reference, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
+    module.add_function(wrap_pyfunction!(senders::pack_sender, module)?)?;
+    module.add_function(wrap_pyfunction!(senders::replay_sender, module)?)?;
+    module.add_function(wrap_pyfunction!(senders::close_sender, module)?)?;
+    module.add_function(wrap_pyfunction!(senders::next_sender, module)?)?;
     module.add_function(wrap_pyfunction!(emulator::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(emulator::check_playable, module)?)?;
     module.add_function(wrap_pyfunction!(emulator::has_far_end_here, module)?)?;

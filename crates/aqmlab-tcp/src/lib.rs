@@ -6,11 +6,14 @@
 
 pub mod congestion;
 mod delivery;
+mod endpoint;
+mod linux;
 pub mod params;
 mod profiles;
 mod reassembly;
 pub mod receiver;
 mod recovery;
+pub mod replay;
 mod right_sizing;
 mod rtt;
 mod scoreboard;
@@ -22,9 +25,10 @@ mod path_tests;
 #[cfg(test)]
 mod response_tests;
 
+pub use endpoint::Sender;
 pub use params::TcpParams;
 pub use profiles::Profile;
 pub use receiver::Receiver;
 pub use recovery::Recovery;
 pub use segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
-pub use sender::{Sender, Stats};
+pub use sender::Stats;

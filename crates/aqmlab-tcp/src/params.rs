@@ -21,11 +21,25 @@ choices! {
 }
 
 choices! {
+    /// Whose state machine the sender is.
+    pub enum Stack {
+        /// The RFCs', with all ways of recovery and all settings.
+        Rfc = "rfc",
+        /// That of Linux 6.1.
+        Linux61 = "linux-6.1",
+        /// That of Linux 6.12.
+        Linux612 = "linux-6.12",
+    }
+}
+
+choices! {
     /// How the retransmission timer is set, and what its timeouts do.
     pub enum RetransmissionTimer {
         /// The variation of one measurement a round-trip time; restarted when new data are
         /// acknowledged (RFC 6298).
         Rfc6298 = "rfc6298",
+        /// In whole ticks of `clock_granularity`, with fractions of an eighth and a quarter (ns-2).
+        Ns2 = "ns-2",
         /// The greatest variation within a round-trip time, at least `min_rto`; SACK measures and
         /// restarts, too; a timeout in a recovery does not lower ssthresh again (Linux).
         Linux = "linux",
@@ -72,6 +86,9 @@ params! {
     pub struct TcpParams {
         /// What is modelled: a list of settings that the other keys begin from.
         profile: Profile = Profile::Rfc, source "docs/transports/tcp.md";
+        /// Whose state machine the sender is: a kernel's holds for what the kernel has
+        /// (docs/transports/linux.md); other controls and settings have the RFCs'.
+        stack: Stack = Stack::Rfc, source "docs/transports/linux.md";
         /// The largest payload of a segment.
         mss: Bytes = Bytes::new(1460), in Bytes::new(1) => Bytes::new(1_000_000),
             source "RFC 9293, section 3.7.1; 1460 on Ethernet over IPv4";
@@ -153,6 +170,9 @@ params! {
         pacing_slow_start: u64 = 200, in 1 => 1000, source "Linux: tcp_pacing_ss_ratio";
         /// Percent of a window per round-trip time from half of ssthresh on.
         pacing_avoidance: u64 = 120, in 1 => 1000, source "Linux: tcp_pacing_ca_ratio";
+        /// With `stack` of Linux: whether the sending host leaves the cutting of segments to its
+        /// device, so that several leave at once, and waits for more of the window to do so.
+        segmentation_offload: bool = false, source "Linux: net/ipv4/tcp_output.c, tcp_tso_autosize, tcp_tso_should_defer; ethtool -k";
         /// The first data, segments (10p) or bytes, which are not paced.
         pacing_quantum: Limit = Limit::Packets(10), source "Linux: tc-fq(8), initial_quantum";
         /// Explicit congestion notification; taken to be negotiated.

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use crate::congestion::{self, CongestionConfig};
 use crate::params::{EcnMode, WindowValidation};
-use crate::{Ack, DataSegment, Receiver, Recovery, Sender, TcpParams};
+use crate::sender::Sender;
+use crate::{Ack, DataSegment, Receiver, Recovery, TcpParams};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug)]

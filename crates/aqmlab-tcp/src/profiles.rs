@@ -18,8 +18,10 @@ choices! {
         Ns2Sack1 = "ns2-sack1",
         /// NewReno as RFC 5681, RFC 6582 and RFC 3390 have it.
         RfcNewReno = "rfc-newreno",
-        /// Linux 6 with its default settings.
+        /// Linux 6.12 with its default settings.
         Linux6 = "linux-6",
+        /// Linux 6.1 with its default settings.
+        Linux61 = "linux-6.1",
         /// Windows 10 and Server 2019 with the template Internet.
         Windows = "windows",
         /// Linux 6 with accurate ECN and ECT(1).
@@ -37,12 +39,14 @@ const NS2_SACK1: Settings = &[
     ("clock_granularity", "10ms"),
     ("ack_delay", "100ms"),
     ("congestion_control.byte_counting", "none"),
+    ("congestion_control.least_window", "1"),
 ];
 
 const RFC_NEWRENO: Settings = &[("recovery", "newreno"), ("initial_window", "4380b")];
 
 // net/ipv4 of Linux 6 and its sysctls' defaults. Timestamps take 12 bytes of each segment.
 const LINUX_6: Settings = &[
+    ("stack", "linux-6.12"),
     ("mss", "1448b"),
     ("header", "52b"),
     ("recovery", "rack"),
@@ -81,6 +85,7 @@ impl Profile {
             Profile::Ns2Sack1 => [NS2_SACK1, &[]],
             Profile::RfcNewReno => [RFC_NEWRENO, &[]],
             Profile::Linux6 => [LINUX_6, &[]],
+            Profile::Linux61 => [LINUX_6, &[("stack", "linux-6.1")]],
             Profile::Windows => [WINDOWS, &[]],
             Profile::LinuxL4s => [LINUX_6, L4S],
         }

@@ -13,7 +13,8 @@
 
 use aqmlab_core::{Auto, Ecn, Limit, Span, Time};
 
-use crate::params::{EcnMode, TcpParams};
+use crate::linux::receiver::{Acks, Arrival, Due};
+use crate::params::{EcnMode, Stack, TcpParams};
 use crate::reassembly::Reassembly;
 use crate::right_sizing::RightSizing;
 use crate::segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
@@ -33,6 +34,8 @@ pub struct Receiver {
     sack: bool,
     delayed_ack: u64,
     ack_delay: Span,
+    /// With `stack` of Linux: when it acknowledges.
+    linux: Option<Box<Acks>>,
     /// Segments still to be acknowledged each at once, and how many at a time.
     quick: u64,
     quick_acks: u64,
@@ -77,6 +80,8 @@ impl Receiver {
             sack: params.sends_sack(),
             delayed_ack: params.delayed_ack,
             ack_delay: params.ack_delay,
+            linux: (params.stack != Stack::Rfc && params.delayed_ack == 2)
+                .then(|| Box::new(Acks::new(params))),
             quick: params.quick_acks,
             quick_acks: params.quick_acks,
             unacknowledged: 0,
@@ -119,6 +124,9 @@ impl Receiver {
             if let Some(sizing) = &mut self.sizing {
                 sizing.on_syn(now);
             }
+            if let Some(linux) = &mut self.linux {
+                linux.on_syn(now);
+            }
             return;
         }
         if self.ecn != EcnMode::Off {
@@ -126,6 +134,10 @@ impl Receiver {
         }
         if segment.seq <= self.last_ack {
             self.recent = self.recent.max(segment.sent_at);
+        }
+        if self.linux.is_some() {
+            self.on_segment_linux(now, segment);
+            return;
         }
         let (had_gap, is_new) = (!self.beyond.is_empty(), segment.end() > self.next);
         if segment.end() <= self.next {
@@ -154,6 +166,50 @@ impl Receiver {
         }
     }
 
+    /// The same, with Linux's rules of when to acknowledge.
+    fn on_segment_linux(&mut self, now: Time, segment: &DataSegment) {
+        let (had_gap, before) = (!self.beyond.is_empty(), self.next);
+        if segment.end() <= before {
+            self.duplicates += 1;
+            self.duplicate = (segment.len > 0).then_some((segment.seq, segment.end()));
+        } else if segment.seq <= before {
+            self.advance(segment.end());
+        } else {
+            self.store(segment.seq, segment.end());
+        }
+        let grew = match &mut self.sizing {
+            // Without SACK out of order data would hide that acknowledgements are duplicates.
+            Some(sizing) if segment.end() > before && (self.sack || segment.seq <= before) => {
+                sizing.on_data(now, segment, self.next)
+            }
+            _ => false,
+        };
+        let Some(linux) = &mut self.linux else { return };
+        let due = if segment.end() <= before {
+            linux.on_duplicate();
+            Due::Now
+        } else if segment.seq <= before {
+            let unacknowledged = self.next - self.last_ack;
+            self.unacknowledged = unacknowledged;
+            linux.on_data(
+                now,
+                Arrival {
+                    len: u64::from(segment.len),
+                    unacknowledged,
+                    had_gap,
+                    has_gap: !self.beyond.is_empty(),
+                    grew,
+                },
+            )
+        } else {
+            linux.on_gap(now, self.next, grew)
+        };
+        match due {
+            Due::Now => self.due = true,
+            Due::At(at) => self.deadline = self.deadline.min(at),
+        }
+    }
+
     fn take_mark(&mut self, now: Time, segment: &DataSegment) {
         let marked = segment.ecn == Ecn::Ce;
         // RFC 3168, section 6.1.5: not of what lies outside of the window.
@@ -163,6 +219,10 @@ impl Receiver {
             // RFC 3168, section 6.1.3.
             EcnMode::Classic => {
                 self.ece &= !segment.cwr;
+                if let Some(linux) = self.linux.as_mut().filter(|_| marked && !self.ece) {
+                    linux.on_mark();
+                }
+                self.due |= segment.cwr && self.linux.is_some();
                 self.ece |= marked && counts;
             }
             EcnMode::Dctcp if counts => self.take_dctcp_mark(now, marked),
@@ -227,6 +287,9 @@ impl Receiver {
         self.unacknowledged = 0;
         self.new_marks = 0;
         self.deadline = Time::MAX;
+        if let Some(linux) = &mut self.linux {
+            linux.on_sent();
+        }
         Some(self.ack(now))
     }
 
@@ -258,7 +321,12 @@ impl Receiver {
         if let Some((start, end)) = duplicate {
             sack.push(start, end);
         }
-        for (start, end) in self.beyond.latest().take(SackBlocks::MAX) {
+        // RFC 2018, section 3: beside timestamps there is room for three.
+        let most = match self.linux.is_some() && self.timestamps {
+            true => SackBlocks::MAX - 1 - usize::from(duplicate.is_some()),
+            false => SackBlocks::MAX,
+        };
+        for (start, end) in self.beyond.latest().take(most) {
             sack.push(start, end);
         }
         sack
@@ -275,6 +343,9 @@ impl Receiver {
         if self.deadline <= now {
             self.deadline = Time::MAX;
             self.due = true;
+            if let Some(linux) = &mut self.linux {
+                linux.on_timeout();
+            }
         }
     }
 }

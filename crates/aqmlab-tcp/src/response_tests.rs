@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 
 use aqmlab_core::{Bytes, Params, Span, Stream, Time, Value};
 
-use crate::{Ack, DataSegment, Receiver, Sender, TcpParams};
+use crate::sender::Sender;
+use crate::{Ack, DataSegment, Receiver, TcpParams};
 
 const RTT: Span = Span::from_millis(100);
 const MSS: u64 = 1000;

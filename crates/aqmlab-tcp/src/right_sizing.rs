@@ -16,11 +16,15 @@
 
 use aqmlab_core::{Span, Time};
 
-use crate::params::TcpParams;
+use crate::params::{Stack, TcpParams};
 use crate::segment::DataSegment;
 
-/// Of these two numbers the first is what payload takes of a buffer of the second.
+/// Of these two numbers the first is what payload takes of a buffer of the second: in Linux 6.1
+/// half, since 6.6 what segments of 1448 bytes do.
 const SHARE: (u64, u64) = (5, 8);
+const SHARE_61: (u64, u64) = (1, 2);
+/// Memory of the segment at hand, for which Linux 6.12 keeps room; 6.1 does so for its payload.
+const SEGMENT: u64 = 2304;
 /// The window before data have come: what fits the field without scaling.
 const FIRST: u64 = 65_535;
 /// Segments shorter than this do not let the window grow: their headers would fill the buffer.
@@ -60,10 +64,23 @@ struct RoundTrips {
 
 impl RightSizing {
     pub fn new(params: &TcpParams) -> Self {
-        let payload = |buffer: u64| (buffer * SHARE.0 / SHARE.1).max(params.mss.get());
+        let mss = params.mss.get();
+        let payload = |buffer: u64| {
+            let payload = match params.stack {
+                Stack::Rfc => buffer * SHARE.0 / SHARE.1,
+                Stack::Linux61 => (buffer * SHARE_61.0 / SHARE_61.1).saturating_sub(mss),
+                Stack::Linux612 => buffer.saturating_sub(SEGMENT) * SHARE.0 / SHARE.1,
+            };
+            payload.max(mss)
+        };
         let max = payload(params.receive_buffer_max.get());
         let clamp = payload(params.receive_buffer.get());
-        let window = clamp.min(FIRST);
+        // Linux 6.12 knows half of its buffer as room from the beginning.
+        let first = match params.stack {
+            Stack::Linux612 => (params.receive_buffer.get() / 2).saturating_sub(mss).max(mss),
+            _ => FIRST,
+        };
+        let window = clamp.min(first);
         let rtt = RoundTrips {
             estimate: None,
             has_timestamps: params.timestamps,
@@ -75,7 +92,7 @@ impl RightSizing {
             window,
             clamp,
             max,
-            mss: params.mss.get(),
+            mss,
             rtt,
             since: Time::ZERO,
             from: 0,

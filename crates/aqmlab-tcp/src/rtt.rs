@@ -43,6 +43,8 @@ enum Timed {
     /// The deviation now, the greatest in this round, and what the timeout has of them; each is
     /// four times a mean deviation.
     Linux { srtt: Span, deviation: Span, greatest: Span, variation: Span },
+    /// Eight times the round-trip time and four times the variation, in ticks.
+    Ticks { srtt: u64, variation: u64 },
 }
 
 impl RttEstimator {
@@ -81,7 +83,7 @@ impl RttEstimator {
     fn time(&mut self, now: Time, rtt: Span) {
         let new_round = self.timed.is_none() || now - rtt >= self.round_from;
         self.timed = Some(match self.timed {
-            None => self.first_timed(rtt),
+            None => self.first_timed(now, rtt),
             Some(Timed::Standard { srtt, variation }) if new_round => {
                 // alpha = 1/8, beta = 1/4; the variation first.
                 let variation = (variation * 3 + distance(srtt, rtt)) / 4;
@@ -99,6 +101,14 @@ impl RttEstimator {
                     }
                 }
             }
+            Some(Timed::Ticks { srtt, variation }) if new_round => {
+                let error = self.ticks(now, rtt) as i64 - (srtt >> 3) as i64;
+                let more = error.abs() - (variation >> 2) as i64;
+                Timed::Ticks {
+                    srtt: (srtt as i64 + error).max(1) as u64,
+                    variation: (variation as i64 + more).max(1) as u64,
+                }
+            }
             Some(timed) => timed,
         });
         if new_round {
@@ -107,8 +117,19 @@ impl RttEstimator {
         self.undo_back_off();
     }
 
-    fn first_timed(&self, rtt: Span) -> Timed {
+    /// ns-2's `rtt_update`: ticks of the clock that pass between sending and now.
+    fn ticks(&self, now: Time, rtt: Span) -> u64 {
+        let tick = self.granularity.as_nanos();
+        let sent = (now - rtt).as_nanos();
+        (now.as_nanos() / tick - sent / tick).max(1)
+    }
+
+    fn first_timed(&self, now: Time, rtt: Span) -> Timed {
         match self.kind {
+            RetransmissionTimer::Ns2 => {
+                let ticks = self.ticks(now, rtt);
+                Timed::Ticks { srtt: ticks << 3, variation: ticks << 1 }
+            }
             RetransmissionTimer::Rfc6298 => Timed::Standard { srtt: rtt, variation: rtt / 2 },
             RetransmissionTimer::Linux => {
                 let variation = (rtt * 2).max(self.min);
@@ -128,6 +149,9 @@ impl RttEstimator {
             let rto = match timed {
                 Timed::Standard { srtt, variation } => srtt + self.granularity.max(variation * 4),
                 Timed::Linux { srtt, variation, .. } => srtt + variation,
+                Timed::Ticks { srtt, variation } => {
+                    self.granularity * (((variation << 3) + srtt) >> 3)
+                }
             };
             self.rto = rto.clamp(self.min, self.max); // (2.4), (2.5)
         }
@@ -174,6 +198,25 @@ fn linux_deviation(deviation: Span, srtt: Span, rtt: Span) -> Span {
 
 #[cfg(test)]
 mod tests {
+    /// ns-2's `rtt_update` by hand, ticks of 10 ms: 53 ms from 12 to 65 ms are 5 ticks, so that 8
+    /// srtt = 40, 4 rttvar = 10 and the timeout is (10 * 8 + 40) / 8 = 15 ticks; then 8 ticks: the
+    /// error is 3, 43 and 10 + 3 - 2 = 11, and (88 + 43) / 8 = 16.
+    #[test]
+    fn ticks_are_whole_as_in_ns2() {
+        let params = TcpParams {
+            retransmission_timer: RetransmissionTimer::Ns2,
+            clock_granularity: Span::from_millis(10),
+            min_rto: Span::from_millis(10),
+            ..TcpParams::default()
+        };
+        let mut rtt = RttEstimator::new(&params);
+        let at = |millis| Time::ZERO + Span::from_millis(millis);
+        rtt.first_sample(at(65), Span::from_millis(53));
+        assert_eq!(rtt.rto(), Span::from_millis(150));
+        rtt.sample(at(165), Span::from_millis(76));
+        assert_eq!(rtt.rto(), Span::from_millis(160));
+    }
+
     use super::*;
 
     fn at(millis: u64) -> Time {

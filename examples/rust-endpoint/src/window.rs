@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use aqmlab_core::{Ecn, Span, Time, params};
 use aqmlab_sim::endpoints::{
-    Endpoint, EndpointParams, EndpointSetup, Incoming, Outgoing, Payload, Sink, Source,
+    Endpoint, EndpointParams, EndpointSetup, Incoming, Message, Outgoing, Sink, Source,
 };
 
 params! {
@@ -27,13 +27,12 @@ impl EndpointParams for WindowParams {
     }
 }
 
-fn message(numbers: [u64; 3]) -> Payload {
-    Payload::Message(numbers.map(u64::to_le_bytes).concat().into())
+fn message(numbers: [u64; 3]) -> Message {
+    numbers.map(u64::to_le_bytes).concat().into()
 }
 
-fn numbers(payload: &Payload) -> [u64; 3] {
-    let Payload::Message(bytes) = payload else { return [0; 3] };
-    [0, 8, 16].map(|at| bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes))
+fn numbers(message: &Message) -> [u64; 3] {
+    [0, 8, 16].map(|at| message[at..at + 8].try_into().map_or(0, u64::from_le_bytes))
 }
 
 /// Data: the first byte, the length, the packet that carried them last, and whether that is lost.

@@ -18,20 +18,26 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
+from aqmlab.errors import input_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from aqmlab.conformance import Report
+    from aqmlab.conformance.senders import ClosedReport, SenderReport
 
 COMPARED = ("verdict", "t_ns", "sojourn_ns", "t_mark_ns")
 NAMES = ("algorithm", "case")
 NUMBERS = ("packets", "equal verdicts", "share", "worst offset")
+SENDER_COLUMNS = ("case", "segments", "equal", "windows", "equal", "first difference")
+CLOSED_COLUMNS = ("case", "all acknowledged", "recorded", "sent again", "recorded", "close")
 COLUMNS = (*NAMES, *NUMBERS, "passed", "first difference")
 EXAMPLE = EXAMPLES.format(
     "aqmlab conformance\n\n"
     "aqmlab conformance codel_linux pie_linux\n\n"
-    "aqmlab conformance --vectors cases/ --json > conformance.json"
+    "aqmlab conformance --vectors cases/ --json > conformance.json\n\n"
+    "aqmlab conformance --tcp\n\n"
+    "aqmlab conformance --tcp senders/ --json > senders.json"
 )
 
 
@@ -39,8 +45,20 @@ EXAMPLE = EXAMPLES.format(
 def conformance(
     algorithms: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ALGORITHM]...", help="Which algorithms; all if none is named."),
+        typer.Argument(
+            metavar="[ALGORITHM]...",
+            help="Which algorithms; all if none is named. With --tcp a folder of your own cases "
+            "(DIR/CASE/), and which cases.",
+        ),
     ] = None,
+    tcp: Annotated[
+        bool,
+        typer.Option("--tcp", help="Senders instead of queues, segment by segment."),
+    ] = False,
+    closed: Annotated[
+        bool,
+        typer.Option("--closed", help="With --tcp: both ends ours, over the recorded path."),
+    ] = False,
     vectors: Annotated[
         Path | None,
         typer.Option("--vectors", metavar="DIR", help="Your own cases, in DIR/ALGORITHM/CASE/."),
@@ -59,8 +77,16 @@ def conformance(
     """Replay recorded runs of reference implementations (Linux, ns-2, RFC pseudo-code).
 
     Every packet has to meet the same verdict at the same time. The exit status is 1 if a
-    case differs or cannot be replayed. docs/conformance.md describes cases and table.
+    case differs or cannot be replayed; with --tcp, if fewer than 99.5 % of all segments or
+    windows are equal. docs/conformance.md describes cases and table.
     """
+    if tcp:
+        if vectors or emulator or markdown:
+            raise input_error("`--tcp` goes with a folder, names of cases and --json only")
+        _senders(algorithms or [], threads, closed=closed, json=json)
+        return
+    if closed:
+        raise input_error("`--closed` goes with `--tcp`")
     from aqmlab.conformance import check_all
 
     with progress_bar("conformance", shown=not (json or markdown), unit="cases") as progress:
@@ -75,6 +101,78 @@ def conformance(
         _show(reports)
     if not all(report.passed for report in reports):
         raise SystemExit(FAILURE)
+
+
+def _senders(words: list[str], threads: int | None, *, closed: bool, json: bool) -> None:
+    """Replays senders: of the folder that comes first, if one does, those that are named."""
+    from aqmlab.conformance.senders import check_senders, close_senders, reaches_goal, total
+
+    is_folder = bool(words) and (Path(words[0]).is_dir() or "/" in words[0])
+    folder = Path(words[0]) if is_folder else None
+    names = words[1:] if is_folder else words
+    with progress_bar("conformance", shown=not json, unit="cases") as progress:
+        if closed:
+            ends = close_senders(folder, names, threads=threads, progress=progress)
+        else:
+            reports = check_senders(folder, names, threads=threads, progress=progress)
+    if closed:
+        rows = [closed_row(report) for report in ends]
+        words = [f"{sum(report.close for report in ends)} of {len(ends)} cases close"]
+        _print_senders(ends, CLOSED_COLUMNS, rows, words, json=json)
+        return
+    rows = [sender_row(report) for report in [*reports, total(reports)]]
+    words = [f"{sum(report.equal for report in reports)} of {len(reports)} cases equal"]
+    _print_senders(reports, SENDER_COLUMNS, rows, words, json=json)
+    if not reaches_goal(reports):
+        raise SystemExit(FAILURE)
+
+
+def _print_senders(
+    reports: Sequence[SenderReport | ClosedReport],
+    columns: Sequence[str],
+    rows: list[list[str]],
+    words: list[str],
+    *,
+    json: bool,
+) -> None:
+    if json:
+        print_json([report.to_json() for report in reports])
+        return
+    screen = console(130)
+    table = grid(None, screen)
+    for title in columns:
+        table.add_column(title, justify="left" if title == "case" else "right")
+    for each in rows:
+        table.add_row(*each)
+    screen.print(table)
+    for line in words:
+        screen.print(line)
+
+
+def closed_row(report: ClosedReport) -> list[str]:
+    """A connection with both ends ours as a row of the table."""
+    ours, recorded = report.all_acknowledged_ns, report.recorded_all_acknowledged_ns
+    return [
+        report.case,
+        "never" if ours is None else f"{ours * 1e-9:.3f} s",
+        "never" if recorded is None else f"{recorded * 1e-9:.3f} s",
+        f"{report.retransmitted:,}",
+        f"{report.recorded_retransmitted:,}",
+        "yes" if report.close else "no",
+    ]
+
+
+def sender_row(report: SenderReport) -> list[str]:
+    """A sender as a row of the table."""
+    first = report.first_difference_ns
+    return [
+        report.case,
+        f"{report.segments:,}",
+        _percent(report.segments_equal, report.segments),
+        f"{report.windows:,}",
+        _percent(report.windows_equal, report.windows),
+        "" if first is None else f"{first:,} ns",
+    ]
 
 
 def _show(reports: list[Report]) -> None:

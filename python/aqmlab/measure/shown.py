@@ -91,7 +91,7 @@ def _bottleneck(
     result: StudyResult, metric: Metric, statistic: str, rows: pl.DataFrame
 ) -> list[Shown]:
     """The values of the bottleneck of each point, if any run has one."""
-    names = [scenario["bottleneck"] for scenario in result.scenarios]
+    names = result.bottlenecks
     which = pl.DataFrame({"point": range(len(names)), "subject": names}).cast({"point": pl.UInt32})
     point = (pl.col("run") // result.info.replications).cast(pl.UInt32).alias("point")
     own = rows.with_columns(point).join(which, on=["point", "subject"], maintain_order="left")

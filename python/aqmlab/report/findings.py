@@ -112,12 +112,13 @@ def _shown(same: Sequence[Finding], measure: Measure, one: Finding | None) -> st
     best, worst = (_names(each) for each in (same[0].best, same[0].worst))
     if one is None:
         effects = sorted(abs(each.effect) for each in same)
-        apart = f"{measure.text(effects[0])} to {measure.text(effects[-1])}"
+        ends = [measure.text(each) for each in (effects[0], effects[-1])]
+        apart = " to ".join(dict.fromkeys(ends))
         return f"best with {best}, worst with {worst}, {apart} apart"
-    ends = list(one.means.values())
+    first, *_, last = (measure.text(each) for each in one.means.values())
     low, high = sorted((abs(one.low), abs(one.high)))
     return (
-        f"best with {best}, {measure.text(ends[0])}, worst with {worst}, {measure.text(ends[-1])} "
+        f"best with {best}, {first}, worst with {worst}, {last} "
         f"({measure.number(low)} to {measure.text(high)} apart)"
     )
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+
+import polars as pl
 
 from aqmlab.results import StudyResult
 
 SHOWN_PLACES = 4
+OWN = ("replications-identical", "idle-link")
+"""Notes that are about all runs together."""
 
 
 def kinds(result: StudyResult) -> list[dict[str, Any]]:
@@ -21,7 +26,48 @@ def kinds(result: StudyResult) -> list[dict[str, Any]]:
         runs = rows["run"].n_unique()
         text = rows["text"][0]
         found.append({"subject": subject, "id": id_, "text": text, "points": points, "runs": runs})
-    return found
+    return [*found, *_copies(result), *_idle(result)]
+
+
+def _copies(result: StudyResult) -> Iterator[dict[str, Any]]:
+    """Points all of whose replications are one run over again."""
+    info = result.info
+    if info.replications == 1:
+        return
+    counts = ("events", "end_s", "delivered_packets")
+    same = result.runs.group_by("point", maintain_order=True).agg(pl.col(counts).n_unique())
+    alike = set(same.filter(pl.all_horizontal(pl.col(counts) == 1))["point"])
+    waits = ("arrived", "delivered_bytes", "dropped", "sojourn_mean_s", "sojourn_p95_s")
+    links = result.links.group_by("point", "link").agg(pl.col(waits).n_unique())
+    alike -= set(links.filter(pl.any_horizontal(pl.col(waits) > 1))["point"])
+    if alike:
+        text = (
+            f"the {info.replications} replications are copies of one run: nothing in the scenario "
+            'is random. Let the flows start at random times, start = { uniform = ["0s", "1s"] }, '
+            "or give the links jitter; one replication says as much"
+        )
+        names = [name for name, _ in info.axes]
+        rows = result.points.filter(pl.col("point").is_in(sorted(alike))).select(names).rows()
+        points = [" ".join(map(str, row)) or info.name for row in rows] or [info.name]
+        runs = len(alike) * info.replications
+        yield {
+            "subject": "study", "id": "replications-identical", "text": text, "points": points,
+            "runs": runs,
+        }  # fmt: skip
+
+
+def _idle(result: StudyResult) -> Iterator[dict[str, Any]]:
+    """The scenario's bottleneck had nothing to do, and another link is shown."""
+    named = sorted({str(scenario["bottleneck"]) for scenario in result.scenarios})
+    shown = result.bottlenecks[0]
+    if named != [shown] and len(set(result.bottlenecks)) == 1:
+        text = (
+            f"the bottleneck is `{' or `'.join(f'{each}`' for each in named)} in the scenario, but "
+            f'the numbers are of `{shown}`, the busiest link: bottleneck = "{shown}"'
+        )
+        runs = result.info.points * result.info.replications
+        points = [result.info.name] * result.info.points
+        yield {"subject": shown, "id": "idle-link", "text": text, "points": points, "runs": runs}
 
 
 def note_lines(result: StudyResult) -> list[str]:
@@ -33,5 +79,7 @@ def _sentence(note: dict[str, Any], total: int) -> str:
     points = note["points"]
     more = f" and {len(points) - SHOWN_PLACES} more" if len(points) > SHOWN_PLACES else ""
     where = "" if len(points) == total else f"{'; '.join(points[:SHOWN_PLACES])}{more}: "
-    example = "" if note["runs"] == 1 else f" (the first of {note['runs']:,} runs)"
+    example = (
+        "" if note["runs"] == 1 or note["id"] in OWN else f" (the first of {note['runs']:,} runs)"
+    )
     return f"{where}{note['subject']}: {note['text']}{example}"

@@ -203,6 +203,25 @@ mod tests {
         queue.take_dropped(|_, _| ());
     }
 
+    /// Two freeze times are over in the idle time, and half of the third: the other half is left.
+    #[test]
+    fn a_freeze_time_goes_on_over_an_idle_one() {
+        let at = |millis| Time::ZERO + Span::from_millis(millis);
+        let mut control = Control {
+            probability: 0.5,
+            increment: 0.02,
+            decrement: 0.01,
+            freeze_time: Span::from_millis(100),
+            changed_at: Some(at(0)),
+        };
+        control.catch_up(at(250));
+        assert!((control.probability - 0.48).abs() < 1e-12, "{}", control.probability);
+        control.raise(at(300));
+        assert!((control.probability - 0.48).abs() < 1e-12, "{}", control.probability);
+        control.raise(at(301));
+        assert!((control.probability - 0.5).abs() < 1e-12, "{}", control.probability);
+    }
+
     #[test]
     fn an_overflow_raises_once_in_a_freeze_time() {
         let mut queue = queue(&BlueParams { limit: Limit::Packets(2), ..BlueParams::default() });

@@ -32,6 +32,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use aqmlab_core::{Error, Result, Time};
+use aqmlab_sim::endpoints::EndpointConfig;
 use aqmlab_sim::scenario::{FlowGroup, Level};
 use aqmlab_sim::workload::WorkloadConfig;
 use aqmlab_sim::{RunResult, Scenario};
@@ -96,6 +97,7 @@ pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
     let of = |group: &FlowGroup| {
         playable(&group.workload)
             .and_then(|()| without_access(group))
+            .and_then(|()| without_endpoint(group))
             .and_then(|()| control(&group.transport))
             .map_err(|error| error.at(format!("flows.{}", group.name)))
     };
@@ -147,6 +149,19 @@ fn without_access(group: &FlowGroup) -> Result<()> {
     if group.access_delay.ceiling() > 0.0 {
         let error = Error::new("delays of single flows cannot be had with real packets");
         return Err(error.at("access_delay").hint("a link of its own for each group"));
+    }
+    Ok(())
+}
+
+/// The kernel has TCP and UDP, and its routes stay.
+fn without_endpoint(group: &FlowGroup) -> Result<()> {
+    if !matches!(group.endpoint, EndpointConfig::Tcp(_)) {
+        let given = group.endpoint.name();
+        let error = Error::not_allowed(given, "`tcp` with real packets, the kernel's own");
+        return Err(error.at("endpoint"));
+    }
+    if !group.reroutes.is_empty() {
+        return Err(Error::new("routes do not change with real packets").at("reroutes"));
     }
     Ok(())
 }

@@ -102,7 +102,7 @@ pub fn all(patience: Duration) -> (u64, u64) {
             let (inside, outside) = values(spec);
             let is_number = !matches!(spec.kind, "name" | "switch" | "text" | "limit")
                 && spec.kind.len() < 13
-                && number(spec, &spec.default).is_some();
+                && spec.default.as_deref().is_some_and(|text| number(spec, text).is_some());
             if is_number && spec.range.is_none() && !WITHOUT_RANGE.contains(&spec.name) {
                 failed += 1;
                 println!("{}.{}: a number without a range", section.place, spec.name);

@@ -3,14 +3,14 @@
 //!
 //! One is written like a congestion control of one's own: `params!` for what
 //! can be set, [`EndpointParams`] for its name and how its two ends are made,
-//! and types that implement [`Source`] and [`Sink`]. [`Endpoints`] gives it to
+//! and types that implement [`Endpoint`] and [`Source`] or [`Sink`]. [`Endpoints`] gives it to
 //! whoever reads scenarios, by its name.
 
 use std::fmt;
 
 use aqmlab_core::{Added, CustomParams, Lookup, Params, Result, Value};
 
-use super::{EndpointConfig, Sink, Source};
+use super::{Endpoint, EndpointConfig, Sink, Source};
 
 /// What the ends of a flow are made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,9 +30,9 @@ pub trait EndpointParams: Params + Clone + fmt::Debug + Send + Sync + 'static {
     /// The name in scenario files.
     const NAME: &'static str;
     /// The end that has the data.
-    type Source: Source + 'static;
+    type Source: MessageSource + 'static;
     /// The end that takes them.
-    type Sink: Sink + 'static;
+    type Sink: MessageSink + 'static;
     /// Makes both.
     fn build(&self, setup: &EndpointSetup) -> (Self::Source, Self::Sink);
     /// Checks what no single parameter shows.
@@ -45,7 +45,15 @@ pub trait EndpointParams: Params + Clone + fmt::Debug + Send + Sync + 'static {
 }
 
 /// The two ends of a flow, whatever they are.
-pub type BoxedEnds = (Box<dyn Source>, Box<dyn Sink>);
+pub type BoxedEnds = (Box<dyn MessageSource>, Box<dyn MessageSink>);
+
+/// A source whose packets carry messages.
+pub trait MessageSource: Endpoint + Source {}
+impl<T: Endpoint + Source> MessageSource for T {}
+
+/// A sink whose packets carry messages.
+pub trait MessageSink: Endpoint + Sink {}
+impl<T: Endpoint + Sink> MessageSink for T {}
 
 /// The configuration of an endpoint that is not in here.
 pub trait CustomEndpoint: CustomParams {

@@ -3,7 +3,7 @@
 
 use aqmlab_core::{Ecn, Span, Time};
 
-use super::{Endpoint, Incoming, Outgoing, Payload};
+use super::{Endpoint, Incoming, Outgoing};
 use crate::network::probe::{Sojourn, SojournSummary};
 
 /// What has become of the datagrams of a flow.
@@ -23,6 +23,14 @@ pub struct DatagramSummary {
     pub jitter: f64,
 }
 
+/// What a datagram carries: the time at which its application sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent(pub Time);
+
+/// What comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nothing {}
+
 /// Sends what the application says.
 #[derive(Default)]
 pub struct DatagramSource {
@@ -40,13 +48,15 @@ impl DatagramSource {
     }
 }
 
-impl Endpoint for DatagramSource {
-    fn poll(&mut self, _now: Time) -> Option<Outgoing> {
+impl Endpoint<Sent, Nothing> for DatagramSource {
+    fn poll(&mut self, _now: Time) -> Option<Outgoing<Sent>> {
         let (size, sent) = self.waiting.take()?;
         self.sent += 1;
-        Some(Outgoing { payload: Payload::Datagram { sent }, size, ecn: Ecn::NotEct })
+        Some(Outgoing { payload: Sent(sent), size, ecn: Ecn::NotEct })
     }
-    fn on_packet(&mut self, _now: Time, _packet: Incoming) {}
+    fn on_packet(&mut self, _now: Time, packet: Incoming<Nothing>) {
+        match packet.payload {}
+    }
 }
 
 /// Measures what comes.
@@ -62,13 +72,12 @@ pub struct DatagramSink {
     jitter: f64,
 }
 
-impl Endpoint for DatagramSink {
-    fn poll(&mut self, _now: Time) -> Option<Outgoing> {
+impl Endpoint<Nothing, Sent> for DatagramSink {
+    fn poll(&mut self, _now: Time) -> Option<Outgoing<Nothing>> {
         None
     }
-    fn on_packet(&mut self, now: Time, packet: Incoming) {
-        let Payload::Datagram { sent } = packet.payload else { return };
-        let delay = now - sent;
+    fn on_packet(&mut self, now: Time, packet: Incoming<Sent>) {
+        let delay = now - packet.payload.0;
         if self.received > 0 {
             // RFC 3550, section 6.4.1.
             let change = (delay.as_secs_f64() - self.last_delay.as_secs_f64()).abs();

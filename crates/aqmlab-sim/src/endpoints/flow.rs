@@ -1,13 +1,14 @@
 //! A flow: two endpoints, and the routes between them.
 
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{Ecn, Span, Time};
 use aqmlab_tcp::{Stats, TcpParams};
 
 use super::datagrams::{DatagramSink, DatagramSource, DatagramSummary};
-use super::packet::{SimPacket, Store};
+use super::packet::{Content, SimPacket, Store};
 use super::tcp::{TcpSink, TcpSource};
 use super::{
-    End, Endpoint, EndpointConfig, EndpointSetup, Incoming, Outgoing, Sink, Source, Volume,
+    End, Endpoint, EndpointConfig, EndpointSetup, Incoming, MessageSink, MessageSource, Outgoing,
+    Sink, Source, Volume,
 };
 use crate::network::{Position, RouteId};
 
@@ -47,8 +48,8 @@ pub(crate) struct Datagrams {
 
 /// Ends from another crate.
 pub(crate) struct Other {
-    pub source: Box<dyn Source>,
-    pub sink: Box<dyn Sink>,
+    pub source: Box<dyn MessageSource>,
+    pub sink: Box<dyn MessageSink>,
     /// Packets that the source sent.
     sent: u64,
     /// Something has come back.
@@ -279,16 +280,13 @@ impl Flow {
         let (size, ecn, content) = match (&mut self.ends, of) {
             (Ends::Tcp(tcp), End::Source) => {
                 let Outgoing { payload, size, ecn } = tcp.source.poll(now)?;
-                (size, ecn, store.pack(now, payload, tcp.has_times, tcp.usual))
+                (size, ecn, store.segment(payload, tcp.has_times))
             }
             (Ends::Tcp(tcp), End::Sink) => {
                 let Outgoing { payload, size, ecn } = tcp.sink.poll(now)?;
-                (size, ecn, store.pack(now, payload, tcp.has_times, tcp.usual))
+                (size, ecn, store.ack(payload, tcp.usual))
             }
-            (ends, of) => {
-                let Outgoing { payload, size, ecn } = ends.poll_others(of, now)?;
-                (size, ecn, store.pack(now, payload, false, 0))
-            }
+            (ends, of) => ends.poll_others(of, now, store)?,
         };
         let [source, sink] = self.hosts;
         let (to, hosts) = match of {
@@ -319,19 +317,18 @@ impl Flow {
         let (size, ecn) = (packet.size, packet.ecn);
         match (&mut self.ends, packet.to) {
             (Ends::Tcp(tcp), End::Source) => {
-                let payload = store.unpack(packet, tcp.header, tcp.usual);
-                tcp.source.on_packet(now, Incoming { payload, size, ecn });
+                if let Some(payload) = store.take_ack(packet, tcp.usual) {
+                    tcp.source.on_packet(now, Incoming { payload, size, ecn });
+                }
                 packet.content.is_syn()
             }
             (Ends::Tcp(tcp), End::Sink) => {
-                let payload = store.unpack(packet, tcp.header, tcp.usual);
-                tcp.sink.on_packet(now, Incoming { payload, size, ecn });
+                if let Some(payload) = store.take_segment(packet, tcp.header) {
+                    tcp.sink.on_packet(now, Incoming { payload, size, ecn });
+                }
                 false
             }
-            (ends, to) => {
-                let payload = store.unpack(packet, 0, 0);
-                ends.receive_others(to, now, Incoming { payload, size, ecn })
-            }
+            (ends, _) => ends.receive_others(now, packet, store),
         }
     }
 
@@ -435,6 +432,15 @@ impl Flow {
         }
     }
 
+    /// Names the state of its source that recordings show.
+    pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        match &self.ends {
+            Ends::Tcp(tcp) => tcp.source.observe(see),
+            Ends::Other(other) => other.source.observe(see),
+            Ends::Datagrams(datagrams) => datagrams.source.observe(see),
+        }
+    }
+
     /// Whether all that there is has arrived, and the source knows.
     #[inline]
     pub fn is_finished(&self) -> bool {
@@ -496,41 +502,53 @@ impl Flow {
 
 impl Ends {
     #[inline(never)]
-    fn poll_others(&mut self, of: End, now: Time) -> Option<Outgoing> {
+    fn poll_others(
+        &mut self,
+        of: End,
+        now: Time,
+        store: &mut Store,
+    ) -> Option<(u32, Ecn, Content)> {
         match (self, of) {
-            (Ends::Tcp(_), _) => None,
-            (Ends::Datagrams(datagrams), End::Source) => datagrams.source.poll(now),
-            (Ends::Datagrams(datagrams), End::Sink) => datagrams.sink.poll(now),
-            (Ends::Other(other), End::Source) => {
-                let outgoing = other.source.poll(now);
-                other.sent += u64::from(outgoing.is_some());
-                outgoing
+            (Ends::Tcp(_), _) | (Ends::Datagrams(_), End::Sink) => None,
+            (Ends::Datagrams(datagrams), End::Source) => {
+                let Outgoing { payload, size, ecn } = datagrams.source.poll(now)?;
+                Some((size, ecn, store.datagram(payload)))
             }
-            (Ends::Other(other), End::Sink) => other.sink.poll(now),
+            (Ends::Other(other), of) => {
+                let outgoing = match of {
+                    End::Source => other.source.poll(now),
+                    End::Sink => other.sink.poll(now),
+                };
+                let Outgoing { payload, size, ecn } = outgoing?;
+                other.sent += u64::from(of == End::Source);
+                Some((size, ecn, store.message(now, payload)))
+            }
         }
     }
 
     #[inline(never)]
-    fn receive_others(&mut self, to: End, now: Time, packet: Incoming) -> bool {
-        match (self, to) {
-            (Ends::Tcp(_), _) => false,
-            (Ends::Datagrams(datagrams), End::Source) => {
-                datagrams.source.on_packet(now, packet);
-                false
+    fn receive_others(&mut self, now: Time, packet: &SimPacket, store: &mut Store) -> bool {
+        let (size, ecn) = (packet.size, packet.ecn);
+        match self {
+            Ends::Tcp(_) => {}
+            Ends::Datagrams(datagrams) => {
+                if let Some(payload) = store.take_datagram(packet) {
+                    datagrams.sink.on_packet(now, Incoming { payload, size, ecn });
+                }
             }
-            (Ends::Datagrams(datagrams), End::Sink) => {
-                datagrams.sink.on_packet(now, packet);
-                false
-            }
-            (Ends::Other(other), End::Source) => {
-                other.source.on_packet(now, packet);
-                !std::mem::replace(&mut other.is_answered, true)
-            }
-            (Ends::Other(other), End::Sink) => {
-                other.sink.on_packet(now, packet);
-                false
+            Ends::Other(other) => {
+                let Some(payload) = store.take_message(packet) else { return false };
+                let incoming = Incoming { payload, size, ecn };
+                match packet.to {
+                    End::Source => {
+                        other.source.on_packet(now, incoming);
+                        return !std::mem::replace(&mut other.is_answered, true);
+                    }
+                    End::Sink => other.sink.on_packet(now, incoming),
+                }
             }
         }
+        false
     }
 }
 

@@ -13,11 +13,11 @@ mod dscp;
 pub(crate) mod flow;
 pub(crate) mod packet;
 
-use aqmlab_core::{Ecn, Lookup, Params, Result, Time, Value, catalogue};
-use aqmlab_tcp::{Ack, DataSegment};
-
-pub use self::custom::{CustomEndpoint, EndpointParams, EndpointSetup, Endpoints};
+pub use self::custom::{
+    CustomEndpoint, EndpointParams, EndpointSetup, Endpoints, MessageSink, MessageSource,
+};
 pub use self::dscp::Dscp;
+use aqmlab_core::{Ecn, Lookup, Params, Result, Time, Value, catalogue};
 
 /// What the parameters of an endpoint that is in here have to offer.
 pub(crate) trait BuiltIn: Params {
@@ -58,27 +58,15 @@ impl Default for EndpointConfig {
     }
 }
 
-/// What a packet carries from one endpoint to the other.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Payload {
-    /// Data of TCP.
-    Segment(DataSegment),
-    /// An acknowledgement of TCP.
-    Ack(Ack),
-    /// A datagram, with the time at which its application sent it.
-    Datagram {
-        /// That time.
-        sent: Time,
-    },
-    /// Whatever endpoints of another crate tell each other.
-    Message(Box<[u8]>),
-}
+/// What endpoints of another crate tell each other: bytes that only these
+/// two understand.
+pub type Message = Box<[u8]>;
 
 /// A packet that an endpoint sends.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outgoing {
+pub struct Outgoing<T = Message> {
     /// What it carries.
-    pub payload: Payload,
+    pub payload: T,
     /// Bytes on the wire, all headers among them. What it carries does not count.
     pub size: u32,
     /// Its ECN codepoint.
@@ -87,21 +75,22 @@ pub struct Outgoing {
 
 /// A packet that has come to an endpoint.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Incoming {
+pub struct Incoming<T = Message> {
     /// What it carries.
-    pub payload: Payload,
+    pub payload: T,
     /// Bytes on the wire.
     pub size: u32,
     /// Its ECN codepoint, as it is now.
     pub ecn: Ecn,
 }
 
-/// One end of a flow.
-pub trait Endpoint: Send {
+/// One end of a flow, which sends packets that carry `Sends`, and takes such
+/// that carry `Takes`.
+pub trait Endpoint<Sends = Message, Takes = Message>: Send {
     /// The next packet that is to be sent at `now`; asked until there is none.
-    fn poll(&mut self, now: Time) -> Option<Outgoing>;
+    fn poll(&mut self, now: Time) -> Option<Outgoing<Sends>>;
     /// A packet from the other end has come.
-    fn on_packet(&mut self, now: Time, packet: Incoming);
+    fn on_packet(&mut self, now: Time, packet: Incoming<Takes>);
     /// When there is something to do though nothing comes.
     fn deadline(&self) -> Option<Time> {
         None
@@ -113,7 +102,7 @@ pub trait Endpoint: Send {
 }
 
 /// The end that has data to send.
-pub trait Source: Endpoint {
+pub trait Source {
     /// It begins: it is polled from now on, and not before.
     fn open(&mut self, _now: Time) {}
     /// There are so many bytes more to send.
@@ -133,7 +122,7 @@ pub trait Source: Endpoint {
 }
 
 /// The end that takes the data.
-pub trait Sink: Endpoint {
+pub trait Sink {
     /// Bytes of data that have arrived without a gap.
     fn received(&self) -> u64;
 }

@@ -4,7 +4,8 @@
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
 use aqmlab_tcp::{Ack, CeCount, DataSegment};
 
-use super::{End, Payload};
+use super::datagrams::Sent;
+use super::{End, Message};
 use crate::network::{Carried, Position};
 
 /// A packet.
@@ -192,42 +193,48 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// What a packet carries that is sent now. Data carry times if `has_times`; an
-    /// acknowledgement says no more than its number if the window is `usual`.
+    /// A segment, which carries times if `has_times`.
     #[inline(always)]
-    pub fn pack(&mut self, now: Time, payload: Payload, has_times: bool, usual: u64) -> Content {
-        match payload {
-            Payload::Segment(segment) => {
-                let flags = Flags::default()
-                    .with(Flags::SYN, segment.syn)
-                    .with(Flags::RETRANSMISSION, segment.retransmission)
-                    .with(Flags::CWR, segment.cwr);
-                if has_times {
-                    return Content::KeptSegment { flags, place: self.segments.put(segment) };
-                }
-                Content::Segment { flags, seq: Word::new(segment.seq) }
-            }
-            Payload::Ack(ack) => {
-                let flags = Flags::default().with(Flags::SYN, ack.syn).with(Flags::ECE, ack.ece);
-                let is_plain = ack.sack.is_empty()
-                    && ack.window == usual
-                    && ack.ce == CeCount::default()
-                    && ack.timestamps.is_none();
-                if is_plain {
-                    return Content::Ack { flags, number: Word::new(ack.ack) };
-                }
-                Content::KeptAck { flags, place: self.acks.put(ack) }
-            }
-            Payload::Datagram { sent } => Content::Datagram { sent: Word::new(sent.as_nanos()) },
-            Payload::Message(bytes) => Content::Message { place: self.messages.put((now, bytes)) },
+    pub fn segment(&mut self, segment: DataSegment, has_times: bool) -> Content {
+        let flags = Flags::default()
+            .with(Flags::SYN, segment.syn)
+            .with(Flags::RETRANSMISSION, segment.retransmission)
+            .with(Flags::CWR, segment.cwr);
+        if has_times {
+            return Content::KeptSegment { flags, place: self.segments.put(segment) };
         }
+        Content::Segment { flags, seq: Word::new(segment.seq) }
     }
 
-    /// What a packet of `size` bytes, of which `header` are headers, carried.
+    /// An acknowledgement, which says no more than its number if the window is `usual`.
     #[inline(always)]
-    pub fn unpack(&mut self, packet: &SimPacket, header: u32, usual: u64) -> Payload {
+    pub fn ack(&mut self, ack: Ack, usual: u64) -> Content {
+        let flags = Flags::default().with(Flags::SYN, ack.syn).with(Flags::ECE, ack.ece);
+        let is_plain = ack.sack.is_empty()
+            && ack.window == usual
+            && ack.ce == CeCount::default()
+            && ack.timestamps.is_none();
+        if is_plain {
+            return Content::Ack { flags, number: Word::new(ack.ack) };
+        }
+        Content::KeptAck { flags, place: self.acks.put(ack) }
+    }
+
+    /// A datagram.
+    pub fn datagram(&mut self, sent: Sent) -> Content {
+        Content::Datagram { sent: Word::new(sent.0.as_nanos()) }
+    }
+
+    /// A message that is sent now.
+    pub fn message(&mut self, now: Time, message: Message) -> Content {
+        Content::Message { place: self.messages.put((now, message)) }
+    }
+
+    /// The segment of a packet whose headers have so many bytes.
+    #[inline(always)]
+    pub fn take_segment(&mut self, packet: &SimPacket, header: u32) -> Option<DataSegment> {
         match packet.content {
-            Content::Segment { flags, seq } => Payload::Segment(DataSegment {
+            Content::Segment { flags, seq } => Some(DataSegment {
                 seq: seq.get(),
                 len: packet.size - header,
                 syn: flags.has(Flags::SYN),
@@ -238,18 +245,41 @@ impl Store {
                 echo: Time::ZERO,
             }),
             Content::KeptSegment { place, .. } => {
-                Payload::Segment(DataSegment { ecn: packet.ecn, ..self.segments.take(place) })
+                Some(DataSegment { ecn: packet.ecn, ..self.segments.take(place) })
             }
-            Content::Ack { flags, number } => Payload::Ack(Ack {
+            _ => None,
+        }
+    }
+
+    /// The acknowledgement of a packet, with the `usual` window if it says no other.
+    #[inline(always)]
+    pub fn take_ack(&mut self, packet: &SimPacket, usual: u64) -> Option<Ack> {
+        match packet.content {
+            Content::Ack { flags, number } => Some(Ack {
                 ack: number.get(),
                 syn: flags.has(Flags::SYN),
                 ece: flags.has(Flags::ECE),
                 window: usual,
                 ..Ack::default()
             }),
-            Content::KeptAck { place, .. } => Payload::Ack(self.acks.take(place)),
-            Content::Datagram { sent } => Payload::Datagram { sent: Time::from_nanos(sent.get()) },
-            Content::Message { place } => Payload::Message(self.messages.take(place).1),
+            Content::KeptAck { place, .. } => Some(self.acks.take(place)),
+            _ => None,
+        }
+    }
+
+    /// The datagram of a packet.
+    pub fn take_datagram(&mut self, packet: &SimPacket) -> Option<Sent> {
+        match packet.content {
+            Content::Datagram { sent } => Some(Sent(Time::from_nanos(sent.get()))),
+            _ => None,
+        }
+    }
+
+    /// The message of a packet.
+    pub fn take_message(&mut self, packet: &SimPacket) -> Option<Message> {
+        match packet.content {
+            Content::Message { place } => Some(self.messages.take(place).1),
+            _ => None,
         }
     }
 
@@ -318,13 +348,13 @@ mod tests {
     #[test]
     fn only_plain_acknowledgements_are_pure() {
         let mut store = Store::default();
-        let mut pure = |payload| packet(store.pack(Time::ZERO, payload, false, USUAL)).pure_ack();
-        assert_eq!(pure(Payload::Ack(ack())), Some(1 << 40));
-        assert_eq!(pure(Payload::Ack(Ack { syn: true, ..ack() })), None);
-        assert_eq!(pure(Payload::Ack(Ack { ece: true, ..ack() })), None);
-        assert_eq!(pure(Payload::Ack(Ack { window: 7, ..ack() })), None);
-        assert_eq!(pure(Payload::Segment(DataSegment::default())), None);
-        assert_eq!(pure(Payload::Message(Box::new([1]))), None);
+        let mut pure = |ack| packet(store.ack(ack, USUAL)).pure_ack();
+        assert_eq!(pure(ack()), Some(1 << 40));
+        assert_eq!(pure(Ack { syn: true, ..ack() }), None);
+        assert_eq!(pure(Ack { ece: true, ..ack() }), None);
+        assert_eq!(pure(Ack { window: 7, ..ack() }), None);
+        assert_eq!(packet(store.segment(DataSegment::default(), false)).pure_ack(), None);
+        assert_eq!(packet(store.message(Time::ZERO, Box::new([1]))).pure_ack(), None);
     }
 
     /// Whatever goes into a packet comes out of it, and out of its copy.
@@ -333,35 +363,43 @@ mod tests {
         let mut store = Store::default();
         let mut sacked = ack();
         sacked.sack.push(1, 2);
+        for given in [ack(), Ack { syn: true, ece: true, ..ack() }, sacked] {
+            let first = packet(store.ack(given, USUAL));
+            let second = first.copy(&mut store);
+            assert_eq!(store.take_ack(&first, USUAL), Some(given));
+            assert_eq!(store.take_ack(&second, USUAL), Some(given));
+            assert_eq!(store.take_segment(&second, 40), None);
+        }
         let segment = DataSegment { seq: 1 << 33, len: 1460, cwr: true, ..DataSegment::default() };
         let timed = DataSegment { sent_at: Time::from_nanos(5), ..segment };
-        for (payload, has_times) in [
-            (Payload::Ack(ack()), false),
-            (Payload::Ack(Ack { syn: true, ece: true, ..ack() }), false),
-            (Payload::Ack(sacked), false),
-            (Payload::Segment(DataSegment { retransmission: true, ..segment }), false),
-            (Payload::Segment(timed), true),
-            (Payload::Datagram { sent: Time::from_nanos(1 << 50) }, false),
-            (Payload::Message(Box::new([1, 2, 3])), false),
-        ] {
-            let first = packet(store.pack(Time::ZERO, payload.clone(), has_times, USUAL));
+        let again = DataSegment { retransmission: true, ..segment };
+        for (given, has_times) in [(again, false), (timed, true)] {
+            let first = packet(store.segment(given, has_times));
             let second = first.copy(&mut store);
-            assert_eq!(store.unpack(&first, 40, USUAL), payload);
-            assert_eq!(store.unpack(&second, 40, USUAL), payload);
+            assert_eq!(store.take_segment(&first, 40), Some(given));
+            assert_eq!(store.take_segment(&second, 40), Some(given));
         }
+        let sent = Sent(Time::from_nanos(1 << 50));
+        let datagram = packet(store.datagram(sent));
+        assert_eq!(store.take_datagram(&datagram), Some(sent));
+        let first = packet(store.message(Time::from_nanos(9), Box::new([1, 2, 3])));
+        let second = first.copy(&mut store);
+        assert_eq!(store.sent_at(second.content), Some(Time::from_nanos(9)));
+        assert_eq!(store.take_message(&first).as_deref(), Some(&[1, 2, 3][..]));
+        assert_eq!(store.take_message(&second).as_deref(), Some(&[1, 2, 3][..]));
     }
 
     #[test]
     fn places_are_used_again_whether_packets_arrive_or_are_dropped() {
         let mut store = Store::default();
-        let kept = || Payload::Ack(Ack { window: 7, ..ack() });
-        let first = store.pack(Time::ZERO, kept(), false, USUAL);
-        store.unpack(&packet(first), 40, USUAL);
-        assert_eq!(store.pack(Time::ZERO, kept(), false, USUAL), first);
+        let kept = Ack { window: 7, ..ack() };
+        let first = store.ack(kept, USUAL);
+        store.take_ack(&packet(first), USUAL);
+        assert_eq!(store.ack(kept, USUAL), first);
         packet(first).forget(&mut store);
-        assert_eq!(store.pack(Time::ZERO, kept(), false, USUAL), first);
-        let message = store.pack(Time::ZERO, Payload::Message(Box::new([0])), false, USUAL);
+        assert_eq!(store.ack(kept, USUAL), first);
+        let message = store.message(Time::ZERO, Box::new([0]));
         packet(message).forget(&mut store);
-        assert_eq!(store.pack(Time::ZERO, Payload::Message(Box::new([0])), false, USUAL), message);
+        assert_eq!(store.message(Time::ZERO, Box::new([0])), message);
     }
 }

@@ -1,9 +1,9 @@
 //! TCP as endpoints: the sender, and the receiver that acknowledges.
 
 use aqmlab_core::{Ecn, Time, params};
-use aqmlab_tcp::{DataSegment, Receiver, Sender};
+use aqmlab_tcp::{Ack, DataSegment, Receiver, Sender};
 
-use super::{BuiltIn, Endpoint, Incoming, Outgoing, Payload, Sink, Source};
+use super::{BuiltIn, Endpoint, Incoming, Outgoing, Sink, Source};
 
 params! {
     /// TCP has its parameters in `transport`.
@@ -47,18 +47,16 @@ impl TcpSink {
     }
 }
 
-impl Endpoint for TcpSource {
+impl Endpoint<DataSegment, Ack> for TcpSource {
     #[inline(always)]
-    fn poll(&mut self, now: Time) -> Option<Outgoing> {
+    fn poll(&mut self, now: Time) -> Option<Outgoing<DataSegment>> {
         let segment = self.sender.poll(now)?;
         let (size, ecn) = (self.header + segment.len, segment.ecn);
-        Some(Outgoing { payload: Payload::Segment(segment), size, ecn })
+        Some(Outgoing { payload: segment, size, ecn })
     }
     #[inline(always)]
-    fn on_packet(&mut self, now: Time, packet: Incoming) {
-        if let Payload::Ack(ack) = packet.payload {
-            self.sender.on_ack(now, &ack);
-        }
+    fn on_packet(&mut self, now: Time, packet: Incoming<Ack>) {
+        self.sender.on_ack(now, &packet.payload);
     }
     #[inline]
     fn deadline(&self) -> Option<Time> {
@@ -103,19 +101,15 @@ impl Source for TcpSource {
     }
 }
 
-impl Endpoint for TcpSink {
+impl Endpoint<Ack, DataSegment> for TcpSink {
     #[inline(always)]
-    fn poll(&mut self, now: Time) -> Option<Outgoing> {
+    fn poll(&mut self, now: Time) -> Option<Outgoing<Ack>> {
         let ack = self.receiver.poll(now)?;
-        Some(Outgoing { payload: Payload::Ack(ack), size: self.header, ecn: Ecn::NotEct })
+        Some(Outgoing { payload: ack, size: self.header, ecn: Ecn::NotEct })
     }
     #[inline(always)]
-    fn on_packet(&mut self, now: Time, packet: Incoming) {
-        if let Payload::Segment(segment) = packet.payload {
-            // What has come, not what was sent.
-            let len = packet.size - self.header;
-            self.receiver.on_segment(now, &DataSegment { ecn: packet.ecn, len, ..segment });
-        }
+    fn on_packet(&mut self, now: Time, packet: Incoming<DataSegment>) {
+        self.receiver.on_segment(now, &packet.payload);
     }
     #[inline]
     fn deadline(&self) -> Option<Time> {

@@ -46,9 +46,7 @@ impl Series {
         let subject = Subject::Flow(index as u32);
         let samples = &mut self.samples;
         let mut see = |quantity, value| samples.push(Sample { time, subject, quantity, value });
-        if !flow.is_of_datagrams() {
-            flow.source().observe(&mut see);
-        }
+        flow.observe(&mut see);
         let delivered = flow.delivered();
         see("goodput_bps", rate(delivered, self.delivered[index], elapsed));
         self.delivered[index] = delivered;

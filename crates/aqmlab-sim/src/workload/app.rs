@@ -2,8 +2,7 @@
 //! can ask of its [`Host`], and what it is told.
 //!
 //! An application knows neither how its packets travel nor what time it is
-//! but by asking: the simulator hosts it in virtual time, the emulator with
-//! real sockets.
+//! but by asking: the simulator is such a host, in virtual time.
 
 use aqmlab_core::{Span, Stream, Time};
 

@@ -59,7 +59,7 @@ mod bbr_parts;
 mod config;
 mod delay;
 mod sample;
-mod slow_start;
+pub(crate) mod slow_start;
 #[cfg(test)]
 mod testing;
 mod window;

@@ -29,6 +29,8 @@ params! {
         /// `none` counts acknowledgements, as ns-2 does.
         byte_counting: Option<u64> = Some(1), in Some(1) => Some(1_000_000),
             source "RFC 5681, section 3.1; RFC 3465: at most 2";
+        /// The least window that a loss leaves, in segments; the threshold is two at least.
+        least_window: u64 = 2, in 1 => 2, source "RFC 5681, section 3.1, equation 4; 1 in ns-2";
     }
 }
 
@@ -63,6 +65,8 @@ pub(crate) struct Reno {
     counted: Option<u64>,
     /// What an ECN echo leaves, in place of a half.
     beta_ecn: Option<f64>,
+    /// The least window that a loss leaves.
+    least: u64,
     /// Both before the last loss or timeout.
     before: (u64, u64),
 }
@@ -78,6 +82,7 @@ impl Reno {
                 .with_limit(params.byte_counting.unwrap_or(1) * setup.mss),
             counted: params.byte_counting.map(|_| 0),
             beta_ecn: params.beta_ecn,
+            least: params.least_window * setup.mss,
             before: (cwnd, ssthresh),
         }
     }
@@ -137,13 +142,14 @@ impl CongestionControl for Reno {
         match event.kind {
             Congestion::Loss => {
                 self.ssthresh = halved;
-                self.cwnd = halved;
+                self.cwnd = (in_use / 2).max(self.least);
             }
             Congestion::Ecn => {
                 // RFC 8511, section 3.1.
                 let kept = |beta| (in_use as f64 * beta) as u64;
-                self.ssthresh = self.beta_ecn.map_or(halved, kept).max(2 * self.mss);
-                self.cwnd = self.ssthresh;
+                let kept = self.beta_ecn.map_or(in_use / 2, kept);
+                self.ssthresh = kept.max(2 * self.mss);
+                self.cwnd = kept.max(self.least);
             }
             Congestion::Timeout { first } => {
                 // The threshold is held when the same segment times out again.

@@ -7,7 +7,7 @@ use super::{Sender, State};
 use crate::congestion::{
     AckSample, Congestion, CongestionControl, CongestionEvent, Control, Setup,
 };
-use crate::recovery::{AckContext, LossRecovery, Phase};
+use crate::recovery::{AckContext, LossRecovery, Phase, Recovery};
 use crate::scoreboard::DUP_THRESH;
 use crate::segment::Ack;
 
@@ -48,6 +48,10 @@ impl Sender {
             // RFC 5681, section 3.1: a window of one segment after a lost SYN.
             let setup = Setup::new(&self.params, self.mss, self.seed);
             self.control = Control::new(&self.params.congestion_control, &setup);
+            // ns-2 takes it for a timeout of data.
+            if self.params.recovery == Recovery::Sack1 {
+                self.control.set_ssthresh(2 * self.mss);
+            }
         } else {
             self.rtt.first_sample(now, now - self.syn_sent);
         }

@@ -1,0 +1,131 @@
+//! The sending end of a connection, whichever state machine it has.
+
+use aqmlab_core::{Span, Time};
+
+use crate::linux::LinuxSender;
+use crate::params::TcpParams;
+use crate::segment::{Ack, DataSegment};
+use crate::sender::{self, Stats};
+
+/// The sending end of a connection.
+#[derive(Debug)]
+pub struct Sender(Stack);
+
+/// One of them, dispatched without a pointer where all the settings are.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // most are the first
+enum Stack {
+    Rfc(sender::Sender),
+    Linux(Box<LinuxSender>),
+}
+
+/// Calls a method of the one there is.
+macro_rules! each {
+    ($self:ident, $sender:ident => $call:expr) => {
+        match &$self.0 {
+            Stack::Rfc($sender) => $call,
+            Stack::Linux($sender) => $call,
+        }
+    };
+    (mut $self:ident, $sender:ident => $call:expr) => {
+        match &mut $self.0 {
+            Stack::Rfc($sender) => $call,
+            Stack::Linux($sender) => $call,
+        }
+    };
+}
+
+impl Sender {
+    /// A sender of `bytes` bytes, or of data without end. Random numbers start from `seed`.
+    pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
+        Sender(match LinuxSender::new(params, bytes, seed) {
+            Some(sender) => Stack::Linux(Box::new(sender)),
+            None => Stack::Rfc(sender::Sender::new(params, bytes, seed)),
+        })
+    }
+    /// A kernel's sender, for a replay.
+    pub(crate) fn linux(&mut self) -> Option<&mut LinuxSender> {
+        match &mut self.0 {
+            Stack::Rfc(_) => None,
+            Stack::Linux(sender) => Some(sender),
+        }
+    }
+
+    /// Opens the connection: the SYN is due.
+    pub fn open(&mut self, now: Time) {
+        each!(mut self, sender => sender.open(now));
+    }
+    /// The application has more to send.
+    ///
+    /// # Panics
+    /// If the data were without end before.
+    pub fn supply(&mut self, bytes: u64) {
+        each!(mut self, sender => sender.supply(bytes));
+    }
+    /// Gives up a connection that is not open yet: nothing is sent any more.
+    pub fn abort(&mut self) {
+        each!(mut self, sender => sender.abort());
+    }
+    /// The bytes that have been sent, once or more often.
+    pub fn sent_bytes(&self) -> u64 {
+        each!(self, sender => sender.sent_bytes())
+    }
+    /// The application has nothing more to send than what was sent; gives the
+    /// number of bytes. What was lost of them is still sent again.
+    pub fn cut(&mut self) -> u64 {
+        each!(mut self, sender => sender.cut())
+    }
+    /// Whether all bytes are acknowledged.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        each!(self, sender => sender.is_finished())
+    }
+    /// The congestion window in bytes, with what the recovery adds to it.
+    #[inline]
+    pub fn cwnd(&self) -> u64 {
+        each!(self, sender => sender.cwnd())
+    }
+    /// The slow start threshold in bytes.
+    pub fn ssthresh(&self) -> u64 {
+        each!(self, sender => sender.ssthresh())
+    }
+    /// The smoothed round-trip time, once there is one.
+    pub fn srtt(&self) -> Option<Span> {
+        each!(self, sender => sender.srtt())
+    }
+    /// The retransmission timeout.
+    pub fn rto(&self) -> Span {
+        each!(self, sender => sender.rto())
+    }
+    /// Bytes thought to be in the network.
+    pub fn bytes_in_flight(&self) -> u64 {
+        each!(self, sender => sender.bytes_in_flight())
+    }
+    /// Shows what the congestion control has to record besides its window.
+    pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        each!(self, sender => sender.observe(see));
+    }
+    /// The counts so far.
+    pub fn stats(&self) -> Stats {
+        each!(self, sender => sender.stats())
+    }
+    /// An acknowledgement arrives.
+    #[inline]
+    pub fn on_ack(&mut self, now: Time, ack: &Ack) {
+        each!(mut self, sender => sender.on_ack(now, ack));
+    }
+    /// The segment to be sent now, if there is one: call until `None`.
+    #[inline]
+    pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
+        each!(mut self, sender => sender.poll(now))
+    }
+    /// When [`on_timeout`](Self::on_timeout) is to be called, if at all.
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Time> {
+        each!(self, sender => sender.next_timeout())
+    }
+    /// The time of [`next_timeout`](Self::next_timeout) has come.
+    pub fn on_timeout(&mut self, now: Time) {
+        each!(mut self, sender => sender.on_timeout(now));
+    }
+}

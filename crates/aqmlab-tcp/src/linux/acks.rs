@@ -1,0 +1,373 @@
+//! What an acknowledgement brings (`tcp_ack`, `tcp_clean_rtx_queue`).
+
+use aqmlab_core::Time;
+
+use super::control::{Event, Measured};
+use super::queue::tag;
+use super::state::{INFINITE, REORDERING, Rate};
+use super::{LinuxSender, Stage};
+use crate::segment::Ack;
+
+/// What is found out about an acknowledgement.
+pub(super) mod flag {
+    pub const WIN_UPDATE: u32 = 1;
+    pub const DATA_ACKED: u32 = 1 << 1;
+    pub const RETRANS_ACKED: u32 = 1 << 2;
+    pub const DATA_SACKED: u32 = 1 << 3;
+    pub const ECE: u32 = 1 << 4;
+    pub const SLOWPATH: u32 = 1 << 5;
+    pub const ORIG_SACK_ACKED: u32 = 1 << 6;
+    pub const UNA_ADVANCED: u32 = 1 << 7;
+    pub const DSACKING: u32 = 1 << 8;
+    pub const RENEGING: u32 = 1 << 9;
+    pub const SET_TIMER: u32 = 1 << 10;
+    pub const LOST_RETRANS: u32 = 1 << 11;
+    pub const MAYBE_DELAYED: u32 = 1 << 12;
+    pub const DSACK_TLP: u32 = 1 << 13;
+    /// It is no duplicate.
+    pub const NOT_DUP: u32 = WIN_UPDATE | DATA_ACKED;
+    /// The congestion machine is to look at it.
+    pub const ALERT: u32 = DATA_SACKED | ECE | DSACKING;
+    pub const PROGRESS: u32 = DATA_ACKED | DATA_SACKED;
+}
+
+/// What is to be sent again after an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repair {
+    None,
+    /// What is lost.
+    Lost,
+    /// New data, to find out whether a timeout was spurious.
+    New,
+}
+
+/// What SACK reports of an acknowledgement.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sacked {
+    pub flags: u32,
+    /// When the first and the last never repeated segment was sent that is newly reported, in
+    /// microseconds; 0 for none.
+    pub first: u64,
+    pub last: u64,
+    /// The lowest reported segment that tells of reordering.
+    pub reordered: u64,
+    pub delivered: u32,
+}
+
+impl LinuxSender {
+    /// An acknowledgement arrives.
+    #[inline]
+    pub fn on_ack(&mut self, now: Time, ack: &Ack) {
+        if let Some(times) = ack.timestamps {
+            self.echo = self.echo.max(times.value);
+        }
+        if ack.syn {
+            self.on_syn_ack(now, ack);
+            return;
+        }
+        if self.stage != Stage::Established || ack.ack + 1 > self.state.nxt {
+            return;
+        }
+        self.refresh(now);
+        self.state.echoed = ack.timestamps.map_or(0, |times| self.clock.stamp(times.echo));
+        self.take(ack);
+        self.push();
+    }
+
+    fn on_syn_ack(&mut self, now: Time, ack: &Ack) {
+        if self.stage != Stage::SynSent {
+            return;
+        }
+        self.refresh(now);
+        self.stage = Stage::Established;
+        let state = &mut self.state;
+        (state.una, state.nxt) = (1, 1);
+        (state.window, state.max_window) = (ack.window, ack.window);
+        state.delivered = 1;
+        state.delivered_at = state.micros;
+        state.flight_began = self.clock.nanos(self.syn_sent) / 1000;
+        let measured = self.syn_repeats == 0 || ack.timestamps.is_some();
+        if measured {
+            let sent =
+                ack.timestamps.filter(|_| self.syn_repeats > 0).map_or(self.syn_sent, |t| t.echo);
+            let rtt = state.micros.saturating_sub(self.clock.nanos(sent) / 1000);
+            state.take_min_rtt(rtt, false);
+            state.estimate(rtt);
+            state.rto = state.base_rto().min(state.rto_max);
+            state.rack.advanced = true;
+            state.rack.rtt = rtt;
+            state.rack.sent = state.flight_began;
+            state.rack.end = 1;
+            self.backoff = 0;
+        }
+        // tcp_init_transfer: one segment if the SYN was sent three times.
+        state.cwnd = if self.syn_repeats > 1 { 1 } else { state.initial_window };
+        state.cwnd_stamp = state.jiffies;
+        state.last_sent = state.jiffies;
+        self.pending = None;
+        self.control.init(&mut self.state);
+        if !self.control.is_bbr() {
+            let (slow_start, avoidance) =
+                (self.sysctl.pacing_slow_start, self.sysctl.pacing_avoidance);
+            self.state.update_pacing_rate(slow_start, avoidance);
+        }
+        self.has_written = self.state.written > 1;
+        if self.has_written && self.finite {
+            self.check_app_limited_of_first();
+        }
+    }
+
+    /// A SYN was lost: the threshold falls as at any timeout.
+    pub(super) fn on_syn_timeout(&mut self) {
+        if self.state.ssthresh == INFINITE {
+            self.state.ssthresh = self.control.ssthresh(&mut self.state);
+        }
+    }
+
+    fn take(&mut self, ack: &Ack) {
+        let number = ack.ack + 1;
+        let prior_una = self.state.una;
+        let mut repair = Repair::None;
+        if number < prior_una {
+            if !ack.sack.is_empty() && self.sysctl.sack {
+                let mut rate = Rate::default();
+                let sacked = self.take_sack(ack, prior_una, &mut rate);
+                let mut flags = sacked.flags;
+                self.machine(prior_una, 0, &mut flags, &mut repair);
+                self.repair(repair);
+            }
+            return;
+        }
+        let prior_fack = if self.sysctl.sack { self.fack() } else { prior_una };
+        let (prior_packets, prior_delivered) = (self.state.packets_out, self.state.delivered);
+        let (prior_lost, was_reneging) = (self.state.lost, self.state.is_reneging);
+        let mut rate = Rate { rtt: -1, prior_in_flight: self.state.in_flight(), ..Rate::default() };
+        let mut sacked = Sacked::default();
+        let mut flags = 0;
+        if number > prior_una {
+            flags |= flag::UNA_ADVANCED;
+            self.state.timeouts = 0;
+        }
+        let ece = ack.ece && self.state.ecn;
+        let slow = ack.window != self.state.window || ece || !ack.sack.is_empty();
+        if !slow && number > prior_una {
+            self.advance(number);
+            flags |= flag::WIN_UPDATE;
+        } else {
+            flags |= flag::SLOWPATH | self.update_window(number, ack.window);
+            if !ack.sack.is_empty() && self.sysctl.sack {
+                sacked = self.take_sack(ack, prior_una, &mut rate);
+                flags |= sacked.flags;
+            }
+            if ece {
+                flags |= flag::ECE;
+            }
+            self.state.count_delivered(sacked.delivered, ece);
+        }
+        if prior_packets == 0 {
+            self.take_without_queue(number, prior_una, flags);
+            return;
+        }
+        flags |= self.clean(prior_fack, prior_una, flags, &mut sacked, &mut rate);
+        self.update_reordering_window(&rate);
+        self.control.acknowledged(&mut self.state, flags & flag::SLOWPATH != 0);
+        if self.state.probe_end != 0 {
+            self.judge_probe(number, flags);
+        }
+        let dubious = flags & flag::NOT_DUP == 0
+            || flags & flag::ALERT != 0
+            || self.state.ca_state != super::state::CaState::Open;
+        if dubious {
+            let advanced = flags & (flag::UNA_ADVANCED | flag::NOT_DUP | flag::DSACKING);
+            self.machine(prior_una, u32::from(advanced == 0), &mut flags, &mut repair);
+        }
+        if flags & flag::SET_TIMER != 0 {
+            self.set_probe_or_timeout();
+        }
+        let delivered = (self.state.delivered - prior_delivered) as u32;
+        let lost = (self.state.lost - prior_lost) as u32;
+        rate.ack_delayed = flags & flag::MAYBE_DELAYED != 0;
+        self.measure_rate(&mut rate, delivered, lost, was_reneging);
+        self.control_congestion(delivered, flags, &rate);
+        self.repair(repair);
+    }
+
+    /// Nothing was in flight.
+    fn take_without_queue(&mut self, number: u64, prior_una: u64, mut flags: u32) {
+        self.control.acknowledged(&mut self.state, flags & flag::SLOWPATH != 0);
+        if flags & flag::DSACKING != 0 {
+            let mut repair = Repair::None;
+            self.machine(prior_una, 0, &mut flags, &mut repair);
+        }
+        self.on_probe_answered();
+        if self.state.probe_end != 0 {
+            self.judge_probe(number, flags);
+        }
+    }
+
+    fn advance(&mut self, number: u64) {
+        self.stats.bytes_acked += number - self.state.una;
+        self.state.una = number;
+    }
+
+    fn update_window(&mut self, number: u64, window: u64) -> u32 {
+        let mut flags = 0;
+        if number > self.state.una || window > self.state.window {
+            flags |= flag::WIN_UPDATE;
+            if self.state.window != window {
+                self.state.window = window;
+                if self.state.nxt < self.state.written {
+                    self.restart_after_idle();
+                }
+                self.state.max_window = self.state.max_window.max(window);
+            }
+        }
+        self.advance(number);
+        flags
+    }
+
+    /// Takes what is acknowledged off the queue.
+    fn clean(
+        &mut self,
+        prior_fack: u64,
+        prior_una: u64,
+        so_far: u32,
+        sacked: &mut Sacked,
+        rate: &mut Rate,
+    ) -> u32 {
+        let ece = so_far & flag::ECE != 0;
+        let prior_sacked = self.state.sacked_out;
+        let (mut first, mut last, mut acked) = (0, 0, 0);
+        let mut reordered = self.state.nxt;
+        let mut flags = 0;
+        while let Some(&segment) = self.queue.head() {
+            if segment.end() > self.state.una {
+                break;
+            }
+            let place = self.queue.first();
+            if segment.has(tag::AGAIN) {
+                self.state.retrans_out -= u32::from(segment.has(tag::RETRANSMITTED));
+                flags |= flag::RETRANS_ACKED;
+            } else if !segment.has(tag::SACKED) {
+                last = segment.micros();
+                if first == 0 {
+                    first = last;
+                }
+                reordered = reordered.min(segment.seq);
+                if segment.end() <= self.state.high_seq {
+                    flags |= flag::ORIG_SACK_ACKED;
+                }
+            }
+            if segment.has(tag::SACKED) {
+                self.state.sacked_out -= 1;
+            } else if self.sysctl.sack {
+                self.state.count_delivered(1, ece);
+                let spurious =
+                    segment.has(tag::AGAIN) && self.state.echoes_before(segment.sent / 1_000_000);
+                if !spurious {
+                    self.advance_rack(segment.tags, segment.end(), segment.micros());
+                }
+            }
+            self.state.lost_out -= u32::from(segment.has(tag::LOST));
+            self.state.packets_out -= 1;
+            acked += 1;
+            self.rate_delivered(place, rate);
+            flags |= flag::DATA_ACKED;
+            if self.again_hint == Some(place) {
+                self.again_hint = None;
+            }
+            if self.lost_hint == Some(place) {
+                self.lost_hint = None;
+            }
+            self.queue.pop();
+        }
+        let head = self.queue.head().copied();
+        if head.is_some_and(|head| head.has(tag::SACKED)) {
+            flags |= flag::RENEGING;
+        }
+        let now = self.state.micros as i64;
+        let (mut rtt, mut last_rtt, mut sack_rtt) = (-1, -1, -1);
+        if first != 0 && flags & flag::RETRANS_ACKED == 0 {
+            rtt = now - first as i64;
+            last_rtt = now - last as i64;
+            if acked == 1
+                && prior_sacked == 0
+                && self.state.una - prior_una < u64::from(self.state.mss)
+                && rate.prior_delivered + 1 == self.state.delivered
+                && flags & flag::ALERT == 0
+            {
+                flags |= flag::MAYBE_DELAYED;
+            }
+        }
+        if sacked.first != 0 {
+            sack_rtt = now - sacked.first as i64;
+            last_rtt = now - sacked.last as i64;
+        }
+        let updated = self.take_rtt(flags, rtt, sack_rtt, last_rtt, rate);
+        if flags & flag::DATA_ACKED != 0 {
+            flags |= flag::SET_TIMER;
+            if self.sysctl.sack {
+                if reordered < prior_fack {
+                    self.check_reordering(reordered);
+                }
+                let left = prior_sacked - self.state.sacked_out.min(prior_sacked);
+                self.lost_count -= self.lost_count.min(left);
+            } else {
+                self.remove_reno_sacks(acked, ece);
+                if flags & flag::RETRANS_ACKED != 0 {
+                    flags &= !flag::ORIG_SACK_ACKED;
+                }
+            }
+        } else if let Some(head) = head
+            && updated
+            && sack_rtt >= 0
+            && sack_rtt > now - head.micros() as i64
+        {
+            flags |= flag::SET_TIMER;
+        }
+        self.control.measured(&mut self.state, &Measured { rtt: rate.rtt });
+        flags
+    }
+
+    fn take_rtt(&mut self, flags: u32, rtt: i64, sack: i64, last: i64, rate: &mut Rate) -> bool {
+        let (mut rtt, mut last) = (if rtt < 0 { sack } else { rtt }, last);
+        if rtt < 0 && self.state.echoed != 0 && flags & flag::DATA_ACKED != 0 {
+            let passed = (self.state.nanos / 1_000_000).saturating_sub(self.state.echoed);
+            rtt = passed.max(1) as i64 * 1000;
+            last = rtt;
+        }
+        rate.rtt = last;
+        let Ok(rtt) = u64::try_from(rtt) else { return false };
+        self.state.take_min_rtt(last.max(0) as u64, flags & flag::MAYBE_DELAYED != 0);
+        self.state.estimate(rtt);
+        self.state.rto = self.state.base_rto().min(self.state.rto_max);
+        self.backoff = 0;
+        true
+    }
+
+    /// Toward the end of an acknowledgement: the window.
+    fn control_congestion(&mut self, delivered: u32, flags: u32, rate: &Rate) {
+        if self.control.is_bbr() {
+            self.control.control(&mut self.state, rate);
+            return;
+        }
+        if self.state.in_reduction() {
+            self.reduce(delivered, rate.losses, flags);
+        } else {
+            let counts = match self.state.reordering > REORDERING {
+                true => flag::PROGRESS,
+                false => flag::DATA_ACKED,
+            };
+            if flags & counts != 0 {
+                self.control.avoid(&mut self.state, delivered);
+                self.state.cwnd_stamp = self.state.jiffies;
+            }
+        }
+        self.state.update_pacing_rate(self.sysctl.pacing_slow_start, self.sysctl.pacing_avoidance);
+    }
+
+    /// The state machine hears of an event.
+    pub(super) fn tell(&mut self, event: Event) {
+        self.control.event(&mut self.state, event);
+    }
+}

@@ -1,0 +1,225 @@
+//! The kernel's congestion controls: windows in whole segments, told what the kernel tells them.
+//!
+//! Each is one file of `net/ipv4/tcp_*.c`. What they have in common is Reno's: it stands in the
+//! defaults of [`Algorithm`].
+
+mod bbr;
+mod cubic;
+mod dctcp;
+mod highspeed;
+mod vegas;
+mod westwood;
+
+use aqmlab_core::{Params, Rate, Value};
+
+use super::state::{CaState, Rate as RateSample, State};
+use crate::congestion::{self, CongestionConfig};
+
+/// What happens besides acknowledgements (`enum tcp_ca_event`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// The first segment is sent while nothing is in flight.
+    TransmitStart,
+    /// The window is reduced after an idle time.
+    Restart,
+    /// A reduction of the window is over.
+    ReductionComplete,
+    /// A timeout.
+    Loss,
+}
+
+/// What an acknowledgement measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    /// In microseconds; -1 for none.
+    pub rtt: i64,
+}
+
+/// A congestion control of the kernel (`struct tcp_congestion_ops`).
+pub(in crate::linux) trait Algorithm {
+    /// The connection is open.
+    fn init(&mut self, _state: &mut State) {}
+    /// The threshold at a loss.
+    fn ssthresh(&mut self, state: &mut State) -> u32 {
+        (state.cwnd >> 1).max(2)
+    }
+    /// Segments were acknowledged while the window may grow.
+    fn avoid(&mut self, state: &mut State, acked: u32) {
+        reno(state, acked);
+    }
+    /// The window after a reduction that had no reason.
+    fn undo(&mut self, state: &mut State) -> u32 {
+        state.cwnd.max(state.prior_cwnd)
+    }
+    /// The congestion machine enters a state; `state` still has the one before.
+    fn enter(&mut self, _state: &mut State, _new: CaState) {}
+    fn event(&mut self, _state: &mut State, _event: Event) {}
+    /// An acknowledgement was measured.
+    fn measured(&mut self, _state: &mut State, _sample: &Measured) {}
+    /// An acknowledgement came; whether it took the slow path.
+    fn acknowledged(&mut self, _state: &mut State, _slow: bool) {}
+    /// It sets the window itself, from samples of the rate.
+    fn control(&mut self, _state: &mut State, _rate: &RateSample) {}
+    fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// Slow start and congestion avoidance.
+pub(super) fn reno(state: &mut State, mut acked: u32) {
+    if !state.is_cwnd_limited() {
+        return;
+    }
+    if state.in_slow_start() {
+        acked = state.slow_start(acked);
+        if acked == 0 {
+            return;
+        }
+    }
+    state.grow(state.cwnd, acked);
+}
+
+#[derive(Debug)]
+pub(in crate::linux) struct Reno;
+impl Algorithm for Reno {}
+
+/// Scalable TCP: a hundredth of what is acknowledged more, an eighth less.
+#[derive(Debug)]
+pub(in crate::linux) struct Scalable;
+impl Algorithm for Scalable {
+    fn ssthresh(&mut self, state: &mut State) -> u32 {
+        (state.cwnd - (state.cwnd >> 3)).max(2)
+    }
+    fn avoid(&mut self, state: &mut State, mut acked: u32) {
+        if !state.is_cwnd_limited() {
+            return;
+        }
+        if state.in_slow_start() {
+            acked = state.slow_start(acked);
+            if acked == 0 {
+                return;
+            }
+        }
+        state.grow(state.cwnd.min(100), acked);
+    }
+}
+
+/// One of them, dispatched without a pointer.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // there is one of them in each sender
+pub(super) enum Control {
+    Reno(Reno),
+    Cubic(cubic::Cubic),
+    Bbr(bbr::Bbr),
+    Dctcp(dctcp::Dctcp),
+    Vegas(vegas::Vegas),
+    Westwood(westwood::Westwood),
+    HighSpeed(highspeed::HighSpeed),
+    Scalable(Scalable),
+}
+
+macro_rules! each {
+    ($self:ident, $control:ident => $call:expr) => {
+        match $self {
+            Control::Reno($control) => $call,
+            Control::Cubic($control) => $call,
+            Control::Bbr($control) => $call,
+            Control::Dctcp($control) => $call,
+            Control::Vegas($control) => $call,
+            Control::Westwood($control) => $call,
+            Control::HighSpeed($control) => $call,
+            Control::Scalable($control) => $call,
+        }
+    };
+}
+
+impl Control {
+    /// The kernel's control of this name and these parameters, if it has them.
+    pub fn new(config: &CongestionConfig, seed: u64) -> Option<Control> {
+        use congestion::{bbr as b, dctcp as d, highspeed as h, reno as r, scalable as s};
+        use congestion::{vegas as v, westwood as w};
+        match config {
+            CongestionConfig::Reno(params) => {
+                is_default::<r::RenoParams>(params, &[]).then_some(Control::Reno(Reno))
+            }
+            CongestionConfig::Cubic(params) => cubic::Cubic::new(params).map(Control::Cubic),
+            CongestionConfig::Bbr(params) => {
+                is_default::<b::BbrParams>(params, &[]).then(|| Control::Bbr(bbr::Bbr::new(seed)))
+            }
+            CongestionConfig::Dctcp(params) => is_default::<d::DctcpParams>(params, &[])
+                .then(|| Control::Dctcp(dctcp::Dctcp::default())),
+            CongestionConfig::Vegas(params) => is_default::<v::VegasParams>(params, &[])
+                .then(|| Control::Vegas(vegas::Vegas::default())),
+            CongestionConfig::Westwood(params) => is_default::<w::WestwoodParams>(params, &[])
+                .then(|| Control::Westwood(westwood::Westwood::default())),
+            CongestionConfig::HighSpeed(params) => is_default::<h::HighSpeedParams>(params, &[])
+                .then(|| Control::HighSpeed(highspeed::HighSpeed::default())),
+            CongestionConfig::Scalable(params) => {
+                is_default::<s::ScalableParams>(params, &[]).then_some(Control::Scalable(Scalable))
+            }
+            _ => None,
+        }
+    }
+    /// It sets the window itself (`cong_control`), and paces.
+    #[inline]
+    pub fn is_bbr(&self) -> bool {
+        matches!(self, Control::Bbr(_))
+    }
+    /// All it sends is ECN-capable.
+    #[inline]
+    pub fn needs_ecn(&self) -> bool {
+        matches!(self, Control::Dctcp(_))
+    }
+    pub fn init(&mut self, state: &mut State) {
+        if let Control::Dctcp(_) = self
+            && !state.ecn
+        {
+            *self = Control::Reno(Reno);
+        }
+        each!(self, control => control.init(state));
+    }
+    pub fn ssthresh(&mut self, state: &mut State) -> u32 {
+        each!(self, control => control.ssthresh(state))
+    }
+    #[inline]
+    pub fn avoid(&mut self, state: &mut State, acked: u32) {
+        each!(self, control => control.avoid(state, acked));
+    }
+    pub fn undo(&mut self, state: &mut State) -> u32 {
+        each!(self, control => control.undo(state))
+    }
+    pub fn enter(&mut self, state: &mut State, new: CaState) {
+        each!(self, control => control.enter(state, new));
+        state.ca_state = new;
+    }
+    #[inline]
+    pub fn event(&mut self, state: &mut State, event: Event) {
+        each!(self, control => control.event(state, event));
+    }
+    #[inline]
+    pub fn measured(&mut self, state: &mut State, sample: &Measured) {
+        each!(self, control => control.measured(state, sample));
+    }
+    #[inline]
+    pub fn acknowledged(&mut self, state: &mut State, slow: bool) {
+        each!(self, control => control.acknowledged(state, slow));
+    }
+    #[inline]
+    pub fn control(&mut self, state: &mut State, rate: &RateSample) {
+        each!(self, control => control.control(state, rate));
+    }
+    pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        each!(self, control => control.observe(see));
+    }
+}
+
+/// Whether all parameters but these are the defaults, which are the kernel's.
+fn is_default<P: Params>(params: &P, but: &[&str]) -> bool {
+    let values = |params: &P| -> Vec<(&'static str, Value)> {
+        params.entries().into_iter().filter(|(key, _)| !but.contains(key)).collect()
+    };
+    values(params) == values(&P::default())
+}
+
+/// For [`Algorithm::observe`].
+fn bits(bytes_per_second: f64) -> f64 {
+    Rate::from_bps((bytes_per_second * 8.0) as u64).as_bps() as f64
+}

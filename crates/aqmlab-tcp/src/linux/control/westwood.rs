@@ -1,0 +1,126 @@
+//! Westwood+ (`net/ipv4/tcp_westwood.c`): bytes a jiffy.
+
+use super::super::clock::jiffies_of;
+use super::super::state::State;
+use super::{Algorithm, Event, Measured, bits};
+
+/// The least time over which bandwidth is measured, and what round-trip times begin with, in
+/// jiffies.
+const LEAST: u64 = 50;
+const INITIAL: u64 = 20_000;
+
+#[derive(Debug)]
+pub(in crate::linux) struct Westwood {
+    raw: u32,
+    bandwidth: u32,
+    began: u64,
+    bytes: u32,
+    una: u64,
+    accounted: u32,
+    rtt: u64,
+    min_rtt: u64,
+    first: bool,
+    forget: bool,
+}
+
+impl Default for Westwood {
+    fn default() -> Self {
+        Westwood {
+            raw: 0,
+            bandwidth: 0,
+            began: 0,
+            bytes: 0,
+            una: 0,
+            accounted: 0,
+            rtt: INITIAL,
+            min_rtt: INITIAL,
+            first: true,
+            forget: true,
+        }
+    }
+}
+
+fn filtered(old: u32, new: u32) -> u32 {
+    old.wrapping_mul(7).wrapping_add(new) >> 3
+}
+
+impl Westwood {
+    fn update_window(&mut self, state: &State) {
+        if self.first {
+            self.una = state.una;
+            self.first = false;
+        }
+        let passed = state.jiffies - self.began;
+        if self.rtt == 0 || passed <= self.rtt.max(LEAST) {
+            return;
+        }
+        let sample = self.bytes / passed as u32;
+        if self.raw == 0 && self.bandwidth == 0 {
+            (self.raw, self.bandwidth) = (sample, sample);
+        } else {
+            self.raw = filtered(self.raw, sample);
+            self.bandwidth = filtered(self.bandwidth, self.raw);
+        }
+        self.bytes = 0;
+        self.began = state.jiffies;
+    }
+    /// What a duplicate, delayed or partial acknowledgement stands for.
+    fn counted(&mut self, state: &State) -> u32 {
+        let mut acked = (state.una - self.una) as u32;
+        if acked == 0 {
+            self.accounted += state.mss;
+            acked = state.mss;
+        }
+        if acked > state.mss {
+            if self.accounted >= acked {
+                self.accounted -= acked;
+                acked = state.mss;
+            } else {
+                acked -= self.accounted;
+                self.accounted = 0;
+            }
+        }
+        acked
+    }
+    fn pipe(&self, state: &State) -> u32 {
+        (self.bandwidth.wrapping_mul(self.min_rtt as u32) / state.mss).max(2)
+    }
+}
+
+impl Algorithm for Westwood {
+    fn init(&mut self, state: &mut State) {
+        *self = Westwood { began: state.jiffies, una: state.una, ..Westwood::default() };
+    }
+    fn measured(&mut self, _state: &mut State, sample: &Measured) {
+        if sample.rtt > 0 {
+            self.rtt = jiffies_of(sample.rtt as u64);
+        }
+    }
+    fn acknowledged(&mut self, state: &mut State, slow: bool) {
+        self.update_window(state);
+        let acked = match slow {
+            true => self.counted(state),
+            false => (state.una - self.una) as u32,
+        };
+        self.bytes = self.bytes.wrapping_add(acked);
+        self.una = state.una;
+        self.min_rtt = if self.forget { self.rtt } else { self.min_rtt.min(self.rtt) };
+        self.forget = false;
+    }
+    fn event(&mut self, state: &mut State, event: Event) {
+        match event {
+            Event::ReductionComplete => {
+                state.ssthresh = self.pipe(state);
+                state.cwnd = state.ssthresh;
+            }
+            Event::Loss => {
+                state.ssthresh = self.pipe(state);
+                self.forget = true;
+            }
+            _ => {}
+        }
+    }
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("bandwidth_bps", bits(f64::from(self.bandwidth) * 1000.0));
+    }
+}

@@ -1,0 +1,309 @@
+//! The sender of the Linux kernel, as far as its segments and windows show it.
+//!
+//! Another state machine than the RFCs' ([`crate::sender`]): windows are counted in segments,
+//! timers run in jiffies, and where recoveries begin and end, what is sent in them and what is
+//! undone follows `net/ipv4` of Linux 6.1 and 6.12, which are alike in all this: `tcp_input.c`
+//! (acknowledgements: `acks`, SACK: `sack`, the congestion machine: `recovery`, `undo`),
+//! `tcp_recovery.c` (`rack`), `tcp_output.c` (`output`), `tcp_timer.c` (`timers`), `tcp_rate.c` (`rate`)
+//! and the controls (`control`). What a recorded kernel sent is sent here too: see
+//! [`crate::replay`].
+//!
+//! # Differences
+//! They stand with their measured effect in docs/transports/linux.md.
+
+mod acks;
+mod clock;
+mod control;
+mod offload;
+mod output;
+mod queue;
+mod rack;
+mod rate;
+pub(crate) mod receiver;
+mod recovery;
+mod sack;
+mod state;
+mod timers;
+mod undo;
+
+use std::collections::VecDeque;
+
+use aqmlab_core::{Limit, Span, Time};
+use clock::Clock;
+use control::Control;
+use offload::Buffer;
+use queue::Queue;
+use state::{Pending, REORDERING, State};
+
+use crate::params::{Codepoint, EcnMode, Stack, TcpParams, WindowValidation};
+use crate::recovery::Recovery;
+use crate::segment::DataSegment;
+use crate::sender::Stats;
+
+/// Where the connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Closed,
+    SynSent,
+    Established,
+}
+
+/// What of the kernel's settings (`net.ipv4.tcp_*`) the sender has.
+#[derive(Clone, Copy, Debug)]
+struct Sysctl {
+    sack: bool,
+    /// RACK; otherwise three segments reported above a hole.
+    rack: bool,
+    tail_probe: bool,
+    /// Segmentation offload, and whether buffers are filled up when they are sent.
+    offload: bool,
+    grows: bool,
+    frto: bool,
+    after_idle: bool,
+    pacing_slow_start: u64,
+    pacing_avoidance: u64,
+    codepoint: Codepoint,
+}
+
+/// The sending end of a connection.
+#[derive(Debug)]
+pub(crate) struct LinuxSender {
+    stage: Stage,
+    clock: Clock,
+    state: State,
+    queue: Queue,
+    control: Control,
+    sysctl: Sysctl,
+    finite: bool,
+    /// Segments that are to leave now.
+    outbox: VecDeque<DataSegment>,
+    /// The application has written since the last look; all before had been sent; it is writing.
+    has_written: bool,
+    had_sent_all: bool,
+    is_writing: bool,
+    buffer: Buffer,
+
+    /// What the timer is set for, until which jiffy, and when its place in the wheel is looked at.
+    pending: Option<Pending>,
+    expires: u64,
+    looked_at: Option<u64>,
+    /// When pacing lets the next segment leave.
+    pace_timer: Option<Time>,
+    backoff: u32,
+
+    /// Where what is lost is looked for, and where what is sent again.
+    lost_hint: Option<u64>,
+    lost_count: u32,
+    again_hint: Option<u64>,
+    /// The end of the highest segment reported by SACK.
+    highest_sack: u64,
+    /// The blocks of the last acknowledgement that reported any.
+    known: [(u64, u64); 4],
+
+    syn_sent: Time,
+    syn_repeats: u32,
+    /// TS.Recent: when the acknowledgement was sent that came last (RFC 7323).
+    echo: Time,
+    stats: Stats,
+}
+
+impl LinuxSender {
+    /// A sender of `bytes` bytes, or of data without end; `None` if the kernel does not know
+    /// what these parameters ask for.
+    pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Option<Self> {
+        if params.stack == Stack::Rfc || !is_known(params) {
+            return None;
+        }
+        let control = Control::new(&params.congestion_control, seed)?;
+        let mss = params.mss.get();
+        let window = (params.in_bytes(params.initial_window) / mss).max(1) as u32;
+        let ssthresh = match params.initial_ssthresh {
+            Some(bytes) => (bytes.get() / mss).clamp(2, u64::from(state::INFINITE)) as u32,
+            None => state::INFINITE,
+        };
+        let mut state = State::new(mss as u32, window, ssthresh);
+        state.rto = millis(params.initial_rto);
+        state.rto_min = millis(params.min_rto);
+        state.rto_max = millis(params.max_rto);
+        state.ecn = params.ecn != EcnMode::Off;
+        state.has_timestamps = params.timestamps;
+        state.paces = params.pacing;
+        state.written = 1 + bytes.unwrap_or(u64::MAX / 4);
+        let sysctl = Sysctl {
+            sack: params.recovery != Recovery::NewReno,
+            rack: params.recovery == Recovery::Rack,
+            tail_probe: params.tail_loss_probe,
+            offload: params.segmentation_offload,
+            grows: params.stack == Stack::Linux612,
+            frto: params.frto,
+            after_idle: params.window_validation == WindowValidation::Rfc2861,
+            pacing_slow_start: params.pacing_slow_start,
+            pacing_avoidance: params.pacing_avoidance,
+            codepoint: params.ecn_codepoint,
+        };
+        Some(LinuxSender {
+            stage: Stage::Closed,
+            clock: Clock::somewhere(seed),
+            state,
+            queue: Queue::new(),
+            control,
+            sysctl,
+            finite: bytes.is_some(),
+            outbox: VecDeque::new(),
+            has_written: false,
+            had_sent_all: true,
+            is_writing: false,
+            buffer: Buffer::default(),
+            pending: None,
+            expires: 0,
+            looked_at: None,
+            pace_timer: None,
+            backoff: 0,
+            lost_hint: None,
+            lost_count: 0,
+            again_hint: None,
+            highest_sack: 0,
+            known: [(0, 0); 4],
+            syn_sent: Time::ZERO,
+            syn_repeats: 0,
+            echo: Time::ZERO,
+            stats: Stats::default(),
+        })
+    }
+
+    /// The kernel's clocks are at this place: where in a jiffy, and in which of the timer
+    /// wheel.
+    pub fn set_clock(&mut self, phase: Span, jiffies: u64) {
+        self.clock = Clock::new(phase, jiffies);
+    }
+    /// BBR enters ProbeBW in these phases.
+    pub fn set_phases(&mut self, phases: &[u8]) {
+        if let Control::Bbr(bbr) = &mut self.control {
+            bbr.take_phases(phases);
+        }
+    }
+
+    /// How often BBR has entered ProbeBW.
+    pub fn phases_drawn(&self) -> usize {
+        match &self.control {
+            Control::Bbr(bbr) => bbr.phases_drawn(),
+            _ => 0,
+        }
+    }
+    /// Whether the timer that runs out then is in jiffies; pacing's is not.
+    pub fn is_due_in_jiffies(&self, at: Time) -> bool {
+        self.looked_at.is_some_and(|jiffy| self.clock.begin(jiffy) <= at)
+    }
+
+    /// It is now this time.
+    #[inline]
+    fn refresh(&mut self, now: Time) {
+        self.state.nanos = self.clock.nanos(now);
+        self.state.micros = self.state.nanos / 1000;
+        self.state.jiffies = self.clock.jiffies(self.state.nanos);
+    }
+
+    /// Opens the connection: the SYN is due.
+    pub fn open(&mut self, now: Time) {
+        assert_eq!(self.stage, Stage::Closed, "a connection is opened once");
+        self.refresh(now);
+        self.stage = Stage::SynSent;
+        self.syn_sent = now;
+        self.state.nxt = 1;
+        self.outbox.push_back(DataSegment { syn: true, sent_at: now, ..DataSegment::default() });
+        self.set_timer(Pending::Timeout, self.state.rto);
+    }
+    /// The application has more to send.
+    pub fn supply(&mut self, bytes: u64) {
+        assert!(self.finite, "data without end cannot grow");
+        if self.stage == Stage::Established {
+            self.check_app_limited();
+        }
+        if !self.has_written {
+            self.had_sent_all = self.state.nxt == self.state.written;
+        }
+        self.state.written += bytes;
+        self.has_written |= bytes > 0;
+    }
+    /// Gives up a connection that is not open yet.
+    pub fn abort(&mut self) {
+        self.stage = Stage::Closed;
+        self.outbox.clear();
+        self.pending = None;
+        self.looked_at = None;
+    }
+    pub fn sent_bytes(&self) -> u64 {
+        self.state.nxt.saturating_sub(1)
+    }
+    /// The application has nothing more to send than what was sent.
+    pub fn cut(&mut self) -> u64 {
+        self.finite = true;
+        self.state.written = self.state.nxt.max(1);
+        self.sent_bytes()
+    }
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        self.finite && self.state.una == self.state.written
+    }
+    #[inline]
+    pub fn cwnd(&self) -> u64 {
+        u64::from(self.state.cwnd) * u64::from(self.state.mss)
+    }
+    pub fn ssthresh(&self) -> u64 {
+        self.threshold(self.state.ssthresh)
+    }
+    /// What recordings show: outside of reductions three quarters of the window at least.
+    pub fn current_ssthresh(&self) -> u64 {
+        self.threshold(self.state.current_ssthresh())
+    }
+    fn threshold(&self, segments: u32) -> u64 {
+        match segments {
+            state::INFINITE => u64::MAX / 4,
+            segments => u64::from(segments) * u64::from(self.state.mss),
+        }
+    }
+    pub fn srtt(&self) -> Option<Span> {
+        (self.state.srtt8 > 0).then(|| Span::from_micros(self.state.srtt8 >> 3))
+    }
+    pub fn rto(&self) -> Span {
+        Span::from_millis(self.state.rto)
+    }
+    pub fn bytes_in_flight(&self) -> u64 {
+        u64::from(self.state.in_flight()) * u64::from(self.state.mss)
+    }
+    pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        self.control.observe(see);
+    }
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// The segment to be sent now, if there is one: call until `None`.
+    #[inline]
+    pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
+        if self.has_written && self.stage == Stage::Established {
+            self.has_written = false;
+            self.refresh(now);
+            self.restart_after_idle();
+            self.is_writing = self.had_sent_all;
+            self.push();
+            self.end_writing();
+        }
+        self.outbox.pop_front()
+    }
+}
+
+/// Whether the kernel has what these parameters ask for.
+fn is_known(params: &TcpParams) -> bool {
+    let recovery = matches!(params.recovery, Recovery::Rack | Recovery::Sack | Recovery::NewReno);
+    let validation = params.window_validation != WindowValidation::Rfc7661;
+    let ecn = params.ecn != EcnMode::Accurate;
+    let reordering = REORDERING == 3; // DupThresh is no parameter
+    let prr = params.prr || params.recovery == Recovery::NewReno;
+    let window = !matches!(params.initial_window, Limit::Unlimited);
+    recovery && validation && ecn && reordering && prr && window && !params.restart_after_idle
+}
+
+fn millis(span: Span) -> u64 {
+    span.as_nanos().div_ceil(1_000_000)
+}

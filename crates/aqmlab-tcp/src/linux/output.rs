@@ -1,0 +1,341 @@
+//! What is sent (`tcp_output.c`).
+
+use aqmlab_core::Ecn;
+
+use super::LinuxSender;
+use super::acks::Repair;
+use super::control::Event;
+use super::queue::{Segment, tag};
+use super::state::{CaState, Pending};
+use crate::segment::DataSegment;
+
+/// Segments that are not paced.
+const UNPACED: u64 = 10;
+
+/// How much is sent at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Amount {
+    All,
+    /// One segment, whatever the window.
+    Probe,
+}
+
+impl LinuxSender {
+    /// What the windows allow of what is written.
+    #[inline]
+    pub(super) fn push(&mut self) {
+        if self.state.nxt < self.state.written {
+            self.push_pending();
+        }
+    }
+    /// The same; sees to it that a closed window is probed.
+    pub(super) fn push_pending(&mut self) {
+        if self.write(Amount::All) && self.pending.is_none() {
+            self.set_timer(Pending::WindowProbe, self.probe_wait());
+        }
+    }
+
+    /// Whether pacing holds back what would be sent now.
+    fn is_paced(&mut self) -> bool {
+        if !self.state.paces || self.state.paced_until <= self.state.nanos {
+            return false;
+        }
+        self.pace_timer.get_or_insert(self.clock.time(self.state.paced_until));
+        true
+    }
+
+    /// Sends new data; whether there are some, nothing is in flight, and none can be sent.
+    pub(super) fn write(&mut self, amount: Amount) -> bool {
+        let mut sent = 0;
+        let mut limited = false;
+        let most = if self.sysctl.offload { self.segments_at_once() } else { 1 };
+        while self.state.nxt < self.state.written {
+            if self.is_paced() {
+                break;
+            }
+            let (in_flight, cwnd) = (self.state.in_flight(), self.state.cwnd);
+            let room = match amount {
+                Amount::Probe => 1,
+                Amount::All if in_flight >= cwnd => break,
+                Amount::All => (cwnd >> 1).max(1).min(cwnd - in_flight),
+            };
+            let mss = u64::from(self.state.mss);
+            let left = if self.sysctl.offload {
+                self.buffer_left(room.min(most))
+            } else {
+                (self.state.written - self.state.nxt).min(mss)
+            };
+            if self.state.nxt + left.min(mss) > self.state.window_end() {
+                break;
+            }
+            if left > mss && amount == Amount::All && self.defers(left, most, &mut limited) {
+                break;
+            }
+            let len = left.min(u64::from(room.min(most)) * mss);
+            sent += self.send_new(len.min(self.state.window_end() - self.state.nxt));
+            if amount == Amount::Probe {
+                break;
+            }
+        }
+        limited |= self.state.in_flight() >= self.state.cwnd;
+        if sent > 0 || limited {
+            self.validate(limited);
+        }
+        if sent > 0 {
+            if self.state.in_reduction() {
+                self.state.prr_out += sent;
+            }
+            if amount != Amount::Probe {
+                self.schedule_probe(false);
+            }
+            return false;
+        }
+        self.state.packets_out == 0 && self.state.nxt < self.state.written
+    }
+
+    /// Sends new data at once; returns the number of segments.
+    fn send_new(&mut self, len: u64) -> u32 {
+        let (begin, end) = (self.state.nxt, self.state.nxt + len);
+        let (first, mut number) = (self.state.packets_out == 0, 0);
+        let leaves = self.leaves();
+        let mut cwr = std::mem::take(&mut self.state.cwr_due);
+        let mut seq = begin;
+        while seq < end {
+            let len = (end - seq).min(u64::from(self.state.mss)) as u32;
+            let place = self.queue.push(Segment::new(seq, len));
+            self.transmit(place, leaves, false, std::mem::take(&mut cwr));
+            seq += u64::from(len);
+            self.state.nxt = seq;
+            self.state.packets_out += 1;
+            number += 1;
+        }
+        self.pace(leaves, len);
+        if first || self.pending == Some(Pending::Probe) {
+            self.restart_timer();
+        }
+        number
+    }
+
+    /// When a segment leaves that is sent now, and how much later that is than it could have.
+    fn leaves(&mut self) -> (u64, u64) {
+        let before = self.state.paced_until;
+        self.state.paced_until = before.max(self.state.nanos);
+        (self.state.paced_until, self.state.paced_until - before)
+    }
+    /// So much has been sent: when the next may leave.
+    fn pace(&mut self, (_, credit): (u64, u64), len: u64) {
+        let state = &mut self.state;
+        let unpaced = matches!(state.pacing_rate, 0 | u64::MAX) || state.data_segments < UNPACED;
+        if state.paces && !unpaced {
+            let time = u128::from(len) * 1_000_000_000 / u128::from(state.pacing_rate);
+            let time = time as u64;
+            state.paced_until += time - credit.min(time / 2);
+        }
+    }
+
+    /// A segment leaves.
+    fn transmit(&mut self, place: u64, (at, _): (u64, u64), again: bool, cwr: bool) {
+        if self.state.in_flight() == 0 {
+            self.tell(Event::TransmitStart);
+        }
+        let state = &mut self.state;
+        state.last_sent = state.jiffies;
+        state.data_segments += 1;
+        let segment = self.queue.at_mut(place);
+        segment.sent = at;
+        let (seq, len) = (segment.seq - 1, segment.len);
+        if again {
+            self.queue.move_last(place);
+        }
+        self.rate_sent(place);
+        let capable = self.state.ecn && (!again || self.control.needs_ecn());
+        self.outbox.push_back(DataSegment {
+            seq,
+            len,
+            syn: false,
+            retransmission: again,
+            sent_at: self.clock.time(at),
+            echo: self.echo,
+            ecn: if capable { self.sysctl.codepoint.into() } else { Ecn::NotEct },
+            cwr,
+        });
+        self.stats.segments_sent += 1;
+        self.stats.retransmissions += u64::from(again);
+    }
+
+    /// Sends a segment again; not if the receiver has no room for it.
+    fn transmit_again(&mut self, place: u64) -> bool {
+        let segment = self.queue.at(place);
+        if segment.seq >= self.state.window_end() && segment.seq != self.state.una {
+            return false;
+        }
+        self.collapse(place);
+        self.state.total_retrans += 1;
+        let leaves = self.leaves();
+        self.transmit(place, leaves, true, false);
+        self.pace(leaves, u64::from(self.queue.at(place).len));
+        self.queue.at_mut(place).tags |= tag::EVER;
+        true
+    }
+    /// A short segment that is sent again takes in those after it that fit beside it.
+    fn collapse(&mut self, place: u64) {
+        while place + 1 < self.queue.end() {
+            let (this, next) = (self.queue.at(place), self.queue.at(place + 1));
+            if this.len + next.len > self.state.mss
+                || this.has(tag::SACKED)
+                || next.has(tag::SACKED)
+                || next.end() > self.state.window_end()
+            {
+                break;
+            }
+            let gone = self.queue.merge(place);
+            self.queue.at_mut(place).tags |= gone.tags & tag::EVER;
+            let state = &mut self.state;
+            state.packets_out -= 1;
+            state.retrans_out -= u32::from(gone.has(tag::RETRANSMITTED));
+            state.lost_out -= u32::from(gone.has(tag::LOST));
+            self.lost_hint = None;
+            self.again_hint = self.again_hint.map(|hint| hint - u64::from(hint > place));
+            if !self.sysctl.sack && state.sacked_out > 0 {
+                state.sacked_out -= 1;
+            }
+        }
+    }
+
+    /// Sends the last segment again, as a probe.
+    pub(super) fn transmit_last(&mut self) -> bool {
+        self.transmit_again(self.queue.end() - 1)
+    }
+    pub(super) fn retransmit(&mut self, place: u64) -> bool {
+        let done = self.transmit_again(place);
+        if done {
+            self.queue.at_mut(place).tags |= tag::AGAIN;
+            self.state.retrans_out += 1;
+        }
+        let stamp = self.queue.at(place).sent / 1_000_000;
+        let state = &mut self.state;
+        if state.retrans_stamp == 0 {
+            state.retrans_stamp = stamp;
+        }
+        state.undo_retrans = state.undo_retrans.max(0) + 1;
+        done
+    }
+
+    /// Sends again what is lost, as far as the window allows.
+    pub(super) fn retransmit_lost(&mut self) {
+        if self.state.packets_out == 0 {
+            return;
+        }
+        let first = self.queue.first();
+        let mut place = self.again_hint.unwrap_or(first);
+        let (mut hole, mut restart) = (false, false);
+        while place < self.queue.end() {
+            if self.is_paced() {
+                break;
+            }
+            if !hole {
+                self.again_hint = Some(place);
+            }
+            let state = &self.state;
+            if state.cwnd <= state.in_flight() || state.retrans_out >= state.lost_out {
+                break;
+            }
+            let segment = self.queue.at(place);
+            let rests = segment.has(tag::SACKED | tag::RETRANSMITTED);
+            if !segment.has(tag::LOST) {
+                hole |= !rests;
+            } else if !rests {
+                if !self.retransmit(place) {
+                    break;
+                }
+                if self.state.in_reduction() {
+                    self.state.prr_out += 1;
+                }
+                restart |= place == first && self.pending != Some(Pending::Reordering);
+            }
+            place += 1;
+        }
+        if restart {
+            self.set_paced_timer(Pending::Timeout, self.state.rto);
+        }
+    }
+
+    /// At the end of an acknowledgement in a recovery.
+    pub(super) fn repair(&mut self, repair: Repair) {
+        match repair {
+            Repair::None => return,
+            Repair::Lost => {}
+            Repair::New => {
+                self.push_pending();
+                if self.state.nxt > self.state.high_seq {
+                    return;
+                }
+                self.state.frto = false;
+            }
+        }
+        self.retransmit_lost();
+    }
+
+    /// Whether the window was full in this round trip; if not, and for a timeout, it comes
+    /// down to what was used (RFC 2861).
+    fn validate(&mut self, limited: bool) {
+        let state = &mut self.state;
+        if state.una >= state.usage_end
+            || limited
+            || (!state.cwnd_limited && state.packets_out > state.max_packets_out)
+        {
+            state.cwnd_limited = limited;
+            state.max_packets_out = state.packets_out;
+            state.usage_end = state.nxt;
+        }
+        if state.is_cwnd_limited() {
+            state.cwnd_used = 0;
+            state.cwnd_stamp = state.jiffies;
+            return;
+        }
+        state.cwnd_used = state.cwnd_used.max(state.packets_out);
+        if !self.sysctl.after_idle
+            || self.control.is_bbr()
+            || state.jiffies - state.cwnd_stamp < state.rto
+        {
+            return;
+        }
+        if state.ca_state == CaState::Open {
+            let used = state.cwnd_used.max(state.initial_window);
+            if used < state.cwnd {
+                state.ssthresh = state.current_ssthresh();
+                state.cwnd = (state.cwnd + used) >> 1;
+            }
+            state.cwnd_used = 0;
+        }
+        state.cwnd_stamp = state.jiffies;
+    }
+
+    /// After an idle time the window is halved for each timeout of it.
+    pub(super) fn restart_after_idle(&mut self) {
+        let state = &self.state;
+        if !self.sysctl.after_idle || state.packets_out > 0 || self.control.is_bbr() {
+            return;
+        }
+        let mut idle = (state.jiffies - state.last_sent) as i64;
+        let rto = state.rto as i64;
+        if idle <= rto {
+            return;
+        }
+        self.tell(Event::Restart);
+        let state = &mut self.state;
+        state.ssthresh = state.current_ssthresh();
+        let least = state.initial_window.min(state.cwnd);
+        let mut cwnd = state.cwnd;
+        loop {
+            idle -= rto;
+            if idle <= 0 || cwnd <= least {
+                break;
+            }
+            cwnd >>= 1;
+        }
+        state.cwnd = cwnd.max(least);
+        state.cwnd_stamp = state.jiffies;
+        state.cwnd_used = 0;
+    }
+}

@@ -1,0 +1,261 @@
+"""Replays what senders of real kernels did, segment by segment.
+
+A case is a folder with `case.json` and `events.csv.gz`; docs/conformance.md describes both.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import json
+import lzma
+import os
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aqmlab import _core
+from aqmlab.errors import InputError, input_error, unknown
+
+Progress = Callable[[int, int], None]
+Chosen = TypeVar("Chosen")
+Made = TypeVar("Made")
+SHIPPED = Path(__file__).parent / "recorded" / "senders.xz"
+CASE, EVENTS = "case.json", "events.csv.gz"
+LAYOUT = f"CASE/{{{CASE},{EVENTS}}}"
+GOAL = 0.995
+"""The share of segments and of windows that is to be equal."""
+STACKS = {"6.1": "linux-6.1", "6.12": "linux-6.12"}
+"""The kernels with a sender here, by the first two numbers of their version."""
+SWITCHES = {
+    "tcp_frto": ("frto", 2),
+    "tcp_early_retrans": ("tail_loss_probe", 3),
+    "tcp_slow_start_after_idle": ("after_idle", 1),
+}
+"""Settings of the kernel, what they are here, and the kernel's default; 0 is off."""
+TAKEN_FROM_THE_EVENTS = ("tcp_ecn", "tcp_timestamps")
+
+
+@dataclass(frozen=True)
+class SenderReport:
+    """How a case went; the records of `aqmlab conformance --tcp --json`."""
+
+    case: str
+    segments: int
+    segments_equal: int
+    windows: int
+    """Acknowledgements before which the window was recorded."""
+    windows_equal: int
+    first_difference_ns: int | None
+    """When the first segment or window differed."""
+
+    @property
+    def equal(self) -> bool:
+        """Whether all segments and windows are equal."""
+        return self.segments == self.segments_equal and self.windows == self.windows_equal
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class ClosedReport:
+    """How a connection went with both ends ours; the records of `--tcp --closed --json`."""
+
+    case: str
+    all_acknowledged_ns: int | None
+    recorded_all_acknowledged_ns: int | None
+    retransmitted: int
+    recorded_retransmitted: int
+    close: bool
+    """The time is within 1 %, and the retransmissions within two or 2 %."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON."""
+        return asdict(self)
+
+
+def total(reports: Sequence[SenderReport]) -> SenderReport:
+    """All cases together."""
+    first = [r.first_difference_ns for r in reports if r.first_difference_ns is not None]
+    return SenderReport(
+        "total",
+        sum(report.segments for report in reports),
+        sum(report.segments_equal for report in reports),
+        sum(report.windows for report in reports),
+        sum(report.windows_equal for report in reports),
+        min(first, default=None),
+    )
+
+
+def reaches_goal(reports: Sequence[SenderReport]) -> bool:
+    """Whether enough of all segments and windows are equal."""
+    all_ = total(reports)
+    return all_.segments_equal >= GOAL * all_.segments and all_.windows_equal >= GOAL * all_.windows
+
+
+def check_senders(
+    folder: Path | None = None,
+    names: Sequence[str] = (),
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[SenderReport]:
+    """Replays the cases called `names` (all if none is named), sorted by name.
+
+    Without `folder` those that come with aqmlab are replayed. Raises `InputError` if a case cannot
+    be read, or if its kernel or control has no counterpart here.
+    """
+    return _for_each(_replay, folder, names, threads, progress)
+
+
+def close_senders(
+    folder: Path | None = None,
+    names: Sequence[str] = (),
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> list[ClosedReport]:
+    """Plays the same cases with both ends ours, as `check_senders` replays them."""
+    return _for_each(_close, folder, names, threads, progress)
+
+
+def _for_each(
+    work: Callable[[bytes], Made],
+    folder: Path | None,
+    names: Sequence[str],
+    threads: int | None,
+    progress: Progress | None,
+) -> list[Made]:
+    """What `work` makes of each packed case, in the order of their names."""
+    packed: Iterator[bytes]
+    if folder:
+        packed = (pack_case(case) for case in _chosen(_by_name(find_senders(folder)), names))
+    else:
+        packed = iter(_chosen(read_archive(), names))
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        jobs = [pool.submit(work, case) for case in packed]
+        try:
+            for done, _ in enumerate(as_completed(jobs), 1):
+                if progress:
+                    progress(done, len(jobs))
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return [job.result() for job in jobs]
+
+
+def _replay(packed: bytes) -> SenderReport:
+    name, equal = _core.replay_sender(packed)
+    segments, segments_equal, windows, windows_equal, _, first = equal
+    return SenderReport(name, segments, segments_equal, windows, windows_equal, first)
+
+
+def _close(packed: bytes) -> ClosedReport:
+    name, ours, recorded, close = _core.close_sender(packed)
+    return ClosedReport(name, ours[0], recorded[0], ours[1], recorded[1], close)
+
+
+def _by_name(cases: Sequence[Path]) -> dict[str, Path]:
+    return {case.name: case for case in cases}
+
+
+def _chosen(cases: Mapping[str, Chosen], names: Sequence[str]) -> list[Chosen]:
+    for name in names:
+        if name not in cases:
+            raise unknown("case", name, list(cases))
+    return [case for name, case in cases.items() if not names or name in names]
+
+
+def find_senders(folder: Path) -> list[Path]:
+    """The folders of the cases in `folder`, sorted; or `folder` itself if it is a case."""
+    if not folder.is_dir():
+        raise input_error(f"this is no folder; cases are in {LAYOUT}", file=str(folder))
+    if (folder / CASE).exists():
+        return [folder]
+    cases = sorted(each for each in folder.iterdir() if (each / CASE).exists())
+    if not cases:
+        raise input_error(f"there are no cases here; they are in {LAYOUT}", file=str(folder))
+    return cases
+
+
+def pack_case(folder: Path) -> bytes:
+    """The case in `folder`, packed. Raises `InputError` that names the file and what is wrong."""
+    file = folder / CASE
+    settings = _settings(_read_json(file), file)
+    events = folder / EVENTS
+    try:
+        text = gzip.decompress(events.read_bytes()).decode()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise input_error(f"cannot be read: {error}", file=str(events)) from error
+    try:
+        return _core.pack_sender(folder.name, text, **settings)
+    except InputError as error:
+        raise input_error(str(error), file=str(events)) from error
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads(file.read_bytes().removeprefix(codecs.BOM_UTF8))
+    except (OSError, ValueError) as error:
+        raise input_error(f"cannot be read: {error}", file=str(file)) from error
+    if not isinstance(facts, dict):
+        raise input_error("expected a table of keys and values", file=str(file))
+    return facts
+
+
+def _settings(facts: dict[str, Any], file: Path) -> dict[str, Any]:
+    """What `_core.pack_sender` is to know of a case."""
+    kernel = str(facts.get("reference", ""))
+    version = kernel.removeprefix("Linux ").split(",")[0].split(" ")[0]
+    stack = STACKS.get(".".join(version.split(".")[:2]))
+    if stack is None:
+        allowed = " or ".join(f"Linux {version}" for version in STACKS)
+        raise input_error(f"`{kernel}` has no sender here; allowed: {allowed}", file=str(file))
+    control = facts.get("control")
+    if not isinstance(control, str):
+        raise input_error("`control` is missing: the name of a congestion control", file=str(file))
+    sender = {key: int(value) for key, value in dict(facts.get("sysctl_sender", {})).items()}
+    receiver = dict(facts.get("sysctl_receiver", {}))
+    known = [*SWITCHES, *TAKEN_FROM_THE_EVENTS, "tcp_sack", "tcp_recovery"]
+    for key in sender:
+        if key not in known:
+            raise unknown("setting of the kernel", key, known)
+    without_sack = sender.get("tcp_sack") == 0 or str(receiver.get("tcp_sack")) == "0"
+    rack = sender.get("tcp_recovery", 1) & 1
+    return {
+        "control": control,
+        "stack": stack,
+        "recovery": "newreno" if without_sack else "rack" if rack else "sack",
+        "offload": facts.get("offload") is True,
+        "path": facts.get("path", {}),
+        "receive_buffer": int(str(receiver["tcp_rmem"]).split()[1])
+        if "tcp_rmem" in receiver
+        else None,
+        "all_acknowledged_ns": int(facts.get("all_acknowledged_ns", 0)),
+        "retransmitted": int(facts.get("retransmitted", 0)),
+        **{name: sender.get(key, default) != 0 for key, (name, default) in SWITCHES.items()},
+    }
+
+
+def write_archive(folder: Path, file: Path = SHIPPED) -> None:
+    """Packs all cases of `folder` into one file."""
+    packed = b"".join(pack_case(case) for case in find_senders(folder))
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "pb": 0}]
+    file.write_bytes(lzma.compress(packed, lzma.FORMAT_XZ, filters=filters))
+
+
+def read_archive(file: Path = SHIPPED) -> dict[str, bytes]:
+    """The cases of an archive by name, packed."""
+    packed = lzma.decompress(file.read_bytes())
+    cases = {}
+    begin = 0
+    while begin < len(packed):
+        name, end = _core.next_sender(packed, begin)
+        cases[name] = packed[begin:end]
+        begin = end
+    return cases

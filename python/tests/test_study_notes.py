@@ -1,0 +1,61 @@
+"""Notes about replications and links, and the link that is judged."""
+
+import re
+from pathlib import Path
+
+import aqmlab
+from aqmlab.report.findings import findings
+from aqmlab.report.notes import kinds
+
+LINK = {"rate": "2mbit", "delay": "10ms"}
+SCENARIO = {"duration": "4s", "links": {"down": LINK, "up": LINK}}
+AXES = [{"key": "queue", "values": ["droptail", "codel"]}]
+
+
+def study(flows: dict[str, object], **more: object) -> aqmlab.StudyResult:
+    table = {"name": "s", "replications": 5, "scenario": SCENARIO | {"flows": flows}, **more}
+    return aqmlab.Study(table).run()
+
+
+def ids(result: aqmlab.StudyResult) -> set[str]:
+    return {each["id"] for each in kinds(result)}
+
+
+def test_copies_are_no_replications() -> None:
+    down = {"path": "down", "return_path": "up", "count": 2}
+    copies = study({"bulk": down}, axes=AXES)
+    [note] = [each for each in kinds(copies) if each["id"] == "replications-identical"]
+    assert note["runs"] == 10 and "uniform" in note["text"]
+    assert not any(each.shown for each in findings(copies))
+    varied = study({"bulk": down | {"start": {"uniform": ["0s", "1s"]}}}, axes=AXES)
+    assert "replications-identical" not in ids(varied)
+    assert any(each.shown for each in findings(varied))
+
+
+def test_uploads_are_judged_on_the_way_up() -> None:
+    up = {"path": "up", "return_path": "down", "start": {"uniform": ["0s", "1s"]}}
+    for link in ("down", "up"):
+        scenario = SCENARIO | {"flows": {"bulk": up}, "bottleneck": link}
+        result = aqmlab.Study({"name": "s", "scenario": scenario}).run()
+        assert result.bottlenecks == ["up"], "as the emulator has it, the way down is named"
+        assert set(result.bottleneck["link"].cast(str)) == {"up"}
+        assert ("idle-link" in ids(result)) == (link == "down")
+
+
+def test_no_comparison_mixes_links(tmp_path: Path) -> None:
+    both = {
+        "a": {"path": "down", "return_path": "up", "start": {"uniform": ["0s", "1s"]}},
+        "b": {"path": "up", "return_path": "down", "start": {"uniform": ["0s", "1s"]}},
+    }
+    for link in ("down", "up"):
+        scenario = SCENARIO | {"flows": both, "bottleneck": link}
+        aqmlab.Study({"name": "s", "replications": 2, "scenario": scenario}).run(tmp_path / link)
+    result = aqmlab.compare({link: tmp_path / link for link in ("down", "up")})
+    assert len(set(result.bottlenecks)) == 1
+    assert result.bottleneck["link"].n_unique() == 1
+
+
+def test_the_first_study_of_the_guide_has_replications_that_differ() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "getting-started.md").read_text()
+    [scenario, *_] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert "uniform" in scenario
