@@ -2,7 +2,7 @@
 
 aqmlab study examples/call.toml --with examples/my_metric.py
 aqmlab run examples/scenario.toml --with examples/my_metric.py
-aqmlab explain waiting_share --with examples/my_metric.py
+aqmlab list metrics --with examples/my_metric.py
 """
 
 import polars as pl

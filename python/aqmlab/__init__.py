@@ -30,6 +30,7 @@ from aqmlab.errors import (
     InputError,
     QueueError,
     StorageError,
+    StuckError,
 )
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ __all__ = [
     "Runs",
     "Scenario",
     "StorageError",
+    "StuckError",
     "Study",
     "StudyResult",
     "__version__",

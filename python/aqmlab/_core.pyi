@@ -327,6 +327,9 @@ class Runner:
         The GIL is released meanwhile. A panic in the engine is raised here as RuntimeError. A fault
         of code in Python starts no further run and is raised, as `CustomError`, when all that
         were under way have been taken."""
+    def stuck(self) -> dict[int, str]:
+        """Runs that made no progress and were given up since this was last asked: their
+        numbers, and at what time and event they were."""
     finished: int
     total: int
     def stop(self) -> set[int]:

@@ -6,6 +6,8 @@ All are an `AqmlabError`.
   the key, what was given and what is allowed.
 * `CustomError` (a `RuntimeError`): code of the user's own did something wrong. It names
   the file, the line, the class and the method. It is a `QueueError` or a `ControlError`.
+* `StuckError` (a `RuntimeError`): runs made no progress in virtual time and were given up. It
+  names point, replication, link and event of each; the other runs are kept.
 * `FolderError`: a results folder cannot be used; nothing in it was changed.
 * `EmulationError`: a run with real packets could not be made.
 * `StorageError` (an `OSError`): results could not be written; what had been
@@ -19,8 +21,9 @@ from __future__ import annotations
 import difflib
 import errno
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from aqmlab._core import ControlError, CustomError, InputError, QueueError
 
@@ -34,11 +37,20 @@ __all__ = [
     "InputError",
     "QueueError",
     "StorageError",
+    "StuckError",
     "input_error",
     "nearest",
     "place_of",
     "unknown",
 ]
+
+SHOWN = 10
+"""Of runs that were given up so many are named in the message."""
+
+SHOWN_NAMES = 100
+"""Of names that are known so many are shown."""
+SHOWN_CHARACTERS = 300
+"""Of what was given so many characters are shown."""
 
 NO_ROOM = {
     errno.ENOSPC: "no space left on the disk",
@@ -61,6 +73,36 @@ CustomError.__bases__ = (AqmlabError, RuntimeError)
 
 class EmulationError(AqmlabError):
     """A run with real packets could not be made; `str(error)` says why."""
+
+
+class StuckError(AqmlabError, RuntimeError):
+    """Runs were given up because they made no progress in virtual time.
+
+    `failed` has a table for each: `run` (its number), `problem` (at what time, in which event
+    and of which link) and, in a study, `point` (the labels by axis) and `replication`.
+    """
+
+    def __init__(self, problems: Mapping[int, str]) -> None:
+        self.failed: list[dict[str, Any]] = [
+            {"run": run, "problem": problem} for run, problem in sorted(problems.items())
+        ]
+        super().__init__()
+
+    def __str__(self) -> str:
+        places = "; ".join(self._place(each) for each in self.failed[:SHOWN])
+        more = len(self.failed) - SHOWN
+        rest = f"; and {more} more" if more > 0 else ""
+        kept = "".join(f"; {text}" for text in self.args)
+        count = len(self.failed)
+        runs = "1 run was" if count == 1 else f"{count} runs were"
+        return f"{runs} given up: {places}{rest}{kept}"
+
+    def _place(self, failed: Mapping[str, Any]) -> str:
+        if "point" not in failed:
+            return str(failed["problem"])
+        labels = [f"{name}={label}" for name, label in failed["point"].items()]
+        where = ", ".join([*labels, f"replication {failed['replication']}"])
+        return f"{failed['problem']} (in {where})"
 
 
 class FolderError(AqmlabError):
@@ -95,13 +137,20 @@ def input_error(
     hint: str | None = None,
 ) -> InputError:
     """An `InputError` as the engine makes them, for what is checked in Python."""
-    text = problem if given is None else f"`{given}`: {problem}"
+    text = problem if given is None else f"`{_short(str(given))}`: {problem}"
     for place in (key, file):
         text = f"{place}: {text}" if place else text
     error = InputError(f"{text} ({hint})" if hint else text)
     error.file, error.key, error.problem, error.hint = file, key, problem, hint
     error.given = None if given is None else str(given)
     return error
+
+
+def _short(text: str) -> str:
+    """The beginning of a long text."""
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    return f"{text[:SHOWN_CHARACTERS]}... ({len(text)} characters)"
 
 
 def place_of(error: BaseException) -> str:
@@ -125,8 +174,9 @@ def unknown(
     """An `InputError` about a name that is none of `known`, with the nearest as the hint."""
     names = list(known)
     guess = nearest(name, names)
+    more = ["..."] if len(names) > SHOWN_NAMES else []
     return input_error(
-        f"unknown {what}; known: {', '.join(names)}",
+        f"unknown {what}; known: {', '.join(names[:SHOWN_NAMES] + more)}",
         file=file,
         key=key,
         given=name,

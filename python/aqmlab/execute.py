@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aqmlab import _core
-from aqmlab.errors import CustomError, FolderError
+from aqmlab.errors import CustomError, FolderError, StuckError
 from aqmlab.folder import ResultsFolder
 from aqmlab.results import MemoryTables, RunResult, StudyInfo, StudyResult, gather, resolved
 
@@ -52,6 +52,9 @@ def execute(
                         raise
         except CustomError as error:
             error.args = (f"{error}; {folder.kept}",)
+            raise
+        except StuckError as error:
+            error.args = (folder.kept,)
             raise
         except KeyboardInterrupt as error:
             error.args = (f"{folder.kept}; {GOES_ON}",)
@@ -174,14 +177,23 @@ def finished(
 def polled(
     scenarios: Sequence[_core.Scenario], jobs: Sequence[Job], threads: int | None
 ) -> Iterator[_core.Results | None]:
-    """The same, with `None` whenever there was nothing for `POLL_SECONDS`."""
+    """The same, with `None` whenever there was nothing for `POLL_SECONDS`.
+
+    Raises `StuckError`, after all other results, if runs made no progress.
+    """
+    if threads is not None:
+        threads = min(threads, max(1, len(jobs)))
     runner = _core.Runner(scenarios, jobs, threads=threads)
     left = len(jobs)
     del jobs  # the runner has its own list
+    stuck: dict[int, str] = {}
     try:
         while left:
             batch = runner.poll(POLL_SECONDS)
             yield batch
+            given_up = runner.stuck()
+            stuck |= given_up
+            left -= len(given_up)
             if batch is not None:
                 left -= len(batch.runs)
                 if left:
@@ -191,6 +203,8 @@ def polled(
         if endless:
             interrupt(endless)
             runner.stop()
+    if stuck:
+        raise StuckError(stuck)
 
 
 def interrupt(threads: Iterable[int]) -> None:
@@ -214,4 +228,9 @@ def _of_study(
         labels = [f"{name}={label}" for name, label in study.points[point].labels.items()]
         where = ", ".join([*labels, f"replication {replication}"])
         error.args = (f"{error} (in {where})",)
+        raise
+    except StuckError as error:
+        for each in error.failed:
+            point, each["replication"] = divmod(each["run"], study.replications)
+            each["point"] = study.points[point].labels
         raise

@@ -9,7 +9,10 @@ from typing import Any
 
 from aqmlab._core import parse_value
 from aqmlab.errors import input_error, nearest, unknown
+from aqmlab.files import read_bytes
 
+MOST_TEXT = 64 << 20
+"""The most bytes of a scenario or study."""
 EXAMPLE = "a setting such as queue.target=2ms"
 
 
@@ -48,7 +51,7 @@ def read_text(path: Path) -> str:
     Raises `InputError` if it is missing, is not a file, may not be read or is not UTF-8 text.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return read_bytes(path, MOST_TEXT).decode("utf-8")
     except FileNotFoundError:
         near = _neighbour(path)
         hint = f"did you mean `{near}`?" if near else None
@@ -66,6 +69,8 @@ def parse_toml(text: str, file: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise input_error(f"this is not TOML: {error}", file=file) from None
+    except RecursionError:
+        raise input_error("lists or tables are nested too deeply", file=file) from None
 
 
 def check_keys(table: Mapping[str, Any], known: Iterable[str], file: str, where: str = "") -> None:

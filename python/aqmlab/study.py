@@ -309,11 +309,12 @@ def _axis(table: Any, file: str, place: str) -> Axis:
         raise input_error("an axis needs a list of values", file=file, key=f"{place}.values")
     values = [_value(each, key, file, f"{place} ({name}) value {i}") for i, each in
               enumerate(given, start=1)]  # fmt: skip
-    labels = [value.label for value in values]
-    for label in labels:
-        if labels.count(label) > 1:
+    seen = set()
+    for value in values:
+        if value.label in seen:
             problem = "two values of one label"
-            raise input_error(problem, file=file, key=f"{place}.values", given=label)
+            raise input_error(problem, file=file, key=f"{place}.values", given=value.label)
+        seen.add(value.label)
     return Axis(name, tuple(values))
 
 
@@ -323,10 +324,11 @@ def _kept(axes: tuple[Axis, ...], only: Mapping[str, Sequence[str]], file: str) 
         axis = next((axis for axis in axes if axis.name == name), None)
         if axis is None:
             raise unknown("axis", name, [axis.name for axis in axes], file=file)
+        known = set(axis.labels)
         for label in labels:
-            if label not in axis.labels:
+            if label not in known:
                 raise unknown("label", label, axis.labels, file=file, key=f"axis {name}")
-    wanted = {axis.name: only.get(axis.name, axis.labels) for axis in axes}
+    wanted = {axis.name: set(only.get(axis.name, axis.labels)) for axis in axes}
     return tuple(
         Axis(axis.name, tuple(each for each in axis.values if each.label in wanted[axis.name]))
         for axis in axes

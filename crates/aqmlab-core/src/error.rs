@@ -42,9 +42,15 @@ impl Error {
     ) -> Self {
         let mut names: Vec<&str> = Vec::new();
         for name in known.clone() {
+            if names.len() > SHOWN_NAMES {
+                break;
+            }
             if !names.contains(&name) {
                 names.push(name);
             }
+        }
+        if names.len() > SHOWN_NAMES {
+            names[SHOWN_NAMES] = "...";
         }
         let mut error =
             Error::new(format!("unknown {what}; known: {}", names.join(", "))).given(given);
@@ -96,8 +102,18 @@ impl fmt::Display for Error {
     }
 }
 
-/// Line ends and the like as they are written in TOML: a message is one line.
+/// So many names are shown of those that are known.
+const SHOWN_NAMES: usize = 100;
+/// So many characters are shown of what was given.
+const SHOWN: usize = 300;
+
+/// Line ends and the like as they are written in TOML: a message is one line, and not all of
+/// what was given if that is long.
 fn on_one_line(text: &str) -> Cow<'_, str> {
+    if let Some((end, _)) = text.char_indices().nth(SHOWN) {
+        let length = text.chars().count();
+        return format!("{}... ({length} characters)", on_one_line(&text[..end])).into();
+    }
     if !text.contains(char::is_control) {
         return text.into();
     }

@@ -24,6 +24,10 @@ pub enum Value {
     Table(Table),
 }
 
+/// How deep tables and lists may be nested: far deeper than any scenario, and no danger to the
+/// stack.
+pub const DEEPEST: usize = 64;
+
 /// Keys and values in the order in which they were written.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Table(Vec<(String, Value)>);
@@ -66,8 +70,16 @@ impl Table {
     /// Sets the value at a dotted path, making the tables on the way.
     ///
     /// # Errors
-    /// If something on the way is not a table, or a part of the path is empty.
+    /// If something on the way is not a table, or a part of the path is empty, or there are
+    /// more than [`DEEPEST`] of them.
     pub fn set_path(&mut self, path: &str, value: Value) -> Result<()> {
+        if path.split('.').nth(DEEPEST).is_some() {
+            return Err(Error::not_allowed(path, format!("a key of at most {DEEPEST} parts")));
+        }
+        self.set_inner(path, value)
+    }
+
+    fn set_inner(&mut self, path: &str, value: Value) -> Result<()> {
         let (head, rest) = match path.split_once('.') {
             Some((head, rest)) => (head, Some(rest)),
             None => (path, None),
@@ -84,7 +96,7 @@ impl Table {
         }
         let (_, inner) = self.0.iter_mut().find(|(name, _)| name == head).expect("just inserted");
         match inner {
-            Value::Table(table) => table.set_path(rest, value).map_err(|error| error.at(head)),
+            Value::Table(table) => table.set_inner(rest, value).map_err(|error| error.at(head)),
             other => {
                 Err(Error::not_allowed(&*other, format!("a table, to set `{rest}` in")).at(head))
             }
@@ -109,11 +121,23 @@ impl Table {
 
 impl FromIterator<(String, Value)> for Table {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(pairs: I) -> Self {
-        let mut table = Table::new();
-        for (key, value) in pairs {
-            table.insert(key, value);
+        let pairs: Vec<(String, Value)> = pairs.into_iter().collect();
+        let mut keys: Vec<&str> = pairs.iter().map(|(key, _)| key.as_str()).collect();
+        keys.sort_unstable();
+        if keys.windows(2).all(|pair| pair[0] != pair[1]) {
+            return Table(pairs);
         }
+        let mut table = Table::new();
+        pairs.into_iter().for_each(|(key, value)| table.insert(key, value));
         table
+    }
+}
+
+impl IntoIterator for Table {
+    type Item = (String, Value);
+    type IntoIter = alloc::vec::IntoIter<(String, Value)>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }
 
@@ -202,6 +226,22 @@ mod tests {
         );
         let error = table.set_path("links.bottleneck.rate.x", "1".into()).unwrap_err();
         assert_eq!(error.key, "links.bottleneck.rate");
+    }
+
+    #[test]
+    fn a_key_of_many_parts_is_refused_and_not_shown_whole() {
+        let path = "a.".repeat(100_000) + "a";
+        let error = Table::new().set_path(&path, "1".into()).unwrap_err().to_string();
+        assert!(error.contains("at most 64 parts") && error.len() < 1000, "{error}");
+        assert!(error.contains("... (200001 characters)"), "{error}");
+    }
+
+    #[test]
+    fn of_two_pairs_with_one_key_the_later_counts_in_the_place_of_the_first() {
+        let pairs = [("a", "1"), ("b", "2"), ("a", "3")];
+        let table: Table =
+            pairs.iter().map(|(key, text)| (key.to_string(), (*text).into())).collect();
+        assert_eq!(Value::Table(table).to_string(), "{ a = 3, b = 2 }");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Values and errors across the boundary.
 
+use aqmlab_core::value::DEEPEST;
 use aqmlab_core::{Error, Table, Value};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -67,8 +68,45 @@ pub fn from_py_error(py: Python<'_>, error: &PyErr) -> Error {
     }
 }
 
+/// A Python mapping as the engine's table.
+pub fn to_table(mapping: &Bound<'_, PyMapping>) -> PyResult<Table> {
+    convert_table(mapping, 0).map_err(|wrong| wrong.raised(mapping.py()))
+}
+
+/// Why a value is none of the engine's.
+enum Wrong {
+    /// It is not what may stand there; the place is added on the way out.
+    Given(Error),
+    /// Python code went wrong.
+    Python(PyErr),
+}
+
+impl From<PyErr> for Wrong {
+    fn from(error: PyErr) -> Self {
+        Wrong::Python(error)
+    }
+}
+
+impl Wrong {
+    fn at(self, key: &str) -> Self {
+        match self {
+            Wrong::Given(error) => Wrong::Given(error.at(key)),
+            other => other,
+        }
+    }
+    fn raised(self, py: Python<'_>) -> PyErr {
+        match self {
+            Wrong::Given(error) => to_py_error(py, error),
+            Wrong::Python(error) => error,
+        }
+    }
+}
+
 /// A Python value as the engine's.
-pub fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+fn convert(object: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Wrong> {
+    if depth > DEEPEST {
+        return Err(Wrong::Given(Error::new(format!("nested more than {DEEPEST} deep"))));
+    }
     if let Ok(text) = object.cast::<PyString>() {
         Ok(Value::Text(text.to_str()?.to_string()))
     } else if let Ok(flag) = object.cast::<PyBool>() {
@@ -80,29 +118,30 @@ pub fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     } else if let Ok(number) = object.cast::<PyFloat>() {
         Ok(Value::Float(number.value()))
     } else if object.cast::<PyList>().is_ok() || object.cast::<PyTuple>().is_ok() {
-        let items = object.try_iter()?.map(|item| to_value(&item?));
-        Ok(Value::List(items.collect::<PyResult<_>>()?))
+        let items = object.try_iter()?.map(|item| convert(&item?, depth + 1));
+        Ok(Value::List(items.collect::<Result<_, _>>()?))
     } else if let Ok(mapping) = object.cast::<PyMapping>() {
-        Ok(Value::Table(to_table(mapping)?))
+        Ok(Value::Table(convert_table(mapping, depth)?))
     } else if object.cast::<PyType>().is_ok() {
         // A queue discipline or congestion control, given as the class itself.
         let name = object.py().import("aqmlab.custom")?.call_method1("name_of", (object,))?;
         Ok(Value::Text(name.extract()?))
     } else {
         let text = object.str()?.to_string();
-        let error = Error::not_allowed(text, "text, a number, true or false, a list or a mapping");
-        Err(to_py_error(object.py(), error))
+        let allowed = "text, a number, true or false, a list or a mapping";
+        Err(Wrong::Given(Error::not_allowed(text, allowed)))
     }
 }
 
-/// A Python mapping as the engine's table.
-pub fn to_table(mapping: &Bound<'_, PyMapping>) -> PyResult<Table> {
-    let mut table = Table::new();
-    for pair in mapping.items()?.iter() {
+fn convert_table(mapping: &Bound<'_, PyMapping>, depth: usize) -> Result<Table, Wrong> {
+    let items = mapping.items()?;
+    let pairs = items.iter().map(|pair| {
         let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
-        table.insert(key.str()?.to_string(), to_value(&value)?);
-    }
-    Ok(table)
+        let key = key.str()?.to_string();
+        let value = convert(&value, depth + 1).map_err(|wrong| wrong.at(&key))?;
+        Ok((key, value))
+    });
+    pairs.collect()
 }
 
 /// The engine's value as a Python object.

@@ -13,6 +13,7 @@ mod replay;
 mod runner;
 mod scenario;
 mod senders;
+mod stuck;
 mod tables;
 
 use pyo3::prelude::*;

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aqmlab_aqm::QueueConfig;
 use aqmlab_sim::scenario::{FlowGroup, LinkConfig};
-use aqmlab_sim::{RunResult, Scenario};
+use aqmlab_sim::{RunResult, Scenario, Stopped, Watch, try_run};
 use aqmlab_tcp::congestion::CongestionConfig;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -21,6 +21,7 @@ use crate::convert::{ControlError, QueueError};
 use crate::custom::Kind;
 use crate::custom::fault::{Abandoned, Failure, abandon_with};
 use crate::scenario::PyScenario;
+use crate::stuck::Running;
 use crate::tables::{Finished, Results};
 
 /// Results that may wait to be fetched; then the workers wait. It bounds the
@@ -42,6 +43,8 @@ struct Job {
 enum Broken {
     /// Code in Python: its user's doing.
     Custom { run: u32, failure: Failure },
+    /// It makes no progress in virtual time.
+    Stuck { run: u32, stopped: Stopped },
     /// A bug.
     Engine(String),
 }
@@ -51,6 +54,10 @@ type Outcome = Result<Finished, Broken>;
 struct Work {
     jobs: Vec<Job>,
     next: AtomicUsize,
+    /// Threads that are at work, but for those whose run is stuck.
+    active: AtomicUsize,
+    /// What they do.
+    running: Running,
     stopped: AtomicBool,
     /// Nobody waits for results: runs with code in Python end at once.
     abandoned: Arc<AtomicBool>,
@@ -64,6 +71,10 @@ struct Work {
 pub struct Runner {
     work: Arc<Work>,
     outcomes: Mutex<Receiver<Outcome>>,
+    /// Where another thread in the place of one that is stuck sends its results.
+    sender: SyncSender<Outcome>,
+    /// Runs that make no progress, until they are asked for.
+    stuck: Mutex<BTreeMap<u32, String>>,
     /// The fault of the run of the lowest number, until all workers are done.
     failed: Mutex<Option<(u32, Failure)>>,
     finished: AtomicUsize,
@@ -95,6 +106,8 @@ impl Runner {
         let work = Arc::new(Work {
             jobs,
             next: AtomicUsize::new(0),
+            active: AtomicUsize::new(threads),
+            running: Running::default(),
             stopped: AtomicBool::new(false),
             abandoned: Arc::default(),
             in_python: Mutex::default(),
@@ -102,16 +115,17 @@ impl Runner {
         });
         let (sender, outcomes) = sync_channel(WAITING);
         for _ in 0..threads {
-            let (work, sender) = (Arc::clone(&work), sender.clone());
-            thread::spawn(move || labour(&work, &sender));
+            start(&work, &sender);
         }
-        let (outcomes, failed) = (Mutex::new(outcomes), Mutex::default());
-        Ok(Runner { work, outcomes, failed, finished: AtomicUsize::new(0) })
+        let (outcomes, failed, stuck) = (Mutex::new(outcomes), Mutex::default(), Mutex::default());
+        let finished = AtomicUsize::new(0);
+        Ok(Runner { work, outcomes, sender, stuck, failed, finished })
     }
 
     /// Waits up to `timeout` seconds for finished runs and takes all there
     /// are; `None` if there are none. After a fault of code in Python no
-    /// further run is started; it is raised when the others are in.
+    /// further run is started; it is raised when the others are in. Runs that make no
+    /// progress are given up: see `stuck`.
     fn poll(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<Results>> {
         let timeout = Duration::try_from_secs_f64(timeout)
             .map_err(|error| PyValueError::new_err(format!("timeout: {error}")))?;
@@ -122,8 +136,10 @@ impl Runner {
                 Ok(finished) => runs.push(finished),
                 Err(Broken::Engine(problem)) => return Err(PyRuntimeError::new_err(problem)),
                 Err(Broken::Custom { run, failure }) => self.keep_failure(run, failure),
+                Err(Broken::Stuck { run, stopped }) => self.keep_stuck(run, stopped.to_string()),
             }
         }
+        self.give_up_stuck();
         if runs.is_empty() {
             let failed = self.failed.lock().expect("no holder of this lock panics");
             if let Some((run, failure)) = failed.as_ref().filter(|_| all_done) {
@@ -133,6 +149,12 @@ impl Runner {
         }
         self.finished.fetch_add(runs.len(), Ordering::Relaxed);
         Ok(Some(Results::new(runs)))
+    }
+
+    /// The runs, by number, that were given up since this was last asked, each with what
+    /// it was at.
+    fn stuck(&self) -> BTreeMap<u32, String> {
+        std::mem::take(&mut *self.stuck.lock().expect("no holder of this lock panics"))
     }
 
     #[getter]
@@ -159,13 +181,29 @@ impl Runner {
 }
 
 impl Runner {
+    fn keep_stuck(&self, run: u32, text: String) {
+        self.stuck.lock().expect("no holder of this lock panics").insert(run, text);
+    }
+
+    /// Gives up runs that stand still, and has other threads go on in the place of theirs.
+    #[allow(clippy::disallowed_methods, reason = "a watch over the engine, not a part of it")]
+    fn give_up_stuck(&self) {
+        for (run, text) in self.work.running.stuck(Instant::now()) {
+            self.keep_stuck(run, text);
+            start(&self.work, &self.sender);
+        }
+    }
+
     /// What has come, and whether nothing more will.
     fn take(&self, timeout: Duration) -> (Vec<Outcome>, bool) {
+        let all_done = self.work.active.load(Ordering::Acquire) == 0;
+        let timeout = if all_done { Duration::ZERO } else { timeout };
         let outcomes = self.outcomes.lock().expect("no holder of this lock panics");
         match outcomes.recv_timeout(timeout) {
             Ok(first) => (std::iter::once(first).chain(outcomes.try_iter()).collect(), false),
-            Err(RecvTimeoutError::Timeout) => (Vec::new(), false),
-            Err(RecvTimeoutError::Disconnected) => (Vec::new(), true),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                (Vec::new(), all_done)
+            }
         }
     }
 
@@ -206,13 +244,24 @@ fn has_custom(scenario: &Scenario) -> bool {
     scenario.links.iter().any(queue) || scenario.flows.iter().any(control)
 }
 
-/// One run, if nobody gives it up.
-fn run(work: &Work, job: &Job) -> Result<RunResult, Box<dyn Any + Send>> {
-    let simulate =
-        || catch_unwind(AssertUnwindSafe(|| aqmlab_sim::run(&job.scenario, job.replication)));
-    if !has_custom(&job.scenario) {
-        return simulate();
+/// What came of a run, if it did not panic.
+type Ran = Result<Result<RunResult, Stopped>, Box<dyn Any + Send>>;
+
+/// One run, if nobody gives it up. `None` if it stood still for so long that it was.
+fn run(work: &Work, job: &Job) -> Option<Ran> {
+    let simulate = |watch: &Watch| {
+        catch_unwind(AssertUnwindSafe(|| try_run(&job.scenario, job.replication, watch)))
+    };
+    if has_custom(&job.scenario) {
+        return Some(run_custom(work, job, || simulate(&Watch::default())));
     }
+    let progress = work.running.begin(job.run, &job.scenario);
+    let result = simulate(&Watch { progress: Some(progress), ..Watch::default() });
+    work.running.end(job.run).then_some(result)
+}
+
+/// A run with code in Python: how long that takes is its user's affair.
+fn run_custom(work: &Work, job: &Job, simulate: impl FnOnce() -> Ran + Send) -> Ran {
     let in_python = || work.in_python.lock().expect("no holder of this lock panics");
     {
         let mut running = in_python();
@@ -234,16 +283,26 @@ fn run(work: &Work, job: &Job) -> Result<RunResult, Box<dyn Any + Send>> {
     })
 }
 
-/// What each thread does: the next job, until there is none.
-fn labour(work: &Work, sender: &SyncSender<Outcome>) {
+/// A thread that does jobs.
+fn start(work: &Arc<Work>, sender: &SyncSender<Outcome>) {
+    let (work, sender) = (Arc::clone(work), sender.clone());
+    thread::spawn(move || {
+        if labour(&work, &sender).is_some() {
+            work.active.fetch_sub(1, Ordering::Release);
+        }
+    });
+}
+
+/// What each thread does: the next job, until there is none. `None` if another thread has its
+/// place by then.
+fn labour(work: &Work, sender: &SyncSender<Outcome>) -> Option<()> {
     while !work.stopped.load(Ordering::Relaxed) {
-        let Some(job) = work.jobs.get(work.next.fetch_add(1, Ordering::Relaxed)) else { return };
-        let result = run(work, job);
+        let Some(job) = work.jobs.get(work.next.fetch_add(1, Ordering::Relaxed)) else { break };
+        let result = run(work, job)?;
         if matches!(&result, Err(panic) if panic.is::<Abandoned>()) {
-            return;
+            break;
         }
         let outcome = result
-            .map(|result| Finished { run: job.run, scenario: Arc::clone(&job.scenario), result })
             .map_err(|panic| {
                 let panic = match panic.downcast::<Failure>() {
                     Ok(failure) => return Broken::Custom { run: job.run, failure: *failure },
@@ -251,11 +310,14 @@ fn labour(work: &Work, sender: &SyncSender<Outcome>) {
                 };
                 let text = panic_text(&*panic);
                 Broken::Engine(format!("a bug in the engine, run {}: {text}", job.run))
-            });
+            })
+            .and_then(|ran| ran.map_err(|stopped| Broken::Stuck { run: job.run, stopped }))
+            .map(|result| Finished { run: job.run, scenario: Arc::clone(&job.scenario), result });
         if sender.send(outcome).is_err() {
-            return; // Nobody waits for results any more.
+            break; // Nobody waits for results any more.
         }
     }
+    Some(())
 }
 
 /// What a panic said.

@@ -10,7 +10,7 @@ use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMapping, PyString};
 
-use crate::convert::{from_value, to_py_error, to_table, to_value};
+use crate::convert::{from_value, to_py_error, to_table};
 use crate::custom::PyLookup;
 
 /// The folders in which a file is looked for, and its name.
@@ -70,14 +70,7 @@ impl PyScenario {
         let py = source.py();
         let overrides: Vec<(String, Value)> = match overrides {
             None => Vec::new(),
-            Some(mapping) => mapping
-                .items()?
-                .iter()
-                .map(|pair| {
-                    let (key, value): (String, Bound<'_, PyAny>) = pair.extract()?;
-                    Ok((key, to_value(&value)?))
-                })
-                .collect::<PyResult<_>>()?,
+            Some(mapping) => to_table(mapping)?.into_iter().collect(),
         };
         let own = Files::default();
         let files = files.as_deref().unwrap_or(&own);
@@ -122,13 +115,14 @@ impl PyScenario {
 /// working directory.
 fn read_file(py: Python<'_>, folders: &[String], name: &str) -> PyResult<Vec<u8>> {
     let path = py.import("pathlib")?.getattr("Path")?;
+    let read = py.import("aqmlab.files")?.getattr("read_bytes")?;
     for folder in folders {
-        match path.call1((folder, name))?.call_method0("read_bytes") {
+        match read.call1((path.call1((folder, name))?,)) {
             Err(error) if error.is_instance_of::<PyFileNotFoundError>(py) => {}
             content => return bytes(&content?),
         }
     }
-    bytes(&path.call1((name,))?.call_method0("read_bytes")?)
+    bytes(&read.call1((path.call1((name,))?,))?)
 }
 
 fn bytes(content: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {

@@ -27,6 +27,7 @@ from aqmlab.errors import (
     FolderError,
     InputError,
     StorageError,
+    StuckError,
     input_error,
 )
 
@@ -105,7 +106,8 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
     """Ends a command with one message on stderr instead of a traceback.
 
     Exit status: 2 for what is wrong in the input, 1 if results cannot be
-    written, 130 after Ctrl-C (143 after SIGTERM, 129 after SIGHUP), 70 for a bug in aqmlab.
+    written or a run makes no progress, 130 after Ctrl-C (143 after SIGTERM, 129 after SIGHUP),
+    70 for a bug in aqmlab.
     What is told as a `DamageWarning` is a line on stderr, too.
     """
 
@@ -120,6 +122,10 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             if os.environ.get("AQMLAB_TRACEBACK") and error.__cause__:
                 traceback.print_exception(error.__cause__)
             fail(str(error), INPUT_ERROR)
+        except StuckError as error:
+            if kwargs.get("json"):
+                print_json({"error": str(error), "failed": error.failed})
+            fail(str(error), FAILURE)
         except StorageError as error:
             fail(str(error), FAILURE)
         except BrokenPipeError:

@@ -1,7 +1,9 @@
 //! One declaration, and what comes of it.
 
 use super::*;
+use crate::quantity::{Bytes, Limit, Rate};
 use crate::stated::Stated;
+use crate::time::Span;
 use proptest::prelude::*;
 
 choices! {

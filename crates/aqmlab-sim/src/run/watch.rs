@@ -70,7 +70,9 @@ impl fmt::Display for Stopped {
         let Stopped { at, event, work, at_once } = self;
         let at = at.as_secs_f64();
         match at_once {
-            true => write!(f, "no progress: {work} events at {at} s, the last of them {event}"),
+            true => {
+                write!(f, "no progress: {work} events at {at} s of virtual time, the last {event}")
+            }
             false => write!(f, "stopped after {work} events, at {at} s, at {event}"),
         }
     }

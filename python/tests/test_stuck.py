@@ -1,0 +1,61 @@
+"""Runs that make no progress are given up; the others of a study are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Aqmlab
+
+import aqmlab
+from aqmlab.errors import StuckError
+
+STUDY = """
+scenario = "scenario.toml"
+[[axes]]
+key = "flows.camera.workload.packet"
+values = ["1000b", "1b"]
+"""
+# A frame a second: 30,000 packets of 1000 bytes, or 30,000,000 of one, at one moment.
+SCENARIO = """
+duration = "1s"
+[links.down]
+rate = "10mbit"
+[links.up]
+rate = "10mbit"
+[flows.camera]
+path = "down"
+return_path = "up"
+workload = { kind = "video", rate = "240mbit", fps = 1, gop = 1 }
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    (tmp_path / "scenario.toml").write_text(SCENARIO)
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def test_a_study_keeps_the_others_and_says_which_failed(
+    study: Path, tmp_path: Path, aqmlab: Aqmlab
+) -> None:
+    out = tmp_path / "out"
+    done = aqmlab("study", study, "--out", out, "--json")
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    [failed] = told["failed"]
+    assert failed["run"] == 1 and failed["replication"] == 0
+    assert failed["point"] == {"packet": "1b"}
+    assert "no progress" in failed["problem"] and "flows `camera`" in failed["problem"]
+    assert "1 of 2 runs are kept" in told["error"] and told["error"] in done.stderr
+    again = aqmlab("study", study, "--out", out)
+    assert again.returncode == 1 and "packet=1b, replication 0" in again.stderr
+
+
+def test_a_single_run_that_makes_no_progress_is_an_error(study: Path) -> None:
+    table = study.parent / "scenario.toml"
+    with pytest.raises(StuckError, match=r"no progress: [0-9]+ events at 0 s"):
+        aqmlab.run(table, set={"flows.camera.workload.packet": "1b"})
