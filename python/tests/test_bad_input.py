@@ -12,7 +12,7 @@ SPOILT = {
     "unknown key": (
         'rate = "2mbit"',
         'rat = "2mbit"',
-        ["known: rate, delay, duplicate", "(did you mean `rate`?)"],
+        ["known: rate, delay, jitter", "(did you mean `rate`?)"],
     ),
     "unknown top key": ("seed = 1", "sede = 1", ["sede", "did you mean `seed`?"]),
     "unknown discipline": ('"codel"', '"coddel"', ["coddel", "did you mean `codel`?"]),
