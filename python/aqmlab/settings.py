@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,6 +12,9 @@ from aqmlab._core import parse_value
 from aqmlab.errors import input_error, nearest, unknown
 from aqmlab.files import read_bytes
 
+PART = r"[\w \t\"'-]*+"
+MANY_PARTS = re.compile(rf"^[ \t]*+\[*+{PART}(?:\.{PART}){{64,}}+[]=]", re.MULTILINE)
+"""A dotted key, or the name of a table, of more than 64 parts."""
 MOST_TEXT = 64 << 20
 """The most bytes of a scenario or study."""
 EXAMPLE = "a setting such as queue.target=2ms"
@@ -65,6 +69,8 @@ def read_text(path: Path) -> str:
 
 def parse_toml(text: str, file: str) -> dict[str, Any]:
     """The tables of a TOML text; `InputError` with line and column if it is not TOML."""
+    if MANY_PARTS.search(text):  # tomllib takes minutes for one of 100,000
+        raise input_error("expected keys of at most 64 parts", file=file)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
