@@ -225,9 +225,9 @@ impl<T: ParamType> ParamType for Option<T> {
         self.as_ref().map_or_else(|| "none".into(), T::to_text)
     }
     fn to_value(&self) -> Value {
-        match self {
-            Some(table) if T::KIND == TABLE => table.to_value(),
-            other => Value::Text(other.to_text()),
+        match self.as_ref().map(T::to_value) {
+            Some(table @ Value::Table(_)) => table,
+            _ => Value::Text(self.to_text()),
         }
     }
     fn choices() -> &'static [&'static str] {

@@ -33,7 +33,7 @@ impl ParamType for Chance {
             Some(number) => number.trim().parse::<f64>().ok().map(|number| number / 100.0),
             None => f64::read(value),
         };
-        chance.filter(|chance| chance.is_finite()).map(Chance)
+        chance.filter(|chance| (0.0..=1.0).contains(chance)).map(Chance)
     }
     fn to_text(&self) -> String {
         self.0.to_text()
