@@ -130,7 +130,7 @@ MISTAKES = {
     "columns that are no axis": ('columns = "flows"', 'columns = "flow"',
                                  ["tables.table-1.columns", "`flow`", "did you mean `flows`"]),
     "no label of an axis": ('rows = "queue" ', 'rows = "flows" # ',
-                            ["`codel`", "axis flows", "known: 1, 4"]),
+                            ["tables.table-1.where", "the axis `queue`"]),
     "a slip in a key of a metric": ("share = 0.95", "sahre = 0.95",
                                     ["tables.table-1.metric", "`sahre`", "did you mean `share`"]),
     "an unknown metric": ("delay_quantile", "delay_quantil", ["did you mean `delay_quantile`"]),

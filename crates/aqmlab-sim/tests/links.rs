@@ -219,7 +219,7 @@ fn bad_forms_are_refused() {
         ("rate", "'lte'", "rate = { process = \"lte\" }"),
         ("duplicate", "1.1", "a chance from 0 to 1"),
         ("linklayer", "atmm", "did you mean `atm`?"),
-        ("overhead", "65536", "at most 65535"),
+        ("overhead", "65536", "from 0 to 65535"),
         ("shares", "upp", "did you mean `up`?"),
         ("shares", "down", "the name of another link"),
     ] {

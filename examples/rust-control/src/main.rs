@@ -31,6 +31,8 @@ mod tests {
         let mine = Controls::default().with(my_control::MyControl::new).unwrap();
         let mut set = vec![
             ("transport.profile", profile),
+            // A control of one's own runs in the sender of the RFCs.
+            ("transport.stack", "rfc"),
             ("transport.congestion_control.algorithm", control),
             ("transport.ecn", if queue == "codel" { "classic" } else { "off" }),
             ("queue", queue),

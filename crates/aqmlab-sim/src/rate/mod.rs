@@ -98,6 +98,17 @@ pub enum RateProcess {
 /// The names of the processes, beside which their parameters stand.
 const PROCESSES: [&str; 4] = ["markov", "ornstein-uhlenbeck", "lte", "wifi"];
 
+/// A mistake at `rate`, with a hint if the name of a process stands there alone.
+pub(crate) fn hinted(error: Error) -> Error {
+    match error.given.as_deref() {
+        Some(name) if error.key == "rate" && PROCESSES.contains(&name) => {
+            let hint = format!("rate = {{ process = \"{name}\" }}");
+            error.hint(hint)
+        }
+        _ => error,
+    }
+}
+
 /// A process at work.
 pub(crate) enum Source {
     Constant(Rate),
@@ -109,13 +120,7 @@ impl RateProcess {
     /// Reads what stands at `rate`.
     pub(crate) fn read(value: &Value, read_file: ReadFile<'_>) -> Result<Self> {
         let Value::Table(table) = value else {
-            let rate = aqmlab_core::params::read_value::<Rate>(value);
-            let rate = rate.map_err(|error| match value.as_text() {
-                Ok(name) if PROCESSES.contains(&name) => {
-                    error.hint(format!("rate = {{ process = \"{name}\" }}"))
-                }
-                _ => error,
-            })?;
+            let rate = aqmlab_core::params::read_value::<Rate>(value)?;
             aqmlab_core::params::check_range(&rate, &Rate::from_bps(1), &MAX_RATE)
                 .map_err(|error| error.given(value))?;
             return Ok(RateProcess::Constant(rate));

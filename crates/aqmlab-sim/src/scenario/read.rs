@@ -239,7 +239,7 @@ fn named_tables<'a>(table: &'a Table, key: &str, example: &str) -> Result<&'a Ta
 fn read_links(table: &Table, duration: Span, outside: Outside<'_>) -> Result<Vec<LinkConfig>> {
     let tables = named_tables(table, "links", "[links.bottleneck]")?;
     let read = |name: &str, value: &Value| -> Result<(LinkConfig, Option<String>)> {
-        let params = LinkParams::parse(value)?;
+        let params = LinkParams::parse(value).map_err(crate::rate::hinted)?;
         Ok((read_link(name, &params, duration, outside)?, params.shares))
     };
     let mut links = Vec::new();
