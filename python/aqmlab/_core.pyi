@@ -31,14 +31,18 @@ __all__ = [
     "Table",
     "__version__",
     "check_playable",
+    "close_sender",
     "describe",
     "emulate",
     "emulate_hosts",
     "has_far_end_here",
+    "next_sender",
+    "pack_sender",
     "parse_value",
     "play",
     "reference",
     "replay",
+    "replay_sender",
 ]
 
 __version__: str

@@ -11,6 +11,7 @@ import pytest
 from helpers import command, environment
 
 import aqmlab
+from aqmlab import files
 
 SCENARIO = """
 duration = "2s"
@@ -54,8 +55,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_study_reads_each_file_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, original = [], Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path.name) or original(path))
+    read, original = [], files.read_bytes
+
+    def reads(path: Path, *most: int) -> bytes:
+        read.append(Path(path).name)
+        return original(path, *most)
+
+    monkeypatch.setattr(files, "read_bytes", reads)
     study = aqmlab.Study(folder / "study.toml")
     assert len(study.points) == 6
     assert sorted(read) == ["down.trace", "up.csv"]

@@ -59,6 +59,7 @@ def test_the_page_has_every_key() -> None:
         if entry["section"] == "link":
             # The numbers of the LTE model are in the reference.
             keys = [each["name"] for each in entry["params"] if "fitted" not in each["source"]]
+            keys = [key for key in keys if key != "thresholds"]  # in docs/scenarios.md
             missing = [key for key in keys if key not in known]
             assert not missing, f"{entry['name']}: {missing}"
 

@@ -108,6 +108,7 @@ class Contender:
             scenario = Scenario(table, file=f"characterize {label(discipline)}")
         except InputError as error:
             key = error.key.rpartition("queue.")[2] if "queue." in error.key else given_as
+            key = given_as if key == "discipline" else key
             raise input_error(
                 error.problem, key=key, given=error.given or None, hint=error.hint
             ) from None
