@@ -84,10 +84,7 @@ _PIE: dict[str, Option] = {
     "by_size": _switch("bytemode"),
     "delay": _choice({"timestamps": "", "rate": "dq_rate_estimator"}),
 }
-_QUEUES: dict[str, dict[str, Option]] = {
-    "flows": {"flows": _word("flows")},
-    "quantum": {"quantum": _bytes("quantum")},
-}
+_FLOWS: dict[str, Option] = {"flows": _word("flows"), "quantum": _bytes("quantum")}
 _ISOLATION = {
     "flow-blind": "flowblind",
     "src-host": "srchost",
@@ -104,14 +101,14 @@ DISCIPLINES: dict[str, tuple[str, dict[str, Option]]] = {
     "fq_codel": (
         "fq_codel",
         {
-            **_LIMIT, **_QUEUES["flows"], **_QUEUES["quantum"], **_CODEL,
+            **_LIMIT, **_FLOWS, **_CODEL,
             "memory_limit": _bytes("memory_limit"), "drop_batch": _word("drop_batch"),
         },
     ),
     "pie": ("pie", {**_LIMIT, **_PIE}),
     "fq_pie": (
         "fq_pie",
-        {**_LIMIT, **_QUEUES["flows"], **_QUEUES["quantum"], **_PIE, "ecn_prob": _word("ecn_prob")},
+        {**_LIMIT, **_FLOWS, **_PIE, "ecn_prob": _word("ecn_prob")},
     ),
     "cake": (
         "cake",
@@ -133,7 +130,7 @@ DISCIPLINES: dict[str, tuple[str, dict[str, Option]]] = {
     "sfq": (
         "sfq",
         {
-            **_LIMIT, **_QUEUES["flows"], **_QUEUES["quantum"], "depth": _word("depth"),
+            **_LIMIT, **_FLOWS, "depth": _word("depth"),
             "divisor": _word("divisor"), "headdrop": _switch("headdrop"),
             "perturb": lambda value: f"perturb {value.removesuffix('s')}",
         },

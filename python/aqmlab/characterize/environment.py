@@ -107,8 +107,8 @@ class Contender:
         try:
             scenario = Scenario(table, file=f"characterize {label(discipline)}")
         except InputError as error:
-            key = error.key.rpartition("queue.")[2] if "queue." in error.key else given_as
-            key = given_as if key == "discipline" else key
+            parameter = error.key.partition("queue.")[2]
+            key = given_as if parameter in ("", "discipline") else parameter
             raise input_error(
                 error.problem, key=key, given=error.given or None, hint=error.hint
             ) from None
