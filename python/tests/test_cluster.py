@@ -244,5 +244,5 @@ def test_where_there_is_no_scheduler(
     wrong = aqmlab("study", study, "--cluster", "scheduler:8786")
     assert_refused(wrong, "--cluster", "tcp://HOST:8786", "scheduler:8786")
     monkeypatch.setattr(cluster_module, "TIMEOUT_SECONDS", 0.5)
-    with pytest.raises(package.ClusterError, match="no scheduler at tcp://127.0.0.1:1 "):
+    with pytest.raises(package.ClusterError, match=r"no scheduler at tcp://127\.0\.0\.1:1 "):
         cluster_module.workers("tcp://127.0.0.1:1")

@@ -21,8 +21,8 @@ from aqmlab.cli.common import (
 )
 
 EXAMPLE = EXAMPLES.format(
-    "aqmlab study sweep.toml --shard 1/2 --out part1\n\n"
-    "aqmlab study sweep.toml --shard 2/2 --out part2\n\n"
+    "aqmlab study examples/study.toml --shard 1/2 --out part1\n\n"
+    "aqmlab study examples/study.toml --shard 2/2 --out part2\n\n"
     "aqmlab merge part1 part2 --out results/sweep"
 )
 
