@@ -24,7 +24,7 @@ def compare(folders: Mapping[str, str | Path]) -> StudyResult:
     """
     results = {label: StudyResult.open(folder) for label, folder in folders.items()}
     if len(results) < 2:
-        raise input_error("expected two folders with results at least", key="FOLDER")
+        raise input_error("expected at least two folders with results", key="FOLDER")
     first = next(iter(results.values()))
     for label, each in results.items():
         _check(label, each, first)

@@ -118,7 +118,7 @@ def load(section: str | None, name: str, folders: Sequence[str]) -> Loaded | Non
     """
     example = KINDS[section or "queue"].example
     if name.endswith(".py"):
-        problem = "expected the name of the class too"
+        problem = "expected FILE:CLASS, with the name of a class"
         raise input_error(problem, given=name, hint=f"such as {example}")
     place, colon, qualname = name.rpartition(":")
     if not colon:
@@ -190,7 +190,7 @@ def _executed(path: Path, digest: str) -> ModuleType:
     module_name = f"aqmlab_custom_{path.stem}_{digest}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
-        raise ImportError("this is not a file of Python")
+        raise ImportError("this is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     try:
@@ -213,7 +213,7 @@ def _member(module: ModuleType, qualname: str, name: str) -> type:
         if isinstance(value, type) and value.__module__ == module.__name__
     ]
     if not classes:
-        raise input_error("there is no class in it", given=name)
+        raise input_error("there is no class in this file", given=name)
     guess = nearest(qualname, classes)
     hint = f"did you mean `{guess}`?" if guess else None
     raise input_error(f"unknown class; known: {', '.join(classes)}", given=name, hint=hint)
@@ -257,7 +257,7 @@ def _parameters(given: type, kind: Kind, name: str) -> dict[str, Any]:
     constructor = given.__init__  # type: ignore[misc]
     parameters = list(inspect.signature(constructor).parameters.values())[1:]
     if constructor is object.__init__ or not parameters:
-        raise input_error(f"the constructor has to take `{kind.first}`", given=name)
+        raise input_error(f"the constructor must take `{kind.first}`", given=name)
     found: dict[str, Any] = {}
     for each in parameters[1:]:
         if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD, each.POSITIONAL_ONLY):

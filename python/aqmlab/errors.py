@@ -1,20 +1,20 @@
-"""The exceptions that a user of aqmlab can meet.
+"""The exceptions that aqmlab raises.
 
-All are an `AqmlabError`.
+Each is an `AqmlabError`.
 
-* `InputError` (a `ValueError`): something given is not right. It names the file,
+* `InputError` (a `ValueError`): the input is invalid. It names the file,
   the key, what was given and what is allowed.
-* `CustomError` (a `RuntimeError`): code of the user's own did something wrong. It names
+* `CustomError` (a `RuntimeError`): the user's own code failed. It names
   the file, the line, the class and the method. It is a `QueueError` or a `ControlError`.
-* `StuckError` (a `RuntimeError`): runs made no progress in virtual time and were given up. It
+* `StuckError` (a `RuntimeError`): runs made no progress in virtual time and were abandoned. It
   names point, replication, link and event of each; the other runs are kept.
 * `FolderError`: a results folder cannot be used; nothing in it was changed.
-* `ClusterError`: what computes runs elsewhere ended, or has another aqmlab.
-* `EmulationError`: a run with real packets could not be made.
-* `StorageError` (an `OSError`): results could not be written; what had been
-  computed before is still there.
-* `DamageWarning` (a `UserWarning`): a file of a results folder is not what was written; it
-  says which, and what is done about it.
+* `ClusterError`: a cluster that computes runs failed, or has another version of aqmlab.
+* `EmulationError`: a run with real packets failed.
+* `StorageError` (an `OSError`): results could not be written; earlier
+  results are kept.
+* `DamageWarning` (a `UserWarning`): a file of a results folder is damaged; the
+  message names the file and what aqmlab does about it.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ __all__ = [
 ]
 
 SHOWN = 10
-"""Of runs that were given up so many are named in the message."""
+"""How many abandoned runs a message names."""
 
 SHOWN_NAMES = 100
-"""Of names that are known so many are shown."""
+"""How many known names a message shows."""
 SHOWN_CHARACTERS = 300
-"""Of what was given so many characters are shown."""
+"""How many characters of the input a message shows."""
 
 NO_ROOM = {
     errno.ENOSPC: "no space left on the disk",
@@ -62,27 +62,27 @@ NO_ROOM = {
 
 
 class AqmlabError(Exception):
-    """Whatever aqmlab raises on purpose."""
+    """The base class of all exceptions of aqmlab."""
 
     __slots__ = ()
 
 
 # The engine's exceptions are made in Rust, where a class has one base. They get the second here,
-# before anybody can meet one; it has no slots, so their layout is the same.
+# before one is raised; it has no slots, so their layout is the same.
 InputError.__bases__ = (AqmlabError, ValueError)
 CustomError.__bases__ = (AqmlabError, RuntimeError)
 
 
 class ClusterError(AqmlabError):
-    """What computes runs elsewhere ended, or has another aqmlab; `str(error)` says which."""
+    """A cluster that computes runs failed or has another aqmlab; `str(error)` says which."""
 
 
 class EmulationError(AqmlabError):
-    """A run with real packets could not be made; `str(error)` says why."""
+    """A run with real packets failed; `str(error)` says why."""
 
 
 class StuckError(AqmlabError, RuntimeError):
-    """Runs were given up because they made no progress in virtual time.
+    """Runs were abandoned because they made no progress in virtual time.
 
     `failed` has a table for each: `run` (its number), `problem` (at what time, in which event
     and of which link) and, in a study, `point` (the labels by axis) and `replication`.
@@ -101,7 +101,7 @@ class StuckError(AqmlabError, RuntimeError):
         kept = "".join(f"; {text}" for text in self.args)
         count = len(self.failed)
         runs = "1 run was" if count == 1 else f"{count} runs were"
-        return f"{runs} given up: {places}{rest}{kept}"
+        return f"{runs} abandoned: {places}{rest}{kept}"
 
     def _place(self, failed: Mapping[str, Any]) -> str:
         if "point" not in failed:
@@ -112,11 +112,11 @@ class StuckError(AqmlabError, RuntimeError):
 
 
 class FolderError(AqmlabError):
-    """A folder that is not what this command may write to; it was left as it was."""
+    """This command may not write to the folder; it was left unchanged."""
 
 
 class DamageWarning(UserWarning):
-    """A damaged file was found in a results folder, and a way around it."""
+    """A damaged file was found in a results folder and worked around."""
 
 
 class StorageError(AqmlabError, OSError):
@@ -124,10 +124,8 @@ class StorageError(AqmlabError, OSError):
 
     def __init__(self, cause: OSError, folder: Path, kept: str) -> None:
         reason = NO_ROOM.get(cause.errno or 0) or cause.strerror or str(cause)
-        advice = "have made room" if cause.errno in NO_ROOM else "have mended that"
-        self.message = (
-            f"{folder}: {reason}; {kept}. Once you {advice}, the same command goes on from there."
-        )
+        advice = "Free some space" if cause.errno in NO_ROOM else "Fix this"
+        self.message = f"{folder}: {reason}; {kept}. {advice} and rerun the same command to resume."
         super().__init__(cause.errno, reason, str(folder))
 
     def __str__(self) -> str:
@@ -142,7 +140,7 @@ def input_error(
     given: object = None,
     hint: str | None = None,
 ) -> InputError:
-    """An `InputError` as the engine makes them, for what is checked in Python."""
+    """Makes an `InputError` like the engine's, for checks in Python."""
     text = problem if given is None else f"`{_short(str(given))}`: {problem}"
     for place in (key, file):
         text = f"{place}: {text}" if place else text

@@ -34,7 +34,7 @@ FLUSH_SECONDS = 1.0
 """Finished runs wait at most about this long before they are on the disk."""
 ROUNDS = 3
 """How often runs are computed again because a chunk was damaged while the study ran."""
-GOES_ON = "the same command goes on from there"
+GOES_ON = "rerun the same command to resume"
 Job = tuple[int, _core.Scenario, int]
 """Run number, scenario, replication."""
 AHEAD = 64

@@ -42,7 +42,7 @@ def _read(descriptor: int, path: Path, most: int, *, is_pipe: bool) -> bytes:
         if not block:
             return bytes(content)
         content += block
-    problem = f"it has more than {most >> 20} MiB, the most that is read"
+    problem = f"it has more than {most >> 20} MiB, the maximum"
     raise OSError(errno.EFBIG, problem, str(path))
 
 

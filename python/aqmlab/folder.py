@@ -321,14 +321,15 @@ class ResultsFolder:
         if not (self.path / MANIFEST).exists():
             if any(each.name not in REST for each in self.path.iterdir()):
                 raise FolderError(
-                    f"{self.path}: this folder has other things in it, and no results of aqmlab; "
-                    "nothing was changed. Choose another with --out"
+                    f"{self.path}: this folder has other files in it and no results of aqmlab; "
+                    "nothing was changed. Choose another folder with --out"
                 )
             return
         manifest = self._read_manifest()
         where = f"{self.path}: this folder holds results"
         advice = (
-            f"; nothing was changed. Choose another with --out, or remove it (rm -r {self.path})"
+            "; nothing was changed. Choose another folder with --out, "
+            f"or remove this one (rm -r {self.path})"
         )
         if manifest["version"] != self.info.version:
             versions = f"{manifest['version']}, and this is {self.info.version}"
@@ -352,7 +353,7 @@ class ResultsFolder:
             except BlockingIOError:
                 os.close(lock)
                 raise FolderError(
-                    f"{self.path}: another aqmlab is writing to it just now"
+                    f"{self.path}: another aqmlab process is writing to this folder"
                 ) from None
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(lock), path.stat()):
@@ -432,7 +433,7 @@ def open_results(path: Path) -> StudyResult:
         if not shard.whole:
             hint = "`aqmlab merge` puts all parts together"
             raise FolderError(f"{path}: this is part {shard} of a study; {hint}")
-        raise FolderError(f"{path}: these results are not finished; run the same command again")
+        raise FolderError(f"{path}: these results are incomplete; rerun the same command to resume")
     names = list(manifest["tables"])
     bad = damaged_files(path, manifest)
     if error := bad.pop(f"{METRICS}.parquet", None):

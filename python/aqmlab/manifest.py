@@ -69,11 +69,11 @@ def read_manifest(path: Path) -> dict[str, Any]:
         with opened(file) as handle:
             manifest = json.loads(handle.read())
         if manifest["format"] not in (FORMAT, UNSEALED):
-            raise FolderError(f"{file}: results in a format of another version of aqmlab")
+            raise FolderError(f"{file}: these results have the format of another version of aqmlab")
         if manifest["format"] == FORMAT and manifest[CHECKSUM] != checksum(manifest):
             raise FolderError(
-                f"{file}: damaged (its checksum differs); nothing was changed. Put a copy in its "
-                f"place, or remove the folder (rm -r {path}) and run the study again"
+                f"{file}: damaged (its checksum differs); nothing was changed. Restore a copy "
+                f"of it, or remove the folder (rm -r {path}) and rerun the study"
             )
         for key in (*NEEDED, "complete", "wall_seconds"):
             manifest[key]

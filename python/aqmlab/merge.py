@@ -67,7 +67,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> StudyResult:
     """
     parts = [_read(Path(each)) for each in folders]
     if not parts:
-        raise FolderError("there are no parts to put together")
+        raise FolderError("there are no parts to merge")
     first = parts[0]
     scenarios = _scenarios(first)
     for part in parts[1:]:
@@ -93,7 +93,7 @@ def _read(path: Path) -> Part:
     try:
         return Part(path, manifest, tuple(_chunks(path, manifest)))
     except Damaged as error:
-        raise FolderError(f"{error}; run the command that made this part once more") from None
+        raise FolderError(f"{error}; rerun the command that made this part") from None
 
 
 def _chunks(path: Path, manifest: dict[str, Any]) -> Iterator[Chunk]:

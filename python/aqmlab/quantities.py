@@ -30,7 +30,7 @@ def quantity(text: str, key: str, option: str) -> float:
         raise input_error(error.problem, key=option, given=text, hint=error.hint) from None
     value = canonical(str(json.loads(scenario.resolved)["links"]["a"][key]))
     if value <= 0:
-        raise input_error("expected more than nothing", key=option, given=text)
+        raise input_error("expected more than 0", key=option, given=text)
     return value
 
 

@@ -276,8 +276,8 @@ def test_json_is_one_object(tmp_path: Path, aqmlab: Aqmlab) -> None:
         (["codel", "--against", "droptail,pei"], "--against: `pei`"),
         (["codel", "--rate", "10"], "--rate"),
         (["codel", "--rtt", "-3ms"], "--rtt"),
-        (["codel", "--rtt", "0ms"], "--rtt: `0ms`: expected more than nothing"),
-        (["codel", "--rtt", "7s"], "--rtt: `7s`: too long a path"),
+        (["codel", "--rtt", "0ms"], "--rtt: `0ms`: expected more than 0"),
+        (["codel", "--rtt", "7s"], "--rtt: `7s`: the path is too long"),
         (["droptail"], "--against"),
     ],
 )

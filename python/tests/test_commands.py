@@ -29,7 +29,7 @@ def test_the_help_of_each_command_has_examples(name: str, aqmlab: Aqmlab) -> Non
 def test_run_shows_links_flows_and_where_the_results_went(scenario: Path, aqmlab: Aqmlab) -> None:
     done = aqmlab("run", scenario, "--set", "queue.target=2ms")
     assert done.returncode == 0, done.stderr
-    for word in ("Links", "Flows", "down", "first.1", " codel", "bit/s", "Nothing was written"):
+    for word in ("Links", "Flows", "down", "first.1", " codel", "bit/s", "Nothing was saved"):
         assert word in done.stdout, word
     done = aqmlab("run", scenario, "--out", "kept")
     assert "Results are in kept" in done.stdout

@@ -356,7 +356,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     ),
     "two outcomes": (
         break_line("outcomes.csv.gz", "\n1,delivered", "\n0,delivered"),
-        ["outcomes.csv.gz", "column id", "`0`", "has an outcome already"],
+        ["outcomes.csv.gz", "column id", "`0`", "already has an outcome"],
     ),
     "too few outcomes": (
         break_line("outcomes.csv.gz", "\n0,delivered", "\n5168,delivered"),

@@ -28,7 +28,7 @@ WRONG = {
     "no on_ack": ("def on_ack", "def on_nack", ["has no method `on_ack`", "congestion control"]),
     "a queue": ("def on_congestion", "def enqueue", ["no method `on_congestion`"]),
     "no window": (GOOD, GOOD.replace("window", "cwnd"), ["sets no `window`"]),
-    "no setup": ('(self, setup, share="10p")', "(self)", ["has to take `setup`"]),
+    "no setup": ('(self, setup, share="10p")', "(self)", ["must take `setup`"]),
     "reserved": ('share="10p"', "algorithm=3", ["may not be called `algorithm`"]),
     "of the link": ('share="10p"', 'share="2bdp"', ["share: `2bdp`", "packets (10p) or bytes"]),
 }

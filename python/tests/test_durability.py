@@ -83,8 +83,7 @@ def test_signals_keep_what_is_finished(number: signal.Signals, long_study: Path)
     assert process.returncode == 128 + number, stderr
     kept = runs_kept(out)
     assert stderr == (
-        f"interrupted: {len(kept)} of 5 runs are kept in {out}; "
-        "the same command goes on from there\n"
+        f"interrupted: {len(kept)} of 5 runs are kept in {out}; rerun the same command to resume\n"
     )
     assert stdout == ""
     assert kept == list(range(QUICK))

@@ -139,7 +139,7 @@ def test_rows_compare_pairs() -> None:
         {"x": reading(more, less=False), "reno": reading(noise, less=False),
          "cubic": reading([9.0, 0.0, 9.0, 1.0, 7.0], less=False)}, "x")  # fmt: skip
     assert row.word("reno") == BETTER and row.word("cubic") not in (BETTER, WORSE)
-    assert row.words == "better than reno, not told apart from cubic"
+    assert row.words == "better than reno, indistinguishable from cubic"
     assert row.excess == 0 and worst([row]) is row
     few = {"x": reading(more[:2]), "reno": reading(noise[:2]), "cubic": reading(noise[:2])}
     (row,) = rows_of(few, "x")

@@ -64,8 +64,8 @@ def test_a_small_disk_fills_up(study: Path, right: dict[str, bytes]) -> None:
     assert failed.count("1") == len(errors) == 4, (failed, errors)
     for line in errors:
         assert re.fullmatch(
-            r"error: disk/out: no space left on the disk; \d+ of 12 runs are kept\. Once you have "
-            r"made room, the same command goes on from there\.",
+            r"error: disk/out: no space left on the disk; \d+ of 12 runs are kept\. Free some "
+            r"space and rerun the same command to resume\.",
             line,
         )
     assert table_bytes(study.parent / "saved") == right
@@ -125,7 +125,7 @@ def test_several_processes_on_one_folder(study: Path, right: dict[str, bytes]) -
         time.sleep(draw.uniform(0, 0.15))
     said = [(process, *process.communicate(timeout=60)) for process in running]
     told = [(process.returncode, stderr) for process, _, stderr in said]
-    refused = f"error: {study.parent / 'out'}: another aqmlab is writing to it just now\n"
+    refused = f"error: {study.parent / 'out'}: another aqmlab process is writing to this folder\n"
     assert set(told) <= {(0, ""), (2, refused)}, told
     assert (0, "") in told
     assert table_bytes(study.parent / "out") == right

@@ -115,9 +115,9 @@ def test_the_same_best_and_worst_stand_once() -> None:
     [
         ({"a": [1.0, 1.0, 1.0], "b": [2.0, 2.0, 2.0]}, "copies"),
         ({"a": [1.0, 1.0, 1.0], "b": [1.0, 1.0, 1.0]}, "every run gave the same"),
-        ({"a": [1.0], "b": [2.0]}, "from one run each"),
-        ({"a": [1.0, 2.0], "b": [2.0]}, "from one run each"),
-        ({"a": [1.0, 2.0, 3.0], "b": [2.0, 3.0]}, "not all replications"),
+        ({"a": [1.0], "b": [2.0]}, "only one run each"),
+        ({"a": [1.0, 2.0], "b": [2.0]}, "only one run each"),
+        ({"a": [1.0, 2.0, 3.0], "b": [2.0, 3.0]}, "some replications have no value"),
         ({"a": [1.0, 2.0, 3.0]}, "nothing to compare with"),
     ],
 )

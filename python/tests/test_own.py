@@ -93,7 +93,7 @@ def test_what_is_wrong_in_such_a_file_is_one_clear_error(own: Path, aqmlab: Aqml
         ("absent.py", ["--with", "absent.py", "no such file"]),
         ("empty.py", ["--with", "empty.py", "@aqmlab.metric"]),
         ("fails.py", ["fails.py", "ZeroDivisionError"]),
-        ("taken.py", ["goodput", "there is a metric of this name"]),
+        ("taken.py", ["goodput", "a metric of this name exists already"]),
     ):
         assert_refused(aqmlab("list", "metrics", "--with", file), *words)
     scenario = str(EXAMPLES / "scenario.toml")

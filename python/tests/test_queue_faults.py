@@ -31,7 +31,7 @@ def helper(packet):
 
 WRONG_CLASSES = {
     "no dequeue": ("def dequeue", "def deque", ["mine.py:Mine", "has no method `dequeue`"]),
-    "no link": ('(self, link, target="5ms")', "(self)", ["has to take `link`"]),
+    "no link": ('(self, link, target="5ms")', "(self)", ["must take `link`"]),
     "no default": ('target="5ms"', "target", ["`target`", "needs a default"]),
     "a list": ('target="5ms"', "target=()", ["`target`", "text, a number or a bool"]),
     "any keyword": ('target="5ms"', "**target", ["`**target`", "names and defaults"]),
@@ -54,7 +54,7 @@ def test_a_wrong_class_is_refused(case: str, scenario: Path, aqmlab: Aqmlab) -> 
 NAMES = {
     "file": ("mina.py:Mine", ["there is no file", "did you mean `mine.py`?"]),
     "module": ("no_such.module:Mine", ["no_such", "a file is named with its ending"]),
-    "no class named": ("mine.py", ["expected the name of the class too"]),
+    "no class named": ("mine.py", ["expected FILE:CLASS"]),
     "not a class": ("mine.py:helper", ["unknown class", "known: Mine"]),
 }
 

@@ -55,8 +55,8 @@ def test_the_finding_names_the_best_and_the_worst(result: StudyResult) -> None:
     found, layout = measures(result), Layout.of(result.info.axes)
     lines = sentences(of_measures(result, found, layout), found, layout.compared)
     assert re.fullmatch(
-        r"Time in the queue, 95th percentile, at each of 2 places: best with codel, worst with "
-        r"droptail, [\d.,]+ ms to [\d.,]+ ms apart\.",
+        r"Time in the queue, 95th percentile, in both cases: best with codel, worst with "
+        r"droptail; difference [\d.,]+ ms to [\d.,]+ ms\.",
         lines[0],
     )
     assert any(re.match("call: MOS", each) for each in lines)
@@ -74,11 +74,12 @@ def of_two(first: list[float], second: list[float]) -> list[str]:
 
 def test_chance_is_no_finding() -> None:
     (text,) = of_two([1.0, 5.0, 3.0], [2.0, 3.0, 5.0])
-    assert "no difference shown (3.00 ms to 3.33 ms; one of " in text
+    assert "no difference shown (3.00 ms to 3.33 ms; a difference of " in text
     # The same spread, but one is lower under the same arrivals each time.
     (text,) = of_two([1.0, 5.0, 3.0], [2.0, 6.01, 4.02])
     assert text == (
-        "What: best with droptail, 3.00 ms, worst with codel, 4.01 ms (0.985 to 1.03 ms apart)."
+        "What: best with droptail (3.00 ms), worst with codel (4.01 ms); "
+        "difference 0.985 to 1.03 ms."
     )
     (text,) = of_two([2.0, 2.0, 2.0], [2.0, 2.0, 2.0])
     assert text == "What: 2.00 ms with every queue."
@@ -139,7 +140,7 @@ def test_run_and_study_write_their_reports(study: Path, aqmlab: Aqmlab, tmp_path
     assert (tmp_path / "one" / "figures" / "course.svg").exists()
     done = aqmlab("study", study, "--replications", "1", "--out", "two")
     assert "Report: two/report.html" in done.stdout, done.stderr
-    assert "best with" not in done.stdout and "; from one run each" in done.stdout
+    assert "best with" not in done.stdout and "; only one run each" in done.stdout
 
 
 def test_what_is_recorded_is_the_scenarios_to_say(

@@ -219,7 +219,9 @@ def test_two_writers_do_not_meet(study: Path) -> None:
 
     def meanwhile(done: int, total: int) -> None:
         if not seen:
-            with pytest.raises(aqmlab.FolderError, match="another aqmlab is writing") as caught:
+            with pytest.raises(
+                aqmlab.FolderError, match="another aqmlab process is writing"
+            ) as caught:
                 plan.run(out)
             seen.append(str(caught.value))
 

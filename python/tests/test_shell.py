@@ -364,7 +364,7 @@ def test_a_folder_with_things_in_it_is_left_alone(aqmlab: Aqmlab, tmp_path: Path
     (tmp_path / "out").mkdir()
     (tmp_path / "out/letter").write_text("dear")
     done = aqmlab("shell", "--out", "out", "--", "echo", "never")
-    assert_refused(done, "out", "things in it")
+    assert_refused(done, "out", "not empty")
 
 
 @pytest.mark.parametrize(

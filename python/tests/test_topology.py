@@ -117,11 +117,11 @@ def test_mistakes_in_the_file_are_named(aqmlab: Aqmlab, tmp_path: Path) -> None:
         file = changed(tmp_path, old, new)
         assert_refused(aqmlab("shell", "--topology", file, "--", "true"), *words)
 
-    refused('from = "alice"\n', "", "hosts.toml", "links.alice_up", "which nodes")
+    refused('from = "alice"\n', "", "hosts.toml", "links.alice_up", "the nodes it joins")
     refused("[hosts.server]", "[hosts.servr]", "servr", "server", "known")
     refused("[hosts.alice]", "[hosts.alice]\nkommand = 'x'", "kommand", "command")
     refused('rate = "10mbit"', 'rate = "10mbus"', "links.uplink.rate", "10mbus")
-    refused('to = "cabinet"', 'to = "nowhere"', "no two hosts reach each other")
+    refused('to = "cabinet"', 'to = "nowhere"', "no host can reach another")
 
 
 def test_options_that_mean_nothing_are_refused(aqmlab: Aqmlab) -> None:

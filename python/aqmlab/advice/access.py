@@ -48,31 +48,31 @@ def _satellite(link: Link, way: str) -> None:
 
 KINDS: Mapping[str, Access] = MappingProxyType(
     {
-        "fibre": Access("a constant rate, packets as they are", "tc-cake(8), raw", _plain),
+        "fibre": Access("a constant rate without framing", "tc-cake(8), raw", _plain),
         "dsl": Access(
-            "VDSL2 with PPPoE: 30 bytes a packet, 65 bytes on the line for 64",
+            "VDSL2 with PPPoE: 30 bytes per packet, 65 bytes on the line per 64",
             "tc-cake(8), pppoe-ptm",
             _dsl,
         ),
         "docsis": Access(
-            "a cable modem: DOCSIS framing; the way up waits for grants, 0 to 6 ms about the mean",
+            "a cable modem: DOCSIS framing; upstream packets wait for grants (0 to 6 ms)",
             "tc-cake(8), docsis; White, Sundaresan and Briscoe, Low Latency DOCSIS, 2019: a media "
             "acquisition delay of 2 to 8 ms",
             _docsis,
         ),
         "lte": Access(
-            "a cellular cell whose rate fades; the rates given are means",
+            "a cellular link with a fading rate; the given rates are means",
             "the process `lte` (docs/links.md)",
             _lte,
         ),
         "wifi": Access(
-            "Wi-Fi that contends with one other station; the rates given are those of the PHY",
+            "Wi-Fi in contention with one other station; the given rates are PHY rates",
             "the process `wifi` (docs/links.md)",
             _wifi,
         ),
         "satellite": Access(
-            "a geostationary satellite: 240 ms more each way",
-            "RFC 2488, section 2: 239.6 ms at least from ground to ground",
+            "a geostationary satellite: 240 ms more delay each way",
+            "RFC 2488, section 2: at least 239.6 ms from ground to ground",
             _satellite,
         ),
     }

@@ -57,7 +57,7 @@ def parse(text: str, noticed: Sequence[Noticed]) -> Assertion:
     """The assertion in `text`. Raises `InputError` for another form, name or unit."""
     matched = FORM.fullmatch(text)
     if matched is None:
-        problem = "expected NAME, a sign (<, <=, >, >=) and a number, as in call.mos > 4"
+        problem = "expected NAME, a sign (<, <=, >, >=) and a number, such as call.mos > 4"
         raise input_error(problem, key="--assert", given=text)
     name, sign, number, unit = matched.groups()
     names = {short: each for each in noticed for short in (each.name, each.short)}

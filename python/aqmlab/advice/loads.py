@@ -33,21 +33,21 @@ class Load:
 KINDS: Mapping[str, Load] = MappingProxyType(
     {
         "home": Load(
-            "web pages, a call, streamed video and a game, beside two downloads and an upload",
+            "web pages, a call, streamed video and a game, with two downloads and an upload",
             {
                 "web": WEB, "call": CALL, "video": VIDEO, "game": GAME,
                 "download": DOWNLOAD, "upload": UPLOAD,
             },
         ),
         "office": Load(
-            "five people on web pages, three calls, and a backup that uploads and downloads",
+            "five web users, three calls, and a backup that uploads and downloads",
             {
                 "web": {**WEB, "count": 5}, "call": {**CALL, "count": 3},
                 "download": {**DOWNLOAD, "count": 1}, "upload": {**UPLOAD, "count": 2},
             },
         ),
         "gaming": Load(
-            "a game and its voice chat, beside one download (an update) and one upload (a stream)",
+            "a game and its voice chat, with one download (an update) and one upload (a stream)",
             {
                 "game": GAME, "call": CALL,
                 "download": {**DOWNLOAD, "count": 1}, "upload": UPLOAD,

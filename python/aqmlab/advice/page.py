@@ -106,15 +106,15 @@ def recommended(trial: Trial, compared: Sequence[Comparison]) -> Choice | None:
 def sentences(trial: Trial, compared: Sequence[Comparison]) -> list[str]:
     """The recommendation, and what it rests on."""
     if len(trial.queues) == 1:
-        return [f"One queue alone was tried: {trial.queues[0]}. Name others to compare it with."]
+        return [f"Only one queue was tried: {trial.queues[0]}. Name others to compare it with."]
     choice = recommended(trial, compared)
     if choice is None:
         return [f"No difference of more than {LEAST} is shown between {_list(trial.queues)}."]
     name = choice.queue
     found = [
-        f"Take {name}: no other queue is shown to be noticeably better in anything."
+        f"Use {name}: no other queue is noticeably better in any measure."
         if choice.is_best
-        else f"No queue is best in everything; {name} is the best compromise."
+        else f"No queue is best in every measure; {name} is the best compromise."
     ]
     for queue in trial.queues:
         if queue != name:
@@ -155,7 +155,7 @@ def table(trial: Trial) -> Table:
         rows.append((title, *(_cell(each) for each in found)))
     columns = [Column("", label=True), *(Column(queue) for queue in trial.queues)]
     number = trial.result.info.replications
-    caption = f"Means of {number} replications; in brackets the 95 % interval, where there is one."
+    caption = f"Means of {number} replications; in brackets the 95 % interval, if there is one."
     return Table(tuple(columns), tuple(rows), id="noticed", caption=caption)
 
 

@@ -128,14 +128,14 @@ class Plan:
                 contenders.append(contender)
         if len(contenders) == 1:
             hint = "--against pie"
-            problem = "drop-tail is what all are compared with; name another beside it"
+            problem = "every discipline is compared with drop-tail; name another one"
             raise input_error(problem, key="DISCIPLINE", given=contenders[0].name, hint=hint)
         plan = Plan(environment, contenders, sections(only), scale)
         short = next((case for case in plan.cases if case.lasting < case.interval), None)
         if short:
             problem = (
-                f"too long a path: goodput is sampled every {STEPS} round-trip times, and section "
-                f"{short.section} lasts {short.lasting:g} s"
+                f"the path is too long: goodput is sampled every {STEPS} round-trip times, and "
+                f"section {short.section} lasts {short.lasting:g} s"
             )
             raise input_error(problem, key="--rtt", given=f"{environment.rtt:g}s")
         return plan

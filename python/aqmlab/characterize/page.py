@@ -133,7 +133,7 @@ def _verdict(of: Characterization) -> Section:
         targets[place] = f"s{section.number}"
     key = [Verdict(word, TONES[word], text=text) for word, text in OUTCOMES.items()]
     rule = Text(
-        "Each outcome follows from a rule that was fixed before anything was measured, with one "
+        "Each outcome follows from a rule that was fixed before any measurement, with one "
         "exception: that 4.4 does not judge disciplines with a queue for each flow was added "
         "after first results.",
         "method",
@@ -226,7 +226,7 @@ def _how(of: Characterization) -> Iterator[Block]:
     command = f"aqmlab characterize {own.name}{settings}"
     command += f" --against {','.join(against)}" if against else ""
     command += f" --replications {info.replications} --seed {info.seed}"
-    yield Text("The same command gives the same numbers on any machine:")
+    yield Text("The same command gives identical results on any machine:")
     yield Code(command)
     yield Text(
         "Beside this page: `measures.parquet` and `measures.csv` (every measure of every case), "

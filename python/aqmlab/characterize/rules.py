@@ -35,11 +35,11 @@ BETTER, TRADE, EVEN, WORSE, VIOLATION, OPEN = (
 )
 OUTCOMES = {
     BETTER: "better than the other by the section's rule",
-    TRADE: "shorter queues, paid for with goodput",
+    TRADE: "shorter queues at the cost of goodput",
     EVEN: "no difference that the rule counts",
     WORSE: "worse than the other by the section's rule",
-    VIOLATION: "against a recommendation of the IETF, whatever the other does",
-    OPEN: "there is nothing to judge here",
+    VIOLATION: "contradicts an IETF recommendation, whatever the other does",
+    OPEN: "nothing to judge",
 }
 
 SHORTER, LONGER = 0.8, 1.25

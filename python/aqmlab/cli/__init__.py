@@ -35,7 +35,7 @@ from aqmlab.cli.misuse import Command, Program, told
 app = typer.Typer(
     name="aqmlab",
     cls=Program,
-    help="A laboratory for active queue management: what does a queue do to delay and throughput?",
+    help="A laboratory for active queue management: how does a queue affect delay and throughput?",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -50,7 +50,7 @@ app = typer.Typer(
 
 
 REST = {"context_settings": {"allow_interspersed_args": False}}
-"""Of commands that end with another program's: what stands behind its name is its own."""
+"""For commands that run another program: arguments after its name are passed through."""
 COMMANDS: tuple[tuple[str, Any, str, dict[str, Any]], ...] = (
     ("run", run.run, run.EXAMPLE, {}),
     ("study", study.study, study.EXAMPLE, {}),

@@ -32,19 +32,19 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[NAME]...",
-            help="Which benchmarks; all if none is named. `emulator`: that of real packets.",
+            help="Benchmarks to run; default: all. `emulator`: with real packets.",
         ),
     ] = None,
     study: Annotated[
         bool, typer.Option("--study", help="Also time 2,400 simulations on all cores.")
     ] = False,
     repeat: Annotated[
-        int, typer.Option("--repeat", min=1, metavar="N", help="At least so many runs of each.")
+        int, typer.Option("--repeat", min=1, metavar="N", help="Minimum number of runs of each.")
     ] = 3,
     set_: Set = None,
     threads: Threads = None,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="The table of `emulator` as in docs/emulator.md.")
+        bool, typer.Option("--markdown", help="Print the table of `emulator` in Markdown.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -80,7 +80,11 @@ def emulator_measured(names: list[str], repeat: int, *, as_markdown: bool, as_js
     from aqmlab.errors import input_error
 
     if len(names) > 1:
-        raise input_error(f"`{EMULATOR}` is measured alone", key="NAME", given=" ".join(names))
+        raise input_error(
+            f"`{EMULATOR}` cannot be combined with other benchmarks",
+            key="NAME",
+            given=" ".join(names),
+        )
 
     def progress(what: str) -> None:
         if sys.stderr.isatty():

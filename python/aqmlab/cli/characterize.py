@@ -43,13 +43,13 @@ def characterize(
         typer.Option(
             "--against",
             metavar="NAMES",
-            help="Others to compare with, by commas; drop-tail always is.",
+            help="Other disciplines to compare with, separated by commas, besides drop-tail.",
         ),
     ] = None,
     section: Annotated[
         list[str] | None,
         typer.Option(
-            "--section", metavar="N", help="Only this section of RFC 7928. May be repeated."
+            "--section", metavar="N", help="Run only this section of RFC 7928. May be repeated."
         ),
     ] = None,
     set_: Annotated[
@@ -57,19 +57,19 @@ def characterize(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Sets a parameter of DISCIPLINE, as target=10ms. May be repeated.",
+            help="Set a parameter of DISCIPLINE, such as target=10ms. May be repeated.",
         ),
     ] = None,
     rate: Annotated[
-        str, typer.Option("--rate", metavar="RATE", help="Of the bottleneck.")
+        str, typer.Option("--rate", metavar="RATE", help="Rate of the bottleneck.")
     ] = "10mbit",
     rtt: Annotated[
-        str, typer.Option("--rtt", metavar="TIME", help="There and back, without queues.")
+        str, typer.Option("--rtt", metavar="TIME", help="Round-trip time without queuing.")
     ] = "100ms",
     buffer: Annotated[
         float,
         typer.Option(
-            "--buffer", min=0.05, max=1000, metavar="X", help="In bandwidth-delay products."
+            "--buffer", min=0.05, max=1000, metavar="X", help="Buffer in bandwidth-delay products."
         ),
     ] = 1.0,
     replications: Replications = None,
@@ -81,7 +81,7 @@ def characterize(
     figures: Figures = False,
     json: Json = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A quarter of the time, two replications.")
+        bool, typer.Option("--quick", help="Run a quarter of the time, with two replications.")
     ] = False,
 ) -> None:
     """Characterise a queue discipline by RFC 7928: every scenario of sections 4 to 10.

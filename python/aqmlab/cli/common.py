@@ -1,4 +1,4 @@
-"""What the commands share: options, errors, numbers in words."""
+"""Options, errors and output shared by the commands."""
 
 from __future__ import annotations
 
@@ -51,45 +51,47 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Sets a key of the scenario; `queue` is the bottleneck's. May be repeated.",
+        help="Set a key of the scenario; `queue` is the bottleneck's. May be repeated.",
     ),
 ]
 Seed = Annotated[
     int | None, typer.Option("--seed", min=0, help="Seed of all random streams.", metavar="N")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
-Out = Annotated[Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go.")]
+Json = Annotated[bool, typer.Option("--json", help="Print only JSON on stdout.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="FOLDER", help="Folder for the results.")
+]
 With = Annotated[
     list[str] | None,
     typer.Option(
         "--with",
         metavar="FILE.py",
-        help="Metrics and charts of your own (@aqmlab.metric, @aqmlab.chart). May be repeated.",
+        help="Load your own metrics and charts (@aqmlab.metric, @aqmlab.chart). May be repeated.",
     ),
 ]
-NoReport = Annotated[bool, typer.Option("--no-report", help="Write the tables alone.")]
+NoReport = Annotated[bool, typer.Option("--no-report", help="Write only the tables.")]
 Figures = Annotated[
-    bool, typer.Option("--figures", help="Write each figure as SVG, PNG and PDF, too.")
+    bool, typer.Option("--figures", help="Also write each figure as SVG, PNG and PDF.")
 ]
 Pcap = Annotated[
     Path | None,
-    typer.Option("--pcap", metavar="FILE", help="All packets before and after each link."),
+    typer.Option("--pcap", metavar="FILE", help="Capture all packets before and after each link."),
 ]
 PcapRing = Annotated[
     str | None,
-    typer.Option("--pcap-ring", metavar="SIZE", help="Keep the last of them: 100mb."),
+    typer.Option("--pcap-ring", metavar="SIZE", help="Keep only the last packets: 100mb."),
 ]
 Log = Annotated[
     list[str] | None,
     typer.Option(
         "--log",
         metavar="LINK=FILE",
-        help="What a link does, in mahimahi's format: up=up.log. May be repeated.",
+        help="Log a link in mahimahi's format: up=up.log. May be repeated.",
     ),
 ]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", min=1, metavar="N", help="Cores to use; all if not given."),
+    typer.Option("--threads", min=1, metavar="N", help="Number of cores; default: all."),
 ]
 Cluster = Annotated[
     str | None,
@@ -101,14 +103,14 @@ Cluster = Annotated[
 ]
 Replications = Annotated[
     int | None,
-    typer.Option("--replications", min=1, metavar="N", help="Instead of the study's own number."),
+    typer.Option("--replications", min=1, metavar="N", help="Override the study's number."),
 ]
 Only = Annotated[
     list[str] | None,
     typer.Option(
         "--only",
         metavar="AXIS=LABEL",
-        help="Only this value of an axis. May be repeated for more values.",
+        help="Run only this value of an axis. May be repeated.",
     ),
 ]
 
@@ -196,7 +198,7 @@ def fail(message: str, status: int, *, word: str = "error: ") -> NoReturn:
 
 
 def bug(error: BaseException) -> NoReturn:
-    """For what should never happen."""
+    """Ends the program after an error that should never happen."""
     if os.environ.get("AQMLAB_TRACEBACK"):
         traceback.print_exception(error)
     hint = "this is a bug in aqmlab; AQMLAB_TRACEBACK=1 shows where"
@@ -244,7 +246,7 @@ def progress_bar(what: str, *, shown: bool, unit: str = "runs") -> Iterator[Prog
 
 
 def command_line() -> str:
-    """The command that is being run, as it can be typed again."""
+    """The current command line, quoted for the shell."""
     return shlex.join(["aqmlab", *sys.argv[1:]])
 
 

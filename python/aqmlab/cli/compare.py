@@ -37,7 +37,7 @@ def compare(
     figures: Figures = False,
     json: Json = False,
 ) -> None:
-    """Put results of runs, studies and emulations beside each other, in tables and one picture.
+    """Compare results of runs, studies and emulations side by side, in tables and one figure.
 
     They must have the same axes and as many replications. The report goes to results/compare
     or --out; the results stay where they are.
@@ -68,6 +68,6 @@ def _named(folders: list[str]) -> dict[str, Path]:
     for (name, _, folder), short in zip(pairs, last, strict=True):
         label = name or (short if last.count(short) == 1 and short else folder)
         if label in named:
-            raise input_error("two results of one name", key="FOLDER", given=label)
+            raise input_error("two results have the same name", key="FOLDER", given=label)
         named[label] = Path(folder)
     return named

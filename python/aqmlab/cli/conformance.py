@@ -47,31 +47,35 @@ def conformance(
         list[str] | None,
         typer.Argument(
             metavar="[ALGORITHM]...",
-            help="Which algorithms; all if none is named. With --tcp a folder of your own cases "
-            "(DIR/CASE/), and which cases.",
+            help="Algorithms to replay; default: all. With --tcp: a folder of your own cases "
+            "(DIR/CASE/), and the cases to replay.",
         ),
     ] = None,
     tcp: Annotated[
         bool,
-        typer.Option("--tcp", help="Senders instead of queues, segment by segment."),
+        typer.Option("--tcp", help="Replay senders instead of queues, segment by segment."),
     ] = False,
     closed: Annotated[
         bool,
-        typer.Option("--closed", help="With --tcp: both ends ours, over the recorded path."),
+        typer.Option("--closed", help="With --tcp: simulate both ends, over the recorded path."),
     ] = False,
     vectors: Annotated[
         Path | None,
-        typer.Option("--vectors", metavar="DIR", help="Your own cases, in DIR/ALGORITHM/CASE/."),
+        typer.Option(
+            "--vectors", metavar="DIR", help="Replay your own cases, in DIR/ALGORITHM/CASE/."
+        ),
     ] = None,
     emulator: Annotated[
         bool,
-        typer.Option("--emulator", help="As packets through the emulator, its clock replaced."),
+        typer.Option(
+            "--emulator", help="Replay packets through the emulator, with its clock replaced."
+        ),
     ] = False,
     threads: Threads = None,
     json: Json = False,
     markdown: Annotated[
         bool,
-        typer.Option("--markdown", help="As a page; docs/conformance-results.md is made so."),
+        typer.Option("--markdown", help="Print the table as a page in Markdown."),
     ] = False,
 ) -> None:
     """Replay recorded runs of reference implementations (Linux, ns-2, RFC pseudo-code).
@@ -82,11 +86,11 @@ def conformance(
     """
     if tcp:
         if vectors or emulator or markdown:
-            raise input_error("`--tcp` goes with a folder, names of cases and --json only")
+            raise input_error("`--tcp` takes only a folder, names of cases, --closed and --json")
         _senders(algorithms or [], threads, closed=closed, json=json)
         return
     if closed:
-        raise input_error("`--closed` goes with `--tcp`")
+        raise input_error("`--closed` needs `--tcp`")
     from aqmlab.conformance import check_all
 
     with progress_bar("conformance", shown=not (json or markdown), unit="cases") as progress:
@@ -234,7 +238,7 @@ def remarks(report: Report) -> Iterator[str]:
     if report.problem is not None:
         yield report.problem
     if report.ignored:
-        yield f"there is nothing like {', '.join(report.ignored)} here; replayed without"
+        yield f"no equivalent of {', '.join(report.ignored)}; replayed without it"
     if report.first_difference is not None:
         yield difference(report.first_difference)
     elif report.equal_reasons < report.drops:

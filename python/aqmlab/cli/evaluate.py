@@ -45,7 +45,7 @@ def evaluate(
         typer.Option(
             "--only",
             metavar="NAME",
-            help="Only this criterion, or group of criteria. May be repeated.",
+            help="Run only this criterion, or group of criteria. May be repeated.",
         ),
     ] = None,
     param: Annotated[
@@ -53,7 +53,7 @@ def evaluate(
         typer.Option(
             "--param",
             metavar="KEY=VALUE",
-            help="Sets a parameter of CONTROL, as beta=0.8. May be repeated.",
+            help="Set a parameter of CONTROL, such as beta=0.8. May be repeated.",
         ),
     ] = None,
     set_: Annotated[
@@ -61,7 +61,7 @@ def evaluate(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Sets a key of its transport, as ecn=classic. May be repeated.",
+            help="Set a key of its transport, such as ecn=classic. May be repeated.",
         ),
     ] = None,
     replications: Replications = None,
@@ -73,7 +73,7 @@ def evaluate(
     no_report: NoReport = False,
     figures: Figures = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Five replications in place of twenty.")
+        bool, typer.Option("--quick", help="Run five replications instead of twenty.")
     ] = False,
 ) -> None:
     """Evaluate a congestion control by the criteria of RFC 9743.
@@ -111,7 +111,7 @@ def evaluate(
     screen = console(columns=150)
     result.print(screen)
     if no_report:
-        screen.print(f"\nResults are in {folder}", soft_wrap=True)
+        screen.print(f"\nResults: {folder}", soft_wrap=True)
         return
     report = result.write_report(folder, figures=figures)
     screen.print(f"\nReport: {report}", soft_wrap=True)

@@ -38,20 +38,20 @@ def explain(
         typer.Argument(
             metavar="[NAME]",
             help="A discipline, control, preset, section, parameter or metric: codel, "
-            "pie.target, my_queue.py:MyQueue, jain. If absent: all.",
+            "pie.target, my_queue.py:MyQueue, jain. Default: all.",
         ),
     ] = None,
     with_: With = None,
     json: Json = False,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="As a page; docs/reference.md is made so.")
+        bool, typer.Option("--markdown", help="Print the reference as a page in Markdown.")
     ] = False,
     chart: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.svg", help="Draw how a queue answers to a step of load."),
+        typer.Option(metavar="FILE.svg", help="Draw the response of a queue to a load step."),
     ] = None,
 ) -> None:
-    """Say what a queue discipline, a parameter or a metric is: default, range, meaning, source."""
+    """Explain a queue discipline, parameter or metric: default, range, meaning, source."""
     load_own(with_)
     if chart is not None:
         _draw(name, chart)

@@ -14,11 +14,11 @@ EXAMPLE = EXAMPLES.format(
 )
 OWN = {
     "disciplines": (
-        "Your own: a class in Python is a queue by its file and name (docs/your-own-queue.md):",
+        "Your own queue is a Python class, named by its file (docs/your-own-queue.md):",
         "aqmlab run scenario.toml --set queue=my_queue.py:MyQueue",
     ),
     "congestion_controls": (
-        "Your own, likewise (docs/your-own-congestion-control.md):",
+        "Your own control is a Python class too (docs/your-own-congestion-control.md):",
         "aqmlab run scenario.toml --set transport.congestion_control=my_control.py:MyControl",
     ),
 }
@@ -56,7 +56,7 @@ def listing(
         for row in rows:
             about = row["summary"]
             if row.get("preset_of"):
-                about = f"{about} ({row['preset_of']} with other numbers)"
+                about = f"{about} (preset of {row['preset_of']})"
             table.add_row(row["name"], about)
         screen.print(title.capitalize().replace("_", " "), style="bold cyan")
         screen.print(table if rows else "none")

@@ -25,21 +25,22 @@ def mahimahi(
         str,
         typer.Argument(
             metavar="delay|link|loss|onoff",
-            help="`aqmlab mahimahi TOOL` stands for mm-TOOL.",
+            help="`aqmlab mahimahi TOOL` replaces mm-TOOL.",
         ),
     ],
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ARGUMENT]...", help="mm-TOOL's own arguments and the command."),
+        typer.Argument(metavar="[ARGUMENT]...", help="The arguments of mm-TOOL and the command."),
     ] = None,
     nat: Annotated[
         bool,
         typer.Option(
-            "--nat", help="The command reaches the outside. Always so for users who are not root."
+            "--nat", help="Let the command reach other networks. Always on for ordinary users."
         ),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Where results go, too; new.")
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Also write results to this new folder."),
     ] = None,
     pcap: Pcap = None,
     precision: Annotated[

@@ -43,17 +43,19 @@ def parity(
     file: Annotated[Path, typer.Argument(help="A scenario file (TOML).", metavar="SCENARIO")],
     set_: Set = None,
     duration: Annotated[
-        str | None, typer.Option("--duration", metavar="TIME", help="Of each run; 10s.")
+        str | None,
+        typer.Option("--duration", metavar="TIME", help="Duration of each run, such as 10s."),
     ] = None,
     repeat: Annotated[
-        int, typer.Option("--repeat", min=1, metavar="N", help="Runs of each kind.")
+        int,
+        typer.Option("--repeat", min=1, metavar="N", help="Number of simulated and of real runs."),
     ] = 1,
     control: Annotated[
         str | None,
         typer.Option(
             "--control",
             metavar="NAME",
-            help="cubic, reno or bbr, for all flows; the scenario's own if it names one.",
+            help="cubic, reno or bbr, for all flows; default: the scenario's, or cubic.",
         ),
     ] = None,
     seed: Seed = None,

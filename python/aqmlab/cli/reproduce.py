@@ -64,7 +64,7 @@ def reproduce(
         typer.Option(
             "--only",
             metavar="PART",
-            help="A part of the study, such as paper or queue=CoDel. May be repeated.",
+            help="Run only a part of the study, such as paper or queue=CoDel. May be repeated.",
         ),
     ] = None,
     trace: Annotated[
@@ -79,21 +79,21 @@ def reproduce(
         bool,
         typer.Option(
             "--emulate",
-            help="With real packets too, in real time (cs244_2015; needs root or user namespaces).",
+            help="Also run with real packets (cs244_2015; needs root or user namespaces).",
         ),
     ] = False,
     step: Annotated[
         str | None,
-        typer.Option("--step", metavar="TIME", help="With --emulate: the length of its steps."),
+        typer.Option("--step", metavar="TIME", help="With --emulate: length of the steps."),
     ] = None,
     no_report: NoReport = False,
     figures: Figures = False,
     new: Annotated[
-        bool, typer.Option("--new", help="Make the folder NAME with a study that runs.")
+        bool, typer.Option("--new", help="Create the folder NAME with a working study.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Re-run a published study and compare it with its paper, cell by cell.
+    """Reproduce a published study and compare it with its paper, number by number.
 
     Prints the tables and statements of the paper with what was measured, and
     writes all results and a report (HTML; not with --json) to results/NAME or --out.
@@ -101,17 +101,17 @@ def reproduce(
     """
     if new:
         folder = late("new_study")(name)
-        console().print(f"{folder} is there; `aqmlab reproduce ./{folder}` runs it.")
+        console().print(f"Created {folder}; run it with `aqmlab reproduce ./{folder}`.")
         return
     known = list(late("studies")())
     if name == ALL:
         if only or trace or emulate:
             key = "--only" if only else "--trace" if trace else "--emulate"
-            raise input_error("this goes with a single study", key=key, given=f"{key} with all")
+            raise input_error("this option needs a single study", key=key, given=f"{key} with all")
         _all(known, replications, seed, out, json, threads=threads, cluster=cluster)
         return
     if step is not None and not emulate:
-        raise input_error("this goes with --emulate", key="--step", given=step)
+        raise input_error("this option needs --emulate", key="--step", given=step)
     words = [*(only or []), *(["emulated", step or ""] if emulate else [])]
     called = Path(name).resolve().name.removesuffix(".toml")
     given = [each for each in words if each]

@@ -51,7 +51,7 @@ def run(
     out: Out = None,
     explain_drops: Annotated[
         bool,
-        typer.Option("--explain-drops", help="Say why the bottleneck dropped, packet by packet."),
+        typer.Option("--explain-drops", help="Explain why the bottleneck dropped packets."),
     ] = False,
     with_: With = None,
     no_report: NoReport = False,
@@ -60,8 +60,8 @@ def run(
 ) -> None:
     """Run a scenario once and show what its queues did.
 
-    --out keeps the tables and writes report.html with figures (not with --json); then what
-    happens over time is recorded, too, unless the scenario says what is recorded.
+    --out saves the tables and writes report.html with figures (not with --json); it also
+    records time series unless the scenario sets the recording level.
     """
     from aqmlab.settings import parse_settings
 
@@ -80,7 +80,7 @@ def run(
     if explain_drops:
         late("blocks")(late("drops_explained")(result), screen)
     if out is None:
-        hint = "Nothing was written; --out FOLDER keeps the tables, and a report with figures."
+        hint = "Nothing was saved; --out FOLDER saves the tables and a report with figures."
         screen.print(hint, style="dim")
         return
     if no_report:
@@ -148,7 +148,9 @@ def _show_links(result: RunResult, screen: Console) -> None:
             *(seconds(delay if row["delivered"] else None) for delay in delays),
             f"{row['backlog_max_packets']:,} p",
         )
-    table.caption = "mean to max: time in the queue (sojourn time); queued: most packets at once"
+    table.caption = (
+        "mean to max: sojourn time (time in the queue); queued: maximum backlog in packets"
+    )
     screen.print(table)
     for row in result.links.to_dicts():
         for word, prefix in (("dropped", "drop_"), ("marked", "mark_")):
@@ -192,7 +194,7 @@ def _show_groups(result: RunResult, screen: Console) -> None:
         if "loss_synchronisation" in own:
             share = own["loss_synchronisation"]
             screen.print(
-                f"{name}: {share:.0%} of the flows lose packets in a loss event, as a mean"
+                f"{name}: on average {share:.0%} of the flows lose packets in a loss event"
             )
         if "rtt_fairness" in own:
             ratio = own["rtt_fairness"]
@@ -221,7 +223,7 @@ def _show_flows(result: RunResult, screen: Console) -> None:
         )
     screen.print(table)
     if len(rows) > SHOWN_FLOWS:
-        screen.print(f"... and {len(rows) - SHOWN_FLOWS} flows more (all with --out or --json)")
+        screen.print(f"... and {len(rows) - SHOWN_FLOWS} more flows (all with --out or --json)")
     screen.print()
 
 

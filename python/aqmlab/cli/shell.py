@@ -36,23 +36,25 @@ def shell(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[-- COMMAND [ARGUMENT]...]", help="What to run; $SHELL if nothing."
+            metavar="[-- COMMAND [ARGUMENT]...]", help="Command to run; default: $SHELL."
         ),
     ] = None,
     rate: Annotated[
-        str | None, _link("--rate", "RATE", "Both ways; no limit if not given.")
+        str | None, _link("--rate", "RATE", "Rate in both directions; default: no limit.")
     ] = None,
     trace: Annotated[
-        Path | None, _link("--trace", "FILE", "Delivery opportunities, as mahimahi has them.")
+        Path | None, _link("--trace", "FILE", "Delivery opportunities in mahimahi's format.")
     ] = None,
-    delay: Annotated[str | None, _link("--delay", "TIME", "One way, in both directions.")] = None,
+    delay: Annotated[
+        str | None, _link("--delay", "TIME", "One-way delay in both directions.")
+    ] = None,
     queue: Annotated[
         str | None,
         _link("--queue", "QUEUE", "Discipline and settings: `fq_codel target=5ms limit=1000p`."),
     ] = None,
     loss: Annotated[
         str | None,
-        _link("--loss", "SHARE", "Lost on the way: 1%, 0.01, or with correlation `1% 25%`."),
+        _link("--loss", "SHARE", "Random loss: 1%, 0.01, or with correlation `1% 25%`."),
     ] = None,
     jitter: Annotated[
         str | None,
@@ -60,16 +62,17 @@ def shell(
     ] = None,
     slot: Annotated[
         str | None,
-        _link("--slot", "TIMES", "Arrive in bursts, as netem's `2ms 8ms packets 16`."),
+        _link("--slot", "TIMES", "Deliver packets in bursts, as netem's `2ms 8ms packets 16`."),
     ] = None,
     duplicate: Annotated[
-        str | None, _link("--duplicate", "SHARE", "Arrive twice; as --loss.")
+        str | None, _link("--duplicate", "SHARE", "Duplication; same form as --loss.")
     ] = None,
     reordering: Annotated[
-        bool, typer.Option("--reordering", help="Let jitter reorder.", rich_help_panel="Links")
+        bool,
+        typer.Option("--reordering", help="Let jitter reorder packets.", rich_help_panel="Links"),
     ] = False,
     overhead: Annotated[
-        str | None, _link("--overhead", "BYTES", "What the link adds to each packet.")
+        str | None, _link("--overhead", "BYTES", "Bytes that the link adds to each packet.")
     ] = None,
     down: Annotated[
         Links,
@@ -80,13 +83,15 @@ def shell(
             "more in a row. With --scenario: its name.",
         ),
     ] = None,
-    up: Annotated[Links, _link("--up", "SETTINGS", "A link from the command; as --down.")] = None,
+    up: Annotated[
+        Links, _link("--up", "SETTINGS", "A link from the command; same form as --down.")
+    ] = None,
     scenario: Annotated[
         Path | None,
         _link(
             "--scenario",
             "FILE",
-            "Links of a scenario; the path of its first flows, turned to the command.",
+            "Links of a scenario: the path of its first flow group leads to the command.",
         ),
     ] = None,
     topology: Annotated[
@@ -119,34 +124,36 @@ def shell(
         str, typer.Option("--far", metavar="COMMAND", help="Runs at the far end meanwhile.")
     ] = "",
     nat: Annotated[
-        bool, typer.Option("--nat", help="The command reaches the outside; names are resolved.")
+        bool, typer.Option("--nat", help="Let the command reach other networks, including DNS.")
     ] = False,
     precision: Annotated[
         str | None,
         typer.Option("--precision", metavar="HOW", help="low-cpu, balanced (default) or exact."),
     ] = None,
     mtu: Annotated[
-        str | None, typer.Option("--mtu", metavar="BYTES", help="The largest packet; 1500b.")
+        str | None, typer.Option("--mtu", metavar="BYTES", help="Largest packet; default: 1500b.")
     ] = None,
     cpu: Annotated[
-        int | None, typer.Option("--cpu", min=0, metavar="N", help="Stay on this processor.")
+        int | None,
+        typer.Option("--cpu", min=0, metavar="N", help="Pin the emulator to this processor."),
     ] = None,
     priority: Annotated[
         int | None,
         typer.Option("--priority", min=0, metavar="N", help="Real-time priority; 0 for none."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FOLDER", help="Where the results go; new.")
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Write results to this new folder."),
     ] = None,
     pcap: Pcap = None,
     pcap_ring: PcapRing = None,
     log: Log = None,
     watch: Annotated[
         bool,
-        typer.Option("--watch", help="Show what the links do, below what COMMAND says."),
+        typer.Option("--watch", help="Show the links below the output of COMMAND."),
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Say nothing about the links at the end.")
+        bool, typer.Option("--quiet", "-q", help="Print no summary of the links at the end.")
     ] = False,
 ) -> None:
     """Run a command behind a path of links with the simulator's queues, in real time.
@@ -187,7 +194,7 @@ def shell(
                 topology, command or [], at, host or [], settings, emulator_settings, recorded
             )
     else:
-        _refuse({"at": at, "host": host}, "this goes with --topology")
+        _refuse({"at": at, "host": host}, "this option needs --topology")
         path = _path(scenario, common, down or [], up or [], settings)
         links = path.scenario
         with view:
@@ -288,4 +295,4 @@ def _tell(done: Emulation, out: Path | None) -> None:
         by = f"late by {p50} (median), {p99} (p99), {most} (max)"
         print(f"aqmlab: {late['count']:,.0f} packets, {by}", file=sys.stderr)
     if out is not None:
-        print(f"aqmlab: results are in {out}; report: {out}/report.html", file=sys.stderr)
+        print(f"aqmlab: results: {out}; report: {out}/report.html", file=sys.stderr)

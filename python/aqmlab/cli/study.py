@@ -82,7 +82,7 @@ def study(
         Path | None,
         typer.Option(
             metavar="FILE.svg",
-            help="Draw delay against goodput, a point a run, with ellipses (RFC 7928, 2.7).",
+            help="Draw delay against goodput, a point per run, with ellipses (RFC 7928, 2.7).",
         ),
     ] = None,
     no_report: NoReport = False,
@@ -243,7 +243,7 @@ def show(result: StudyResult, screen: Console) -> None:
         table.add_row(*labels, percent(row["utilisation"]), *delays, *shares)
     screen.print(table)
     if len(rows) > SHOWN_POINTS:
-        screen.print(f"... and {len(rows) - SHOWN_POINTS} points more in the folder")
+        screen.print(f"... and {len(rows) - SHOWN_POINTS} more points in the folder")
     _show_groups(result, screen)
     for line in note_lines(result):
         show_note(line, screen)

@@ -27,18 +27,18 @@ COLUMNS = ("rate", "packets", "p50", "p95", "p99", "dropped", "marked", "lost", 
 def top(
     pids: Annotated[
         list[int] | None,
-        typer.Argument(metavar="[PID]...", help="These emulators; all if none is named."),
+        typer.Argument(metavar="[PID]...", help="Emulators to show; default: all."),
     ] = None,
     interval: Annotated[
         float,
-        typer.Option("--interval", min=0.5, metavar="SECONDS", help="Between two looks."),
+        typer.Option("--interval", min=0.5, metavar="SECONDS", help="Time between two samples."),
     ] = 1.0,
     once: Annotated[
-        bool, typer.Option("--once", help="Look once, over one interval, and end.")
+        bool, typer.Option("--once", help="Take one sample, over one interval, and exit.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show what the links of running emulators do: rate, time in queue, drops, marks, backlog.
+    """Show the links of running emulators: rate, sojourn time, drops, marks, backlog.
 
     In a terminal of its own, while `aqmlab shell` or `aqmlab mahimahi` runs in another; it
     ends when they do. Nested shells are shown too.
@@ -64,12 +64,12 @@ def _chosen(pids: list[int]) -> list[Emulator]:
 
     found = running()
     if not found:
-        problem = "no emulator is running that this user may look into"
+        problem = "no emulator is running that this user may inspect"
         raise input_error(problem, hint="start one with `aqmlab shell`")
     known = [emulator.pid for emulator in found]
     for pid in pids:
         if pid not in known:
-            problem = f"no emulator has this number; those that run: {', '.join(map(str, known))}"
+            problem = f"no emulator has this process ID; running: {', '.join(map(str, known))}"
             raise input_error(problem, key="PID", given=pid)
     return [emulator for emulator in found if not pids or emulator.pid in pids]
 

@@ -33,20 +33,20 @@ EXAMPLE = EXAMPLES.format(
 
 @reported
 def try_(
-    down: Annotated[str, typer.Option(metavar="RATE", help="Rate of the line down: 50mbit.")],
-    up: Annotated[str, typer.Option(metavar="RATE", help="Rate of the line up: 10mbit.")],
+    down: Annotated[str, typer.Option(metavar="RATE", help="Downlink rate: 50mbit.")],
+    up: Annotated[str, typer.Option(metavar="RATE", help="Uplink rate: 10mbit.")],
     rtt: Annotated[
         str, typer.Option(metavar="TIME", help="Round-trip time of the idle line: 20ms.")
     ],
     queues: Annotated[
         list[str],
-        typer.Argument(metavar="QUEUE...", help="Disciplines and presets, at both ends."),
+        typer.Argument(metavar="QUEUE...", help="Disciplines and presets to use at both ends."),
     ],
     access: Annotated[
         str, typer.Option(metavar="KIND", help="fibre, dsl, docsis, lte, wifi or satellite.")
     ] = "fibre",
     load: Annotated[
-        str, typer.Option(metavar="KIND", help="What goes on: home, office, gaming or rrul.")
+        str, typer.Option(metavar="KIND", help="Traffic: home, office, gaming or rrul.")
     ] = "home",
     assert_: Annotated[
         list[str] | None,
@@ -62,11 +62,11 @@ def try_(
     no_report: NoReport = False,
     json: Json = False,
 ) -> None:
-    """Try queues on the line that you have: what would each user notice?
+    """Compare queues on your access line by what each user would notice.
 
-    Simulates the line with each queue at both ends, and says which one to take, with the
-    command that sets it up on Linux. The study that was run is written to study.toml in the
-    folder of the results (results/try or --out), to be edited and run again.
+    Simulates the line with each queue at both ends, and recommends one, with the
+    command that sets it up on Linux. Writes the study to study.toml in the results
+    folder (results/try or --out), where you can edit and rerun it.
     """
     from aqmlab.advice import Line, Trial, study_of
     from aqmlab.advice.assertion import parse

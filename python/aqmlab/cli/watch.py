@@ -32,10 +32,12 @@ def watching(command: list[str]) -> Iterator[None]:
     Raises `InputError` where there is no terminal, or one that is wanted for other things.
     """
     if not os.isatty(2):
-        problem = "there is no terminal for the view: use `aqmlab top`, or `aqmlab top --json`"
+        problem = "there is no terminal to draw on: use `aqmlab top`, or `aqmlab top --json`"
         raise input_error(problem, key="--watch")
     if not command:
-        problem = "a shell needs the terminal: give a COMMAND, or use `aqmlab top` in another one"
+        problem = (
+            "a shell needs the terminal: give a COMMAND, or run `aqmlab top` in another terminal"
+        )
         raise input_error(problem, key="--watch")
     master, slave = os.openpty()
     with contextlib.suppress(termios.error):

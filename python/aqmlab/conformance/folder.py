@@ -33,7 +33,7 @@ def find_cases(folder: Path) -> list[tuple[str, str, Path]]:
     cases as one without a name: nothing goes unseen.
     """
     if not folder.is_dir():
-        raise input_error(f"this is no folder; cases are in {LAYOUT}", file=str(folder))
+        raise input_error(f"this is not a folder; cases are in {LAYOUT}", file=str(folder))
     algorithms = _folders(folder)
     for each in [folder, *algorithms]:
         if (each / CASE).exists():
@@ -219,7 +219,7 @@ def _check_outcomes(file: Path, outcomes: pl.DataFrame, arrivals: int) -> None:
     """Every arrival has one outcome."""
     ids = outcomes["id"]
     _refuse(file, ids, ids >= arrivals, f"there are only {arrivals} arrivals, counted from 0")
-    _refuse(file, ids, ~ids.is_first_distinct(), "this packet has an outcome already")
+    _refuse(file, ids, ~ids.is_first_distinct(), "this packet already has an outcome")
     if outcomes.height < arrivals:
         missing = pl.int_range(arrivals, dtype=pl.UInt32, eager=True).is_in(ids.implode()).arg_min()
         raise input_error(

@@ -174,7 +174,7 @@ def _chosen(cases: Mapping[str, Chosen], names: Sequence[str]) -> list[Chosen]:
 def find_senders(folder: Path) -> list[Path]:
     """The folders of the cases in `folder`, sorted; or `folder` itself if it is a case."""
     if not folder.is_dir():
-        raise input_error(f"this is no folder; cases are in {LAYOUT}", file=str(folder))
+        raise input_error(f"this is not a folder; cases are in {LAYOUT}", file=str(folder))
     if (folder / CASE).exists():
         return [folder]
     cases = sorted(each for each in folder.iterdir() if (each / CASE).exists())

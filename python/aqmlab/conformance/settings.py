@@ -202,7 +202,7 @@ def dualpi2(given: Parameters) -> Settings:
     settings["classifier"] = "any-ect" if mask == 3 else "l4s"
     limit = given.number("limit")
     settings["limit"] = f"{limit}p"
-    room = "DualPI2 has no limit of memory here, and this one could be reached"
+    room = "aqmlab's DualPI2 has no memory limit, and this one could be reached"
     given.only("memory_limit", lambda value: value >= limit * MTU, room)
     return settings
 

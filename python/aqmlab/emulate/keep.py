@@ -25,7 +25,7 @@ def check_folder(folder: Path) -> None:
         raise FolderError(f"{folder}: this is a file, not a folder for results")
     if any(folder.iterdir()):
         raise FolderError(
-            f"{folder}: this folder has things in it; nothing was run. Choose another with --out"
+            f"{folder}: this folder is not empty; nothing was run. Choose another folder with --out"
         )
 
 

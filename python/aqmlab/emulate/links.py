@@ -71,7 +71,7 @@ def from_options(
     for direction, texts in (("down", down), ("up", up)):
         if len(texts) > 1 and common:
             option = next(iter(common))
-            problem = f"`--{direction}` gives more than one link: say it in each"
+            problem = f"`--{direction}` gives more than one link: set this in each of them"
             raise input_error(problem, key=f"--{option}")
         names[direction] = []
         for number, text in enumerate(texts or [""], start=1):

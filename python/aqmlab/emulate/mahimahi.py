@@ -157,7 +157,7 @@ def link(words: list[str], settings: dict[str, Any], prefix: str) -> Emulated:
         periods = (path.scenario.trace_period(direction) for direction in ("up", "down"))
         until = min(period for period in periods if period is not None)
     if any(meter in options for meter in METERS):
-        remarks.append("meters are not windows here: `aqmlab top` shows them in a terminal")
+        remarks.append("aqmlab has no meter windows: use `aqmlab top` in a terminal")
     return Emulated(path, command, "[link] ", logs, until, remarks)
 
 
@@ -288,7 +288,7 @@ def _arguments(option: str, text: str) -> dict[str, int]:
     for part in filter(None, re.split(r"[\s,;]+(?!=)(?<!=)", text.strip())):
         found = re.fullmatch(r"(\w+)\s*=\s*(\d+)", part)
         if not found:
-            problem = 'expected NAME=NUMBER, with commas between: "packets=100, target=5"'
+            problem = 'expected NAME=NUMBER, separated by commas: "packets=100, target=5"'
             raise input_error(problem, key=option, given=part)
         if found[1] not in ARGUMENTS:
             raise unknown("argument", found[1], ARGUMENTS, key=option)

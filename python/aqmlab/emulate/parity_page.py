@@ -45,7 +45,10 @@ def document(parity: Parity, command: str = "") -> Document:
         f"kernel's own TCP and UDP in real time. {parity.replications} run(s) each. One packet in "
         f"a hundred left the emulator more than {1e6 * parity.lateness:.0f} µs late."
     )
-    made = (Code(command), Text(f"aqmlab {aqmlab.__version__}. Real time is never twice the same."))
+    made = (
+        Code(command),
+        Text(f"aqmlab {aqmlab.__version__}. Runs in real time are never identical."),
+    )
     blocks: tuple[Block, ...] = (
         *(Note(remark) for remark in parity.remarks),
         table(parity),
@@ -75,7 +78,7 @@ def figures(parity: Parity) -> list[Figure]:
                 f"Time in the queue of {parity.link}",
                 f"The median is {medians[0]:.1f} ms simulated and {medians[1]:.1f} ms with real "
                 "packets.",
-                "The share of packets that waited no longer.",
+                "Cumulative share of the packets.",
                 charts.cdf({by: _cdf(parity, by) for by in found}, COLOURS, "time in queue (ms)"),
             )
         )

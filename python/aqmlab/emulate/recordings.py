@@ -61,7 +61,7 @@ def recordings(
     """Of options: `ring` is a size in bytes (`100mb`), `log` are texts `LINK=FILE`. Raises
     `InputError` for one that is none."""
     if pcap is None and ring is not None:
-        raise input_error("it says how much of a capture is kept: give --pcap", key="--pcap-ring")
+        raise input_error("this limits a capture: give --pcap as well", key="--pcap-ring")
     logs = []
     for text in log:
         link, equals, file = text.partition("=")

@@ -122,7 +122,7 @@ def _of_nodes(
     """Links between nodes."""
     name = str(file)
     if len(commands) < 2:
-        raise input_error("expected two hosts or more: [hosts.NAME]", file=name, key="hosts")
+        raise input_error("expected at least two hosts: [hosts.NAME]", file=name, key="hosts")
     ends: dict[str, tuple[str, str]] = {}
     links: dict[str, Any] = {}
     for link, given in dict(table.get("links", {})).items():
@@ -131,7 +131,7 @@ def _of_nodes(
         if not isinstance(first, str) or not isinstance(last, str):
             key = f"links.{link}"
             hint = 'from = "client" and to = "router"'
-            problem = "a link says which nodes it joins"
+            problem = "a link must name the nodes it joins"
             raise input_error(problem, file=name, key=key, hint=hint)
         ends[link] = (first, last)
         links[link] = entry
@@ -152,7 +152,7 @@ def _of_nodes(
         if a < b and (a, b) in ways and (b, a) in ways
     }
     if not flows:
-        problem = "no two hosts reach each other"
+        problem = "no host can reach another"
         raise input_error(problem, file=name, key="links")
     used = {"simultaneous": "departures-first"} | table | {"links": links, "flows": flows}
     return Topology(_scenario(used, file, settings), commands, ways)

@@ -1,7 +1,7 @@
 """Rows: a measure of the subject beside those of Reno and CUBIC, and where it compares worst.
 
 Replications are pairs, so a difference is that of the pairs with its 95 % interval. Nothing here
-is a threshold of the RFC: a row says better, worse, or not told apart, with the numbers.
+is a threshold of the RFC: a row says better, worse, or indistinguishable, with the numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aqmlab import infer
 from aqmlab.evaluate.criterion import Reading
 from aqmlab.evaluate.scene import STANDARD
 
-BETTER, ALIKE, WORSE, OTHER = "better", "not told apart", "worse", "different"
+BETTER, ALIKE, WORSE, OTHER = "better", "indistinguishable", "worse", "different"
 UNKNOWN = "not compared"
 """With too few replications for an interval."""
 
@@ -49,7 +49,7 @@ class Row:
 
     @property
     def words(self) -> str:
-        """`worse than both`, `worse than reno, not told apart from cubic`."""
+        """`worse than both`, `worse than reno, indistinguishable from cubic`."""
         words = {other: self.word(other) for other in self.others}
         if len(set(words.values())) == 1 and len(words) > 1:
             word = next(iter(words.values()))

@@ -33,7 +33,7 @@ class Reading:
     """Whether less is better; None if neither is."""
     values: Floats
     grain: float
-    """The difference below which the measure is not told apart in the overview, in its unit."""
+    """The difference below which values are indistinguishable in the overview, in its unit."""
 
 
 Read = Callable[["Results"], list[Reading]]

@@ -166,9 +166,9 @@ class _Test:
         if len(self.names) < 2:
             return "there is nothing to compare with"
         if min(sizes) < 2:
-            return "from one run each: more replications say what is more than chance"
+            return "only one run each: add replications to test for differences"
         if self.contest.paired and len(set(sizes)) > 1:
-            return "not all replications have a value"
+            return "some replications have no value"
         if all(np.ptp(each) == 0 for each in self.samples):
             same = len(set(self.means.values())) == 1
             return "every run gave the same" if same else "the replications are copies of one run"

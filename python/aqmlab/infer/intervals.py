@@ -163,7 +163,7 @@ def _largest(value: float, count: int) -> Estimate:
 
 def _too_few(count: int) -> str:
     if count == 1:
-        return "one replication says nothing of the spread"
+        return "one replication does not show the spread"
     return f"{count} values are too few: an interval needs {FEWEST}"
 
 
@@ -179,7 +179,7 @@ def _of_mean(data: Floats, value: float, level: float) -> Estimate:
     return Estimate(
         value,
         Interval(value - (float(data.mean()) - low), value + (high - float(data.mean())), level),
-        "Student's t over the replications, its tails shared out by the skewness",
+        "Student's t over the replications, with the tails split by the skewness",
         "",
         count,
     )
@@ -383,7 +383,7 @@ def _of_pool(pool: _Pool, statistic: str, share: float, level: float) -> Estimat
         return _none(value, why, count)
     alike = _alike(pool, (0.25, 0.5, 0.75, share), sizes)
     if alike > MOST_ALIKE:
-        why = "the replications differ more than their packets: it lies in a few of them"
+        why = "the replications differ more than their packets: the quantile lies in a few of them"
         return _none(value, why, count)
     method = "t-test over the replications of the shares up to each value, inverted"
     low, high = _inverted(pool, share, sizes, caution(alike, share, 1 - level))

@@ -93,7 +93,9 @@ class _Registry:
     def add(self, metric: Metric) -> None:
         there = self.metrics.get(metric.name)
         if there is not None and not there.own:
-            raise input_error("there is a metric of this name", key="metric", given=metric.name)
+            raise input_error(
+                "a metric of this name exists already", key="metric", given=metric.name
+            )
         self.metrics[metric.name] = metric
 
 

@@ -99,7 +99,7 @@ def figure(result: RunResult, found: list[Episode]) -> Figure:
         "drops",
         f"Drops at {link}",
         summary(result, found),
-        "Grey: time in the queue of the packets that were sent. Dashed: the target, if the queue "
+        "Grey: sojourn time of the packets sent. Dashed: the target, if the queue "
         "has one. Shaded: the episodes of drops. Points: drops, with the time they had waited."
         + left,
         _spec(sent, shown, found, target_of(result, link), float(result.runs["end_s"][0])),

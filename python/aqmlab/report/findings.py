@@ -103,8 +103,8 @@ def _sentence(same: Sequence[Finding], measure: Measure, places: int, axis: str)
         return f"{what}: {_span(same, measure)}; {same[0].why}."
     most = max(each.detectable for each in same)
     return (
-        f"{what}: no difference shown ({_span(same, measure)}; one of {measure.text(most)} or more "
-        "would have been)."
+        f"{what}: no difference shown ({_span(same, measure)}; a difference of "
+        f"{measure.text(most)} or more would have been)."
     )
 
 
@@ -114,12 +114,12 @@ def _shown(same: Sequence[Finding], measure: Measure, one: Finding | None) -> st
         effects = sorted(abs(each.effect) for each in same)
         ends = [measure.text(each) for each in (effects[0], effects[-1])]
         apart = " to ".join(dict.fromkeys(ends))
-        return f"best with {best}, worst with {worst}, {apart} apart"
+        return f"best with {best}, worst with {worst}; difference {apart}"
     first, *_, last = (measure.text(each) for each in one.means.values())
     low, high = sorted((abs(one.low), abs(one.high)))
     return (
-        f"best with {best}, {first}, worst with {worst}, {last} "
-        f"({measure.number(low)} to {measure.text(high)} apart)"
+        f"best with {best} ({first}), worst with {worst} ({last}); "
+        f"difference {measure.number(low)} to {measure.text(high)}"
     )
 
 
@@ -135,10 +135,10 @@ def _where(same: Sequence[Finding], places: int) -> str:
     if places == 1:
         return ""
     if len(same) == places:
-        return f", at each of {places} places"
+        return ", in both cases" if places == 2 else f", in all {places} cases"
     if len(same) > MOST_WHERE:
-        return f", at {len(same)} of {places} places"
-    return f", at {'; '.join(_place(each.where) for each in same)}"
+        return f", in {len(same)} of {places} cases"
+    return f", with {'; '.join(_place(each.where) for each in same)}"
 
 
 def _place(where: Mapping[str, str]) -> str:

@@ -44,7 +44,7 @@ def _copies(result: StudyResult) -> Iterator[dict[str, Any]]:
         text = (
             f"the {info.replications} replications are copies of one run: nothing in the scenario "
             'is random. Let the flows start at random times, start = { uniform = ["0s", "1s"] }, '
-            "or give the links jitter; one replication says as much"
+            "or give the links jitter. One replication gives the same information"
         )
         names = [name for name, _ in info.axes]
         rows = result.points.filter(pl.col("point").is_in(sorted(alike))).select(names).rows()
@@ -63,7 +63,7 @@ def _idle(result: StudyResult) -> Iterator[dict[str, Any]]:
     if named != [shown] and len(set(result.bottlenecks)) == 1:
         text = (
             f"the bottleneck is `{' or `'.join(f'{each}`' for each in named)} in the scenario, but "
-            f'the numbers are of `{shown}`, the busiest link: bottleneck = "{shown}"'
+            f'the results are for `{shown}`, the busiest link: bottleneck = "{shown}"'
         )
         runs = result.info.points * result.info.replications
         points = [result.info.name] * result.info.points

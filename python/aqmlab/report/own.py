@@ -82,5 +82,5 @@ def load(file: str | Path) -> None:
         raise CustomError(f"{path}: {type(error).__name__}: {error}") from error
     if all(any(each is old for old in before) for each in (*metrics(), *_CHARTS.values())):
         hint = "a function with the decorator @aqmlab.metric or @aqmlab.chart"
-        problem = "this file makes neither a metric nor a chart"
+        problem = "this file defines neither a metric nor a chart"
         raise input_error(problem, key="--with", given=str(path), hint=hint)

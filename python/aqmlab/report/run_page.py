@@ -103,7 +103,7 @@ def figures(result: RunResult) -> Iterator[Figure]:
         yield Figure(
             "course",
             f"The queue of {name} over time",
-            f"The longest wait is {seconds(row['sojourn_max_s'])}, and at most "
+            f"The longest sojourn time is {seconds(row['sojourn_max_s'])}, and at most "
             f"{row['backlog_max_packets']:,} packets are in the queue.",
             f"Values over {result.scenario['record']['interval']} each.{_left_out(result)}",
             charts.panels(parts, "time (s)", x_domain=(0.0, end)),
@@ -131,7 +131,7 @@ def sojourn_figure(result: RunResult) -> Iterator[Figure]:
         f"Time in the queue of {name}",
         f"Half of the packets waited {seconds(row['sojourn_p50_s'])} or less, one in a hundred "
         f"{seconds(row['sojourn_p99_s'])} or more; {average} on average.",
-        "The share of the packets that waited no longer.",
+        "Cumulative share of the packets.",
         charts.cdf({name: (values, shares.to_numpy())}, by_label([name]), "time in the queue (ms)"),
     )
 

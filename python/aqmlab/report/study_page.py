@@ -210,7 +210,7 @@ def _sojourn(result: StudyResult, layout: Layout) -> Iterator[Figure]:
         "sojourn",
         "Time in the queue" + (f": {where}" if where else ""),
         f"{message}.",
-        "The share of the packets that waited no longer; all replications together.",
+        "Cumulative share of the packets, pooled over all replications.",
         charts.cdf(found, by_label(tuple(found)), "time in the queue (ms)"),
     )
 
@@ -227,13 +227,13 @@ def _points(result: StudyResult, found: Sequence[Measure]) -> Iterator[Block]:
     yield Text(averaged(result), "method")
     left = result.info.points - SHOWN_POINTS
     if left > 0:
-        yield Text(f"... and {left:,} points more in the tables.", "soft")
+        yield Text(f"... and {left:,} more points in the tables.", "soft")
 
 
 def averaged(result: StudyResult) -> str:
     """How the numbers of points were made of those of runs."""
     if result.info.replications == 1:
-        return "From one run each: there are no intervals."
+        return "One run each: no intervals."
     why = estimate(np.zeros(result.info.replications)).why
     if why:
         return f"Means over the replications; no intervals: {why}."

@@ -52,7 +52,7 @@ def figure(result: StudyResult) -> Figure:
     rows = runs(result).drop_nulls()
     cases = list(product(*axes.values()))
     if len(cases) > MAX_PANELS:
-        problem = f"more than {MAX_PANELS} panels: draw a part of the study"
+        problem = f"more than {MAX_PANELS} panels: draw only a part of the study"
         raise input_error(problem, given=str(len(cases)), hint="--only AXIS=LABEL")
 
     def points(case: tuple[str, ...], label: str) -> pl.DataFrame:
@@ -72,7 +72,7 @@ def figure(result: StudyResult) -> Figure:
     return Figure(
         id="tradeoff",
         title=f"{info.title}: delay and goodput",
-        message=f"{info.replications} runs a point, their median and 1-sigma ellipse",
+        message=f"{info.replications} runs per point, with median and 1-sigma ellipse",
         caption="RFC 7928, section 2.7: up and to the left is better.",
         spec=tradeoff(panels, by_label(labels), x, y),
     )

@@ -191,7 +191,7 @@ class Reproduction:
         """A sentence if a part was run once: its intervals are none."""
         if all(each.info.replications > 1 for each in self.results.values()):
             return ""
-        return "A single replication gives no interval: the value itself stands in its place."
+        return "A single replication gives no interval; the value itself is shown."
 
     @property
     def command(self) -> str:

@@ -88,7 +88,7 @@ def places() -> Mapping[str, Place]:
     for each in entry_points(group=GROUP):
         spec = importlib.util.find_spec(each.value)
         if spec is None or spec.origin is None:
-            problem = "an installed package names a study that is not there"
+            problem = "an installed package names a study that does not exist"
             raise input_error(problem, key=GROUP, given=f"{each.name} = {each.value}")
         package = each.value if spec.submodule_search_locations else each.value.rpartition(".")[0]
         found.setdefault(each.name, Place(each.name, Path(spec.origin).parent, package))
@@ -112,7 +112,7 @@ def place(name: str) -> Place:
         raise unknown("study", name, known)
     for file in (MAIN, PUBLISHED):
         if not (folder / file).is_file():
-            hint = "`aqmlab reproduce --new NAME` makes a folder that has all it needs"
+            hint = "`aqmlab reproduce --new NAME` creates a complete folder"
             raise input_error(f"a study needs {file}", file=str(folder), hint=hint)
     folder = folder.resolve()
     return Place(folder.name, folder, f"aqmlab_study_{folder.name}".replace("-", "_"))

@@ -50,9 +50,9 @@ def document(reproduction: Reproduction) -> Document:
     """The whole page."""
     part = f" (only {', '.join(reproduction.only)})" if reproduction.only else ""
     lead = Text(
-        f"The study was run again: {reproduction.runs:,} simulations{part}, "
+        f"The study was rerun: {reproduction.runs:,} simulations{part}, "
         f"{reproduction.extent}. This page shows every published number beside the measured one, "
-        "the paper's statements checked one by one, and its figures drawn again.",
+        "the paper's statements checked one by one, and redrawn figures.",
         "lead",
     )
     return Document(
@@ -89,8 +89,8 @@ def _sections(of: Reproduction) -> Iterator[Section]:
         yield _part(title, "contradictions", told, "Contradictions")
     if of.figures:
         how = Text(
-            "A click on an entry of a legend singles out that queue; pointing at a bar or line "
-            "shows its numbers.",
+            "Click on a legend entry to highlight that queue; point at a bar or line "
+            "to see its values.",
             "soft",
         )
         yield _part("Figures", "figures", [how, *of.figures])
@@ -107,7 +107,8 @@ def _beside(tables: list[Table]) -> Section:
     names = ", ".join(sorted({each.reference for each in tables}))
     why = Text(
         "The same scenario in another program. A published number can be off because the paper "
-        "does not say everything; here less is left unsaid, so these cells test our engine."
+        "does not say everything; the other program leaves less unsaid, so these cells test "
+        "aqmlab's engine."
     )
     blocks = [why, *_legend(names), *map(table, tables)]
     return _part(f"Beside {names}", "simulators", blocks, "Beside another simulator")
@@ -180,7 +181,7 @@ def compared(cell: Cell | None) -> Compared | str:
 
 def _how(of: Reproduction) -> Iterator[Block]:
     info = of.result.info
-    yield Text("The same command on any machine, with any number of cores, gives the same numbers:")
+    yield Text("The same command gives identical results on any machine, with any number of cores:")
     yield Code(of.command)
     yield Text(
         'The results are Parquet files beside this page; `aqmlab.StudyResult.open("folder")` reads '

@@ -206,15 +206,15 @@ class Published:
         """What is run with real packets: the file of the main part, what makes it shorter
         (the study's own `shortened`), and the labels to keep.
 
-        Raises `InputError` if this study is not run with real packets.
+        Raises `InputError` if this study cannot run with real packets.
         """
         shortened = getattr(self.hooks, "shortened", None)
         if shortened is None:
-            problem = "this study is not run with real packets"
+            problem = "this study cannot run with real packets"
             raise input_error(problem, key="--emulate", given=self.name)
         kept = self.selection(only)
         if MAIN not in kept.pop("parts", [MAIN]):
-            problem = "the part that is run with real packets is not among these"
+            problem = "the part that runs with real packets is not selected"
             raise input_error(problem, key="--only", given=list(only))
         axes = {axis: labels for axis, labels in kept.items() if axis_labels(self.study, axis)}
         return str(self.folder / f"{MAIN}.toml"), shortened(step), axes

@@ -183,7 +183,7 @@ def _check_table(
     missing = [each for each in axes if each not in (table.rows, table.columns, *table.where)]
     if missing:
         hint = f'where = {{ {missing[0]} = "{axes[missing[0]][0]}" }}'
-        problem = f"the table has to say which label of the axis `{missing[0]}` it is about"
+        problem = f"the table must name a label of the axis `{missing[0]}` it is about"
         raise input_error(problem, file=str(file), key=f"{place}.where", hint=hint)
     for row in table.values:
         if row.row not in axes[table.rows]:

@@ -105,7 +105,7 @@ def write(name: str, where: Path = Path()) -> Path:
         raise input_error(problem, key="--new", given=name)
     folder = where / name
     if folder.exists():
-        raise input_error("this is there already", key="--new", given=str(folder))
+        raise input_error("this exists already", key="--new", given=str(folder))
     title = name.replace("_", " ").replace("-", " ")
     texts = {"study.toml": STUDY, "published.toml": PUBLISHED, "study.py": HOOKS,
              "README.md": README}  # fmt: skip
