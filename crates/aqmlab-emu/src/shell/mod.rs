@@ -51,7 +51,7 @@ params! {
         /// The largest packet.
         mtu: Bytes = Bytes::new(1500), in Bytes::new(68) => Bytes::new(65_535),
             source "Ethernet; RFC 791 for the range";
-        /// A run is said to be late if one packet in a hundred left later than this.
+        /// A run is said to be late if one packet in a hundred was held up for longer than this.
         lateness: Span = Span::from_micros(500), in Span::ZERO => Span::from_secs(3600),
             source "this program";
         /// The processor that it stays on; `none` for any.
@@ -87,8 +87,10 @@ pub struct Outcome {
     pub status: i32,
     /// What the links did.
     pub result: RunResult,
-    /// How late packets were written, and how late timers fired.
+    /// How late packets left.
     pub lateness: SojournSummary,
+    /// How long of that they waited to be read.
+    pub input: SojournSummary,
     /// How late the kernel woke the emulator.
     pub wakeups: SojournSummary,
     /// One sentence each, for the user.
