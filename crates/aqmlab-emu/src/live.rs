@@ -67,6 +67,9 @@ pub struct Writer {
     pub lateness: Sojourn,
     /// The longest of each second.
     pub course: Course,
+    /// By port: whether it may have something to read. What is written is often
+    /// answered at once.
+    ready: Vec<bool>,
     /// Whether something was written since this was last set back.
     has_written: bool,
     /// Packets that a device did not take.
@@ -100,6 +103,7 @@ impl Exits for Writer {
         self.lateness.note_many(late, u64::from(departure.packets));
         self.course.note(now, late);
         self.has_written = true;
+        self.ready[usize::from(departure.exit)] = true;
         if port.write(departure.offload, departure.parts).is_err() {
             self.refused.packets += u64::from(departure.packets);
             self.refused.bytes += departure.parts.iter().map(|part| part.len() as u64).sum::<u64>();
@@ -139,12 +143,13 @@ impl Live {
     /// Drives `path` between these devices, the first of which is port 0. To be called by
     /// the thread that [runs](Self::run) it, when it has its priority.
     pub fn new(path: DataPath, ports: Vec<Tun>, precision: Precision, clock: Clock) -> Self {
-        let intake = Intake::new(ports.len());
+        let (intake, ready) = (Intake::new(ports.len()), vec![true; ports.len()]);
         let writer = Writer {
             ports,
             clock,
             lateness: Sojourn::new(),
             course: Course::default(),
+            ready,
             has_written: false,
             refused: Tally::default(),
             gate: None,
@@ -165,7 +170,7 @@ impl Live {
         self.polled = ports.chain(steward.watched()).map(system::readable).collect();
         let mut last_look = self.clock.now();
         loop {
-            let may_have_more = self.read_all();
+            self.read_all();
             let now = self.clock.now();
             self.path.advance(now, &mut self.writer);
             if now.saturating_since(last_look) >= LOOK || now >= steward.deadline() {
@@ -175,22 +180,25 @@ impl Live {
                 }
             }
             let due = self.path.next_time();
-            if let Some((rest, may_end)) = self.pace.rest(now, due) {
-                self.sleep(now + rest, may_end)?;
-                continue;
-            }
-            // What is written is often answered at once.
-            let has_written = std::mem::take(&mut self.writer.has_written);
-            if has_written {
+            if std::mem::take(&mut self.writer.has_written) {
                 self.pace.wrote(now);
             }
-            if may_have_more || has_written {
+            if let Some((rest, for_packets)) = self.pace.rest(now, due) {
+                self.sleep(now + rest, for_packets)?;
                 continue;
             }
-            let Wait::Until(until) = self.pace.wait(now, due.unwrap_or(Time::MAX)) else {
+            if self.writer.ready.contains(&true) {
                 continue;
+            }
+            let (until, for_packets) = match self.pace.wait(now, due.unwrap_or(Time::MAX)) {
+                Wait::Until(until) => (until, true),
+                Wait::Deaf(until) => (until, false),
+                Wait::No => {
+                    self.writer.ready.fill(true);
+                    continue;
+                }
             };
-            if self.sleep(until.min(steward.deadline()), true)? {
+            if self.sleep(until.min(steward.deadline()), for_packets)? {
                 last_look = self.clock.now();
                 if !steward.attend(last_look, &mut self.path) {
                     return Ok(last_look);
@@ -199,24 +207,21 @@ impl Live {
         }
     }
 
-    /// Reads what there is, some from each port; whether there may be more.
-    fn read_all(&mut self) -> bool {
-        let mut may_have_more = false;
+    /// Reads what there is, some from each port.
+    fn read_all(&mut self) {
         for port in 0..self.writer.ports.len() {
-            let mut left = BATCH;
+            if !self.writer.ready[port] {
+                continue;
+            }
             let mut now = self.clock.now();
-            loop {
-                if left == 0 {
-                    may_have_more = true;
-                    break;
-                }
+            for _ in 0..BATCH {
                 let read = self.writer.ports[port].read(self.path.scratch());
                 let Ok(Some((offload, length))) = read else {
                     // What comes after the look has come after `now`.
                     self.intake.empty(port, now);
+                    self.writer.ready[port] = false;
                     break;
                 };
-                left -= 1;
                 now = self.clock.now();
                 self.path.advance(now, &mut self.writer);
                 let route = match &self.router {
@@ -227,12 +232,11 @@ impl Live {
                 self.path.receive_late(route, offload, length, now, waited);
             }
         }
-        may_have_more
     }
 
-    /// Sleeps until `until`, or until there is something to read if that may end the sleep;
+    /// Sleeps until `until`, or until there is something to read if it is `for_packets` too;
     /// whether there is something for the steward.
-    fn sleep(&mut self, until: Time, may_end: bool) -> io::Result<bool> {
+    fn sleep(&mut self, until: Time, for_packets: bool) -> io::Result<bool> {
         let before = self.intake.sleeps();
         let now = self.clock.now();
         let Some(length) = until.as_nanos().checked_sub(now.as_nanos()) else {
@@ -240,23 +244,31 @@ impl Live {
         };
         let length = (until != Time::MAX).then(|| Duration::from_nanos(length));
         self.polled.iter_mut().for_each(|each| each.revents = 0);
-        if !may_end {
-            system::sleep(length.unwrap_or_default());
-            self.pace.left(self.clock.now().saturating_since(now));
-            return Ok(false);
-        }
-        system::wait_for(&mut self.polled, length)?;
+        let ports = self.writer.ports.len();
+        let watched = if for_packets { 0 } else { ports };
+        system::wait_for(&mut self.polled[watched..], length)?;
         let woken = self.clock.now();
         self.pace.left(woken.saturating_since(now));
-        let ports = self.writer.ports.len();
-        let readable = self.polled[..ports].iter().map(|each| each.revents != 0);
-        self.intake.woke(woken, before, readable);
         let is_early = self.polled.iter().any(|each| each.revents != 0);
         if let (false, Some(length)) = (is_early, length) {
             let asked = Span::from_nanos(length.as_nanos() as u64);
             let late = woken.saturating_since(now + asked);
             self.wakeups.note(late);
             self.pace.woke(asked, late);
+        }
+        if for_packets {
+            let readable = self.polled[..ports].iter().map(|each| each.revents != 0);
+            self.intake.woke(woken, before, readable.clone());
+            let mut has_packets = false;
+            for (ready, is_readable) in self.writer.ready.iter_mut().zip(readable) {
+                *ready |= is_readable;
+                has_packets |= is_readable;
+            }
+            if has_packets {
+                self.pace.interrupted(woken);
+            }
+        } else {
+            self.writer.ready.fill(true);
         }
         Ok(self.polled[ports..].iter().any(|each| each.revents != 0))
     }

@@ -6,6 +6,8 @@
 //!
 //! * what is due within a while of the last waking is written together: the
 //!   *gathering* bounds both the lateness of a packet and the wake-ups a second;
+//! * packets that come end a sleep at most so many times in a while, departures counted,
+//!   and are read together if they come faster, as network cards moderate their interrupts;
 //! * the timer is set earlier than the deadline by what wake-ups have been late
 //!   lately, and the clock is watched for the rest;
 //! * a process with real-time priority that leaves its processor to nobody has
@@ -31,6 +33,11 @@ choices! {
 const GATHERED: Span = Span::from_micros(400);
 /// The same where processor time matters more.
 const GATHERED_LOW: Span = Span::from_micros(1000);
+/// Packets end a sleep once in this time, or more often if they have not for a while.
+const MODERATED: Span = Span::from_micros(400);
+const MODERATED_LOW: Span = Span::from_micros(1000);
+/// So often they may end one at once.
+const BURST: u64 = 4;
 /// Sleeps by their lengths: so many of them are told apart, each twice as long as
 /// the one before, from the first on.
 const LENGTHS: usize = 6;
@@ -57,6 +64,8 @@ pub enum Wait {
     No,
     /// Sleep until then or until a packet comes.
     Until(Time),
+    /// Sleep until then: packets have ended sleeps often enough.
+    Deaf(Time),
 }
 
 /// Decides.
@@ -67,6 +76,8 @@ pub struct Pace {
     late: [u64; LENGTHS],
     /// When something was written last.
     wrote: Time,
+    /// When packets could have ended a sleep often enough, if they had at the least distance.
+    interrupted: Time,
     /// Time left to others and not yet due to them, in nanoseconds.
     saved: i64,
     accounted: Time,
@@ -77,12 +88,15 @@ impl Pace {
     /// With a real-time priority, or without.
     pub fn new(precision: Precision, is_real_time: bool) -> Self {
         let (late, saved) = ([5_000; LENGTHS], MOST_SAVED);
-        let (wrote, accounted) = (Time::ZERO, Time::ZERO);
-        Pace { precision, late, wrote, saved, accounted, is_real_time }
+        let (wrote, interrupted, accounted) = (Time::ZERO, Time::ZERO, Time::ZERO);
+        Pace { precision, late, wrote, interrupted, saved, accounted, is_real_time }
     }
 
-    /// Something was written.
+    /// Something was written. It was awake for that: packets need not wake it again soon.
     pub fn wrote(&mut self, now: Time) {
+        if now > self.wrote + MODERATED / 2 {
+            self.interrupted(now);
+        }
         self.wrote = now;
     }
 
@@ -91,24 +105,45 @@ impl Pace {
         (times.checked_ilog2().map_or(0, |power| power as usize + 1)).min(LENGTHS - 1)
     }
 
+    /// A packet has ended a sleep.
+    pub fn interrupted(&mut self, now: Time) {
+        let (_, moderated) = self.intervals();
+        self.interrupted = self.interrupted.max(now) + moderated;
+    }
+
+    /// Between departures, and between packets that end a sleep.
+    fn intervals(&self) -> (Span, Span) {
+        match self.precision {
+            Precision::Exact => (Span::ZERO, Span::ZERO),
+            Precision::Balanced => (GATHERED, MODERATED),
+            Precision::LowCpu => (GATHERED_LOW, MODERATED_LOW),
+        }
+    }
+
     /// What to do now, if something is due at `due`.
     pub fn wait(&self, now: Time, due: Time) -> Wait {
-        let gathered = match self.precision {
-            Precision::Exact => return Wait::No,
-            Precision::Balanced => GATHERED,
-            Precision::LowCpu => GATHERED_LOW,
-        };
-        let target = due.max(self.wrote + gathered);
-        if due == Time::MAX {
-            return Wait::Until(due);
+        let (gathered, moderated) = self.intervals();
+        if self.precision == Precision::Exact {
+            return Wait::No;
         }
-        let Some(ahead) = target.as_nanos().checked_sub(now.as_nanos()) else { return Wait::No };
-        let lead = match self.precision {
-            Precision::LowCpu => 0,
-            _ => self.late[Self::length(Span::from_nanos(ahead))],
+        // From then on packets may end a sleep.
+        let hears = self.interrupted.saturating_since(Time::ZERO + moderated * BURST);
+        let hears = Time::ZERO + hears;
+        let target = match due {
+            Time::MAX => due,
+            due => due.max(self.wrote + gathered),
         };
-        match ahead > lead && ahead > 0 {
-            true => Wait::Until(Time::from_nanos(target.as_nanos() - lead)),
+        let until = if hears > now { target.min(hears) } else { target };
+        let Some(ahead) = until.as_nanos().checked_sub(now.as_nanos()) else { return Wait::No };
+        let lead = match self.precision {
+            Precision::Balanced if until == target && target != Time::MAX => {
+                self.late[Self::length(Span::from_nanos(ahead))]
+            }
+            _ => 0,
+        };
+        match ahead > lead {
+            true if hears > now => Wait::Deaf(Time::from_nanos(until.as_nanos() - lead)),
+            true => Wait::Until(Time::from_nanos(until.as_nanos() - lead)),
             false => Wait::No,
         }
     }
@@ -166,6 +201,30 @@ mod tests {
         assert_eq!(pace.wait(at(1010), at(1120)), Wait::Until(at(2000)));
         pace.precision = Precision::Exact;
         assert_eq!(pace.wait(at(1010), at(5000)), Wait::No);
+    }
+
+    #[test]
+    fn packets_end_sleeps_so_often_and_are_read_together_then() {
+        let mut pace = pace(Precision::Balanced);
+        let mut ended = 0;
+        let mut now = at(10_000);
+        while now < at(110_000) {
+            now += Span::from_micros(10);
+            match pace.wait(now, Time::MAX) {
+                Wait::Until(_) => {
+                    ended += 1;
+                    pace.interrupted(now);
+                }
+                Wait::Deaf(until) => now = until,
+                Wait::No => panic!("nothing is due"),
+            }
+        }
+        let most = 100_000 / (MODERATED.as_nanos() / 1000) + BURST + 1;
+        assert!((most - 20..=most).contains(&ended), "{ended} of {most}");
+        // What is due ends it all the same.
+        pace.interrupted = now + MODERATED * (2 * BURST);
+        let due = now + Span::from_micros(50);
+        assert_eq!(pace.wait(now, due), Wait::Deaf(due));
     }
 
     #[test]
