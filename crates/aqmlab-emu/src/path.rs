@@ -325,7 +325,8 @@ impl DataPath {
         let Some((run, exit, due)) = self.run.take() else { return };
         let mut room = [0; MOST_HEAD];
         let (offload, parts) = run.frame(self.network.store(), &mut room);
-        let (waited, packets) = (self.network.store().get(run.place).1.waited, u32::from(run.count));
+        let (waited, packets) =
+            (self.network.store().get(run.place).1.waited, u32::from(run.count));
         exits.send(&Departure { exit, due, waited, packets, offload, parts });
         self.network.store_mut().release(run.place, u32::from(run.count));
     }

@@ -59,8 +59,12 @@ pub(crate) fn to_result(
             [("lateness_max_s", &writer.course), ("input_lateness_max_s", &intake.course)]
         {
             let subject = Subject::Emulator;
-            let sample =
-                |(time, most): (Time, Span)| Sample { time, subject, quantity, value: most.as_secs_f64() };
+            let sample = |(time, most): (Time, Span)| Sample {
+                time,
+                subject,
+                quantity,
+                value: most.as_secs_f64(),
+            };
             finished.samples.extend(course.until(finished.end).map(sample));
         }
         finished.samples.sort_by_key(|sample| sample.time);

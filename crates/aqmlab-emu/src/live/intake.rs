@@ -145,7 +145,8 @@ mod tests {
         course.note(at(2_100_000), Span::from_micros(5));
         let found: Vec<(Time, Span)> = course.until(at(2_500_000)).collect();
         let micros = Span::from_micros;
-        let ends = [(at(1_000_000), micros(7)), (at(2_000_000), micros(0)), (at(2_500_000), micros(5))];
+        let ends =
+            [(at(1_000_000), micros(7)), (at(2_000_000), micros(0)), (at(2_500_000), micros(5))];
         assert_eq!(found, ends);
     }
 }

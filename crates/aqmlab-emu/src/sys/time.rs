@@ -62,7 +62,8 @@ impl RunDelay {
 pub fn is_real_time() -> bool {
     // SAFETY: the argument is a number.
     let policy = unsafe { libc::sched_getscheduler(0) };
-    policy >= 0 && [libc::SCHED_FIFO, libc::SCHED_RR].contains(&(policy & !libc::SCHED_RESET_ON_FORK))
+    policy >= 0
+        && [libc::SCHED_FIFO, libc::SCHED_RR].contains(&(policy & !libc::SCHED_RESET_ON_FORK))
 }
 
 /// Waits until one of the descriptors can be read, or the time is over; says
