@@ -24,7 +24,7 @@ use aqmlab_sim::network::probe::Sojourn;
 use self::intake::{Course, Intake};
 pub use self::pace::Precision;
 use self::pace::{Pace, Wait};
-use crate::nat::Gate;
+use crate::nat::{Gate, Verdict};
 use crate::path::{DataPath, Departure, Exits, Tally};
 use crate::sys::device::Tun;
 use crate::sys::time as system;
@@ -83,6 +83,10 @@ pub struct Writer {
 }
 
 impl Writer {
+    /// What the gate refused.
+    pub fn remarks(&self) -> Vec<String> {
+        self.gate.as_ref().map(Gate::remarks).unwrap_or_default()
+    }
     /// The name of a device.
     pub fn name_of(&self, port: u16) -> &str {
         &self.ports[usize::from(port)].name
@@ -91,11 +95,12 @@ impl Writer {
 
 impl Exits for Writer {
     fn send(&mut self, departure: &Departure<'_>) {
-        if let Some(gate) = self.gate.as_mut().filter(|_| departure.exit == FAR)
-            && !gate.admits(departure)
-        {
-            self.unroutable += u64::from(departure.packets);
-            return;
+        if let Some(gate) = self.gate.as_mut().filter(|_| departure.exit == FAR) {
+            match gate.admits(departure) {
+                Verdict::Passes => {}
+                Verdict::Held => return,
+                Verdict::NoRoute => return self.unroutable += u64::from(departure.packets),
+            }
         }
         let port = &self.ports[usize::from(departure.exit)];
         let now = self.clock.now();

@@ -229,7 +229,7 @@ impl<'a> Shell<'a> {
         let child = Child::new(pid);
         let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
         let ports = receive_devices(&socket, far.map(|(tun, _)| tun))?;
-        let gate = gate.map(|gate| Gate::open(gate, block, name_server)).transpose()?;
+        let gate = gate.map(|gate| Gate::open(gate, &ports[1], block, name_server)).transpose()?;
         let until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
         let depth = block.depth();
         Ok(Shell { child, ended, socket, signals, ports, gate, depth, until })
@@ -244,7 +244,7 @@ impl<'a> Shell<'a> {
         params: &EmulatorParams,
     ) -> Result<Outcome> {
         let Shell { child, ended, socket, signals, ports, gate, until, .. } = self;
-        let remarks = prioritise(params);
+        let mut remarks = prioritise(params);
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
         let (deadline, tick) = (Time::MAX, if path.has_tap() { Time::ZERO } else { Time::MAX });
@@ -257,6 +257,7 @@ impl<'a> Shell<'a> {
         live.writer.overrun = dropped_by_devices(&steward.socket, &live.writer);
         let busy = Span::from_nanos(processor() - before);
         unset_real_time();
+        remarks.extend(live.writer.remarks());
         Ok(to_result(live, end, status, busy, flows, params, remarks))
     }
 }
