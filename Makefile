@@ -128,5 +128,5 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install altair hypothesis import-linter mypy pytest pytest-rerunfailures ruff
+	$(BIN)/python -m pip install altair distributed hypothesis import-linter mypy pytest pytest-rerunfailures ruff
 	touch $@

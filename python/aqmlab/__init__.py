@@ -9,8 +9,8 @@
     print(result.links)
     result.write_report()
 
-`run`, `study`, `compare`, `reproduce`, `characterize` and `emulate` are what the commands of the
-same names are; whatever goes wrong on purpose is an `AqmlabError`.
+`run`, `study`, `merge`, `compare`, `reproduce`, `characterize` and `emulate` are what the commands
+of the same names are; whatever goes wrong on purpose is an `AqmlabError`.
 
 Importing aqmlab is cheap: tables and charts are loaded when they are first used.
 """
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from aqmlab._core import Scenario, __version__, reference
 from aqmlab.errors import (
     AqmlabError,
+    ClusterError,
     ControlError,
     CustomError,
     EmulationError,
@@ -39,15 +40,18 @@ if TYPE_CHECKING:
     from aqmlab.control import CongestionControl
     from aqmlab.emulate import emulate
     from aqmlab.measure import Runs, metric
+    from aqmlab.merge import merge
     from aqmlab.queue import Queue
     from aqmlab.report.own import chart
     from aqmlab.reproduce import reproduce
     from aqmlab.results import RunResult, StudyResult
+    from aqmlab.shards import Shard
     from aqmlab.single import run
     from aqmlab.study import Study, study
 
 __all__ = [
     "AqmlabError",
+    "ClusterError",
     "CongestionControl",
     "ControlError",
     "CustomError",
@@ -59,6 +63,7 @@ __all__ = [
     "RunResult",
     "Runs",
     "Scenario",
+    "Shard",
     "StorageError",
     "StuckError",
     "Study",
@@ -68,6 +73,7 @@ __all__ = [
     "chart",
     "compare",
     "emulate",
+    "merge",
     "metric",
     "reference",
     "reproduce",
@@ -82,12 +88,14 @@ _LAZY = {
     "Runs": "measure",
     "Study": "study",
     "chart": "report.own",
+    "Shard": "shards",
     "StudyResult": "results",
     "metric": "measure",
     "run": "single",
 }
 _MODULES = (
-    "characterize", "compare", "document", "emulate", "measure", "reproduce", "scenarios", "study",
+    "characterize", "compare", "document", "emulate", "measure", "merge", "reproduce",
+    "scenarios", "study",
 )  # fmt: skip
 """Of these, those that are functions as well can be called (`aqmlab._face`)."""
 

@@ -260,7 +260,11 @@ class LostSegment:
 class Files:
     """Files that scenarios name: scenarios that share this read and parse each once."""
 
-    def __init__(self) -> None: ...
+    def __init__(self, contents: Sequence[tuple[tuple[Sequence[str], str], bytes]] = ...) -> None:
+        """`contents` is what `contents()` of another gave: these are not read again."""
+    def contents(self) -> list[tuple[tuple[list[str], str], bytes]]:
+        """Of each file that was read the folders in which it was looked for, its name, and what
+        is in it."""
 
 @final
 class Scenario:
@@ -320,12 +324,17 @@ class Runner:
 
     def __new__(
         cls,
-        scenarios: Sequence[Scenario],
-        jobs: Sequence[tuple[int, int, int]],
+        jobs: Sequence[tuple[int, Scenario, int]],
         *,
         threads: int | None = None,
+        open: bool = False,
     ) -> Self:
-        """A job is (run number, index into `scenarios`, replication), under the scenario's seed."""
+        """A job is (run number, scenario, replication), under the scenario's seed. One that is
+        `open` takes more jobs until `close()`."""
+    def extend(self, jobs: Sequence[tuple[int, Scenario, int]]) -> None:
+        """More jobs."""
+    def close(self) -> None:
+        """Says that no more jobs will come."""
     def poll(self, timeout: float) -> Results | None:
         """Waits up to `timeout` seconds for finished runs and takes all there are; None if none.
         The GIL is released meanwhile. A panic in the engine is raised here as RuntimeError. A fault

@@ -50,6 +50,7 @@ LATE = {
     "vl_convert": "vl_convert",
     # not needed: what only some have
     "xarray": "xarray",
+    "distributed": "distributed",
 }
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab import _core
-from aqmlab.results import gather, in_parts
+from aqmlab.results import Batch, gather, in_parts
 from aqmlab.statistics import Whole
 from aqmlab.storage import (
     Damaged,
@@ -60,7 +60,7 @@ def file_of(folder: Path, name: str) -> Path:
     return folder / f"{name}.parquet"
 
 
-def write_chunk(path: Path, batches: Sequence[_core.Results]) -> Chunk:
+def write_chunk(path: Path, batches: Sequence[Batch]) -> Chunk:
     """Writes finished runs, all of them or none. Raises `OSError`."""
     temporary = path.with_name(f"{path.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -81,7 +81,7 @@ def write_chunk(path: Path, batches: Sequence[_core.Results]) -> Chunk:
     return Chunk(path, np.array(runs), seals)
 
 
-def _tables(batches: Sequence[_core.Results]) -> Iterator[tuple[str, Fill]]:
+def _tables(batches: Sequence[Batch]) -> Iterator[tuple[str, Fill]]:
     """What goes into each file. Large tables of one batch, whose runs are in order, are made a
     row group at a time."""
     large = _core.Results.large_tables() if len(batches) == 1 else []

@@ -9,6 +9,7 @@ All are an `AqmlabError`.
 * `StuckError` (a `RuntimeError`): runs made no progress in virtual time and were given up. It
   names point, replication, link and event of each; the other runs are kept.
 * `FolderError`: a results folder cannot be used; nothing in it was changed.
+* `ClusterError`: what computes runs elsewhere ended, or has another aqmlab.
 * `EmulationError`: a run with real packets could not be made.
 * `StorageError` (an `OSError`): results could not be written; what had been
   computed before is still there.
@@ -29,6 +30,7 @@ from aqmlab._core import ControlError, CustomError, InputError, QueueError
 
 __all__ = [
     "AqmlabError",
+    "ClusterError",
     "ControlError",
     "CustomError",
     "DamageWarning",
@@ -69,6 +71,10 @@ class AqmlabError(Exception):
 # before anybody can meet one; it has no slots, so their layout is the same.
 InputError.__bases__ = (AqmlabError, ValueError)
 CustomError.__bases__ = (AqmlabError, RuntimeError)
+
+
+class ClusterError(AqmlabError):
+    """What computes runs elsewhere ended, or has another aqmlab; `str(error)` says which."""
 
 
 class EmulationError(AqmlabError):

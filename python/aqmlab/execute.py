@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aqmlab import _core
-from aqmlab.errors import CustomError, FolderError, StuckError
+from aqmlab.errors import ClusterError, CustomError, FolderError, StuckError
 from aqmlab.folder import ResultsFolder
-from aqmlab.results import MemoryTables, RunResult, StudyInfo, StudyResult, gather, resolved
+from aqmlab.results import (
+    Batch,
+    MemoryTables,
+    RunResult,
+    StudyInfo,
+    StudyResult,
+    gather,
+    resolved,
+)
+from aqmlab.shards import Shard
+from aqmlab.spread import spread
 
 if TYPE_CHECKING:
     from aqmlab.study import Progress, Study
@@ -21,45 +35,70 @@ FLUSH_SECONDS = 1.0
 ROUNDS = 3
 """How often runs are computed again because a chunk was damaged while the study ran."""
 GOES_ON = "the same command goes on from there"
-Job = tuple[int, int, int]
-"""Run number, index of the scenario, replication."""
+Job = tuple[int, _core.Scenario, int]
+"""Run number, scenario, replication."""
+AHEAD = 64
+"""For each thread so many jobs are made before they are due."""
 POLL_SECONDS = 0.1
 PAUSE_SECONDS = 0.005
 """Between two batches, so that they are not of single runs."""
 
 
-def execute(
-    study: Study, out: Path | None, threads: int | None, progress: Progress | None
-) -> StudyResult:
+@dataclass(frozen=True)
+class Means:
+    """What computes the runs: threads of this process, or an executor."""
+
+    threads: int | None = None
+    executor: Executor | None = None
+
+
+def execute(study: Study, out: Path | None, means: Means, progress: Progress | None) -> StudyResult:
     """Runs `study`, into the folder `out` or in memory; see `Study.run`."""
     if out is None:
-        return _in_memory(study, threads, progress)
-    scenarios = [point.scenario.resolved for point in study.points]
-    with ResultsFolder(out, study_info(study), scenarios) as folder:
+        return _in_memory(study, means, progress)
+    with ResultsFolder(out, study_info(study), study.points.resolved) as folder, _said(folder):
         computed = 0
-        try:
-            for left in reversed(range(ROUNDS)):
-                missing = folder.missing()
-                computed += len(missing)
-                if missing:
-                    _into_folder(study, folder, missing, threads, progress)
-                try:
-                    if not folder.complete:
-                        folder.finish()
-                    break
-                except FolderError:
-                    if not left:
-                        raise
-        except CustomError as error:
-            error.args = (f"{error}; {folder.kept}",)
-            raise
-        except StuckError as error:
-            error.args = (folder.kept,)
-            raise
-        except KeyboardInterrupt as error:
-            error.args = (f"{folder.kept}; {GOES_ON}",)
-            raise
+        for left in reversed(range(ROUNDS)):
+            missing = folder.missing()
+            computed += len(missing)
+            if missing:
+                _into_folder(study, folder, missing, means, progress)
+            try:
+                if not folder.complete:
+                    folder.finish()
+                break
+            except FolderError:
+                if not left:
+                    raise
         return folder.result(computed=computed)
+
+
+def execute_shard(
+    study: Study, out: Path, shard: Shard, means: Means, progress: Progress | None
+) -> int:
+    """Runs a part of `study` into the folder `out`; see `Study.run_shard`."""
+    info, scenarios = study_info(study), study.points.resolved
+    with ResultsFolder(out, info, scenarios, shard) as folder, _said(folder):
+        missing = folder.missing()
+        if missing:
+            _into_folder(study, folder, missing, means, progress)
+        return len(missing)
+
+
+@contextmanager
+def _said(folder: ResultsFolder) -> Iterator[None]:
+    """Adds to what ends the runs how much is kept."""
+    try:
+        yield
+    except (CustomError, ClusterError) as error:
+        error.args = (f"{error}; {folder.kept}",)
+        raise
+    except StuckError as error:
+        error.args = (folder.kept,)
+        raise
+    except KeyboardInterrupt as error:
+        error.args = (f"{folder.kept}; {GOES_ON}",)
+        raise
 
 
 def study_info(study: Study) -> StudyInfo:
@@ -77,21 +116,21 @@ def study_info(study: Study) -> StudyInfo:
 
 def run_scenario(scenario: _core.Scenario, replication: int = 0) -> RunResult:
     """Runs `scenario` once."""
-    batches = list(finished([scenario], [(0, 0, replication)], threads=1))
+    batches = list(finished([(0, scenario, replication)], threads=1))
     return RunResult(MemoryTables(gather(batches)), resolved(scenario.resolved))
 
 
-def _in_memory(study: Study, threads: int | None, progress: Progress | None) -> StudyResult:
-    batches = []
+def _in_memory(study: Study, means: Means, progress: Progress | None) -> StudyResult:
+    batches: list[Batch] = []
     count = 0
-    for batch in _of_study(study, range(study.total), threads):
+    for batch in _of_study(study, range(study.total), means):
         if batch is None:
             continue
         batches.append(batch)
         count += len(batch.runs)
         if progress:
             progress(count, study.total)
-    scenarios = [resolved(point.scenario.resolved) for point in study.points]
+    scenarios = [resolved(text) for text in study.points.resolved]
     tables = MemoryTables(gather(batches))
     return StudyResult(study_info(study), tables, scenarios, computed=study.total)
 
@@ -100,7 +139,7 @@ def _into_folder(
     study: Study,
     folder: ResultsFolder,
     missing: Sequence[int],
-    threads: int | None,
+    means: Means,
     progress: Progress | None,
 ) -> None:
     """Computes the missing runs; whatever ends it, what has come is kept.
@@ -112,7 +151,7 @@ def _into_folder(
         with Keeper(folder) as keeper:
             if progress:
                 progress(count, study.total)
-            for batch in _of_study(study, missing, threads):
+            for batch in _of_study(study, missing, means):
                 if batch is not None:
                     keeper.add(batch)
                     count += len(batch.runs)
@@ -130,7 +169,7 @@ class Keeper:
 
     def __init__(self, folder: ResultsFolder) -> None:
         self._folder = folder
-        self._waiting: list[_core.Results] = []
+        self._waiting: list[Batch] = []
         self._since = 0.0
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._writing: Future[None] | None = None
@@ -143,7 +182,7 @@ class Keeper:
             self._flush()
             self._wait()
 
-    def add(self, batch: _core.Results) -> None:
+    def add(self, batch: Batch) -> None:
         """Takes finished runs."""
         if not self._waiting:
             self._since = time.monotonic()
@@ -167,28 +206,29 @@ class Keeper:
             writing.result()
 
 
-def finished(
-    scenarios: Sequence[_core.Scenario], jobs: Sequence[Job], threads: int | None
-) -> Iterator[_core.Results]:
+def finished(jobs: Sequence[Job], threads: int | None) -> Iterator[_core.Results]:
     """The results of `jobs`, in batches, as they come. Ctrl-C gets through between two."""
-    return (batch for batch in polled(scenarios, jobs, threads) if batch is not None)
+    batches = polled(jobs, len(jobs), threads)
+    return (batch for batch in batches if batch is not None)
 
 
-def polled(
-    scenarios: Sequence[_core.Scenario], jobs: Sequence[Job], threads: int | None
-) -> Iterator[_core.Results | None]:
-    """The same, with `None` whenever there was nothing for `POLL_SECONDS`.
+def polled(jobs: Iterable[Job], count: int, threads: int | None) -> Iterator[_core.Results | None]:
+    """The same, with `None` whenever there was nothing for `POLL_SECONDS`. Of the `count` jobs
+    only those are made that are due soon.
 
     Raises `StuckError`, after all other results, if runs made no progress.
     """
-    if threads is not None:
-        threads = min(threads, max(1, len(jobs)))
-    runner = _core.Runner(scenarios, jobs, threads=threads)
-    left = len(jobs)
-    del jobs  # the runner has its own list
-    stuck: dict[int, str] = {}
+    threads = min(threads or len(os.sched_getaffinity(0)), max(1, count))
+    feed, ahead = iter(jobs), AHEAD * threads
+    runner = _core.Runner(list(islice(feed, ahead)), threads=threads, open=True)
+    left, stuck = count, dict[int, str]()
     try:
         while left:
+            waiting = runner.total - (count - left)
+            if waiting <= ahead // 2 and runner.total < count:
+                runner.extend(list(islice(feed, ahead - waiting)))
+            if runner.total == count:
+                runner.close()
             batch = runner.poll(POLL_SECONDS)
             yield batch
             given_up = runner.stuck()
@@ -216,21 +256,23 @@ def interrupt(threads: Iterable[int]) -> None:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), exception)
 
 
-def _of_study(
-    study: Study, runs: Iterable[int], threads: int | None
-) -> Iterator[_core.Results | None]:
+def _of_study(study: Study, runs: Sequence[int], means: Means) -> Iterator[Batch | None]:
     """The results of the runs of a study with these numbers; `None` now and then."""
-    jobs = [(run, run // study.replications, run % study.replications) for run in runs]
+    points, replications = study.points, study.replications
+    jobs = ((run, points[run // replications].scenario, run % replications) for run in runs)
     try:
-        yield from polled([point.scenario for point in study.points], jobs, threads)
+        if means.executor is None:
+            yield from polled(jobs, len(runs), means.threads)
+        else:
+            yield from spread(points, replications, runs, means.executor)
     except CustomError as error:
-        point, replication = divmod(error.run, study.replications)
-        labels = [f"{name}={label}" for name, label in study.points[point].labels.items()]
+        point, replication = divmod(error.run, replications)
+        labels = [f"{name}={label}" for name, label in points.labels(point).items()]
         where = ", ".join([*labels, f"replication {replication}"])
         error.args = (f"{error} (in {where})",)
         raise
     except StuckError as error:
         for each in error.failed:
-            point, each["replication"] = divmod(each["run"], study.replications)
-            each["point"] = study.points[point].labels
+            point, each["replication"] = divmod(each["run"], replications)
+            each["point"] = points.labels(point)
         raise

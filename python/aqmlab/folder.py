@@ -31,18 +31,19 @@ from aqmlab.manifest import (
     ADVICE,
     MANIFEST,
     SCENARIOS,
-    axes_json,
+    difference,
     engine_digest,
     read_manifest,
     seals_of,
     study_info,
     write_manifest,
 )
-from aqmlab.results import METRICS, FolderTables, StudyInfo, StudyResult
+from aqmlab.results import METRICS, Batch, FolderTables, StudyInfo, StudyResult
+from aqmlab.shards import WHOLE, Shard, shard_of
 from aqmlab.storage import (
     Damaged,
     Seal,
-    content,
+    Target,
     group_rows,
     make_folder,
     replace,
@@ -67,9 +68,13 @@ class ResultsFolder:
     What is found to be damaged is told as a `DamageWarning`.
     """
 
-    def __init__(self, path: Path, info: StudyInfo, scenarios: Sequence[str]) -> None:
+    def __init__(
+        self, path: Path, info: StudyInfo, scenarios: Sequence[str], shard: Shard = WHOLE
+    ) -> None:
         self.path = path
         self.info = info
+        self.shard = shard
+        """Which runs belong here."""
         self.done: set[int] = set()
         """The numbers of the runs that are on the disk."""
         self._scenarios = scenarios
@@ -77,6 +82,8 @@ class ResultsFolder:
         self._chunks: list[Chunk] = []
         self._next = 0
         self._lock = -1
+        self._seal = Seal(0, "")
+        """Of the scenarios."""
 
     @property
     def total(self) -> int:
@@ -118,10 +125,10 @@ class ResultsFolder:
         return bool(self._read_manifest()["complete"])
 
     def missing(self) -> list[int]:
-        """The numbers of the runs that are not on the disk, ascending."""
-        return [run for run in range(self.total) if run not in self.done]
+        """The numbers of the runs of the shard that are not on the disk, ascending."""
+        return [run for run in self.shard.runs(self.total) if run not in self.done]
 
-    def add(self, batches: Sequence[_core.Results]) -> None:
+    def add(self, batches: Sequence[Batch]) -> None:
         """Puts finished runs on the disk. Of those of a chunk all are there or none; batches
         of very many rows have a chunk of their own, as they are not put together in memory."""
         large = [batch for batch in batches if batch.large_rows > LARGE_ROWS]
@@ -144,6 +151,10 @@ class ResultsFolder:
             self._take(read_chunk(chunk))
         except Damaged as error:
             raise FolderError(str(error)) from None
+
+    def borrow(self, chunk: Chunk) -> None:
+        """Counts finished runs that are in another folder and stay there."""
+        self._take(chunk)
 
     def pause(self) -> None:
         """Adds the time spent to the manifest of a study that is not finished."""
@@ -190,13 +201,16 @@ class ResultsFolder:
             else:
                 then = "the runs are computed again"
             self._set_aside(error, self.path / name, then)
-        if SCENARIOS in bad:
+        seals = seals_of(manifest)
+        if SCENARIOS in bad or SCENARIOS not in seals:
             self._write_scenarios()
+        else:
+            self._seal = seals[SCENARIOS]
         if complete and not bad.keys() - {SCENARIOS, f"{METRICS}.parquet"}:
             self.done = set(range(self.total))
             if bad:
                 rows = {name: rows for name, rows in manifest["tables"].items() if name != METRICS}
-                self._complete(rows, seals_of(manifest))
+                self._complete(rows, seals)
             self._clean()
             return
         if complete:
@@ -255,6 +269,8 @@ class ResultsFolder:
             seal = replace(file_of(self.path, name), stream(frames(), schema))
         except Damaged as error:
             chunk = error.path.parent
+            if chunk.parent != self.path / CHUNKS:
+                raise FolderError(str(error)) from None
             self._set_aside(error, chunk, "its runs are computed again")
             bad = [each for each in self._chunks if each.path == chunk]
             self._chunks = [each for each in self._chunks if each.path != chunk]
@@ -318,32 +334,12 @@ class ResultsFolder:
             versions = f"{manifest['version']}, and this is {self.info.version}"
             raise FolderError(f"{where} of aqmlab {versions}{advice}")
         if manifest["digest"] != self.info.digest:
-            raise FolderError(f"{where} of another scenario: {self._difference(manifest)}{advice}")
+            what, there, here = difference(self.path, manifest, self.info, self._scenarios)
+            said = f"{what} {there} there and {here} here" if there or here else what
+            raise FolderError(f"{where} of another scenario: {said}{advice}")
         if manifest["engine"] != engine_digest():
             version = self.info.version
             raise FolderError(f"{where} of another build of aqmlab {version}{advice}")
-
-    def _difference(self, manifest: Mapping[str, Any]) -> str:
-        """In words, how the study in the folder differs from this one."""
-        for key, word in (("name", "study"), ("replications", "replications"), ("seed", "seed")):
-            mine = getattr(self.info, key)
-            if manifest[key] != mine:
-                return f"{word} {manifest[key]}, not {mine}"
-        if manifest["axes"] != axes_json(self.info):
-            return "other axes"
-        return self._other_setting() or "its settings differ (see scenarios.json there)"
-
-    def _other_setting(self) -> str | None:
-        """The first setting that differs, if the scenarios in the folder can be read."""
-        try:
-            theirs = json.loads((self.path / SCENARIOS).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        for their, own in zip(theirs, self._scenarios, strict=False):
-            if found := first_difference(their, json.loads(own)):
-                key, there, here = found
-                return f"{key} is {there} there and {here} here"
-        return None
 
     def _take_lock(self) -> None:
         """Locks the folder. The file is removed by who had the lock before, so it counts only
@@ -367,10 +363,13 @@ class ResultsFolder:
     # The manifest
 
     def _write_scenarios(self) -> None:
-        replace(self.path / SCENARIOS, content(self._scenarios_text()))
+        self._seal = replace(self.path / SCENARIOS, self._fill_scenarios)
 
-    def _scenarios_text(self) -> bytes:
-        return b"[\n" + ",\n".join(self._scenarios).encode() + b"\n]\n"
+    def _fill_scenarios(self, target: Target) -> None:
+        """Writes them one by one: a study may have a million."""
+        for place, text in enumerate(self._scenarios):
+            target.write(f"{',' if place else '['}\n{text}".encode())
+        target.write(b"\n]\n")
 
     def _write_manifest(
         self,
@@ -379,10 +378,11 @@ class ResultsFolder:
         seals: Mapping[str, Seal] | None = None,
         tables: Mapping[str, int] | None = None,
     ) -> None:
-        files = {**(seals or {}), SCENARIOS: Seal.of(self._scenarios_text())}
+        files = {**(seals or {}), SCENARIOS: self._seal}
         state: dict[str, Any] = {
             "complete": complete,
             "wall_seconds": self._wall(),
+            **({} if complete or self.shard.whole else {"shard": self.shard.to_json()}),
             "files": {name: seal.to_json() for name, seal in sorted(files.items())},
         }
         write_manifest(self.path, self.info, state | ({"tables": dict(tables)} if tables else {}))
@@ -428,6 +428,10 @@ def open_results(path: Path) -> StudyResult:
         raise FolderError(f"{path}: there are no results of aqmlab here")
     manifest = read_manifest(path)
     if not manifest["complete"]:
+        shard = shard_of(manifest)
+        if not shard.whole:
+            hint = "`aqmlab merge` puts all parts together"
+            raise FolderError(f"{path}: this is part {shard} of a study; {hint}")
         raise FolderError(f"{path}: these results are not finished; run the same command again")
     names = list(manifest["tables"])
     bad = damaged_files(path, manifest)
@@ -450,17 +454,3 @@ def damaged_files(path: Path, manifest: Mapping[str, Any]) -> dict[str, Damaged]
         except Damaged as error:
             found[name] = error
     return found
-
-
-def first_difference(theirs: Any, own: Any, place: str = "") -> tuple[str, str, str] | None:
-    """Dotted key and both values of the first place where two scenarios differ."""
-    if theirs == own:
-        return None
-    if not (isinstance(theirs, Mapping) and isinstance(own, Mapping)):
-        there, here = ("not set" if each is None else str(each) for each in (theirs, own))
-        return place, there, here
-    for key in dict.fromkeys([*own, *theirs]):
-        inner = f"{place}.{key}" if place else str(key)
-        if found := first_difference(theirs.get(key), own.get(key), inner):
-            return found
-    return None

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -116,3 +116,45 @@ def host() -> dict[str, Any]:
         "python": platform.python_version(),
         "cores": os.cpu_count(),
     }
+
+
+def difference(
+    path: Path, manifest: Mapping[str, Any], info: StudyInfo, scenarios: Sequence[str]
+) -> tuple[str, str, str]:
+    """How the study in the folder `path` differs from another: what differs (with "is"), as it is
+    there, and as it is in the other."""
+    for key in ("name", "replications", "seed"):
+        own = getattr(info, key)
+        if manifest[key] != own:
+            return f"{key} is", str(manifest[key]), str(own)
+    theirs = {axis["name"]: ", ".join(axis["labels"]) for axis in manifest["axes"]}
+    mine = {name: ", ".join(labels) for name, labels in info.axes}
+    if list(theirs) != list(mine):
+        names = [", ".join(each) or "none" for each in (theirs, mine)]
+        return "the axes are", names[0], names[1]
+    for name in mine:
+        if theirs[name] != mine[name]:
+            return f"the axis {name} has", theirs[name], mine[name]
+    try:
+        texts = json.loads((path / SCENARIOS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        texts = []
+    for their, text in zip(texts, scenarios, strict=False):
+        if found := first_difference(their, json.loads(text)):
+            key, there, here = found
+            return f"{key} is", there, here
+    return "its settings differ (see scenarios.json there)", "", ""
+
+
+def first_difference(theirs: Any, own: Any, place: str = "") -> tuple[str, str, str] | None:
+    """Dotted key and both values of the first place where two scenarios differ."""
+    if theirs == own:
+        return None
+    if not (isinstance(theirs, Mapping) and isinstance(own, Mapping)):
+        there, here = ("not set" if each is None else str(each) for each in (theirs, own))
+        return place, there, here
+    for key in dict.fromkeys([*own, *theirs]):
+        inner = f"{place}.{key}" if place else str(key)
+        if found := first_difference(theirs.get(key), own.get(key), inner):
+            return found
+    return None

@@ -96,9 +96,29 @@ class FolderTables:
             raise FolderError(str(error)) from None
 
 
-def gather(
-    batches: Iterable[Results], names: Iterable[str] | None = None
-) -> dict[str, pl.DataFrame]:
+class Batch(Protocol):
+    """Finished runs: `_core.Results`, or what came from another process."""
+
+    @property
+    def runs(self) -> list[int]:
+        """Their numbers."""
+        ...
+
+    @property
+    def large_rows(self) -> int:
+        """How many rows the large tables (series and packets) have together."""
+        ...
+
+    def table(self, name: str) -> Any:
+        """The table called `name`, for `pl.DataFrame`."""
+        ...
+
+    def part(self, name: str, start: int, rows: int) -> Any:
+        """Rows of a large table from row `start` on, `rows` at most."""
+        ...
+
+
+def gather(batches: Iterable[Batch], names: Iterable[str] | None = None) -> dict[str, pl.DataFrame]:
     """The tables of finished runs put together, rows sorted by run; all, or those of `names`.
 
     Within a run the rows keep the engine's order, so the result does not depend
@@ -112,7 +132,7 @@ def gather(
     return frames
 
 
-def in_parts(batch: Results, name: str, rows: int) -> Iterator[pl.DataFrame]:
+def in_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:
     """A large table of finished runs, in frames of `rows` rows, the last of what is left."""
     start, height = 0, rows
     while height == rows:

@@ -9,25 +9,25 @@ random streams, so points are compared under the same arrivals.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aqmlab._core import Files, Scenario
 from aqmlab._face import make_callable
 from aqmlab.errors import input_error, unknown
+from aqmlab.points import Axis, AxisValue, Points
 from aqmlab.settings import check_keys, parse_toml, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Executor
 
     from aqmlab.results import StudyResult
+    from aqmlab.shards import Shard
 
     Progress = Callable[[int, int], None]
     """Called with the number of finished runs and of all runs, about ten times a second."""
@@ -52,37 +52,6 @@ UNITS = ("_s", "_bytes", "_packets", "_bps")
 """Columns of the result tables have these names, or end so: an axis may not."""
 
 
-@dataclass(frozen=True)
-class AxisValue:
-    """One value of an axis: its label in tables and charts, and the settings it makes."""
-
-    label: str
-    settings: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Something that varies in a study."""
-
-    name: str
-    values: tuple[AxisValue, ...]
-
-    @property
-    def labels(self) -> list[str]:
-        """The labels of the values, in the study's order."""
-        return [value.label for value in self.values]
-
-
-@dataclass(frozen=True)
-class Point:
-    """One combination of the values of all axes."""
-
-    index: int
-    labels: Mapping[str, str]
-    """Axis name to label."""
-    scenario: Scenario
-
-
 class Study:
     """A scenario with axes, replications and paired seeds.
 
@@ -92,8 +61,9 @@ class Study:
     say; `seed` and `replications` take the place of the study's own. `only` keeps
     some values of an axis by their labels: `{"queue": ["CoDel", "DropTail"]}`.
 
-    Raises `InputError` for whatever is wrong in the study or in the scenario of
-    any of its points.
+    Raises `InputError` for whatever is wrong in the study or in the scenario of any of its
+    points. Of a study of more than 2,048 points it tries each value of each axis; the other
+    points are built, and checked, when they are due.
     """
 
     def __init__(
@@ -130,7 +100,8 @@ class Study:
             file = None if seed is not None else self.file
             self._settings = {"seed": _whole(chosen, "seed", file, low=0), **self._settings}
         self._check_size()
-        self.points: tuple[Point, ...] = tuple(self._points())
+        self.points = Points(self._base, self._base_file, self._folders, self.axes, self._settings)
+        self.points.check()
         self._check_bottleneck()
 
     def __repr__(self) -> str:
@@ -152,12 +123,13 @@ class Study:
         """SHA-256 of all that the results depend on, apart from the version of aqmlab:
         the scenarios with every default filled in (the seed is part of them), the axes,
         and the number of replications."""
-        content = {
-            "scenarios": [point.scenario.resolved for point in self.points],
-            "axes": [[axis.name, axis.labels] for axis in self.axes],
-            "replications": self.replications,
-        }
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+        state = hashlib.sha256(b'{"scenarios": [')
+        for place, text in enumerate(self.points.resolved):
+            state.update(f"{', ' if place else ''}{json.dumps(text)}".encode())
+        axes = [[axis.name, axis.labels] for axis in self.axes]
+        rest = f'], "axes": {json.dumps(axes)}, "replications": {self.replications}}}'
+        state.update(rest.encode())
+        return state.hexdigest()
 
     def run(
         self,
@@ -165,19 +137,38 @@ class Study:
         *,
         threads: int | None = None,
         progress: Progress | None = None,
+        executor: Executor | None = None,
     ) -> StudyResult:
-        """Runs what is not yet there, on `threads` cores (default: all).
+        """Runs what is not yet there, on `threads` cores (default: all), or on an `executor`: any
+        of `concurrent.futures`, in other processes or on other machines (docs/cluster.md).
 
         With `out`, results go to that folder as they come; a study that was
         interrupted goes on where it stopped, and a finished one is only opened.
         `progress` is called with (finished runs, all runs).
 
         Raises `FolderError` if `out` holds something else (nothing is changed),
-        `StorageError` if results cannot be written (what was written is kept).
+        `StorageError` if results cannot be written (what was written is kept), `ClusterError` if
+        the executor ends or its workers have another aqmlab.
         """
-        from aqmlab.execute import execute
+        from aqmlab.execute import Means, execute
 
-        return execute(self, None if out is None else Path(out), threads, progress)
+        return execute(self, None if out is None else Path(out), Means(threads, executor), progress)
+
+    def run_shard(
+        self,
+        shard: Shard,
+        out: str | Path,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        executor: Executor | None = None,
+    ) -> int:
+        """Runs a part of the study, `Shard(3, 16)`, into the folder `out`: how many runs were
+        computed. `aqmlab.merge` puts the parts together. Raises what `run` does.
+        """
+        from aqmlab.execute import Means, execute_shard
+
+        return execute_shard(self, Path(out), shard, Means(threads, executor), progress)
 
     def _check(self, table: Mapping[str, Any]) -> None:
         if "scenario" not in table and {"links", "flows"} & table.keys():
@@ -227,24 +218,6 @@ class Study:
                 problem = "an axis of this study sets this queue as `queue`"
                 raise input_error(problem, key="--set", given=key, hint=f"use `{short}`")
 
-    def _points(self) -> Iterator[Point]:
-        files = Files()
-        for index, values in enumerate(itertools.product(*(axis.values for axis in self.axes))):
-            names = [axis.name for axis in self.axes]
-            labels = dict(zip(names, (value.label for value in values), strict=True))
-            overrides: dict[str, Any] = {}
-            for settings in [*(value.settings for value in values), self._settings]:
-                for key, value in settings.items():
-                    overrides.pop(key, None)
-                    overrides[key] = value
-            place = self._base_file
-            if labels:
-                place += " at " + ", ".join(f"{name}={label}" for name, label in labels.items())
-            scenario = Scenario(
-                self._base, file=place, overrides=overrides, folders=self._folders, files=files
-            )
-            yield Point(index, labels, scenario)
-
 
 def study(
     source: str | Path | Mapping[str, Any],
@@ -256,10 +229,11 @@ def study(
     only: Mapping[str, Sequence[str]] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> StudyResult:
     """Runs a study: `Study(source, ...).run(out, ...)`, whose arguments these are."""
     plan = Study(source, set=set, seed=seed, replications=replications, only=only)
-    return plan.run(out, threads=threads, progress=progress)
+    return plan.run(out, threads=threads, progress=progress, executor=executor)
 
 
 def _base(given: Any, folder: Path, file: str) -> tuple[str | Mapping[str, Any], str]:

@@ -62,7 +62,7 @@ def test_the_study_in_the_guide_runs(scenario: Path, aqmlab: Aqmlab) -> None:
 
 def test_the_commands_of_the_readme_run(tmp_path: Path, aqmlab: Aqmlab) -> None:
     readme = (DOCS.parent / "README.md").read_text()
-    lines = re.findall(r"^`?aqmlab ((?:run|study|explain) [^#`]+)", readme, re.MULTILINE)
+    lines = re.findall(r"^(?:- `)?aqmlab ((?:run|study|explain) [^#`]+)", readme, re.MULTILINE)
     assert len(lines) == 3
     for line in lines:
         out = [] if line.startswith("explain") else ["--out", tmp_path / line.split()[0]]

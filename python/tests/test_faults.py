@@ -198,7 +198,7 @@ def test_a_study_of_many_chunks(tmp_path: Path) -> None:
     texts = [scenario.resolved for scenario in scenarios]
     with ResultsFolder(tmp_path / "many", execute.study_info(study), texts) as folder:
         for run in random.Random(1).sample(range(study.total), study.total):
-            jobs = [(run, *divmod(run, study.replications))]
-            folder.add(list(execute.finished(scenarios, jobs, 1)))
+            point, replication = divmod(run, study.replications)
+            folder.add(list(execute.finished([(run, scenarios[point], replication)], 1)))
         folder.finish()
     assert table_bytes(tmp_path / "many") == table_bytes(tmp_path / "one")

@@ -39,8 +39,9 @@ def begun(study: aqmlab.Study, out: Path, parts: list[list[int]]) -> Iterator[Re
     texts = [scenario.resolved for scenario in scenarios]
     with ResultsFolder(out, execute.study_info(study), texts) as folder:
         for runs in parts:
-            jobs = [(run, *divmod(run, study.replications)) for run in runs]
-            folder.add(list(execute.finished(scenarios, jobs, 1)))
+            places = [(run, *divmod(run, study.replications)) for run in runs]
+            jobs = [(run, scenarios[point], number) for run, point, number in places]
+            folder.add(list(execute.finished(jobs, 1)))
         yield folder
 
 

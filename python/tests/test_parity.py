@@ -125,9 +125,11 @@ def test_every_workload_has_its_draws_and_its_times(aqmlab: Aqmlab, tmp_path: Pa
     assert real["files"]["completed"] == 8
     assert abs(real["web"]["completed"] - simulated["web"]["completed"]) <= 2
     assert real["ping"]["completed"] >= 90
-    for name in ("files: completion p50", "web: response p50"):
+    # A file takes a handshake, and two round trips at least; a request of an open connection,
+    # one round trip and the 8 ms of its 20 kB.
+    for name, least in (("files: completion p50", 50e-3), ("web: response p50", 28e-3)):
         before, after = found[name]
-        assert 0.04 < before < 0.3
+        assert least < before < 0.3, name
         assert after == pytest.approx(before, rel=0.35), name
     # There and back are 20 ms each in propagation, and next to nothing in the queues.
     assert 20e-3 <= found["ping: rtt p50"][1] < 30e-3

@@ -181,8 +181,8 @@ def test_a_folder_of_another_scenario_is_refused(study: Path, aqmlab: Aqmlab) ->
     before = snapshot(out)
     setting = ["--set", "flows.first.size=100000b"]
     for change, word in (
-        (["--seed", "9"], "seed 3, not 9"),
-        (["--replications", "1"], "replications 2, not 1"),
+        (["--seed", "9"], "seed is 3 there and 9 here"),
+        (["--replications", "1"], "replications is 2 there and 1 here"),
         (setting, "flows.first.size is 350400b there and 100000b here"),
     ):
         done = aqmlab("study", study, "--out", "out", *change)

@@ -55,7 +55,8 @@ def on_a_machine(
         ip addr > before; ip route >> before; ip -6 route >> before
         server=; LIMIT=; {before}
         if [ "$LIMIT" ]; then
-            ulimit -n $LIMIT; set -- setpriv --bounding-set -sys_resource --inh-caps -sys_resource "$@"
+            ulimit -n $LIMIT
+            set -- setpriv --bounding-set -sys_resource --inh-caps -sys_resource "$@"
         fi
         "$@"
         status=$?

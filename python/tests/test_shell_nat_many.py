@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from real_packets import TRAFFIC
-from test_shell_nat import OUTSIDE, on_a_machine, pytestmark as on_machines
+from test_shell_nat import OUTSIDE, on_a_machine
+from test_shell_nat import pytestmark as on_machines
 
 pytestmark = on_machines
 MOST = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -2,7 +2,7 @@
 //! progress bars, files and signals.
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -14,7 +14,7 @@ use aqmlab_aqm::QueueConfig;
 use aqmlab_sim::scenario::{FlowGroup, LinkConfig};
 use aqmlab_sim::{RunResult, Scenario, Stopped, Watch, try_run};
 use aqmlab_tcp::congestion::CongestionConfig;
-use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::convert::{ControlError, QueueError};
@@ -51,9 +51,18 @@ enum Broken {
 
 type Outcome = Result<Finished, Broken>;
 
+/// Jobs that nobody has begun.
+struct Waiting {
+    jobs: VecDeque<Job>,
+    /// Whether more will come: workers wait for them.
+    open: bool,
+}
+
 struct Work {
-    jobs: Vec<Job>,
-    next: AtomicUsize,
+    waiting: Mutex<Waiting>,
+    /// Told when jobs come, and when none will.
+    changed: Condvar,
+    total: AtomicUsize,
     /// Threads that are at work, but for those whose run is stuck.
     active: AtomicUsize,
     /// What they do.
@@ -64,6 +73,33 @@ struct Work {
     /// Those that are under way, and their threads as Python numbers them.
     in_python: Mutex<BTreeMap<u32, Option<u64>>>,
     out_of_python: Condvar,
+}
+
+impl Work {
+    /// The next job; `None` if there will be none.
+    fn next(&self) -> Option<Job> {
+        let mut waiting = self.waiting.lock().expect("no holder of this lock panics");
+        loop {
+            if self.stopped.load(Ordering::Relaxed) {
+                return None;
+            }
+            if let Some(job) = waiting.jobs.pop_front() {
+                return Some(job);
+            }
+            if !waiting.open {
+                return None;
+            }
+            waiting = self.changed.wait(waiting).expect("no holder of this lock panics");
+        }
+    }
+
+    /// Has no further job begun.
+    fn stop(&self) {
+        // Under the lock: a worker that has just seen that there is none would miss it.
+        let _waiting = self.waiting.lock().expect("no holder of this lock panics");
+        self.stopped.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
 }
 
 /// Runs jobs in the background.
@@ -83,29 +119,21 @@ pub struct Runner {
 #[pymethods]
 impl Runner {
     #[new]
-    #[pyo3(signature = (scenarios, jobs, *, threads = None))]
+    #[pyo3(signature = (jobs, *, threads = None, open = false))]
     fn new(
-        scenarios: Vec<PyRef<'_, PyScenario>>,
-        jobs: Vec<(u32, usize, u64)>,
+        jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>,
         threads: Option<usize>,
+        open: bool,
     ) -> PyResult<Self> {
         if threads == Some(0) {
             return Err(PyValueError::new_err("threads: at least 1"));
         }
-        let jobs = jobs
-            .into_iter()
-            .map(|(run, index, replication)| {
-                let scenario = scenarios
-                    .get(index)
-                    .ok_or_else(|| PyIndexError::new_err(format!("no scenario {index}")))?;
-                Ok(Job { run, scenario: Arc::clone(&scenario.scenario), replication })
-            })
-            .collect::<PyResult<Vec<_>>>()?;
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let threads = threads.unwrap_or(cores).min(jobs.len());
+        let threads = threads.unwrap_or(cores).min(if open { usize::MAX } else { jobs.len() });
         let work = Arc::new(Work {
-            jobs,
-            next: AtomicUsize::new(0),
+            waiting: Mutex::new(Waiting { jobs: VecDeque::new(), open }),
+            changed: Condvar::new(),
+            total: AtomicUsize::new(0),
             active: AtomicUsize::new(threads),
             running: Running::default(),
             stopped: AtomicBool::new(false),
@@ -114,12 +142,32 @@ impl Runner {
             out_of_python: Condvar::new(),
         });
         let (sender, outcomes) = sync_channel(WAITING);
-        for _ in 0..threads {
-            start(&work, &sender);
-        }
         let (outcomes, failed, stuck) = (Mutex::new(outcomes), Mutex::default(), Mutex::default());
         let finished = AtomicUsize::new(0);
-        Ok(Runner { work, outcomes, sender, stuck, failed, finished })
+        let runner = Runner { work, outcomes, sender, stuck, failed, finished };
+        runner.extend(jobs);
+        for _ in 0..threads {
+            start(&runner.work, &runner.sender);
+        }
+        Ok(runner)
+    }
+
+    /// More jobs, for one that is open.
+    fn extend(&self, jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>) {
+        let mut waiting = self.work.waiting.lock().expect("no holder of this lock panics");
+        self.work.total.fetch_add(jobs.len(), Ordering::Relaxed);
+        waiting.jobs.extend(jobs.into_iter().map(|(run, scenario, replication)| Job {
+            run,
+            scenario: Arc::clone(&scenario.scenario),
+            replication,
+        }));
+        self.work.changed.notify_all();
+    }
+
+    /// Says that no more jobs will come.
+    fn close(&self) {
+        self.work.waiting.lock().expect("no holder of this lock panics").open = false;
+        self.work.changed.notify_all();
     }
 
     /// Waits up to `timeout` seconds for finished runs and takes all there
@@ -163,12 +211,12 @@ impl Runner {
     }
     #[getter]
     fn total(&self) -> usize {
-        self.work.jobs.len()
+        self.work.total.load(Ordering::Relaxed)
     }
     /// Starts no further job, and waits for none but a moment for those with
     /// code in Python: the threads on which it still runs.
     fn stop(&self, py: Python<'_>) -> BTreeSet<u64> {
-        self.work.stopped.store(true, Ordering::Relaxed);
+        self.work.stop();
         self.work.abandoned.store(true, Ordering::Relaxed);
         py.detach(|| {
             let running = self.work.in_python.lock().expect("no holder of this lock panics");
@@ -208,7 +256,7 @@ impl Runner {
     }
 
     fn keep_failure(&self, run: u32, failure: Failure) {
-        self.work.stopped.store(true, Ordering::Relaxed);
+        self.work.stop();
         let mut failed = self.failed.lock().expect("no holder of this lock panics");
         if failed.as_ref().is_none_or(|(other, _)| run < *other) {
             *failed = Some((run, failure));
@@ -231,7 +279,7 @@ fn to_custom_error(py: Python<'_>, run: u32, failure: &Failure) -> PyErr {
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        self.work.stopped.store(true, Ordering::Relaxed);
+        self.work.stop();
         self.work.abandoned.store(true, Ordering::Relaxed);
     }
 }
@@ -296,9 +344,8 @@ fn start(work: &Arc<Work>, sender: &SyncSender<Outcome>) {
 /// What each thread does: the next job, until there is none. `None` if another thread has its
 /// place by then.
 fn labour(work: &Work, sender: &SyncSender<Outcome>) -> Option<()> {
-    while !work.stopped.load(Ordering::Relaxed) {
-        let Some(job) = work.jobs.get(work.next.fetch_add(1, Ordering::Relaxed)) else { break };
-        let result = run(work, job)?;
+    while let Some(job) = work.next() {
+        let result = run(work, &job)?;
         if matches!(&result, Err(panic) if panic.is::<Abandoned>()) {
             break;
         }

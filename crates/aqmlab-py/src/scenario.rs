@@ -1,6 +1,6 @@
 //! `Scenario` for Python.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use aqmlab_core::{Error, Value};
@@ -8,6 +8,7 @@ use aqmlab_sim::rate::{InputFile, RateProcess};
 use aqmlab_sim::{Outside, Scenario};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMapping, PyString};
 
 use crate::convert::{from_value, to_py_error, to_table};
@@ -26,8 +27,19 @@ pub struct Files {
 #[pymethods]
 impl Files {
     #[new]
-    fn new() -> Self {
-        Files::default()
+    #[pyo3(signature = (contents = vec![]))]
+    fn new(contents: Vec<(Place, PyBackedBytes)>) -> Self {
+        let files = contents.into_iter();
+        let read = files.map(|(place, bytes)| (place, Arc::new(InputFile::new(bytes.to_vec()))));
+        Files { read: Mutex::new(read.collect()) }
+    }
+
+    /// What was read: ((folders, name), content) of each file, in the order of their places.
+    fn contents<'py>(&self, py: Python<'py>) -> Vec<(Place, Bound<'py, PyBytes>)> {
+        let read = self.read.lock().expect("no holder of this lock panics");
+        let sorted: BTreeMap<_, _> = read.iter().collect();
+        let content = |file: &InputFile| PyBytes::new(py, file.content());
+        sorted.into_iter().map(|(place, file)| (place.clone(), content(file))).collect()
     }
 }
 

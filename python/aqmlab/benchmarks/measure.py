@@ -41,7 +41,7 @@ def measure(text: str, file: str, overrides: dict[str, Any], repeat: int) -> dic
 
 def run(scenario: _core.Scenario) -> _core.Results:
     """One run, on one thread."""
-    runner = _core.Runner([scenario], [(0, 0, 0)], threads=1)
+    runner = _core.Runner([(0, scenario, 0)], threads=1)
     while True:
         result = runner.poll(60.0)
         if result is not None:

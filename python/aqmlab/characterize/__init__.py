@@ -25,6 +25,8 @@ from aqmlab.errors import input_error, unknown
 from aqmlab.study import Study
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     import polars as pl
     from rich.console import Console
 
@@ -71,6 +73,7 @@ def characterize(
     scale: float = 1.0,
     out: str | Path | None = None,
     threads: int | None = None,
+    executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Characterization:
     """Runs RFC 7928's scenarios with `discipline`, with drop-tail and with those in `against`.
@@ -84,7 +87,7 @@ def characterize(
     """
     plan = Plan.of(discipline, against, set or {}, only, environment or Environment(), scale)
     study = plan.study(replications, seed)
-    result = study.run(out, threads=threads, progress=progress)
+    result = study.run(out, threads=threads, progress=progress, executor=executor)
     return Characterization(plan, result)
 
 

@@ -13,12 +13,14 @@ from typer.exceptions import TyperException
 from aqmlab.cli import (
     bench,
     characterize,
+    cluster,
     compare,
     conformance,
     evaluate,
     explain,
     listing,
     mahimahi,
+    merge,
     parity,
     reproduce,
     run,
@@ -52,6 +54,8 @@ REST = {"context_settings": {"allow_interspersed_args": False}}
 COMMANDS: tuple[tuple[str, Any, str, dict[str, Any]], ...] = (
     ("run", run.run, run.EXAMPLE, {}),
     ("study", study.study, study.EXAMPLE, {}),
+    ("merge", merge.merge, merge.EXAMPLE, {}),
+    ("cluster", cluster.cluster, cluster.EXAMPLE, {}),
     ("compare", compare.compare, compare.EXAMPLE, {}),
     ("reproduce", reproduce.reproduce, reproduce.EXAMPLE, {}),
     ("characterize", characterize.characterize, characterize.EXAMPLE, {}),

@@ -8,6 +8,7 @@ import typer
 
 from aqmlab.cli.common import (
     EXAMPLES,
+    Cluster,
     Figures,
     Json,
     NoReport,
@@ -17,6 +18,7 @@ from aqmlab.cli.common import (
     Threads,
     console,
     default_folder,
+    executor_at,
     print_json,
     progress_bar,
     reported,
@@ -74,6 +76,7 @@ def characterize(
     seed: Seed = None,
     out: Out = None,
     threads: Threads = None,
+    cluster: Cluster = None,
     no_report: NoReport = False,
     figures: Figures = False,
     json: Json = False,
@@ -106,7 +109,8 @@ def characterize(
     extra = ["quick"] if quick else []
     words = [name, *own, *changed, *extra]
     folder = out or default_folder("characterize", words, r=replications, s=seed)
-    with progress_bar(f"characterize {name}", shown=not json) as progress:
+    bar = progress_bar(f"characterize {name}", shown=not json)
+    with executor_at(cluster) as executor, bar as progress:
         result = run(
             discipline,
             against=[other.strip() for other in others],
@@ -118,6 +122,7 @@ def characterize(
             scale=0.25 if quick else 1.0,
             out=folder,
             threads=threads,
+            executor=executor,
             progress=progress,
         )
     if json:

@@ -21,6 +21,7 @@ from aqmlab import signals
 from aqmlab._late import late
 from aqmlab.document import FORMATS, Figure
 from aqmlab.errors import (
+    ClusterError,
     CustomError,
     DamageWarning,
     EmulationError,
@@ -32,6 +33,8 @@ from aqmlab.errors import (
 )
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from rich.console import Console
     from rich.table import Table
 
@@ -88,6 +91,14 @@ Threads = Annotated[
     int | None,
     typer.Option("--threads", min=1, metavar="N", help="Cores to use; all if not given."),
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Run on the dask cluster with this scheduler (tcp://HOST:8786); see docs/cluster.md.",
+    ),
+]
 Replications = Annotated[
     int | None,
     typer.Option("--replications", min=1, metavar="N", help="Instead of the study's own number."),
@@ -126,7 +137,7 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             if kwargs.get("json"):
                 print_json({"error": str(error), "failed": error.failed})
             fail(str(error), FAILURE)
-        except StorageError as error:
+        except (ClusterError, StorageError) as error:
             fail(str(error), FAILURE)
         except BrokenPipeError:
             raise SystemExit(FAILURE) from None
@@ -145,6 +156,18 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             bug(error)
 
     return wrapped
+
+
+@contextmanager
+def executor_at(address: str | None) -> Iterator[Executor | None]:
+    """The executor of `--cluster`; none if it was not given. Raises `ClusterError`."""
+    if address is None:
+        yield None
+        return
+    from aqmlab.cluster import connect
+
+    with connect(address) as executor:
+        yield executor
 
 
 def load_own(files: Sequence[str] | None) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from aqmlab.cli.common import (
     EXAMPLES,
+    Cluster,
     Figures,
     Json,
     NoReport,
@@ -17,6 +18,7 @@ from aqmlab.cli.common import (
     Threads,
     console,
     default_folder,
+    executor_at,
     print_json,
     progress_bar,
     reported,
@@ -66,6 +68,7 @@ def evaluate(
     seed: Seed = None,
     out: Out = None,
     threads: Threads = None,
+    cluster: Cluster = None,
     json: Json = False,
     no_report: NoReport = False,
     figures: Figures = False,
@@ -88,7 +91,8 @@ def evaluate(
     words = [name, *(f"{k}={v}" for k, v in (params | transport).items()), *(only or [])]
     extra = ["quick"] if quick else []
     folder = out or default_folder("evaluate", [*words, *extra], r=replications, s=seed)
-    with progress_bar(f"evaluate {name}", shown=not json) as progress:
+    bar = progress_bar(f"evaluate {name}", shown=not json)
+    with executor_at(cluster) as executor, bar as progress:
         result = run(
             {"algorithm": control, **params} if params else control,
             name=name,
@@ -98,6 +102,7 @@ def evaluate(
             seed=SEED if seed is None else seed,
             out=folder,
             threads=threads,
+            executor=executor,
             progress=progress,
         )
     if json:

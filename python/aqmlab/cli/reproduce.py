@@ -12,6 +12,7 @@ import typer
 from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
+    Cluster,
     Figures,
     Json,
     NoReport,
@@ -21,6 +22,7 @@ from aqmlab.cli.common import (
     Threads,
     console,
     default_folder,
+    executor_at,
     print_json,
     progress_bar,
     reported,
@@ -56,6 +58,7 @@ def reproduce(
     seed: Seed = None,
     out: Out = None,
     threads: Threads = None,
+    cluster: Cluster = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -105,7 +108,7 @@ def reproduce(
         if only or trace or emulate:
             key = "--only" if only else "--trace" if trace else "--emulate"
             raise input_error("this goes with a single study", key=key, given=f"{key} with all")
-        _all(known, replications, seed, out, threads, json)
+        _all(known, replications, seed, out, json, threads=threads, cluster=cluster)
         return
     if step is not None and not emulate:
         raise input_error("this goes with --emulate", key="--step", given=step)
@@ -117,6 +120,7 @@ def reproduce(
         name,
         folder,
         shown=not json,
+        cluster=cluster,
         only=only or (),
         replications=replications,
         seed=seed,
@@ -135,10 +139,13 @@ def reproduce(
         screen.print(f"Report: {report}", soft_wrap=True)
 
 
-def _one(name: str, folder: Path, *, shown: bool, **options: Any) -> Reproduction:
-    with progress_bar(Path(name).name, shown=shown) as progress:
+def _one(
+    name: str, folder: Path, *, shown: bool, cluster: str | None, **options: Any
+) -> Reproduction:
+    bar = progress_bar(Path(name).name, shown=shown)
+    with executor_at(cluster) as executor, bar as progress:
         found: Reproduction = late("reproduce")(
-            name, out=folder, progress=progress, told=_tell, **options
+            name, out=folder, progress=progress, told=_tell, executor=executor, **options
         )
         return found
 
@@ -157,8 +164,8 @@ def _all(
     replications: int | None,
     seed: int | None,
     out: Path | None,
-    threads: int | None,
     json: bool,
+    **means: Any,
 ) -> None:
     """Every study; one table at the end."""
     from aqmlab.reproduce.summary import Summary, grid
@@ -168,7 +175,7 @@ def _all(
     for name in known:
         folder = out / name if out else _folder(name, (), None, r=replications, s=seed)
         reproduction = _one(
-            name, folder, shown=not json, replications=replications, seed=seed, threads=threads
+            name, folder, shown=not json, replications=replications, seed=seed, **means
         )
         done.append(Summary.of(reproduction))
         if json:

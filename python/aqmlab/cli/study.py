@@ -11,6 +11,7 @@ import typer
 from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
+    Cluster,
     Figures,
     Json,
     NoReport,
@@ -25,6 +26,7 @@ from aqmlab.cli.common import (
     command_line,
     console,
     default_folder,
+    executor_at,
     grid,
     load_own,
     print_json,
@@ -42,13 +44,17 @@ if TYPE_CHECKING:
     from aqmlab.infer import Interval
     from aqmlab.report.measures import Measure
     from aqmlab.results import StudyResult
+    from aqmlab.shards import Shard
+    from aqmlab.study import Study
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab study examples/study.toml\n\n"
     "aqmlab study examples/study.toml --replications 10 --out results/quick\n\n"
     "aqmlab study examples/study.toml --only queue=CoDel --only queue=PIE --out results/two\n\n"
     "aqmlab study examples/study.toml --set queue.limit=200p --seed 7 --threads 1\n\n"
-    "aqmlab study examples/study.toml --tradeoff delay-goodput.svg"
+    "aqmlab study examples/study.toml --tradeoff delay-goodput.svg\n\n"
+    "aqmlab study examples/study.toml --cluster tcp://scheduler:8786\n\n"
+    "aqmlab study examples/study.toml --shard 3/16 --out part3"
 )
 SHOWN_POINTS = 60
 
@@ -62,6 +68,15 @@ def study(
     only: Only = None,
     out: Out = None,
     threads: Threads = None,
+    cluster: Cluster = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            "--shard",
+            metavar="N/M",
+            help="Run part N of M alone; `aqmlab merge` puts the parts together.",
+        ),
+    ] = None,
     with_: With = None,
     tradeoff: Annotated[
         Path | None,
@@ -80,8 +95,10 @@ def study(
     or to the folder given by --out.
     """
     from aqmlab.settings import parse_selection, parse_settings
+    from aqmlab.shards import Shard
     from aqmlab.study import Study
 
+    part = Shard.parse(shard) if shard is not None else None
     load_own(with_)
     if tradeoff is not None:
         check_chart(tradeoff, "--tradeoff")
@@ -93,9 +110,14 @@ def study(
         only=parse_selection(only or []),
     )
     folder = out or default_folder(plan.name, only or [], r=replications, s=seed)
+    if part is not None:
+        if out is None:
+            folder = folder.with_name(f"{folder.name}-part{part.number}of{part.of}")
+        _run_shard(plan, part, folder, threads, cluster, json=json)
+        return
     began = time.monotonic()
-    with progress_bar(plan.name, shown=not json) as progress:
-        result = plan.run(folder, threads=threads, progress=progress)
+    with executor_at(cluster) as executor, progress_bar(plan.name, shown=not json) as progress:
+        result = plan.run(folder, threads=threads, progress=progress, executor=executor)
     wall = time.monotonic() - began
     if json:
         print_json(to_json(result, wall))
@@ -108,6 +130,33 @@ def study(
         screen.print(f"Report: {report}", soft_wrap=True)
     if tradeoff is not None:
         save_chart(late("tradeoff")(result), tradeoff)
+
+
+def _run_shard(
+    plan: Study,
+    shard: Shard,
+    folder: Path,
+    threads: int | None,
+    cluster: str | None,
+    *,
+    json: bool,
+) -> None:
+    """Runs a part of a study, and says so."""
+    runs = sum(1 for _ in shard.runs(plan.total))
+    began = time.monotonic()
+    with executor_at(cluster) as executor, progress_bar(plan.name, shown=not json) as progress:
+        computed = plan.run_shard(
+            shard, folder, threads=threads, progress=progress, executor=executor
+        )
+    wall = time.monotonic() - began
+    if json:
+        form = {"study": plan.name, "digest": plan.digest, "folder": str(folder)}
+        count = {"runs": runs, "computed": computed, "wall_seconds": round(wall, 3)}
+        print_json({**form, "shard": shard.to_json(), **count})
+        return
+    there = f" ({runs - computed:,} were there already)" if computed < runs else ""
+    done = f"Part {shard}: {computed:,} runs in {wall:.1f} s{there}. Results: {folder}"
+    console().print(done, soft_wrap=True)
 
 
 def summary(result: StudyResult) -> pl.DataFrame:

@@ -183,8 +183,8 @@ def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None
     from aqmlab.results import MemoryTables, StudyResult, gather, resolved
 
     repeat = study.replications
-    jobs = [(number, 0, number) for number in range(repeat)]
-    batches = [*finished([study.points[0].scenario], jobs, None), *(each.results for each in done)]
+    jobs = [(number, study.points[0].scenario, number) for number in range(repeat)]
+    batches = [*finished(jobs, None), *(each.results for each in done)]
     texts = [point.scenario.resolved for point in study.points]
     if out is None:
         tables = MemoryTables(gather(batches))

@@ -29,6 +29,8 @@ from aqmlab.evaluate.scene import STANDARD, Control, Table
 from aqmlab.study import Study
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from rich.console import Console
 
     from aqmlab.results import StudyResult
@@ -63,6 +65,7 @@ def evaluate(
     seed: int = SEED,
     out: str | Path | None = None,
     threads: int | None = None,
+    executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Runs every criterion that can be simulated with `control`, with Reno and with CUBIC.
@@ -77,7 +80,9 @@ def evaluate(
     """
     subject = Control(name or _name(control), control, dict(transport or {}))
     plan = Plan(subject, criteria(only))
-    result = plan.study(replications, seed).run(out, threads=threads, progress=progress)
+    result = plan.study(replications, seed).run(
+        out, threads=threads, progress=progress, executor=executor
+    )
     return Evaluation(plan, result)
 
 

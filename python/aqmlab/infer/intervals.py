@@ -12,10 +12,12 @@ replications, or no interval.
   the coverage does not depend on how the tails are shared (mean and standard deviation are
   independent of the shape of the sample), so nothing is lost there but length.
 * **median and quantiles of single values**: order statistics, interpolated by Hettmansperger and
-  Sheather (1986) for the median, Nyblom (1992) for others. No shape is supposed.
+  Sheather (1986) for the median, Nyblom (1992) for others. No shape is supposed, but that there
+  are values near the quantile: none where it may lie in the gap between two clusters.
 * **quantiles pooled over replications**: those values q are kept at which the shares of the
-  replications' observations up to q do not differ from p by a t-test over the replications
-  (Woodruff's inversion, 1952, with the replication as the cluster).
+  replications' observations up to q do not differ from p by that t-test over the replications
+  (Woodruff's inversion, 1952, with the replication as the cluster). The more the replications
+  differ, the more skewed are the shares in a tail: then less of the 5 % is used.
 * **the maximum** has no interval: it says nothing of how far the next run may go.
 """
 
@@ -36,9 +38,16 @@ LEVEL = 0.95
 """The level of intervals where nothing else is said."""
 FEWEST = 5
 """With fewer values no shape can be told from another, and no interval is given."""
+GRID = 256
+"""At so many values at a time the shares are tested."""
 TAIL_COUNT = 20.0
-"""As many observations, not counting those that repeat what others of their run say, have to
-lie beyond a pooled quantile on either side."""
+"""As many observations have to lie beyond a pooled quantile on either side."""
+MOST_ALIKE = 0.6
+"""Where the observations of a replication have more in common than this (the intraclass correlation
+of lying below a quantile), the quantile lies in a few of the replications: no interval."""
+CAUTION = 1.0
+"""How fast (powers of ten) what is used of 1 - level falls with that correlation at a quantile at
+the very end; at the median nothing is taken off."""
 SLACK = 1.4
 """The outermost values of the sample may end the interval if the chance that the quantile is
 beyond is up to this multiple of the tail: 3.1 % for the median of five, instead of 2.5 %."""
@@ -178,29 +187,31 @@ def _of_mean(data: Floats, value: float, level: float) -> Estimate:
 
 def t_limits(data: Floats, level: float) -> tuple[float, float]:
     """The limits of the mean of `data` by Student's t, the tails shared out by the skewness."""
-    count = data.size
-    mean = float(data.mean())
-    apart = data - mean
-    variance = float(apart @ apart) / count
-    if variance <= (1e-12 * max(abs(mean), float(np.abs(data).max()))) ** 2:
-        return mean, mean
-    skewness = float(apart @ (apart * apart)) / count / variance**1.5
-    long, short = tails(count, abs(skewness), 1 - level)
-    if two_clusters(data, mean, variance):
-        long = short = (1 - level) / 2
-    error = (variance / (count - 1)) ** 0.5
-    far, near = (-float(stdtrit(count - 1, each)) * error for each in (long, short))
-    return (mean - near, mean + far) if skewness >= 0 else (mean - far, mean + near)
+    low, high = limits(data[None, :], 1 - level)
+    return float(low[0]), float(high[0])
 
 
-def even_limits(data: Floats, level: float) -> tuple[float, float]:
-    """The limits by Student's t of 0.8 times the tails, the same on either side."""
-    half = -float(stdtrit(data.size - 1, 0.4 * (1 - level))) * float(data.std(ddof=1))
-    half /= data.size**0.5
-    return float(data.mean()) - half, float(data.mean()) + half
+def limits(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats]:
+    """The limits of the mean of each row of shape (samples, values); `alpha` is a number, or one
+    for each row."""
+    count = rows.shape[1]
+    mean = rows.mean(axis=1)
+    apart = rows - mean[:, None]
+    variance = (apart * apart).sum(axis=1) / count
+    varies = variance > (1e-12 * np.maximum(np.abs(mean), np.abs(rows).max(axis=1))) ** 2
+    scale = np.where(varies, variance, 1.0)
+    skewness = (apart * apart * apart).sum(axis=1) / count / scale**1.5
+    alpha = np.broadcast_to(np.asarray(alpha, dtype=np.float64), mean.shape)
+    long, short = tails(count, np.abs(skewness), alpha)
+    even = two_clusters(rows, mean, variance)
+    long, short = np.where(even, alpha / 2, long), np.where(even, alpha / 2, short)
+    error = np.where(varies, (variance / (count - 1)) ** 0.5, 0.0)
+    far, near = (-stdtrit(count - 1, each) * error for each in (long, short))
+    above = skewness >= 0
+    return mean - np.where(above, near, far), mean + np.where(above, far, near)
 
 
-def tails(count: int, skewness: float, alpha: float) -> tuple[float, float]:
+def tails(count: int, skewness: Floats, alpha: Floats) -> tuple[Floats, Floats]:
     """What of `alpha` lies beyond the interval on the side to which the sample reaches out, and
     on the other."""
     base, grows, shrinks = _shape(count)
@@ -216,17 +227,28 @@ def _shape(count: int) -> tuple[float, float, float]:
     return 0.5, 1.0, 19 / (count - 1.5)
 
 
-def two_clusters(data: Floats, mean: float, variance: float) -> bool:
-    """Whether the values lie in two clusters, which explain nine tenths of their variance. The
-    skewness then says only which of the two was drawn more often."""
-    if data.size < FEWEST_IN_CLUSTERS:
-        return False
-    ordered = np.sort(data)
-    below = int((ordered[1:] - ordered[:-1]).argmax()) + 1
-    if min(below, data.size - below) < LEAST_CLUSTER * data.size:
-        return False
-    apart = mean - float(ordered[:below].mean())
-    return apart**2 * below / (data.size - below) > 0.9 * variance
+def two_clusters(rows: Floats, mean: Floats, variance: Floats) -> NDArray[np.bool_]:
+    """Of each row, whether its values lie in two clusters, which explain nine tenths of their
+    variance. The skewness then says only which of the two was drawn more often."""
+    count = rows.shape[1]
+    if count < FEWEST_IN_CLUSTERS:
+        return np.zeros(len(rows), dtype=bool)
+    ordered = np.sort(rows, axis=1)
+    below = np.diff(ordered, axis=1).argmax(axis=1) + 1
+    sums = np.cumsum(ordered, axis=1)[np.arange(len(rows)), below - 1]
+    apart = mean - sums / below
+    found: NDArray[np.bool_] = np.minimum(below, count - below) >= LEAST_CLUSTER * count
+    found &= apart**2 * below / (count - below) > 0.9 * variance
+    return found
+
+
+def _gap(ordered: Floats) -> tuple[float, float]:
+    """The ends of the gap between two clusters of values; both the same without."""
+    row = ordered[None, :]
+    if not two_clusters(row, row.mean(axis=1), row.var(axis=1))[0]:
+        return float(ordered[0]), float(ordered[0])
+    place = int(np.diff(ordered).argmax())
+    return float(ordered[place]), float(ordered[place + 1])
 
 
 # Quantiles of single values.
@@ -236,14 +258,17 @@ def _of_quantile(ordered: Floats, share: float, level: float) -> Estimate:
     count = ordered.size
     value = _quantile(ordered, share)
     tail = (1 - level) / 2
-    low = _end(ordered, share, tail)
-    high = _end(-ordered[::-1], 1 - share, tail)
+    low = low_ends(ordered[None, :], share, tail)
+    high = low_ends(-ordered[None, ::-1], 1 - share, tail)
     if low is None or high is None or count < FEWEST:
         least = _least(share, tail)
         many = f"{count} value{'s are' if count != 1 else ' is'}"
         return _none(value, f"{many} too few: this interval needs {least}", count)
+    below, above = _gap(ordered)
+    if low[0] < above and -high[0] > below:
+        return _none(value, "the values lie in two clusters, and it may lie between them", count)
     method = "interpolated order statistics"
-    return Estimate(value, Interval(low, -high, level), method, "", count)
+    return Estimate(value, Interval(float(low[0]), -float(high[0]), level), method, "", count)
 
 
 def _quantile(ordered: Floats, share: float) -> float:
@@ -254,14 +279,14 @@ def _quantile(ordered: Floats, share: float) -> float:
     return weighted_quantile(ordered, np.ones(ordered.size, dtype=np.int64), share)
 
 
-def _end(ordered: Floats, share: float, tail: float) -> float | None:
-    """The low end: the quantile lies below it with the chance `tail`; None if it cannot be."""
-    place, part = _rank(ordered.size, share, tail)
+def low_ends(ordered: Floats, share: float, tail: float) -> Floats | None:
+    """The low end for each row of ascending values: the quantile lies below it with the chance
+    `tail`; None if it cannot be."""
+    place, part = _rank(ordered.shape[1], share, tail)
     if place < 0:
         return None
-    if part == 0:
-        return float(ordered[place])
-    return float((1 - part) * ordered[place] + part * ordered[place + 1])
+    found: Floats = ordered[:, place]
+    return found if part == 0 else (1 - part) * found + part * ordered[:, place + 1]
 
 
 @lru_cache(maxsize=4096)
@@ -326,13 +351,16 @@ class _Pool:
         sizes: Floats = np.bincount(self.labels, self.counts, self.replications).astype(np.float64)
         return sizes
 
-    def apart(self, index: int, share: float, sizes: Floats) -> Floats:
-        """Of each replication the observations up to that of `index` less `share` of all, over
-        the mean number of observations."""
-        end = int(np.searchsorted(self.values, self.values[index], side="right"))
-        below = np.bincount(self.labels[:end], self.counts[:end], self.replications)
-        found: Floats = (below - share * sizes) / sizes.mean()
-        return found
+    def apart(self, indices: NDArray[np.int64], share: float, sizes: Floats) -> Floats:
+        """Up to the value of each of the ascending indices: of each replication the observations
+        less `share` of all, over the mean number of observations; shape (indices, replications)."""
+        ends = np.searchsorted(self.values, self.values[indices], side="right")
+        step = np.searchsorted(ends, np.arange(self.values.size), side="right")
+        place = step * self.replications + self.labels
+        found = np.bincount(place, self.counts, (len(indices) + 1) * self.replications)
+        below = np.cumsum(found.reshape(-1, self.replications), axis=0)[:-1]
+        result: Floats = (below - share * sizes) / sizes.mean()
+        return result
 
 
 def _of_pool(pool: _Pool, statistic: str, share: float, level: float) -> Estimate:
@@ -349,51 +377,61 @@ def _of_pool(pool: _Pool, statistic: str, share: float, level: float) -> Estimat
     value = weighted_quantile(pool.values, pool.counts.astype(np.int64), share)
     if count < FEWEST:
         return _none(value, _too_few(count), count)
-    beyond = min(share, 1 - share) * effective(pool, sizes)
+    beyond = min(share, 1 - share) * float(sizes.sum())
     if beyond < TAIL_COUNT:
-        why = (
-            f"beyond it lie the like of {beyond:.1f} independent observations: an interval needs "
-            f"{TAIL_COUNT:.0f} (the replications differ more than their packets)"
-        )
+        why = f"{beyond:.1f} observations lie beyond it: an interval needs {TAIL_COUNT:.0f}"
+        return _none(value, why, count)
+    alike = _alike(pool, (0.25, 0.5, 0.75, share), sizes)
+    if alike > MOST_ALIKE:
+        why = "the replications differ more than their packets: it lies in a few of them"
         return _none(value, why, count)
     method = "t-test over the replications of the shares up to each value, inverted"
-    low, high = _inverted(pool, share, sizes, level)
+    low, high = _inverted(pool, share, sizes, caution(alike, share, 1 - level))
     return Estimate(value, Interval(min(low, value), max(high, value), level), method, "", count)
 
 
-def effective(pool: _Pool, sizes: Floats) -> float:
-    """How many independent observations say as much: by how much more than by chance the
-    replications differ in their shares up to the quartiles of all."""
-    total = float(sizes.sum())
-    excess = 1.0
-    for share in (0.25, 0.5, 0.75):
-        cumulative = np.cumsum(pool.counts)
-        index = min(int(np.searchsorted(cumulative, share * total)), cumulative.size - 1)
-        apart = pool.apart(index, share, sizes)
-        apart = apart - apart.mean()
-        between = float(apart @ apart) / (apart.size - 1)
-        excess = max(excess, between * float(sizes.mean()) / (share * (1 - share)))
-    return total / excess
+def _alike(pool: _Pool, shares: Sequence[float], sizes: Floats) -> float:
+    """How much the observations of a replication have in common: the most of it at the quantiles
+    of all."""
+    cumulative, found = np.cumsum(pool.counts), []
+    for share in shares:
+        index = min(int(np.searchsorted(cumulative, share * sizes.sum())), cumulative.size - 1)
+        apart = pool.apart(np.array([index]), share, sizes)
+        found.append(float(correlation(apart, share, float(sizes.mean()))[0]))
+    return max(found)
 
 
-def _inverted(pool: _Pool, share: float, sizes: Floats, level: float) -> tuple[float, float]:
-    """The values at which the shares up to them begin not to be below, and to be above.
+def correlation(apart: Floats, share: float, size: float) -> Floats:
+    """The intraclass correlation of lying below a quantile, from the shares of replications of
+    `size` observations less `share`; of each row."""
+    found: Floats = apart.var(axis=1, ddof=1) / (share * (1 - share)) - 1 / size
+    return np.maximum(found, 0.0)
 
-    Shares of many observations are nearly normal: with few replications the tails are even."""
-    limits = even_limits if pool.replications < 10 else t_limits
 
-    def side(index: int) -> int:
-        low, high = limits(pool.apart(index, share, sizes), level)
-        return -1 if high < 0 else int(low > 0)
+def caution(alike: ArrayLike, share: float, alpha: float) -> Floats:
+    """What of `alpha` is used where the observations of a replication are alike."""
+    return alpha * 10 ** (-CAUTION * abs(2 * share - 1) * np.asarray(alike, dtype=np.float64))
 
-    def first(wanted: int) -> float:
-        low, high = 0, pool.values.size - 1
-        while low < high:
-            middle = (low + high) // 2
-            if side(middle) >= wanted:
-                high = middle
-            else:
-                low = middle + 1
-        return float(pool.values[low])
 
-    return first(0), first(1)
+def _inverted(pool: _Pool, share: float, sizes: Floats, alpha: ArrayLike) -> tuple[float, float]:
+    """Where the shares begin not to be refuted, and where they end. Shares are the same up to the
+    next value: that is the high end."""
+    first, last = 0, pool.values.size - 1
+    ends: list[int] = []
+    for which in (0, -1):
+        low, high = first, last
+        while True:
+            indices = np.unique(np.linspace(low, high, GRID).astype(np.int64))
+            below, above = limits(pool.apart(indices, share, sizes), alpha)
+            kept = np.flatnonzero((below <= 0) & (above >= 0))
+            if not kept.size:
+                # Between two values, both of which are refuted: the upper one has the quantile.
+                return (float(pool.values[indices[np.argmax(below > 0)]]),) * 2
+            place = int(kept[which])
+            if indices[-1] - indices[0] < GRID:
+                break
+            low, high = indices[max(place - 1, 0)], indices[min(place + 1, indices.size - 1)]
+        ends.append(int(indices[place]))
+    low, high = pool.values[ends]
+    after = min(int(np.searchsorted(pool.values, high, side="right")), last)
+    return float(low), float(pool.values[after])

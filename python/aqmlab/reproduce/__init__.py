@@ -27,6 +27,8 @@ from aqmlab.reproduce.signs import same_signs
 from aqmlab.setup_diagram import caption, diagram
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from rich.console import Console
 
     from aqmlab.results import StudyResult
@@ -55,6 +57,7 @@ def reproduce(
     trace: str | Path | None = None,
     out: str | Path | None = None,
     threads: int | None = None,
+    executor: Executor | None = None,
     emulate: bool = False,
     step: str | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -87,7 +90,7 @@ def reproduce(
     for part, study in studies.items():
         folder = None if out is None else Path(out) if part == MAIN else Path(out) / part
         counted = _later(progress, before, total) if progress else None
-        results[part] = study.run(folder, threads=threads, progress=counted)
+        results[part] = study.run(folder, threads=threads, progress=counted, executor=executor)
         before += study.total
     if shortened is not None:
         results |= _emulated(shortened, seed, replications, out, threads, told)

@@ -30,6 +30,11 @@ impl InputFile {
         }
     }
 
+    /// The content.
+    pub fn content(&self) -> &[u8] {
+        &self.content
+    }
+
     /// Sets or checks what names the content; `name` is for the error.
     pub(super) fn identify(&self, named: &mut Option<String>, name: &str) -> Result<()> {
         let digest = self.digest.get_or_init(|| digest(&self.content));

@@ -14,6 +14,11 @@ SMALL = 500
 """Bytes of the packets of category I."""
 BOTH_WAYS = "both ways"
 """The case of section 4.4 with traffic in both directions."""
+JITTER, PACED = "jitter", "paced"
+"""Those with acknowledgements that vary in their delay, and with paced senders: by how bulk
+senders' packets come in trains, a discipline may seem to favour a size."""
+ACK_JITTER = "5ms"
+"""The half width of the uniform jitter of the acknowledgements."""
 THIN_RATE, THIN_PACKET = 80e3, 200
 """Of the thin flow of section 4.6: as a call's, 50 packets a second; bit/s and bytes."""
 
@@ -21,19 +26,27 @@ THIN_RATE, THIN_PACKET = 80e3, 200
 def packet_sizes(
     environment: Environment, contender: Contender, _: Sequence[Contender]
 ) -> list[Case]:
-    """Mild congestion, half of the flows with small packets: one way, and both ways (RFC 7928,
-    section 9.2) with the discipline in both directions."""
+    """Mild congestion, half of the flows with small packets: as bulk senders are, with jitter on
+    the acknowledgements, with paced senders; and both ways (RFC 7928, section 9.2) with the
+    discipline in both directions."""
     half = max(environment.mild // 2, 1)
     sizes = {"small": SMALL - HEADER, "large": PACKET - HEADER}
-    one, both = Dumbbell(environment, contender), Dumbbell(environment, contender)
+    bulk, jitter, paced, both = (Dumbbell(environment, contender) for _ in range(4))
     both.links["up"]["queue"] = both.queue()
+    jitter.links["up"]["jitter"] = {"spread": ACK_JITTER, "distribution": "uniform"}
     for name, mss in sizes.items():
-        one.tcp(name, half, mss=mss)
-        both.tcp(name, half, mss=mss)
+        for plan in (bulk, jitter, both):
+            plan.tcp(name, half, mss=mss)
+        paced.tcp(name, half, mss=mss, transport={"pacing": True})
     for name, mss in sizes.items():
         # Both directions are alike: their flows are of one class.
         both.tcp(f"{name}_up", half, mss=mss, **UPWARDS)
-    return [one.case("4.4"), both.case("4.4", BOTH_WAYS, links=("down", "up"))]
+    return [
+        bulk.case("4.4"),
+        jitter.case("4.4", JITTER),
+        paced.case("4.4", PACED),
+        both.case("4.4", BOTH_WAYS, links=("down", "up")),
+    ]
 
 
 def ecn(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:

@@ -1,0 +1,46 @@
+"""`aqmlab cluster check`: whether the workers of a cluster have this aqmlab."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from aqmlab.cli.common import EXAMPLES, FAILURE, Json, console, grid, print_json, reported
+
+EXAMPLE = EXAMPLES.format("aqmlab cluster check tcp://scheduler:8786")
+
+
+@reported
+def cluster(
+    action: Annotated[Literal["check"], typer.Argument(metavar="check", help="What to do.")],
+    address: Annotated[
+        str, typer.Argument(metavar="ADDRESS", help="Of the scheduler: tcp://HOST:8786.")
+    ],
+    json: Json = False,
+) -> None:
+    """Show the workers of a dask cluster, and whether each has the same aqmlab as this machine.
+
+    The exit status is 0 if there are workers and all have it, else 1.
+    """
+    from aqmlab.cluster import workers
+    from aqmlab.spread import own_build
+
+    found = workers(address)
+    fits = bool(found) and all(each.fits for each in found)
+    if json:
+        build = {"version": own_build().version, "engine": own_build().engine}
+        print_json({**build, "fits": fits, "workers": [each.to_json() for each in found]})
+    else:
+        screen = console()
+        table = grid(f"aqmlab {own_build()} here", screen)
+        for name in ("worker", "threads", "aqmlab", ""):
+            table.add_column(name, justify="right" if name == "threads" else "left")
+        for each in found:
+            has = str(each.build) if each.build else each.problem
+            table.add_row(each.address, str(each.threads), has, "same" if each.fits else "other")
+        screen.print(table)
+        threads = sum(each.threads for each in found)
+        screen.print(f"{len(found)} workers with {threads} threads.")
+    if not fits:
+        raise SystemExit(FAILURE)

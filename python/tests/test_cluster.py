@@ -1,0 +1,248 @@
+"""Studies on other processes and machines: the same bytes, whatever becomes of a worker."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import multiprocessing
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import (
+    SCENARIO_TEXT,
+    Aqmlab,
+    assert_refused,
+    command,
+    environment,
+    table_bytes,
+    write_study,
+)
+
+import aqmlab as package
+from aqmlab import cluster as cluster_module
+from aqmlab import spread
+from aqmlab.points import Points
+
+dask = pytest.mark.skipif(
+    importlib.util.find_spec("distributed") is None,
+    reason="not installed: dask.distributed (the extra `cluster`)",
+)
+
+
+# Any executor
+
+
+def test_a_pool_of_processes_gives_the_same_bytes(study: Path) -> None:
+    package.Study(study).run(study.parent / "here")
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as executor:
+        away = package.Study(study).run(study.parent / "away", executor=executor)
+        memory = package.Study(study).run(executor=executor)
+    assert away.computed == 12
+    assert table_bytes(study.parent / "away") == table_bytes(study.parent / "here")
+    assert memory.links.equals(away.links)
+
+
+class Recorded(ThreadPoolExecutor):
+    """Computes in threads, and remembers the sizes of the batches."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.sizes: list[int] = []
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.sizes.append(len(args[-1]))
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_batches_grow_until_they_take_their_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "TARGET_SECONDS", 0.1)
+    plan = package.Study(write_study(tmp_path, replications=40))
+    with Recorded() as executor:
+        plan.run(tmp_path / "out", executor=executor)
+    assert executor.sizes[0] == 1
+    assert max(executor.sizes) >= 8
+    assert len(executor.sizes) < 100
+    plan.run(tmp_path / "here")
+    assert table_bytes(tmp_path / "out") == table_bytes(tmp_path / "here")
+
+
+def test_a_worker_sends_back_what_takes_too_long(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a batch whose time is over the rest is left; what is finished is not lost."""
+    monkeypatch.setattr(spread, "MOST_SECONDS", 0.0)
+    plan = package.Study(study)
+    order = spread._pickled(spread.Plan(plan.points, plan.replications))
+    asked = spread.work("unknown", spread.own_build(), None, [0, 1, 2])
+    assert (asked.needs_plan, asked.left) == (True, (0, 1, 2))
+    reply = spread.work("known", spread.own_build(), order, [0, 1, 2])
+    assert (reply.runs, reply.left) == ((0,), (1, 2))
+    with Recorded() as executor:
+        result = plan.run(executor=executor)
+    assert result.links.equals(package.Study(study).run().links)
+
+
+def test_files_travel_with_the_points(tmp_path: Path) -> None:
+    """A worker on another machine does not have the trace that a scenario names."""
+    (tmp_path / "lte.trace").write_text("".join(f"{each}\n" for each in range(1, 1000, 5)))
+    text = SCENARIO_TEXT.replace('rate = "2mbit"', 'rate = { trace = "lte.trace" }', 1)
+    path = tmp_path / "scenario.toml"
+    path.write_text(text)
+    points = package.Study({"name": "s", "scenario": str(path)}).points
+    sent = pickle.dumps(points)
+    (tmp_path / "lte.trace").unlink()
+    arrived: Points = pickle.loads(sent)
+    assert arrived[0].scenario.resolved == points[0].scenario.resolved
+
+
+class Broken(Executor):
+    """Fails after some batches."""
+
+    def __init__(self, good: int, error: Exception) -> None:
+        self._good, self._error = good, error
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._good -= 1
+        if self._good < 0:
+            future.set_exception(self._error)
+        else:
+            future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def test_what_was_computed_before_the_workers_failed_is_kept(study: Path) -> None:
+    out = study.parent / "out"
+    with pytest.raises(package.ClusterError, match=r"OSError: gone; [1-9]\d* of 12 runs are kept"):
+        package.Study(study).run(out, executor=Broken(9, OSError("gone")))
+    rest = package.Study(study).run(out)
+    assert 0 < rest.computed < 12
+    package.Study(study).run(study.parent / "here")
+    assert table_bytes(out) == table_bytes(study.parent / "here")
+
+
+def test_another_aqmlab_computes_nothing() -> None:
+    other = replace(spread.own_build(), engine="0" * 16)
+    with pytest.raises(package.ClusterError, match="a worker has aqmlab"):
+        spread.work("key", other, b"", [0])
+
+
+# A cluster
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    line = [sys.executable, "-m", "dask", *arguments]
+    process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def told(process: subprocess.Popen[str], pattern: str) -> str:
+    """What the process says that matches."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if found := re.search(pattern, line):
+            return found[0]
+    raise AssertionError(f"it ended without {pattern}")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
+    """The address of a scheduler, and its two workers of one thread."""
+    quiet = ("--no-dashboard", "--host", "127.0.0.1")
+    worker = ("--nthreads", "1", "--no-nanny", "--memory-limit", "0")
+    with started("scheduler", "--port", "0", *quiet) as scheduler:
+        address = told(scheduler, r"tcp://127\.0\.0\.1:\d+")
+        start = ("worker", address, *worker, *quiet)
+        with started(*start) as first, started(*start) as second:
+            for each in (first, second):
+                told(each, "Registered to")
+            yield address, [first, second]
+
+
+Cluster = tuple[str, list[subprocess.Popen[str]]]
+
+
+@dask
+def test_the_workers_have_this_aqmlab(cluster: Cluster, aqmlab: Aqmlab) -> None:
+    done = aqmlab("cluster", "check", cluster[0], "--json")
+    assert done.returncode == 0, done.stderr
+    form = json.loads(done.stdout)
+    assert form["fits"] is True
+    assert [each["threads"] for each in form["workers"]] == [1, 1]
+    assert {each["engine"] for each in form["workers"]} == {form["engine"]}
+
+
+@dask
+def test_ctrl_c_keeps_what_is_done_and_a_killed_worker_costs_its_batches_only(
+    cluster: Cluster, tmp_path: Path, aqmlab: Aqmlab
+) -> None:
+    """Both in one study: interrupted once, then finished with one of two workers."""
+    address, workers = cluster
+    study, out = write_study(tmp_path, replications=120), tmp_path / "out"
+    line = command("study", study, "--json", "--out", out, "--cluster", address)
+    first = subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=environment())
+    wait_for_runs(out, first)
+    first.send_signal(signal.SIGINT)
+    _, said = first.communicate(timeout=30)
+    assert first.returncode == 130, said
+    kept = re.search(r"([\d,]+) of 720 runs are kept", said)
+    assert kept, said
+    before = int(kept[1].replace(",", ""))
+    assert 0 < before < 720
+
+    second = subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    )
+    wait_for_runs(out, second, more_than=runs_kept(out))
+    os.kill(workers[0].pid, signal.SIGKILL)
+    stdout, said = second.communicate(timeout=60)
+    assert second.returncode == 0, said
+    assert json.loads(stdout)["computed"] == 720 - before
+    package.Study(study).run(tmp_path / "here")
+    assert table_bytes(out) == table_bytes(tmp_path / "here")
+
+
+def runs_kept(out: Path) -> int:
+    import polars as pl
+
+    chunks = [each for each in out.glob("chunks/*") if not each.suffix]
+    return sum(pl.read_parquet(each / "runs.parquet").height for each in chunks)
+
+
+def wait_for_runs(out: Path, process: subprocess.Popen[str], more_than: int = 0) -> None:
+    """Until some runs are on the disk, of a study that is not finished."""
+    end = time.monotonic() + 30
+    while runs_kept(out) <= more_than:
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.05)
+
+
+@dask
+def test_where_there_is_no_scheduler(
+    study: Path, aqmlab: Aqmlab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = aqmlab("study", study, "--cluster", "scheduler:8786")
+    assert_refused(wrong, "--cluster", "tcp://HOST:8786", "scheduler:8786")
+    monkeypatch.setattr(cluster_module, "TIMEOUT_SECONDS", 0.5)
+    with pytest.raises(package.ClusterError, match=r"no scheduler at tcp://127\.0\.0\.1:1 "):
+        cluster_module.workers("tcp://127.0.0.1:1")
