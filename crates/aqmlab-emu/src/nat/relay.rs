@@ -482,7 +482,7 @@ impl Relay {
         for which in 0..self.pairs.all.len() as u32 {
             let is_late =
                 |pair: &Pair| pair.is_opening && now.saturating_sub(pair.began) > PATIENCE;
-            if let Some(pair) = self.pairs.get(which).filter(|pair| is_late(&**pair)) {
+            if let Some(pair) = self.pairs.get(which).filter(|pair| is_late(pair)) {
                 pair.fail();
                 self.end_pair(which);
             }
