@@ -427,7 +427,10 @@ class Emulation:
     remarks: list[str]
     """Sentences for the user."""
     lateness: dict[str, float]
-    """How late packets were written, in seconds: count, p50_s, ..., p99_s, max_s."""
+    """How late packets left, in seconds: count, p50_s, ..., p99_s, max_s. This is how long
+    they waited to be read, at most, and how long after their time they were written."""
+    input_lateness: dict[str, float]
+    """How long of that they waited to be read, in the same form."""
 
 def emulate(
     scenario: Scenario,

@@ -35,9 +35,10 @@ while True:
 
 
 def on_a_machine(
-    tmp_path: Path, script: str, *options: str, user: tuple[str, ...] = ()
+    tmp_path: Path, script: str, *options: str, user: tuple[str, ...] = (), before: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a script behind a path to the outside, on a machine with a server."""
+    """Runs a script behind a path to the outside, on a machine with a server. `before` is run
+    there first; with `LIMIT` in it the emulator may have so many descriptors."""
     (tmp_path / "names.py").write_text(NAME_SERVER)
     (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.53\n")
     python = TRAFFIC.split()[0]
@@ -48,14 +49,19 @@ def on_a_machine(
         {tun_for_all(tmp_path)}
         mount --bind {tmp_path}/resolv.conf /etc/resolv.conf
         {TRAFFIC} serve {PORT} &
-        server=$!
+        traffic=$!
         {python} {tmp_path}/names.py &
         names=$!
         ip addr > before; ip route >> before; ip -6 route >> before
+        server=; LIMIT=; {before}
+        if [ "$LIMIT" ]; then
+            ulimit -n $LIMIT
+            set -- setpriv --bounding-set -sys_resource --inh-caps -sys_resource "$@"
+        fi
         "$@"
         status=$?
         ip addr > after; ip route >> after; ip -6 route >> after
-        kill $server $names
+        kill $traffic $names $server
         exit $status
     """
     words = command("shell", "--nat", *options, "--", "sh", "-c", script)

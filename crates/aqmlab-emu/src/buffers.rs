@@ -6,6 +6,7 @@
 //! of its segments, and the last of these gives the place back.
 
 use aqmlab_aqm::DropReason;
+use aqmlab_core::Span;
 
 use crate::handle::Handle;
 use crate::offload::Offload;
@@ -29,6 +30,8 @@ pub struct Frame {
     pub step: u32,
     /// How many segments it is cut into; 1 if it is not.
     pub segments: u16,
+    /// How long it waited to be read, at most.
+    pub waited: Span,
 }
 
 struct Place {

@@ -4,64 +4,36 @@
 //! Packets that the kernel has are read, and arrive when they are read. What
 //! is due is written. In between the loop waits for whichever comes first,
 //! the next packet or the next deadline; how exactly it waits for a deadline is
-//! a matter of [`Precision`]. A deadline that is met late delays what was due
+//! a matter of [`Precision`] (`pace`). A deadline that is met late delays what was due
 //! by that much, and nothing after it: the data path goes by its own schedule.
 //!
-//! How late every packet was written is recorded, and how late the kernel woke
-//! the loop when it had asked for a time.
+//! How late a packet is has two parts, which are recorded: how long it waited to be
+//! read (`intake`), and how long after its time it was written. Recorded is also how
+//! late the kernel woke the loop when it had asked for a time.
+
+pub mod intake;
+pub mod pace;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use aqmlab_core::{Span, Time, choices};
+use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::probe::Sojourn;
 
-use crate::nat::Gate;
+use self::intake::{Course, Intake};
+pub use self::pace::Precision;
+use self::pace::{Pace, Wait};
+use crate::nat::{Gate, Verdict};
 use crate::path::{DataPath, Departure, Exits, Tally};
 use crate::sys::device::Tun;
 use crate::sys::time as system;
 use crate::topology::Router;
 
-choices! {
-    /// How the emulator waits for the time of a departure.
-    pub enum Precision {
-        /// It sleeps, 100 us at least, and comes as late as the kernel wakes it.
-        LowCpu = "low-cpu",
-        /// It sleeps until shortly before, and looks at the clock from then on.
-        Balanced = "balanced",
-        /// It looks at the clock and at the devices all the time.
-        Exact = "exact",
-    }
-}
-
-/// So long before a deadline the balanced loop no longer sleeps, at least: a
-/// kernel that is not busy wakes a process within this time. Deadlines that
-/// follow each other faster than that are slept for to the end: looking at the
-/// clock all the time would take a whole processor and gain a few microseconds.
-const SPIN: Span = Span::from_micros(20);
-/// A processor that has slept for long wakes slowly: of a longer sleep this
-/// part (1.6 %) is spent looking at the clock, up to the most.
-const SPIN_SHARE: u64 = 64;
-const MOST_SPIN: Span = Span::from_micros(120);
-
-/// How long before a deadline that is `ahead` the balanced loop wakes.
-fn spin_before(ahead: Span) -> Span {
-    (SPIN + Span::from_nanos(ahead.as_nanos() / SPIN_SHARE)).min(MOST_SPIN)
-}
-
-/// The loop that saves processor time sleeps at least so long, and writes
-/// together what was due meanwhile.
-const GATHERED: Span = Span::from_micros(100);
-/// The loop that never sleeps rests for so long once in a while, when nothing is
-/// due and unless something comes: of a real-time process that never gives its
-/// processor up the kernel takes it for 50 ms in each second.
-const REST: Span = Span::from_micros(100);
-const REST_EVERY: Span = Span::from_millis(1);
 /// The port of the far end.
 pub const FAR: u16 = 1;
 /// Packets that are read from one port before the others are looked at.
-const BATCH: usize = 16;
+const BATCH: usize = 64;
 /// How often signals are looked for while the loop does not sleep.
 const LOOK: Span = Span::from_millis(5);
 
@@ -90,8 +62,16 @@ impl Clock {
 pub struct Writer {
     ports: Vec<Tun>,
     clock: Clock,
-    /// How late packets were written.
+    /// How late packets left: how long they waited to be read, and how long after their
+    /// time they were written.
     pub lateness: Sojourn,
+    /// The longest of each second.
+    pub course: Course,
+    /// By port: whether it may have something to read. What is written is often
+    /// answered at once.
+    ready: Vec<bool>,
+    /// Whether something was written since this was last set back.
+    has_written: bool,
     /// Packets that a device did not take.
     pub refused: Tally,
     /// What leaves for the gateway passes here first.
@@ -103,6 +83,10 @@ pub struct Writer {
 }
 
 impl Writer {
+    /// What the gate refused.
+    pub fn remarks(&self) -> Vec<String> {
+        self.gate.as_ref().map(Gate::remarks).unwrap_or_default()
+    }
     /// The name of a device.
     pub fn name_of(&self, port: u16) -> &str {
         &self.ports[usize::from(port)].name
@@ -111,15 +95,20 @@ impl Writer {
 
 impl Exits for Writer {
     fn send(&mut self, departure: &Departure<'_>) {
-        if let Some(gate) = self.gate.as_mut().filter(|_| departure.exit == FAR)
-            && !gate.admits(departure)
-        {
-            self.unroutable += u64::from(departure.packets);
-            return;
+        if let Some(gate) = self.gate.as_mut().filter(|_| departure.exit == FAR) {
+            match gate.admits(departure) {
+                Verdict::Passes => {}
+                Verdict::Held => return,
+                Verdict::NoRoute => return self.unroutable += u64::from(departure.packets),
+            }
         }
         let port = &self.ports[usize::from(departure.exit)];
-        let late = self.clock.now().saturating_since(departure.due);
+        let now = self.clock.now();
+        let late = now.saturating_since(departure.due) + departure.waited;
         self.lateness.note_many(late, u64::from(departure.packets));
+        self.course.note(now, late);
+        self.has_written = true;
+        self.ready[usize::from(departure.exit)] = true;
         if port.write(departure.offload, departure.parts).is_err() {
             self.refused.packets += u64::from(departure.packets);
             self.refused.bytes += departure.parts.iter().map(|part| part.len() as u64).sum::<u64>();
@@ -143,24 +132,38 @@ pub struct Live {
     pub path: DataPath,
     /// Its ends.
     pub writer: Writer,
+    /// How long packets waited to be read.
+    pub intake: Intake,
     /// How late the kernel woke the loop.
     pub wakeups: Sojourn,
     /// Chooses the routes of packets; without one, that of a port has its number.
     pub router: Option<Router>,
     clock: Clock,
-    precision: Precision,
+    pace: Pace,
     /// What is waited for: the devices, then what the steward watches.
     polled: Vec<system::Polled>,
 }
 
 impl Live {
-    /// Drives `path` between these devices, the first of which is port 0.
+    /// Drives `path` between these devices, the first of which is port 0. To be called by
+    /// the thread that [runs](Self::run) it, when it has its priority.
     pub fn new(path: DataPath, ports: Vec<Tun>, precision: Precision, clock: Clock) -> Self {
-        let (lateness, refused) = (Sojourn::new(), Tally::default());
-        let writer =
-            Writer { ports, clock, lateness, refused, gate: None, unroutable: 0, overrun: 0 };
+        let (intake, ready) = (Intake::new(ports.len()), vec![true; ports.len()]);
+        let writer = Writer {
+            ports,
+            clock,
+            lateness: Sojourn::new(),
+            course: Course::default(),
+            ready,
+            has_written: false,
+            refused: Tally::default(),
+            gate: None,
+            unroutable: 0,
+            overrun: 0,
+        };
+        let pace = Pace::new(precision, system::is_real_time());
         let (wakeups, router, polled) = (Sojourn::new(), None, Vec::new());
-        Live { path, writer, wakeups, router, clock, precision, polled }
+        Live { path, writer, intake, wakeups, router, clock, pace, polled }
     }
 
     /// Runs until the steward has enough.
@@ -171,9 +174,8 @@ impl Live {
         let ports = self.writer.ports.iter().map(AsFd::as_fd);
         self.polled = ports.chain(steward.watched()).map(system::readable).collect();
         let mut last_look = self.clock.now();
-        let (mut awaited, mut last_rest) = (Time::ZERO, last_look);
         loop {
-            let has_read = self.read_all();
+            self.read_all();
             let now = self.clock.now();
             self.path.advance(now, &mut self.writer);
             if now.saturating_since(last_look) >= LOOK || now >= steward.deadline() {
@@ -182,32 +184,26 @@ impl Live {
                     return Ok(now);
                 }
             }
-            if has_read {
+            let due = self.path.next_time();
+            if std::mem::take(&mut self.writer.has_written) {
+                self.pace.wrote(now);
+            }
+            if let Some((rest, for_packets)) = self.pace.rest(now, due) {
+                self.sleep(now + rest, for_packets)?;
                 continue;
             }
-            let due = self.path.next_time().unwrap_or(Time::MAX);
-            if self.precision == Precision::Exact {
-                let is_time = now.saturating_since(last_rest) >= REST_EVERY;
-                if is_time && due > now + REST * 3 {
-                    self.sleep((now + REST).min(steward.deadline()), Span::ZERO)?;
-                    last_rest = self.clock.now();
+            if self.writer.ready.contains(&true) {
+                continue;
+            }
+            let (until, for_packets) = match self.pace.wait(now, due.unwrap_or(Time::MAX)) {
+                Wait::Until(until) => (until, true),
+                Wait::Deaf(until) => (until, false),
+                Wait::No => {
+                    self.writer.ready.fill(true);
+                    continue;
                 }
-                continue;
-            }
-            let is_near = due <= now + SPIN;
-            if due <= now || (is_near && due == awaited) {
-                continue;
-            }
-            let due = match self.precision {
-                Precision::LowCpu => due.max(now + GATHERED),
-                _ => due,
             };
-            let spin = match self.precision {
-                Precision::Balanced if !is_near => spin_before(due.saturating_since(now)),
-                _ => Span::ZERO,
-            };
-            awaited = if spin > Span::ZERO { due } else { Time::ZERO };
-            if self.sleep(due.min(steward.deadline()), spin)? {
+            if self.sleep(until.min(steward.deadline()), for_packets)? {
                 last_look = self.clock.now();
                 if !steward.attend(last_look, &mut self.path) {
                     return Ok(last_look);
@@ -216,41 +212,69 @@ impl Live {
         }
     }
 
-    /// Reads what there is, some from each port; whether there may be more.
-    fn read_all(&mut self) -> bool {
-        let mut has_read = false;
+    /// Reads what there is, some from each port.
+    fn read_all(&mut self) {
         for port in 0..self.writer.ports.len() {
+            if !self.writer.ready[port] {
+                continue;
+            }
+            let mut now = self.clock.now();
             for _ in 0..BATCH {
                 let read = self.writer.ports[port].read(self.path.scratch());
-                let Ok(Some((offload, length))) = read else { break };
-                let now = self.clock.now();
+                let Ok(Some((offload, length))) = read else {
+                    // What comes after the look has come after `now`.
+                    self.intake.empty(port, now);
+                    self.writer.ready[port] = false;
+                    break;
+                };
+                now = self.clock.now();
                 self.path.advance(now, &mut self.writer);
                 let route = match &self.router {
                     Some(router) => router.route(port, &self.path.scratch()[..length]),
                     None => port as u16,
                 };
-                self.path.receive(route, offload, length, now);
-                has_read = true;
+                let waited = self.intake.read(port, now);
+                self.path.receive_late(route, offload, length, now, waited);
             }
         }
-        has_read
     }
 
-    /// Sleeps until shortly before `until`, or until there is something to
-    /// read; whether that is for the steward.
-    fn sleep(&mut self, until: Time, spin: Span) -> io::Result<bool> {
+    /// Sleeps until `until`, or until there is something to read if it is `for_packets` too;
+    /// whether there is something for the steward.
+    fn sleep(&mut self, until: Time, for_packets: bool) -> io::Result<bool> {
+        let before = self.intake.sleeps();
         let now = self.clock.now();
-        let Some(length) = until.as_nanos().checked_sub((now + spin).as_nanos()) else {
+        let Some(length) = until.as_nanos().checked_sub(now.as_nanos()) else {
             return Ok(false);
         };
         let length = (until != Time::MAX).then(|| Duration::from_nanos(length));
         self.polled.iter_mut().for_each(|each| each.revents = 0);
-        system::wait_for(&mut self.polled, length)?;
+        let ports = self.writer.ports.len();
+        let watched = if for_packets { 0 } else { ports };
+        system::wait_for(&mut self.polled[watched..], length)?;
+        let woken = self.clock.now();
+        self.pace.left(woken.saturating_since(now));
         let is_early = self.polled.iter().any(|each| each.revents != 0);
         if let (false, Some(length)) = (is_early, length) {
-            let asked = now + Span::from_nanos(length.as_nanos() as u64);
-            self.wakeups.note(self.clock.now().saturating_since(asked));
+            let asked = Span::from_nanos(length.as_nanos() as u64);
+            let late = woken.saturating_since(now + asked);
+            self.wakeups.note(late);
+            self.pace.woke(asked, late);
         }
-        Ok(self.polled[self.writer.ports.len()..].iter().any(|each| each.revents != 0))
+        if for_packets {
+            let readable = self.polled[..ports].iter().map(|each| each.revents != 0);
+            self.intake.woke(woken, before, readable.clone());
+            let mut has_packets = false;
+            for (ready, is_readable) in self.writer.ready.iter_mut().zip(readable) {
+                *ready |= is_readable;
+                has_packets |= is_readable;
+            }
+            if has_packets {
+                self.pace.interrupted(woken);
+            }
+        } else {
+            self.writer.ready.fill(true);
+        }
+        Ok(self.polled[ports..].iter().any(|each| each.revents != 0))
     }
 }

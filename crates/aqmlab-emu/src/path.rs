@@ -17,7 +17,7 @@ use aqmlab_sim::network::series::{LinkSeries, Sample};
 use aqmlab_sim::network::{Network, Observer, RouteId, Setup};
 use aqmlab_sim::scenario::Level;
 
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, Frame};
 use crate::handle::Handle;
 use crate::offload::Offload;
 use crate::segments::{MOST_HEAD, Run, plan};
@@ -57,6 +57,8 @@ pub struct Departure<'a> {
     pub exit: u16,
     /// When it should have.
     pub due: Time,
+    /// How long it had waited to be read.
+    pub waited: Span,
     /// How many packets of the network are in it.
     pub packets: u32,
     /// What the kernel has left to do.
@@ -220,6 +222,18 @@ impl DataPath {
     /// A packet of `length` bytes, which stands in the scratch place, comes in
     /// for the route. What was due before has been [advanced](Self::advance).
     pub fn receive(&mut self, route: u16, offload: Offload, length: usize, now: Time) {
+        self.receive_late(route, offload, length, now, Span::ZERO);
+    }
+
+    /// As [`receive`](Self::receive), of a packet that has waited so long to be read.
+    pub fn receive_late(
+        &mut self,
+        route: u16,
+        offload: Offload,
+        length: usize,
+        now: Time,
+        waited: Span,
+    ) {
         let now = now.max(self.now);
         let buffers = self.network.store_mut();
         let bytes = buffers.scratch();
@@ -232,7 +246,7 @@ impl DataPath {
             plan(bytes, headers, offload)
         });
         let frame = match planned {
-            Ok(frame) if usize::from(route) < self.exits.len() => frame,
+            Ok(frame) if usize::from(route) < self.exits.len() => Frame { waited, ..frame },
             Ok(_) => return self.unfit[Unfit::NoRoute as usize] += 1,
             Err(reason) => return self.unfit[reason as usize] += 1,
         };
@@ -311,7 +325,9 @@ impl DataPath {
         let Some((run, exit, due)) = self.run.take() else { return };
         let mut room = [0; MOST_HEAD];
         let (offload, parts) = run.frame(self.network.store(), &mut room);
-        exits.send(&Departure { exit, due, packets: u32::from(run.count), offload, parts });
+        let (waited, packets) =
+            (self.network.store().get(run.place).1.waited, u32::from(run.count));
+        exits.send(&Departure { exit, due, waited, packets, offload, parts });
         self.network.store_mut().release(run.place, u32::from(run.count));
     }
 

@@ -7,6 +7,7 @@ use aqmlab_aqm::Note;
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::losses::FlowLosses;
 use aqmlab_sim::network::probe::SojournSummary;
+use aqmlab_sim::network::series::{Sample, Subject};
 use aqmlab_sim::run::diagnosis::{About, Finding};
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult};
@@ -25,25 +26,48 @@ pub(crate) fn to_result(
     params: &EmulatorParams,
     mut remarks: Vec<String>,
 ) -> Outcome {
-    let Live { path, writer, wakeups, .. } = live;
+    let Live { path, writer, wakeups, intake, .. } = live;
     let (lateness, wakeups) = (writer.lateness.summary(), wakeups.summary());
+    let input = intake.lateness.summary();
     let (entered, left, mut unfit) = (path.entered, path.left, path.unfit);
     unfit[Unfit::NoRoute as usize] += writer.unroutable;
     let mut finished = path.finish(end);
     remarks.append(&mut finished.remarks);
     let flows_seen = number_flows(&mut finished.links);
-    let mut findings: Vec<Finding> = Vec::new();
-    if let Some(text) = too_late(&lateness, params.lateness) {
-        remarks.push(text.clone());
-        findings.push(Finding { about: About::Run, note: Note { id: "late", text } });
+    let mut notes: Vec<Note> =
+        remarks.into_iter().map(|text| Note { id: "emulator", text }).collect();
+    if let Some(text) = too_late(&lateness, &input, params.lateness) {
+        notes.push(Note { id: "late", text });
+    }
+    if !intake.sees_sleep() {
+        let text = "this kernel does not tell how long the emulator waited for a processor \
+                    (schedstat): packets may have waited longer to be read than is said";
+        notes.push(Note { id: "late", text: text.into() });
     }
     if writer.overrun > 0 {
         let text = format!(
             "{} packets were lost before they were read: they are in no link's counts",
             writer.overrun
         );
-        remarks.push(text.clone());
-        findings.push(Finding { about: About::Run, note: Note { id: "overrun", text } });
+        notes.push(Note { id: "overrun", text });
+    }
+    let remarks = notes.iter().map(|note| note.text.clone()).collect();
+    let mut findings: Vec<Finding> =
+        notes.into_iter().map(|note| Finding { about: About::Run, note }).collect();
+    if !finished.samples.is_empty() {
+        for (quantity, course) in
+            [("lateness_max_s", &writer.course), ("input_lateness_max_s", &intake.course)]
+        {
+            let subject = Subject::Emulator;
+            let sample = |(time, most): (Time, Span)| Sample {
+                time,
+                subject,
+                quantity,
+                value: most.as_secs_f64(),
+            };
+            finished.samples.extend(course.until(finished.end).map(sample));
+        }
+        finished.samples.sort_by_key(|sample| sample.time);
     }
     for (link, notes) in finished.notes.into_iter().enumerate() {
         let about = About::Link(link as u32);
@@ -68,7 +92,11 @@ pub(crate) fn to_result(
     values.extend(names.into_iter().zip(unfit.map(|count| count as f64)));
     let groups = flows.iter().enumerate().map(|(number, _)| {
         let is_first = number == 0;
-        let times = vec![("lateness", lateness.clone()), ("timer_lateness", wakeups.clone())];
+        let times = vec![
+            ("lateness", lateness.clone()),
+            ("input_lateness", input.clone()),
+            ("timer_lateness", wakeups.clone()),
+        ];
         GroupResult {
             started: 0,
             completed: 0,
@@ -90,7 +118,7 @@ pub(crate) fn to_result(
         findings,
         samples: finished.samples,
     };
-    Outcome { status, result, lateness, wakeups, remarks }
+    Outcome { status, result, lateness, input, wakeups, remarks }
 }
 
 /// Gives the flows of recorded packets, which go by their hashes, numbers in
@@ -146,15 +174,29 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
     rows
 }
 
-/// Says so if packets were written too late to be believed.
-fn too_late(lateness: &SojournSummary, limit: Span) -> Option<String> {
-    let p99 = lateness.quantiles[4];
-    (lateness.count > 0 && p99 > limit.as_secs_f64()).then(|| {
+/// A single packet may be so many times as late as one in a hundred.
+const OUTLIER: u64 = 20;
+
+/// Says so if packets were too late to be believed.
+fn too_late(lateness: &SojournSummary, input: &SojournSummary, limit: Span) -> Option<String> {
+    let (p99, most) = (lateness.quantiles[4], lateness.max.max(input.max));
+    let why = match input.max * 2 > most {
+        true => "it could not read them in time",
+        false => "it could not write them in time",
+    };
+    if lateness.count > 0 && p99 > limit.as_secs_f64() {
+        let (late, limit) = (p99 * 1e6, limit.as_secs_f64() * 1e6);
+        return Some(format!(
+            "one packet in a hundred was held up for more than {late:.0} µs by the emulator (the \
+             limit is {limit:.0} µs), one for {:.1} ms ({why}): the machine was too busy for these \
+             results",
+            most.as_secs_f64() * 1e3
+        ));
+    }
+    (most > limit * OUTLIER).then(|| {
         format!(
-            "one packet in a hundred left more than {:.0} µs late (the limit is {:.0} µs): \
-             the machine was too busy for these results",
-            p99 * 1e6,
-            limit.as_secs_f64() * 1e6
+            "the emulator held a packet up for {:.1} ms: {why}, because the machine was busy",
+            most.as_secs_f64() * 1e3
         )
     })
 }

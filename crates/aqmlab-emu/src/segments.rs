@@ -14,6 +14,8 @@
 //! packet with `gso_type`); RFC 3168, section 6.1.2 (CWR on the first segment
 //! only); RFC 1624 (checksums that follow a change).
 
+use aqmlab_core::Span;
+
 use crate::buffers::{Buffers, Frame};
 use crate::checksum::{fold, update};
 use crate::handle::Handle;
@@ -31,7 +33,7 @@ const CWR: u8 = 0x80;
 /// # Errors
 /// If the offload header does not fit the packet.
 pub fn plan(packet: &[u8], headers: Headers, offload: Offload) -> Result<Frame, Unfit> {
-    let whole = Frame { offload, headers, head: 0, step: 0, segments: 1 };
+    let whole = Frame { offload, headers, head: 0, step: 0, segments: 1, waited: Span::ZERO };
     let needs_checksum = offload.flags & offload::NEEDS_CHECKSUM != 0;
     let checksum = u32::from(offload.checksum_start) + u32::from(offload.checksum_offset) + 2;
     if needs_checksum && checksum > headers.length {

@@ -35,22 +35,33 @@ pub struct Emulation {
     /// Sentences for the user.
     #[pyo3(get)]
     remarks: Vec<String>,
-    /// How late packets were written.
+    /// How late packets left.
     lateness: SojournSummary,
+    /// How long of that they waited to be read.
+    input: SojournSummary,
 }
 
 #[pymethods]
 impl Emulation {
     #[getter]
     fn lateness<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        dict.set_item("count", self.lateness.count)?;
-        for (quantile, value) in QUANTILES.iter().zip(self.lateness.quantiles) {
-            dict.set_item(format!("p{}_s", quantile * 100.0), value)?;
-        }
-        dict.set_item("max_s", self.lateness.max.as_secs_f64())?;
-        Ok(dict)
+        quantiles(py, &self.lateness)
     }
+
+    #[getter]
+    fn input_lateness<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        quantiles(py, &self.input)
+    }
+}
+
+fn quantiles<'py>(py: Python<'py>, times: &SojournSummary) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("count", times.count)?;
+    for (quantile, value) in QUANTILES.iter().zip(times.quantiles) {
+        dict.set_item(format!("p{}_s", quantile * 100.0), value)?;
+    }
+    dict.set_item("max_s", times.max.as_secs_f64())?;
+    Ok(dict)
 }
 
 /// Runs a command behind links of a scenario; see the type stub.
@@ -210,6 +221,7 @@ fn emulation(
         results: Py::new(py, Results::new(vec![finished]))?,
         remarks: outcome.remarks,
         lateness: outcome.lateness,
+        input: outcome.input,
     })
 }
 

@@ -377,6 +377,7 @@ fn series_part(all: &[Finished], start: usize, count: usize) -> RecordBatch {
     let subject = |f: &Finished, subject: Subject| match subject {
         Subject::Link(index) => f.link_name(index).to_string(),
         Subject::Flow(index) => f.flow_name(index),
+        Subject::Emulator => "emulator".to_string(),
     };
     let mut columns = Columns::default();
     columns.u32("run", rows.clone().map(|(f, _)| f.run));

@@ -163,6 +163,11 @@ params! {
         /// With `receive_window = auto`: how large the receiver's buffer may become.
         receive_buffer_max: Bytes = Bytes::new(6_291_456), in Bytes::new(2304) => Bytes::new(1 << 40),
             source "Linux: tcp_rmem, the third number; 33554432b in 6.18";
+        /// With `stack` of Linux: what the sending host keeps of what is written and not
+        /// acknowledged, with the memory that each segment takes; `none` for all.
+        send_buffer: Option<Bytes> = None, [left out],
+            in Some(Bytes::new(4608)) => Some(Bytes::new(1 << 40)),
+            source "Linux: tcp_wmem, the third number (4194304b); net/core/stream.c";
         /// Whether congestion controls that do not pace themselves are paced by window and
         /// round-trip time.
         pacing: bool = false, source "Linux: net/ipv4/tcp_input.c, tcp_update_pacing_rate";

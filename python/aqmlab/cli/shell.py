@@ -293,6 +293,8 @@ def _tell(done: Emulation, out: Path | None) -> None:
     if late["count"]:
         p50, p99, most = (seconds(late[f"{key}_s"]) for key in ("p50", "p99", "max"))
         by = f"late by {p50} (median), {p99} (p99), {most} (max)"
-        print(f"aqmlab: {late['count']:,.0f} packets, {by}", file=sys.stderr)
+        waited = seconds(done.input_lateness["max_s"])
+        text = f"{late['count']:,.0f} packets, {by}; waited to be read: {waited} (max)"
+        print(f"aqmlab: {text}", file=sys.stderr)
     if out is not None:
         print(f"aqmlab: results: {out}; report: {out}/report.html", file=sys.stderr)

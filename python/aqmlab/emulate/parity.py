@@ -143,7 +143,7 @@ class Parity:
 
     def _of_times(self) -> Iterator[Measure]:
         times = self.result.times
-        skipped = ("lateness", "timer_lateness")
+        skipped = ("lateness", "input_lateness", "timer_lateness")
         pairs = times.select("group", "quantity").unique(maintain_order=True).rows()
         for group, quantity in pairs:
             rows = times.filter(group=group, quantity=quantity).sort("run")

@@ -1,39 +1,44 @@
 //! The thread that carries bytes between the gateway and the outside.
+//!
+//! One thread, which never blocks: it is told what it can read and write (epoll), and gives
+//! every connection its turn. Descriptors are counted; when there are no more, datagrams
+//! that have paused for the longest are forgotten, and what still finds no room is refused and
+//! counted.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::io::{self, Read, Write};
-use std::net::{
-    IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV6, TcpListener, TcpStream,
-    UdpSocket,
-};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::thread;
 use std::time::Duration;
 
-use super::Inward;
-use crate::sys::receive;
-use crate::sys::socket::{receive_from, reset_at_close, send_from};
-use crate::sys::time::{monotonic, readable, wait_for};
+use super::streams::{Pair, ROOM, Turn};
+use super::{Held, Inward, OPEN, Shared, UNKNOWN};
+use crate::sys::device::Tun;
+use crate::sys::epoll::{Epoll, set_nonblocking};
+use crate::sys::socket::{begin_connection, receive_from, reset_at_close, send_from};
+use crate::sys::time::monotonic;
+use crate::sys::{receive, send};
+use crate::wire::TCP;
 
-/// A socket in the gateway for one port, at all addresses.
-pub struct Door {
-    pub is_stream: bool,
-    pub port: u16,
-    pub socket: OwnedFd,
-}
-
+const SECOND: u64 = 1_000_000_000;
 /// How long a connection outside may take to be made.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: u64 = 20 * SECOND;
 /// How long datagrams of a pair of ends may pause before they are forgotten
-/// (RFC 4787, REQ-5).
-const UDP_LIFE: u64 = 120 * 1_000_000_000;
-/// How often that is looked for.
-const SWEEP: Duration = Duration::from_secs(10);
+/// (RFC 4787, REQ-5), and how long a port may be without any.
+const LIFE: u64 = 120 * SECOND;
+/// How often that is looked for, and waiting connections are tried again that could not be
+/// taken.
+const SWEEP: Duration = Duration::from_millis(500);
 /// The name server's port.
 const DNS: u16 = 53;
+/// Descriptors that are left for everything else.
+const RESERVED: usize = 64;
+/// Packets that wait for one door.
+const MOST_HELD: usize = 64;
+/// Datagrams of one socket, or connections of one listener, before the others have their turn.
+const TURNS: usize = 256;
 
 impl Inward {
     /// Where what the command sent to `address` goes.
@@ -49,153 +54,453 @@ impl Inward {
     }
 }
 
+/// What a descriptor is, as a number: the kind above 32 bits, which one below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Gate,
+    Keeper,
+    Door(u8, u16),
+    Outside(u32),
+    Pair(u32),
+}
+
+impl Source {
+    fn number(self) -> u64 {
+        let (kind, which) = match self {
+            Source::Gate => (0, 0),
+            Source::Keeper => (1, 0),
+            Source::Door(protocol, port) => (2, u32::from(protocol) << 16 | u32::from(port)),
+            Source::Outside(which) => (3, which),
+            Source::Pair(which) => (4, which),
+        };
+        kind << 32 | u64::from(which)
+    }
+    fn of(number: u64) -> Self {
+        let which = number as u32;
+        match number >> 32 {
+            0 => Source::Gate,
+            1 => Source::Keeper,
+            2 => Source::Door((which >> 16) as u8, which as u16),
+            3 => Source::Outside(which),
+            _ => Source::Pair(which),
+        }
+    }
+}
+
+/// Things that have numbers. A number is free again when the events are over that may name it.
+struct Numbered<T> {
+    all: Vec<Option<T>>,
+    free: Vec<u32>,
+    freed: Vec<u32>,
+}
+
+impl<T> Numbered<T> {
+    fn new() -> Self {
+        Numbered { all: Vec::new(), free: Vec::new(), freed: Vec::new() }
+    }
+    /// The number of the next.
+    fn next(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.all.push(None);
+            (self.all.len() - 1) as u32
+        })
+    }
+    fn take(&mut self, number: u32) -> Option<T> {
+        let taken = self.all.get_mut(number as usize)?.take()?;
+        self.freed.push(number);
+        Some(taken)
+    }
+    fn get(&mut self, number: u32) -> Option<&mut T> {
+        self.all.get_mut(number as usize)?.as_mut()
+    }
+    fn settle(&mut self) {
+        self.free.append(&mut self.freed);
+    }
+}
+
+/// A socket in the gateway for one port, at all addresses.
+enum Socket {
+    Listener(TcpListener),
+    Datagrams(OwnedFd),
+}
+
+struct Door {
+    socket: Socket,
+    last: u64,
+}
+
 /// Both ends of datagrams: who sent them, to which address and port.
 type Ends = (SocketAddrV6, Ipv6Addr, u16);
 
 /// A socket outside for one pair of ends.
 struct Outside {
     socket: UdpSocket,
+    ends: Ends,
     last: u64,
 }
 
 /// Everything that is open.
 pub struct Relay {
     inward: Inward,
-    new_doors: Receiver<Door>,
+    shared: Arc<Shared>,
+    /// The far end, for what had to wait for a door.
+    far: Tun,
+    packets: Receiver<Held>,
     woken: OwnedFd,
-    listeners: Vec<TcpListener>,
-    /// By port.
-    datagrams: BTreeMap<u16, OwnedFd>,
-    outside: BTreeMap<Ends, Outside>,
+    keeper: OwnedFd,
+    epoll: Epoll,
+    /// Asked of the keeper, in this order, and still to be asked.
+    asked: VecDeque<(u8, u16)>,
+    to_ask: VecDeque<(u8, u16)>,
+    /// Packets that wait for a door.
+    held: HashMap<(u8, u16), Vec<Held>>,
+    doors: BTreeMap<(u8, u16), Door>,
+    outside: Numbered<Outside>,
+    by_ends: HashMap<Ends, u32>,
+    pairs: Numbered<Pair>,
+    /// Which go on without the kernel telling so.
+    again: VecDeque<Source>,
+    /// Descriptors in use, and how many there may be.
+    open: usize,
+    most: usize,
+    room: Vec<u8>,
 }
 
 impl Relay {
-    pub fn new(inward: Inward, new_doors: Receiver<Door>, woken: OwnedFd) -> Self {
-        let (listeners, datagrams, outside) = Default::default();
-        Relay { inward, new_doors, woken, listeners, datagrams, outside }
+    /// `keeper` leads to the process in the gateway; `most` is how many descriptors there may be.
+    pub fn new(
+        inward: Inward,
+        shared: Arc<Shared>,
+        far: Tun,
+        packets: Receiver<Held>,
+        [woken, keeper]: [OwnedFd; 2],
+        most: usize,
+    ) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        for (fd, source) in [(&woken, Source::Gate), (&keeper, Source::Keeper)] {
+            set_nonblocking(fd.as_fd())?;
+            epoll.add(fd.as_fd(), source.number())?;
+        }
+        Ok(Relay {
+            inward,
+            shared,
+            far,
+            packets,
+            woken,
+            keeper,
+            epoll,
+            asked: VecDeque::new(),
+            to_ask: VecDeque::new(),
+            held: HashMap::new(),
+            doors: BTreeMap::new(),
+            outside: Numbered::new(),
+            by_ends: HashMap::new(),
+            pairs: Numbered::new(),
+            again: VecDeque::new(),
+            open: 0,
+            most: most.saturating_sub(RESERVED),
+            room: vec![0; ROOM],
+        })
     }
 
     /// Runs until the gate is gone.
     pub fn run(mut self) {
-        let mut bytes = vec![0; 65_536];
+        let mut found = Vec::new();
+        let mut next_sweep = monotonic();
         loop {
-            let mut polled = vec![readable(self.woken.as_fd())];
-            polled.extend(self.listeners.iter().map(|each| readable(each.as_fd())));
-            polled.extend(self.datagrams.values().map(|each| readable(each.as_fd())));
-            polled.extend(self.outside.values().map(|each| readable(each.socket.as_fd())));
-            if wait_for(&mut polled, Some(SWEEP)).is_err() {
+            let wait = if self.again.is_empty() { SWEEP } else { Duration::ZERO };
+            if self.epoll.wait(wait, &mut found).is_err() {
                 return;
             }
-            let mut ready = polled.iter().map(|each| each.revents != 0);
-            let mut is_ready = || ready.next().expect("one each");
-            let has_news = is_ready();
-            let Relay { inward, listeners, datagrams, outside, .. } = &mut self;
-            for listener in listeners.iter().filter(|_| is_ready()) {
-                accept(listener, *inward);
-            }
+            let turns: Vec<Source> =
+                found.drain(..).map(Source::of).chain(self.again.drain(..)).collect();
             let now = monotonic();
-            let arrived: Vec<bool> = datagrams.values().map(|_| is_ready()).collect();
-            for (ends, each) in outside.iter_mut() {
-                if is_ready() {
-                    each.last = now;
-                    back(&each.socket, &datagrams[&ends.2], ends, &mut bytes);
+            for source in turns {
+                match source {
+                    Source::Gate if !self.take_packets() => return,
+                    Source::Gate => {}
+                    Source::Keeper => self.hear_keeper(now),
+                    Source::Door(protocol, port) => self.serve_door(protocol, port, now),
+                    Source::Outside(which) => self.bring_back(which, now),
+                    Source::Pair(which) => self.carry(which),
                 }
             }
-            for ((port, door), _) in datagrams.iter().zip(arrived).filter(|(_, ready)| *ready) {
-                forward(door, *port, *inward, outside, now, &mut bytes);
-            }
-            outside.retain(|_, each| now - each.last < UDP_LIFE);
-            if has_news && !self.take_doors() {
-                return;
+            self.outside.settle();
+            self.pairs.settle();
+            if now >= next_sweep {
+                next_sweep = now + SWEEP.as_nanos() as u64;
+                self.sweep(now);
             }
         }
     }
 
-    /// Takes the new doors in; whether there may be more.
-    fn take_doors(&mut self) -> bool {
-        let is_open = receive(self.woken.as_fd()).is_ok_and(|(text, _)| !text.is_empty());
-        for door in self.new_doors.try_iter() {
-            match door.is_stream {
-                true => self.listeners.push(TcpListener::from(door.socket)),
-                false => drop(self.datagrams.insert(door.port, door.socket)),
+    /// Takes what the gate has held back; whether the gate is still there.
+    fn take_packets(&mut self) -> bool {
+        let is_open = loop {
+            match receive(self.woken.as_fd()) {
+                Ok((text, _)) if text.is_empty() => break false,
+                Ok(_) => {}
+                Err(error) => break error.kind() == io::ErrorKind::WouldBlock,
+            }
+        };
+        while let Ok(held) = self.packets.try_recv() {
+            let key = held.key;
+            if self.shared.state(key) == OPEN {
+                self.let_in(&held);
+                continue;
+            }
+            let waiting = self.held.entry(key).or_default();
+            if waiting.is_empty() {
+                self.to_ask.push_back(key);
+            }
+            match waiting.len() < MOST_HELD {
+                true => waiting.push(held),
+                false => self.shared.refuse_packets(1),
             }
         }
+        self.ask();
         is_open
     }
-}
 
-/// Takes the waiting connections of a listener, each for a thread of its own.
-fn accept(listener: &TcpListener, inward: Inward) {
-    while let Ok((inside, _)) = listener.accept() {
-        let _ = inside.set_nonblocking(false);
-        // Whom the command meant is what the gateway takes itself for.
-        let Ok(SocketAddr::V6(meant)) = inside.local_addr() else { continue };
-        let to = inward.outside(*meant.ip(), meant.port());
-        let connect = move || match TcpStream::connect_timeout(&to, PATIENCE) {
-            Ok(outside) => relay(inside, outside),
-            Err(_) => reset_at_close(inside.as_fd()),
-        };
-        let _ = thread::Builder::new().stack_size(256 << 10).spawn(connect);
+    fn let_in(&self, held: &Held) {
+        let _ = self.far.write(held.offload, [&held.bytes, &[]]);
     }
-}
 
-/// Carries bytes both ways until both are at their end.
-fn relay(inside: TcpStream, outside: TcpStream) {
-    let (inside, outside) = (Arc::new(inside), Arc::new(outside));
-    for socket in [&inside, &outside] {
-        let _ = socket.set_nodelay(true);
-    }
-    let (from, to) = (Arc::clone(&outside), Arc::clone(&inside));
-    let back = thread::Builder::new().stack_size(256 << 10).spawn(move || carry(&from, &to));
-    carry(&inside, &outside);
-    if let Ok(back) = back {
-        let _ = back.join();
-    }
-}
-
-/// Carries bytes one way. An end is passed on, a failure to both.
-fn carry(mut from: &TcpStream, mut to: &TcpStream) {
-    let mut bytes = vec![0; 128 << 10];
-    let carried = loop {
-        match from.read(&mut bytes) {
-            Ok(0) => break to.shutdown(Shutdown::Write),
-            Ok(size) => {
-                if let Err(error) = to.write_all(&bytes[..size]) {
-                    break Err(error);
-                }
+    /// Asks the keeper for doors, as long as it listens.
+    fn ask(&mut self) {
+        while let Some(key) = self.to_ask.pop_front() {
+            if !self.has_room(1) {
+                self.refuse_door(key);
+                continue;
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => break Err(error),
-        }
-    };
-    if carried.is_err() {
-        for socket in [from, to] {
-            reset_at_close(socket.as_fd());
-            let _ = socket.shutdown(Shutdown::Both);
+            let [high, low] = key.1.to_be_bytes();
+            match send(self.keeper.as_fd(), &[key.0, high, low], None) {
+                Ok(()) => self.asked.push_back(key),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.to_ask.push_front(key);
+                    return;
+                }
+                Err(_) => self.refuse_door(key),
+            }
         }
     }
-}
 
-/// Sends the datagrams of a door on their way outside.
-fn forward(
-    door: &OwnedFd,
-    port: u16,
-    inward: Inward,
-    outside: &mut BTreeMap<Ends, Outside>,
-    now: u64,
-    bytes: &mut [u8],
-) {
-    while let Ok(datagram) = receive_from(door.as_fd(), bytes) {
-        let ends = (datagram.from, datagram.to, port);
-        let each = match outside.entry(ends) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => match connected(inward.outside(datagram.to, port)) {
-                Ok(socket) => entry.insert(Outside { socket, last: now }),
-                Err(_) => continue,
-            },
+    fn refuse_door(&mut self, key: (u8, u16)) {
+        let waiting = self.held.remove(&key).unwrap_or_default();
+        self.shared.refuse_packets(waiting.len() as u64);
+        self.shared.set(key, UNKNOWN);
+    }
+
+    fn hear_keeper(&mut self, now: u64) {
+        while let Ok((text, socket)) = receive(self.keeper.as_fd()) {
+            if text.is_empty() {
+                break;
+            }
+            let Some(key) = self.asked.pop_front() else { break };
+            // Without a socket there is a server of the user's own, or none.
+            if let Some(socket) = socket {
+                let number = Source::Door(key.0, key.1).number();
+                if self.epoll.add(socket.as_fd(), number).is_err() {
+                    self.refuse_door(key);
+                    continue;
+                }
+                let socket = match key.0 {
+                    TCP => Socket::Listener(TcpListener::from(socket)),
+                    _ => Socket::Datagrams(socket),
+                };
+                self.open += 1;
+                self.doors.insert(key, Door { socket, last: now });
+            }
+            let waiting = self.held.remove(&key).unwrap_or_default();
+            waiting.iter().for_each(|held| self.let_in(held));
+            self.shared.set(key, OPEN);
+        }
+        self.ask();
+    }
+
+    /// Takes in what has come to a port.
+    fn serve_door(&mut self, protocol: u8, port: u16, now: u64) {
+        for _ in 0..TURNS {
+            let Some(door) = self.doors.get_mut(&(protocol, port)) else { return };
+            let has_more = match &door.socket {
+                Socket::Listener(listener) => match listener.accept() {
+                    Ok((inside, _)) => {
+                        door.last = now;
+                        self.open_pair(inside, now);
+                        true
+                    }
+                    Err(error) => {
+                        // Connections that cannot be taken now wait for the next sweep.
+                        if error.kind() != io::ErrorKind::WouldBlock {
+                            self.shared.note_failed_accept();
+                        }
+                        false
+                    }
+                },
+                Socket::Datagrams(socket) => match receive_from(socket.as_fd(), &mut self.room) {
+                    Ok(datagram) => {
+                        door.last = now;
+                        let ends = (datagram.from, datagram.to, port);
+                        self.forward(ends, datagram.size, now);
+                        true
+                    }
+                    Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+                },
+            };
+            if !has_more {
+                return;
+            }
+        }
+        self.again.push_back(Source::Door(protocol, port));
+    }
+
+    /// Whether there may be so many descriptors more; forgets datagrams for that.
+    fn has_room(&mut self, count: usize) -> bool {
+        if self.open + count > self.most {
+            self.forget_oldest();
+        }
+        self.open + count <= self.most
+    }
+
+    /// Forgets the tenth of the pairs of ends of datagrams that has paused for the longest.
+    fn forget_oldest(&mut self) {
+        let all = self.outside.all.iter().enumerate();
+        let mut ages: Vec<(u64, u32)> =
+            all.filter_map(|(at, each)| Some((each.as_ref()?.last, at as u32))).collect();
+        ages.sort_unstable();
+        ages.truncate(ages.len().div_ceil(10));
+        self.shared.note_forgotten(ages.len() as u64);
+        for (_, which) in ages {
+            self.forget(which);
+        }
+    }
+
+    fn forget(&mut self, which: u32) {
+        if let Some(each) = self.outside.take(which) {
+            self.by_ends.remove(&each.ends);
+            self.open -= 1;
+        }
+    }
+
+    fn open_pair(&mut self, inside: std::net::TcpStream, now: u64) {
+        if !self.has_room(2) {
+            reset_at_close(inside.as_fd());
+            self.shared.refuse_connection();
+            return;
+        }
+        // Whom the command meant is what the gateway takes itself for.
+        let Ok(SocketAddr::V6(meant)) = inside.local_addr() else { return };
+        let to = self.inward.outside(*meant.ip(), meant.port());
+        let made = inside.set_nonblocking(true).and_then(|()| begin_connection(&to));
+        let Ok(outside) = made else {
+            reset_at_close(inside.as_fd());
+            return;
+        };
+        let which = self.pairs.next();
+        let number = Source::Pair(which).number();
+        let pair = Pair::new(inside, outside, now);
+        let added = pair.ends().iter().try_for_each(|end| self.epoll.add(end.as_fd(), number));
+        self.pairs.all[which as usize] = Some(pair);
+        self.open += 2;
+        if added.is_err() {
+            self.end_pair(which);
+        }
+    }
+
+    fn carry(&mut self, which: u32) {
+        let Some(pair) = self.pairs.get(which) else { return };
+        match pair.carry(&mut self.room) {
+            Turn::Waits => {}
+            Turn::MayGoOn => self.again.push_back(Source::Pair(which)),
+            Turn::Over => self.end_pair(which),
+        }
+    }
+
+    fn end_pair(&mut self, which: u32) {
+        if self.pairs.take(which).is_some() {
+            self.open -= 2;
+        }
+    }
+
+    /// Sends a datagram, which stands in the room, on its way outside.
+    fn forward(&mut self, ends: Ends, size: usize, now: u64) {
+        let which = match self.by_ends.get(&ends).copied() {
+            Some(which) => which,
+            None if !self.has_room(1) => return self.shared.refuse_packets(1),
+            None => {
+                let Ok(socket) = connected(self.inward.outside(ends.1, ends.2)) else {
+                    return self.shared.refuse_packets(1);
+                };
+                let which = self.outside.next();
+                if self.epoll.add(socket.as_fd(), Source::Outside(which).number()).is_err() {
+                    self.outside.freed.push(which);
+                    return self.shared.refuse_packets(1);
+                }
+                self.outside.all[which as usize] = Some(Outside { socket, ends, last: now });
+                self.by_ends.insert(ends, which);
+                self.open += 1;
+                which
+            }
+        };
+        if let Some(each) = self.outside.get(which) {
+            each.last = now;
+            let _ = each.socket.send(&self.room[..size]);
+        }
+    }
+
+    /// Sends what has come from outside back to the command.
+    fn bring_back(&mut self, which: u32, now: u64) {
+        let Some(each) = self.outside.all.get_mut(which as usize).and_then(Option::as_mut) else {
+            return;
         };
         each.last = now;
-        let _ = each.socket.send(&bytes[..datagram.size]);
+        let (from, to, port) = each.ends;
+        for _ in 0..TURNS {
+            let size = match each.socket.recv(&mut self.room) {
+                Ok(size) => size,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // Somebody has refused an earlier one.
+                Err(_) => continue,
+            };
+            if let Some(Door { socket: Socket::Datagrams(door), last }) =
+                self.doors.get_mut(&(crate::wire::UDP, port))
+            {
+                *last = now;
+                let _ = send_from(door.as_fd(), &self.room[..size], to, &from);
+            }
+        }
+        self.again.push_back(Source::Outside(which));
+    }
+
+    /// Looks after what has been left.
+    fn sweep(&mut self, now: u64) {
+        for which in 0..self.outside.all.len() as u32 {
+            if self.outside.get(which).is_some_and(|each| now.saturating_sub(each.last) > LIFE) {
+                self.forget(which);
+            }
+        }
+        for which in 0..self.pairs.all.len() as u32 {
+            let is_late =
+                |pair: &Pair| pair.is_opening && now.saturating_sub(pair.began) > PATIENCE;
+            if let Some(pair) = self.pairs.get(which).filter(|pair| is_late(pair)) {
+                pair.fail();
+                self.end_pair(which);
+            }
+        }
+        let mut left = Vec::new();
+        for (key, door) in &self.doors {
+            if now.saturating_sub(door.last) > LIFE {
+                left.push(*key);
+            } else if matches!(door.socket, Socket::Listener(_)) {
+                // Some may wait that could not be taken.
+                self.again.push_back(Source::Door(key.0, key.1));
+            }
+        }
+        for key in left {
+            self.shared.set(key, UNKNOWN);
+            self.doors.remove(&key);
+            self.open -= 1;
+        }
     }
 }
 
@@ -209,11 +514,4 @@ fn connected(to: SocketAddr) -> io::Result<UdpSocket> {
     socket.connect(to)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
-}
-
-/// Sends what has come from outside back to the command.
-fn back(socket: &UdpSocket, door: &OwnedFd, ends: &Ends, bytes: &mut [u8]) {
-    while let Ok(size) = socket.recv(bytes) {
-        let _ = send_from(door.as_fd(), &bytes[..size], ends.1, &ends.0);
-    }
 }

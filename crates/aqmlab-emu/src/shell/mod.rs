@@ -51,7 +51,7 @@ params! {
         /// The largest packet.
         mtu: Bytes = Bytes::new(1500), in Bytes::new(68) => Bytes::new(65_535),
             source "Ethernet; RFC 791 for the range";
-        /// A run is said to be late if one packet in a hundred left later than this.
+        /// A run is said to be late if one packet in a hundred was held up for longer than this.
         lateness: Span = Span::from_micros(500), in Span::ZERO => Span::from_secs(3600),
             source "this program";
         /// The processor that it stays on; `none` for any.
@@ -87,8 +87,10 @@ pub struct Outcome {
     pub status: i32,
     /// What the links did.
     pub result: RunResult,
-    /// How late packets were written, and how late timers fired.
+    /// How late packets left.
     pub lateness: SojournSummary,
+    /// How long of that they waited to be read.
+    pub input: SojournSummary,
     /// How late the kernel woke the emulator.
     pub wakeups: SojournSummary,
     /// One sentence each, for the user.
@@ -227,7 +229,7 @@ impl<'a> Shell<'a> {
         let child = Child::new(pid);
         let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
         let ports = receive_devices(&socket, far.map(|(tun, _)| tun))?;
-        let gate = gate.map(|gate| Gate::open(gate, block, name_server)).transpose()?;
+        let gate = gate.map(|gate| Gate::open(gate, &ports[1], block, name_server)).transpose()?;
         let until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
         let depth = block.depth();
         Ok(Shell { child, ended, socket, signals, ports, gate, depth, until })
@@ -242,7 +244,7 @@ impl<'a> Shell<'a> {
         params: &EmulatorParams,
     ) -> Result<Outcome> {
         let Shell { child, ended, socket, signals, ports, gate, until, .. } = self;
-        let remarks = prioritise(params);
+        let mut remarks = prioritise(params);
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
         let (deadline, tick) = (Time::MAX, if path.has_tap() { Time::ZERO } else { Time::MAX });
@@ -255,6 +257,7 @@ impl<'a> Shell<'a> {
         live.writer.overrun = dropped_by_devices(&steward.socket, &live.writer);
         let busy = Span::from_nanos(processor() - before);
         unset_real_time();
+        remarks.extend(live.writer.remarks());
         Ok(to_result(live, end, status, busy, flows, params, remarks))
     }
 }

@@ -61,6 +61,11 @@ impl Tun {
         Tun { file: File::from(fd), name: name.to_string() }
     }
 
+    /// Another handle of the same device.
+    pub fn another(&self) -> io::Result<Self> {
+        Ok(Tun { file: self.file.try_clone()?, name: self.name.clone() })
+    }
+
     /// Reads a packet into `bytes`: its offload header and its length. `None`
     /// if there is none now.
     pub fn read(&self, bytes: &mut [u8]) -> io::Result<Option<(Offload, usize)>> {

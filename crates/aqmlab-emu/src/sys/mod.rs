@@ -4,6 +4,7 @@
 //! by the callers.
 
 pub mod device;
+pub mod epoll;
 pub mod files;
 pub mod process;
 pub mod socket;

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::mem::{size_of_val, zeroed};
-use std::net::{Ipv6Addr, SocketAddrV6};
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, TcpStream};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use super::{check, owned};
@@ -124,6 +124,39 @@ pub fn send_from(
         libc::CMSG_DATA(head).cast::<libc::in6_pktinfo>().write_unaligned(info);
         check(libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL) as _).map(drop)
     }
+}
+
+/// Begins a connection, and does not wait for it: it is made, or has failed
+/// (`take_error`), when it can be written to.
+pub fn begin_connection(to: &SocketAddr) -> io::Result<TcpStream> {
+    let family = if to.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the arguments are numbers; the addresses are complete and outlive the calls.
+    let done = unsafe {
+        let socket = check(libc::socket(family, kind, 0)).map(owned)?;
+        let connect = |address: *const libc::sockaddr, size: usize| {
+            check(libc::connect(socket.as_raw_fd(), address, size as libc::socklen_t))
+        };
+        let done = match to {
+            SocketAddr::V4(to) => {
+                let mut address: libc::sockaddr_in = zeroed();
+                address.sin_family = libc::AF_INET as _;
+                address.sin_port = to.port().to_be();
+                address.sin_addr.s_addr = u32::from(*to.ip()).to_be();
+                connect((&raw const address).cast(), size_of_val(&address))
+            }
+            SocketAddr::V6(to) => {
+                let address = raw(to);
+                connect((&raw const address).cast(), size_of_val(&address))
+            }
+        };
+        done.map(drop).or_else(|error| match error.raw_os_error() {
+            Some(libc::EINPROGRESS) => Ok(()),
+            _ => Err(error),
+        })?;
+        socket
+    };
+    Ok(TcpStream::from(done))
 }
 
 /// Lets the end of a connection be a reset, as of one that was refused.

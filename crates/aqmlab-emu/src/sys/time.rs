@@ -1,8 +1,12 @@
 //! The clock, waiting, priorities.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
+
+use aqmlab_core::Span;
 
 use super::check;
 
@@ -20,6 +24,46 @@ pub fn processor() -> u64 {
     // SAFETY: as above.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// How long this thread has waited to run while it could have (`schedstat`, proc(5)).
+pub struct RunDelay {
+    file: File,
+}
+
+impl RunDelay {
+    /// Of the thread that calls it; `None` where the kernel does not tell.
+    pub fn open() -> Option<Self> {
+        #[allow(clippy::disallowed_methods)] // This crate is what touches the world.
+        let file = File::open("/proc/thread-self/schedstat").ok()?;
+        let mut delay = RunDelay { file };
+        delay.count().map(|_| delay)
+    }
+
+    /// Since the thread began.
+    pub fn read(&mut self) -> Span {
+        Span::from_nanos(self.count().unwrap_or_default())
+    }
+
+    /// The second of three numbers, all in one line: time run, time waited, in nanoseconds.
+    fn count(&mut self) -> Option<u64> {
+        let mut bytes = [0; 64];
+        let size = self.file.read_at(&mut bytes, 0).ok()?;
+        let mut words = bytes[..size].split(|byte| *byte == b' ');
+        let word = words.nth(1).filter(|word| !word.is_empty())?;
+        word.iter().try_fold(0, |number: u64, digit| {
+            let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+            number.checked_mul(10)?.checked_add(digit)
+        })
+    }
+}
+
+/// Whether this thread has a real-time priority.
+pub fn is_real_time() -> bool {
+    // SAFETY: the argument is a number.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    policy >= 0
+        && [libc::SCHED_FIFO, libc::SCHED_RR].contains(&(policy & !libc::SCHED_RESET_ON_FORK))
 }
 
 /// Waits until one of the descriptors can be read, or the time is over; says

@@ -162,6 +162,7 @@ pub fn digest(result: &RunResult) -> u64 {
         let subject = match sample.subject {
             Subject::Link(index) => u64::from(index),
             Subject::Flow(index) => u64::from(index) | 1 << 32,
+            Subject::Emulator => u64::MAX,
         };
         sum.words(&[sample.time.as_nanos(), subject]);
         sum.text(sample.quantity);

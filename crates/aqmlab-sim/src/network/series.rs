@@ -13,6 +13,8 @@ pub enum Subject {
     Link(u32),
     /// A flow, by index over all flows.
     Flow(u32),
+    /// What carries the packets, in real time.
+    Emulator,
 }
 
 /// One number of one sample.

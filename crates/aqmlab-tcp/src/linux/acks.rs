@@ -72,6 +72,7 @@ impl LinuxSender {
         self.state.echoed = ack.timestamps.map_or(0, |times| self.clock.stamp(times.echo));
         self.take(ack);
         self.push();
+        self.wake_writer();
     }
 
     fn on_syn_ack(&mut self, now: Time, ack: &Ack) {

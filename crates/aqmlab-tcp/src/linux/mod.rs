@@ -14,6 +14,7 @@
 mod acks;
 mod clock;
 mod control;
+mod memory;
 mod offload;
 mod output;
 mod queue;
@@ -31,6 +32,7 @@ use std::collections::VecDeque;
 use aqmlab_core::{Limit, Span, Time};
 use clock::Clock;
 use control::Control;
+use memory::Memory;
 use offload::Buffer;
 use queue::Queue;
 use state::{Pending, REORDERING, State};
@@ -75,6 +77,9 @@ pub(crate) struct LinuxSender {
     control: Control,
     sysctl: Sysctl,
     finite: bool,
+    /// The number after the last byte that the application has, and the buffer that takes them.
+    supplied: u64,
+    memory: Option<Memory>,
     /// Segments that are to leave now.
     outbox: VecDeque<DataSegment>,
     /// The application has written since the last look; all before had been sent; it is writing.
@@ -128,7 +133,6 @@ impl LinuxSender {
         state.ecn = params.ecn != EcnMode::Off;
         state.has_timestamps = params.timestamps;
         state.paces = params.pacing;
-        state.written = 1 + bytes.unwrap_or(u64::MAX / 4);
         let sysctl = Sysctl {
             sack: params.recovery != Recovery::NewReno,
             rack: params.recovery == Recovery::Rack,
@@ -141,7 +145,7 @@ impl LinuxSender {
             pacing_avoidance: params.pacing_avoidance,
             codepoint: params.ecn_codepoint,
         };
-        Some(LinuxSender {
+        let mut sender = LinuxSender {
             stage: Stage::Closed,
             clock: Clock::somewhere(seed),
             state,
@@ -149,6 +153,8 @@ impl LinuxSender {
             control,
             sysctl,
             finite: bytes.is_some(),
+            supplied: 1 + bytes.unwrap_or(u64::MAX / 4),
+            memory: Memory::new(params),
             outbox: VecDeque::new(),
             has_written: false,
             had_sent_all: true,
@@ -168,7 +174,9 @@ impl LinuxSender {
             syn_repeats: 0,
             echo: Time::ZERO,
             stats: Stats::default(),
-        })
+        };
+        sender.fill();
+        Some(sender)
     }
 
     /// The kernel's clocks are at this place: where in a jiffy, and in which of the timer
@@ -222,8 +230,12 @@ impl LinuxSender {
         if !self.has_written {
             self.had_sent_all = self.state.nxt == self.state.written;
         }
-        self.state.written += bytes;
-        self.has_written |= bytes > 0;
+        let before = self.state.written;
+        self.supplied += bytes;
+        if before + bytes == self.supplied {
+            self.fill();
+        }
+        self.has_written |= self.state.written > before;
     }
     /// Gives up a connection that is not open yet.
     pub fn abort(&mut self) {
@@ -239,11 +251,12 @@ impl LinuxSender {
     pub fn cut(&mut self) -> u64 {
         self.finite = true;
         self.state.written = self.state.nxt.max(1);
+        self.supplied = self.state.written;
         self.sent_bytes()
     }
     #[inline]
     pub fn is_finished(&self) -> bool {
-        self.finite && self.state.una == self.state.written
+        self.finite && self.state.una == self.supplied
     }
     #[inline]
     pub fn cwnd(&self) -> u64 {

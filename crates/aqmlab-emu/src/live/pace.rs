@@ -1,0 +1,272 @@
+//! When the loop sleeps, and until when.
+//!
+//! # Model
+//! A wake-up costs more processor time than a packet does, and comes late by
+//! what the kernel needs for it. So
+//!
+//! * what is due within a while of the last waking is written together: the
+//!   *gathering* bounds both the lateness of a packet and the wake-ups a second;
+//! * packets that come end a sleep at most so many times in a while, departures counted,
+//!   and are read together if they come faster, as network cards moderate their interrupts;
+//! * the timer is set earlier than the deadline by what wake-ups have been late
+//!   lately, and the clock is watched for the rest;
+//! * a process with real-time priority that leaves its processor to nobody has
+//!   it taken by the kernel for 50 ms in each second (`sched_rt_runtime_us`; on
+//!   newer kernels the deadline server of ordinary tasks): the loop *rests* for
+//!   that share itself, 0.1 ms at a time.
+
+use aqmlab_core::{Span, Time, choices};
+
+choices! {
+    /// How the emulator waits for the time of a departure.
+    pub enum Precision {
+        /// It sleeps for 1 ms at least, and writes together what was due meanwhile.
+        LowCpu = "low-cpu",
+        /// It sleeps for 0.4 ms at least between departures, until just before one is due.
+        Balanced = "balanced",
+        /// It looks at the clock and at the devices all the time.
+        Exact = "exact",
+    }
+}
+
+/// What is due within this time of the last waking is written together.
+const GATHERED: Span = Span::from_micros(400);
+/// The same where processor time matters more.
+const GATHERED_LOW: Span = Span::from_micros(1000);
+/// Packets end a sleep once in this time, or more often if they have not for a while.
+const MODERATED: Span = Span::from_micros(400);
+const MODERATED_LOW: Span = Span::from_micros(1000);
+/// So often they may end one at once.
+const BURST: u64 = 4;
+/// Sleeps by their lengths: so many of them are told apart, each twice as long as
+/// the one before, from the first on.
+const LENGTHS: usize = 6;
+const FIRST: u64 = 64_000;
+/// Wake-ups are no later than this, usually; what is later is an accident.
+const MOST_LEAD: Span = Span::from_micros(120);
+/// By so much an estimate of the lateness of wake-ups changes each time.
+const STEP: u64 = 500;
+/// A rest.
+const REST: Span = Span::from_micros(100);
+/// The part of the time in which a real-time loop leaves the processor to others:
+/// 1/16, a little more than the kernel takes.
+const LEFT_SHARE: u64 = 16;
+/// Not more than so much of it is saved up, or owed before it is given whatever is due.
+const MOST_SAVED: i64 = 20_000_000;
+const MOST_OWED: i64 = 20_000_000;
+/// While less is owed, the loop rests when nothing is due for so long.
+const CALM: Span = Span::from_micros(300);
+
+/// What the loop is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Go on: something is due, or nearly.
+    No,
+    /// Sleep until then or until a packet comes.
+    Until(Time),
+    /// Sleep until then: packets have ended sleeps often enough.
+    Deaf(Time),
+}
+
+/// Decides.
+#[derive(Debug)]
+pub struct Pace {
+    precision: Precision,
+    /// How late wake-ups are, in nanoseconds: the median, by the length of the sleep.
+    late: [u64; LENGTHS],
+    /// When something was written last.
+    wrote: Time,
+    /// When packets could have ended a sleep often enough, if they had at the least distance.
+    interrupted: Time,
+    /// Time left to others and not yet due to them, in nanoseconds.
+    saved: i64,
+    accounted: Time,
+    is_real_time: bool,
+}
+
+impl Pace {
+    /// With a real-time priority, or without.
+    pub fn new(precision: Precision, is_real_time: bool) -> Self {
+        let (late, saved) = ([5_000; LENGTHS], MOST_SAVED);
+        let (wrote, interrupted, accounted) = (Time::ZERO, Time::ZERO, Time::ZERO);
+        Pace { precision, late, wrote, interrupted, saved, accounted, is_real_time }
+    }
+
+    /// Something was written. It was awake for that: packets need not wake it again soon.
+    pub fn wrote(&mut self, now: Time) {
+        if now > self.wrote + MODERATED / 2 {
+            self.interrupted(now);
+        }
+        self.wrote = now;
+    }
+
+    fn length(ahead: Span) -> usize {
+        let times = ahead.as_nanos() / FIRST;
+        (times.checked_ilog2().map_or(0, |power| power as usize + 1)).min(LENGTHS - 1)
+    }
+
+    /// A packet has ended a sleep.
+    pub fn interrupted(&mut self, now: Time) {
+        let (_, moderated) = self.intervals();
+        self.interrupted = self.interrupted.max(now) + moderated;
+    }
+
+    /// Between departures, and between packets that end a sleep.
+    fn intervals(&self) -> (Span, Span) {
+        match self.precision {
+            Precision::Exact => (Span::ZERO, Span::ZERO),
+            Precision::Balanced => (GATHERED, MODERATED),
+            Precision::LowCpu => (GATHERED_LOW, MODERATED_LOW),
+        }
+    }
+
+    /// What to do now, if something is due at `due`.
+    pub fn wait(&self, now: Time, due: Time) -> Wait {
+        let (gathered, moderated) = self.intervals();
+        if self.precision == Precision::Exact {
+            return Wait::No;
+        }
+        // From then on packets may end a sleep.
+        let hears = self.interrupted.saturating_since(Time::ZERO + moderated * BURST);
+        let hears = Time::ZERO + hears;
+        let target = match due {
+            Time::MAX => due,
+            due => due.max(self.wrote + gathered),
+        };
+        let until = if hears > now { target.min(hears) } else { target };
+        let Some(ahead) = until.as_nanos().checked_sub(now.as_nanos()) else { return Wait::No };
+        let lead = match self.precision {
+            Precision::Balanced if until == target && target != Time::MAX => {
+                self.late[Self::length(Span::from_nanos(ahead))]
+            }
+            _ => 0,
+        };
+        match ahead > lead {
+            true if hears > now => Wait::Deaf(Time::from_nanos(until.as_nanos() - lead)),
+            true => Wait::Until(Time::from_nanos(until.as_nanos() - lead)),
+            false => Wait::No,
+        }
+    }
+
+    /// It was asked to wake after `asked`, and came `late`.
+    pub fn woke(&mut self, asked: Span, late: Span) {
+        let known = &mut self.late[Self::length(asked)];
+        *known = match late.as_nanos() > *known {
+            true => (*known + STEP).min(MOST_LEAD.as_nanos()),
+            false => known.saturating_sub(STEP),
+        };
+    }
+
+    /// The processor was left to others for so long.
+    pub fn left(&mut self, length: Span) {
+        self.saved = (self.saved + length.as_nanos() as i64).min(MOST_SAVED);
+    }
+
+    /// A rest, if it is time for one, and whether packets may end it; something is due at
+    /// `due`.
+    pub fn rest(&mut self, now: Time, due: Option<Time>) -> Option<(Span, bool)> {
+        if !self.is_real_time {
+            return None;
+        }
+        let share = now.saturating_since(self.accounted).as_nanos() / LEFT_SHARE;
+        self.accounted = now;
+        self.saved -= share as i64;
+        let is_calm = due.is_none_or(|due| due > now + CALM);
+        let is_pressing = self.saved < -MOST_OWED;
+        (is_pressing || (is_calm && self.saved < 0)).then_some((REST, !is_pressing))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Time {
+        Time::from_nanos(micros * 1000)
+    }
+
+    fn pace(precision: Precision) -> Pace {
+        Pace { late: [0; LENGTHS], ..Pace::new(precision, false) }
+    }
+
+    #[test]
+    fn departures_that_follow_closely_are_gathered() {
+        let mut pace = pace(Precision::Balanced);
+        pace.wrote(at(1000));
+        assert_eq!(pace.wait(at(1010), at(1120)), Wait::Until(at(1400)));
+        assert_eq!(pace.wait(at(1010), at(5000)), Wait::Until(at(5000)));
+        assert_eq!(pace.wait(at(1400), at(1120)), Wait::No);
+        assert_eq!(pace.wait(at(1010), Time::MAX), Wait::Until(Time::MAX));
+        pace.precision = Precision::LowCpu;
+        assert_eq!(pace.wait(at(1010), at(1120)), Wait::Until(at(2000)));
+        pace.precision = Precision::Exact;
+        assert_eq!(pace.wait(at(1010), at(5000)), Wait::No);
+    }
+
+    #[test]
+    fn packets_end_sleeps_so_often_and_are_read_together_then() {
+        let mut pace = pace(Precision::Balanced);
+        let mut ended = 0;
+        let mut now = at(10_000);
+        while now < at(110_000) {
+            now += Span::from_micros(10);
+            match pace.wait(now, Time::MAX) {
+                Wait::Until(_) => {
+                    ended += 1;
+                    pace.interrupted(now);
+                }
+                Wait::Deaf(until) => now = until,
+                Wait::No => panic!("nothing is due"),
+            }
+        }
+        let most = 100_000 / (MODERATED.as_nanos() / 1000) + BURST + 1;
+        assert!((most - 20..=most).contains(&ended), "{ended} of {most}");
+        // What is due ends it all the same.
+        pace.interrupted = now + MODERATED * (2 * BURST);
+        let due = now + Span::from_micros(50);
+        assert_eq!(pace.wait(now, due), Wait::Deaf(due));
+    }
+
+    #[test]
+    fn timers_are_set_early_by_what_wake_ups_are_late() {
+        let mut pace = pace(Precision::Balanced);
+        let mut asked = Span::ZERO;
+        for _ in 0..1000 {
+            let Wait::Until(until) = pace.wait(at(5000), at(5500)) else { panic!("it sleeps") };
+            asked = until.saturating_since(at(5000));
+            pace.woke(asked, Span::from_micros(20));
+        }
+        let lead = Span::from_micros(500).as_nanos() - asked.as_nanos();
+        assert!(lead.abs_diff(20_000) <= 2 * STEP, "{lead}");
+        // Sleeps of another length are another matter.
+        assert_eq!(pace.wait(at(5000), at(9000)), Wait::Until(at(9000)));
+        // An accident changes little.
+        pace.woke(asked, Span::from_millis(50));
+        let Wait::Until(until) = pace.wait(at(5000), at(5500)) else { panic!("it sleeps") };
+        assert!(asked.as_nanos() - until.saturating_since(at(5000)).as_nanos() <= 2 * STEP);
+    }
+
+    #[test]
+    fn a_real_time_loop_leaves_others_more_than_the_kernel_takes() {
+        for gap in [10, 1000] {
+            let mut pace = Pace::new(Precision::Exact, true);
+            let (mut now, mut left, mut pressed) = (Time::ZERO, Span::ZERO, 0);
+            while now < at(3_000_000) {
+                now += Span::from_micros(10);
+                let due = at((now.as_nanos() / 1000 / gap + 1) * gap);
+                if let Some((rest, may_end)) = pace.rest(now, Some(due)) {
+                    now += rest;
+                    left += rest;
+                    pace.left(rest);
+                    pressed += u32::from(!may_end);
+                }
+            }
+            let share = left.as_secs_f64() / 3.0;
+            assert!((0.04..0.07).contains(&share), "{share}");
+            // Where there are pauses between departures, none is held up.
+            assert_eq!(pressed > 0, gap == 10, "{pressed}");
+        }
+        let mut ordinary = Pace::new(Precision::Exact, false);
+        assert_eq!(ordinary.rest(at(10_000_000), None), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! The send buffer (`net/core/stream.c`, `tcp_sendmsg`): what is written and not acknowledged
+//! takes memory. When the buffer is full the application waits until a third of it is free.
+//!
+//! # Differences
+//! 1. The buffer has its largest size from the beginning. The kernel's grows with twice the
+//!    window, so that it is not the limit before it has that size.
+
+use super::LinuxSender;
+use crate::params::{Stack, TcpParams};
+
+/// Memory that a packet takes besides its payload: its head and what describes it
+/// (`SKB_TRUESIZE` of `MAX_TCP_HEADER`), where 6.1 has room up to the next power of two.
+const OVERHEAD: u64 = 896;
+const OVERHEAD_61: u64 = 1280;
+/// Segments of a packet with segmentation offload.
+const OFFLOADED: u64 = 44;
+
+/// A send buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory {
+    size: u64,
+    /// Memory of a segment.
+    segment: u64,
+    mss: u64,
+}
+
+impl Memory {
+    /// The one that these parameters ask for, if any.
+    pub fn new(params: &TcpParams) -> Option<Self> {
+        let overhead = match params.stack {
+            Stack::Linux61 => OVERHEAD_61,
+            _ => OVERHEAD,
+        };
+        let together = if params.segmentation_offload { OFFLOADED } else { 1 };
+        let mss = params.mss.get();
+        let size = params.send_buffer?.get();
+        Some(Memory { size, segment: mss + overhead / together, mss })
+    }
+    /// Bytes of payload that fill it: it takes a segment as long as it is not full.
+    pub fn most(&self) -> u64 {
+        self.size.div_ceil(self.segment) * self.mss
+    }
+    /// Whether an application that waits is woken while so many bytes are in it.
+    fn is_writable(&self, bytes: u64) -> bool {
+        let used = bytes.div_ceil(self.mss) * self.segment;
+        used + used / 2 <= self.size
+    }
+}
+
+impl LinuxSender {
+    /// The application writes what has room, of what it has.
+    pub(super) fn fill(&mut self) {
+        let most = self.memory.map_or(u64::MAX / 2, |memory| memory.most());
+        let end = self.supplied.min(self.state.una.max(1) + most);
+        self.state.written = self.state.written.max(end);
+    }
+
+    /// An acknowledgement has freed memory: the application goes on, if it waits and is woken.
+    #[inline]
+    pub(super) fn wake_writer(&mut self) {
+        if self.state.written < self.supplied {
+            self.refill();
+        }
+    }
+    fn refill(&mut self) {
+        let kept = self.state.written - self.state.una;
+        if !self.memory.is_some_and(|memory| memory.is_writable(kept)) {
+            return;
+        }
+        self.check_app_limited();
+        self.had_sent_all = self.state.nxt == self.state.written;
+        self.has_written = true;
+        self.fill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Bytes;
+
+    use super::*;
+    use crate::profiles::Profile;
+
+    fn memory(profile: Profile, size: u64) -> Memory {
+        let params = TcpParams::of_profile(profile).unwrap();
+        Memory::new(&TcpParams { send_buffer: Some(Bytes::new(size)), ..params }).unwrap()
+    }
+
+    #[test]
+    fn four_megabytes_are_1790_segments_of_the_newer_kernel_and_1538_of_the_older() {
+        assert_eq!(memory(Profile::Linux6, 4_194_304).most(), 1790 * 1448);
+        assert_eq!(memory(Profile::Linux61, 4_194_304).most(), 1538 * 1448);
+    }
+
+    #[test]
+    fn the_application_is_woken_when_a_third_is_free() {
+        let memory = memory(Profile::Linux6, 3 * 2344);
+        assert!(!memory.is_writable(3 * 1448));
+        assert!(memory.is_writable(2 * 1448));
+    }
+}

@@ -1,0 +1,1 @@
+"""Two recorded connections through queues of the Linux kernel, beside ours."""

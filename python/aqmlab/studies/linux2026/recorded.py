@@ -1,0 +1,138 @@
+"""What was recorded (`recorded.json`), and the same quantities of our runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.statistics import Floats, weighted_quantile
+
+FILE = Path(__file__).parent / "recorded.json"
+SHARES = (5, 25, 50, 75, 95, 99)
+"""The percentiles of the time in queue that are compared."""
+BEGINS = 5
+"""From this second on everything is measured but drops and the course."""
+FLOWS = ("first", "second")
+CONTROLS = {"BBR": "bbr", "CUBIC": "cubic", "Reno": "reno"}
+QUEUES = {"pfifo": "pfifo", "CoDel": "codel", "FQ-CoDel": "fq_codel", "PIE": "pie"}
+PATHS = {"10 Mbit/s": "10mbit_80ms", "100 Mbit/s": "100mbit_10ms"}
+
+
+def case_of(control: str, queue: str) -> str:
+    """The name of a case in the recordings, from the labels of the axes."""
+    name, path = queue.split(", ")
+    return f"{CONTROLS[control]}_{QUEUES[name]}_{PATHS[path]}"
+
+
+def transmission(queue: str) -> float:
+    """How long a packet is on the link, ms."""
+    return 12_000 / (1e3 * float(queue.split(", ")[1].split()[0]))
+
+
+@cache
+def _recorded() -> dict[str, list[dict[str, Any]]]:
+    cases: dict[str, list[dict[str, Any]]] = json.loads(FILE.read_text(encoding="utf-8"))
+    return cases
+
+
+def runs(control: str, queue: str) -> list[dict[str, Any]]:
+    """The recorded runs of a case."""
+    return _recorded()[case_of(control, queue)]
+
+
+def is_late(run: dict[str, Any]) -> bool:
+    """Whether nothing left the queue in the first second: all began a second later."""
+    return bool(run["seconds"][0][0] == 0)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something that is compared, one value a run."""
+
+    key: str
+    name: str
+    unit: str
+
+    def recorded(self, control: str, queue: str) -> Floats:
+        """Its values in the recorded runs."""
+        kept = runs(control, queue)
+        if self.key == "drops":  # counted from the beginning
+            kept = [run for run in kept if not is_late(run)]
+        return np.array([self._of(run) for run in kept], dtype=np.float64)
+
+    def _of(self, run: dict[str, Any]) -> float:
+        if self.key in FLOWS:
+            return float(run["goodput"][FLOWS.index(self.key)])
+        if self.key == "drops":
+            return float(run["drops"])
+        return float(run["delays"][-1 if self.key == "mean" else SHARES.index(int(self.key[1:]))])
+
+    def simulated(self, measured: Measurements, **labels: str) -> Floats:
+        """Its values in our runs."""
+        if self.key in FLOWS:
+            means: Floats = seconds(measured, self.key, **labels)[:, BEGINS:].mean(axis=1)
+            return means
+        if self.key == "drops":
+            return measured.count("dropped", **labels)
+        if self.key == "mean":
+            milliseconds: Floats = 1e3 * measured.count("sojourn_mean_s", **labels)
+            return milliseconds
+        histograms = measured.histograms(**labels)
+        share = int(self.key[1:]) / 100
+        found = [weighted_quantile(histograms.values, each, share) for each in histograms.counts]
+        return 1e3 * np.array(found)
+
+    def step(self, queue: str) -> float:
+        """What it cannot be told apart within: a packet's transmission, or one drop."""
+        return 0.0 if self.key in FLOWS else 1.0 if self.key == "drops" else transmission(queue)
+
+
+QUANTITIES = (
+    Quantity("first", "Goodput of the first flow", "Mbit/s"),
+    Quantity("second", "Goodput of the second flow", "Mbit/s"),
+    *(Quantity(f"p{share}", f"Percentile {share} of the time in queue", "ms") for share in SHARES),
+    Quantity("mean", "Mean time in queue", "ms"),
+    Quantity("drops", "Drops in all", "packets"),
+)
+
+
+def seconds(measured: Measurements, flow: str, **labels: str) -> Floats:
+    """Goodput of a flow in each second, Mbit/s; shape (replications, seconds)."""
+    runs_ = []
+    for replication in range(measured.replications):
+        times, values = measured.series(
+            "goodput_bps", f"{flow}.0", replication=replication, **labels
+        )
+        runs_.append(1e-6 * values[times > 0])  # a sample is about the second before it
+    return np.array(runs_)
+
+
+def recorded_seconds(control: str, queue: str, flow: str) -> Floats:
+    """The same as recorded, of the runs that began in time."""
+    kept = [run["seconds"] for run in runs(control, queue) if not is_late(run)]
+    return np.array([each[FLOWS.index(flow)] for each in kept], dtype=np.float64)
+
+
+def is_inside(recorded: float, simulated: Floats, step: float) -> bool:
+    """Whether a recorded mean is where the simulated runs are: in their range, or within 5 % of
+    their mean, or within the step."""
+    mean = float(simulated.mean())
+    in_range = float(simulated.min()) <= recorded <= float(simulated.max())
+    return in_range or abs(recorded - mean) <= max(0.05 * abs(mean), step)
+
+
+def shares_of_seconds(measured: Measurements, **labels: str) -> tuple[int, int]:
+    """Seconds of the course of both flows that are inside, and how many there are."""
+    inside = total = 0
+    for flow in FLOWS:
+        ours, theirs = seconds(measured, flow, **labels), recorded_seconds(flow=flow, **labels)
+        for at in range(min(ours.shape[1], theirs.shape[1])):
+            inside += is_inside(float(theirs[:, at].mean()), ours[:, at], 0.0)
+            total += 1
+    return inside, total

@@ -1,0 +1,121 @@
+"""Recorded connections through the kernel's queues: what is compared, and a part of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from aqmlab.reproduce import Reproduction, reproduce
+from aqmlab.statistics import AGREES, FAILS
+from aqmlab.studies.linux2026 import study
+from aqmlab.studies.linux2026.pack import packed
+from aqmlab.studies.linux2026.recorded import (
+    CONTROLS,
+    FILE,
+    PATHS,
+    QUANTITIES,
+    QUEUES,
+    case_of,
+    is_inside,
+    is_late,
+    recorded_seconds,
+    runs,
+    seconds,
+    transmission,
+)
+
+LABELS = [f"{queue}, {path}" for path in PATHS for queue in QUEUES]
+
+
+@pytest.fixture(scope="module")
+def result() -> Reproduction:
+    return reproduce("linux2026", only=["queue=CoDel, 10 Mbit/s"], replications=6)
+
+
+def test_five_runs_of_every_case_are_packed() -> None:
+    cases = json.loads(FILE.read_text())
+    named = {case_of(control, queue) for control in CONTROLS for queue in LABELS}
+    assert set(cases) == named
+    assert {len(each) for each in cases.values()} == {5}
+    late = Counter(case for case, each in cases.items() for run in each if is_late(run))
+    assert sum(late.values()) == 5 and late["bbr_fq_codel_10mbit_80ms"] == 2
+    assert recorded_seconds("BBR", "FQ-CoDel, 10 Mbit/s", "first").shape == (3, 20)
+
+
+def test_a_recorded_run_is_packed_with_its_units() -> None:
+    share = {"5": 0.001, "25": 0.002, "50": 0.003, "75": 0.004, "95": 0.005, "99": 0.006}
+    run = {
+        "case": "a",
+        "goodput_mbit": [1.23456, 2.0],
+        "per_second_mbit": [[1.0], [2.0]],
+        "sojourn_s": share,
+        "sojourn_mean_s": 0.0035,
+        "dropped_in_all": 7,
+    }
+    assert packed(json.dumps(run)) == {
+        "a": [
+            {
+                "goodput": [1.2346, 2.0],
+                "seconds": [[1.0], [2.0]],
+                "delays": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 3.5],
+                "drops": 7,
+            }
+        ]
+    }
+
+
+def test_inside_is_the_range_or_five_per_cent_of_the_mean_or_the_step() -> None:
+    simulated = np.array([9.0, 10.0, 14.0])
+    assert is_inside(9.0, simulated, 0.0) and is_inside(14.0, simulated, 0.0)
+    assert not is_inside(8.9, simulated, 0.0) and not is_inside(14.1, simulated, 0.0)
+    narrow = np.array([10.0, 10.0])
+    assert is_inside(10.5, narrow, 0.0) and not is_inside(10.6, narrow, 0.0)
+    assert is_inside(11.2, narrow, 1.2) and not is_inside(11.3, narrow, 1.2)
+    assert transmission("CoDel, 10 Mbit/s") == pytest.approx(1.2)
+
+
+def test_codel_at_ten_megabits_is_as_recorded(result: Reproduction) -> None:
+    assert [each.id for each in result.tables] == [each.key for each in QUANTITIES]
+    cells = [cell for table in result.tables for cell in table.cells]
+    assert len(cells) == 3 * len(QUANTITIES)
+    for table in result.tables:
+        for cell in table.cells:
+            recorded = [quantity for quantity in QUANTITIES if quantity.key == table.id]
+            assert cell.published == recorded[0].recorded(cell.column, cell.row).mean()
+    agree = sum(cell.verdict == AGREES for cell in cells)
+    assert agree >= 0.9 * len(cells), [cell for cell in cells if cell.verdict != AGREES]
+    cubic = result.table("drops").cell("CoDel, 10 Mbit/s", "CUBIC")
+    assert cubic and 24 <= cubic.measured <= 29
+    assert {figure.id for figure in result.figures} - {"setup"} == {
+        f"{kind}-{control}-10" for kind in ("delay", "course") for control in CONTROLS.values()
+    }
+
+
+def test_seconds_are_those_of_the_recordings(result: Reproduction) -> None:
+    whole = result.measured.part("study")
+    assert whole
+    labels = {"control": "CUBIC", "queue": "CoDel, 10 Mbit/s"}
+    first, second = (seconds(whole, flow, **labels) for flow in ("first", "second"))
+    assert first.shape == second.shape == (6, 20)
+    # Two flows fill the link, and nobody more than that.
+    both = (first + second)[:, 5:].mean()
+    assert 8.9 < both < 10 * 1448 / 1500
+    assert abs(both - np.mean([sum(run["goodput"]) for run in runs(**labels)])) < 0.15
+
+
+def test_a_case_that_is_elsewhere_fails(
+    result: Reproduction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recordings of another queue in its place."""
+    whole = result.measured.part("study")
+    assert whole
+    claim, inside, _ = study._case(whole, "Reno", "CoDel, 10 Mbit/s")
+    assert claim.verdict != FAILS and inside >= 8
+    pfifo = QUEUES | {"CoDel": "pfifo"}
+    monkeypatch.setattr("aqmlab.studies.linux2026.recorded.QUEUES", pfifo)
+    claim, inside, _ = study._case(whole, "Reno", "CoDel, 10 Mbit/s")
+    assert claim.verdict == FAILS and inside <= 3
+    assert "Outside: " in claim.evidence
