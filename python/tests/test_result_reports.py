@@ -191,6 +191,6 @@ def test_what_cannot_be_compared_is_refused(aqmlab: Aqmlab, tmp_path: Path) -> N
         (["one", "two"], ["two", "as many replications", "`2`"]),
         (["one", "axis"], ["axis", "axes here: queue; there: none"]),
         (["one", "none"], ["none", "no results of aqmlab"]),
-        (["a=one", "a=two"], ["`a`", "one name"]),
+        (["a=one", "a=two"], ["`a`", "same name"]),
     ):
         assert_refused(aqmlab("compare", *folders), *words)
