@@ -61,4 +61,4 @@ def test_the_table_says_what_was_missed() -> None:
 
 
 def test_it_is_measured_alone(aqmlab: Aqmlab) -> None:
-    assert_refused(aqmlab("bench", "emulator", "c-100mbit-pie"), "emulator", "alone")
+    assert_refused(aqmlab("bench", "emulator", "c-100mbit-pie"), "emulator", "cannot be combined")

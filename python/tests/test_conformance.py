@@ -428,7 +428,7 @@ def test_an_algorithm_without_cases_does_not_go_unseen(vectors: Path) -> None:
 def test_folders_that_are_none_of_cases_are_refused(vectors: Path, aqmlab: Aqmlab) -> None:
     (vectors / "empty").mkdir()
     for folder, words in (
-        (vectors / "absent", "this is no folder"),
+        (vectors / "absent", "this is not a folder"),
         (vectors / "empty", "there are no cases here"),
         (vectors / "codel_linux", f"--vectors {vectors}"),
         (vectors / "codel_linux/f_ecn", f"--vectors {vectors}"),

@@ -240,7 +240,7 @@ def test_functions_that_are_modules_too() -> None:
 
 def test_every_exception_is_an_aqmlab_error() -> None:
     names = [name for name in package.__all__ if name.endswith("Error")]
-    assert len(names) == 9
+    assert len(names) == 10
     assert all(issubclass(getattr(package, name), package.AqmlabError) for name in names)
     assert issubclass(package.InputError, ValueError)
     assert issubclass(package.StorageError, OSError)

@@ -122,7 +122,7 @@ def test_a_new_study_runs(own: Path, aqmlab: Aqmlab) -> None:
     assert "Half of the packets wait for less than 50 ms." in done.stdout
     assert "holds" in done.stdout
     assert not (own / "results" / "mine-r1" / "report.html").exists()
-    assert_refused(aqmlab("reproduce", "--new", "mine"), "--new", "mine", "there already")
+    assert_refused(aqmlab("reproduce", "--new", "mine"), "--new", "mine", "exists already")
     assert_refused(aqmlab("reproduce", "--new", "a b"), "--new", "letters")
 
 

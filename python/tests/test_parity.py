@@ -170,7 +170,9 @@ def interrupt_at(folder: Path, line: str, *words: str) -> None:
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert rest.startswith("interrupted: 1 of 2 runs are kept in out/emulated; the same command")
+    assert rest.startswith(
+        "interrupted: 1 of 2 runs are kept in out/emulated; rerun the same command"
+    )
     assert len(rest.splitlines()) == 1, rest
 
 

@@ -20,11 +20,14 @@ HEAD = """
 import os, resource, selectors, socket, struct, sys, time
 most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+def ready():
+    open("ready", "w").close()
 """
 STREAMS = """
 many = int(sys.argv[2])
 if sys.argv[1] == "serve":
     server = socket.create_server(("", 7001), backlog=4096)
+    ready()
     kept = []
     while True:
         connection, _ = server.accept()
@@ -59,6 +62,7 @@ if sys.argv[1] == "serve":
         each = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         each.bind(("", port))
         selector.register(each, selectors.EVENT_READ)
+    ready()
     while True:
         for key, _ in selector.select():
             text, sender = key.fileobj.recvfrom(64)
@@ -91,11 +95,14 @@ print(len(found), names.recv(512)[:2] == question[:2])
 def run(
     tmp_path: Path, program: str, many: int, *options: str, before: str = ""
 ) -> tuple[str, str]:
-    """What the client printed, and what the emulator said."""
+    """What the client printed, and what the emulator said. The client begins when the server
+    listens, however long that takes; a server that ended has said why."""
+    (tmp_path / "ready").unlink(missing_ok=True)
     (tmp_path / "many.py").write_text(HEAD + program)
     python = TRAFFIC.split()[0]
     client = f"{python} {tmp_path}/many.py client {many} {OUTSIDE}"
-    server = f"{python} {tmp_path}/many.py serve {many} & server=$!; sleep 1;"
+    server = f"{python} {tmp_path}/many.py serve {many} & server=$!;"
+    server += " while kill -0 $server && ! [ -e ready ]; do sleep 0.1; done;"
     done = on_a_machine(tmp_path, client, *options, before=f"{server} {before}")
     return done.stdout.strip(), done.stderr
 
