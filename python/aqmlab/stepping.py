@@ -104,8 +104,8 @@ class Run:
 
         Of a link there are `backlog_packets`, `backlog_bytes`, the counts `dropped`, `marked`,
         `delivered_packets` and `delivered_bytes`, and what its discipline shows
-        (`drop_probability`, `dropping`, ...); of a flow its `group`, `delivered_bytes`, and what its
-        sender shows (`cwnd_bytes`, `smoothed_rtt_s`, ...). Times are seconds.
+        (`drop_probability`, `dropping`, ...); of a flow its `group`, `delivered_bytes`, and what
+        its sender shows (`cwnd_bytes`, `smoothed_rtt_s`, ...). Times are seconds.
         """
         return self._run.observe()
 
