@@ -4,6 +4,7 @@
 # make faults  plants faults in the crates and reports which their tests miss (many minutes)
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study; the pictures of README.md
+# make lab      docs/lab/index.html: the live lab (needs the Rust target wasm32-unknown-unknown)
 # make walks   adds a discipline, a control and a workload as CONTRIBUTING.md says (many minutes)
 # make package packs the crates that others can use, and builds them from the packages
 # make characterize  the example results of `aqmlab characterize` in docs again
@@ -27,7 +28,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
+.PHONY: demo lab fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -101,6 +102,11 @@ reference: $(VENV)/.installed
 	$(BIN)/aqmlab explain --markdown > docs/reference.md
 	$(BIN)/python -m aqmlab.report.pages docs
 	$(BIN)/aqmlab conformance --markdown > docs/conformance-results.md
+
+# The target is part of rustup: `rustup target add wasm32-unknown-unknown`.
+lab:
+	cargo build --quiet --profile web --target wasm32-unknown-unknown -p aqmlab-web
+	$(PYTHON) crates/aqmlab-web/build.py
 
 studies: $(VENV)/.installed
 	rm -rf results/docs

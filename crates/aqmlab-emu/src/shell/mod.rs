@@ -137,6 +137,7 @@ const FAR_VARIABLE: &str = "AQMLAB_FAR";
 /// # Panics
 /// If a packet was lost without being counted: a bug.
 pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> Result<Outcome> {
+    crate::topology::without_changes(scenario)?;
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let terminal = foreground();

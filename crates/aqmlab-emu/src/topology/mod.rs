@@ -105,6 +105,17 @@ impl Course {
 /// How long a job may take to end when its time is over.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
+/// Whether what a scenario says can be done with real packets: nothing changes during a run.
+///
+/// # Errors
+/// If something does.
+pub(crate) fn without_changes(scenario: &Scenario) -> Result<()> {
+    match scenario.changes.is_empty() {
+        true => Ok(()),
+        false => Err(Error::new("changes during a run are simulated only").at("changes")),
+    }
+}
+
 /// Runs a job in hosts between which packets pass the links of `scenario`.
 ///
 /// The process must have one thread only: it makes a copy of itself.
@@ -122,6 +133,7 @@ pub fn run(
     recordings: &Recordings,
     params: &EmulatorParams,
 ) -> Result<Outcome> {
+    without_changes(scenario)?;
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let blocks = blocks(topology.hosts)?;
