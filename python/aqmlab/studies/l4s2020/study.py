@@ -116,7 +116,7 @@ def _pairs(whole: Measurements, queue: str, controls: Sequence[str], same: bool)
         theirs = published("study")[queue][pair]
         ours = [float(goodput(whole, flow, queue=queue, pair=pair).mean()) for flow in FLOWS]
         found.append(((theirs[0], theirs[1]), (ours[0], ours[1])))
-    return found
+    return found or None
 
 
 def _apart(found: Pairs) -> float:
