@@ -20,6 +20,7 @@ from aqmlab.studies.l4s2020 import study as l4s2020
 from aqmlab.studies.monga2016 import claims as monga2016
 from aqmlab.studies.nichols2012 import claims as nichols2012
 from aqmlab.studies.rules import Rule
+from aqmlab.studies.ware2019 import study as ware2019
 
 AnyRule = Rule[Any, Any]
 RULES: dict[str, tuple[AnyRule, ...]] = {
@@ -37,6 +38,7 @@ RULES: dict[str, tuple[AnyRule, ...]] = {
     "l4s2020": (*l4s2020.SCENARIO_1, *l4s2020.SCENARIO_6, *l4s2020.CORNERS),
     "monga2016": monga2016.RULES,
     "nichols2012": (*nichols2012.STATIC, *nichols2012.DYNAMIC),
+    "ware2019": ware2019.RULES,
 }
 EVERY = [
     pytest.param(rule, id=f"{name}-{rule.id}") for name, rules in RULES.items() for rule in rules
