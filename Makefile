@@ -111,7 +111,7 @@ studies: $(VENV)/.installed
 	cp results/docs/call/figures/overview.svg docs/images/call.svg
 
 parity: $(VENV)/.installed
-	$(BIN)/python -m aqmlab.emulate.grid docs/studies/parity.md
+	$(BIN)/python -m aqmlab.studies.parity docs/studies/parity.md
 
 setup: $(VENV)/.installed $(VENV)/.tools
 

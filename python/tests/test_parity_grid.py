@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aqmlab.emulate.grid import (
+from aqmlab.studies.parity import (
     ALIKE,
     DIFFERS,
     FEW,
@@ -99,7 +99,7 @@ def test_what_is_kept_is_not_run_again(
 @pytest.mark.real_packets
 def test_a_cell_is_simulated_and_run_with_real_packets(tmp_path: Path) -> None:
     words = ["--only", "CUBIC, CoDel, 10 Mbit/s", "--repeat", "1", "--duration", "2s"]
-    command = [sys.executable, "-m", "aqmlab.emulate.grid", str(tmp_path / "page.md"), *words]
+    command = [sys.executable, "-m", "aqmlab.studies.parity", str(tmp_path / "page.md"), *words]
     subprocess.run([*command, "--out", str(tmp_path / "out")], check=True, cwd=tmp_path)
     lines = (tmp_path / "page.md").read_text().splitlines()
     (row,) = [line for line in lines if "goodput, Mbit/s" in line]

@@ -1,6 +1,6 @@
 """The parity grid: controls, queues and paths, simulated and with real packets, as a page.
 
-python -m aqmlab.emulate.grid PAGE.md [--only LABEL] [--repeat N] [--duration TIME] [--out DIR]
+python -m aqmlab.studies.parity PAGE.md [--only LABEL] [--repeat N] [--duration TIME] [--out DIR]
 
 Each cell is one `aqmlab parity --json`, kept in the folder; a cell that is there is not run again.
 """
@@ -26,7 +26,7 @@ import aqmlab
 from aqmlab.emulate.play import EMULATOR, SIMULATOR
 from aqmlab.statistics import Floats, mean_interval
 
-SCENARIO = Path(__file__).parent / "grid.toml"
+SCENARIO = Path(__file__).parent / "parity.toml"
 OUT = Path("results/parity-grid")
 CONTROLS = {"CUBIC": "cubic", "Reno": "reno", "BBR": "bbr"}
 PATHS = {
@@ -242,7 +242,7 @@ def _line(words: Sequence[str]) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """Measures the grid and writes the page."""
-    parser = argparse.ArgumentParser(prog="python -m aqmlab.emulate.grid", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m aqmlab.studies.parity", description=__doc__)
     parser.add_argument("page", type=Path)
     parser.add_argument("--only", action="append", default=[], metavar="LABEL")
     parser.add_argument("--repeat", type=int, default=10, metavar="N")
@@ -259,7 +259,7 @@ def main(arguments: Sequence[str]) -> None:
         print(f"{number} of {len(wanted)}: {cell.label}", file=sys.stderr)
         found[cell] = measure(cell, chosen.out, chosen.repeat, chosen.duration)
     more = [word for each in chosen.only for word in ("--only", repr(each))]
-    command = ["python -m aqmlab.emulate.grid", str(chosen.page), *more]
+    command = ["python -m aqmlab.studies.parity", str(chosen.page), *more]
     if chosen.repeat != parser.get_default("repeat"):
         command += ["--repeat", str(chosen.repeat)]
     if chosen.duration != parser.get_default("duration"):
