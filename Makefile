@@ -7,6 +7,7 @@
 # make lab      docs/lab/index.html: the live lab (needs the Rust target wasm32-unknown-unknown)
 # make walks   adds a discipline, a control and a workload as CONTRIBUTING.md says (many minutes)
 # make package packs the crates that others can use, and builds them from the packages
+# make parity     docs/studies/parity.md: the grid with real packets (an hour and a half)
 # make characterize  the example results of `aqmlab characterize` in docs again
 # make evaluate   the example results of `aqmlab evaluate` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
@@ -28,7 +29,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo lab fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
+.PHONY: demo lab fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies parity characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -114,6 +115,9 @@ studies: $(VENV)/.installed
 	$(BIN)/python -m aqmlab.studies.jarvinen2014.picture docs/images/load-transient.svg
 	$(BIN)/aqmlab study examples/call.toml --figures --out results/docs/call > results/docs/call.txt
 	cp results/docs/call/figures/overview.svg docs/images/call.svg
+
+parity: $(VENV)/.installed
+	$(BIN)/python -m aqmlab.studies.parity docs/studies/parity.md
 
 setup: $(VENV)/.installed $(VENV)/.tools
 
