@@ -16,6 +16,8 @@
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
+# Tests at a time; those that send real packets have the machine to themselves.
+JOBS ?= $(shell nproc)
 VENV := .venv
 BIN := $(VENV)/bin
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
@@ -41,7 +43,8 @@ test-rust:
 	cargo test --workspace --quiet
 
 test-python: $(VENV)/.installed $(VENV)/.tools
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not real_packets"
+	$(BIN)/python -m pytest -m real_packets
 
 lint: $(VENV)/.installed $(VENV)/.tools
 	@echo "rustfmt --check"
@@ -70,16 +73,20 @@ format: $(VENV)/.tools
 	$(BIN)/ruff format python examples
 	$(BIN)/ruff check --fix python examples
 
-# Built like the tests: optimised a little, with debug assertions and overflow checks.
-FUZZ := cargo run --quiet --profile test -p aqmlab-sim --example random_scenarios --
+# Built like the tests (optimised a little, with debug assertions and overflow checks) and with
+# them: of the whole workspace, or else cargo builds the crates with other features once more.
+FUZZ_BUILD := cargo build --quiet --profile test --workspace --examples
+FUZZ := $(or $(CARGO_TARGET_DIR),target)/debug/examples/random_scenarios
 MINUTES ?= 10
 SEED ?= $(shell date -u +%Y%m%d)
 
 fuzz:
 	@echo "random scenarios of seed $(SEED)"
+	$(FUZZ_BUILD)
 	$(FUZZ) --seed $(SEED) $(if $(COUNT),--count $(COUNT),--minutes $(MINUTES))
 
 fuzz-ranges:
+	$(FUZZ_BUILD)
 	$(FUZZ) --ranges
 
 bench: $(VENV)/.installed
@@ -138,5 +145,5 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install altair distributed hypothesis import-linter mypy pytest pytest-rerunfailures ruff
+	$(BIN)/python -m pip install altair distributed hypothesis import-linter mypy pytest pytest-rerunfailures pytest-xdist ruff
 	touch $@
