@@ -5,6 +5,7 @@
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study; the pictures of README.md
 # make walks   adds a discipline, a control and a workload as CONTRIBUTING.md says (many minutes)
+# make wheel  builds wheel and source package, and tries them in empty environments (network)
 # make package packs the crates that others can use, and builds them from the packages
 # make characterize  the example results of `aqmlab characterize` in docs again
 # make evaluate   the example results of `aqmlab evaluate` in docs again
@@ -27,7 +28,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
+.PHONY: wheel demo fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -59,6 +60,9 @@ faults:
 
 walks:
 	$(PYTHON) crates/walks.py
+
+wheel: $(VENV)/.created
+	.ci/wheel $(BIN)
 
 package:
 	cargo package $(PUBLISHED)
@@ -125,7 +129,7 @@ $(VENV)/.created: constraints.txt
 # Built optimised and installed in place: Python files need no second install.
 $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	@echo "Building the engine (a minute or two the first time) ..."
-	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --quiet
+	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --quiet --extras report
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml

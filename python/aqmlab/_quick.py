@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 HELP = ("--help", "-h")
+MOST = 1 << 20
+"""The most characters of a scenario that is run at once."""
 GROUPS = ("[aqmlab.metrics]", "[aqmlab.studies]")
 """Sections of `entry_points.txt` by which packages add to what there is."""
 
@@ -26,7 +28,15 @@ def answer(words: Sequence[str]) -> bool:
     """Prints what was asked for; False if that is not for here."""
     if not words:
         return False
-    text = _help(words) if set(HELP) & set(words) else _told(words)
+    if words[0] == "--complete":
+        from aqmlab.completion import complete
+
+        plain.flush("".join(f"{each}\n" for each in complete(words[1:])))
+        return True
+    if set(HELP) & set(words):
+        text = _help(words)
+    else:
+        text = _run(words[1:]) if words[0] == "run" else _told(words)
     if text is None:
         return False
     plain.flush(f"{text}\n")
@@ -56,7 +66,7 @@ def _told(words: Sequence[str]) -> str | None:
         from aqmlab._core import __version__
 
         return f"aqmlab {__version__}"
-    if asked not in ("list", "explain") or len(names) > 1 or _has_packages():
+    if asked not in ("list", "explain") or len(names) > 1 or has_packages():
         return None
     if any(name.startswith("-") or ":" in name for name in names):
         return None
@@ -75,7 +85,52 @@ def _told(words: Sequence[str]) -> str | None:
     return "\n".join(map(plain.explained, found)) if found else None
 
 
-def _has_packages() -> bool:
+def _run(words: Sequence[str]) -> str | None:
+    """What `run FILE` shows, with `--set` and `--seed`; None for all else and whatever fails."""
+    file, settings = _settings(words)
+    try:
+        if file is None or not os.path.isfile(file) or has_packages():
+            return None
+        with open(file, encoding="utf-8") as opened:
+            text = opened.read(MOST)
+    except (OSError, ValueError):
+        return None
+    if any(word in text for word in ("[scenario]", "[[axes]]", ".py:")) or len(text) == MOST:
+        return None
+    from aqmlab import signals
+
+    signals.install()
+    try:
+        from aqmlab import _core, light
+
+        overrides = {key: _core.parse_value(value) for key, value in settings.items()}
+        folder = os.path.dirname(file) or "."
+        scenario = _core.Scenario(text, file=file, overrides=overrides, folders=[folder])
+        told = light.text(light.run(scenario), scenario.table)
+    except Exception:
+        return None  # the command proper says what is wrong
+    signals.uninstall()
+    return f"{told}\n{plain.styled(light.NOT_SAVED, plain.DIM)}"
+
+
+def _settings(words: Sequence[str]) -> tuple[str | None, dict[str, str]]:
+    """The file and the settings of a command line; no file if there is something else."""
+    file, settings, left = None, dict[str, str](), list(words)
+    while left:
+        word = left.pop(0)
+        key, equals, value = (left.pop(0) if left and word == "--set" else "").partition("=")
+        if word == "--set" and equals and key.replace(".", "").strip() and ".py:" not in value:
+            settings[key.strip()] = value.strip()
+        elif word == "--seed" and left and left[0].isdecimal():
+            settings["seed"] = left.pop(0)
+        elif file is None and not word.startswith("-"):
+            file = word
+        else:
+            return None, {}
+    return file, settings
+
+
+def has_packages() -> bool:
     """Whether an installed package may add metrics or studies."""
     for folder in sys.path:
         try:

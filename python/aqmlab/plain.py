@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 WIDTH = 110
 """The columns of text that goes to a file or pipe."""
+WIDE = 100
+"""From so many columns on, those of a table stand further apart."""
 BOLD, TITLE, DIM = "1", "1;36", "2"
 ASCII = str.maketrans(
     {
@@ -129,6 +131,24 @@ def beside(name: str, texts: Sequence[tuple[str, str]], left: int, margin: str =
     lines = [styled(line, style) for text, style in texts for line in wrapped(text, room)]
     head = margin + styled(name, BOLD) + " " * max(1, left - len(name))
     return head + f"\n{margin}{' ' * left}".join(lines)
+
+
+def table(
+    title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, labels: int = 1
+) -> list[str]:
+    """The lines of a table: so many columns of labels at its left, numbers to the right."""
+    gap = "  " if width() >= WIDE else " "
+    wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        sides = (
+            cell.ljust(room) if place < labels else cell.rjust(room)
+            for place, (cell, room) in enumerate(zip(cells, wide, strict=True))
+        )
+        return gap.join(sides)
+
+    rule = "─" * (sum(wide) + len(gap) * (len(wide) - 1))
+    return [styled(title, BOLD), styled(line(heads), BOLD), rule, *map(line, rows)]
 
 
 # The catalogue

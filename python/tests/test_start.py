@@ -57,11 +57,11 @@ def test_what_is_wrong_is_left_to_the_command(line: str) -> None:
 def test_packages_that_add_metrics_are_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not _quick._has_packages()
+    assert not _quick.has_packages()
     (tmp_path / "more-1.0.dist-info").mkdir()
     (tmp_path / "more-1.0.dist-info" / "entry_points.txt").write_text("[aqmlab.metrics]\nx = x\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert _quick._has_packages()
+    assert _quick.has_packages()
 
 
 def test_any_encoding_will_do(aqmlab: Aqmlab, scenario: Path) -> None:

@@ -30,6 +30,9 @@ def files() -> dict[str, str]:
     return {
         "help.txt": "\f".join(_pages()),
         "catalogue.py": _python("LISTS", "What `aqmlab list --json` prints.", catalogue()),
+        "options.py": _python(
+            "OPTIONS", "By command, its options: whether a value follows.", _options()
+        ),
         "reference.py": _python("ENTRIES", "What `aqmlab explain --json` prints.", entries),
     }
 
@@ -52,6 +55,20 @@ def _help(words: list[str]) -> str:
     ):
         typer.main.get_command(app).main(words, prog_name="aqmlab", standalone_mode=False)
     return "\n".join(line.rstrip() for line in said.getvalue().splitlines()).rstrip() + "\n"
+
+
+def _options() -> dict[str, dict[str, bool]]:
+    """The options of each command, and whether each takes a value."""
+    program: Any = typer.main.get_command(app)
+    return {
+        name: {
+            option: not param.is_flag
+            for param in command.params
+            if param.param_type_name == "option"
+            for option in param.opts
+        }
+        for name, command in program.commands.items()
+    }
 
 
 def _python(name: str, about: str, value: Any) -> str:
