@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -62,13 +63,28 @@ def file_of(folder: Path, name: str) -> Path:
 
 def write_chunk(path: Path, batches: Sequence[Batch]) -> Chunk:
     """Writes finished runs, all of them or none. Raises `OSError`."""
+    runs = sorted(run for batch in batches for run in batch.runs)
+    return _written(path, np.array(runs), _tables(batches))
+
+
+def write_frames(
+    path: Path,
+    runs: Whole,
+    tables: Mapping[str, tuple[Iterable[pl.DataFrame], Mapping[str, Any]]],
+) -> Chunk:
+    """Writes runs whose tables are there: frames, sorted by run, and their schema. Raises
+    `OSError`."""
+    fills = ((name, stream(frames, schema)) for name, (frames, schema) in tables.items())
+    return _written(path, runs, fills)
+
+
+def _written(path: Path, runs: Whole, tables: Iterable[tuple[str, Fill]]) -> Chunk:
+    """Writes the files of a chunk under another name, then renames it."""
     temporary = path.with_name(f"{path.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     make_folder(temporary)
     try:
-        seals = {
-            name: write_synced(file_of(temporary, name), fill) for name, fill in _tables(batches)
-        }
+        seals = {name: write_synced(file_of(temporary, name), fill) for name, fill in tables}
         form = {"files": {name: seal.to_json() for name, seal in seals.items()}}
         write_synced(temporary / SEAL, content(json.dumps(form, indent=2).encode()))
         sync(temporary)
@@ -77,8 +93,7 @@ def write_chunk(path: Path, batches: Sequence[Batch]) -> Chunk:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     sync(path.parent)
-    runs = sorted(run for batch in batches for run in batch.runs)
-    return Chunk(path, np.array(runs), seals)
+    return Chunk(path, runs, seals)
 
 
 def _tables(batches: Sequence[Batch]) -> Iterator[tuple[str, Fill]]:

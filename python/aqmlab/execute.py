@@ -21,13 +21,17 @@ from aqmlab.results import (
     RunResult,
     StudyInfo,
     StudyResult,
+    by_run,
     gather,
     resolved,
 )
+from aqmlab.sequential import is_reached, renumbered, stages
 from aqmlab.shards import Shard
 from aqmlab.spread import spread
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from aqmlab.study import Progress, Study
 
 FLUSH_SECONDS = 1.0
@@ -54,23 +58,37 @@ class Means:
 
 def execute(study: Study, out: Path | None, means: Means, progress: Progress | None) -> StudyResult:
     """Runs `study`, into the folder `out` or in memory; see `Study.run`."""
+    plans = [study] if study.precision is None else list(stages(study, out))
     if out is None:
-        return _in_memory(study, means, progress)
-    with ResultsFolder(out, study_info(study), study.points.resolved) as folder, _said(folder):
-        computed = 0
-        for left in reversed(range(ROUNDS)):
-            missing = folder.missing()
-            computed += len(missing)
-            if missing:
-                _into_folder(study, folder, missing, means, progress)
-            try:
-                if not folder.complete:
-                    folder.finish()
+        return _in_memory(plans, means, progress)
+    first, computed = plans[0], 0
+    with ResultsFolder(out, study_info(first), first.points.resolved) as folder, _said(folder):
+        for plan in plans:
+            if plan is not first:
+                folder.grow(study_info(plan))
+            computed += _completed(plan, folder, means, progress)
+            result = folder.result(computed=computed)
+            if is_reached(result):
                 break
-            except FolderError:
-                if not left:
-                    raise
-        return folder.result(computed=computed)
+    return result
+
+
+def _completed(study: Study, folder: ResultsFolder, means: Means, progress: Progress | None) -> int:
+    """Computes what is missing in the folder and finishes it; how many runs that were."""
+    computed = 0
+    for left in reversed(range(ROUNDS)):
+        missing = folder.missing()
+        computed += len(missing)
+        if missing:
+            _into_folder(study, folder, missing, means, progress)
+        try:
+            if not folder.complete:
+                folder.finish()
+            break
+        except FolderError:
+            if not left:
+                raise
+    return computed
 
 
 def execute_shard(
@@ -111,6 +129,7 @@ def study_info(study: Study) -> StudyInfo:
         seed=study.seed,
         digest=study.digest,
         version=_core.__version__,
+        precision=study.precision,
     )
 
 
@@ -120,19 +139,30 @@ def run_scenario(scenario: _core.Scenario, replication: int = 0) -> RunResult:
     return RunResult(MemoryTables(gather(batches)), resolved(scenario.resolved))
 
 
-def _in_memory(study: Study, means: Means, progress: Progress | None) -> StudyResult:
-    batches: list[Batch] = []
-    count = 0
-    for batch in _of_study(study, range(study.total), means):
-        if batch is None:
-            continue
-        batches.append(batch)
-        count += len(batch.runs)
-        if progress:
-            progress(count, study.total)
-    scenarios = [resolved(text) for text in study.points.resolved]
-    tables = MemoryTables(gather(batches))
-    return StudyResult(study_info(study), tables, scenarios, computed=study.total)
+def _in_memory(plans: Sequence[Study], means: Means, progress: Progress | None) -> StudyResult:
+    scenarios = [resolved(text) for text in plans[0].points.resolved]
+    tables: dict[str, pl.DataFrame] = {}
+    before = 0
+    for study in plans:
+        now, batches = study.replications, list[Batch]()
+        count = before * len(study.points)
+        missing = [run for run in range(study.total) if run % now >= before]
+        for batch in _of_study(study, missing, means):
+            if batch is None:
+                continue
+            batches.append(batch)
+            count += len(batch.runs)
+            if progress:
+                progress(count, study.total)
+        new = gather(batches)
+        there = {name: [renumbered(frame, before, now)] for name, frame in tables.items()}
+        tables = {name: by_run([*there.get(name, []), frame]) for name, frame in new.items()}
+        info = study_info(study)
+        result = StudyResult(info, MemoryTables(tables), scenarios, computed=study.total)
+        if is_reached(result):
+            break
+        before = now
+    return result
 
 
 def _into_folder(

@@ -19,13 +19,16 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace as replace_fields
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from aqmlab import _core
-from aqmlab.chunks import Chunk, file_of, merged, read_chunk, write_chunk
+from aqmlab.chunks import Chunk, file_of, merged, read_chunk, write_chunk, write_frames
 from aqmlab.errors import DamageWarning, FolderError, StorageError
 from aqmlab.manifest import (
     ADVICE,
@@ -39,6 +42,7 @@ from aqmlab.manifest import (
     write_manifest,
 )
 from aqmlab.results import METRICS, Batch, FolderTables, StudyInfo, StudyResult
+from aqmlab.sequential import renumbered
 from aqmlab.shards import WHOLE, Shard, shard_of
 from aqmlab.storage import (
     Damaged,
@@ -175,6 +179,36 @@ class ResultsFolder:
             self._complete(rows, seals)
             self._clean()
 
+    def grow(self, info: StudyInfo) -> None:
+        """Makes the finished study an unfinished one with more replications, of which it has
+        the runs there are. Until the manifest is written it is finished as it was."""
+        before, now = self.info.replications, info.replications
+        names = _core.Results.table_names()
+        tables = {
+            name: pl.scan_parquet(file_of(self.path, name), glob=False).collect_schema()
+            for name in names
+        }
+
+        def frames(name: str) -> Iterator[pl.DataFrame]:
+            whole = pl.scan_parquet(file_of(self.path, name), glob=False)
+            rows = group_rows(tables[name])
+            for start in count(0, rows):
+                part = whole.slice(start, rows).collect()
+                yield renumbered(part, before, now)
+                if part.height < rows:
+                    return
+
+        with self._storage():
+            runs = renumbered(pl.DataFrame({"run": np.arange(self.total)}), before, now)["run"]
+            chunk = write_frames(
+                self.next_chunk(),
+                runs.to_numpy(),
+                {name: (frames(name), tables[name]) for name in names},
+            )
+            self.info, self.done, self._chunks = info, set(), []
+            self._write_manifest(complete=False)
+            self._take(chunk)
+
     def result(self, computed: int) -> StudyResult:
         """The finished results."""
         names = list(self._read_manifest()["tables"])
@@ -208,6 +242,7 @@ class ResultsFolder:
             self._seal = seals[SCENARIOS]
         if complete and not bad.keys() - {SCENARIOS, f"{METRICS}.parquet"}:
             self.done = set(range(self.total))
+            self._keep_precision(manifest, seals)
             if bad:
                 rows = {name: rows for name, rows in manifest["tables"].items() if name != METRICS}
                 self._complete(rows, seals)
@@ -216,6 +251,15 @@ class ResultsFolder:
         if complete:
             self._write_manifest(complete=False)
         self._find_chunks()
+
+    def _keep_precision(self, manifest: Mapping[str, Any], seals: Mapping[str, Seal]) -> None:
+        """Has the manifest of a finished study say for what its replications were chosen last;
+        once they were chosen, that is not forgotten."""
+        there = study_info(manifest).precision
+        if self.info.precision is None:
+            self.info = replace_fields(self.info, precision=there)
+        elif there != self.info.precision:
+            self._write_manifest(complete=True, seals=seals, tables=manifest["tables"])
 
     def _find_chunks(self) -> None:
         folder = self.path / CHUNKS

@@ -13,6 +13,7 @@ from typing import Any
 
 from aqmlab import _core
 from aqmlab.errors import FolderError
+from aqmlab.precision import KEY, Precision
 from aqmlab.results import StudyInfo
 from aqmlab.storage import DIGEST_BYTES, Damaged, Seal, content, opened, replace
 
@@ -42,6 +43,7 @@ def write_manifest(path: Path, info: StudyInfo, state: Mapping[str, Any]) -> Non
         "seed": info.seed,
         "replications": info.replications,
         "runs": info.points * info.replications,
+        **({KEY: info.precision.to_json()} if info.precision else {}),
         "axes": axes_json(info),
         "host": host(),
         **state,
@@ -88,7 +90,8 @@ def study_info(manifest: Mapping[str, Any]) -> StudyInfo:
     """The study that a manifest is of."""
     axes = tuple((axis["name"], tuple(axis["labels"])) for axis in manifest["axes"])
     keys = ("name", "title", "replications", "seed", "digest", "version")
-    return StudyInfo(axes=axes, **{key: manifest[key] for key in keys})
+    precision = Precision.parse(manifest[KEY]) if KEY in manifest else None
+    return StudyInfo(axes=axes, precision=precision, **{key: manifest[key] for key in keys})
 
 
 def seals_of(manifest: Mapping[str, Any]) -> dict[str, Seal]:

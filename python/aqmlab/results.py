@@ -21,6 +21,7 @@ import polars.selectors as cs
 from aqmlab._core import Results
 from aqmlab._late import late
 from aqmlab.errors import FolderError, unknown
+from aqmlab.precision import Precision
 from aqmlab.storage import Damaged, decoded
 
 if TYPE_CHECKING:
@@ -311,6 +312,8 @@ class StudyInfo:
     seed: int
     digest: str
     version: str
+    precision: Precision | None = None
+    """What the number of replications was chosen for, if it was."""
 
     @property
     def points(self) -> int:

@@ -8,6 +8,7 @@ random streams, so points are compared under the same arrivals.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import math
@@ -19,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab._face import make_callable
 from aqmlab.errors import input_error, unknown
+from aqmlab.measure import find
 from aqmlab.points import Axis, AxisValue, Points
+from aqmlab.precision import KEY, Precision
 from aqmlab.settings import check_keys, parse_toml, read_text
 
 if TYPE_CHECKING:
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
     """Called with the number of finished runs and of all runs, about ten times a second."""
 
 MOST_RUNS = 10_000_000
-KEYS = ("name", "title", "description", "replications", "seed", "scenario", "axes")
+KEYS = (
+    "name", "title", "description", "replications", "precision", "seed", "scenario", "axes",
+)  # fmt: skip
 SHORT_KEYS = ("queue", "duration", "until", "simultaneous", "bottleneck")
 """Keys of scenarios without a dot; an axis may be called so, too."""
 AXIS_KEYS = ("name", "key", "values")
@@ -59,7 +64,8 @@ class Study:
     scenario given by file name is looked for in the working directory).
     `set` maps dotted keys to values for every point, after the axes had their
     say; `seed` and `replications` take the place of the study's own. `only` keeps
-    some values of an axis by their labels: `{"queue": ["CoDel", "DropTail"]}`.
+    some values of an axis by their labels: `{"queue": ["CoDel", "DropTail"]}`. With a
+    `precision` (`"5%"`, `"goodput=5%"`, or a table) replications are added until it is reached.
 
     Raises `InputError` for whatever is wrong in the study or in the scenario of any of its
     points. Of a study of more than 2,048 points it tries each value of each axis; the other
@@ -74,6 +80,7 @@ class Study:
         seed: int | None = None,
         replications: int | None = None,
         only: Mapping[str, Sequence[str]] | None = None,
+        precision: Precision | Mapping[str, Any] | str | None = None,
     ) -> None:
         if isinstance(source, Mapping):
             self.file, folder, table = "<study>", Path(), dict(source)
@@ -90,6 +97,8 @@ class Study:
         self.replications: int = (
             own if replications is None else _whole(replications, "replications", None, low=1)
         )
+        self.precision = self._precision(table, precision)
+        """What the replications are to reach, beginning with `replications`."""
         self._base, self._base_file = _base(table["scenario"], folder, self.file)
         self._folders = [str(folder)]
         if isinstance(table["scenario"], str):
@@ -112,6 +121,13 @@ class Study:
     def total(self) -> int:
         """The number of runs: points x replications."""
         return len(self.points) * self.replications
+
+    def with_replications(self, replications: int) -> Study:
+        """The same study with this number of replications."""
+        other = copy.copy(self)
+        other.replications = replications
+        other.__dict__.pop("digest", None)
+        return other
 
     @cached_property
     def seed(self) -> int:
@@ -168,6 +184,9 @@ class Study:
         """
         from aqmlab.execute import Means, execute_shard
 
+        if self.precision is not None:
+            problem = "how many replications it takes depends on the results of all parts"
+            raise input_error(problem, key="precision", hint="run it as a whole")
         return execute_shard(self, Path(out), shard, Means(threads, executor), progress)
 
     def _check(self, table: Mapping[str, Any]) -> None:
@@ -178,6 +197,14 @@ class Study:
         if "scenario" not in table:
             hint = 'a file, as in scenario = "scenario.toml", or a table [scenario]'
             raise input_error("a study needs a scenario", file=self.file, key="scenario", hint=hint)
+
+    def _precision(self, table: Mapping[str, Any], given: Any) -> Precision | None:
+        found = Precision.parse(table[KEY], self.file) if KEY in table else None
+        if given is not None:
+            found = Precision.parse(given, key="--precision", own=found)
+        if found is not None:
+            find(found.metric)
+        return found
 
     def _text(self, table: Mapping[str, Any], key: str, default: str) -> str:
         value = table.get(key, default)
@@ -227,12 +254,15 @@ def study(
     seed: int | None = None,
     replications: int | None = None,
     only: Mapping[str, Sequence[str]] | None = None,
+    precision: Precision | Mapping[str, Any] | str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> StudyResult:
     """Runs a study: `Study(source, ...).run(out, ...)`, whose arguments these are."""
-    plan = Study(source, set=set, seed=seed, replications=replications, only=only)
+    plan = Study(
+        source, set=set, seed=seed, replications=replications, only=only, precision=precision
+    )
     return plan.run(out, threads=threads, progress=progress, executor=executor)
 
 

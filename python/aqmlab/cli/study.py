@@ -65,6 +65,15 @@ def study(
     set_: Set = None,
     seed: Seed = None,
     replications: Replications = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            "--precision",
+            metavar="[METRIC=]SHARE",
+            help="Add replications until the 95 % interval is within this share of the mean: 5%, "
+            "goodput=2%.",
+        ),
+    ] = None,
     only: Only = None,
     out: Out = None,
     threads: Threads = None,
@@ -108,6 +117,7 @@ def study(
         seed=seed,
         replications=replications,
         only=parse_selection(only or []),
+        precision=precision,
     )
     folder = out or default_folder(plan.name, only or [], r=replications, s=seed)
     if part is not None:
@@ -124,7 +134,7 @@ def study(
         return
     screen = console()
     show(result, screen)
-    screen.print(_done(result, plan.total, wall), soft_wrap=True)
+    screen.print(_done(result, wall), soft_wrap=True)
     if not no_report:
         report = result.write_report(folder, command=command_line(), figures=figures)
         screen.print(f"Report: {report}", soft_wrap=True)
@@ -193,10 +203,20 @@ def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
         "runs": result.info.points * result.info.replications,
         "computed": result.computed,
         "wall_seconds": round(wall, 3),
+        "replications": result.info.replications,
+        **({"precision": _precision(result)} if result.info.precision else {}),
         "points": points(result),
         "findings": [each.to_json() for each in findings(result)],
         "notes": kinds(result),
     }
+
+
+def _precision(result: StudyResult) -> dict[str, Any]:
+    """What was asked for, and whether it was reached."""
+    from aqmlab.sequential import is_reached
+
+    assert result.info.precision is not None
+    return {**result.info.precision.to_json(), "reached": is_reached(result)}
 
 
 def points(result: StudyResult) -> list[dict[str, Any]]:
@@ -285,7 +305,8 @@ def _with_range(measure: Measure, mean: float | None, within: Interval | None) -
     return f"{measure.text(mean)} ±{measure.number(max(mean - within.low, within.high - mean))}"
 
 
-def _done(result: StudyResult, total: int, wall: float) -> str:
+def _done(result: StudyResult, wall: float) -> str:
+    total = result.info.points * result.info.replications
     if not result.computed:
         return f"All {total:,} runs were there already: nothing to do. Results: {result.folder}"
     before = total - result.computed

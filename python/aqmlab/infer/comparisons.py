@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from aqmlab.infer.intervals import LEVEL
+from aqmlab.infer.intervals import LEVEL, after_looks
 from aqmlab.infer.studentized import range_quantile, range_tail
 from aqmlab.statistics import Floats
 
@@ -104,11 +104,15 @@ def _number(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def compare(contests: Sequence[Contest], level: float = LEVEL) -> list[Finding]:
-    """What each of the contests of one page shows, held to `level` for all of them together."""
+def compare(
+    contests: Sequence[Contest], level: float = LEVEL, *, looked: bool = False
+) -> list[Finding]:
+    """What each of the contests of one page shows, held to `level` for all of them together.
+    `looked` says that replications were added until an interval was short enough."""
     tests = [_Test(each) for each in contests]
     weights = _weights(contests, [each.why == "" for each in tests])
-    alphas = _holm([each.chance for each in tests], weights, 1 - level)
+    alpha = 1 - (after_looks(level) if looked else level)
+    alphas = _holm([each.chance for each in tests], weights, alpha)
     return [_finding(test, alpha, level) for test, alpha in zip(tests, alphas, strict=True)]
 
 

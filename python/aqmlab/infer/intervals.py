@@ -24,7 +24,7 @@ replications, or no interval.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -51,6 +51,10 @@ the very end; at the median nothing is taken off."""
 SLACK = 1.4
 """The outermost values of the sample may end the interval if the chance that the quantile is
 beyond is up to this multiple of the tail: 3.1 % for the median of five, instead of 2.5 %."""
+LOOKED = 0.5
+"""What of 1 - level is used where values are added until the interval is short enough: it is so
+sooner where the values happen to lie close together, and then it misses more often. Simulated,
+the coverage is 93 to 98 % then; with all of it 90 to 95 %."""
 
 FEWEST_IN_CLUSTERS = 8
 """With fewer values two clusters cannot be told from skewness."""
@@ -102,20 +106,29 @@ class Estimate:
 Samples = ArrayLike | Sequence[ArrayLike] | Histograms
 
 
-def interval(samples: Samples, statistic: str = "mean", level: float = LEVEL) -> Interval | None:
+def interval(
+    samples: Samples, statistic: str = "mean", level: float = LEVEL, *, looked: bool = False
+) -> Interval | None:
     """The interval of a statistic, None where no promise can be kept (`estimate` says why).
 
     `samples` is one array of independent values (one a replication), or a list of arrays (or
     `Histograms`), one a replication, whose values are pooled. `statistic` is "mean", "median",
-    "p95" (or another "pNN") or "max". Raises `InputError` for another statistic or level.
+    "p95" (or another "pNN") or "max". `looked` says that values were added until the interval was
+    short enough. Raises `InputError` for another statistic or level.
     """
-    return estimate(samples, statistic, level).interval
+    return estimate(samples, statistic, level, looked=looked).interval
 
 
-def estimate(samples: Samples, statistic: str = "mean", level: float = LEVEL) -> Estimate:
+def estimate(
+    samples: Samples, statistic: str = "mean", level: float = LEVEL, *, looked: bool = False
+) -> Estimate:
     """As `interval`, with the value, how it was made, and why there is no interval."""
     if not 0.5 <= level < 1:
         raise input_error("expected a level from 0.5 to below 1", key="level", given=level)
+    if looked:
+        found = estimate(samples, statistic, after_looks(level))
+        within = found.interval and replace(found.interval, level=level)
+        return replace(found, interval=within)
     share = _share(statistic)
     if isinstance(samples, Histograms) or _is_nested(samples):
         pool = _Pool.of(samples)
@@ -129,6 +142,12 @@ def estimate(samples: Samples, statistic: str = "mean", level: float = LEVEL) ->
     if statistic == "mean":
         return _of_mean(data, float(data.mean()), level)
     return _of_quantile(np.sort(data), share, level)
+
+
+def after_looks(level: float) -> float:
+    """The level of an interval that, at the end of a study that went on until it was short enough,
+    holds the true value with the chance `level`."""
+    return 1 - LOOKED * (1 - level)
 
 
 def _share(statistic: str) -> float:

@@ -44,7 +44,7 @@ def of_measures(result: StudyResult, found: Sequence[Measure], layout: Layout) -
         for number, each in enumerate(told)
         for contest in _contests(result, each, layout.compared, paired, number == 0)
     ]
-    return compare(contests)
+    return compare(contests, looked=result.info.precision is not None)
 
 
 def _is_paired(result: StudyResult) -> bool:
@@ -76,7 +76,11 @@ def _contests(
 
 def intervals(result: StudyResult, measure: Measure) -> dict[int, Interval | None]:
     """The interval of the mean of each point that has any value, None where there is none."""
-    return {point: interval(values) for point, values in by_point(result, measure).items()}
+    looked = result.info.precision is not None
+    return {
+        point: interval(values, looked=looked)
+        for point, values in by_point(result, measure).items()
+    }
 
 
 def sentences(found: Sequence[Finding], told: Sequence[Measure], axis: str | None) -> list[str]:

@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 
 from aqmlab.results import StudyResult
+from aqmlab.sequential import reached
 
 SHOWN_PLACES = 4
-OWN = ("replications-identical", "idle-link")
+OWN = ("replications-identical", "idle-link", "precision-not-reached")
 """Notes that are about all runs together."""
 
 
@@ -26,7 +27,7 @@ def kinds(result: StudyResult) -> list[dict[str, Any]]:
         runs = rows["run"].n_unique()
         text = rows["text"][0]
         found.append({"subject": subject, "id": id_, "text": text, "points": points, "runs": runs})
-    return [*found, *_copies(result), *_idle(result)]
+    return [*found, *_copies(result), *_idle(result), *_inexact(result)]
 
 
 def _copies(result: StudyResult) -> Iterator[dict[str, Any]]:
@@ -68,6 +69,29 @@ def _idle(result: StudyResult) -> Iterator[dict[str, Any]]:
         runs = result.info.points * result.info.replications
         points = [result.info.name] * result.info.points
         yield {"subject": shown, "id": "idle-link", "text": text, "points": points, "runs": runs}
+
+
+def _inexact(result: StudyResult) -> Iterator[dict[str, Any]]:
+    """The study ended before it was as exact as it was to be."""
+    precision, info = result.info.precision, result.info
+    if precision is None:
+        return
+    short = [each for each in reached(result, precision) if each.relative > precision.relative]
+    if short:
+        worst = max(short, key=lambda each: each.relative)
+        why = worst.found.why or f"within {100 * worst.relative:.3g} % at {worst.subject}"
+        text = (
+            f"{precision} was not reached with {info.replications} replications, the most that "
+            f"`at_most` allows: {why}"
+        )
+        names = [name for name, _ in info.axes]
+        at = sorted({each.point for each in short})
+        rows = result.points.filter(pl.col("point").is_in(at)).select(names).rows()
+        points = [" ".join(map(str, row)) or info.name for row in rows] or [info.name]
+        yield {
+            "subject": "study", "id": "precision-not-reached", "text": text, "points": points,
+            "runs": len(at) * info.replications,
+        }  # fmt: skip
 
 
 def note_lines(result: StudyResult) -> list[str]:

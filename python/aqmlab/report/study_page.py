@@ -237,7 +237,13 @@ def averaged(result: StudyResult) -> str:
     why = estimate(np.zeros(result.info.replications)).why
     if why:
         return f"Means over the replications; no intervals: {why}."
-    return f"Means over the replications, with the {100 * LEVEL:g} % intervals of the means."
+    told = f"Means over the replications, with the {100 * LEVEL:g} % intervals of the means"
+    if result.info.precision is None:
+        return f"{told}."
+    return (
+        f"{told}. Replications were added until {result.info.precision}; the intervals allow "
+        "for that."
+    )
 
 
 def _everything(result: StudyResult, found: Sequence[Measure]) -> Iterator[Block]:
