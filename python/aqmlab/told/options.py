@@ -4,6 +4,7 @@ OPTIONS = {'run': {'--set': True, '--seed': True, '--out': True, '--explain-drop
  'study': {'--set': True,
            '--seed': True,
            '--replications': True,
+           '--precision': True,
            '--only': True,
            '--out': True,
            '--threads': True,
