@@ -6,6 +6,7 @@
 # make studies    docs/studies: the results of every published study; the pictures of README.md
 # make walks   adds a discipline, a control and a workload as CONTRIBUTING.md says (many minutes)
 # make wheel  builds wheel and source package, and tries them in empty environments (network)
+# make site    docs as a web site: site/index.html
 # make package packs the crates that others can use, and builds them from the packages
 # make characterize  the example results of `aqmlab characterize` in docs again
 # make evaluate   the example results of `aqmlab evaluate` in docs again
@@ -28,7 +29,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: wheel demo fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
+.PHONY: site wheel demo fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -63,6 +64,12 @@ walks:
 
 wheel: $(VENV)/.created
 	.ci/wheel $(BIN)
+
+# Sphinx lives apart: nothing else needs it.
+site: docs/requirements.txt
+	test -x .site/bin/sphinx-build || ($(PYTHON) -m venv .site && \
+	  PIP_CONSTRAINT= .site/bin/python -m pip install -r docs/requirements.txt)
+	.site/bin/sphinx-build -q -W --keep-going -b html docs site
 
 package:
 	cargo package $(PUBLISHED)

@@ -119,7 +119,13 @@ def _settings(words: Sequence[str]) -> tuple[str | None, dict[str, str]]:
     while left:
         word = left.pop(0)
         key, equals, value = (left.pop(0) if left and word == "--set" else "").partition("=")
-        if word == "--set" and equals and key.replace(".", "").strip() and ".py:" not in value:
+        if (
+            word == "--set"
+            and equals
+            and key.replace(".", "").strip()
+            and ".py:" not in value
+            and " " not in value
+        ):
             settings[key.strip()] = value.strip()
         elif word == "--seed" and left and left[0].isdecimal():
             settings["seed"] = left.pop(0)

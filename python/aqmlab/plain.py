@@ -252,6 +252,8 @@ def explained(entry: Mapping[str, Any]) -> str:
     if entry["preset_of"]:
         settings = ", ".join(f"{key} = {value}" for key, value in entry["settings"].items())
         lines += wrapped(f"  {entry['preset_of']} with {settings}", width())
+    if entry.get("tc"):
+        lines.append(f"  Linux: tc qdisc replace dev eth0 root {entry['tc']}")
     if entry["source"]:
         lines += wrapped(f"  Source: {entry['source']}", width())
     left = max([0, *(len(param["name"]) for param in entry["params"])]) + 2

@@ -45,6 +45,13 @@ def test_a_new_endpoint_is_a_crate_of_its_own(aqmlab: Aqmlab, tmp_path: Path) ->
     )
 
 
+def test_the_templates_are_the_examples() -> None:
+    templates = ROOT / "python" / "aqmlab" / "templates"
+    for file in sorted(templates.glob("*.py.txt")):
+        assert file.read_text() == (ROOT / "examples" / file.stem).read_text()
+    assert len(list(templates.glob("*.py.txt"))) == 3
+
+
 def test_nothing_is_overwritten(aqmlab: Aqmlab, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("x = 1\n")
     assert_refused(aqmlab("new", "queue", "mine", cwd=tmp_path), "mine.py", "exists already")

@@ -52,14 +52,14 @@ def explain(
     if chart is not None:
         _draw(name, chart)
         return
-    entries = find(name)
+    found = find(name)
     if json:
-        print_json(entries)
+        print_json(found)
         return
     if markdown:
-        print(reference_page(entries))
+        print(reference_page(found))
         return
-    for entry in entries:
+    for entry in found:
         print(plain.explained(entry))
 
 
@@ -67,6 +67,18 @@ def metrics() -> list[dict[str, Any]]:
     """The metrics as entries of the reference."""
     found: list[dict[str, Any]] = late("metric_entries")()
     return found
+
+
+def entries() -> list[dict[str, Any]]:
+    """The reference, metrics among it; `tc` is what follows `root` in Linux's command."""
+    from aqmlab._core import reference
+    from aqmlab.advice import tc
+
+    found: list[dict[str, Any]] = []
+    for entry in reference():
+        line = tc.line(entry["name"]) if entry["section"] == "queue" else None
+        found.append(entry | {"tc": line.words} if line else entry)
+    return [*found, *metrics()]
 
 
 def _draw(name: str | None, path: Path) -> None:
@@ -90,22 +102,22 @@ def find(name: str | None) -> list[dict[str, Any]]:
     from aqmlab.errors import input_error, unknown
 
     if name is None:
-        return [*reference(), *metrics()]
+        return entries()
     if ":" in name:
         return [_own(name)]
     if name in (study["name"] for study in studies()):
         hint = f"`aqmlab reproduce {name}` runs it"
         raise input_error("this is a study: it has no parameters", given=name, hint=hint)
-    found = plain.matching(name, [*reference(), *metrics()])
+    found = plain.matching(name, entries())
     if found:
         return found
     head, dot, parameter = name.partition(".")
-    entries = [entry for entry in reference() if head in (entry["name"], entry["section"])]
+    named = [entry for entry in reference() if head in (entry["name"], entry["section"])]
     if not dot:
         raise unknown("name", name, _names())
-    if not entries:
+    if not named:
         raise unknown("name", head, _names())
-    known = dict.fromkeys(each["name"] for entry in entries for each in entry["params"])
+    known = dict.fromkeys(each["name"] for entry in named for each in entry["params"])
     raise unknown(f"parameter of {head}", parameter, known)
 
 

@@ -203,15 +203,12 @@ def shell(
     if out is not None:
         check_folder(out)
     recorded = recordings(pcap, pcap_ring, log or [])
-    view = contextlib.ExitStack()
-    if json:
-        view.enter_context(_output_to_stderr())
-    if watch:
-        view.enter_context(watching(command or []))
+    view = watching(command or []) if watch else contextlib.nullcontext()
+    output = _output_to_stderr() if json else contextlib.nullcontext()
     if topology is not None:
         others = {**common, "scenario": scenario, "down": down, "up": up, "far": far, "nat": nat}
         _refuse(others, "the links are those of --topology; change them with --set")
-        with view:
+        with output, view:
             links, done = _in_hosts(
                 topology, command or [], at, host or [], settings, emulator_settings, recorded
             )
@@ -219,7 +216,7 @@ def shell(
         _refuse({"at": at, "host": host}, "this option needs --topology")
         path = _path(scenario, common, down or [], up or [], settings)
         links = path.scenario
-        with view:
+        with output, view:
             done = emulate(
                 path,
                 command or [],

@@ -15,9 +15,8 @@ from unittest import mock
 import typer
 from typer import rich_utils
 
-from aqmlab._core import reference
-from aqmlab._late import late
 from aqmlab.cli import COMMANDS, app
+from aqmlab.cli.explain import entries
 from aqmlab.cli.listing import catalogue
 
 COLUMNS = 80
@@ -26,14 +25,13 @@ COLUMNS = 80
 
 def files() -> dict[str, str]:
     """The text of each file, by its name."""
-    entries = [*reference(), *late("metric_entries")()]
     return {
         "help.txt": "\f".join(_pages()),
         "catalogue.py": _python("LISTS", "What `aqmlab list --json` prints.", catalogue()),
         "options.py": _python(
             "OPTIONS", "By command, its options: whether a value follows.", _options()
         ),
-        "reference.py": _python("ENTRIES", "What `aqmlab explain --json` prints.", entries),
+        "reference.py": _python("ENTRIES", "What `aqmlab explain --json` prints.", entries()),
     }
 
 
