@@ -483,8 +483,8 @@ def _answers(aspects: Sequence[Aspect]) -> Callable[..., str]:
     def rule(*values: float) -> str:
         signs = [each.sign(value) for each, value in zip(aspects, values, strict=True)]
         if -1 in signs:
-            return TRADE if sum(signs) >= 0 else WORSE
-        return BETTER if sum(signs) else EVEN
+            return TRADE if 1 in signs else WORSE
+        return BETTER if 1 in signs else EVEN
 
     return rule
 
