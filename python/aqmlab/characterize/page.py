@@ -171,7 +171,7 @@ def _verdict(of: Characterization) -> Section:
         "numbers lead to it.",
         "method",
     )
-    table = Table(columns, tuple(rows), kind="verdict", targets=targets)
+    table = Table(columns, tuple(rows), kind="verdict brief", targets=targets)
     return Section("The verdict", (table, Items(tuple(key), "key"), rule), id="verdict")
 
 
