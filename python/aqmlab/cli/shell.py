@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Log, Pcap, PcapRing, Seed, Set, command_line, reported
+from aqmlab.cli.common import (
+    EXAMPLES,
+    Log,
+    Pcap,
+    PcapRing,
+    Seed,
+    Set,
+    command_line,
+    print_json,
+    reported,
+)
 from aqmlab.document.numbers import seconds
 
 if TYPE_CHECKING:
@@ -19,6 +31,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab shell --rate 12mbit --delay 20ms --queue codel\n\n"
+    "aqmlab shell --profile dsl --queue cake -- ./client\n\n"
     "aqmlab shell --delay 20ms --down 'rate=50mbit queue=fq_codel' --up rate=5mbit -- "
     "sh -c 'ping -c 3 $AQMLAB_FAR'\n\n"
     "aqmlab shell --scenario scenario.toml --out results/real --watch -- ./client\n\n"
@@ -37,6 +50,15 @@ def shell(
         list[str] | None,
         typer.Argument(
             metavar="[-- COMMAND [ARGUMENT]...]", help="Command to run; default: $SHELL."
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        _link(
+            "--profile",
+            "NAME",
+            "An access line: dsl, cable, lte, 5g, satellite, geo, wifi, office; other options "
+            "change it.",
         ),
     ] = None,
     rate: Annotated[
@@ -141,6 +163,15 @@ def shell(
         int | None,
         typer.Option("--priority", min=0, metavar="N", help="Real-time priority; 0 for none."),
     ] = None,
+    drain: Annotated[
+        str | None,
+        typer.Option(
+            "--drain",
+            metavar="TIME",
+            help="How long packets in flight may still arrive when COMMAND has ended: 2s; "
+            "0s discards them.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FOLDER", help="Write results to this new folder."),
@@ -154,6 +185,12 @@ def shell(
     ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print no summary of the links at the end.")
+    ] = False,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print only JSON on stdout: the tables. COMMAND's output goes to stderr."
+        ),
     ] = False,
 ) -> None:
     """Run a command behind a path of links with the simulator's queues, in real time.
@@ -180,24 +217,39 @@ def shell(
     }
     common = {key: _value(key, text) for key, text in given.items() if text is not None}
     settings = _settings(set_, seed, out)
-    emulator = {"precision": precision, "mtu": mtu, "cpu": cpu, "priority": priority}
+    emulator = {
+        "precision": precision,
+        "mtu": mtu,
+        "cpu": cpu,
+        "priority": priority,
+        "drain": drain,
+    }
     emulator_settings = {key: value for key, value in emulator.items() if value is not None}
     if out is not None:
         check_folder(out)
     recorded = recordings(pcap, pcap_ring, log or [])
     view = watching(command or []) if watch else contextlib.nullcontext()
+    output = _output_to_stderr() if json else contextlib.nullcontext()
     if topology is not None:
-        others = {**common, "scenario": scenario, "down": down, "up": up, "far": far, "nat": nat}
+        others = {
+            **common,
+            "profile": profile,
+            "scenario": scenario,
+            "down": down,
+            "up": up,
+            "far": far,
+            "nat": nat,
+        }
         _refuse(others, "the links are those of --topology; change them with --set")
-        with view:
+        with output, view:
             links, done = _in_hosts(
                 topology, command or [], at, host or [], settings, emulator_settings, recorded
             )
     else:
         _refuse({"at": at, "host": host}, "this option needs --topology")
-        path = _path(scenario, common, down or [], up or [], settings)
+        path = _path(scenario, common, down or [], up or [], settings, profile)
         links = path.scenario
-        with view:
+        with output, view:
             done = emulate(
                 path,
                 command or [],
@@ -208,9 +260,37 @@ def shell(
             )
     if out is not None:
         keep(done, links, out, command_line())
-    if not quiet:
+    if json:
+        print_json(_as_json(done, links))
+    elif not quiet:
         _tell(done, out)
     raise SystemExit(done.status)
+
+
+@contextlib.contextmanager
+def _output_to_stderr() -> Iterator[None]:
+    """Has what is started meanwhile write to stderr what it writes to stdout."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _as_json(done: Emulation, scenario: Scenario) -> dict[str, Any]:
+    """What `--json` prints: the tables as those of `run --json`, and how it went."""
+    from aqmlab.emulate.keep import result_of
+
+    return {
+        "status": done.status,
+        "remarks": done.remarks,
+        "lateness": done.lateness,
+        "input_lateness": done.input_lateness,
+        **result_of(done.results, scenario).to_json(),
+    }
 
 
 def _in_hosts(
@@ -273,12 +353,15 @@ def _path(
     down: list[str],
     up: list[str],
     settings: dict[str, Any],
+    profile: str | None,
 ) -> EmulatedPath:
     from aqmlab.emulate.links import from_options, from_scenario
     from aqmlab.errors import input_error
 
     if scenario is None:
-        return from_options(common, down, up, settings)
+        return from_options(common, down, up, settings, profile)
+    if profile is not None:
+        common = {"profile": profile, **common}
     if common:
         problem = "the links are those of --scenario; change them with --set"
         raise input_error(problem, key=f"--{next(iter(common))}")
