@@ -16,7 +16,8 @@ from aqmlab.reproduce import Reproduction, names, reproduce
 from aqmlab.reproduce.docs import page
 from aqmlab.reproduce.published import Published, title
 from aqmlab.reproduce.summary import Summary
-from aqmlab.statistics import CLAIM_VERDICTS, VERDICTS, quantile
+from aqmlab.reproduce.verdicts import CLAIM_VERDICTS, VERDICTS
+from aqmlab.samples import quantile
 from aqmlab.studies.jarvinen2014 import ns2
 
 

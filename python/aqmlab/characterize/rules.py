@@ -18,8 +18,8 @@ from aqmlab._core import reference
 from aqmlab.characterize.measure import ratio_interval
 from aqmlab.characterize.sections.methodology import BOTH_WAYS
 from aqmlab.characterize.sections.mixes import MIX, UP
+from aqmlab.infer import Interval
 from aqmlab.metrics.rfc7928 import unfairness
-from aqmlab.statistics import Interval
 
 if TYPE_CHECKING:
     from aqmlab.characterize.environment import Environment

@@ -10,7 +10,7 @@ import numpy as np
 
 from aqmlab.document.vega import Colours, Spec, colour, data, name, number, spec, tip
 from aqmlab.metrics.rfc7928 import ellipse
-from aqmlab.statistics import Floats, quartiles
+from aqmlab.samples import Floats, quartiles
 
 WIDTH, HEIGHT = 184, 170
 COLUMNS = 3

@@ -25,7 +25,7 @@ from aqmlab.document.numbers import seconds
 from aqmlab.report.made import made
 from aqmlab.report.run_page import links, parameters, sojourn_figure
 from aqmlab.results import RunResult
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 TITLE = "An emulation"
 QUANTITIES = (

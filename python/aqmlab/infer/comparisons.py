@@ -29,7 +29,7 @@ from scipy.special import stdtr, stdtrit
 
 from aqmlab.infer.intervals import LEVEL, after_looks
 from aqmlab.infer.studentized import range_quantile, range_tail
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 SHOWN, NOT_SHOWN = "shown", "not shown"
 LESS, MORE, NEITHER = "less", "more", ""

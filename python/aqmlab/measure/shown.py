@@ -36,6 +36,11 @@ class Shown:
     """`run` and `value`, in `unit`; a run without a value has no row."""
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """What it can be at least and at most, in `unit`."""
+        return self.metric.least * self.factor, self.metric.most * self.factor
+
+    @property
     def title(self) -> str:
         """What it is called in tables and sentences."""
         of = f"{self.subject}: " if self.subject else ""

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.results import Tables
-from aqmlab.statistics import Floats, Whole, jain_indices
+from aqmlab.samples import Floats, Whole, jain_indices
 
 COLUMNS = {"run": pl.UInt32, "subject": pl.String, "metric": pl.String, "value": pl.Float64}
 LINK_COLUMNS = (

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.measure import Shown, headlines
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
@@ -34,6 +34,8 @@ class Measure:
     """One of `LESS`, `MORE`, `NEITHER`."""
     values: pl.DataFrame
     """`run` and `value`, in the unit; a run without a value has no row."""
+    bounds: tuple[float, float] = (float("-inf"), float("inf"))
+    """What it can be at least and at most, in the unit."""
 
     def number(self, value: float | None) -> str:
         """A value without its unit, with three digits."""
@@ -97,7 +99,7 @@ def measures(result: StudyResult) -> list[Measure]:
 def of(shown: Shown) -> Measure:
     """A metric of the registry as a number of every run."""
     better = {"less": LESS, "more": MORE, "": NEITHER}[shown.metric.better]
-    return Measure(shown.title, shown.unit, better, shown.values)
+    return Measure(shown.title, shown.unit, better, shown.values, shown.bounds)
 
 
 def answering(found: Sequence[Measure]) -> list[Measure]:

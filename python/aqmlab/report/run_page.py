@@ -30,8 +30,8 @@ from aqmlab.measure import own
 from aqmlab.report import drops_page
 from aqmlab.report.made import made
 from aqmlab.results import RunResult
+from aqmlab.samples import Floats
 from aqmlab.setup_diagram import caption, diagram
-from aqmlab.statistics import Floats
 
 SHOWN_FLOWS = 50
 MOST_SAMPLES = 600

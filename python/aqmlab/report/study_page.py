@@ -49,7 +49,7 @@ from aqmlab.report.notes import note_lines
 from aqmlab.report.tradeoff import QUEUE_AXIS
 from aqmlab.report.tradeoff import figure as tradeoff
 from aqmlab.results import StudyResult
-from aqmlab.statistics import Histograms
+from aqmlab.samples import Histograms
 
 LINES_FROM = 5
 """From so many numbers on the x axis on, points are joined by lines."""
