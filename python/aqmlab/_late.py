@@ -48,6 +48,10 @@ LATE = {
     "tradeoff_runs": "aqmlab.report.tradeoff:runs",
     # start: 0.1 s and 60 MB of a JavaScript engine, for pictures alone
     "vl_convert": "vl_convert",
+    # start: tables, for what few studies have
+    "find_metric": "aqmlab.measure:find",
+    # start: threads of its own, with which no shell can be started
+    "special": "scipy.special",
     # not needed: what only some have
     "xarray": "xarray",
     "distributed": "distributed",

@@ -84,7 +84,7 @@ def test_json_form(result: Reproduction) -> None:
     assert list(form) == ["study", "version", "tables", "claims", "contradictions"]
     assert form["study"] == "jarvinen2014"
     for table in form["tables"]:
-        assert list(table) == ["name", "unit", "cells"]
+        assert list(table) == ["name", "unit", "criteria", "cells"]
         for cell in table["cells"]:
             assert list(cell) == [
                 "row", "column", "published", "measured", "low", "high", "verdict",

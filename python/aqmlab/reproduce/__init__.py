@@ -1,7 +1,6 @@
 """Published studies again: what was published beside what we measure.
 
-import numpy as np
-from aqmlab.reproduce import reproduce
+    from aqmlab.reproduce import reproduce
 
     result = reproduce("jarvinen2014", out="results/jarvinen2014")
     result.write_report("results/jarvinen2014")
