@@ -18,21 +18,27 @@ from aqmlab.characterize.environment import (
     projected_loss,
     scaled,
 )
-from aqmlab.characterize.measure import ratio_interval
-from aqmlab.characterize.rules import (
+from aqmlab.characterize.outcomes import (
     BETTER,
     EVEN,
     OPEN,
     TRADE,
+    UNDECIDED,
     VIOLATION,
     WORSE,
-    View,
-    compared,
+    Measured,
+    judged,
+)
+from aqmlab.characterize.rules import (
+    mix,
     packet_sizes,
+    queue_and_goodput,
+    trade,
 )
 from aqmlab.characterize.rules import (
     rtt_fairness as rtt_rule,
 )
+from aqmlab.characterize.view import View
 from aqmlab.metrics.rfc7928 import (
     delay_variation,
     ellipse,
@@ -178,26 +184,42 @@ def test_settings_stand_above_what_a_scenario_wishes() -> None:
 def test_the_rule_of_most_sections(
     delay: tuple[float, float], goodput: tuple[float, float], outcome: str
 ) -> None:
-    assert compared(delay, goodput, "queue").outcome == outcome
+    assert trade(delay[0] / delay[1], goodput[0] / goodput[1] - 1) == outcome
 
 
-def test_nothing_measured_is_not_judged() -> None:
-    nan = float("nan")
-    assert compared((nan, 50), (1, 1), "queue").outcome == OPEN
+def test_an_outcome_holds_over_the_whole_interval() -> None:
+    def rule(value: float) -> str:
+        return BETTER if value <= 1 else WORSE if value >= 2 else EVEN
+
+    def found(value: float, low: float, high: float) -> tuple[str, tuple[str, ...]]:
+        finding = judged(rule, "x", Measured(value, low, high, (1, 2)))
+        return finding.outcome, finding.possible
+
+    assert found(0.8, 0.7, 0.9) == (BETTER, ())
+    assert found(0.8, 0.7, 1.1) == (UNDECIDED, (BETTER, EVEN))
+    # Neither end is even: what lies between the thresholds counts too.
+    assert found(0.8, 0.7, 2.5) == (UNDECIDED, (BETTER, EVEN, WORSE))
+    nothing = judged(rule, "x", Measured(float("nan"), 0, 0))
+    assert nothing.outcome == OPEN
+    few = judged(rule, "x", Measured(0.5, 0.5, 0.5, (1, 2), "2 values are too few"))
+    assert few.outcome == UNDECIDED
+    assert "2 values are too few" in few.text
+
+
+RUNS = 10
 
 
 class Numbers:
-    """Measures with given numbers: a value, or one for each run."""
+    """Measures with given numbers: one for all runs, or one for each."""
+
+    replications = RUNS
 
     def __init__(self, values: dict[tuple[str, ...], Any]) -> None:
         self.values = values
 
-    def runs(self, section: str, *key: str) -> Any:
-        return np.atleast_1d(np.asarray(self.values.get(key, []), dtype=float))
-
-    def mean(self, section: str, *key: str) -> float:
-        values = self.runs(section, *key)
-        return float(values.mean()) if values.size else float("nan")
+    def each(self, section: str, *key: str) -> Any:
+        given = np.asarray(self.values.get(key, np.nan), dtype=float)
+        return np.broadcast_to(given, RUNS)
 
     def names(self, section: str, discipline: str) -> list[str]:
         return list(dict.fromkeys(key[0] for key in self.values if key[1] == discipline))
@@ -209,15 +231,93 @@ def view(values: dict[tuple[str, ...], Any]) -> View:
     return View(measures, place, "x", "own", "other")
 
 
-@pytest.mark.parametrize(("small", "outcome"), [([1, 2, 1, 2], VIOLATION), ([9, 11, 10, 10], EVEN)])
-def test_small_packets_may_have_no_advantage(small: list[float], outcome: str) -> None:
-    goodput = {("", name, kind, "goodput"): 1.0
-               for name in ("own", "other") for kind in ("small", "large")}  # fmt: skip
-    losses = {("", "own", "small", "loss_share"): small,
-              ("", "own", "large", "loss_share"): [10, 10, 10, 10]}  # fmt: skip
-    assert packet_sizes(view(goodput | losses)).outcome == outcome
-    isolated = replace(view(goodput | losses), has_flow_queues=True)
-    assert packet_sizes(isolated).outcome == OPEN
+def spread(mean: float, apart: float) -> list[float]:
+    """Ten numbers with this mean."""
+    return [mean + apart * step for step in (-1.5, -1, -0.7, -0.4, -0.1, 0.1, 0.4, 0.7, 1, 1.5)]
+
+
+def test_a_verdict_near_a_threshold_is_not_decided() -> None:
+    def found(own: float, apart: float) -> str:
+        values = {
+            ("", "own", "down", "queue_delay"): spread(own, apart),
+            ("", "other", "down", "queue_delay"): 1.0,
+            ("", "own", "all", "goodput"): 1.0,
+            ("", "other", "all", "goodput"): 1.0,
+        }
+        return queue_and_goodput(view(values)).outcome
+
+    assert found(0.78, 0.001) == BETTER
+    assert found(0.78, 0.05) == UNDECIDED
+    assert found(0.5, 0.05) == BETTER
+    assert found(0.82, 0.001) == EVEN
+
+
+def test_what_disciplines_have_in_common_in_a_replication_cancels() -> None:
+    common = np.array(spread(1.0, 0.3))
+    values = {
+        ("", "own", "down", "queue_delay"): 0.7 * common,
+        ("", "other", "down", "queue_delay"): common,
+        ("", "own", "all", "goodput"): 1.0,
+        ("", "other", "all", "goodput"): 1.0,
+    }
+    assert queue_and_goodput(view(values)).outcome == BETTER
+    values["", "other", "down", "queue_delay"] = common[::-1]
+    assert queue_and_goodput(view(values)).outcome == UNDECIDED
+
+
+SENDERS = ("", "jitter", "paced", "both ways")
+
+
+@pytest.mark.parametrize(
+    ("ratios", "outcome"),
+    [
+        ((0.3, 0.3, 0.3, 0.3), VIOLATION),
+        ((0.3, 0.3, 1.2, 0.3), EVEN),
+        ((1.0, 1.0, 1.0, 1.0), EVEN),
+        ((0.3, 0.3, 0.8, 0.3), UNDECIDED),
+    ],
+)
+def test_small_packets_may_have_no_advantage(ratios: tuple[float, ...], outcome: str) -> None:
+    values: dict[tuple[str, ...], Any] = {}
+    for case, ratio in zip(SENDERS, ratios, strict=True):
+        for name in ("own", "other"):
+            values[case, name, "small", "goodput"] = values[case, name, "large", "goodput"] = 1.0
+            values[case, name, "small", "loss_share"] = spread(10 * ratio, 0.2)
+            values[case, name, "large", "loss_share"] = 10.0
+    found = packet_sizes(view(values))
+    assert found.outcome == outcome
+    assert f"paced {ratios[2]:.2f}" in found.text
+    assert packet_sizes(replace(view(values), has_flow_queues=True)).outcome == OPEN
+
+
+def of_the_mix(**own: float) -> str:
+    """The outcome with 4 s pages, a call of 4.03, video of 1 and bulk of 6.63 beside these."""
+    other = {"page_load": 4.0, "mos": 4.03, "bitrate": 1e6, "bulk": 6.63e6, "all": 9.77e6}
+    values: dict[tuple[str, ...], Any] = {}
+    for name, numbers in (("own", other | own), ("other", other)):
+        for subject, measure, key in (
+            ("web", "page_load", "page_load"),
+            ("voip", "mos", "mos"),
+            ("video", "bitrate", "bitrate"),
+            ("bulk", "goodput", "bulk"),
+            ("all", "goodput", "all"),
+        ):
+            values["", name, subject, measure] = numbers[key]
+    return mix(view(values)).outcome
+
+
+def test_the_mix_is_judged_in_terms_of_each_measure() -> None:
+    # The web gets what bulk flows lose, and nothing is lost in all.
+    assert of_the_mix(page_load=2.0, bulk=4.53e6, all=10.0e6) == BETTER
+    assert of_the_mix(bulk=4.53e6) == EVEN
+    # A MOS of 4.03 can rise to 4.4, not by a quarter.
+    assert of_the_mix(mos=4.38) == BETTER
+    assert of_the_mix(mos=3.6) == WORSE
+    assert of_the_mix(mos=4.2) == EVEN
+    assert of_the_mix(all=9.4e6) == WORSE
+    assert of_the_mix(page_load=2.0, all=9.4e6) == TRADE
+    assert of_the_mix(page_load=2.0, bitrate=0.7e6) == TRADE
+    assert of_the_mix(page_load=6.0, bitrate=0.7e6, mos=4.4) == WORSE
 
 
 def test_fairness_is_compared_by_its_distance_from_one() -> None:
@@ -230,12 +330,6 @@ def test_fairness_is_compared_by_its_distance_from_one() -> None:
     # (2 - 1) / (4 - 1) = 1/3.
     assert found.outcome == BETTER
     assert "2.00 apart, with other 4.00" in found.text
-
-
-def test_ratios_are_of_paired_runs() -> None:
-    own, other = np.array([2.0, 4.0, 6.0]), np.array([1.0, 2.0, 3.0])
-    ratio, interval = ratio_interval(own, other)
-    assert (ratio, interval.low, interval.high) == pytest.approx((2, 2, 2))
 
 
 def test_sections_are_found_by_their_beginning() -> None:

@@ -9,7 +9,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from aqmlab.characterize.rules import BETTER, EVEN, OPEN, OUTCOMES, TRADE, VIOLATION, WORSE
+from aqmlab.characterize.outcomes import (
+    BETTER,
+    EVEN,
+    OPEN,
+    OUTCOMES,
+    TRADE,
+    UNDECIDED,
+    VIOLATION,
+    WORSE,
+)
 
 if TYPE_CHECKING:
     from aqmlab.characterize import Characterization
@@ -20,9 +29,18 @@ STYLES = {
     EVEN: "dim",
     WORSE: "red",
     VIOLATION: "bold red",
+    UNDECIDED: "dim",
     OPEN: "dim",
 }
-SIGNS = {BETTER: "✓", TRADE: "≈", EVEN: "=", WORSE: "✗", VIOLATION: "‼", OPEN: "·"}
+SIGNS = {
+    BETTER: "✓",
+    TRADE: "≈",
+    EVEN: "=",
+    WORSE: "✗",
+    VIOLATION: "‼",
+    UNDECIDED: "?",
+    OPEN: "·",
+}
 
 
 def show(characterization: Characterization, console: Console) -> None:
@@ -62,6 +80,7 @@ def show(characterization: Characterization, console: Console) -> None:
     _list(console, "Strengths", BETTER, characterization)
     _list(console, "Weaknesses", WORSE, characterization)
     _list(console, "Violations", VIOLATION, characterization)
+    _list(console, "Not decided", UNDECIDED, characterization)
 
 
 def _list(console: Console, title: str, outcome: str, of: Characterization) -> None:

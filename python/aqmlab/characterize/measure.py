@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.characterize.case import Case
-from aqmlab.infer import Interval, interval
+from aqmlab.infer import interval
 from aqmlab.metrics.rfc7928 import power
 from aqmlab.results import StudyResult
 from aqmlab.samples import Floats, jain_index
@@ -43,7 +43,6 @@ class Measures:
         self._index: dict[tuple[str, str, str], int] = {
             (case.section, case.name, case.contender): number for number, case in enumerate(cases)
         }
-        self._values: dict[tuple[int, str, str], Floats] | None = None
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -93,14 +92,25 @@ class Measures:
         schema = {**dict.fromkeys(keys, pl.String), **numbers}
         return pl.DataFrame(rows, schema=schema, orient="row")
 
+    def each(self, section: str, case: str, discipline: str, subject: str, measure: str) -> Floats:
+        """The value of each replication, NaN for those without."""
+        found = self._each.get((section, case, discipline, subject, measure))
+        return np.full(self.replications, np.nan) if found is None else found
+
+    @cached_property
+    def _each(self) -> dict[tuple[object, ...], Floats]:
+        keys = ["section", "case", "discipline", "subject", "measure"]
+        found = {}
+        for key, part in self.frame.partition_by(keys, as_dict=True, maintain_order=True).items():
+            values = np.full(self.replications, np.nan)
+            values[part["replication"].to_numpy()] = part["value"].to_numpy()
+            found[key] = values
+        return found
+
     def runs(self, section: str, case: str, discipline: str, subject: str, measure: str) -> Floats:
         """The value of each replication that has one; empty if none has."""
-        if self._values is None:
-            keys = ["section", "case", "discipline", "subject", "measure"]
-            parts = self.frame.partition_by(keys, as_dict=True, maintain_order=True)
-            self._all = {key: part["value"].to_numpy() for key, part in parts.items()}
-            self._values = {}
-        return self._all.get((section, case, discipline, subject, measure), np.empty(0))
+        values = self.each(section, case, discipline, subject, measure)
+        return values[~np.isnan(values)]
 
     def mean(self, section: str, case: str, discipline: str, subject: str, measure: str) -> float:
         """The mean over the replications; NaN without."""
@@ -420,18 +430,3 @@ def _senders(case: Case, link: str) -> float:
 def _class(column: str) -> pl.Expr:
     """The class of a flow or group: what stands before the first dot or underscore."""
     return pl.col(column).cast(pl.String).str.extract(r"^([^._]+)").alias("class")
-
-
-def ratio_interval(own: Floats, other: Floats, seed: int = 7928) -> tuple[float, Interval]:
-    """The ratio of two means over paired replications, with its 95 % interval (bootstrap over
-    replications, 500 draws)."""
-    size = min(own.size, other.size)
-    if not size or other[:size].mean() == 0:
-        nan = float("nan")
-        return nan, Interval(nan, nan)
-    ratio = float(own[:size].mean() / other[:size].mean())
-    drawn = np.random.default_rng(seed).integers(0, size, size=(500, size))
-    means = other[drawn].mean(axis=1)
-    ratios = own[drawn].mean(axis=1) / np.where(means == 0, np.nan, means)
-    low, high = (float(each) for each in np.nanquantile(ratios, [0.025, 0.975]))
-    return ratio, Interval(low, high)

@@ -12,7 +12,16 @@ import polars as pl
 
 import aqmlab
 from aqmlab.characterize.figures import section_of
-from aqmlab.characterize.rules import BETTER, EVEN, OPEN, OUTCOMES, TRADE, VIOLATION, WORSE
+from aqmlab.characterize.outcomes import (
+    BETTER,
+    EVEN,
+    OPEN,
+    OUTCOMES,
+    TRADE,
+    UNDECIDED,
+    VIOLATION,
+    WORSE,
+)
 from aqmlab.characterize.verdict import Line
 from aqmlab.document import (
     BAD,
@@ -39,7 +48,15 @@ from aqmlab.errors import StorageError
 if TYPE_CHECKING:
     from aqmlab.characterize import Characterization
 
-TONES = {BETTER: GOOD, TRADE: NEAR, EVEN: PLAIN, WORSE: BAD, VIOLATION: BAD, OPEN: PLAIN}
+TONES = {
+    BETTER: GOOD,
+    TRADE: NEAR,
+    EVEN: PLAIN,
+    WORSE: BAD,
+    VIOLATION: BAD,
+    UNDECIDED: PLAIN,
+    OPEN: PLAIN,
+}
 SHOWN = (
     "queue_delay", "queue_delay_p95", "waiting", "delay_variation", "goodput", "goodput_ratio",
     "loss_share", "drop_share", "drops_from_queue", "mark_share", "ack_loss",
@@ -101,6 +118,7 @@ def _lists(of: Characterization) -> Iterator[Block]:
         ("Trade-offs", TRADE),
         ("Weaknesses", WORSE),
         ("Violations", VIOLATION),
+        ("Not decided", UNDECIDED),
     )
     lines = []
     for title, outcome in told:
@@ -133,9 +151,9 @@ def _verdict(of: Characterization) -> Section:
         targets[place] = f"s{section.number}"
     key = [Verdict(word, TONES[word], text=text) for word, text in OUTCOMES.items()]
     rule = Text(
-        "Each outcome follows from a rule that was fixed before any measurement, with one "
-        "exception: that 4.4 does not judge disciplines with a queue for each flow was added "
-        "after first results.",
+        "Each outcome follows from a rule with fixed thresholds (docs/characterize.md tells which "
+        "were changed after first results), and is given only if the 99 % intervals of all its "
+        "numbers lead to it.",
         "method",
     )
     table = Table(columns, tuple(rows), kind="verdict", targets=targets)

@@ -1,50 +1,39 @@
-"""The rules of the verdict, fixed before anything was measured, but for one exception: that 4.4
-does not judge disciplines with a queue for each flow. docs/characterize.md lists them.
+"""The rules of the verdict. docs/characterize.md lists them, and which were fixed before anything
+was measured.
 
 A rule compares the discipline with one other in one section and gives an outcome with the
-numbers that led to it. Thresholds are the constants here, the same for all disciplines.
+numbers that led to it. Thresholds are the constants here, the same for all disciplines. An
+outcome is given only if the whole interval of each number leads to it (see `outcomes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
 from aqmlab._core import reference
-from aqmlab.characterize.measure import ratio_interval
+from aqmlab.characterize.outcomes import (
+    BETTER,
+    EVEN,
+    OPEN,
+    TRADE,
+    VIOLATION,
+    WORSE,
+    Finding,
+    Measured,
+    judged,
+)
 from aqmlab.characterize.sections.methodology import BOTH_WAYS
 from aqmlab.characterize.sections.mixes import MIX, UP
-from aqmlab.infer import Interval
+from aqmlab.characterize.view import View, geometric
 from aqmlab.metrics.rfc7928 import unfairness
-
-if TYPE_CHECKING:
-    from aqmlab.characterize.environment import Environment
-    from aqmlab.characterize.measure import Measures
-
-BETTER, TRADE, EVEN, WORSE, VIOLATION, OPEN = (
-    "better",
-    "trade-off",
-    "even",
-    "worse",
-    "violation",
-    "not judged",
-)
-OUTCOMES = {
-    BETTER: "better than the other by the section's rule",
-    TRADE: "shorter queues at the cost of goodput",
-    EVEN: "no difference that the rule counts",
-    WORSE: "worse than the other by the section's rule",
-    VIOLATION: "contradicts an IETF recommendation, whatever the other does",
-    OPEN: "nothing to judge",
-}
 
 SHORTER, LONGER = 0.8, 1.25
 """Ratios of delays (times, losses) from which one is shorter or longer than another."""
-KEPT, LOST = -0.02, -0.10
+KEPT, LOST, GAINED = -0.02, -0.10, 0.02
 """Relative changes of goodput: down to the first it is kept, below the second it is lost."""
 BIAS = 0.8
 """Packet sizes: small packets may not be lost at less than this share of the large ones' rate."""
@@ -60,165 +49,154 @@ MIXED = 0.02
 """Scheduling: a smaller share of the drops on arrival (or from the queue) is not told."""
 CONTROL_LOSS = 0.001
 """Bidirectional traffic: more acknowledgements lost than this, and than with the other."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a rule says of one section, against one other discipline."""
-
-    outcome: str
-    text: str
-    """The numbers, in words."""
-
-
-@dataclass(frozen=True)
-class View:
-    """What a rule looks at: one section, the discipline, and one other."""
-
-    measures: Measures
-    environment: Environment
-    section: str
-    own: str
-    other: str
-    has_flow_queues: bool = False
-    """Whether the discipline has a queue for each flow."""
-
-    def cases(self) -> list[str]:
-        """The cases that both have."""
-        theirs = self.measures.names(self.section, self.other)
-        return [each for each in self.measures.names(self.section, self.own) if each in theirs]
-
-    def pair(self, case: str, subject: str, measure: str) -> tuple[float, float]:
-        """Means of the discipline and of the other."""
-        get = self.measures.mean
-        return (
-            get(self.section, case, self.own, subject, measure),
-            get(self.section, case, self.other, subject, measure),
-        )
-
-    def both(
-        self, measure: str, *subjects: str, cases: Sequence[str] | None = None
-    ) -> tuple[float, float]:
-        """Geometric means over the cases (all if none are given) and subjects (`down` if none
-        is); those without either are passed over."""
-        chosen = self.cases() if cases is None else cases
-        pairs = [
-            self.pair(case, subject, measure) for case in chosen for subject in subjects or ["down"]
-        ]
-        kept = [(a, b) for a, b in pairs if a > 0 and b > 0]
-        if not kept:
-            return float("nan"), float("nan")
-        own, other = np.exp(np.mean(np.log(np.array(kept)), axis=0))
-        return float(own), float(other)
-
+STREAM_LOSS = 0.005
+"""Bursts: the same for packets of the constant stream."""
+OPINION = 0.3
+"""Calls: the difference of MOS that counts; the best two categories of ITU-T G.109 are 0.31 apart
+(4.34 and 4.03)."""
+RATIO, CHANGE = (SHORTER, LONGER), (LOST, KEPT, GAINED)
 
 Rule = Callable[[View], Finding]
+Pair = Callable[[View], tuple[float, float]]
+"""Gives a number of the discipline and of the other."""
 
 
-def compared(delay: tuple[float, float], goodput: tuple[float, float], what: str) -> Finding:
-    """The rule of most sections: delay and goodput of the discipline and of the other."""
-    ratio, change = _ratio(*delay), goodput[0] / goodput[1] - 1
-    words = f"{what} {ms(delay[0])} against {ms(delay[1])}, goodput {percent(change)}"
-    if not (isfinite(ratio) and isfinite(change)):
-        return Finding(OPEN, "nothing was measured")
+def trade(ratio: float, change: float) -> str:
+    """The rule of most sections, of a ratio of delays and a relative change of goodput."""
     if change < LOST:
         # What is lost is a trade where delay falls by at least as large a factor.
-        traded = ratio <= SHORTER and ratio <= 1 + change
-        return Finding(TRADE if traded else WORSE, words)
+        return TRADE if ratio <= SHORTER and ratio <= 1 + change else WORSE
     if ratio <= SHORTER:
-        return Finding(BETTER if change >= KEPT else TRADE, words)
+        return BETTER if change >= KEPT else TRADE
     if ratio >= LONGER or change < KEPT:
-        return Finding(WORSE, words)
-    return Finding(EVEN if change <= -KEPT else BETTER, words)
+        return WORSE
+    return EVEN if change <= GAINED else BETTER
 
 
-def queue_and_goodput(view: View, cases: Sequence[str] | None = None) -> Finding:
+class Compared(NamedTuple):
+    """Two numbers and the words for them."""
+
+    ratio: Measured
+    change: Measured
+    words: str
+
+
+def compared(view: View, delay: Pair, goodput: Pair, what: str) -> Compared:
+    """The ratio of delays and the change of goodput."""
+    own, other = delay(view)
+    ratio = view.measured(lambda each: _ratio(*delay(each)), *RATIO)
+    change = view.measured(lambda each: _ratio(*goodput(each)) - 1, *CHANGE)
+    words = f"{what} {ms(own)} against {ms(other)}, goodput {percent(change.value)}"
+    return Compared(ratio, change, words)
+
+
+def queue_and_goodput(view: View) -> Finding:
     """Mean time in the queue and goodput of all flows, over the section's cases."""
-    delay, goodput = (
-        view.both(measure, subject, cases=cases)
-        for measure, subject in (("queue_delay", "down"), ("goodput", "all"))
+    found = _queue_and_goodput(view)
+    return judged(trade, found.words, found.ratio, found.change)
+
+
+def _queue_and_goodput(view: View, cases: Sequence[str] | None = None) -> Compared:
+    return compared(
+        view,
+        lambda each: each.both("queue_delay", "down", cases=cases),
+        lambda each: each.both("goodput", "all", cases=cases),
+        "queue",
     )
-    return compared(delay, goodput, "queue")
 
 
 def packet_sizes(view: View) -> Finding:
-    """RFC 7567, section 4.4: no advantage for small packets, one way and both ways. Their loss
-    rate is set against that of the large ones; the other discipline only shows what is common."""
-    ratio, interval = _small_to_large(view, "")
-    ratio_both, interval_both = _small_to_large(view, BOTH_WAYS)
-    small, large = (view.pair("", name, "goodput")[0] for name in ("small", "large"))
-    small_other, large_other = (view.pair("", name, "goodput")[1] for name in ("small", "large"))
+    """RFC 7567, section 4.4: no advantage for small packets. Their loss rate is set against that
+    of the large ones for each kind of sender and both ways. None decides alone: how packets come
+    in trains is the senders' doing, so only what they all have in common is the discipline's."""
+    asked = {case: view.measured(_small_to_large(case), BIAS) for case in view.cases()}
+    told = [
+        f"{_sender(case)} {each.value:.2f}"
+        + ("" if each.why else f" ({each.low:.2f}–{each.high:.2f})")
+        for case, each in asked.items()
+        if isfinite(each.value)
+    ]
+    small, large = (view.pair("", name, "goodput") for name in ("small", "large"))
     words = (
-        f"small packets lost {ratio:.2f} times as often as large ones "
-        f"({interval.low:.2f}–{interval.high:.2f}); their flows get {small / large:.2f} of the "
-        f"others' goodput, with {view.other} {small_other / large_other:.2f}"
+        f"small packets lost as often as large ones times: {', '.join(told)}; their flows get "
+        f"{_ratio(small[0], large[0]):.2f} of the others' goodput, with {view.other} "
+        f"{_ratio(small[1], large[1]):.2f}"
     )
-    if isfinite(ratio_both):
-        words += (
-            f"; both ways {ratio_both:.2f} times as often "
-            f"({interval_both.low:.2f}–{interval_both.high:.2f})"
-        )
-    if not isfinite(ratio):
+    if not told:
         return Finding(OPEN, "nothing was lost")
     if view.has_flow_queues:
         # Equal shares of the bytes need fewer losses of small packets: RFC 7928, section 4.6.
         return Finding(OPEN, f"a queue for each flow shares by bytes: {words}")
-    is_biased = any(
-        found < BIAS and within.high < 1
-        for found, within in ((ratio, interval), (ratio_both, interval_both))
-    )
-    return Finding(VIOLATION if is_biased else EVEN, words)
+    kept = [each for each in asked.values() if isfinite(each.value)]
+    return judged(_favours, words, *kept)
 
 
-def _small_to_large(view: View, case: str) -> tuple[float, Interval]:
-    runs = view.measures.runs
-    small, large = (
-        runs(view.section, case, view.own, name, "loss_share") for name in ("small", "large")
+def _favours(*ratios: float) -> str:
+    return VIOLATION if all(each < BIAS for each in ratios) else EVEN
+
+
+def _small_to_large(case: str) -> Callable[[View], float]:
+    return lambda each: _ratio(
+        *(each.mean(case, each.own, name, "loss_share") for name in ("small", "large"))
     )
-    return ratio_interval(small, large)
+
+
+def _sender(case: str) -> str:
+    return {"": "bulk", "jitter": "with jitter", BOTH_WAYS: BOTH_WAYS}.get(case, case)
 
 
 def ecn(view: View) -> Finding:
     """The same with marks as without (6.2), by drops and by the time in the queue."""
-    get = view.measures.mean
     names = view.measures.names("4.5", view.own)
-    marks = np.mean([get("4.5", name, view.own, "down", "mark_share") for name in names])
+    marks = _over(view, names, "4.5", "down", "mark_share")
     if not marks > 0:
         return Finding(OPEN, "it does not mark")
-    plain = "6.2" if view.measures.names("6.2", view.own) else "4.5"
-    if plain == "4.5":
+    if not view.measures.names("6.2", view.own):
         return Finding(OPEN, f"{marks:.2%} of the packets were marked; 6.2 was not run")
-    drops, delays, goods = (
-        [
-            float(np.mean([get(number, name, view.own, subject, measure) for name in names]))
-            for number in ("4.5", "6.2")
-        ]
-        for subject, measure in (
-            ("down", "drop_share"),
-            ("down", "queue_delay"),
-            ("all", "goodput"),
+    values = {
+        measure: [_over(view, names, number, subject, measure) for number in ("4.5", "6.2")]
+        for subject, measure in (("down", "drop_share"), ("down", "queue_delay"))
+    }
+
+    def ratio(subject: str, measure: str) -> Callable[[View], float]:
+        return lambda each: _ratio(
+            *(_over(each, names, number, subject, measure) for number in ("4.5", "6.2"))
         )
-    )
+
+    goodput = ratio("all", "goodput")
+    delays = view.measured(ratio("down", "queue_delay"), LONGER)
+    change = view.measured(lambda each: goodput(each) - 1, KEPT)
+    drops = view.measured(ratio("down", "drop_share"), MARKS_HELP)
     words = (
-        f"{marks:.2%} marked; drops {drops[1]:.2%} without ECN, {drops[0]:.2%} with it; queue "
-        f"{ms(delays[1])} and {ms(delays[0])}, goodput {percent(goods[0] / goods[1] - 1)}"
+        f"{marks:.2%} marked; drops {values['drop_share'][1]:.2%} without ECN, "
+        f"{values['drop_share'][0]:.2%} with it; queue {ms(values['queue_delay'][1])} and "
+        f"{ms(values['queue_delay'][0])}, goodput {percent(change.value)}"
     )
-    if delays[0] / delays[1] >= LONGER or goods[0] / goods[1] - 1 < KEPT:
-        return Finding(WORSE, words)
-    return Finding(BETTER if drops[0] <= MARKS_HELP * drops[1] else EVEN, words)
+
+    def rule(longer: float, lost: float, spared: float) -> str:
+        if longer >= LONGER or lost < KEPT:
+            return WORSE
+        return BETTER if spared <= MARKS_HELP else EVEN
+
+    return judged(rule, words, delays, change, drops)
+
+
+def _over(view: View, names: Sequence[str], number: str, subject: str, measure: str) -> float:
+    """The mean over the cases of a section, of the discipline."""
+    each = [view.mean(name, view.own, subject, measure, number) for name in names]
+    return float(np.mean(each)) if each else float("nan")
 
 
 def scheduling(view: View) -> Finding:
     """What section 4.6 wants to be discussed, as far as it shows: nothing is judged."""
-    get = view.measures.mean
-    queued = get("4.6", "", view.own, "down", "drops_from_queue")
+    queued = view.mean("", view.own, "down", "drops_from_queue")
     if not isfinite(queued):
         where = "it dropped nothing"
     elif MIXED < queued < 1 - MIXED:
         where = f"{queued:.0%} of its drops are from the queue, the others on arrival"
     else:
         where = f"drops {'from the queue' if queued > 0.5 else 'on arrival'}"
-    thin, bulk = (get("4.6", "", view.own, name, "waiting") for name in ("thin", "bulk"))
+    thin, bulk = (view.mean("", view.own, name, "waiting") for name in ("thin", "bulk"))
     waits = f"a thin flow waits {ms(thin)}, bulk flows {ms(bulk)}"
     if view.has_flow_queues:
         return Finding(OPEN, f"a queue for each flow; {where}; {waits}")
@@ -235,159 +213,261 @@ def scheduling(view: View) -> Finding:
 
 def short_flows(view: View) -> Finding:
     """Completion times of the short flows, and the long flow's goodput."""
-    return compared(
-        view.both("completion", "short"), view.both("goodput", "bulk"), "short flows done in"
+    found = compared(
+        view,
+        lambda each: each.both("completion", "short"),
+        lambda each: each.both("goodput", "bulk"),
+        "short flows done in",
     )
+    return judged(trade, found.words, found.ratio, found.change)
 
 
 def unresponsive(view: View) -> Finding:
     """Time in the queue, and what TCP gets of what the datagrams leave."""
-    delay = view.both("queue_delay")
     mixed = [case for case in view.cases() if "TCP" in case]
     if not mixed:
         return Finding(OPEN, "nothing was measured")
     left = 0.25 * view.environment.rate
+    delay = view.both("queue_delay")
     own, other = (each / left for each in view.pair(mixed[0], "bulk", "goodput"))
     words = (
         f"queue {ms(delay[0])} against {ms(delay[1])}; TCP gets {own:.0%} of what is left, "
         f"with {view.other} {other:.0%}"
     )
-    ratio = _ratio(*delay)
-    if own < REST and own < SHORTER * other:
-        return Finding(TRADE if ratio <= SHORTER else WORSE, words)
-    if ratio <= SHORTER or own >= other / SHORTER:
-        return Finding(BETTER, words)
-    return Finding(WORSE if ratio >= LONGER else EVEN, words)
+
+    def rule(ratio: float, rest: float, change: float) -> str:
+        if rest < REST and change < SHORTER:
+            return TRADE if ratio <= SHORTER else WORSE
+        if ratio <= SHORTER or change >= 1 / SHORTER:
+            return BETTER
+        return WORSE if ratio >= LONGER else EVEN
+
+    return judged(
+        rule,
+        words,
+        view.measured(lambda each: _ratio(*each.both("queue_delay")), *RATIO),
+        view.measured(lambda each: each.pair(mixed[0], "bulk", "goodput")[0] / left, REST),
+        view.measured(lambda each: _ratio(*each.pair(mixed[0], "bulk", "goodput")), *RATIO),
+    )
 
 
 def background(view: View) -> Finding:
     """LEDBAT's share of the goodput beside NewReno."""
-    shares = []
-    for place in (0, 1):
-        low = view.pair("", "ledbat", "goodput")[place]
-        shares.append(low / (low + view.pair("", "bulk", "goodput")[place]))
-    words = f"LEDBAT has {shares[0]:.0%} of the goodput, with {view.other} {shares[1]:.0%}"
-    if not isfinite(shares[0]):
-        return Finding(OPEN, "nothing was measured")
-    if shares[0] <= YIELDS:
-        return Finding(BETTER if shares[1] > YIELDS else EVEN, words)
-    return Finding(WORSE if shares[1] <= YIELDS else EVEN, words)
+
+    def share(place: int) -> Callable[[View], float]:
+        def of(each: View) -> float:
+            low = each.pair("", "ledbat", "goodput")[place]
+            return _ratio(low, low + each.pair("", "bulk", "goodput")[place])
+
+        return of
+
+    def rule(own: float, other: float) -> str:
+        if own <= YIELDS:
+            return BETTER if other > YIELDS else EVEN
+        return WORSE if other <= YIELDS else EVEN
+
+    own, other = (view.measured(share(place), YIELDS) for place in (0, 1))
+    words = f"LEDBAT has {own.value:.0%} of the goodput, with {view.other} {other.value:.0%}"
+    return judged(rule, words, own, other)
 
 
 def rtt_fairness(view: View) -> Finding:
     """How far goodput_Cat_II / goodput_Cat_I is from 1, over all round-trip times."""
-    own, other = (
-        unfairness([_ratio(view.pair(case, "cat2", "goodput")[place],
-                           view.pair(case, "cat1", "goodput")[place]) for case in view.cases()])
-        for place in (0, 1)
-    )  # fmt: skip
+
+    def apart(each: View) -> list[float]:
+        one, two = (
+            [each.pair(case, name, "goodput") for case in each.cases()] for name in ("cat1", "cat2")
+        )
+        return [
+            unfairness([_ratio(b[place], a[place]) for a, b in zip(one, two, strict=True)])
+            for place in (0, 1)
+        ]
+
+    own, other = apart(view)
     words = f"shares a factor {own:.2f} apart, with {view.other} {other:.2f}"
     # A factor of 1 is fair: the excess over it counts.
-    ratio = _ratio(own - 1, other - 1)
-    if not isfinite(ratio):
-        return Finding(OPEN, "nothing was measured")
-    return Finding(BETTER if ratio <= SHORTER else WORSE if ratio >= LONGER else EVEN, words)
+    ratio = view.measured(lambda each: _ratio(*(factor - 1 for factor in apart(each))), *RATIO)
+    return judged(
+        lambda ratio: BETTER if ratio <= SHORTER else WORSE if ratio >= LONGER else EVEN,
+        words,
+        ratio,
+    )
 
 
 def levels(view: View) -> Finding:
     """As for most, with how drops compare with the level that was aimed at."""
-    found = queue_and_goodput(view)
+    found = _queue_and_goodput(view)
     drops, other = view.pair("", "down", "drop_share")
     together, theirs = view.pair("", "down", "loss_synchronisation")
-    words = f"{found.text}; {drops:.2%} dropped against {other:.2%}"
+    words = f"{found.words}; {drops:.2%} dropped against {other:.2%}"
     if isfinite(together) and isfinite(theirs):
         words += f", {together:.0%} of the flows lose at once against {theirs:.0%}"
-    return Finding(found.outcome, words)
+    return judged(trade, words, found.ratio, found.change)
 
 
 def phases(view: View) -> Finding:
     """Time in the queue over the phases, each with the same weight, and the goodput."""
-    delays = []
-    for name in view.cases():
-        for phase in view.measures.case(view.section, name, view.own).phases:
-            delays.append(view.pair(name, f"down/{phase.name}", "queue_delay"))
-    kept = np.array([(a, b) for a, b in delays if a > 0 and b > 0])
-    if not kept.size:
-        return Finding(OPEN, "nothing was measured")
-    own, other = (float(each) for each in np.exp(np.log(kept).mean(axis=0)))
-    found = compared((own, other), view.both("goodput", "all"), "queue over the phases")
-    worst = max(each[0] for each in kept), max(each[1] for each in kept)
-    return Finding(
-        found.outcome, f"{found.text}; worst phase {ms(worst[0])} against {ms(worst[1])}"
+
+    def delays(each: View) -> list[tuple[float, float]]:
+        return [
+            each.pair(name, f"down/{phase.name}", "queue_delay")
+            for name in each.cases()
+            for phase in each.measures.case(each.section, name, each.own).phases
+        ]
+
+    found = compared(
+        view,
+        lambda each: geometric(delays(each)),
+        lambda each: each.both("goodput", "all"),
+        "queue over the phases",
     )
+    worst = [np.nanmax([pair[place] for pair in delays(view)] or [np.nan]) for place in (0, 1)]
+    words = f"{found.words}; worst phase {ms(worst[0])} against {ms(worst[1])}"
+    return judged(trade, words, found.ratio, found.change)
 
 
 def sensitivity(view: View) -> Finding:
     """How much goodput and delay move from half the parameter's value to twice of it."""
-    values = {}
+    names = {}
     for name in view.measures.names(view.section, view.own):
         factor = view.measures.case(view.section, name, view.own).value
         if factor is not None and 0.5 <= factor <= 2:
-            get = view.measures.mean
-            values[factor] = (
-                get(view.section, name, view.own, "down", "queue_delay"),
-                get(view.section, name, view.own, "all", "goodput"),
-                name,
-            )
-    if len(values) < 2:
+            names[factor] = name
+    if len(names) < 2:
         return Finding(OPEN, "it has no parameter that moves its queue")
-    low, high = values[min(values)], values[max(values)]
-    goods = [each[1] for each in values.values()]
-    spread = (max(goods) - min(goods)) / max(goods)
-    words = (
-        f"from {low[2]} to {high[2].split()[-1]}: queue {ms(low[0])} to {ms(high[0])}, goodput "
-        f"within {spread:.1%}"
+    low, high = names[min(names)], names[max(names)]
+    goods = {name: view.mean(name, view.own, "all", "goodput") for name in names.values()}
+    least, most = min(goods, key=lambda each: goods[each]), max(goods, key=lambda each: goods[each])
+    spread = view.measured(
+        lambda each: (
+            1 - _ratio(*(each.mean(name, each.own, "all", "goodput") for name in (least, most)))
+        ),
+        ROBUST,
+        SENSITIVE,
     )
-    outcome = BETTER if spread <= ROBUST else WORSE if spread >= SENSITIVE else EVEN
-    return Finding(outcome, words)
+    queues = (ms(view.mean(name, view.own, "down", "queue_delay")) for name in (low, high))
+    words = (
+        f"from {low} to {high.split()[-1]}: queue {' to '.join(queues)}, goodput "
+        f"within {spread.value:.1%}"
+    )
+    return judged(
+        lambda within: BETTER if within <= ROBUST else WORSE if within >= SENSITIVE else EVEN,
+        words,
+        spread,
+    )
 
 
 def bursts(view: View) -> Finding:
     """Page load time, and what the constant stream loses."""
     load = view.both("page_load", "web")
-    ratio = _ratio(*load)
-    losses = [view.pair(case, "cbr", "loss_share") for case in view.cases()]
-    own, other = (float(np.nanmean([each[place] for each in losses])) for place in (0, 1))
+    own, other = view.average("loss_share", "cbr")
     words = (
         f"pages in {load[0]:.2f} s against {load[1]:.2f} s; the constant stream loses {own:.2%} "
         f"against {other:.2%}"
     )
-    if not isfinite(ratio):
-        return Finding(OPEN, "no page was loaded")
-    worse_loss = own > other / SHORTER and own - other > 0.005
-    if ratio <= SHORTER:
-        return Finding(TRADE if worse_loss else BETTER, words)
-    return Finding(WORSE if ratio >= LONGER or worse_loss else EVEN, words)
+
+    def rule(ratio: float, larger: float, more: float) -> str:
+        worse_loss = larger > 0 and more > STREAM_LOSS
+        if ratio <= SHORTER:
+            return TRADE if worse_loss else BETTER
+        return WORSE if ratio >= LONGER or worse_loss else EVEN
+
+    ratio = view.measured(lambda each: _ratio(*each.both("page_load", "web")), *RATIO)
+    return judged(rule, words, ratio, *_more(view, "loss_share", "cbr", STREAM_LOSS))
 
 
-def mix(view: View, cases: Sequence[str] | None = None) -> Finding:
-    """Four questions, one a class: page load time, MOS, bit rate of the video, bulk goodput;
-    of both directions where there are two."""
-    rules: Sequence[tuple[str, str, str, bool, Callable[[float], str]]] = (
-        ("web", "page_load", "pages in", False, lambda value: f"{value:.2f} s"),
-        ("voip", "mos", "MOS", True, lambda value: f"{value:.2f}"),
-        ("video", "bitrate", "video at", True, rate),
-        ("bulk", "goodput", "bulk at", True, rate),
-    )
-    score, words = 0, []
-    for subject, measure, name, more_is_better, form in rules:
-        own, other = view.both(measure, subject, f"{subject}{UP}", cases=cases)
-        ratio = _ratio(own, other)
-        if not isfinite(ratio):
-            continue
-        words.append(f"{name} {form(own)} against {form(other)}")
-        better = ratio >= 1 / SHORTER if more_is_better else ratio <= SHORTER
-        worse = ratio <= SHORTER if more_is_better else ratio >= 1 / SHORTER
-        score += better - worse
-        if worse:
-            words[-1] += " (worse)"
-    if not words:
+def _more(
+    view: View, measure: str, subject: str, margin: float, cases: Sequence[str] | None = None
+) -> tuple[Measured, Measured]:
+    """By how much a share is above `LONGER` times the other's, and above the other's."""
+
+    def above(factor: float) -> Callable[[View], float]:
+        def of(each: View) -> float:
+            own, other = each.average(measure, subject, cases)
+            return own - factor * other
+
+        return of
+
+    return view.measured(above(LONGER), 0.0), view.measured(above(1.0), margin)
+
+
+class Aspect(NamedTuple):
+    """One of the questions about a mix of applications, and how it is answered."""
+
+    words: str
+    number: Measured
+    sign: Callable[[float], int]
+    """1 for better, -1 for worse, 0 for no difference that counts."""
+
+
+def mix(view: View) -> Finding:
+    """Four questions: load time of pages, the call's MOS, bit rate of the video, and the goodput
+    of everything. What browsers take from bulk flows is no loss."""
+    aspects = _aspects(view)
+    if not aspects:
         return Finding(OPEN, "nothing was measured")
-    any_worse = any(word.endswith("(worse)") for word in words)
-    outcome = (
-        TRADE if any_worse and score >= 0 else WORSE if any_worse else BETTER if score else EVEN
+    words = "; ".join(each.words for each in aspects)
+    return judged(_answers(aspects), words, *(each.number for each in aspects))
+
+
+def _answers(aspects: Sequence[Aspect]) -> Callable[..., str]:
+    def rule(*values: float) -> str:
+        signs = [each.sign(value) for each, value in zip(aspects, values, strict=True)]
+        if -1 in signs:
+            return TRADE if sum(signs) >= 0 else WORSE
+        return BETTER if sum(signs) else EVEN
+
+    return rule
+
+
+def _aspects(view: View, cases: Sequence[str] | None = None) -> list[Aspect]:
+    """Of both directions where there are two."""
+    both = {
+        (subject, measure): view.both(measure, subject, f"{subject}{UP}", cases=cases)
+        for subject, measure in (("web", "page_load"), ("video", "bitrate"), ("bulk", "goodput"))
+    }
+
+    def ratio(subject: str, measure: str) -> Measured:
+        names = (subject, f"{subject}{UP}")
+        return view.measured(lambda each: _ratio(*each.both(measure, *names, cases=cases)), *RATIO)
+
+    pages, video, bulk = both.values()
+    call = view.average("mos", "voip", cases)
+    every = view.both("goodput", "all", cases=cases)
+    total = view.measured(
+        lambda each: _ratio(*each.both("goodput", "all", cases=cases)) - 1, KEPT, GAINED
     )
-    return Finding(outcome, "; ".join(words))
+    opinion = view.measured(
+        lambda each: np.subtract(*each.average("mos", "voip", cases)).item(), -OPINION, OPINION
+    )
+    found = [
+        Aspect(
+            f"pages in {pages[0]:.2f} s against {pages[1]:.2f} s",
+            ratio("web", "page_load"),
+            lambda value: (value <= SHORTER) - (value >= LONGER),
+        ),
+        Aspect(
+            f"MOS {call[0]:.2f} against {call[1]:.2f}",
+            opinion,
+            lambda value: (value >= OPINION) - (value <= -OPINION),
+        ),
+        Aspect(
+            f"video at {rate(video[0])} against {rate(video[1])}",
+            ratio("video", "bitrate"),
+            lambda value: (value >= LONGER) - (value <= SHORTER),
+        ),
+        Aspect(
+            f"all at {rate(every[0])} against {rate(every[1])}, of that bulk {rate(bulk[0])} "
+            f"against {rate(bulk[1])}",
+            total,
+            lambda value: (value > GAINED) - (value < KEPT),
+        ),
+    ]
+    return [
+        each._replace(words=each.words + (" (worse)" if each.sign(each.number.value) < 0 else ""))
+        for each in found
+        if isfinite(each.number.value)
+    ]
 
 
 def bidirectional(view: View) -> Finding:
@@ -395,28 +475,40 @@ def bidirectional(view: View) -> Finding:
     the mix is worse."""
     mixes = [case for case in view.cases() if case.startswith(MIX)]
     mild = [case for case in view.cases() if case not in mixes]
-    found, mixed = queue_and_goodput(view, mild), mix(view, mixes)
-    shares = [view.pair(case, "all", "ack_loss") for case in mild]
-    own, other = (float(np.nanmean([each[place] for each in shares])) for place in (0, 1))
+    found, aspects = _queue_and_goodput(view, mild), _aspects(view, mixes)
+    own, other = view.average("ack_loss", "all", mild)
     words = (
-        f"{found.text}; {own:.2%} of the acknowledgements lost against {other:.2%}; "
-        f"mix: {mixed.text}"
+        f"{found.words}; {own:.2%} of the acknowledgements lost against {other:.2%}; "
+        f"mix: {'; '.join(each.words for each in aspects)}"
     )
-    more = own > LONGER * other and own - other > CONTROL_LOSS
-    if (more or mixed.outcome == WORSE) and found.outcome in (BETTER, EVEN):
-        return Finding(TRADE if found.outcome == BETTER else WORSE, words)
-    return Finding(found.outcome, words)
+    answers = _answers(aspects)
+
+    def rule(ratio: float, change: float, larger: float, more: float, *values: float) -> str:
+        outcome = trade(ratio, change)
+        is_worse = (larger > 0 and more > CONTROL_LOSS) or answers(*values) == WORSE
+        if is_worse and outcome in (BETTER, EVEN):
+            return TRADE if outcome == BETTER else WORSE
+        return outcome
+
+    lost = _more(view, "ack_loss", "all", CONTROL_LOSS, mild)
+    numbers = (each.number for each in aspects)
+    return judged(rule, words, found.ratio, found.change, *lost, *numbers)
 
 
 def in_series(view: View) -> Finding:
     """The delay of those who pass both queues, and all goodput, with the same queue twice."""
-    delay, goodput = view.pair("same", "a", "waiting"), view.pair("same", "all", "goodput")
-    found = compared(delay, goodput, "both queues together")
-    shares = [view.pair("same", "a", "goodput")[i] / goodput[i] for i in (0, 1)]
-    return Finding(
-        found.outcome,
-        f"{found.text}; senders A have {shares[0]:.0%} of it, with {view.other} {shares[1]:.0%}",
+    found = compared(
+        view,
+        lambda each: each.pair("same", "a", "waiting"),
+        lambda each: each.pair("same", "all", "goodput"),
+        "both queues together",
     )
+    every, a = view.pair("same", "all", "goodput"), view.pair("same", "a", "goodput")
+    shares = [_ratio(a[i], every[i]) for i in (0, 1)]
+    words = (
+        f"{found.words}; senders A have {shares[0]:.0%} of it, with {view.other} {shares[1]:.0%}"
+    )
+    return judged(trade, words, found.ratio, found.change)
 
 
 RULES: dict[str, Rule] = {

@@ -6,18 +6,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aqmlab.characterize.rules import (
-    ALONE,
+from aqmlab.characterize.outcomes import (
     BETTER,
     EVEN,
     OPEN,
-    RULES,
     TRADE,
+    UNDECIDED,
     VIOLATION,
     WORSE,
     Finding,
-    View,
 )
+from aqmlab.characterize.rules import ALONE, RULES
+from aqmlab.characterize.view import View
 
 if TYPE_CHECKING:
     from aqmlab.characterize import Characterization
@@ -56,7 +56,7 @@ class Verdict:
 
     def counts(self) -> dict[str, int]:
         """How many sections have each outcome, those that some have."""
-        order = (BETTER, TRADE, EVEN, WORSE, VIOLATION, OPEN)
+        order = (BETTER, TRADE, EVEN, WORSE, VIOLATION, UNDECIDED, OPEN)
         return {each: len(self.of(each)) for each in order if self.of(each)}
 
     def headline(self) -> str:
@@ -66,10 +66,11 @@ class Verdict:
             f"{len(self.of(outcome))} {words}"
             for outcome, words in (
                 (BETTER, "better"),
-                (TRADE, "a trade of goodput for delay"),
+                (TRADE, "a trade-off"),
                 (EVEN, "even"),
                 (WORSE, "worse"),
                 (VIOLATION, "against what the IETF recommends"),
+                (UNDECIDED, "not decided"),
             )
             if self.of(outcome)
         ]
@@ -85,6 +86,7 @@ class Verdict:
                 "title": line.section.title,
                 "against": other,
                 "outcome": found.outcome,
+                "possible": list(found.possible) or [found.outcome],
                 "evidence": found.text,
             }
             for line in self.lines

@@ -81,7 +81,7 @@ def characterize(
     figures: Figures = False,
     json: Json = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Run a quarter of the time, with two replications.")
+        bool, typer.Option("--quick", help="Run a quarter of the time, with five replications.")
     ] = False,
 ) -> None:
     """Characterise a queue discipline by RFC 7928: every scenario of sections 4 to 10.
@@ -117,7 +117,7 @@ def characterize(
             set=settings,
             only=section or (),
             environment=environment,
-            replications=replications or (2 if quick else REPLICATIONS),
+            replications=replications or (5 if quick else REPLICATIONS),
             seed=SEED if seed is None else seed,
             scale=0.25 if quick else 1.0,
             out=folder,
