@@ -250,6 +250,11 @@ class RunResult(_TableAttributes):
         """The name of the link that the questions are about."""
         return str(self.scenario["bottleneck"])
 
+    @cached_property
+    def shown(self) -> str:
+        """The link that pages are about: the bottleneck, or the busy one where that was idle."""
+        return _in_place_of(self.bottleneck, _use(self.raw("links")))
+
     @property
     def table_names(self) -> list[str]:
         """The tables there are."""
@@ -433,16 +438,11 @@ class StudyResult(_TableAttributes):
         common = set(self.scenarios[0]["links"])
         for scenario in self.scenarios:
             common &= set(scenario["links"])
-        rows = self.raw("links").group_by(pl.col("link").cast(pl.String)).agg(
-            pl.col("utilisation").mean(), pl.col("sojourn_mean_s").fill_nan(None).mean()
-        )  # fmt: skip
-        use = {link: (busy or 0.0, wait or 0.0) for link, busy, wait in rows.iter_rows()}
-        most = max(sorted(common & set(use)), key=lambda link: use[link], default="")
-        own = use.get(names[0], (0.0, 0.0))
-        is_idle = own[0] < IDLE and most and use[most][0] > BUSY and use[most][1] > own[1]
-        if most and (len(set(names)) > 1 or is_idle):
-            return [most] * len(names)
-        return names
+        use = {link: own for link, own in _use(self.raw("links")).items() if link in common}
+        if len(set(names)) > 1:
+            most = max(sorted(use), key=lambda link: use[link], default="")
+            return [most] * len(names) if most else names
+        return [_in_place_of(names[0], use)] * len(names)
 
     @property
     def bottleneck(self) -> pl.DataFrame:
@@ -483,6 +483,25 @@ class StudyResult(_TableAttributes):
         ).with_columns(self._labels())
         first = ["run", "point", "replication", *names]
         return keyed.select(*first, *(each for each in frame.columns if each not in first))
+
+
+Use = Mapping[str, tuple[float, float]]
+"""Of each link how busy it was, and how long packets waited there, on average."""
+
+
+def _use(links: pl.DataFrame) -> Use:
+    rows = links.group_by(pl.col("link").cast(pl.String)).agg(
+        pl.col("utilisation").mean(), pl.col("sojourn_mean_s").fill_nan(None).mean()
+    )
+    return {link: (busy or 0.0, wait or 0.0) for link, busy, wait in rows.iter_rows()}
+
+
+def _in_place_of(link: str, use: Use) -> str:
+    """The busiest of the links if packets waited there and `link` was idle; else `link`."""
+    most = max(sorted(use), key=lambda each: use[each], default=link)
+    own = use.get(link, (0.0, 0.0))
+    is_idle = own[0] < IDLE and use.get(most, own)[0] > BUSY and use[most][1] > own[1]
+    return most if is_idle else link
 
 
 def _sizes(result: RunResult | StudyResult) -> str:

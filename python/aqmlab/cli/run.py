@@ -122,13 +122,8 @@ def show(result: RunResult, screen: Console) -> None:
     _show_groups(result, screen)
     _show_flows(result, screen)
     _show_applications(result, screen)
-    for line in notes(result):
+    for line in late("run_notes")(result):
         show_note(line, screen)
-
-
-def notes(result: RunResult) -> list[str]:
-    """What a reader of these results has to know, in sentences."""
-    return [f"{note['subject']}: {note['text']}" for note in result.notes.to_dicts()]
 
 
 def _show_links(result: RunResult, screen: Console) -> None:
