@@ -20,7 +20,7 @@ import polars.selectors as cs
 
 from aqmlab._core import Results
 from aqmlab._late import late
-from aqmlab.errors import FolderError, unknown
+from aqmlab.errors import FolderError, InputError, input_error, unknown
 from aqmlab.precision import Precision
 from aqmlab.storage import Damaged, decoded
 
@@ -152,6 +152,12 @@ def by_run(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(parts).with_columns(texts).sort("run", maintain_order=True).rechunk()
 
 
+def _missing(method: str, packages: str) -> InputError:
+    """What a method says without the packages that it needs."""
+    needed = " and ".join(packages.split())
+    return input_error(f"this needs {needed}", key=method, hint=f"pip install {packages}")
+
+
 class _TableAttributes:
     """The tables as attributes; `table(name)` is what differs."""
 
@@ -160,12 +166,26 @@ class _TableAttributes:
         raise NotImplementedError
 
     def to_pandas(self, name: str) -> pandas.DataFrame:
-        """The table called `name` for pandas, which needs pandas and pyarrow."""
-        return self.table(name).to_pandas()
+        """The table called `name` for pandas.
+
+        Raises `InputError` if pandas or pyarrow is not installed.
+        """
+        frame = self.table(name)
+        try:
+            return frame.to_pandas()
+        except ImportError as error:
+            raise _missing("to_pandas", "pandas pyarrow") from error
 
     def to_arrow(self, name: str) -> pyarrow.Table:
-        """The table called `name` for Arrow, which needs pyarrow."""
-        return self.table(name).to_arrow()
+        """The table called `name` for Arrow.
+
+        Raises `InputError` if pyarrow is not installed.
+        """
+        frame = self.table(name)
+        try:
+            return frame.to_arrow()
+        except ImportError as error:
+            raise _missing("to_arrow", "pyarrow") from error
 
     @property
     def runs(self) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,6 +84,20 @@ class Layout:
         order = [name for name, _ in axes]
         compared = next((name for name, labels in axes if len(labels) > 1), None)
         return Layout(compared, colour, tuple(sorted(across, key=order.index)), left_out)
+
+    def split(self, axes: Mapping[str, Sequence[str]]) -> dict[str, Layout]:
+        """The layouts of panels side by side, by what stands above them: where several axes would
+        stand along the x axis, the one with the fewest labels has a panel for each of them."""
+        if len(self.across) < 2:
+            return {"": self}
+        facet = min(self.across, key=lambda name: len(axes[name]))
+        inner = tuple(name for name in self.across if name != facet)
+        return {
+            f"{facet.replace('_', ' ')} {label}": replace(
+                self, across=inner, left_out={**self.left_out, facet: label}
+            )
+            for label in axes[facet]
+        }
 
     def place(self, row: Mapping[str, Any]) -> str:
         """Where a row stands on the x axis."""
