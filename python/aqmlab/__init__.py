@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from aqmlab.results import RunResult, StudyResult
     from aqmlab.shards import Shard
     from aqmlab.single import run
+    from aqmlab.stepping import Run
     from aqmlab.study import Study, study
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "InputError",
     "Queue",
     "QueueError",
+    "Run",
     "RunResult",
     "Runs",
     "Scenario",
@@ -84,6 +86,7 @@ __all__ = [
 _LAZY = {
     "CongestionControl": "control",
     "Queue": "queue",
+    "Run": "stepping",
     "RunResult": "results",
     "Runs": "measure",
     "Study": "study",

@@ -30,6 +30,7 @@ pub mod workload;
 
 pub use network::LinkResult;
 pub use run::results::{FlowResult, GroupResult, RunResult};
+pub use run::stepping::{Run, Snapshot};
 pub use run::watch::{Stopped, Watch};
 pub use run::{run, try_run};
 pub use scenario::{Outside, Scenario};
