@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 import aqmlab
+from aqmlab import infer
 from aqmlab.emulate.play import EMULATOR, SIMULATOR
-from aqmlab.infer import POSITIVE, interval
 from aqmlab.samples import Floats
 
 SCENARIO = Path(__file__).parent / "parity.toml"
@@ -162,8 +162,10 @@ def verdict(quantity: Quantity, simulated: Floats, real: Floats, rate: float) ->
         return ALIKE
     if min(simulated.size, real.size) < ENOUGH:
         return FEW
-    one, other = interval(simulated, bounds=POSITIVE), interval(real, bounds=POSITIVE)
-    overlap = not (one and other) or (one.low <= other.high and other.low <= one.high)
+    one, other = (infer.interval(values, bounds=infer.POSITIVE) for values in (simulated, real))
+    if one is None or other is None:
+        return FEW
+    overlap = one.low <= other.high and other.low <= one.high
     return ALIKE if overlap else DIFFERS
 
 
@@ -188,10 +190,12 @@ def rows(found: Mapping[Cell, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
 
 def _told(quantity: Quantity, values: Floats) -> str:
     mean = f"{values.mean():.{quantity.digits}f}"
-    within = interval(values, bounds=POSITIVE)
-    if within is None:
+    if values.size < 2:
         return mean
-    return f"{mean} ({within.low:.{quantity.digits}f}–{within.high:.{quantity.digits}f})"
+    interval = infer.interval(values, bounds=infer.POSITIVE)
+    if interval is None:
+        return mean
+    return f"{mean} ({interval.low:.{quantity.digits}f}–{interval.high:.{quantity.digits}f})"
 
 
 TEXT = """# Parity of simulator and emulator
