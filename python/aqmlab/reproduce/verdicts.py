@@ -44,8 +44,6 @@ class Criterion:
     kind: str = RELATIVE
     step: float = 0.0
     text: str = ""
-    near: float = NEAR
-    """Where 5 % is too little to ask of the reference: a share of its own."""
 
     @staticmethod
     def within(step: float, *, relative: bool = True) -> Criterion:
@@ -63,18 +61,16 @@ class Criterion:
         """In words, for numbers with this unit."""
         step = f"{self.step:g} {unit}" if unit not in ("", "1") else f"{self.step:g}"
         return {
-            RELATIVE: f"agrees: within {100 * self.near:g} % of the reference",
-            STEP: f"agrees: within {100 * self.near:g} % of the reference, or within a step of "
-            f"it, {step}",
+            RELATIVE: "agrees: within 5 % of the reference",
+            STEP: f"agrees: within 5 % of the reference, or within a step of it, {step}",
             POINTS: f"agrees: within {step} of the reference; close: the reference lies in our "
             "95 % interval",
             BAND: f"agrees: {self.text}; no number is close",
         }[self.kind]
 
     def to_json(self) -> dict[str, Any]:
-        """{"kind", "near", "step", "text"}."""
-        keys = ("kind", "near", "step", "text")
-        return {key: getattr(self, key) for key in keys}
+        """{"kind", "step", "text"}."""
+        return {"kind": self.kind, "step": self.step, "text": self.text}
 
     def verdict(self, reference: float | None, measured: float, interval: Interval | None) -> str:
         """The verdict on a measured number; not for a `band`, which its study knows."""
@@ -83,7 +79,7 @@ class Criterion:
         off = abs(measured - reference)
         rounding = 1e-9 * max(abs(reference), abs(measured))
         size = 0.0 if self.kind == POINTS else abs(reference)
-        if off <= max(self.near * size, self.step) + rounding:
+        if off <= max(NEAR * size, self.step) + rounding:
             return AGREES
         if off <= FAR * size + rounding or (interval is not None and reference in interval):
             return CLOSE
