@@ -7,6 +7,7 @@
 # make lab      docs/lab/index.html: the live lab (needs the Rust target wasm32-unknown-unknown)
 # make walks   adds a discipline, a control and a workload as CONTRIBUTING.md says (many minutes)
 # make package packs the crates that others can use, and builds them from the packages
+# make parity     docs/studies/parity.md: the grid with real packets (an hour and a half)
 # make characterize  the example results of `aqmlab characterize` in docs again
 # make evaluate   the example results of `aqmlab evaluate` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
@@ -15,6 +16,8 @@
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
+# Tests at a time; those that send real packets have the machine to themselves.
+JOBS ?= $(shell nproc)
 VENV := .venv
 BIN := $(VENV)/bin
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
@@ -28,7 +31,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo lab fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
+.PHONY: demo lab fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies parity characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -40,7 +43,8 @@ test-rust:
 	cargo test --workspace --quiet
 
 test-python: $(VENV)/.installed $(VENV)/.tools
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not real_packets"
+	$(BIN)/python -m pytest -m real_packets
 
 lint: $(VENV)/.installed $(VENV)/.tools
 	@echo "rustfmt --check"
@@ -69,16 +73,20 @@ format: $(VENV)/.tools
 	$(BIN)/ruff format python examples
 	$(BIN)/ruff check --fix python examples
 
-# Built like the tests: optimised a little, with debug assertions and overflow checks.
-FUZZ := cargo run --quiet --profile test -p aqmlab-sim --example random_scenarios --
+# Built like the tests (optimised a little, with debug assertions and overflow checks) and with
+# them: of the whole workspace, or else cargo builds the crates with other features once more.
+FUZZ_BUILD := cargo build --quiet --profile test --workspace --examples
+FUZZ := $(or $(CARGO_TARGET_DIR),target)/debug/examples/random_scenarios
 MINUTES ?= 10
 SEED ?= $(shell date -u +%Y%m%d)
 
 fuzz:
 	@echo "random scenarios of seed $(SEED)"
+	$(FUZZ_BUILD)
 	$(FUZZ) --seed $(SEED) $(if $(COUNT),--count $(COUNT),--minutes $(MINUTES))
 
 fuzz-ranges:
+	$(FUZZ_BUILD)
 	$(FUZZ) --ranges
 
 bench: $(VENV)/.installed
@@ -115,6 +123,9 @@ studies: $(VENV)/.installed
 	$(BIN)/aqmlab study examples/call.toml --figures --out results/docs/call > results/docs/call.txt
 	cp results/docs/call/figures/overview.svg docs/images/call.svg
 
+parity: $(VENV)/.installed
+	$(BIN)/python -m aqmlab.studies.parity docs/studies/parity.md
+
 setup: $(VENV)/.installed $(VENV)/.tools
 
 clean:
@@ -134,5 +145,5 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install altair distributed hypothesis import-linter mypy pytest pytest-rerunfailures ruff
+	$(BIN)/python -m pip install altair distributed hypothesis import-linter mypy pytest pytest-rerunfailures pytest-xdist ruff
 	touch $@

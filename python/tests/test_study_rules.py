@@ -16,9 +16,11 @@ from aqmlab.studies.cs244_2015 import claims as cs244_2015
 from aqmlab.studies.jarvinen2014 import claims as jarvinen2014
 from aqmlab.studies.jarvinen2014.headline import HEADLINE
 from aqmlab.studies.kuhn2014 import claims as kuhn2014
+from aqmlab.studies.l4s2020 import study as l4s2020
 from aqmlab.studies.monga2016 import claims as monga2016
 from aqmlab.studies.nichols2012 import claims as nichols2012
 from aqmlab.studies.rules import Rule
+from aqmlab.studies.ware2019 import study as ware2019
 
 AnyRule = Rule[Any, Any]
 RULES: dict[str, tuple[AnyRule, ...]] = {
@@ -33,8 +35,10 @@ RULES: dict[str, tuple[AnyRule, ...]] = {
     ),
     "cs244_2015": (*cs244_2015.STEPS, *cs244_2015.LTE),
     "kuhn2014": (*kuhn2014.HEADLINE, *kuhn2014.SECTION_3),
+    "l4s2020": (*l4s2020.SCENARIO_1, *l4s2020.SCENARIO_6, *l4s2020.CORNERS),
     "monga2016": monga2016.RULES,
     "nichols2012": (*nichols2012.STATIC, *nichols2012.DYNAMIC),
+    "ware2019": ware2019.RULES,
 }
 EVERY = [
     pytest.param(rule, id=f"{name}-{rule.id}") for name, rules in RULES.items() for rule in rules

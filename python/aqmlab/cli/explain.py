@@ -74,6 +74,14 @@ def metrics() -> list[dict[str, Any]]:
     return found
 
 
+def profiles() -> list[dict[str, Any]]:
+    """The named access lines as entries of the reference."""
+    from aqmlab.cli.listing import profiles as listed
+
+    empty = {"section": "profile", "preset_of": None, "settings": {}, "params": []}
+    return [{**empty, **profile} for profile in listed()]
+
+
 def _draw(name: str | None, path: Path) -> None:
     """Draws the discipline `name` at work."""
     from aqmlab.errors import input_error
@@ -103,7 +111,8 @@ def find(name: str | None) -> list[dict[str, Any]]:
     head, dot, parameter = name.partition(".")
     entries = [entry for entry in reference() if head in (entry["name"], entry["section"])]
     # A metric may have the name of a parameter: both are told.
-    measured = [entry for entry in metrics() if name in (entry["name"], entry["section"])]
+    others = [*metrics(), *profiles()]
+    measured = [entry for entry in others if name in (entry["name"], entry["section"])]
     if name in (study["name"] for study in studies()):
         hint = f"`aqmlab reproduce {name}` runs it"
         raise input_error("this is a study: it has no parameters", given=name, hint=hint)
@@ -146,7 +155,7 @@ def _own(name: str) -> dict[str, Any]:
 def _names() -> list[str]:
     from aqmlab._core import reference
 
-    return list(dict.fromkeys(entry["name"] for entry in [*reference(), *metrics()]))
+    return list(dict.fromkeys(entry["name"] for entry in [*reference(), *metrics(), *profiles()]))
 
 
 def _show(entry: dict[str, Any], screen: Console) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from aqmlab._late import late
+from aqmlab.access import PROFILES
 from aqmlab.cli.common import EXAMPLES, Json, With, console, load_own, print_json, reported
 
 EXAMPLE = EXAMPLES.format(
@@ -34,7 +35,8 @@ def listing(
     with_: With = None,
     json: Json = False,
 ) -> None:
-    """List disciplines, presets, congestion controls, transports, workloads, metrics, studies."""
+    """List disciplines, presets, congestion controls, transports, workloads, metrics, studies,
+    access lines."""
     load_own(with_)
     everything = catalogue()
     if kind is not None:
@@ -93,12 +95,26 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
             for entry in late("metric_entries")()
         ],
         "studies": studies(),
+        "profiles": profiles(),
     }
 
 
 def studies() -> list[dict[str, str]]:
     """The studies that can be reproduced by name: {"name", "summary"}."""
     return [{"name": each.name, "summary": each.title} for each in late("studies")().values()]
+
+
+def profiles() -> list[dict[str, str]]:
+    """The named access lines: {"name", "summary", "source"}."""
+    return [
+        {
+            "name": name,
+            "summary": f"{each.summary}: {each.line.down} down, {each.line.up} up, "
+            f"{each.line.rtt} there and back ({each.line.access})",
+            "source": each.source_with_kind,
+        }
+        for name, each in PROFILES.items()
+    ]
 
 
 def _short(entry: dict[str, Any]) -> dict[str, Any]:

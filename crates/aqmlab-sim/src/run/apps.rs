@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aqmlab_core::Time;
+use aqmlab_core::{Deadline, Time};
 use aqmlab_tcp::Ack;
 
 use super::events::Event;
@@ -24,7 +24,7 @@ pub(crate) struct AppSlot {
     /// Flows and applications that it has made: their numbers are in the
     /// names of their streams.
     made: u64,
-    wake_at: Time,
+    wake_at: Deadline,
     has_ended: bool,
 }
 
@@ -39,7 +39,7 @@ impl Host for Simulation {
         self.now
     }
     fn wake_at(&mut self, app: u32, time: Time) {
-        self.apps[app as usize].wake_at = time;
+        self.apps[app as usize].wake_at = Deadline::at(time);
         self.events.push(time, Event::App(app));
     }
     fn activity(&mut self, app: u32) -> &mut Activity {
@@ -187,7 +187,7 @@ impl Simulation {
 
     fn place_app(&mut self, app: Box<dyn App>, group: u32, member: u32, name: String) -> u32 {
         let app = Some(app);
-        let (made, wake_at, has_ended) = (0, Time::MAX, false);
+        let (made, wake_at, has_ended) = (0, Deadline::NEVER, false);
         let slot = AppSlot { app, group, member, name, made, wake_at, has_ended };
         self.unfinished += usize::from(self.is_awaited(group));
         match self.free_apps.pop() {
@@ -217,7 +217,7 @@ impl Simulation {
         if place.has_ended {
             let scores = &mut self.activities[place.group as usize].scores;
             app.report(self.now, &mut |name, value| add_score(scores, name, value));
-            place.wake_at = Time::MAX;
+            place.wake_at = Deadline::NEVER;
             let group = place.group;
             self.unfinished -= usize::from(self.is_awaited(group));
             self.free_apps.push(slot);
@@ -251,8 +251,8 @@ impl Simulation {
     /// been asked for since.
     #[inline(never)]
     pub fn app_timer(&mut self, slot: u32) {
-        if self.apps[slot as usize].wake_at == self.now {
-            self.apps[slot as usize].wake_at = Time::MAX;
+        if self.apps[slot as usize].wake_at == Deadline::at(self.now) {
+            self.apps[slot as usize].wake_at = Deadline::NEVER;
             self.tell(slot, |app, cx| app.on_timer(cx));
         }
     }
