@@ -4,10 +4,12 @@
 # make faults  plants faults in the crates and reports which their tests miss (many minutes)
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study; the pictures of README.md
+# make lab      docs/lab/index.html: the live lab (needs the Rust target wasm32-unknown-unknown)
 # make walks   adds a discipline, a control and a workload as CONTRIBUTING.md says (many minutes)
 # make wheel  builds wheel and source package, and tries them in empty environments (network)
 # make site    docs as a web site: site/index.html
 # make package packs the crates that others can use, and builds them from the packages
+# make parity     docs/studies/parity.md: the grid with real packets (an hour and a half)
 # make characterize  the example results of `aqmlab characterize` in docs again
 # make evaluate   the example results of `aqmlab evaluate` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
@@ -16,6 +18,8 @@
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
+# Tests at a time; those that send real packets have the machine to themselves.
+JOBS ?= $(shell nproc)
 VENV := .venv
 BIN := $(VENV)/bin
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
@@ -29,7 +33,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: site wheel demo fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies characterize evaluate setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies parity characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -41,7 +45,8 @@ test-rust:
 	cargo test --workspace --quiet
 
 test-python: $(VENV)/.installed $(VENV)/.tools
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not real_packets"
+	$(BIN)/python -m pytest -m real_packets
 
 lint: $(VENV)/.installed $(VENV)/.tools
 	@echo "rustfmt --check"
@@ -79,16 +84,20 @@ format: $(VENV)/.tools
 	$(BIN)/ruff format python examples
 	$(BIN)/ruff check --fix python examples
 
-# Built like the tests: optimised a little, with debug assertions and overflow checks.
-FUZZ := cargo run --quiet --profile test -p aqmlab-sim --example random_scenarios --
+# Built like the tests (optimised a little, with debug assertions and overflow checks) and with
+# them: of the whole workspace, or else cargo builds the crates with other features once more.
+FUZZ_BUILD := cargo build --quiet --profile test --workspace --examples
+FUZZ := $(or $(CARGO_TARGET_DIR),target)/debug/examples/random_scenarios
 MINUTES ?= 10
 SEED ?= $(shell date -u +%Y%m%d)
 
 fuzz:
 	@echo "random scenarios of seed $(SEED)"
+	$(FUZZ_BUILD)
 	$(FUZZ) --seed $(SEED) $(if $(COUNT),--count $(COUNT),--minutes $(MINUTES))
 
 fuzz-ranges:
+	$(FUZZ_BUILD)
 	$(FUZZ) --ranges
 
 bench: $(VENV)/.installed
@@ -114,12 +123,20 @@ reference: $(VENV)/.installed
 	$(BIN)/python -m aqmlab.report.pages docs
 	$(BIN)/aqmlab conformance --markdown > docs/conformance-results.md
 
+# The target is part of rustup: `rustup target add wasm32-unknown-unknown`.
+lab:
+	cargo build --quiet --profile web --target wasm32-unknown-unknown -p aqmlab-web
+	$(PYTHON) crates/aqmlab-web/build.py
+
 studies: $(VENV)/.installed
 	rm -rf results/docs
 	$(BIN)/python -m aqmlab.reproduce.docs docs
 	$(BIN)/python -m aqmlab.studies.jarvinen2014.picture docs/images/load-transient.svg
 	$(BIN)/aqmlab study examples/call.toml --figures --out results/docs/call > results/docs/call.txt
 	cp results/docs/call/figures/overview.svg docs/images/call.svg
+
+parity: $(VENV)/.installed
+	$(BIN)/python -m aqmlab.studies.parity docs/studies/parity.md
 
 setup: $(VENV)/.installed $(VENV)/.tools
 
@@ -140,5 +157,5 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install altair distributed hypothesis import-linter mypy pytest pytest-rerunfailures ruff
+	$(BIN)/python -m pip install altair distributed hypothesis import-linter mypy pytest pytest-rerunfailures pytest-xdist ruff
 	touch $@

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from aqmlab.results import RunResult, StudyResult
     from aqmlab.shards import Shard
     from aqmlab.single import run
+    from aqmlab.stepping import Run
     from aqmlab.study import Study, study
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "InputError",
     "Queue",
     "QueueError",
+    "Run",
     "RunResult",
     "Runs",
     "Scenario",
@@ -94,6 +96,7 @@ _LAZY = {
     "__version__": "_core",
     "CongestionControl": "control",
     "Queue": "queue",
+    "Run": "stepping",
     "RunResult": "results",
     "Runs": "measure",
     "Scenario": "_core",

@@ -24,10 +24,12 @@ __all__ = [
     "QueueError",
     "RateSample",
     "Results",
+    "Run",
     "Runner",
     "Scenario",
     "SentSample",
     "Setup",
+    "Snapshot",
     "Table",
     "__version__",
     "check_playable",
@@ -287,6 +289,8 @@ class Scenario:
     @property
     def resolved(self) -> str:
         """Canonical JSON, every default filled in: the same for equal scenarios."""
+    def to_toml(self) -> str:
+        """The scenario as the text of a file, every default filled in."""
     table: dict[str, Any]
     """The same as a dictionary."""
     def trace_period(self, link: str) -> float | None:
@@ -322,6 +326,46 @@ class Results:
     """How many rows the large tables have together."""
     @staticmethod
     def table_names() -> list[str]: ...
+
+@final
+class Snapshot:
+    """Where a run was."""
+
+    time: float
+    """The virtual time of it, in seconds."""
+
+@final
+class Run:
+    """A run under way, of one thread. When code in Python fails in it, or it makes no progress,
+    it is over: every method but those that have no time raises `RuntimeError`."""
+
+    def __new__(cls, scenario: Scenario, replication: int = 0) -> Self: ...
+    time: float
+    """The virtual time that it has come to, in seconds."""
+    next_time: float | None
+    """When something happens next, in seconds; `None` at the end."""
+    events: int
+    """Events that were handled so far."""
+    scenario: Scenario
+    """The scenario with all that was changed."""
+    def advance(self, until: float) -> None:
+        """Lets happen all that is before `until`, in seconds."""
+    def step(self) -> float | None:
+        """Lets the next event happen; gives its time in seconds, or `None` at the end."""
+    def set(self, key: str, value: object) -> float:
+        """Gives a key another value from now on; gives the time of that in seconds."""
+    def drop_later_changes(self) -> None:
+        """Takes out the changes of the scenario that are still to come."""
+    def snapshot(self) -> Snapshot:
+        """Where the run is."""
+    def restore(self, snapshot: Snapshot) -> None:
+        """Goes to where the run was, by repeating it up to there."""
+    def rewind(self, to: float) -> None:
+        """Goes back to a moment, in seconds, with all changes that there are by now."""
+    def observe(self) -> dict[str, Any]:
+        """The state of `links` by name, and of the `flows` that are active."""
+    def finish(self) -> tuple[Results, str]:
+        """Goes on to the end: the tables, and the digest of them."""
 
 @final
 class Runner:

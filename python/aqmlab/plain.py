@@ -192,6 +192,7 @@ def by_kind(
     reference: Sequence[Mapping[str, Any]],
     metrics: Iterable[Mapping[str, Any]],
     studies: Sequence[Mapping[str, str]],
+    profiles: Sequence[Mapping[str, str]],
 ) -> dict[str, list[dict[str, Any]]]:
     """Lists of {"name", "summary", ...} by kind, from the entries of the reference."""
 
@@ -212,6 +213,7 @@ def by_kind(
         "workloads": [short(each) for each in workloads if not each["preset_of"]],
         "metrics": [short(each, "of", "unit") for each in metrics],
         "studies": [dict(each) for each in studies],
+        "profiles": [dict(each) for each in profiles],
     }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -79,10 +80,14 @@ class Seal:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The file at `path`, to be read. Raises `Damaged` if it is missing or unreadable by the
-    device; other errors of the system are `OSError` as ever."""
+    """The file at `path`, to be read. Raises `Damaged` if it is missing, no regular file, or
+    unreadable by the device; other errors of the system are `OSError` as ever."""
     try:
-        with path.open("rb") as file:
+        # A pipe that nobody writes to, or a device without an end, would never be read.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise Damaged(path, "it is not a regular file")
             yield file
     except FileNotFoundError:
         raise Damaged(path, "it is missing") from None

@@ -82,6 +82,15 @@ def environment() -> dict[str, str]:
     return {**os.environ, "COLUMNS": "200", "AQMLAB_TRACEBACK": ""}
 
 
+def built_example(name: str) -> Path:
+    """The program of a crate in `examples`, built as `cargo test --workspace` builds it: nothing
+    but the program itself has to be compiled after that."""
+    root = Path(__file__).parents[2]
+    words = "cargo build --quiet --profile test --workspace --bins --examples"
+    subprocess.run(words.split(), cwd=root, check=True)
+    return Path(os.environ.get("CARGO_TARGET_DIR", root / "target")) / "debug" / name
+
+
 def write_study(folder: Path, replications: int) -> Path:
     (folder / "scenario.toml").write_text(SCENARIO_TEXT)
     path = folder / "study.toml"

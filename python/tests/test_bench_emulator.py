@@ -48,8 +48,31 @@ def test_a_train_measures_rate_and_spacing(tmp_path: Path, found: Found) -> None
     assert train["gap_us"]["p50"] == pytest.approx(600, rel=0.1)
 
 
+@pytest.mark.real_packets
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_small_packets_are_counted(tmp_path: Path, found: Found, way: str) -> None:
+    assert emulator._packets(tmp_path, found, way, 1) > 5_000
+
+
+@pytest.mark.real_packets
+def test_cost_and_waits_at_a_rate(tmp_path: Path, found: Found) -> None:
+    emulator._cost(tmp_path, found, "100m", "20mbit", 1)
+    assert all(0 < cost < 50 for cost in found.values["cpu_per_gbit_100m"])
+    assert found.details["tcp_100m"]["up_bps"] == pytest.approx(20e6, rel=0.1)
+    (p99,), (most,) = found.values["late_input_p99_s"], found.values["late_input_max_s"]
+    assert 0 < p99 <= most < 5
+
+
+def test_figures_are_those_of_the_worse_way() -> None:
+    values = {name: [2.0, 3.0] for name in emulator.FIGURES}
+    figures = emulator.figures(Found(values))
+    assert figures.pop("udp_packets_per_second") == 2.0
+    assert list(figures) == [name for name in emulator.FIGURES if name in figures]
+    assert set(figures.values()) == {3.0}
+
+
 def test_the_table_says_what_was_missed() -> None:
-    values = {row.id: [1000.0 if row.is_least else 0.0] for row in ROWS}
+    values = {row.id: [1e6 if row.is_least else 0.0] for row in ROWS}
     assert all(row["met"] for row in emulator.table(Found(values)))
     values["nested"], values["delay_p99"] = [5.0, 2.9], [0.51]
     missed = [row["id"] for row in emulator.table(Found(values)) if not row["met"]]

@@ -143,7 +143,7 @@ def test_list_names_what_there_is(aqmlab: Aqmlab) -> None:
         assert word in done.stdout, word
     everything = json.loads(aqmlab("list", "--json").stdout)
     kinds = {"disciplines", "presets", "congestion_controls", "transports", "workloads", "metrics"}
-    assert set(everything) == kinds | {"studies"}
+    assert set(everything) == kinds | {"studies", "profiles"}
     for entries in everything.values():
         assert all(entry["name"] and entry["summary"] for entry in entries)
     preset_of = {each["preset_of"] for each in everything["presets"]}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Aqmlab, table_bytes
+from helpers import Aqmlab, built_example, table_bytes
 
 import aqmlab
 from aqmlab.control import AckSample, CongestionEvent, LostSegment, SentSample, Setup
@@ -196,8 +196,8 @@ def test_a_parameter_is_set_from_the_command_line(aqmlab: Aqmlab) -> None:
 def test_the_same_control_in_rust_has_the_same_results() -> None:
     changes = {"transport.congestion_control": "my_control.py:MyControl"}
     result = aqmlab.run(EXAMPLES / "scenario.toml", set=changes)
-    program = "cargo run --quiet --profile test --package rust-control -- examples/scenario.toml"
-    done = subprocess.run(program.split(), cwd=EXAMPLES.parent, capture_output=True, text=True)
+    program = [built_example("rust-control"), EXAMPLES / "scenario.toml"]
+    done = subprocess.run(program, capture_output=True, text=True)
     rows = result.flows.select("group", "index", "goodput_bps").rows()
     lines = [f"{group}.{index} {rate / 1e6:.6f} Mbit/s\n" for group, index, rate in rows]
     assert done.stdout == "".join(lines), done.stderr

@@ -51,7 +51,7 @@ def test_bbr_v1_has_sustained_loss_below_one_and_a_half_bdp(bbr: Evaluation) -> 
     rows = {row.case: row for row in bbr.line("loss").rows}
     for buffer in ("0.25", "0.5", "1"):
         row = rows[f"10 Mbit/s, 40 ms, {buffer} BDP"]
-        assert row.value > 2 and row.value > max(row.others.values()), row
+        assert row.value > 2 and row.value > 5 * max(row.others.values()), row
     assert bbr.line("loss").worst.words == "worse than both"
     deep = rows["10 Mbit/s, 40 ms, 4 BDP"]
     assert deep.value < 0.5 and deep.excess == 0
@@ -85,7 +85,8 @@ def test_a_control_that_ignores_ecn_fails_with_l4s(tmp_path: Path) -> None:
     waited = ("beside Prague", "queuing delay of Prague's packets, p95")
     got = ("beside Prague", "goodput of Prague")
     assert rows["prague"][waited] < 3 and 40 < rows["prague"][got] < 60
-    assert rows["Deaf"][waited] > 1.5 * rows["prague"][waited]
+    # In some runs none of Prague's packets arrives after the warm-up: they wait for all of it.
+    assert rows["Deaf"][waited] > 3 * rows["prague"][waited]
     assert rows["Deaf"][got] < 0.5 * rows["prague"][got]
     assert deaf.line("l4s").worst.words == "worse than both"
 

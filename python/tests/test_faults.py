@@ -151,15 +151,16 @@ def killed_and_resumed(words: list[object], out: Path, moments: list[float]) -> 
     "words",
     [
         ("characterize", "pie", "--section", "5.1.1", "--quick", "--replications", "3", "--json"),
+        ("evaluate", "cbr", "--only", "collapse", "--quick", "--replications", "2", "--json"),
+        ("study", "study.toml", "--json"),
         ("run", "scenario.toml"),
     ],
-    ids=["characterize", "run"],
+    ids=["characterize", "evaluate", "study", "run"],
 )
 def test_killed_at_random_moments(
-    words: tuple[str, ...], scenario: Path, aqmlab: Aqmlab, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], study: Path, aqmlab: Aqmlab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The study is in `test_results_folder.py`."""
-    monkeypatch.chdir(scenario.parent)
+    monkeypatch.chdir(study.parent)
     began = time.monotonic()
     undisturbed = aqmlab(*words, "--out", "right")
     assert undisturbed.returncode == 0, undisturbed.stderr

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 from helpers import SCENARIO_TEXT, Aqmlab
+from typer.testing import CliRunner
 
 import aqmlab as api
 from aqmlab import files
+from aqmlab.cli import app
 
 SOON = 20.0
 """Seconds: what had no end before."""
@@ -57,6 +59,58 @@ def test_pipes_are_read_and_do_not_hang(tmp_path: Path, monkeypatch: pytest.Monk
     writer.start()
     assert api.run(pipe).links.height == 2
     writer.join()
+
+
+COMMANDS = {
+    "run": ["run"],
+    "study": ["study"],
+    "parity": ["parity"],
+    "shell --scenario": ["shell", "--scenario"],
+    "shell --topology": ["shell", "--topology"],
+    "shell --trace": ["shell", "--trace"],
+    "conformance": ["conformance", "--vectors"],
+    "compare": ["compare"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+def test_every_command_refuses_what_has_no_end(
+    name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device, and a pipe that nobody writes to; for folders, in the place of a file in them."""
+    monkeypatch.setattr(files, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.chdir(tmp_path)
+    given = Path("/dev/zero")
+    if kind == "pipe":
+        given = tmp_path / "pipe"
+        os.mkfifo(given)
+    if name in ("conformance", "compare"):
+        inner = {"conformance": "codel_linux/one/case.json", "compare": "manifest.json"}[name]
+        (tmp_path / "folder" / inner).parent.mkdir(parents=True)
+        (tmp_path / "folder" / inner).symlink_to(given)
+        given = tmp_path / "folder"
+    rest = ["--", "true"] if name.startswith("shell") else []
+    begun = time.monotonic()
+    done = CliRunner().invoke(app, [*COMMANDS[name], str(given), *rest])
+    assert time.monotonic() - begun < SOON
+    assert done.exit_code in (1, 2), done.output
+    assert done.stderr.count("\n") <= 1  # conformance lists what cannot be replayed on stdout
+    words = ("neither a file nor a pipe", "nothing came for 0.2 s", "not a regular file")
+    said = " ".join(done.output.split())
+    assert any(word in said for word in words), said
+
+
+@pytest.mark.parametrize("name", ["runs.parquet", "scenarios.json"])
+def test_a_table_that_is_a_pipe_is_damaged(name: str, study: Path) -> None:
+    folder = study.parent / "out"
+    api.Study(study, replications=1).run(folder)
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    begun = time.monotonic()
+    with pytest.raises(api.AqmlabError, match=f"{name}: damaged \\(it is not a regular file"):
+        api.StudyResult.open(folder)
+    assert time.monotonic() - begun < SOON
 
 
 def test_depth_has_a_limit(tmp_path: Path, scenario: Path) -> None:

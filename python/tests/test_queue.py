@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, table_bytes
+from helpers import Aqmlab, built_example, table_bytes
 
 import aqmlab
 from aqmlab.queue import Context, Link, Packet
@@ -221,8 +221,8 @@ def test_a_class_is_given_by_itself_by_module_or_by_file(tmp_path: Path) -> None
 def test_the_same_queue_in_rust_has_the_same_results() -> None:
     result = aqmlab.run(EXAMPLES / "scenario.toml", set={"queue": "my_queue.py:MyQueue"})
     row = result.links.row(0, named=True)
-    program = "cargo run --quiet --profile test --package rust-queue -- examples/scenario.toml"
-    done = subprocess.run(program.split(), cwd=EXAMPLES.parent, capture_output=True, text=True)
+    program = [built_example("rust-queue"), EXAMPLES / "scenario.toml"]
+    done = subprocess.run(program, capture_output=True, text=True)
     assert done.stdout == (
         f"{row['delivered']} sent, {row['dropped']} dropped\n"
         f"mean sojourn time {row['sojourn_mean_s'] * 1e3:.3f} ms\n"

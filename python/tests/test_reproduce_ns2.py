@@ -21,6 +21,7 @@ from aqmlab.studies.jarvinen2014 import ns2
 from aqmlab.studies.jarvinen2014.study import PIE_EXPERIMENTS
 from aqmlab.study import Study
 
+pytestmark = pytest.mark.xdist_group("ns2")  # one worker has the result of all
 REST = "11 ms"
 LOADS = ("1+1", "2+2", "4+4")
 PACKET = 0.006

@@ -17,6 +17,8 @@ import pytest
 from helpers import Aqmlab, assert_refused, command, environment
 from real_packets import NOBODY, TRAFFIC, as_root, tun_for_all, without
 
+from aqmlab.folder import open_results
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUEUE = "queue={ discipline = 'droptail', limit = 'unlimited' }"
 FAST = f"rate=50mbit {QUEUE}"
@@ -243,6 +245,18 @@ def test_a_scenario_gives_the_links(client: Client, scenario: Path, tmp_path: Pa
     assert {row["link"] for row in table(tmp_path / "out", "links")} == {"down", "up"}
 
 
+def test_a_named_access_line_gives_the_links_and_options_change_it(
+    aqmlab: Aqmlab, tmp_path: Path
+) -> None:
+    words = ["--profile", "dsl", "--down", "rate=7mbit", "--out", "out", "--", "true"]
+    done = aqmlab("shell", *words)
+    assert done.returncode == 0, done.stderr
+    links = open_results(tmp_path / "out").scenarios[0]["links"]
+    assert (links["down"]["rate"], links["up"]["rate"]) == ("7mbit", "10mbit")
+    assert {link["overhead"] for link in links.values()} == {"30"}
+    assert_refused(aqmlab("shell", "--profile", "dls", "--", "true"), "--profile", "dls", "dsl")
+
+
 def test_links_in_a_row(client: Client) -> None:
     down = ["--down", "delay=4ms", "--down", "delay=5ms rate=100mbit"]
     assert 9 < statistics.median(client(*down, do="rtt 20")) < 14
@@ -269,6 +283,23 @@ def test_every_packet_is_accounted_for(client: Client, tmp_path: Path) -> None:
     assert f"{scores['packets_out']:,.0f}" in page and "late, 99th percentile" in page
     lateness = table(tmp_path / "out", "times")[0]
     assert (lateness["quantity"], lateness["count"]) == ("lateness", scores["packets_out"])
+
+
+@pytest.mark.parametrize(("drain", "arrive"), [("2s", True), ("100ms", False), ("0s", False)])
+def test_packets_in_flight_arrive_when_the_command_has_ended(
+    aqmlab: Aqmlab, tmp_path: Path, drain: str, arrive: bool
+) -> None:
+    script = (
+        "import os, socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "for _ in range(10): s.sendto(b'in flight', (os.environ['AQMLAB_FAR'], 9))"
+    )
+    options = ["--delay", "400ms", "--drain", drain, "--out", "out"]
+    done = aqmlab("shell", *options, "--", sys.executable, "-c", script)
+    assert done.returncode == 0, done.stderr
+    scores = {row["quantity"]: row["value"] for row in table(tmp_path / "out", "scores")}
+    assert scores["packets_in"] >= 10
+    assert (scores["packets_out"] >= 10) == arrive
+    assert (scores["packets_under_way"] == 0) == arrive
 
 
 def test_every_packet_can_be_recorded(client: Client, tmp_path: Path) -> None:

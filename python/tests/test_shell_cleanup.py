@@ -185,7 +185,7 @@ def test_killing_any_process_of_a_gateway_ends_all(which: int) -> None:
         running.shell.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_signals_are_passed_on(running: Running, number: int) -> None:
     running.shell.send_signal(number)
     assert running.shell.wait(PATIENCE) == 128 + number

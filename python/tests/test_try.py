@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
 
+from aqmlab.access import KINDS
 from aqmlab.advice import Line, Trial, loads, study_of
-from aqmlab.advice.access import KINDS
 from aqmlab.advice.page import commands, comparisons, recommended, sentences
 from aqmlab.study import Study
 

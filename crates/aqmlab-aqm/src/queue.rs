@@ -119,6 +119,40 @@ impl<P: Packet> Queue<P> {
         }
     }
 
+    /// Has another discipline take the place of this one. It gets the packets that this one
+    /// gives, in that order and with their arrival times; take the [dropped](Self::take_dropped)
+    /// ones afterwards. One that shapes gives them as if the times had come that it waits for;
+    /// what it still keeps is counted as dropped for want of room.
+    pub fn replace(&mut self, mut discipline: Box<dyn QueueDiscipline<P>>, now: Time) {
+        let mut packets = Vec::new();
+        let mut time = now;
+        while self.discipline.backlog().packets > 0 {
+            let mut cx = Context { now: time, random: &mut self.random, sink: &mut self.sink };
+            if let Some(packet) = self.discipline.dequeue(&mut cx) {
+                packets.push(packet);
+                continue;
+            }
+            match self.discipline.next_wakeup() {
+                Some(next) if next > time && self.discipline.backlog().packets > 0 => time = next,
+                _ => break,
+            }
+        }
+        let Backlog { packets: kept, bytes } = self.discipline.backlog();
+        self.dropped[DropReason::Overlimit as usize] += kept;
+        self.dropped_bytes += bytes;
+        // Its timers run as if it had been there, empty, all the time.
+        while let Some(time) = discipline.next_wakeup().filter(|time| *time <= now) {
+            let mut cx = Context { now: time, random: &mut self.random, sink: &mut self.sink };
+            discipline.on_wakeup(&mut cx);
+            if discipline.next_wakeup() == Some(time) {
+                break;
+            }
+        }
+        let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
+        packets.into_iter().for_each(|packet| discipline.enqueue(packet, &mut cx));
+        self.discipline = discipline;
+    }
+
     /// What is in the queue now.
     #[inline]
     pub fn backlog(&self) -> Backlog {

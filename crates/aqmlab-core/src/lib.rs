@@ -38,7 +38,7 @@ pub use params::{Auto, Entry, ParamSpec, ParamType, Params};
 pub use quantity::{Bytes, Limit, Rate};
 pub use random::Stream;
 pub use stated::{Chosen, Stated};
-pub use time::{Span, Time};
+pub use time::{Deadline, Span, Time};
 pub use value::{Table, Value};
 
 /// What the macros of this crate need wherever they are used.

@@ -1,5 +1,6 @@
 //! Virtual time: [`Time`] is a moment, [`Span`] a length; both are integer
 //! nanoseconds, so that sums are exact and results the same on any machine.
+//! A [`Deadline`] is a moment or never, and nothing can be added to it.
 
 use crate::math;
 use core::fmt;
@@ -19,7 +20,7 @@ pub struct Span(u64);
 impl Time {
     /// The start of the run.
     pub const ZERO: Time = Time(0);
-    /// Later than any event: "never".
+    /// The end of all time. What may never come is a [`Deadline`] or an `Option`.
     pub const MAX: Time = Time(u64::MAX);
 
     /// The moment `nanos` nanoseconds after the start.
@@ -37,6 +38,32 @@ impl Time {
     /// The time since `earlier`, or zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// When something is due: at a moment, or never. Never is later than any moment.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Deadline(Time);
+
+impl Deadline {
+    /// It is not due, and will not be.
+    pub const NEVER: Deadline = Deadline(Time::MAX);
+
+    /// Due at this moment; never, if that is the end of all time.
+    pub const fn at(time: Time) -> Self {
+        Deadline(time)
+    }
+    /// Whether it is due at no time.
+    pub const fn is_never(self) -> bool {
+        self.0.0 == Time::MAX.0
+    }
+    /// Whether it is due, now or since earlier.
+    pub const fn has_come(self, now: Time) -> bool {
+        self.0.0 <= now.0 && !self.is_never()
+    }
+    /// The moment, unless that is never.
+    pub const fn time(self) -> Option<Time> {
+        if self.is_never() { None } else { Some(self.0) }
     }
 }
 
@@ -162,6 +189,14 @@ impl fmt::Debug for Span {
         fmt::Display::fmt(self, f)
     }
 }
+impl fmt::Debug for Deadline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.time() {
+            Some(time) => fmt::Debug::fmt(&time, f),
+            None => f.write_str("never"),
+        }
+    }
+}
 impl fmt::Debug for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "@{}", Span(self.0))
@@ -183,6 +218,18 @@ mod tests {
         ] {
             assert_eq!(span.to_string(), text);
         }
+    }
+
+    #[test]
+    fn never_does_not_come() {
+        let at = |millis| Time::ZERO + Span::from_millis(millis);
+        let deadline = Deadline::at(at(3));
+        assert_eq!(deadline.min(Deadline::NEVER), deadline);
+        assert_eq!((deadline.time(), Deadline::NEVER.time()), (Some(at(3)), None));
+        assert!(deadline.has_come(at(3)) && !deadline.has_come(at(2)));
+        assert!(!Deadline::NEVER.has_come(Time::MAX), "not even at the end of all time");
+        assert!(Deadline::at(at(3) + Span::MAX).is_never());
+        assert_eq!(std::format!("{deadline:?} {:?}", Deadline::NEVER), "@3ms never");
     }
 
     #[test]

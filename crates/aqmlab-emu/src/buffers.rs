@@ -5,6 +5,8 @@
 //! to the writing; queues and pipes handle [`Handle`](crate::handle::Handle)s
 //! of its segments, and the last of these gives the place back.
 
+use std::collections::VecDeque;
+
 use aqmlab_aqm::DropReason;
 use aqmlab_core::Span;
 
@@ -49,7 +51,7 @@ pub struct Buffers {
     /// The place that is read into.
     reading: Option<u32>,
     /// Handles that were dropped or lost, and wait to be shown, if they are to be.
-    dropped: Option<Vec<(Handle, Option<DropReason>)>>,
+    dropped: Option<VecDeque<(Handle, Option<DropReason>)>>,
 }
 
 impl Buffers {
@@ -127,15 +129,14 @@ impl Buffers {
 
     /// The first of what was dropped or lost. To be released.
     pub fn take_dropped(&mut self) -> Option<(Handle, Option<DropReason>)> {
-        let dropped = self.dropped.as_mut().filter(|dropped| !dropped.is_empty())?;
-        Some(dropped.remove(0))
+        self.dropped.as_mut()?.pop_front()
     }
 
     /// A handle is dropped by a queue for a reason, or lost.
     pub fn drop(&mut self, handle: &Handle, reason: Option<DropReason>) {
         match &mut self.dropped {
             None => self.release(handle.place, 1),
-            Some(dropped) => dropped.push((*handle, reason)),
+            Some(dropped) => dropped.push_back((*handle, reason)),
         }
     }
 

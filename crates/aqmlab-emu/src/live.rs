@@ -171,8 +171,8 @@ impl Live {
     /// # Errors
     /// If the kernel refuses to wait; a device that is gone is no error.
     pub fn run(&mut self, steward: &mut impl Steward) -> io::Result<Time> {
-        let ports = self.writer.ports.iter().map(AsFd::as_fd);
-        self.polled = ports.chain(steward.watched()).map(system::readable).collect();
+        self.polled = self.writer.ports.iter().map(|port| system::readable(port.as_fd())).collect();
+        self.watch(steward);
         let mut last_look = self.clock.now();
         loop {
             self.read_all();
@@ -183,6 +183,7 @@ impl Live {
                 if !steward.attend(now, &mut self.path) {
                     return Ok(now);
                 }
+                self.watch(steward);
             }
             let due = self.path.next_time();
             if std::mem::take(&mut self.writer.has_written) {
@@ -208,8 +209,15 @@ impl Live {
                 if !steward.attend(last_look, &mut self.path) {
                     return Ok(last_look);
                 }
+                self.watch(steward);
             }
         }
+    }
+
+    /// Waits for what the steward watches now.
+    fn watch(&mut self, steward: &impl Steward) {
+        self.polled.truncate(self.writer.ports.len());
+        self.polled.extend(steward.watched().map(system::readable));
     }
 
     /// Reads what there is, some from each port.

@@ -73,6 +73,11 @@ pub fn to_table(mapping: &Bound<'_, PyMapping>) -> PyResult<Table> {
     convert_table(mapping, 0).map_err(|wrong| wrong.raised(mapping.py()))
 }
 
+/// A Python value as the engine's.
+pub fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    convert(object, 0).map_err(|wrong| wrong.raised(object.py()))
+}
+
 /// Why a value is none of the engine's.
 enum Wrong {
     /// It is not what may stand there; the place is added on the way out.

@@ -10,6 +10,7 @@ mod emulator;
 mod queue;
 mod reference;
 mod replay;
+mod run;
 mod runner;
 mod scenario;
 mod senders;
@@ -38,6 +39,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<control::PySentSample>()?;
     module.add_class::<control::PyLostSegment>()?;
     module.add_function(wrap_pyfunction!(custom::describe, module)?)?;
+    module.add_class::<run::PyRun>()?;
+    module.add_class::<run::PySnapshot>()?;
     module.add_class::<runner::Runner>()?;
     module.add_class::<tables::Results>()?;
     module.add_class::<columns::ArrowTable>()?;

@@ -264,7 +264,7 @@ impl Runner {
     }
 }
 
-fn to_custom_error(py: Python<'_>, run: u32, failure: &Failure) -> PyErr {
+pub fn to_custom_error(py: Python<'_>, run: u32, failure: &Failure) -> PyErr {
     let message = failure.message.clone();
     let error = match failure.kind {
         Kind::Queue => QueueError::new_err(message),

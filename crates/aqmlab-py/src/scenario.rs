@@ -63,7 +63,7 @@ pub struct PyScenario {
     pub scenario: Arc<Scenario>,
     /// Where files that the scenario names are looked for.
     #[pyo3(get)]
-    folders: Vec<String>,
+    pub folders: Vec<String>,
 }
 
 #[pymethods]
@@ -86,10 +86,7 @@ impl PyScenario {
         };
         let own = Files::default();
         let files = files.as_deref().unwrap_or(&own);
-        let read_file = |name: &str| {
-            let file = files.get(py, &folders, name);
-            file.map_err(|error| Error::new(problem_of(py, &error)).in_file(name))
-        };
+        let read_file = |name: &str| read_named(py, files, &folders, name);
         let classes = PyLookup { folders: &folders };
         let outside = Outside {
             disciplines: &classes,
@@ -113,6 +110,11 @@ impl PyScenario {
         self.scenario.to_json()
     }
 
+    /// The scenario as the text of a file, every default filled in.
+    fn to_toml(&self) -> String {
+        self.scenario.to_toml()
+    }
+
     /// The same as a dictionary.
     #[getter]
     fn table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -127,6 +129,17 @@ impl PyScenario {
             _ => None,
         }
     }
+}
+
+/// A file that a scenario names.
+pub fn read_named(
+    py: Python<'_>,
+    files: &Files,
+    folders: &[String],
+    name: &str,
+) -> Result<Arc<InputFile>, Error> {
+    let file = files.get(py, folders, name);
+    file.map_err(|error| Error::new(problem_of(py, &error)).in_file(name))
 }
 
 /// The content of a file in the first of the folders that has it, or in the

@@ -90,13 +90,13 @@ pub fn next_sender(py: Python<'_>, packed: &[u8], begin: usize) -> PyResult<(Str
 /// When all was acknowledged, and how many segments were sent again.
 type Went = (Option<u64>, u64);
 
-/// Plays a packed recording with both ends ours; returns its name, how it went, how it was
+/// Plays a packed recording with both ends and the links between them ours; returns its name, how it went, how it was
 /// recorded, and whether the two are close.
 #[pyfunction]
 pub fn close_sender(py: Python<'_>, packed: &[u8]) -> PyResult<(String, Went, Went, bool)> {
     let closed = py.detach(|| -> Result<_, Error> {
         let case = Case::unpack(&mut &*packed)?;
-        let ours = case.close()?;
+        let ours = aqmlab_sim::closed::play(&case)?;
         let went = |outcome: &Outcome| {
             (outcome.all_acknowledged.map(|at| at.as_nanos()), outcome.retransmitted)
         };

@@ -13,11 +13,13 @@
 //! 2. [`impairment`]: what happens to packets on their way.
 //! 3. [`network`]: links, routes and the packets in them, whatever these are;
 //!    what is measured there.
-//! 4. [`endpoints`]: what sends packets and takes them: TCP, datagrams, others.
-//! 5. [`workload`]: the applications that have something to send.
-//! 6. [`scenario`]: what is to be simulated, read and checked.
-//! 7. [`mod@run`]: a network with endpoints and applications, and its results.
+//! 4. [`closed`]: recorded connections once more, over such links.
+//! 5. [`endpoints`]: what sends packets and takes them: TCP, datagrams, others.
+//! 6. [`workload`]: the applications that have something to send.
+//! 7. [`scenario`]: what is to be simulated, read and checked.
+//! 8. [`mod@run`]: a network with endpoints and applications, and its results.
 
+pub mod closed;
 pub mod endpoints;
 pub mod impairment;
 pub mod network;
@@ -28,6 +30,7 @@ pub mod workload;
 
 pub use network::LinkResult;
 pub use run::results::{FlowResult, GroupResult, RunResult};
+pub use run::stepping::{Run, Snapshot};
 pub use run::watch::{Stopped, Watch};
 pub use run::{run, try_run};
 pub use scenario::{Outside, Scenario};

@@ -150,7 +150,7 @@ mod tests {
     use aqmlab_core::{Limit, ParamType, Span};
 
     use super::*;
-    use crate::params::EcnMode;
+    use crate::params::{EcnMode, Stack};
     use crate::recovery::Recovery;
 
     fn table(entries: &[(&str, &str)]) -> Table {
@@ -176,6 +176,15 @@ mod tests {
         for (i, one) in all.iter().enumerate() {
             assert!(all[..i].iter().all(|other| other != one));
         }
+    }
+
+    #[test]
+    fn the_older_kernel_differs_from_the_newer_by_its_stack_alone() {
+        let older = TcpParams::of_profile(Profile::Linux61).unwrap();
+        let newer = TcpParams::of_profile(Profile::Linux6).unwrap();
+        assert_eq!((older.stack, newer.stack), (Stack::Linux61, Stack::Linux612));
+        let params = TcpParams { profile: newer.profile, stack: newer.stack, ..older };
+        assert_eq!(params, newer);
     }
 
     #[test]

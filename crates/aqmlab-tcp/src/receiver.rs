@@ -11,7 +11,7 @@
 //!    constant, or grows (`right_sizing`).
 //! 2. A lost SYN-ACK is sent again when the SYN comes again, not by a timer.
 
-use aqmlab_core::{Auto, Ecn, Limit, Span, Time};
+use aqmlab_core::{Auto, Deadline, Ecn, Limit, Span, Time};
 
 use crate::linux::receiver::{Acks, Arrival, Due};
 use crate::params::{EcnMode, Stack, TcpParams};
@@ -42,7 +42,7 @@ pub struct Receiver {
     /// Bytes in order that are not acknowledged yet.
     unacknowledged: u64,
     /// When they have to be.
-    deadline: Time,
+    deadline: Deadline,
     /// Acknowledgements to be sent now: out of order, each segment has one.
     due: bool,
     syn_ack_due: bool,
@@ -85,7 +85,7 @@ impl Receiver {
             quick: params.quick_acks,
             quick_acks: params.quick_acks,
             unacknowledged: 0,
-            deadline: Time::MAX,
+            deadline: Deadline::NEVER,
             due: false,
             syn_ack_due: false,
             ecn: params.ecn,
@@ -154,8 +154,8 @@ impl Receiver {
             self.due |= had_gap || self.unacknowledged >= self.delayed_ack * self.mss;
             self.due |= self.quick > 0;
             self.quick = self.quick.saturating_sub(1);
-            if !self.due && self.deadline == Time::MAX {
-                self.deadline = now + self.ack_delay;
+            if !self.due && self.deadline.is_never() {
+                self.deadline = Deadline::at(now + self.ack_delay);
             }
         } else {
             self.store(segment.seq, segment.end());
@@ -206,7 +206,7 @@ impl Receiver {
         };
         match due {
             Due::Now => self.due = true,
-            Due::At(at) => self.deadline = self.deadline.min(at),
+            Due::At(at) => self.deadline = self.deadline.min(Deadline::at(at)),
         }
     }
 
@@ -286,7 +286,7 @@ impl Receiver {
         self.due = false;
         self.unacknowledged = 0;
         self.new_marks = 0;
-        self.deadline = Time::MAX;
+        self.deadline = Deadline::NEVER;
         if let Some(linux) = &mut self.linux {
             linux.on_sent();
         }
@@ -335,13 +335,13 @@ impl Receiver {
     /// When a delayed acknowledgement has to be sent.
     #[inline]
     pub fn next_timeout(&self) -> Option<Time> {
-        (self.deadline != Time::MAX).then_some(self.deadline)
+        self.deadline.time()
     }
 
     /// The time of [`next_timeout`](Self::next_timeout) has come.
     pub fn on_timeout(&mut self, now: Time) {
-        if self.deadline <= now {
-            self.deadline = Time::MAX;
+        if self.deadline.has_come(now) {
+            self.deadline = Deadline::NEVER;
             self.due = true;
             if let Some(linux) = &mut self.linux {
                 linux.on_timeout();

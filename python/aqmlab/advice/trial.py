@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from aqmlab import infer, measure
-from aqmlab.advice import access, loads
+from aqmlab.access import KINDS, Line
+from aqmlab.advice import loads
 from aqmlab.errors import input_error, unknown
 from aqmlab.quantities import quantity
 from aqmlab.results import StudyResult
@@ -23,31 +24,6 @@ REPLICATIONS = 10
 WORK = 12e6
 """Packets that all runs together may carry, so that an answer comes in seconds."""
 SHORTEST = 10.0
-
-
-@dataclass(frozen=True)
-class Line:
-    """An access line."""
-
-    down: str
-    """Rate towards the user, as scenarios have it: `50mbit`."""
-    up: str
-    rtt: str
-    """Round-trip time without queues, to the far end and back: `20ms`."""
-    access: str = "fibre"
-
-    def links(self) -> dict[str, dict[str, Any]]:
-        """The links `down` and `up` of a scenario. Raises `InputError` for a wrong value."""
-        if self.access not in access.KINDS:
-            raise unknown("kind of access", self.access, access.KINDS, key="--access")
-        delay = f"{quantity(self.rtt, 'delay', '--rtt') * 1e3 / 2:g}ms"
-        found: dict[str, dict[str, Any]] = {}
-        for way, rate in (("down", self.down), ("up", self.up)):
-            quantity(rate, "rate", f"--{way}")
-            link: dict[str, Any] = {"rate": rate, "delay": delay}
-            access.KINDS[self.access].shape(link, way)
-            found[way] = link
-        return found
 
 
 @dataclass(frozen=True)
@@ -152,7 +128,7 @@ class Trial:
         line = self.line
         return (
             f"{line.down} down, {line.up} up, {line.rtt} there and back ({line.access}: "
-            f"{access.KINDS[line.access].summary}); {self.result.info.title}"
+            f"{KINDS[line.access].summary}); {self.result.info.title}"
         )
 
     def values(self, what: Noticed, queue: str) -> np.ndarray[Any, np.dtype[np.float64]]:

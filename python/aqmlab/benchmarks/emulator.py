@@ -31,6 +31,15 @@ CONNECTIONS = 8
 """At 40 ms one connection is held back by the kernel's largest buffer."""
 PORT = 20_000 + os.getpid() % 10_000
 RATES = {"12m": 12e6, "100m": 100e6, "1g": 1e9}
+COST_RATES = {"100m": "100mbit", "1g": "1gbit"}
+FIGURES = (
+    "cpu_per_gbit_100m",
+    "cpu_per_gbit_1g",
+    "udp_packets_per_second",
+    "late_input_p99_s",
+    "late_input_max_s",
+)
+"""What has a key of its own in `--json`: of both ways the worse."""
 LOGGED = "10gbit.trace"
 PROGRESS = Callable[[str], None]
 
@@ -57,6 +66,11 @@ ROWS = (
     Row("delay_p50", "20 ms each way: error of RTT, median", "ms", 3),
     Row("delay_p99", "20 ms each way: error of RTT, p99", "ms", 3),
     Row("spacing", "spacing at 100 Mbit/s, p99 (ideal: 120)", "µs", 0),
+    Row("cpu_per_gbit_100m", "processor time at 100 Mbit/s, TCP up / down", "s/Gbit", 2),
+    Row("cpu_per_gbit_1g", "processor time at 1 Gbit/s, TCP up / down", "s/Gbit", 2),
+    Row("udp_packets_per_second", "UDP packets of 1400 bytes, up / down", "1/s", 0, True),
+    Row("late_input_p99_s", "wait before a packet is read at 100 Mbit/s, p99", "s", 6),
+    Row("late_input_max_s", "wait before a packet is read at 100 Mbit/s, longest", "s", 6),
     Row("rate_12m", "long-run error of 12 Mbit/s", "%", 4),
     Row("rate_100m", "long-run error of 100 Mbit/s", "%", 4),
     Row("rate_1g", "long-run error of 1 Gbit/s", "%", 4),
@@ -71,6 +85,8 @@ class Found:
     """By row: one value, or two, up and down."""
     details: dict[str, Any] = field(default_factory=dict)
     remarks: set[str] = field(default_factory=set)
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    """What the emulators said of each transfer."""
 
 
 def measure(repeat: int, progress: PROGRESS) -> Found:
@@ -96,6 +112,13 @@ def measure(repeat: int, progress: PROGRESS) -> Found:
         link = {"rate": {"trace": str(trace)}, "delay": "0s", "overhead": 4, "queue": INFINITE}
         rate, _ = _transfer(here, found, [link], "up", 1, repeat, is_logged=True)
         found.values["logged"] = [rate / 1e9]
+        for name, limit in COST_RATES.items():
+            progress(f"cost {name}")
+            _cost(here, found, name, limit, repeat)
+        progress("udp")
+        found.values["udp_packets_per_second"] = [
+            _packets(here, found, way, repeat) for way in ("up", "down")
+        ]
         progress("idle")
         bare = _round_trips(here, None, found, "bare")
         idle = _round_trips(here, FREE | {"rate": "1gbit"}, found, "idle")
@@ -168,8 +191,30 @@ def _transfer(
         rates.append(rate)
         carried = 8 * max(report["bytes"] for report in reports)
         costs.append(sum(report["processor_s"] for report in reports) / carried)
+        found.reports += reports
         found.remarks.update(*(report["remarks"] for report in reports))
     return statistics.median(rates), statistics.median(costs)
+
+
+def _cost(folder: Path, found: Found, name: str, rate: str, repeat: int) -> None:
+    """Processor seconds a Gbit of one TCP connection over a link with this rate."""
+    link = FREE | {"rate": rate, "delay": "10ms", "queue": {"discipline": "fq_codel"}}
+    both = [_transfer(folder, found, [link], way, 1, repeat) for way in ("up", "down")]
+    found.values[f"cpu_per_gbit_{name}"] = [cost * 1e9 for _, cost in both]
+    found.details[f"tcp_{name}"] = {"up_bps": both[0][0], "down_bps": both[1][0]}
+    if name == "100m":
+        for key in ("p99_s", "max_s"):
+            waits = [report["input"][key] for report in found.reports[-2 * repeat :]]
+            found.values[f"late_input_{key}"] = [statistics.median(waits)]
+
+
+def _packets(folder: Path, found: Found, way: str, repeat: int) -> float:
+    """Small packets a second that one sender gets through a link without a rate: the median."""
+    rates: list[float] = []
+    for _ in range(repeat):
+        printed, _ = _behind(folder, [FREE], _shell("udp", way, "HOST", PORT, SECONDS))
+        rates.append(json.loads(printed)["packets_per_second"])
+    return statistics.median(rates)
 
 
 def _round_trips(
@@ -208,6 +253,13 @@ def _train(folder: Path, found: Found, name: str, rate: float) -> dict[str, Any]
 
 
 # --- showing it --------------------------------------------------------------
+
+
+def figures(found: Found) -> dict[str, float]:
+    """The figures that have a key of their own."""
+    is_least = {row.id: row.is_least for row in ROWS}
+    worst = {name: min if is_least[name] else max for name in FIGURES}
+    return {name: worst[name](found.values[name]) for name in FIGURES}
 
 
 def peers() -> dict[str, Any]:

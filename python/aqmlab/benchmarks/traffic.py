@@ -4,6 +4,7 @@ traffic.py serve PORT REPORT        TCP both ways, UDP echo, numbered datagrams
 traffic.py tcp up|down HOST PORT CONNECTIONS SECONDS
 traffic.py rtt HOST PORT COUNT INTERVAL
 traffic.py train HOST PORT RATE SECONDS REPORT
+traffic.py udp up|down HOST PORT SECONDS
 
 Each client prints one JSON object; that of `train` is written by the server to the file
 REPORT. Nothing but the standard library is loaded. Real-time priority is taken where it is
@@ -33,6 +34,8 @@ WARM_UP = 0.4
 BLOCK = 1 << 20
 DATAGRAM = 1472
 """Bytes of payload of a packet of 1500."""
+SMALL = 1372
+"""Bytes of payload of a packet of 1400."""
 TRAIN = 43
 """Datagrams in a large packet: what fits in 64 kB."""
 AHEAD = 1.03
@@ -89,7 +92,11 @@ def serve_tcp(listener: socket.socket) -> None:
         if len(request) < 32:
             connection.close()  # It only asked whether somebody is here.
             continue
-        direction, connections, seconds, _name = struct.unpack("!BBd22s", request)
+        direction, connections, seconds, name = struct.unpack("!BBd22s", request)
+        if direction in UDP_WAYS:
+            asked = (connection, direction, seconds, name)
+            threading.Thread(target=serve_packets, args=asked, daemon=True).start()
+            continue
         if direction == ord("d"):
             args = (connection, seconds)
             threading.Thread(target=send_for, args=args, daemon=True).start()
@@ -129,6 +136,70 @@ def tcp(direction: str, host: str, port: int, connections: int, seconds: float) 
         threading.Thread(target=send_for, args=(each, seconds), daemon=True).start()
     (rate,) = struct.unpack("!d", sockets[0].recv(8, socket.MSG_WAITALL))
     return {"bps": rate}
+
+
+# --- packets a second --------------------------------------------------------
+
+UDP_WAYS = {ord("U"): "up", ord("D"): "down"}
+
+
+def flood(address: tuple[str, int], seconds: float) -> None:
+    """Sends small datagrams, one a call, as fast as they go."""
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.connect(address)
+    data, until = bytes(SMALL), time.monotonic() + seconds
+    while time.monotonic() < until:
+        for _ in range(64):
+            # The far end may be gone by the end.
+            with contextlib.suppress(OSError):
+                udp.send(data)
+
+
+def receive_packets(udp: socket.socket, seconds: float) -> float:
+    """Datagrams a second that come in, after a warm-up."""
+    room, counted = bytearray(2048), 0
+    begin = time.monotonic() + seconds * WARM_UP
+    end = begin + seconds * (1 - WARM_UP) - 0.05
+    udp.settimeout(0.2)
+    while (now := time.monotonic()) < end:
+        with contextlib.suppress(TimeoutError):
+            udp.recv_into(room)
+            counted += now >= begin
+    return counted / (end - begin)
+
+
+def serve_packets(connection: socket.socket, direction: int, seconds: float, name: bytes) -> None:
+    """Takes datagrams in and says how many a second, or sends them to the client's port."""
+    if UDP_WAYS[direction] == "down":
+        (port,) = struct.unpack_from("!H", name)
+        flood((connection.getpeername()[0], port), seconds)
+        return
+    udp = packet_socket()
+    connection.sendall(struct.pack("!H", udp.getsockname()[1]))
+    rate = receive_packets(udp, seconds)
+    with contextlib.suppress(OSError):
+        connection.sendall(struct.pack("!d", rate))
+
+
+def packet_socket() -> socket.socket:
+    """For many datagrams, at a port of its own."""
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    udp.bind(("", 0))
+    return udp
+
+
+def packets(direction: str, host: str, port: int, seconds: float) -> dict[str, Any]:
+    """Small datagrams to the server or from it: how many a second come through."""
+    connection, udp = connect(host, port), packet_socket()
+    name = struct.pack("!H20s", udp.getsockname()[1], b"")
+    connection.sendall(struct.pack("!BBd22s", ord(direction[0].upper()), 1, seconds, name))
+    if direction == "down":
+        return {"packets_per_second": receive_packets(udp, seconds)}
+    (far,) = struct.unpack("!H", connection.recv(2, socket.MSG_WAITALL))
+    flood((host, far), seconds)
+    (rate,) = struct.unpack("!d", connection.recv(8, socket.MSG_WAITALL))
+    return {"packets_per_second": rate}
 
 
 # --- round trips -------------------------------------------------------------
@@ -265,6 +336,8 @@ def main(mode: str, *words: str) -> None:
             serve(int(port), Path(report))
         case "tcp", (direction, host, port, connections, seconds):
             print(json.dumps(tcp(direction, host, int(port), int(connections), float(seconds))))
+        case "udp", (direction, host, port, seconds):
+            print(json.dumps(packets(direction, host, int(port), float(seconds))))
         case "rtt", (host, port, number, interval):
             print(json.dumps(rtt(host, int(port), int(number), float(interval))))
         case "train", (host, port, rate, seconds, report):

@@ -202,7 +202,8 @@ class Measures:
         return own.group_by("run", maintain_order=True).agg(samples=pl.len())
 
     def _link_series(self) -> pl.DataFrame:
-        """Throughput, and the shares of packets dropped and marked, after the warm-up.
+        """Throughput, the shares of packets dropped and marked after the warm-up, and the swing
+        of the queue: the standard deviation of the samples of its mean delay over their mean.
 
         The links count packets from the start: what was counted at the end of the warm-up is
         taken off. The number of packets is that of the bytes over their mean size."""
@@ -216,6 +217,7 @@ class Measures:
         sums = wide.group_by("run", "point", "subject", maintain_order=True).agg(
             pl.col("dropped", "marked").max(),
             throughput=pl.col("throughput_bps").mean(),
+            swing=pl.col("sojourn_mean_s").std() / pl.col("sojourn_mean_s").mean(),
             bytes=pl.col("ingress_bps").sum() * every / 8,
         )
         joined = sums.join(self._before, on=["run", "subject"], how="left", maintain_order="left")
@@ -225,6 +227,7 @@ class Measures:
             "run",
             "subject",
             "throughput",
+            "swing",
             drop_share=(pl.col("dropped") - pl.col("dropped_before").fill_null(0.0)) / packets,
             mark_share=(pl.col("marked") - pl.col("marked_before").fill_null(0.0)) / packets,
         ).unpivot(index=["run", "subject"], variable_name="measure")

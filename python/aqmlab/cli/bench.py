@@ -91,7 +91,7 @@ def emulator_measured(names: list[str], repeat: int, *, as_markdown: bool, as_js
 
     found = emulator.measure(repeat, progress)
     if as_json:
-        print_json({"values": found.values, "details": found.details,
+        print_json({**emulator.figures(found), "values": found.values, "details": found.details,
                     "remarks": sorted(found.remarks), "machine": emulator.machine()})  # fmt: skip
     elif as_markdown:
         print(emulator.markdown(found))

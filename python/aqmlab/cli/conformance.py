@@ -58,7 +58,10 @@ def conformance(
     ] = False,
     closed: Annotated[
         bool,
-        typer.Option("--closed", help="With --tcp: simulate both ends, over the recorded path."),
+        typer.Option(
+            "--closed",
+            help="With --tcp: simulate both ends, over links with the recorded path's values.",
+        ),
     ] = False,
     vectors: Annotated[
         Path | None,

@@ -78,7 +78,15 @@ def entries() -> list[dict[str, Any]]:
     for entry in reference():
         line = tc.line(entry["name"]) if entry["section"] == "queue" else None
         found.append(entry | {"tc": line.words} if line else entry)
-    return [*found, *metrics()]
+    return [*found, *metrics(), *profiles()]
+
+
+def profiles() -> list[dict[str, Any]]:
+    """The named access lines as entries of the reference."""
+    from aqmlab.cli.listing import profiles as listed
+
+    empty = {"section": "profile", "preset_of": None, "settings": {}, "params": []}
+    return [{**empty, **profile} for profile in listed()]
 
 
 def _draw(name: str | None, path: Path) -> None:
@@ -141,4 +149,4 @@ def _own(name: str) -> dict[str, Any]:
 def _names() -> list[str]:
     from aqmlab._core import reference
 
-    return list(dict.fromkeys(entry["name"] for entry in [*reference(), *metrics()]))
+    return list(dict.fromkeys(entry["name"] for entry in [*reference(), *metrics(), *profiles()]))

@@ -8,6 +8,7 @@ import typer
 
 from aqmlab import plain
 from aqmlab._late import late
+from aqmlab.access import PROFILES
 from aqmlab.cli.common import EXAMPLES, Json, With, load_own, print_json, reported
 
 EXAMPLE = EXAMPLES.format(
@@ -24,7 +25,8 @@ def listing(
     with_: With = None,
     json: Json = False,
 ) -> None:
-    """List disciplines, presets, congestion controls, transports, workloads, metrics, studies."""
+    """List disciplines, presets, congestion controls, transports, workloads, metrics, studies,
+    access lines."""
     load_own(with_)
     everything = catalogue()
     if kind is not None:
@@ -43,9 +45,22 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
     """What `--json` prints: lists of {"name", "summary", ...} by kind."""
     from aqmlab._core import reference
 
-    return plain.by_kind(reference(), late("metric_entries")(), studies())
+    return plain.by_kind(reference(), late("metric_entries")(), studies(), profiles())
 
 
 def studies() -> list[dict[str, str]]:
     """The studies that can be reproduced by name: {"name", "summary"}."""
     return [{"name": each.name, "summary": each.title} for each in late("studies")().values()]
+
+
+def profiles() -> list[dict[str, str]]:
+    """The named access lines: {"name", "summary", "source"}."""
+    return [
+        {
+            "name": name,
+            "summary": f"{each.summary}: {each.line.down} down, {each.line.up} up, "
+            f"{each.line.rtt} there and back ({each.line.access})",
+            "source": each.source_with_kind,
+        }
+        for name, each in PROFILES.items()
+    ]

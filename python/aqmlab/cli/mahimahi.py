@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -66,8 +67,8 @@ def mahimahi(
         print(f"usage: aqmlab mahimahi {USAGE[tool]}")
         return
     settings = parse_settings(set_ or [])
-    if seed is not None:
-        settings["seed"] = seed
+    drawn = seed is None and "seed" not in settings
+    settings.setdefault("seed", secrets.randbits(32) if seed is None else seed)
     if out is not None:
         settings.setdefault("record.level", "series")
         check_folder(out)
@@ -75,6 +76,10 @@ def mahimahi(
     asked = read(tool, words or [], settings, prefix)
     for remark in asked.remarks:
         print(f"aqmlab: {remark}", file=sys.stderr)
+    if drawn and asked.is_random:
+        # mahimahi draws anew in each run; who repeats runs counts on it.
+        again = f"the same with `aqmlab mahimahi --seed {settings['seed']} ...`"
+        print(f"aqmlab: seed {settings['seed']}; {again}", file=sys.stderr)
     _set_prompt(prefix + asked.prefix)
     is_inside = "AQMLAB_FAR" in os.environ
     # A far end that is not here is alone; a relay reaches the machine's servers. In a shell

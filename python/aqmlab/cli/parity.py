@@ -24,6 +24,7 @@ from aqmlab.cli.common import (
     grid,
     print_json,
     reported,
+    show_note,
 )
 from aqmlab.document.numbers import seconds
 
@@ -142,4 +143,4 @@ def show(found: Parity, screen: Console) -> None:
     screen.print(table)
     screen.print(f"One packet in a hundred left the emulator over {seconds(found.lateness)} late.")
     for remark in found.remarks:
-        screen.print(f"[bold yellow]Note[/] {remark}")
+        show_note(remark, screen)

@@ -17,6 +17,7 @@ import polars as pl
 
 from aqmlab.conformance.case import ARRIVALS, MAY_BE_EMPTY, OUTCOMES, Case
 from aqmlab.errors import InputError, input_error
+from aqmlab.files import read_bytes
 
 CASE = "case.json"
 LAYOUT = f"ALGORITHM/CASE/{{{CASE},arrivals.csv.gz,outcomes.csv.gz}}"
@@ -144,7 +145,7 @@ def _kind(value: Any) -> str:
 def _read(file: Path) -> bytes:
     """The bytes of a file, unpacked if it is a `.gz`."""
     try:
-        content = file.read_bytes()
+        content = read_bytes(file)
     except FileNotFoundError:
         names = sorted(each.name for each in file.parent.iterdir())
         found = f"found: {', '.join(names)}" if names else "the folder is empty"

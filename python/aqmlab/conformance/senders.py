@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from aqmlab import _core
 from aqmlab.errors import InputError, input_error, unknown
+from aqmlab.files import read_bytes
 
 Progress = Callable[[int, int], None]
 Chosen = TypeVar("Chosen")
@@ -189,7 +190,7 @@ def pack_case(folder: Path) -> bytes:
     settings = _settings(_read_json(file), file)
     events = folder / EVENTS
     try:
-        text = gzip.decompress(events.read_bytes()).decode()
+        text = gzip.decompress(read_bytes(events)).decode()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise input_error(f"cannot be read: {error}", file=str(events)) from error
     try:
@@ -200,7 +201,7 @@ def pack_case(folder: Path) -> bytes:
 
 def _read_json(file: Path) -> dict[str, Any]:
     try:
-        facts = json.loads(file.read_bytes().removeprefix(codecs.BOM_UTF8))
+        facts = json.loads(read_bytes(file).removeprefix(codecs.BOM_UTF8))
     except (OSError, ValueError) as error:
         raise input_error(f"cannot be read: {error}", file=str(file)) from error
     if not isinstance(facts, dict):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from aqmlab._core import InputError, Scenario, parse_value
+from aqmlab.access import PROFILES
 from aqmlab.errors import input_error, unknown
 from aqmlab.linux_queues import is_line
 from aqmlab.linux_queues import read as read_line
@@ -61,30 +62,40 @@ def from_options(
     down: Sequence[str],
     up: Sequence[str],
     settings: Mapping[str, Any],
+    profile: str | None = None,
 ) -> EmulatedPath:
     """The links of options: `common` in both directions, and texts such as
     `"rate=12mbit queue=codel queue.target=5ms"`, one a link, in each.
 
-    What a text says counts; what it leaves open is as in `common`. Raises `InputError`
-    with the name of the option.
+    What a text says counts; what it leaves open is as in `common`, and what that leaves open as in
+    the access line `profile`. Raises `InputError` with the name of the option.
     """
+    line = _profile(profile) if profile is not None else {}
     links: dict[str, dict[str, Any]] = {}
     names: dict[str, list[str]] = {}
     for direction, texts in (("down", down), ("up", up)):
-        if len(texts) > 1 and common:
-            option = next(iter(common))
+        if len(texts) > 1 and (common or line):
+            option = next(iter(common), "profile")
             problem = f"`--{direction}` gives more than one link: set this in each of them"
             raise input_error(problem, key=f"--{option}")
         names[direction] = []
         for number, text in enumerate(texts or [""], start=1):
             name = direction if len(texts) <= 1 else f"{direction}{number}"
             own = _pairs(text, f"--{direction}")
-            links[name] = {"rate": UNLIMITED, "delay": "0s"} | link(common) | link(own)
+            given = link(common) | link(own)
+            links[name] = {"rate": UNLIMITED, "delay": "0s"} | line.get(direction, {}) | given
             names[direction].append(name)
     try:
         return from_tables(links, names["down"], names["up"], settings)
     except InputError as error:
         raise _about_options(error) from None
+
+
+def _profile(name: str) -> dict[str, dict[str, Any]]:
+    """The links of a named access line."""
+    if name not in PROFILES:
+        raise unknown("profile", name, PROFILES, key="--profile")
+    return PROFILES[name].line.links()
 
 
 def from_tables(

@@ -67,6 +67,8 @@ class Emulated:
     until: float | None = None
     """When the links end, in seconds."""
     remarks: list[str] = field(default_factory=list)
+    is_random: bool = False
+    """Whether what happens to packets depends on the seed."""
 
 
 def read(tool: str, words: Sequence[str], settings: dict[str, Any], prefix: str) -> Emulated:
@@ -104,7 +106,8 @@ def loss(words: list[str], settings: dict[str, Any], _prefix: str) -> Emulated:
     short = _direction(direction)
     tables = _free()
     tables[short]["loss"] = share
-    return Emulated(_path(tables, settings, {}), command, f"[loss {short}={given}] ")
+    path = _path(tables, settings, {})
+    return Emulated(path, command, f"[loss {short}={given}] ", is_random=True)
 
 
 def onoff(words: list[str], settings: dict[str, Any], _prefix: str) -> Emulated:
@@ -116,7 +119,7 @@ def onoff(words: list[str], settings: dict[str, Any], _prefix: str) -> Emulated:
     tables[short]["loss"] = {"on": f"{on_time:f}s", "off": f"{off_time:f}s"}
     names = {r"loss\.on": "MEAN-ON-TIME", r"loss\.off": "MEAN-OFF-TIME"}
     path = _path(tables, settings, names)
-    return Emulated(path, command, f"[onoff ({short}) on={on}s off={off}s] ")
+    return Emulated(path, command, f"[onoff ({short}) on={on}s off={off}s] ", is_random=True)
 
 
 def link(words: list[str], settings: dict[str, Any], prefix: str) -> Emulated:
@@ -158,7 +161,8 @@ def link(words: list[str], settings: dict[str, Any], prefix: str) -> Emulated:
         until = min(period for period in periods if period is not None)
     if any(meter in options for meter in METERS):
         remarks.append("aqmlab has no meter windows: use `aqmlab top` in a terminal")
-    return Emulated(path, command, "[link] ", logs, until, remarks)
+    is_random = any(table["queue"]["discipline"] == "pie" for table in tables.values())
+    return Emulated(path, command, "[link] ", logs, until, remarks, is_random)
 
 
 def _free() -> dict[str, dict[str, Any]]:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from aqmlab.evaluate.criterion import Criterion, Reading, Results
+from aqmlab.evaluate.criterion import At, Criterion, Reading, Results
 from aqmlab.evaluate.readings import milliseconds, percent
 from aqmlab.evaluate.scene import Control, Path, Table, bulk, scenario
+from aqmlab.statistics import Floats
 
 PATH = Path(20e6, 0.04, 4.0)
 LASTS, WARM = 30.0, 10.0
@@ -80,18 +81,22 @@ def _l4s(control: Control) -> Mapping[str, Table]:
     }
 
 
+def _waited(at: At, group: str) -> Floats:
+    """The 95th percentile of a group's queuing delays, s. In a run in which none of its packets
+    arrives after the warm-up they wait for all that is left of it."""
+    delays = at.time(group, "delay", "p95_s")
+    return np.where(delays > 0, delays - PATH.rtt / 2, LASTS - WARM)
+
+
 def _read_l4s(results: Results) -> list[Reading]:
     made = []
     for case, other in (("beside Prague", "prague"), ("beside CUBIC", "cubic")):
         at = results[case]
-        base = PATH.rtt / 2
         name = "Prague" if other == "prague" else "CUBIC"
-        waited = at.time(other, "delay", "p95_s") - base
         made += [
-            milliseconds(case, f"queuing delay of {name}'s packets, p95", waited, 1.0),
+            milliseconds(case, f"queuing delay of {name}'s packets, p95", _waited(at, other), 1.0),
             percent(case, f"goodput of {name}", False, at.goodput(other) / PATH.rate),
-            milliseconds(case, "queuing delay of its own packets, p95",
-                         at.time("own", "delay", "p95_s") - base, 1.0),
+            milliseconds(case, "queuing delay of its own packets, p95", _waited(at, "own"), 1.0),
             percent(case, "goodput of its own", False, at.goodput("own") / PATH.rate),
         ]  # fmt: skip
     return made

@@ -74,7 +74,10 @@ impl Log {
     /// Begins it: its time 0 is now.
     pub fn create(file: &LogFile, offer: Offer, overhead: u32) -> io::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
-        let mut head: String = file.head.iter().map(|line| format!("# {line}\n")).collect();
+        // A command line may have a newline in it; a line of the log it must not make.
+        let shown = |line: &String| line.replace('\n', "\\n").replace('\r', "\\r");
+        let mut head: String =
+            file.head.iter().map(|line| format!("# {}\n", shown(line))).collect();
         head += &format!("# init timestamp: {now}\n# base timestamp: 0\n");
         let background = Background::create(&file.file, head.into_bytes(), None)?;
         Ok(Log { link: file.link, file: background, offer, overhead })

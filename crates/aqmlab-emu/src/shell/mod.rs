@@ -56,6 +56,10 @@ params! {
             source "this program";
         /// The processor that it stays on; `none` for any.
         cpu: Option<u64> = None, source "sched_setaffinity(2)";
+        /// How long packets in flight may take to arrive when the command has ended; 0s discards
+        /// them.
+        drain: Span = Span::from_secs(2), in Span::ZERO => Span::from_secs(3600),
+            source "this program";
         /// Its real-time priority, where permitted; 0 for none.
         priority: u64 = 40, in 0 => 99, source "sched(7), SCHED_FIFO";
     }
@@ -77,7 +81,8 @@ pub struct Options {
     pub environment: Vec<(OsString, OsString)>,
     /// What is recorded while packets pass.
     pub recordings: Recordings,
-    /// When the links end, and with them the command; `None` for never.
+    /// When the links end, and with them the command, whose exit status is then 0;
+    /// `None` for never.
     pub until: Option<Span>,
 }
 
@@ -132,6 +137,7 @@ const FAR_VARIABLE: &str = "AQMLAB_FAR";
 /// # Panics
 /// If a packet was lost without being counted: a bug.
 pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> Result<Outcome> {
+    crate::topology::without_changes(scenario)?;
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let terminal = foreground();
@@ -155,7 +161,8 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
 }
 
 /// Signals that the emulator passes on.
-pub(crate) const HANDLED: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+pub(crate) const HANDLED: [i32; 6] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 /// How long a command may take to end when it was told to.
 const PATIENCE: Span = Span::from_secs(2);
 
@@ -247,13 +254,17 @@ impl<'a> Shell<'a> {
         let mut remarks = prioritise(params);
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
-        let (deadline, tick) = (Time::MAX, if path.has_tap() { Time::ZERO } else { Time::MAX });
-        let mut steward = Attendant { child, ended, socket, signals, deadline, until, tick, view };
+        let tick = if path.has_tap() { Time::ZERO } else { Time::MAX };
+        let (deadline, drain) = (Time::MAX, Drain::new(params.drain));
+        let mut steward =
+            Attendant { child, ended, socket, signals, deadline, until, drain, tick, view };
         let mut live = Live::new(path, ports.into(), params.precision, Clock::start());
         live.writer.gate = gate;
         let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
         let ended = steward.child.end();
         let status = ended.map_err(|error| failed("the shell", &error))?.status();
+        let links_ended = until != Time::MAX && steward.until == Time::MAX;
+        let status = if links_ended { 0 } else { status };
         live.writer.overrun = dropped_by_devices(&steward.socket, &live.writer);
         let busy = Span::from_nanos(processor() - before);
         unset_real_time();
@@ -272,14 +283,58 @@ pub(crate) struct Attendant<'a> {
     pub deadline: Time,
     /// When the links end.
     pub until: Time,
+    /// What is done for packets in flight when the child has ended.
+    pub drain: Drain,
     /// When observers are told of the time next.
     pub tick: Time,
     pub view: View,
 }
 
+/// The time after the end of the command in which packets in flight arrive.
+pub(crate) struct Drain {
+    most: Span,
+    course: Option<Draining>,
+}
+
+#[derive(Clone, Copy)]
+struct Draining {
+    /// When it ends in any case.
+    end: Time,
+    /// When it ends if nothing is in flight until then: answers take a moment.
+    quiet: Time,
+    /// When to look next.
+    look: Time,
+}
+
+impl Drain {
+    /// How long a path must be empty to be taken for drained.
+    const QUIET: Span = Span::from_millis(5);
+    /// How often it is looked at.
+    const LOOK: Span = Span::from_millis(1);
+
+    /// For so long at most; not at all for zero.
+    pub(crate) fn new(most: Span) -> Self {
+        Drain { most, course: None }
+    }
+
+    /// The command has ended. Whether to wait for packets.
+    fn goes_on(&mut self, now: Time, is_empty: bool) -> bool {
+        let begun = Draining { end: now + self.most, quiet: now + Self::QUIET, look: now };
+        let course = self.course.get_or_insert(begun);
+        if !is_empty {
+            course.quiet = now + Self::QUIET;
+        }
+        course.look = now + Self::LOOK;
+        now < course.end && now < course.quiet
+    }
+}
+
 impl Steward for Attendant<'_> {
     fn watched(&self) -> [BorrowedFd<'_>; 2] {
-        [self.signals.as_fd(), self.ended.as_fd()]
+        // What has ended can be read for ever.
+        let ended =
+            if self.drain.course.is_some() { self.signals.as_fd() } else { self.ended.as_fd() };
+        [self.signals.as_fd(), ended]
     }
 
     fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
@@ -294,6 +349,9 @@ impl Steward for Attendant<'_> {
             self.deadline = self.deadline.min(now + PATIENCE);
         }
         while let Some(signal) = self.signals.next() {
+            if self.drain.course.is_some() {
+                return false;
+            }
             let ends = [libc::SIGTERM, libc::SIGHUP].contains(&signal.number);
             // What a terminal sends goes to the command without our help.
             if signal.is_sent || ends {
@@ -308,11 +366,13 @@ impl Steward for Attendant<'_> {
             self.deadline = Time::MAX;
         }
         let has_ended = wait([self.ended.as_fd()], Some(std::time::Duration::ZERO));
-        !has_ended.is_ok_and(|[has_ended]| has_ended)
+        let has_ended = has_ended.is_ok_and(|[has_ended]| has_ended);
+        !has_ended || self.drain.goes_on(now, path.under_way() == 0)
     }
 
     fn deadline(&self) -> Time {
-        self.deadline.min(self.until).min(self.tick).min(self.view.deadline())
+        let look = self.drain.course.map_or(Time::MAX, |course| course.look);
+        self.deadline.min(self.until).min(self.tick).min(self.view.deadline()).min(look)
     }
 }
 

@@ -28,7 +28,7 @@ use crate::report::to_result;
 use crate::shell::inside::{self, ERROR, NEAR, START, map_user, new_network};
 use crate::shell::network::{NAME, configure_near, make_near};
 use crate::shell::{
-    Attendant, EmulatorParams, HANDLED, Outcome, failed, mapped_user, no_namespaces,
+    Attendant, Drain, EmulatorParams, HANDLED, Outcome, failed, mapped_user, no_namespaces,
     only_one_thread, prioritise, told_drops,
 };
 use crate::sys::device::Tun;
@@ -105,6 +105,17 @@ impl Course {
 /// How long a job may take to end when its time is over.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
+/// Whether what a scenario says can be done with real packets: nothing changes during a run.
+///
+/// # Errors
+/// If something does.
+pub(crate) fn without_changes(scenario: &Scenario) -> Result<()> {
+    match scenario.changes.is_empty() {
+        true => Ok(()),
+        false => Err(Error::new("changes during a run are simulated only").at("changes")),
+    }
+}
+
 /// Runs a job in hosts between which packets pass the links of `scenario`.
 ///
 /// The process must have one thread only: it makes a copy of itself.
@@ -122,6 +133,7 @@ pub fn run(
     recordings: &Recordings,
     params: &EmulatorParams,
 ) -> Result<Outcome> {
+    without_changes(scenario)?;
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let blocks = blocks(topology.hosts)?;
@@ -148,8 +160,11 @@ pub fn run(
     send(socket.as_fd(), &message, None).map_err(|error| failed("the hosts", &error))?;
     let (deadline, until) = (Time::MAX, Time::MAX);
     let view = View::open([Vec::new(), Vec::new()]);
-    let attendant =
-        Attendant { child, ended, socket, signals: &signals, deadline, until, tick, view };
+    // Links with an end of their own stand still then.
+    let is_open = course.end == Time::MAX;
+    let drain = Drain::new(if is_open { params.drain } else { Span::ZERO });
+    let signals = &signals;
+    let attendant = Attendant { child, ended, socket, signals, deadline, until, drain, tick, view };
     let mut steward = Timed { attendant, course };
     let mut live = Live::new(path, ports, params.precision, clock);
     live.router = Some(Router::new(topology));

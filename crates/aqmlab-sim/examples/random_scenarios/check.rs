@@ -1,9 +1,8 @@
-//! What holds of every run, and a digest of all that it gives.
+//! What holds of every run.
 
 use aqmlab_core::Bytes;
 use aqmlab_core::params::read_value;
 use aqmlab_sim::network::probe::SojournSummary;
-use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
 
@@ -133,117 +132,4 @@ fn of_group(result: &RunResult, group: &GroupResult) -> Result<(), String> {
         return Err(format!("{} of {} completed", group.completed, group.started));
     }
     group.times.iter().try_for_each(|(name, times)| of_times(result, name, times))
-}
-
-/// FNV-1a of whatever the tables of a run are made of. How many events it took is not in it:
-/// that is the engine's own affair.
-pub fn digest(result: &RunResult) -> u64 {
-    let mut sum = Digest(0xcbf2_9ce4_8422_2325);
-    sum.words(&[result.replication, result.end.as_nanos()]);
-    result.links.iter().for_each(|link| sum.link(link));
-    result.flows.iter().for_each(|flow| sum.flow(flow));
-    for group in &result.groups {
-        sum.words(&[group.started, group.completed, group.bytes, group.delivered_bytes]);
-        sum.words(&[group.sent_bytes.unwrap_or(u64::MAX)]);
-        sum.words(&[group.losses.data, group.losses.acks, group.losses.syns]);
-        group.times.iter().for_each(|(name, times)| {
-            sum.text(name);
-            sum.times(times);
-        });
-        group.values.iter().for_each(|(name, value)| {
-            sum.text(name);
-            sum.number(*value);
-        });
-    }
-    for finding in &result.findings {
-        sum.text(&format!("{finding:?}"));
-    }
-    for sample in &result.samples {
-        let subject = match sample.subject {
-            Subject::Link(index) => u64::from(index),
-            Subject::Flow(index) => u64::from(index) | 1 << 32,
-            Subject::Emulator => u64::MAX,
-        };
-        sum.words(&[sample.time.as_nanos(), subject]);
-        sum.text(sample.quantity);
-        sum.number(sample.value);
-    }
-    sum.0
-}
-
-struct Digest(u64);
-
-impl Digest {
-    fn byte(&mut self, byte: u8) {
-        self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    fn words(&mut self, words: &[u64]) {
-        words.iter().for_each(|word| word.to_le_bytes().iter().for_each(|byte| self.byte(*byte)));
-    }
-    fn text(&mut self, text: &str) {
-        text.bytes().chain([0]).for_each(|byte| self.byte(byte));
-    }
-    fn number(&mut self, number: f64) {
-        // All that is not a number is the same.
-        self.words(&[if number.is_nan() { u64::MAX } else { number.to_bits() }]);
-    }
-    fn times(&mut self, times: &SojournSummary) {
-        self.words(&[times.count, times.min.as_nanos(), times.max.as_nanos()]);
-        self.number(times.mean);
-        times.quantiles.iter().for_each(|quantile| self.number(*quantile));
-        times.buckets.iter().for_each(|(value, count)| self.words(&[*value, *count]));
-    }
-    fn link(&mut self, link: &LinkResult) {
-        let counts = &link.counts;
-        self.words(&[counts.arrived, counts.arrived_bytes, counts.delivered]);
-        self.words(&[counts.delivered_bytes, counts.dropped_bytes, link.dropped_queued]);
-        self.words(&counts.dropped);
-        self.words(&counts.marked);
-        self.times(&link.sojourn);
-        self.times(&link.loss_intervals);
-        self.words(&[link.backlog_max.packets, link.backlog_max.bytes]);
-        self.number(link.backlog_mean[0]);
-        self.number(link.backlog_mean[1]);
-        self.number(link.capacity);
-        self.number(link.utilisation);
-        let way = &link.way;
-        self.words(&[way.lost, way.lost_bytes, way.duplicated, way.reordered]);
-        if let Some(driver) = &link.driver {
-            self.words(&[driver.count, driver.max.as_nanos(), driver.max_bytes]);
-            self.number(driver.mean());
-        }
-        self.words(&[link.loss_events]);
-        self.number(link.loss_event_flows);
-        for excursions in &link.excursions {
-            self.words(&[excursions.threshold.get(), excursions.count]);
-            self.words(&[excursions.longest.as_nanos(), excursions.total.as_nanos()]);
-        }
-        for packet in &link.packets {
-            self.words(&[u64::from(packet.flow), u64::from(packet.size)]);
-            self.words(&[packet.arrival.as_nanos(), packet.end.as_nanos()]);
-            self.text(&format!("{} {:?} {}", packet.is_ack, packet.dropped, packet.ce));
-        }
-    }
-    fn flow(&mut self, flow: &FlowResult) {
-        let finish = flow.finish.map_or(u64::MAX, |finish| finish.as_nanos());
-        self.words(&[u64::from(flow.group), u64::from(flow.index)]);
-        self.words(&[flow.start.as_nanos(), finish, flow.size.unwrap_or(u64::MAX)]);
-        self.number(flow.goodput);
-        self.number(flow.throughput);
-        let stats = flow.stats.unwrap_or_default();
-        self.words(&[flow.sent, stats.retransmissions, stats.timeouts]);
-        self.words(&[stats.fast_retransmits, stats.tail_probes, stats.undone]);
-        self.words(&[stats.ecn_reductions, flow.delivered, flow.sent_since]);
-        self.words(&[flow.losses.data, flow.losses.acks, flow.losses.syns]);
-        if let Some((mean, max)) = flow.delays {
-            self.number(mean);
-            self.words(&[max.as_nanos()]);
-        }
-        if let Some(datagrams) = &flow.datagrams {
-            self.words(&[datagrams.sent, datagrams.sent_bytes]);
-            self.words(&[datagrams.received, datagrams.received_bytes]);
-            self.times(&datagrams.delay);
-            self.number(datagrams.jitter);
-        }
-    }
 }

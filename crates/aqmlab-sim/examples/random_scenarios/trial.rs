@@ -10,7 +10,7 @@ use std::time::Duration;
 use aqmlab_core::Table;
 use aqmlab_sim::{Scenario, Watch, try_run};
 
-use crate::check::{check, digest};
+use crate::check::check;
 use crate::parse;
 
 /// Events and packets of a scenario.
@@ -96,7 +96,7 @@ fn attempt(
         let outcome = catch_unwind(AssertUnwindSafe(|| match try_run(&scenario, 0, &watch) {
             Err(stopped) => Ok(Err(stopped.at.as_nanos())),
             Ok(result) => check(&scenario, &result)
-                .map(|()| Ok(Trial { digest: digest(&result), events: result.events })),
+                .map(|()| Ok(Trial { digest: result.digest(), events: result.events })),
         }));
         let outcome = outcome.unwrap_or_else(|panic| Err(panic_text(&*panic)));
         let _ = sender.send(outcome);

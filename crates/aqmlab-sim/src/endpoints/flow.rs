@@ -1,6 +1,6 @@
 //! A flow: two endpoints, and the routes between them.
 
-use aqmlab_core::{Ecn, Span, Time};
+use aqmlab_core::{Deadline, Ecn, Span, Time};
 use aqmlab_tcp::{Stats, TcpParams};
 
 use super::datagrams::{DatagramSink, DatagramSource, DatagramSummary};
@@ -138,11 +138,11 @@ pub(crate) enum Opening {
 /// near and far deadlines (pacing, retransmission) so does not leave an event
 /// behind each time.
 #[derive(Clone, Copy)]
-struct Pending([Time; 3]);
+struct Pending([Deadline; 3]);
 
 impl Default for Pending {
     fn default() -> Self {
-        Pending([Time::MAX; 3])
+        Pending([Deadline::NEVER; 3])
     }
 }
 
@@ -150,6 +150,7 @@ impl Pending {
     /// Whether an event has to be asked for: none is pending so early.
     #[inline]
     fn asks_for(&mut self, deadline: Time) -> bool {
+        let deadline = Deadline::at(deadline);
         let [first, second, _] = self.0;
         if deadline >= first {
             return false;
@@ -161,8 +162,8 @@ impl Pending {
     #[inline]
     fn came(&mut self, now: Time) {
         let [first, second, third] = self.0;
-        if now == first {
-            self.0 = [second, third, Time::MAX];
+        if Deadline::at(now) == first {
+            self.0 = [second, third, Deadline::NEVER];
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod series;
 pub(crate) mod testing;
 pub(crate) mod wire;
 
+use aqmlab_aqm::QueueDiscipline;
 use aqmlab_core::{Bytes, Span, Time};
 
 pub use self::carried::Carried;
@@ -272,6 +273,12 @@ impl<P: Carried> Network<P> {
     /// The same, to be changed.
     pub fn link_mut(&mut self, index: usize) -> &mut QueuedLink<P> {
         self.links[index].expect_queued()
+    }
+
+    /// Another discipline takes the place of that of a link, and its packets.
+    pub fn replace_queue(&mut self, now: Time, link: u32, discipline: Box<dyn QueueDiscipline<P>>) {
+        self.shared.now = now;
+        self.links[link as usize].expect_queued().replace_queue(discipline, &mut self.shared);
     }
 
     /// What is measured as a distribution begins now.

@@ -82,6 +82,18 @@ impl<P: Carried> Pipe<P> {
         }
     }
 
+    /// What is sent from now on takes `delay`, but no packet overtakes another.
+    pub fn set_delay(&mut self, to: Span, stream: Stream) {
+        match self {
+            Pipe::Fixed { delay, .. } if *delay == to => {}
+            Pipe::Fixed { packets, .. } => {
+                let packets = std::mem::take(packets);
+                *self = Pipe::Varied(Box::new(Varied::of_fixed(packets, to, stream)));
+            }
+            Pipe::Varied(varied) => varied.delay = DelayProcess::Constant(to),
+        }
+    }
+
     pub fn counts(&self) -> PathCounts {
         match self {
             Pipe::Fixed { .. } => PathCounts::default(),
@@ -169,6 +181,32 @@ impl<P: Carried> Varied<P> {
             latest: Time::ZERO,
             entered: 0,
             next_number: 0,
+            delivered: 0,
+            expected: 0,
+            counts: PathCounts::default(),
+        }
+    }
+
+    /// With what was under way with a delay that was always the same until now.
+    fn of_fixed(packets: VecDeque<(Time, P)>, delay: Span, stream: Stream) -> Self {
+        let number = packets.len() as u64;
+        let travelling = packets.into_iter().zip(0..);
+        let travelling =
+            travelling.map(|((arrival, packet), number)| Travelling { arrival, number, packet });
+        let packets: BinaryHeap<_> = travelling.collect();
+        Varied {
+            loss: None,
+            duplicate: None,
+            jitter: None,
+            slot: None,
+            delay: DelayProcess::Constant(delay),
+            reordering: false,
+            stream,
+            pending: packets.peek().map(|first| first.arrival),
+            latest: packets.iter().map(|last| last.arrival).max().unwrap_or(Time::ZERO),
+            packets,
+            entered: number,
+            next_number: number,
             delivered: 0,
             expected: 0,
             counts: PathCounts::default(),

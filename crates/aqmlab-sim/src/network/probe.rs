@@ -192,6 +192,36 @@ pub struct PacketRecord {
     pub ce: bool,
 }
 
+/// Something that happened to a packet at a link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PacketEvent {
+    /// When.
+    pub time: Time,
+    /// When it came to the queue.
+    pub arrival: Time,
+    /// The flow, as an index over all flows.
+    pub flow: u32,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// Whether it is an acknowledgement.
+    pub is_ack: bool,
+    /// Whether it carries CE.
+    pub ce: bool,
+    /// What happened.
+    pub what: Happened,
+}
+
+/// What happens to a packet at a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// It comes to the queue, which may drop it at once.
+    Arrived,
+    /// It leaves the queue for the transmitter.
+    Left,
+    /// It is dropped.
+    Dropped(DropReason),
+}
+
 /// The probe at one link.
 pub(crate) struct LinkProbe {
     pub sojourn: Sojourn,
@@ -220,6 +250,8 @@ pub(crate) struct LinkProbe {
     pub busy: Span,
     pub excursions: Vec<Excursions>,
     pub packets: Option<Vec<PacketRecord>>,
+    /// What happens to each packet, for those who watch a run.
+    pub watched: Option<Vec<PacketEvent>>,
 }
 
 impl LinkProbe {
@@ -243,6 +275,30 @@ impl LinkProbe {
             busy: Span::ZERO,
             excursions: thresholds.iter().copied().map(Excursions::new).collect(),
             packets: record_packets.then(Vec::new),
+            watched: None,
+        }
+    }
+
+    /// A packet comes to the queue.
+    #[inline]
+    pub fn arrived(&mut self, now: Time, packet: &impl Carried) {
+        if self.watched.is_some() {
+            self.watch(now, now, packet, Happened::Arrived);
+        }
+    }
+
+    #[inline(never)]
+    fn watch(&mut self, now: Time, arrival: Time, packet: &impl Carried, what: Happened) {
+        if let Some(watched) = &mut self.watched {
+            watched.push(PacketEvent {
+                time: now,
+                arrival,
+                flow: packet.flow(),
+                size: packet.size(),
+                is_ack: packet.is_ack(),
+                ce: packet.ecn() == Ecn::Ce,
+                what,
+            });
         }
     }
 
@@ -302,6 +358,10 @@ impl LinkProbe {
 
     #[inline]
     fn record(&mut self, now: Time, packet: &impl Carried, dropped: Option<DropReason>) {
+        if self.watched.is_some() {
+            let what = dropped.map_or(Happened::Left, Happened::Dropped);
+            self.watch(now, packet.arrival(), packet, what);
+        }
         if let Some(packets) = &mut self.packets {
             packets.push(PacketRecord {
                 flow: packet.flow(),

@@ -1,7 +1,7 @@
 //! A link with a queue, a wire, and the way to the far end.
 
-use aqmlab_aqm::{LinkEnv, Queue};
-use aqmlab_core::{Span, Stream, Time};
+use aqmlab_aqm::{LinkEnv, Queue, QueueDiscipline};
+use aqmlab_core::{Rate, Span, Stream, Time};
 
 use super::carried::Carried;
 use super::config::{LinkConfig, LinkResult};
@@ -9,7 +9,7 @@ use super::egress::Egress;
 use super::events::{LinkEvent, Simultaneous};
 use super::medium::Share;
 use super::pipe::{PathCounts, Pipe};
-use super::probe::{LinkProbe, PacketRecord, Sojourn};
+use super::probe::{LinkProbe, PacketEvent, PacketRecord, Sojourn};
 use super::wire::{Capacity, Meter, Wire};
 use super::{Setup, Shared};
 
@@ -51,6 +51,8 @@ pub struct QueuedLink<P> {
     wakeup_at: Option<Time>,
     /// Whether a transmission that ends at the moment of an arrival ends first.
     departures_first: bool,
+    /// If the rate has changed: bytes that were offered before, and when that was.
+    offered: Option<(f64, Time)>,
 }
 
 impl<P: Carried> QueuedLink<P> {
@@ -96,6 +98,7 @@ impl<P: Carried> QueuedLink<P> {
             pipe,
             wakeup_at: None,
             departures_first: simultaneous == Simultaneous::DeparturesFirst,
+            offered: None,
         }
     }
 
@@ -108,6 +111,7 @@ impl<P: Carried> QueuedLink<P> {
         {
             self.settle();
         }
+        self.probe.arrived(now, &packet);
         self.queue.enqueue(packet, now);
         self.take_dropped(now, &mut shared.store);
         if self.busy {
@@ -214,6 +218,47 @@ impl<P: Carried> QueuedLink<P> {
         self.pipe.pop(self.index, shared)
     }
 
+    /// What is sent from now on takes another rate: of a link of constant rate.
+    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        if let Wire::Constant(transmitter) = &mut self.wire {
+            let before = self.offered.map_or(0.0, |(bytes, _)| bytes);
+            let since = self.offered.map_or(Time::ZERO, |(_, since)| since);
+            let capacity = transmitter.rate().as_bps() as f64 / 8.0;
+            self.offered = Some((before + capacity * (now - since).as_secs_f64(), now));
+            transmitter.set_rate(rate);
+        }
+    }
+
+    /// What is sent from now on takes another delay; the order stays.
+    pub fn set_delay(&mut self, delay: Span, stream: Stream) {
+        self.pipe.set_delay(delay, stream);
+    }
+
+    /// Another discipline takes the place of the present one, and its packets.
+    pub(crate) fn replace_queue(
+        &mut self,
+        discipline: Box<dyn QueueDiscipline<P>>,
+        shared: &mut Shared<P>,
+    ) {
+        let now = shared.now;
+        if self.is_sent(now) {
+            self.settle();
+        }
+        self.queue.replace(discipline, now);
+        self.take_dropped(now, &mut shared.store);
+        self.probe.backlog(now, self.queue.backlog());
+        if self.busy {
+            self.fill(now, &mut shared.store);
+            self.await_end(shared);
+        } else if self.waiting() > 0 {
+            self.wire.restart(now);
+            self.send_next(shared);
+        }
+        // A timer of the old discipline may be pending: it finds nothing to do.
+        self.wakeup_at = None;
+        self.await_wakeup(shared);
+    }
+
     /// What is measured as a distribution begins now.
     pub fn end_warmup(&mut self) {
         self.probe.restart();
@@ -223,6 +268,16 @@ impl<P: Carried> QueuedLink<P> {
     /// level `packets`.
     pub fn take_records(&mut self) -> Vec<PacketRecord> {
         self.probe.packets.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Has what happens to each packet noted from now on, or not any more.
+    pub fn watch_packets(&mut self, is_watched: bool) {
+        self.probe.watched = is_watched.then(Vec::new);
+    }
+
+    /// What happened to packets since this was last asked, if they are watched.
+    pub fn take_events(&mut self) -> Vec<PacketEvent> {
+        self.probe.watched.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// What happened, up to `end`; call [`finish`](Link::finish) before.
@@ -262,7 +317,11 @@ impl<P: Carried> QueuedLink<P> {
 
     /// Counts the bytes that the link offers.
     pub fn capacity(&self) -> Capacity {
-        self.wire.capacity()
+        let mut capacity = self.wire.capacity();
+        if let Some((before, since)) = self.offered {
+            (capacity.before, capacity.since) = (before, since);
+        }
+        capacity
     }
 
     /// The share of what the link offered from the first packet to `end` that

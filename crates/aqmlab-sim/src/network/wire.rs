@@ -30,6 +30,14 @@ impl Transmitter {
     pub fn restart(&mut self) {
         self.remainder = 0;
     }
+    /// Bits a second.
+    pub fn rate(&self) -> Rate {
+        Rate::from_bps(self.rate)
+    }
+    /// What is sent from now on takes another rate.
+    pub fn set_rate(&mut self, rate: Rate) {
+        *self = Self::new(rate);
+    }
     /// How long the next `bytes` take, from the end of those before.
     #[inline]
     pub fn transmit(&mut self, bytes: u32) -> Span {
@@ -148,7 +156,7 @@ impl<P> Wire<P> {
             Wire::Constant(transmitter) => transmitter.rate,
             Wire::Course(_) | Wire::Grants(_) => 0,
         };
-        Capacity { rate, meter: self.meter() }
+        Capacity { rate, before: 0.0, since: Time::ZERO, meter: self.meter() }
     }
 
     /// The bits of what was sent, the last packet with it if that was all sent; a part of a
@@ -166,6 +174,9 @@ impl<P> Wire<P> {
 pub struct Capacity {
     /// Bits a second, if there is no meter.
     rate: u64,
+    /// Bytes that were offered before `since`, at other rates.
+    pub(super) before: f64,
+    pub(super) since: Time,
     meter: Option<Meter>,
 }
 
@@ -173,7 +184,7 @@ impl Capacity {
     /// What could have been sent up to `end`. Times must not go back.
     pub fn bytes(&mut self, end: Time) -> f64 {
         match &mut self.meter {
-            None => self.rate as f64 / 8.0 * (end - Time::ZERO).as_secs_f64(),
+            None => self.before + self.rate as f64 / 8.0 * (end - self.since).as_secs_f64(),
             Some(meter) => meter.bits(end + Span::from_nanos(1)) / 8.0,
         }
     }

@@ -36,15 +36,12 @@ impl Course {
             Course::Random(random) => random,
         };
         loop {
-            let piece = match random.as_ref() {
+            let (rate, until) = match random.as_ref() {
                 Random::Markov(chain) => chain.now(),
                 Random::OrnsteinUhlenbeck(process) => process.now(),
             };
-            if piece.1 > time {
-                return (piece.0, Some(piece.1));
-            }
-            if piece.1 == Time::MAX {
-                return (piece.0, None);
+            if !until.has_come(time) {
+                return (rate, until.time());
             }
             match random.as_mut() {
                 Random::Markov(chain) => chain.advance(),
@@ -124,7 +121,8 @@ impl CourseTransmitter {
         }
         while self.now <= self.end {
             let (rate, until) = self.course.at(self.now);
-            let room = until.unwrap_or(Time::MAX).saturating_since(self.now).as_nanos();
+            let room = until.map_or(Span::MAX, |until| until.saturating_since(self.now));
+            let room = room.as_nanos();
             match left.checked_div(rate) {
                 Some(time) if time <= room => {
                     self.now += Span::from_nanos(time);

@@ -15,7 +15,7 @@
 //! 1. Where the deviation is more than about half of the mean, cutting off at
 //!    zero raises the mean: the capacity offered is what was drawn.
 
-use aqmlab_core::{Error, Rate, Result, Span, Stream, Time, params};
+use aqmlab_core::{Deadline, Error, Rate, Result, Span, Stream, Time, params};
 
 use super::MAX_RATE;
 
@@ -151,8 +151,9 @@ impl Markov {
         let time = Span::from_secs_f64(self.stream.exponential(mean));
         self.until += time.max(Span::from_nanos(1));
     }
-    pub fn now(&self) -> (u64, Time) {
-        (self.params.rates[self.state].as_bps(), self.until)
+    /// The rate, and until when it holds.
+    pub fn now(&self) -> (u64, Deadline) {
+        (self.params.rates[self.state].as_bps(), Deadline::at(self.until))
     }
     pub fn advance(&mut self) {
         self.state = self.params.next_state(self.state, &mut self.stream);
@@ -183,10 +184,11 @@ impl OrnsteinUhlenbeck {
             until: Time::ZERO + params.step,
         }
     }
-    pub fn now(&self) -> (u64, Time) {
+    /// The rate, and until when it holds.
+    pub fn now(&self) -> (u64, Deadline) {
         // `as` makes zero of what is below it.
         let rate = (self.mean + self.deviation * self.swing.value).round() as u64;
-        (rate.min(MAX_RATE.as_bps()), self.until)
+        (rate.min(MAX_RATE.as_bps()), Deadline::at(self.until))
     }
     pub fn advance(&mut self) {
         self.swing.advance(&mut self.stream);
@@ -239,6 +241,7 @@ mod tests {
         let (mut bits, mut now) = (0.0, Time::ZERO);
         while now < END {
             let (rate, until) = chain.now();
+            let until = until.time().unwrap();
             bits += rate as f64 * (until - now).as_secs_f64();
             now = until;
             chain.advance();

@@ -1,6 +1,8 @@
 //! The applications of a run, and the run as their host.
 
-use aqmlab_core::Time;
+use std::sync::Arc;
+
+use aqmlab_core::{Deadline, Time};
 use aqmlab_tcp::Ack;
 
 use super::events::Event;
@@ -22,7 +24,7 @@ pub(crate) struct AppSlot {
     /// Flows and applications that it has made: their numbers are in the
     /// names of their streams.
     made: u64,
-    wake_at: Time,
+    wake_at: Deadline,
     has_ended: bool,
 }
 
@@ -32,12 +34,12 @@ impl AppSlot {
     }
 }
 
-impl Host for Simulation<'_> {
+impl Host for Simulation {
     fn now(&self) -> Time {
         self.now
     }
     fn wake_at(&mut self, app: u32, time: Time) {
-        self.apps[app as usize].wake_at = time;
+        self.apps[app as usize].wake_at = Deadline::at(time);
         self.events.push(time, Event::App(app));
     }
     fn activity(&mut self, app: u32) -> &mut Activity {
@@ -135,7 +137,9 @@ impl Host for Simulation<'_> {
     ) -> u32 {
         let (group, member, name) = self.name_next(app);
         let index = self.flows.len() as u32;
-        let mut setup = self.setup_flow(index, group, member, &format!("flows.{name}.hash"));
+        let scenario = Arc::clone(&self.scenario);
+        let stream = format!("flows.{name}.hash");
+        let mut setup = self.setup_flow(&scenario, index, group, member, &stream);
         setup.start = self.now;
         setup.app = app;
         setup.class = class.map_or(setup.class, |class| class.0);
@@ -168,10 +172,11 @@ impl Host for Simulation<'_> {
     }
 }
 
-impl Simulation<'_> {
+impl Simulation {
     /// Makes the application of a member of a group.
     pub fn make_app(&mut self, group: u32, member: u64, start: Time) {
-        let config = &self.scenario.flows[group as usize];
+        let scenario = Arc::clone(&self.scenario);
+        let config = &scenario.flows[group as usize];
         let name = format!("{}.{member}", config.name);
         let streams = |key: &str| self.stream(&format!("flows.{name}.workload.{key}"));
         if let Some(app) = config.workload.app(&streams) {
@@ -182,7 +187,7 @@ impl Simulation<'_> {
 
     fn place_app(&mut self, app: Box<dyn App>, group: u32, member: u32, name: String) -> u32 {
         let app = Some(app);
-        let (made, wake_at, has_ended) = (0, Time::MAX, false);
+        let (made, wake_at, has_ended) = (0, Deadline::NEVER, false);
         let slot = AppSlot { app, group, member, name, made, wake_at, has_ended };
         self.unfinished += usize::from(self.is_awaited(group));
         match self.free_apps.pop() {
@@ -212,7 +217,7 @@ impl Simulation<'_> {
         if place.has_ended {
             let scores = &mut self.activities[place.group as usize].scores;
             app.report(self.now, &mut |name, value| add_score(scores, name, value));
-            place.wake_at = Time::MAX;
+            place.wake_at = Deadline::NEVER;
             let group = place.group;
             self.unfinished -= usize::from(self.is_awaited(group));
             self.free_apps.push(slot);
@@ -221,8 +226,24 @@ impl Simulation<'_> {
         }
     }
 
+    /// An application ends in the middle of what it does. Its place is not used again: events
+    /// for it may be pending.
+    pub(super) fn stop_app(&mut self, slot: u32) {
+        let place = &mut self.apps[slot as usize];
+        let Some(app) = place.app.take() else { return };
+        place.has_ended = true;
+        place.wake_at = Time::MAX;
+        let group = place.group;
+        let scores = &mut self.activities[group as usize].scores;
+        app.report(self.now, &mut |name, value| add_score(scores, name, value));
+        self.unfinished -= usize::from(self.is_awaited(group));
+    }
+
     #[inline(never)]
     pub fn start_app(&mut self, slot: u32) {
+        if self.apps[slot as usize].app.is_none() {
+            return; // It was stopped before it began.
+        }
         self.tell(slot, |app, cx| app.start(cx));
     }
 
@@ -230,8 +251,8 @@ impl Simulation<'_> {
     /// been asked for since.
     #[inline(never)]
     pub fn app_timer(&mut self, slot: u32) {
-        if self.apps[slot as usize].wake_at == self.now {
-            self.apps[slot as usize].wake_at = Time::MAX;
+        if self.apps[slot as usize].wake_at == Deadline::at(self.now) {
+            self.apps[slot as usize].wake_at = Deadline::NEVER;
             self.tell(slot, |app, cx| app.on_timer(cx));
         }
     }
@@ -246,7 +267,9 @@ impl Simulation<'_> {
             false => None,
         };
         let index = place.unwrap_or(self.flows.len() as u32);
-        let mut setup = self.setup_flow(index, group, member, &format!("flows.{name}.hash"));
+        let scenario = Arc::clone(&self.scenario);
+        let stream = format!("flows.{name}.hash");
+        let mut setup = self.setup_flow(&scenario, index, group, member, &stream);
         setup.size = Some(size.unwrap_or(0));
         setup.start = self.now;
         setup.app = slot;

@@ -47,7 +47,7 @@ const WAY_BACK: Span = Span::from_millis(10);
 
 /// All that is to be said of a run.
 pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
-    let run = Run { simulation, scenario: simulation.scenario };
+    let run = Run { simulation, scenario: &simulation.scenario };
     if let Some(note) = run.no_traffic() {
         return vec![Finding { about: About::Run, note }];
     }
@@ -216,7 +216,7 @@ impl Site<'_> {
 
 /// The run as a whole.
 struct Run<'a> {
-    simulation: &'a Simulation<'a>,
+    simulation: &'a Simulation,
     scenario: &'a Scenario,
 }
 

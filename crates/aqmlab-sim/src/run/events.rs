@@ -8,6 +8,8 @@ use crate::network::events::{Number, Pending};
 /// the order at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
+    /// The next change of the scenario. What it adds begins at the same moment.
+    Change,
     /// Routes change, by the number of the change over all groups.
     Reroute(u32),
     /// A flow begins.
@@ -32,14 +34,15 @@ impl Event {
     #[inline]
     pub fn new(kind: u32, index: u32) -> Self {
         match kind {
-            0 => Event::Reroute(index),
-            1 => Event::FlowStart(index),
-            2 => Event::AppStart(index),
-            3 => Event::App(index),
-            4 => Event::ReceiverTimer(index),
-            5 => Event::SenderTimer(index),
-            6 => Event::Sample,
-            7 => Event::WarmupEnd,
+            0 => Event::Change,
+            1 => Event::Reroute(index),
+            2 => Event::FlowStart(index),
+            3 => Event::AppStart(index),
+            4 => Event::App(index),
+            5 => Event::ReceiverTimer(index),
+            6 => Event::SenderTimer(index),
+            7 => Event::Sample,
+            8 => Event::WarmupEnd,
             _ => Event::Heard(index),
         }
     }
@@ -56,15 +59,16 @@ impl Events {
     #[inline]
     pub fn push(&mut self, time: Time, event: Event) {
         let (kind, index) = match event {
-            Event::Reroute(index) => (0, index),
-            Event::FlowStart(index) => (1, index),
-            Event::AppStart(index) => (2, index),
-            Event::App(index) => (3, index),
-            Event::ReceiverTimer(index) => (4, index),
-            Event::SenderTimer(index) => (5, index),
-            Event::Sample => (6, 0),
-            Event::WarmupEnd => (7, 0),
-            Event::Heard(index) => (8, index),
+            Event::Change => (0, 0),
+            Event::Reroute(index) => (1, index),
+            Event::FlowStart(index) => (2, index),
+            Event::AppStart(index) => (3, index),
+            Event::App(index) => (4, index),
+            Event::ReceiverTimer(index) => (5, index),
+            Event::SenderTimer(index) => (6, index),
+            Event::Sample => (7, 0),
+            Event::WarmupEnd => (8, 0),
+            Event::Heard(index) => (9, index),
         };
         self.pending.push(time, kind, index);
     }

@@ -2,12 +2,17 @@
 //! left of it.
 
 mod apps;
+mod changes;
 pub mod diagnosis;
+mod digest;
 mod events;
 pub mod results;
 mod series;
 mod simulation;
+pub mod stepping;
 pub mod watch;
+
+use std::sync::Arc;
 
 use self::results::RunResult;
 use self::simulation::Simulation;
@@ -30,7 +35,8 @@ pub fn run(scenario: &Scenario, replication: u64) -> RunResult {
 /// # Panics
 /// If a packet was lost without being counted: a bug.
 pub fn try_run(scenario: &Scenario, replication: u64, watch: &Watch) -> Result<RunResult, Stopped> {
-    let mut simulation = Simulation::new(scenario, replication, watch);
-    simulation.run()?;
+    let mut simulation = Simulation::new(Arc::new(scenario.clone()), replication, watch);
+    simulation.run(None)?;
+    simulation.finish();
     Ok(RunResult::of(simulation))
 }

@@ -165,7 +165,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
 
 /// All flows with their places, in the order of the rows: those of datagrams
 /// come after the others.
-fn in_order<'a>(simulation: &'a Simulation) -> impl Iterator<Item = (usize, &'a Flow)> {
+fn in_order(simulation: &Simulation) -> impl Iterator<Item = (usize, &Flow)> {
     let of = |kind: bool| {
         let flows = simulation.flows.iter().enumerate();
         flows.filter(move |(_, flow)| flow.is_of_datagrams() == kind)

@@ -1,5 +1,7 @@
 //! One run: links, flows and the events between them.
 
+use std::sync::Arc;
+
 use aqmlab_core::{Bytes, Sampler, Span, Stream, Time};
 
 use super::apps::AppSlot;
@@ -9,6 +11,7 @@ use super::watch::{Effort, Stopped, Watch};
 use crate::endpoints::End;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
 use crate::endpoints::packet::SimPacket;
+use crate::network::events::Number;
 use crate::network::{Carried, Network, RouteId, Setup};
 use crate::scenario::{FlowGroup, Level, Reroute, Scenario, Start};
 use crate::workload::app::Activity;
@@ -17,16 +20,16 @@ use crate::workload::app::Activity;
 pub(crate) const MTU: Bytes = Bytes::new(1514);
 
 /// A run under way.
-pub(crate) struct Simulation<'a> {
-    pub scenario: &'a Scenario,
+pub(crate) struct Simulation {
+    pub scenario: Arc<Scenario>,
     pub replication: u64,
     pub now: Time,
     pub network: Network<SimPacket>,
     /// By group.
-    routes: Vec<GroupRoutes>,
+    pub(super) routes: Vec<GroupRoutes>,
     pub flows: Vec<Flow>,
     pub series: Option<Series>,
-    handled: u64,
+    pub(super) handled: u64,
     pub effort: Effort,
     pub apps: Vec<AppSlot>,
     /// Places of applications that are gone.
@@ -41,10 +44,12 @@ pub(crate) struct Simulation<'a> {
     pub unfinished: usize,
     /// Whether there are flows without end: the run then lasts its duration.
     endless: bool,
+    /// How many of the changes of the scenario have come.
+    pub(super) changed: usize,
 }
 
 /// The routes of a group: to the receivers, and back.
-struct GroupRoutes {
+pub(super) struct GroupRoutes {
     shared: [RouteId; 2],
     /// Of each member, where these have delays of their own, and the link of that.
     own: Vec<([RouteId; 2], u32)>,
@@ -54,7 +59,7 @@ impl GroupRoutes {
     /// Adds the routes of a group. What each member has of delay beyond its
     /// links, drawn with the stream `flows.NAME.access`, is a link of its own
     /// behind the others.
-    fn add(group: &FlowGroup, stream: Stream, network: &mut Network<SimPacket>) -> Self {
+    pub fn add(group: &FlowGroup, stream: Stream, network: &mut Network<SimPacket>) -> Self {
         let paths = [&group.path, &group.return_path];
         let shared = paths.map(|path| network.add_route(path.iter().copied()));
         let mut own = Vec::new();
@@ -88,22 +93,15 @@ impl GroupRoutes {
     }
 }
 
-impl<'a> Simulation<'a> {
-    pub fn new(scenario: &'a Scenario, replication: u64, watch: &Watch) -> Self {
+impl Simulation {
+    pub fn new(scenario: Arc<Scenario>, replication: u64, watch: &Watch) -> Self {
         let end = Time::ZERO + scenario.duration;
-        let mut network = Network::new(&Setup { mtu: MTU, end, ..scenario.network(replication) });
-        let add_routes = |group: &FlowGroup| {
-            let path = format!("flows.{}.access", group.name);
-            let stream = Stream::for_component(scenario.seed, replication, &path);
-            GroupRoutes::add(group, stream, &mut network)
-        };
-        let routes = scenario.flows.iter().map(add_routes).collect();
+        let network = Network::new(&Setup { mtu: MTU, end, ..scenario.network(replication) });
         let mut simulation = Simulation {
-            scenario,
             replication,
             now: Time::ZERO,
             network,
-            routes,
+            routes: Vec::new(),
             flows: Vec::new(),
             series: (scenario.record.level != Level::Summary).then(Series::default),
             handled: 0,
@@ -111,22 +109,37 @@ impl<'a> Simulation<'a> {
             events: Events::default(),
             apps: Vec::new(),
             free_apps: Vec::new(),
-            activities: scenario.flows.iter().map(|_| Activity::default()).collect(),
-            free_flows: scenario.flows.iter().map(|_| Default::default()).collect(),
+            activities: Vec::new(),
+            free_flows: Vec::new(),
             unfinished: 0,
             endless: false,
+            changed: 0,
+            scenario,
         };
-        for (number, group) in scenario.flows.iter().enumerate() {
-            simulation.make_flows(number as u32, group);
-        }
+        let first = simulation.scenario.flows.iter().filter(|group| !group.is_added).count();
+        (0..first as u32).for_each(|number| simulation.add_routes(number));
+        (0..first as u32).for_each(|number| simulation.make_flows(number));
+        simulation.start();
         simulation
+    }
+
+    /// The routes of the next group of flows, and what is kept by group.
+    pub(super) fn add_routes(&mut self, number: u32) {
+        let scenario = Arc::clone(&self.scenario);
+        let group = &scenario.flows[number as usize];
+        let stream = self.stream(&format!("flows.{}.access", group.name));
+        self.routes.push(GroupRoutes::add(group, stream, &mut self.network));
+        self.activities.push(Activity::default());
+        self.free_flows.push(Default::default());
     }
 
     pub fn stream(&self, path: &str) -> Stream {
         Stream::for_component(self.scenario.seed, self.replication, path)
     }
 
-    fn make_flows(&mut self, number: u32, group: &FlowGroup) {
+    pub(super) fn make_flows(&mut self, number: u32) {
+        let scenario = Arc::clone(&self.scenario);
+        let group = &scenario.flows[number as usize];
         let name = &group.name;
         let one = match group.start {
             Start::At(start) => start,
@@ -148,7 +161,7 @@ impl<'a> Simulation<'a> {
             if runs_itself {
                 let index = self.flows.len() as u32;
                 let name = format!("flows.{}.{member}.hash", group.name);
-                let mut setup = self.setup_flow(index, number, member as u32, &name);
+                let mut setup = self.setup_flow(&scenario, index, number, member as u32, &name);
                 setup.size = group.size.map(Bytes::get);
                 setup.start = start;
                 self.flows.push(Flow::new(setup));
@@ -169,8 +182,15 @@ impl<'a> Simulation<'a> {
 
     /// What flows of a group have in common. `name` is that of the stream of
     /// what tells them apart.
-    pub fn setup_flow(&self, index: u32, group: u32, member: u32, name: &str) -> FlowSetup<'a> {
-        let config = &self.scenario.flows[group as usize];
+    pub fn setup_flow<'a>(
+        &self,
+        scenario: &'a Scenario,
+        index: u32,
+        group: u32,
+        member: u32,
+        name: &str,
+    ) -> FlowSetup<'a> {
+        let config = &scenario.flows[group as usize];
         let mut hash = self.stream(name);
         let host = |name: &Option<String>, end: &str| {
             let path = match name {
@@ -199,10 +219,14 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    pub fn run(&mut self) -> Result<(), Stopped> {
+    /// What is known of the run before it: the first timers, and what the scenario has planned.
+    fn start(&mut self) {
         self.network.start();
         for ((_, change), number) in self.scenario.reroutes().zip(0..) {
             self.events.push(Time::ZERO + change.at, Event::Reroute(number));
+        }
+        for change in &self.scenario.changes {
+            self.events.push(Time::ZERO + change.at, Event::Change);
         }
         if self.series.is_some() {
             self.events.push(Time::ZERO, Event::Sample);
@@ -210,44 +234,88 @@ impl<'a> Simulation<'a> {
         if self.scenario.record.warmup > Span::ZERO {
             self.events.push(Time::ZERO + self.scenario.record.warmup, Event::WarmupEnd);
         }
+    }
+
+    /// What happens next, and when.
+    #[inline(always)]
+    fn next(&self) -> Option<(Time, Number)> {
+        // At one moment what happens in the network is first.
+        match (self.network.next(), self.events.next()) {
+            (Some(inside), Some(outside)) if inside.0 <= outside.0 => Some(inside),
+            (_, Some(outside)) => Some(outside),
+            (inside, None) => inside,
+        }
+    }
+
+    /// When something happens next, before the end of the run.
+    pub fn next_time(&self) -> Option<Time> {
         let end = Time::ZERO + self.scenario.duration;
-        loop {
-            // At one moment what happens in the network is first.
-            let (time, event) = match (self.network.next(), self.events.next()) {
-                (Some(inside), Some(outside)) if inside.0 <= outside.0 => inside,
-                (_, Some(outside)) => outside,
-                (Some(inside), None) => inside,
-                (None, None) => break,
-            };
-            if time > end {
+        let next = self.next().map(|(time, _)| time).filter(|time| *time <= end);
+        next.filter(|_| !self.is_over())
+    }
+
+    /// Whether all that the run waits for is done.
+    pub fn is_over(&self) -> bool {
+        self.unfinished == 0 && !self.endless && self.changed == self.scenario.changes.len()
+    }
+
+    /// Goes on to the end of the run, or until just before `until`.
+    pub fn run(&mut self, until: Option<Time>) -> Result<(), Stopped> {
+        if self.is_over() && self.events_handled() > 0 {
+            return Ok(());
+        }
+        let end = Time::ZERO + self.scenario.duration;
+        while let Some((time, event)) = self.next() {
+            if time > end || until.is_some_and(|until| time >= until) {
                 break;
             }
-            debug_assert!(time >= self.now, "time goes forward");
-            if time > self.now {
-                self.effort.advance();
-            }
-            self.now = time;
-            self.effort.show(time, event);
-            if event.is_in_network() {
-                if let Some(packet) = self.network.step(&mut ()) {
-                    self.arrived(packet);
-                }
-            } else if let Some((_, event)) = self.events.pop() {
-                self.handled += 1;
-                self.handle(event);
-            }
-            if !self.effort.spend() {
-                return Err(self.stopped(event));
-            }
-            if self.unfinished == 0 && !self.endless {
+            self.step(time, event)?;
+            if self.is_over() {
                 break;
             }
         }
-        if self.unfinished > 0 || self.endless {
-            self.now = end;
+        Ok(())
+    }
+
+    /// Lets the next event happen.
+    #[inline(always)]
+    fn step(&mut self, time: Time, event: Number) -> Result<(), Stopped> {
+        debug_assert!(time >= self.now, "time goes forward");
+        if time > self.now {
+            self.effort.advance();
+        }
+        self.now = time;
+        self.effort.show(time, event);
+        if event.is_in_network() {
+            if let Some(packet) = self.network.step(&mut ()) {
+                self.arrived(packet);
+            }
+        } else if let Some((_, event)) = self.events.pop() {
+            self.handled += 1;
+            self.handle(event);
+        }
+        if self.effort.spend() { Ok(()) } else { Err(self.stopped(event)) }
+    }
+
+    /// Lets the next event of the run happen. Whether there was one.
+    pub fn step_once(&mut self) -> Result<bool, Stopped> {
+        if self.next_time().is_none() {
+            return Ok(false);
+        }
+        match self.next() {
+            Some((time, event)) => self.step(time, event).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// The run is over: closes the books.
+    pub fn finish(&mut self) {
+        if !self.is_over() {
+            self.now = Time::ZERO + self.scenario.duration;
         }
         self.network.finish(self.now);
-        Ok(())
+        // Groups of flows that never began.
+        self.activities.resize_with(self.scenario.flows.len(), Activity::default);
     }
 
     /// Events handled, in the network and outside.
@@ -259,10 +327,13 @@ impl<'a> Simulation<'a> {
     fn handle(&mut self, event: Event) {
         let now = self.now;
         match event {
+            Event::Change => self.change(),
             Event::Reroute(number) => self.reroute(number),
             Event::FlowStart(flow) => {
-                self.flows[flow as usize].source_mut().open(now);
-                self.send(flow, End::Source);
+                if self.flows[flow as usize].app == NONE {
+                    self.flows[flow as usize].source_mut().open(now);
+                    self.send(flow, End::Source);
+                }
             }
             Event::SenderTimer(flow) => self.timer(flow, End::Source),
             Event::ReceiverTimer(flow) => self.timer(flow, End::Sink),
@@ -353,7 +424,8 @@ impl<'a> Simulation<'a> {
 
     #[inline(never)]
     fn reroute(&mut self, number: u32) {
-        let change = self.scenario.reroutes().nth(number as usize);
+        let scenario = Arc::clone(&self.scenario);
+        let change = scenario.reroutes().nth(number as usize);
         let (group, change) = change.expect("numbered as there");
         self.routes[group].change(change, &mut self.network);
     }

@@ -115,7 +115,7 @@ impl Effort {
     }
 }
 
-impl Simulation<'_> {
+impl Simulation {
     /// Why the run was ended at this event.
     pub fn stopped(&self, event: Number) -> Stopped {
         let at_once = self.effort.done < self.effort.watch.in_all;
@@ -131,10 +131,10 @@ impl Simulation<'_> {
                 Event::AppStart(index) | Event::App(index) => {
                     Some(self.apps[index as usize].group())
                 }
-                Event::Reroute(_) | Event::Sample | Event::WarmupEnd => None,
+                Event::Change | Event::Reroute(_) | Event::Sample | Event::WarmupEnd => None,
             }
         };
-        Stopped { at: self.now, event: describe(self.scenario, event, group), work, at_once }
+        Stopped { at: self.now, event: describe(&self.scenario, event, group), work, at_once }
     }
 }
 
@@ -152,6 +152,7 @@ fn describe(scenario: &Scenario, event: Number, group: Option<u32>) -> String {
         };
     }
     let what = match Event::new(event.kind(), event.index()) {
+        Event::Change => "a change of the scenario",
         Event::Reroute(_) => "a change of routes",
         Event::FlowStart(_) => "the start of a flow",
         Event::Heard(_) => "the end of a flow",

@@ -26,9 +26,14 @@ impl Scenario {
         let mut table = run.canonical().into_iter().map(owned).collect::<Table>();
         let links = self.links.iter().map(|link| (link.name.clone(), self.link_table(link)));
         table.insert("links", Value::Table(links.collect()));
-        let flows = self.flows.iter().map(|flow| (flow.name.clone(), self.flow_table(flow)));
+        let first = self.flows.iter().filter(|flow| !flow.is_added);
+        let flows = first.map(|flow| (flow.name.clone(), self.flow_table(flow)));
         table.insert("flows", Value::Table(flows.collect()));
         table.insert("record", self.record.to_value());
+        if !self.changes.is_empty() {
+            let changes = self.changes.iter().map(|change| self.change_table(change));
+            table.insert("changes", Value::List(changes.collect()));
+        }
         table
     }
 
@@ -70,7 +75,7 @@ impl Scenario {
         other.expect("it shares").clone()
     }
 
-    fn flow_table(&self, flow: &FlowGroup) -> Value {
+    pub(super) fn flow_table(&self, flow: &FlowGroup) -> Value {
         let names = |path: &[u32]| {
             let name = |link: &u32| Value::from(self.links[*link as usize].name.as_str());
             Value::List(path.iter().map(name).collect())

@@ -1,6 +1,7 @@
 //! What is to be simulated: links, flows, and what to record.
 
 mod canonical;
+mod changes;
 mod columns;
 mod read;
 mod toml;
@@ -22,6 +23,7 @@ use crate::network::egress::{DriverParams, ShaperParams};
 use crate::rate::{InputFile, MAX_RATE, ReadFile};
 use crate::workload::WorkloadConfig;
 
+pub use self::changes::{Change, Effect, LinkChange};
 pub use self::columns::ColumnParams;
 #[cfg(test)]
 pub(crate) use self::columns::with_columns;
@@ -239,6 +241,8 @@ pub struct Scenario {
     pub flows: Vec<FlowGroup>,
     /// What is recorded.
     pub record: RecordParams,
+    /// What changes during the run, in the order of the times.
+    pub changes: Vec<Change>,
 }
 
 /// A group of flows of a scenario.
@@ -274,6 +278,8 @@ pub struct FlowGroup {
     pub transport: TcpParams,
     /// When their routes change, and to what; in the order of the times.
     pub reroutes: Vec<Reroute>,
+    /// Whether a change adds them: they stand behind those that are there from the start.
+    pub is_added: bool,
 }
 
 /// A change of the routes of a group.
@@ -336,8 +342,8 @@ impl Start {
 }
 
 impl Scenario {
-    /// The longest round-trip time without queues of the flows that cross
-    /// the link with this index, in either direction.
+    /// The longest round-trip time without queues of the flows, of those that are there from
+    /// the start, that cross the link with this index, in either direction.
     pub fn base_rtt_over(&self, link: usize) -> Span {
         let link = link as u32;
         let of_group = |flow: &FlowGroup| {
@@ -346,7 +352,8 @@ impl Scenario {
             let rtt = over.map(|[path, back]| self.propagation(path) + self.propagation(back));
             rtt.max().map(|rtt| rtt + access)
         };
-        self.flows.iter().filter_map(of_group).max().unwrap_or(Span::ZERO)
+        let first = self.flows.iter().filter(|flows| !flows.is_added);
+        first.filter_map(of_group).max().unwrap_or(Span::ZERO)
     }
 
     /// What the network of a replication is made of: for devices of 1500 bytes, and

@@ -4,6 +4,7 @@ use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, Error, Framing, ParamType, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
 
+use super::changes::read_changes;
 use super::columns::with_columns;
 use super::parse_document;
 use super::{
@@ -16,7 +17,7 @@ use crate::rate::RateProcess;
 use crate::workload::WorkloadConfig;
 
 /// What the tables of a scenario hold besides their declared parameters.
-const TOP_KEYS: &[&str] = &["links", "flows", "transport", "record"];
+const TOP_KEYS: &[&str] = &["links", "flows", "transport", "record", "changes"];
 const FLOW_KEYS: &[&str] =
     &["workload", "path", "return_path", "start", "transport", "endpoint", "reroutes"];
 
@@ -129,7 +130,7 @@ fn of_known(table: &Table, path: &str) -> Result<()> {
 
 /// Sets the value at a dotted path. Where a table may be a mere name or number,
 /// as in `queue = "codel"`, it becomes a table first, so that a key can be set in it.
-fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
+pub(super) fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
     if let Some((outer, _)) = path.rsplit_once('.') {
         let name_key = match outer.rsplit('.').next() {
             Some("queue") => Some("discipline"),
@@ -204,7 +205,7 @@ fn read(table: &Table, outside: Outside<'_>) -> Result<Scenario> {
     let flows = read_flows(table, &links, outside)?;
     let record = read_group(table, "record")?.unwrap_or_default();
     let until = run.until.map(|name| ending_group(&flows, &name)).transpose();
-    Ok(Scenario {
+    let mut scenario = Scenario {
         duration: run.duration,
         seed: run.seed,
         until: until.map_err(|error| error.at("until"))?,
@@ -213,7 +214,10 @@ fn read(table: &Table, outside: Outside<'_>) -> Result<Scenario> {
         links,
         flows,
         record,
-    })
+        changes: Vec::new(),
+    };
+    read_changes(table, &mut scenario, outside)?;
+    Ok(scenario)
 }
 
 /// The group called `name`, by index, whose flows must come to an end.
@@ -236,7 +240,11 @@ fn named_tables<'a>(table: &'a Table, key: &str, example: &str) -> Result<&'a Ta
     if tables.is_empty() { Err(missing().at(key)) } else { Ok(tables) }
 }
 
-fn read_links(table: &Table, duration: Span, outside: Outside<'_>) -> Result<Vec<LinkConfig>> {
+pub(super) fn read_links(
+    table: &Table,
+    duration: Span,
+    outside: Outside<'_>,
+) -> Result<Vec<LinkConfig>> {
     let tables = named_tables(table, "links", "[links.bottleneck]")?;
     let read = |name: &str, value: &Value| -> Result<(LinkConfig, Option<String>)> {
         let params = LinkParams::parse(value).map_err(crate::rate::hinted)?;
@@ -334,8 +342,7 @@ fn read_group<T: Params>(table: &Table, key: &str) -> Result<Option<T>> {
 }
 
 fn read_flows(table: &Table, links: &[LinkConfig], outside: Outside<'_>) -> Result<Vec<FlowGroup>> {
-    let mut defaults = TcpParams::default();
-    update_transport(&mut defaults, table, outside)?;
+    let defaults = transport_of(table, outside)?;
     let tables = named_tables(table, "flows", "[flows.bulk]")?;
     tables
         .iter()
@@ -344,6 +351,13 @@ fn read_flows(table: &Table, links: &[LinkConfig], outside: Outside<'_>) -> Resu
                 .map_err(|error| error.at(name).at("flows"))
         })
         .collect()
+}
+
+/// What the flows of a scenario take for their transport if they do not say.
+pub(super) fn transport_of(table: &Table, outside: Outside<'_>) -> Result<TcpParams> {
+    let mut defaults = TcpParams::default();
+    update_transport(&mut defaults, table, outside)?;
+    Ok(defaults)
 }
 
 fn update_transport(transport: &mut TcpParams, table: &Table, outside: Outside<'_>) -> Result<()> {
@@ -357,7 +371,7 @@ fn update_transport(transport: &mut TcpParams, table: &Table, outside: Outside<'
     Ok(())
 }
 
-fn read_flow(
+pub(super) fn read_flow(
     name: &str,
     value: &Value,
     links: &[LinkConfig],
@@ -410,6 +424,7 @@ fn read_flow(
         endpoint: endpoint.transpose()?.unwrap_or_default(),
         transport,
         reroutes: read_reroutes(table, links).map_err(|error| error.at("reroutes"))?,
+        is_added: false,
     })
 }
 

@@ -1,6 +1,10 @@
-//! TOML text to values.
+//! TOML text to values, and back.
+
+use std::fmt::Write;
 
 use aqmlab_core::{Error, Result, Table, Value};
+
+use super::Scenario;
 
 /// Reads a TOML document.
 ///
@@ -47,4 +51,109 @@ fn convert(value: toml::Value) -> Result<Value> {
                 .collect::<Result<_>>()?,
         ),
     })
+}
+
+impl Scenario {
+    /// The scenario as TOML, every default filled in. It reads back as the same scenario.
+    pub fn to_toml(&self) -> String {
+        let mut out = String::new();
+        let table = self.to_table();
+        for (key, value) in table.iter().filter(|(_, value)| !is_section(value)) {
+            line(&mut out, key, value);
+        }
+        for (key, value) in table.iter() {
+            match value {
+                Value::Table(entries) if entries.iter().all(|(_, each)| is_section(each)) => {
+                    for (name, entry) in entries.iter() {
+                        section(
+                            &mut out,
+                            &format!("[{}.{}]", quoted_key(key), quoted_key(name)),
+                            entry,
+                        );
+                    }
+                }
+                Value::Table(_) => section(&mut out, &format!("[{}]", quoted_key(key)), value),
+                Value::List(items) if is_section(value) => {
+                    let header = format!("[[{}]]", quoted_key(key));
+                    items.iter().for_each(|item| section(&mut out, &header, item));
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+}
+
+/// Whether a value stands under a header of its own.
+fn is_section(value: &Value) -> bool {
+    match value {
+        Value::Table(_) => true,
+        Value::List(items) => items.iter().any(|item| matches!(item, Value::Table(_))),
+        _ => false,
+    }
+}
+
+fn section(out: &mut String, header: &str, value: &Value) {
+    out.push_str(&format!("\n{header}\n"));
+    if let Value::Table(table) = value {
+        table.iter().for_each(|(key, value)| line(out, key, value));
+    }
+}
+
+fn line(out: &mut String, key: &str, value: &Value) {
+    out.push_str(&format!("{} = ", quoted_key(key)));
+    write_value(out, value);
+    out.push('\n');
+}
+
+/// A value on one line.
+fn write_value(out: &mut String, value: &Value) {
+    match value {
+        Value::Text(text) => write_text(out, text),
+        Value::List(items) => {
+            out.push('[');
+            for (place, item) in items.iter().enumerate() {
+                out.push_str(if place > 0 { ", " } else { "" });
+                write_value(out, item);
+            }
+            out.push(']');
+        }
+        Value::Table(table) => {
+            out.push_str("{ ");
+            for (place, (key, value)) in table.iter().enumerate() {
+                out.push_str(if place > 0 { ", " } else { "" });
+                out.push_str(&format!("{} = ", quoted_key(key)));
+                write_value(out, value);
+            }
+            out.push_str(" }");
+        }
+        Value::Float(number) if number.fract() == 0.0 => out.push_str(&format!("{number:.1}")),
+        other => out.push_str(&other.to_string()),
+    }
+}
+
+fn write_text(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if c < ' ' || c == '\u{7f}' => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// A key, in quotes if it has to be.
+fn quoted_key(key: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !key.is_empty() && key.chars().all(is_bare) {
+        return key.to_string();
+    }
+    let mut out = String::new();
+    write_text(&mut out, key);
+    out
 }

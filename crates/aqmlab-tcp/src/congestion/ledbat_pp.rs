@@ -206,7 +206,7 @@ mod tests {
     fn above_the_target_the_window_shrinks_by_a_share() {
         for (delay, step) in [(120, 1.0), (180, 1.0), (186, -9.0), (400, -50.0)] {
             let mut ledbat = ledbat(100);
-            ledbat.phase = Phase::Avoidance(Time::MAX);
+            ledbat.phase = Phase::Avoidance(Time::ZERO + Span::from_secs(3600));
             settle(&mut ledbat, 1, delay);
             ledbat.on_ack(&acked(1, delay));
             let expected = 100_000.0 + step * 10.0;
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!((ledbat.window(), ledbat.ssthresh()), (2000, 64_000));
         ledbat.on_congestion(&event(Congestion::Loss, 2000));
         assert_eq!((ledbat.window(), ledbat.ssthresh()), (2000, 32_000));
-        ledbat.phase = Phase::Avoidance(Time::MAX);
+        ledbat.phase = Phase::Avoidance(Time::ZERO + Span::from_secs(3600));
         ledbat.window.cwnd = 40_000.0;
         ledbat.on_congestion(&event(Congestion::Loss, 40_000));
         assert_eq!((ledbat.window(), ledbat.ssthresh()), (20_000, 20_000));

@@ -11,7 +11,7 @@ mod sack;
 mod sack1;
 mod tcp_linux;
 
-use aqmlab_core::{Time, choices};
+use aqmlab_core::{Deadline, Time, choices};
 
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
@@ -156,8 +156,8 @@ pub(crate) trait LossRecovery {
     fn on_repaired(&mut self, _seq: u64, _nxt: u64, _now: Time) {}
 
     /// When a segment that is late will be lost.
-    fn deadline(&self) -> Time {
-        Time::MAX
+    fn deadline(&self) -> Deadline {
+        Deadline::NEVER
     }
     /// That time has come.
     fn on_deadline(
@@ -309,7 +309,7 @@ impl LossRecovery for Recoverer {
         each!(self, state => state.on_repaired(seq, nxt, now))
     }
     #[inline]
-    fn deadline(&self) -> Time {
+    fn deadline(&self) -> Deadline {
         each!(self, state => state.deadline())
     }
     fn on_deadline(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time, phase: Phase) {

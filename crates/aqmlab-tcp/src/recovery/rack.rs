@@ -20,7 +20,7 @@
 
 use std::collections::VecDeque;
 
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{Deadline, Span, Time};
 
 use super::{AckContext, LossRecovery, Phase, Repair};
 use crate::params::TcpParams;
@@ -56,7 +56,7 @@ pub(crate) struct Rack {
     /// Retransmissions: the segment and when it was sent.
     repairs: VecDeque<(u64, Time)>,
     /// When a segment that is late will be lost.
-    deadline: Time,
+    deadline: Deadline,
     limited_transmit: bool,
 }
 
@@ -75,7 +75,7 @@ impl Rack {
             passed: 0,
             last_late: 0,
             repairs: VecDeque::new(),
-            deadline: Time::MAX,
+            deadline: Deadline::NEVER,
             limited_transmit: params.limited_transmit,
         }
     }
@@ -164,7 +164,7 @@ impl Rack {
     /// enough ago, is lost.
     fn detect(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time, phase: Phase) {
         let wait = self.rtt + self.reordering_window(board, rtt, phase);
-        self.deadline = Time::MAX;
+        self.deadline = Deadline::NEVER;
         let mut latest = Time::ZERO;
         self.edge = self.edge.max(board.una());
         let mut index = board.index_of(self.edge);
@@ -208,7 +208,7 @@ impl Rack {
             self.repairs.pop_front();
         }
         if latest > Time::ZERO {
-            self.deadline = latest;
+            self.deadline = Deadline::at(latest);
         }
     }
 }
@@ -271,7 +271,7 @@ impl LossRecovery for Rack {
             }
             index += 1;
         }
-        self.deadline = Time::MAX;
+        self.deadline = Deadline::NEVER;
     }
     #[inline]
     fn in_network(&self, board: &Scoreboard, phase: Phase) -> u64 {
@@ -292,7 +292,7 @@ impl LossRecovery for Rack {
     fn on_repaired(&mut self, seq: u64, _nxt: u64, now: Time) {
         self.repairs.push_back((seq, now));
     }
-    fn deadline(&self) -> Time {
+    fn deadline(&self) -> Deadline {
         self.deadline
     }
     fn on_deadline(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time, phase: Phase) {

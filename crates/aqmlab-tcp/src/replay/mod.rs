@@ -13,7 +13,7 @@ mod path;
 use aqmlab_core::{Result, Span, Time};
 
 pub use case::{Acknowledged, Around, Case, Event, Settings};
-pub use closed::Outcome;
+pub use closed::{Ends, Outcome};
 pub use path::Path;
 
 use crate::endpoint::Sender;

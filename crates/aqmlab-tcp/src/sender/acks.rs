@@ -1,6 +1,6 @@
 //! What acknowledgements tell, and where recoveries begin and end.
 
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{Deadline, Span, Time};
 
 use super::prr::{Progress, Prr};
 use super::{Sender, State};
@@ -42,7 +42,7 @@ impl Sender {
         }
         self.state = State::Established;
         self.window_end = ack.ack + ack.window;
-        self.deadline = Time::MAX;
+        self.deadline = Deadline::NEVER;
         if self.syn_retransmitted {
             self.rtt.after_syn_timeout(self.params.initial_rto);
             // RFC 5681, section 3.1: a window of one segment after a lost SYN.

@@ -33,7 +33,7 @@ mod tlp;
 mod undo;
 mod validation;
 
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{Deadline, Span, Time};
 use ecn::EcnState;
 use pacing::Pacer;
 use prr::Prr;
@@ -103,7 +103,7 @@ pub struct Sender {
     /// The byte up to which the receiver takes data.
     window_end: u64,
     /// When the retransmission timer runs out.
-    deadline: Time,
+    deadline: Deadline,
     dup_acks: u64,
     /// The first segment is to be sent again whatever the window.
     retransmit_head: bool,
@@ -170,7 +170,7 @@ impl Sender {
             params: params.clone(),
             linux_timer,
             window_end: 0,
-            deadline: Time::MAX,
+            deadline: Deadline::NEVER,
             dup_acks: 0,
             retransmit_head: false,
             limited: 0,
@@ -198,7 +198,7 @@ impl Sender {
         self.state = State::SynSent;
         self.syn_due = true;
         self.syn_sent = now;
-        self.deadline = now + self.rtt.rto();
+        self.deadline = Deadline::at(now + self.rtt.rto());
     }
 
     /// The application has more to send.
@@ -214,7 +214,7 @@ impl Sender {
     pub fn abort(&mut self) {
         self.state = State::Closed;
         self.syn_due = false;
-        self.deadline = Time::MAX;
+        self.deadline = Deadline::NEVER;
     }
     /// The bytes that have been sent, once or more often.
     pub fn sent_bytes(&self) -> u64 {
@@ -277,7 +277,7 @@ impl Sender {
         self.board.check();
         assert_eq!(self.board.is_empty(), self.board.flight_size() == 0);
         let quiet = self.state == State::Established && self.board.is_empty() && !self.persisting;
-        assert_eq!(quiet || self.state == State::Closed, self.deadline == Time::MAX);
+        assert_eq!(quiet || self.state == State::Closed, self.deadline.is_never());
     }
     /// Keeps records of all segments, as for a control that needs rates.
     #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Which segment is sent next.
 
-use aqmlab_core::Time;
+use aqmlab_core::{Deadline, Time};
 
 use super::{Sender, State};
 use crate::congestion::{CongestionControl, SentSample};
@@ -68,9 +68,9 @@ impl Sender {
         self.stats.segments_sent += 1;
         self.stats.retransmissions += u64::from(retransmission);
         self.last_sent = now;
-        if self.deadline == Time::MAX || self.persisting {
+        if self.deadline.is_never() || self.persisting {
             self.persisting = false;
-            self.deadline = now + self.rtt.rto(); // RFC 6298, (5.1)
+            self.deadline = Deadline::at(now + self.rtt.rto()); // RFC 6298, (5.1)
         }
     }
 
@@ -144,7 +144,7 @@ impl Sender {
             self.retransmit_head = false;
             // RFC 6298 has the timer restarted when the first segment of a
             // recovery is sent again (5.4 for timeouts).
-            self.deadline = now + self.rtt.rto();
+            self.deadline = Deadline::at(now + self.rtt.rto());
             let repair = self.recovery.head(&mut self.board)?;
             return Some(self.retransmit(repair, now, true));
         }
@@ -170,7 +170,7 @@ impl Sender {
         let first = self.board.record(repair.index).is_some_and(|record| !record.ambiguous);
         let (seq, len) = self.board.retransmit(repair.index, now, repair.advance);
         if self.linux_timer && repair.index == 0 {
-            self.deadline = now + self.rtt.rto();
+            self.deadline = Deadline::at(now + self.rtt.rto());
         }
         if first {
             self.validation.on_repair(u64::from(len));

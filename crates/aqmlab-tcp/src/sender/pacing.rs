@@ -10,7 +10,7 @@
 //! 2. Time that was not used is not made up for.
 
 use aqmlab_core::time::NANOS_PER_SEC;
-use aqmlab_core::{Rate, Span, Time};
+use aqmlab_core::{Deadline, Rate, Span, Time};
 
 use super::{Sender, State};
 use crate::congestion::CongestionControl;
@@ -69,8 +69,8 @@ impl Pacer {
     }
 
     /// When the sender has to be asked again.
-    pub fn deadline(&self) -> Time {
-        if self.waiting { self.next } else { Time::MAX }
+    pub fn deadline(&self) -> Deadline {
+        if self.waiting { Deadline::at(self.next) } else { Deadline::NEVER }
     }
 }
 

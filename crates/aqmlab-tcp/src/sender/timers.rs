@@ -1,6 +1,6 @@
 //! The retransmission timer (RFC 6298).
 
-use aqmlab_core::Time;
+use aqmlab_core::{Deadline, Time};
 
 use super::{Sender, State};
 use crate::congestion::{Congestion, CongestionControl};
@@ -13,14 +13,16 @@ impl Sender {
     #[inline]
     pub fn next_timeout(&self) -> Option<Time> {
         let repair = self.recovery.deadline().min(self.tlp.at);
-        let next = self.deadline.min(self.pacer.deadline()).min(repair);
-        (next != Time::MAX).then_some(next)
+        self.deadline.min(self.pacer.deadline()).min(repair).time()
     }
 
     /// New data were acknowledged: RFC 6298, (5.2) and (5.3).
     #[inline]
     pub(super) fn restart_timer(&mut self, now: Time) {
-        self.deadline = if self.board.is_empty() { Time::MAX } else { now + self.rtt.rto() };
+        self.deadline = match self.board.is_empty() {
+            true => Deadline::NEVER,
+            false => Deadline::at(now + self.rtt.rto()),
+        };
     }
 
     /// RFC 9293, section 3.8.6.1: the receiver's window is closed, and nothing in
@@ -30,26 +32,26 @@ impl Sender {
         let waits = self.board.nxt() < self.size && self.board.is_empty();
         if waits && !self.persisting {
             self.persisting = true;
-            self.deadline = now + self.rtt.rto();
+            self.deadline = Deadline::at(now + self.rtt.rto());
         }
     }
 
     /// The time of [`next_timeout`](Self::next_timeout) has come: ask for
     /// segments afterwards.
     pub fn on_timeout(&mut self, now: Time) {
-        if self.recovery.deadline() <= now {
+        if self.recovery.deadline().has_come(now) {
             self.recovery.on_deadline(&mut self.board, &self.rtt, now, self.phase);
             self.look_for_loss(now);
         }
-        if self.tlp.at <= now {
+        if self.tlp.at.has_come(now) {
             self.on_probe_timeout();
             return; // it takes the place of the retransmission timer
         }
-        if now < self.deadline {
+        if !self.deadline.has_come(now) {
             return;
         }
         self.rtt.back_off();
-        self.deadline = now + self.rtt.rto();
+        self.deadline = Deadline::at(now + self.rtt.rto());
         if self.persisting {
             self.window_probe_due = true;
             return;

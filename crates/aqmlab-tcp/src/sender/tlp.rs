@@ -8,7 +8,7 @@
 //! # Differences
 //! 1. A probe of new data is sent whatever the congestion window.
 
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{Deadline, Span, Time};
 
 use super::Sender;
 use crate::congestion::{Congestion, CongestionControl};
@@ -21,7 +21,7 @@ pub(super) struct TailProbe {
     enabled: bool,
     max_ack_delay: Span,
     /// When a probe is due.
-    pub at: Time,
+    pub at: Deadline,
     /// A probe is to be sent now.
     pub due: bool,
     /// SND.NXT after the probe that is not acknowledged yet, and whether it
@@ -36,7 +36,7 @@ impl TailProbe {
         TailProbe {
             enabled: params.recovery == Recovery::Rack && params.tail_loss_probe,
             max_ack_delay: params.max_ack_delay,
-            at: Time::MAX,
+            at: Deadline::NEVER,
             due: false,
             sent: None,
             measured: true,
@@ -47,7 +47,7 @@ impl TailProbe {
         self.measured = true;
     }
     pub fn stop(&mut self) {
-        self.at = Time::MAX;
+        self.at = Deadline::NEVER;
         self.due = false;
         self.sent = None;
     }
@@ -62,22 +62,22 @@ impl Sender {
         }
     }
 
-    fn probe_time(&self, now: Time) -> Time {
+    fn probe_time(&self, now: Time) -> Deadline {
         let quiet = self.board.is_empty() || self.board.sacked_segments > 0;
         if quiet || !self.phase.is_open() || self.tlp.sent.is_some() || !self.tlp.measured {
-            return Time::MAX;
+            return Deadline::NEVER;
         }
         let timeout = match self.rtt.smoothed() {
             Some(srtt) if self.board.flight_size() <= self.mss => srtt * 2 + self.tlp.max_ack_delay,
             Some(srtt) => srtt * 2,
             None => Span::from_secs(1),
         };
-        (now + timeout).min(self.deadline)
+        Deadline::at(now + timeout).min(self.deadline)
     }
 
     /// The probe timer ran out.
     pub(super) fn on_probe_timeout(&mut self) {
-        self.tlp.at = Time::MAX;
+        self.tlp.at = Deadline::NEVER;
         self.tlp.due = true;
     }
 
@@ -95,8 +95,8 @@ impl Sender {
         self.stats.tail_probes += 1;
         self.tlp.sent = Some((self.board.nxt(), len == 0));
         self.tlp.measured = false;
-        self.tlp.at = Time::MAX;
-        self.deadline = now + self.rtt.rto();
+        self.tlp.at = Deadline::NEVER;
+        self.deadline = Deadline::at(now + self.rtt.rto());
         Some(segment)
     }
 

@@ -7,6 +7,10 @@ use super::automatic::Settings;
 use super::seconds;
 use crate::discipline::Backlog;
 
+/// Packets of an idle time that the average forgets step by step, as ns-2 does; those beyond are
+/// one power: a fast link sends more in an idle second than anybody can wait for.
+const ONE_BY_ONE: u64 = 100_000;
+
 pub(super) struct Average {
     pub value: f64,
     weight: f64,
@@ -38,14 +42,65 @@ impl Average {
             // As if that many small packets had found an empty queue.
             let idle = seconds(now) - seconds(since);
             let passed = (self.packets_per_second * idle) as u64;
-            for _ in 0..passed {
+            for _ in 0..passed.min(ONE_BY_ONE) {
                 self.value *= 1.0 - self.weight;
                 if self.value == 0.0 {
                     break;
                 }
             }
+            let left = passed.saturating_sub(ONE_BY_ONE);
+            if left > 0 && self.value > 0.0 {
+                self.value *= libm::pow(1.0 - self.weight, left as f64);
+            }
         }
         self.value *= 1.0 - self.weight;
         self.value += self.weight * self.length(backlog) as f64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Span;
+
+    use super::*;
+
+    /// A second of a hundred gigabit per second in packets of a byte; a thousand of them.
+    #[test]
+    fn a_long_idle_time_of_a_fast_link_is_over_at_once() {
+        let second = Time::ZERO + Span::from_secs(1);
+        for (weight, packets_per_second, expected) in
+            [(1e-9, 12.5e9, libm::exp(-12.5)), (1e-17, 1e15, 1.0), (0.002, 1e15, 0.0)]
+        {
+            let mut average = Average {
+                value: 40.0,
+                weight,
+                in_bytes: false,
+                packets_per_second,
+                idle_since: Some(Time::ZERO),
+            };
+            average.update(second, Backlog::default());
+            let value = average.value / 40.0;
+            assert!((value - expected).abs() <= expected * 1e-5, "{weight}: {value}");
+        }
+    }
+
+    /// As many steps as one power, to the rounding of each step.
+    #[test]
+    fn the_steps_and_the_power_meet() {
+        let after = |packets: f64| {
+            let mut average = Average {
+                value: 1.0,
+                weight: 1e-5,
+                in_bytes: false,
+                packets_per_second: packets,
+                idle_since: Some(Time::ZERO),
+            };
+            average.update(Time::ZERO + Span::from_secs(1), Backlog::default());
+            average.value
+        };
+        for packets in [99_999.0, 100_000.0, 100_001.0, 300_000.0] {
+            let expected = libm::pow(1.0 - 1e-5, packets + 1.0);
+            assert!((after(packets) / expected - 1.0).abs() < 1e-9, "{packets}");
+        }
     }
 }

@@ -1,0 +1,213 @@
+//! `Run` for Python: a scenario in steps.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use aqmlab_core::{Span, Time};
+use aqmlab_sim::network::series::Subject;
+use aqmlab_sim::{Outside, Run, Snapshot, Stopped};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::convert::{to_py_error, to_value};
+use crate::custom::PyLookup;
+use crate::custom::fault::Failure;
+use crate::runner::{panic_text, to_custom_error};
+use crate::scenario::{Files, PyScenario, read_named};
+use crate::tables::{Finished, Results};
+
+/// Where a run was.
+#[pyclass(name = "Snapshot", module = "aqmlab._core", frozen)]
+pub struct PySnapshot(Snapshot);
+
+#[pymethods]
+impl PySnapshot {
+    /// The virtual time of it, in seconds.
+    #[getter]
+    fn time(&self) -> f64 {
+        self.0.time().as_secs_f64()
+    }
+}
+
+/// A run under way, of one thread.
+#[pyclass(name = "Run", module = "aqmlab._core", unsendable)]
+pub struct PyRun {
+    /// `None` when it is finished, or broken.
+    run: Option<Run>,
+    folders: Vec<String>,
+}
+
+#[pymethods]
+impl PyRun {
+    #[new]
+    #[pyo3(signature = (scenario, replication = 0))]
+    fn new(py: Python<'_>, scenario: PyRef<'_, PyScenario>, replication: u64) -> PyResult<Self> {
+        let make = || Run::new((*scenario.scenario).clone(), replication);
+        let run = guarded(py, make)?;
+        Ok(PyRun { run: Some(run), folders: scenario.folders.clone() })
+    }
+
+    /// The virtual time that it has come to, in seconds.
+    #[getter]
+    fn time(&self) -> PyResult<f64> {
+        Ok(self.ready()?.time().as_secs_f64())
+    }
+
+    /// When something happens next, in seconds; `None` at the end.
+    #[getter]
+    fn next_time(&self) -> PyResult<Option<f64>> {
+        Ok(self.ready()?.next_time().map(Time::as_secs_f64))
+    }
+
+    /// Events that were handled so far.
+    #[getter]
+    fn events(&self) -> PyResult<u64> {
+        Ok(self.ready()?.events())
+    }
+
+    /// The scenario with all that was changed.
+    #[getter]
+    fn scenario(&self) -> PyResult<PyScenario> {
+        let scenario = std::sync::Arc::clone(self.ready()?.scenario());
+        Ok(PyScenario { scenario, folders: self.folders.clone() })
+    }
+
+    /// Lets happen all that is before `until`, in seconds.
+    fn advance(&mut self, py: Python<'_>, until: f64) -> PyResult<()> {
+        let until = time(until)?;
+        self.with(py, |run| run.advance(until))
+    }
+
+    /// Lets the next event happen; gives its time in seconds, or `None` at the end.
+    fn step(&mut self, py: Python<'_>) -> PyResult<Option<f64>> {
+        Ok(self.with(py, Run::step)?.map(Time::as_secs_f64))
+    }
+
+    /// Gives a key another value from now on; gives the time of that in seconds.
+    fn set(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+        let py = value.py();
+        let value = to_value(value)?;
+        let (files, folders) = (Files::default(), self.folders.clone());
+        let read_file = |name: &str| read_named(py, &files, &folders, name);
+        let classes = PyLookup { folders: &folders };
+        let outside = Outside {
+            disciplines: &classes,
+            controls: &classes,
+            read_file: &read_file,
+            ..Outside::default()
+        };
+        let run = self.run.as_mut().ok_or_else(over)?;
+        let at = run.set(key, &value, outside).map_err(|error| to_py_error(py, error))?;
+        Ok(at.as_secs_f64())
+    }
+
+    /// Takes out the changes that are still to come.
+    fn drop_later_changes(&mut self) -> PyResult<()> {
+        self.run.as_mut().ok_or_else(over)?.drop_later_changes();
+        Ok(())
+    }
+
+    /// Where the run is.
+    fn snapshot(&self) -> PyResult<PySnapshot> {
+        Ok(PySnapshot(self.ready()?.snapshot()))
+    }
+
+    /// Goes to where the run was, by repeating it up to there.
+    fn restore(&mut self, py: Python<'_>, snapshot: PyRef<'_, PySnapshot>) -> PyResult<()> {
+        let snapshot = snapshot.0.clone();
+        self.with(py, |run| run.restore(&snapshot))
+    }
+
+    /// Goes back to a moment, in seconds, with all changes.
+    fn rewind(&mut self, py: Python<'_>, to: f64) -> PyResult<()> {
+        let to = time(to)?;
+        self.with(py, |run| run.rewind(to))
+    }
+
+    /// The state of links by name, and of the flows that are active.
+    fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let run = self.ready()?;
+        let mut seen: Vec<(Subject, &'static str, f64)> = Vec::new();
+        run.observe(&mut |subject, name, value| seen.push((subject, name, value)));
+        let groups: Vec<u32> = run.flows().map(|flow| flow.group).collect();
+        let (links, flows) = (PyDict::new(py), PyList::empty(py));
+        let mut last: Option<(Subject, Bound<'py, PyDict>)> = None;
+        for (subject, name, value) in seen {
+            let same = last.as_ref().filter(|(before, _)| *before == subject);
+            let dict = match (same, subject) {
+                (Some((_, dict)), _) => dict.clone(),
+                (None, Subject::Flow(index)) => {
+                    let dict = PyDict::new(py);
+                    let group = groups[index as usize] as usize;
+                    dict.set_item("group", &run.scenario().flows[group].name)?;
+                    flows.append(&dict)?;
+                    dict
+                }
+                (None, Subject::Link(index)) => {
+                    let dict = PyDict::new(py);
+                    links.set_item(&run.scenario().links[index as usize].name, &dict)?;
+                    dict
+                }
+                (None, Subject::Emulator) => continue,
+            };
+            dict.set_item(name, value)?;
+            last = Some((subject, dict));
+        }
+        let all = PyDict::new(py);
+        all.set_item("links", links)?;
+        all.set_item("flows", flows)?;
+        Ok(all)
+    }
+
+    /// Goes on to the end: the tables, and the digest of them.
+    fn finish(&mut self, py: Python<'_>) -> PyResult<(Results, String)> {
+        let run = self.run.take().ok_or_else(over)?;
+        let scenario = std::sync::Arc::clone(run.scenario());
+        let result = guarded(py, || run.finish())?.map_err(stuck)?;
+        let digest = format!("{:016x}", result.digest());
+        Ok((Results::new(vec![Finished { run: 0, scenario, result }]), digest))
+    }
+}
+
+impl PyRun {
+    fn ready(&self) -> PyResult<&Run> {
+        self.run.as_ref().ok_or_else(over)
+    }
+
+    /// Does something that lets things happen. A run in which code in Python failed is over.
+    fn with<T>(
+        &mut self,
+        py: Python<'_>,
+        what: impl FnOnce(&mut Run) -> Result<T, Stopped>,
+    ) -> PyResult<T> {
+        let mut run = self.run.take().ok_or_else(over)?;
+        let done = guarded(py, || what(&mut run))?.map_err(stuck)?;
+        self.run = Some(run);
+        Ok(done)
+    }
+}
+
+/// Turns a panic into an exception: of code in Python its own, or that of a bug.
+fn guarded<T>(py: Python<'_>, what: impl FnOnce() -> T) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(what)).map_err(|panic| match panic.downcast::<Failure>() {
+        Ok(failure) => to_custom_error(py, 0, &failure),
+        Err(panic) => {
+            PyRuntimeError::new_err(format!("a bug in the engine: {}", panic_text(&*panic)))
+        }
+    })
+}
+
+fn over() -> PyErr {
+    PyRuntimeError::new_err("the run is over")
+}
+
+fn stuck(stopped: Stopped) -> PyErr {
+    PyRuntimeError::new_err(stopped.to_string())
+}
+
+fn time(seconds: f64) -> PyResult<Time> {
+    if !(0.0..=1e10).contains(&seconds) {
+        return Err(PyValueError::new_err(format!("expected seconds from 0, got {seconds}")));
+    }
+    Ok(Time::ZERO + Span::from_secs_f64(seconds))
+}

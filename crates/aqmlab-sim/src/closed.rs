@@ -1,0 +1,384 @@
+//! A recorded connection once more: sender and receiver with Linux's rules, and between them
+//! the simulator's own links.
+//!
+//! The recorded path is built of links. Data go over an *edge*, which loses the segments that
+//! were lost by number, to a *bottleneck* with rate, limit, marks and delay; those that were
+//! late over one delay more; those of a blackout end in a link that loses everything.
+//! Acknowledgements have an edge too, and a delay.
+
+use aqmlab_aqm::QueueConfig;
+use aqmlab_aqm::disciplines::droptail::DropTailParams;
+use aqmlab_core::{
+    Bytes, Ecn, Framing, Packet, Rate, Result, Span, Table, Time, Value, packet_fields,
+};
+use aqmlab_tcp::replay::{Case, Ends, Event, Outcome, Path};
+use aqmlab_tcp::{Ack, DataSegment};
+
+use crate::impairment::{ChanceParams, DelayProcess, ListedLossParams, Loss, PathConfig};
+use crate::network::{
+    Carried, LinkConfig, Network, Observer, Position, RouteId, Setup, Simultaneous,
+};
+use crate::rate::schedule::Steps;
+use crate::rate::{MAX_RATE, RateProcess, RateStepsParams};
+
+/// What never ends is given up.
+const AT_MOST: Time = Time::from_nanos(120_000_000_000);
+
+/// Plays the whole connection of `case`.
+///
+/// On a recorded path a packet is sent at the rate of the moment at which it joined the queue:
+/// a new rate holds from when those have left that joined before it. Here that time is found
+/// by playing the connection up to it.
+///
+/// # Errors
+/// If its control is not one of ours, or its path cannot be built.
+pub fn play(case: &Case) -> Result<Outcome> {
+    let mut path = case.path.clone();
+    for (from, rate) in std::mem::take(&mut path.rates) {
+        let mut before = Connection::new(case, &path)?;
+        before.drain = Drain { since: from, at: from, delay: path.delay, is_over: false };
+        before.run();
+        path.rates.push((before.drain.at, rate));
+    }
+    Ok(Connection::new(case, &path)?.run())
+}
+
+/// Looks for the moment at which all have left the bottleneck that joined it up to `since`.
+struct Drain {
+    since: Time,
+    at: Time,
+    /// From the bottleneck on.
+    delay: Span,
+    is_over: bool,
+}
+
+impl Drain {
+    /// Nothing is looked for.
+    const NONE: Drain =
+        Drain { since: Time::MAX, at: Time::MAX, delay: Span::ZERO, is_over: false };
+}
+
+impl Observer<Packed> for Drain {
+    fn left(&mut self, now: Time, link: u32, packet: &Packed, (): &()) {
+        if link == BOTTLENECK && packet.arrival > self.since {
+            self.is_over = true;
+        } else if link == BOTTLENECK && self.since < Time::MAX {
+            self.at = self.at.max(Time::ZERO + (now - Time::ZERO - self.delay));
+        }
+    }
+}
+
+/// A packet between the two ends.
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    content: Content,
+    arrival: Time,
+    position: Position,
+    size: u32,
+    hash: u32,
+    hosts: [u32; 2],
+    class: u8,
+    ecn: Ecn,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Content {
+    Data(DataSegment),
+    Ack(Ack),
+    /// The third segment of the handshake, which the receiver has no use for.
+    Nothing,
+}
+
+impl Packed {
+    fn new(content: Content, size: u32, ecn: Ecn) -> Self {
+        Packed {
+            content,
+            arrival: Time::ZERO,
+            position: Position::default(),
+            size,
+            hash: 0,
+            hosts: [0, 0],
+            class: 0,
+            ecn,
+        }
+    }
+}
+
+impl Packet for Packed {
+    packet_fields!(size, hash, hosts, class, ecn, mark, arrival);
+}
+
+impl Carried for Packed {
+    type Store = ();
+    fn position(&self) -> Position {
+        self.position
+    }
+    fn set_position(&mut self, position: Position) {
+        self.position = position;
+    }
+    fn flow(&self) -> u32 {
+        0
+    }
+    fn is_ack(&self) -> bool {
+        matches!(self.content, Content::Ack(_))
+    }
+    fn is_syn(&self) -> bool {
+        match self.content {
+            Content::Data(segment) => segment.syn,
+            Content::Ack(ack) => ack.syn,
+            Content::Nothing => false,
+        }
+    }
+    fn forget(&self, (): &mut ()) {}
+    fn copy(&self, (): &mut ()) -> Self {
+        *self
+    }
+}
+
+/// The ways of packets.
+struct Routes {
+    /// Of data.
+    data: RouteId,
+    /// Of what is not counted among the segments: SYN, empty segments.
+    empty: RouteId,
+    /// Of data sent in a blackout.
+    dark: RouteId,
+    /// Of data that are late, with their numbers, in order.
+    late: Vec<(u64, RouteId)>,
+    ack: RouteId,
+    syn_ack: RouteId,
+}
+
+/// A link without a queue worth speaking of, which loses something.
+fn edge(name: &str, loss: Option<Loss>) -> LinkConfig {
+    LinkConfig {
+        name: name.to_string(),
+        rate: MAX_RATE,
+        delay: Span::ZERO,
+        process: RateProcess::Constant(MAX_RATE),
+        framing: Framing::NONE,
+        way: PathConfig {
+            delay: DelayProcess::Constant(Span::ZERO),
+            jitter: None,
+            loss,
+            duplicate: ChanceParams::default(),
+            reordering: false,
+            slot: None,
+        },
+        medium: None,
+        queue: QueueConfig::DropTail(DropTailParams::default()),
+        shaper: None,
+        driver: None,
+        thresholds: Vec::new(),
+    }
+}
+
+/// Loses packets by number.
+fn listed(name: &str, packets: &[u64]) -> LinkConfig {
+    let loss = ListedLossParams { packets: packets.to_vec() };
+    edge(name, (!packets.is_empty()).then_some(Loss::Listed(loss)))
+}
+
+/// The recorded queue. A path's limits count the packet in transmission, a discipline's do not;
+/// a path marks from so many on, a step above so many.
+fn queue(path: &Path) -> Result<QueueConfig> {
+    let limit = match path.limit {
+        0 => "unlimited".to_string(),
+        limit => format!("{}p", limit - 1),
+    };
+    let mut table = Table::new();
+    table.insert("limit", Value::from(limit.as_str()));
+    if path.mark_above > 0 {
+        let threshold = format!("{}p", path.mark_above.saturating_sub(2));
+        table.insert("discipline", Value::from("step"));
+        table.insert("threshold", Value::from(threshold.as_str()));
+        table.insert("not_ect", Value::from("pass"));
+    } else {
+        table.insert("discipline", Value::from("droptail"));
+    }
+    QueueConfig::read(&Value::Table(table))
+}
+
+fn bottleneck(path: &Path) -> Result<LinkConfig> {
+    let rate = |bps| if bps == 0 { MAX_RATE } else { Rate::from_bps(bps) };
+    let mut link = edge("bottleneck", None);
+    link.rate = rate(path.rate);
+    link.process = RateProcess::Constant(link.rate);
+    if !path.rates.is_empty() {
+        let later = path.rates.iter().map(|(from, bps)| (*from - Time::ZERO, rate(*bps)));
+        let steps = Steps([(Span::ZERO, link.rate)].into_iter().chain(later).collect());
+        let schedule = steps.schedule(false, |rate| rate.as_bps())?;
+        link.process = RateProcess::Steps(RateStepsParams { steps, repeat: false }, schedule);
+    }
+    link.delay = path.delay;
+    link.way.delay = DelayProcess::Constant(path.delay);
+    link.queue = queue(path)?;
+    Ok(link)
+}
+
+/// The links of a path, and the routes over them.
+fn build(path: &Path) -> Result<(Network<Packed>, Routes)> {
+    let everything = Loss::Random(ChanceParams { chance: 1.0, ..ChanceParams::default() });
+    let links = [
+        listed("edge", &path.lost),
+        bottleneck(path)?,
+        edge("dark", Some(everything)),
+        listed("acknowledgements", &path.acks_lost),
+    ];
+    let mut network = Network::new(&Setup {
+        links: &links,
+        base_rtts: vec![path.delay + path.return_delay; links.len()],
+        seed: 0,
+        replication: 0,
+        simultaneous: Simultaneous::ArrivalsFirst,
+        mtu: Bytes::new(1500),
+        end: Time::MAX,
+        record_packets: false,
+    });
+    let back = network.add_delay(path.return_delay);
+    let late = path.late.iter().map(|(number, more)| {
+        let delay = network.add_delay(*more);
+        (*number, network.add_route([EDGE, BOTTLENECK, delay]))
+    });
+    let late = late.collect();
+    let routes = Routes {
+        data: network.add_route([EDGE, BOTTLENECK]),
+        empty: network.add_route([BOTTLENECK]),
+        dark: network.add_route([EDGE, DARK]),
+        late,
+        ack: network.add_route([ACKS, back]),
+        syn_ack: network.add_route([back]),
+    };
+    network.start();
+    Ok((network, routes))
+}
+
+/// The links, by index.
+const EDGE: u32 = 0;
+const BOTTLENECK: u32 = 1;
+const DARK: u32 = 2;
+const ACKS: u32 = 3;
+
+/// A connection under way.
+struct Connection<'a> {
+    path: &'a Path,
+    ends: Ends,
+    /// What the application hands over, and when.
+    writes: Vec<(Time, u64)>,
+    network: Network<Packed>,
+    routes: Routes,
+    drain: Drain,
+    /// Data segments sent, those sent again among them.
+    segments: u64,
+    now: Time,
+}
+
+impl<'a> Connection<'a> {
+    fn new(case: &Case, path: &'a Path) -> Result<Self> {
+        let (network, routes) = build(path)?;
+        let writes = case.events.iter().filter_map(|event| match *event {
+            Event::Write { at, bytes } => Some((at, bytes)),
+            _ => None,
+        });
+        Ok(Connection {
+            path,
+            ends: case.ends()?,
+            writes: writes.collect(),
+            network,
+            routes,
+            drain: Drain::NONE,
+            segments: 0,
+            now: Time::ZERO,
+        })
+    }
+
+    fn run(&mut self) -> Outcome {
+        let writes = std::mem::take(&mut self.writes);
+        let size = writes.iter().map(|(_, bytes)| bytes).sum();
+        let mut writes = writes.into_iter().peekable();
+        self.ends.sender.open(Time::ZERO);
+        self.poll();
+        while self.ends.sender.stats().bytes_acked < size && !self.drain.is_over {
+            let write = writes.peek().map(|(at, _)| *at);
+            let arrival = self.network.next_time();
+            let sender = self.ends.sender.next_timeout();
+            let receiver = self.ends.receiver.next_timeout();
+            let next = [write, arrival, sender, receiver].into_iter().flatten().min();
+            let Some(next) = next.map(|next| next.max(self.now)).filter(|next| *next <= AT_MOST)
+            else {
+                break;
+            };
+            self.now = next;
+            let is_due = |at: Option<Time>| at.is_some_and(|at| at <= next);
+            if is_due(write) {
+                let (_, bytes) = writes.next().expect("it was peeked at");
+                self.ends.sender.supply(bytes);
+            } else if is_due(arrival) {
+                match self.network.step(&mut self.drain) {
+                    Some(packet) => self.arrive(packet),
+                    None => continue,
+                }
+            } else if is_due(sender) {
+                self.ends.sender.on_timeout(next);
+            } else {
+                self.ends.receiver.on_timeout(next);
+            }
+            self.poll();
+        }
+        let stats = self.ends.sender.stats();
+        Outcome {
+            all_acknowledged: (stats.bytes_acked >= size).then_some(self.now),
+            retransmitted: stats.retransmissions,
+        }
+    }
+
+    fn inject(&mut self, route: RouteId, content: Content, payload: u32, ecn: Ecn) {
+        let packet = Packed::new(content, self.ends.header + payload, ecn);
+        self.network.inject(self.now, route, packet, &mut self.drain);
+    }
+
+    fn arrive(&mut self, packet: Packed) {
+        match packet.content {
+            Content::Data(mut segment) => {
+                segment.ecn = packet.ecn;
+                self.ends.receiver.on_segment(self.now, &segment);
+            }
+            Content::Ack(ack) => {
+                if ack.syn {
+                    self.inject(self.routes.empty, Content::Nothing, 0, Ecn::NotEct);
+                }
+                self.ends.sender.on_ack(self.now, &ack);
+            }
+            Content::Nothing => {}
+        }
+    }
+
+    /// What both ends send now.
+    fn poll(&mut self) {
+        while let Some(segment) = self.ends.sender.poll(self.now) {
+            let (route, ecn) = self.way(&segment);
+            self.inject(route, Content::Data(segment), segment.len, ecn);
+        }
+        while let Some(ack) = self.ends.receiver.poll(self.now) {
+            let route = if ack.syn { self.routes.syn_ack } else { self.routes.ack };
+            self.inject(route, Content::Ack(ack), 0, Ecn::NotEct);
+        }
+    }
+
+    /// Where a segment goes, and with which ECN codepoint it arrives at the queue.
+    fn way(&mut self, segment: &DataSegment) -> (RouteId, Ecn) {
+        if segment.len == 0 {
+            return (self.routes.empty, segment.ecn);
+        }
+        self.segments += 1;
+        let number = self.segments;
+        if self.path.blackouts.iter().any(|(from, to)| (*from..*to).contains(&self.now)) {
+            return (self.routes.dark, segment.ecn);
+        }
+        let is_marked = self.path.marked.binary_search(&number).is_ok();
+        let is_capable = segment.ecn != Ecn::NotEct;
+        let ecn = if is_marked && is_capable { Ecn::Ce } else { segment.ecn };
+        let late = self.routes.late.binary_search_by_key(&number, |(number, _)| *number);
+        (late.map_or(self.routes.data, |place| self.routes.late[place].1), ecn)
+    }
+}

@@ -1,0 +1,244 @@
+//! A run in steps: go on to a moment, look, change something, go on.
+//!
+//! A run in steps gives the same bits as [`run`](super::run) on the same scenario. What
+//! [`Run::set`] changes becomes a [change](crate::scenario::Change) of the scenario, so the
+//! scenario of the run, saved and run from the start, gives the same again.
+//!
+//! A [`Snapshot`] is not a copy of the state (queues, senders and applications may be
+//! anybody's, in Python too) but the scenario with its changes, and how far the run was: to
+//! restore it, the run is repeated up to there. That takes as long as it took before.
+
+use std::sync::Arc;
+
+use aqmlab_core::{Result, Span, Table, Time, Value};
+
+use super::results::RunResult;
+use super::simulation::Simulation;
+use super::watch::{Stopped, Watch};
+use crate::endpoints::flow::Flow;
+use crate::network::probe::PacketEvent;
+use crate::network::series::Subject;
+use crate::scenario::{Outside, Scenario};
+
+/// A run under way.
+pub struct Run {
+    simulation: Simulation,
+    watch: Watch,
+    /// Where it is asked to be.
+    time: Time,
+    /// All before this moment has happened, and nothing at it or later.
+    open: Time,
+    /// The link whose packets are watched.
+    watched: Option<usize>,
+}
+
+/// Where a run was.
+#[derive(Clone)]
+pub struct Snapshot {
+    scenario: Arc<Scenario>,
+    time: Time,
+    open: Time,
+    events: u64,
+}
+
+impl Snapshot {
+    /// The virtual time of it.
+    pub fn time(&self) -> Time {
+        self.time
+    }
+}
+
+/// A flow that [`Run::flows`] shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowView {
+    /// Its group, by index.
+    pub group: u32,
+    /// Bytes acknowledged, or of datagrams arrived.
+    pub delivered: u64,
+    /// Whether it has begun and not ended.
+    pub is_active: bool,
+}
+
+impl Run {
+    /// A replication of a scenario, at its start.
+    pub fn new(scenario: Scenario, replication: u64) -> Self {
+        Self::watched(Arc::new(scenario), replication, Watch::default())
+    }
+
+    /// The same, with a bound on the work.
+    pub fn watched(scenario: Arc<Scenario>, replication: u64, watch: Watch) -> Self {
+        let simulation = Simulation::new(scenario, replication, &watch);
+        Run { simulation, watch, time: Time::ZERO, open: Time::ZERO, watched: None }
+    }
+
+    /// The scenario, with all that was changed.
+    pub fn scenario(&self) -> &Arc<Scenario> {
+        &self.simulation.scenario
+    }
+
+    /// The virtual time that it has come to.
+    pub fn time(&self) -> Time {
+        self.time
+    }
+
+    /// When something happens next; `None` at the end.
+    pub fn next_time(&self) -> Option<Time> {
+        self.simulation.next_time()
+    }
+
+    /// Events that were handled so far.
+    pub fn events(&self) -> u64 {
+        self.simulation.events_handled()
+    }
+
+    /// Lets happen all that is before `until`; what is at that moment is still to come.
+    ///
+    /// # Errors
+    /// If the run makes no progress: see [`Watch`].
+    pub fn advance(&mut self, until: Time) -> std::result::Result<(), Stopped> {
+        let end = Time::ZERO + self.scenario().duration;
+        self.simulation.run(Some(until))?;
+        self.time = self.time.max(until.min(end));
+        self.open = self.open.max(until.min(end));
+        Ok(())
+    }
+
+    /// Lets the next event happen; gives its time, or `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Run::advance`].
+    pub fn step(&mut self) -> std::result::Result<Option<Time>, Stopped> {
+        if !self.simulation.step_once()? {
+            return Ok(None);
+        }
+        self.time = self.time.max(self.simulation.now);
+        self.open = self.open.max(self.simulation.now + Span::from_nanos(1));
+        Ok(Some(self.simulation.now))
+    }
+
+    /// Gives a key another value from now on: an event of the scenario. Which keys may
+    /// change, and what that means, is said at [changes](crate::scenario::Change). Gives the
+    /// time of the change.
+    ///
+    /// # Errors
+    /// If the key cannot change, or not to that value: then nothing has changed.
+    pub fn set(&mut self, key: &str, value: &Value, outside: Outside<'_>) -> Result<Span> {
+        let at = self.open - Time::ZERO;
+        let entries =
+            [("at", at.to_string().into()), ("key", key.into()), ("value", value.clone())];
+        let change = entries.map(|(key, value)| (key.to_string(), value)).into_iter();
+        let mut table = self.scenario().to_table();
+        let mut changes = match table.remove("changes") {
+            Some(Value::List(changes)) => changes,
+            _ => Vec::new(),
+        };
+        let before = self.scenario().changes.partition_point(|change| change.at <= at);
+        changes.insert(before, Value::Table(change.collect::<Table>()));
+        table.insert("changes", Value::List(changes));
+        let scenario = Scenario::from_table_with(table, "<run>", &[], outside)?;
+        self.simulation.change_plan(Arc::new(scenario));
+        Ok(at)
+    }
+
+    /// Takes out the changes of the scenario that are still to come.
+    pub fn drop_later_changes(&mut self) {
+        let cut = self.scenario().without_changes_after(self.open - Time::ZERO);
+        self.simulation.change_plan(Arc::new(cut));
+    }
+
+    /// Where the run is.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            scenario: Arc::clone(self.scenario()),
+            time: self.time,
+            open: self.open,
+            events: self.events(),
+        }
+    }
+
+    /// Goes back (or on) to where the run was, with the scenario that it had then: the run is
+    /// repeated up to there.
+    ///
+    /// # Errors
+    /// As [`Run::advance`].
+    pub fn restore(&mut self, to: &Snapshot) -> std::result::Result<(), Stopped> {
+        let replication = self.simulation.replication;
+        self.simulation = Simulation::new(Arc::clone(&to.scenario), replication, &self.watch);
+        self.watch_packets(self.watched);
+        self.simulation.run(Some(Time::from_nanos(to.open.as_nanos().saturating_sub(1))))?;
+        while self.events() < to.events && self.simulation.step_once()? {}
+        (self.time, self.open) = (to.time, to.open);
+        Ok(())
+    }
+
+    /// Goes back to a moment, with all changes that the scenario has by now, later ones too.
+    ///
+    /// # Errors
+    /// As [`Run::advance`].
+    pub fn rewind(&mut self, to: Time) -> std::result::Result<(), Stopped> {
+        let (scenario, time) = (Arc::clone(self.scenario()), Time::ZERO);
+        self.restore(&Snapshot { scenario, time, open: time, events: 0 })?;
+        self.advance(to)
+    }
+
+    /// Shows the state of links and flows by name, as recordings of the level `series` do:
+    /// what disciplines and controls [observe](aqmlab_aqm::QueueDiscipline::observe), and
+    /// what has been counted.
+    pub fn observe(&self, see: &mut dyn FnMut(Subject, &'static str, f64)) {
+        for (index, link) in self.simulation.network.links().enumerate() {
+            let subject = Subject::Link(index as u32);
+            let (backlog, counts) = (link.queue.backlog(), link.queue.counts());
+            see(subject, "backlog_packets", backlog.packets as f64);
+            see(subject, "backlog_bytes", backlog.bytes as f64);
+            see(subject, "dropped", counts.dropped_total() as f64);
+            see(subject, "marked", counts.marked_total() as f64);
+            see(subject, "delivered_bytes", counts.delivered_bytes as f64);
+            see(subject, "delivered_packets", counts.delivered as f64);
+            link.queue.observe(&mut |name, value| see(subject, name, value));
+        }
+        for (index, flow) in self.simulation.flows.iter().enumerate() {
+            if self.is_active(flow) {
+                let subject = Subject::Flow(index as u32);
+                see(subject, "delivered_bytes", flow.delivered() as f64);
+                flow.observe(&mut |name, value| see(subject, name, value));
+            }
+        }
+    }
+
+    /// The flows so far, by index; places of those that are gone may be used again.
+    pub fn flows(&self) -> impl Iterator<Item = FlowView> {
+        self.simulation.flows.iter().map(|flow| FlowView {
+            group: flow.group,
+            delivered: flow.delivered(),
+            is_active: self.is_active(flow),
+        })
+    }
+
+    fn is_active(&self, flow: &Flow) -> bool {
+        flow.start <= self.simulation.now && flow.finish.is_none()
+    }
+
+    /// Has what happens to each packet at a link noted from now on, at one link at a time.
+    pub fn watch_packets(&mut self, link: Option<usize>) {
+        for (index, each) in self.simulation.network.links_mut().enumerate() {
+            each.watch_packets(link == Some(index));
+        }
+        self.watched = link;
+    }
+
+    /// What happened to packets at the watched link since this was last asked.
+    pub fn take_events(&mut self) -> Vec<PacketEvent> {
+        let watched = self.watched;
+        watched.map(|link| self.simulation.network.link_mut(link).take_events()).unwrap_or_default()
+    }
+
+    /// Goes on to the end and gives the results.
+    ///
+    /// # Errors
+    /// As [`Run::advance`].
+    pub fn finish(mut self) -> std::result::Result<RunResult, Stopped> {
+        self.simulation.run(None)?;
+        self.simulation.finish();
+        Ok(RunResult::of(self.simulation))
+    }
+}

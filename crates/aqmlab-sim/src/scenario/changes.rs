@@ -1,0 +1,260 @@
+//! Changes during a run: `[[changes]]` of a scenario.
+//!
+//! Each is a key that gets another value at some time. What a change does is known when the
+//! scenario has been read: a link has another rate, delay or queue, or a group of flows begins
+//! or stops.
+//!
+//! # What a change means
+//! 1. `links.NAME.rate`: packets that are sent from then on take the new rate; the one on the
+//!    transmitter ends as it began. For links of constant rate without framing.
+//! 2. `links.NAME.delay`: packets whose transmission begins from then on take the new delay,
+//!    but none overtakes another.
+//! 3. `links.NAME.queue`, or a key below it: a new discipline takes the place of the old one,
+//!    as by `tc qdisc replace`, but takes over the packets of the old one with their arrival
+//!    times. The state of its control begins anew, also if only one parameter differs.
+//! 4. `flows.NAME` with a table: a new group of flows begins, at once or at its `start`.
+//! 5. `flows.NAME.active = false`: the group sends nothing new. What is under way is still
+//!    sent again where it is lost. A group that has stopped does not come back: another takes
+//!    its place.
+
+use aqmlab_core::params::read_value;
+use aqmlab_core::{Error, ParamType, Result, Span, Table, Value};
+
+use super::read::{read_flow, read_links, set, transport_of};
+use super::{FlowGroup, LinkConfig, Outside, Scenario, Start};
+use crate::impairment::DelayProcess;
+use crate::rate::RateProcess;
+
+/// Something that changes in the middle of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// When.
+    pub at: Span,
+    /// What.
+    pub effect: Effect,
+}
+
+/// What a change does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// A link has another rate.
+    Rate(LinkChange),
+    /// A link has another delay.
+    Delay(LinkChange),
+    /// A link has another queue.
+    Queue(LinkChange),
+    /// The group of flows of this index begins.
+    Begin(u32),
+    /// The group of flows of this index stops.
+    Stop(u32),
+}
+
+/// A link as it is after a change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkChange {
+    /// Its index.
+    pub link: u32,
+    /// What it is from then on.
+    pub config: Box<LinkConfig>,
+    /// The longest round-trip time without queues over it, then.
+    pub base_rtt: Span,
+}
+
+const EXAMPLE: &str =
+    "{ at = \"10s\", key = \"links.bottleneck.rate\", value = \"5mbit\" } in a list";
+
+/// A change as it is written.
+struct Written<'a> {
+    at: Span,
+    key: &'a str,
+    value: &'a Value,
+}
+
+fn written(change: &Value) -> Result<Written<'_>> {
+    let Value::Table(change) = change else { return Err(Error::not_allowed(change, EXAMPLE)) };
+    change.only(["at", "key", "value"])?;
+    let get = |key: &str| {
+        let missing = || Error::new(format!("the key `{key}` is missing")).hint(EXAMPLE);
+        change.get(key).ok_or_else(missing)
+    };
+    let key = get("key")?;
+    Ok(Written {
+        at: read_value(get("at")?).map_err(|error| error.at("at"))?,
+        key: key.as_text().map_err(|error| error.at("key"))?,
+        value: get("value")?,
+    })
+}
+
+/// Reads the changes of `table`, of which the rest is in `scenario`, in the order of their
+/// times; groups of flows that begin by one are added to the scenario.
+pub(super) fn read_changes(
+    table: &Table,
+    scenario: &mut Scenario,
+    outside: Outside<'_>,
+) -> Result<()> {
+    let changes = match table.get("changes") {
+        None => return Ok(()),
+        Some(Value::List(changes)) => changes,
+        Some(other) => return Err(Error::not_allowed(other, EXAMPLE).at("changes")),
+    };
+    let mut changes = changes.iter().map(written).collect::<Result<Vec<_>>>();
+    let changes = changes.as_mut().map_err(|error| error.clone().at("changes"))?;
+    changes.sort_by_key(|change| change.at);
+    let mut table = table.clone();
+    table.remove("changes");
+    let mut after = scenario.clone();
+    for change in changes {
+        let effect = read_change(change, &mut table, &mut after, outside);
+        let effect = effect.map_err(|error| error.at(change.key).at("changes"))?;
+        after.changes.push(Change { at: change.at, effect });
+    }
+    scenario.flows = after.flows;
+    scenario.changes = after.changes;
+    Ok(())
+}
+
+/// What one change does to a scenario, of which `table` is all but the changes.
+fn read_change(
+    change: &Written,
+    table: &mut Table,
+    scenario: &mut Scenario,
+    outside: Outside<'_>,
+) -> Result<Effect> {
+    let bottleneck = &scenario.links[scenario.bottleneck].name;
+    let key = match change.key.split('.').next() {
+        Some("queue") => format!("links.{bottleneck}.{}", change.key),
+        _ => change.key.to_string(),
+    };
+    let parts: Vec<&str> = key.split('.').collect();
+    match parts[..] {
+        ["links", name, what @ ("rate" | "delay" | "queue"), ..]
+            if parts.len() == 3 || what == "queue" =>
+        {
+            let index = scenario.links.iter().position(|link| link.name == name);
+            let names = scenario.links.iter().map(|link| link.name.as_str());
+            let index = index.ok_or_else(|| Error::unknown("link", name, names))?;
+            set(table, &key, change.value)?;
+            let config = read_links(table, scenario.duration, outside)?.swap_remove(index);
+            read_link_change(what, index, config, scenario)
+        }
+        ["flows", name] => {
+            let group = read_group(name, change, table, scenario, outside)?;
+            scenario.flows.push(group);
+            Ok(Effect::Begin(scenario.flows.len() as u32 - 1))
+        }
+        ["flows", name, "active"] => {
+            let index = scenario.flows.iter().position(|flows| flows.name == name);
+            let names = scenario.flows.iter().map(|flows| flows.name.as_str());
+            let index = index.ok_or_else(|| Error::unknown("group of flows", name, names))? as u32;
+            if change.value.to_string() != "false" {
+                return Err(Error::not_allowed(
+                    change.value,
+                    "false: a group that has stopped stays so",
+                ));
+            }
+            let stopped = |change: &Change| change.effect == Effect::Stop(index);
+            if scenario.changes.iter().any(stopped) {
+                return Err(Error::new("these flows have stopped before"));
+            }
+            Ok(Effect::Stop(index))
+        }
+        _ => Err(Error::new("this cannot change during a run").hint(
+            "links.NAME.rate, .delay, .queue or .queue.KEY; flows.NAME = a new group; \
+             flows.NAME.active = false",
+        )),
+    }
+}
+
+fn read_link_change(
+    what: &str,
+    index: usize,
+    mut config: LinkConfig,
+    scenario: &mut Scenario,
+) -> Result<Effect> {
+    // What links share does not change, and is not read from one alone.
+    config.medium = scenario.links[index].medium;
+    let constant = matches!(config.process, RateProcess::Constant(_))
+        && matches!(scenario.links[index].process, RateProcess::Constant(_));
+    if what == "rate" && !(constant && config.framing == aqmlab_core::Framing::NONE) {
+        return Err(Error::new(
+            "the rate changes only if it is constant before and after, and the \
+             link has no overhead",
+        ));
+    }
+    if what == "delay" && !matches!(config.way.delay, DelayProcess::Constant(_)) {
+        return Err(Error::new("the delay changes only to a constant one"));
+    }
+    scenario.links[index] = config.clone();
+    let base_rtt = scenario.base_rtt_over(index);
+    let change = LinkChange { link: index as u32, config: Box::new(config), base_rtt };
+    Ok(match what {
+        "rate" => Effect::Rate(change),
+        "delay" => Effect::Delay(change),
+        _ => Effect::Queue(change),
+    })
+}
+
+/// A group of flows that begins by a change.
+fn read_group(
+    name: &str,
+    change: &Written,
+    table: &Table,
+    scenario: &Scenario,
+    outside: Outside<'_>,
+) -> Result<FlowGroup> {
+    if scenario.flows.iter().any(|flows| flows.name == name) {
+        return Err(Error::new("there is a group of flows of this name already"));
+    }
+    let mut entries = change.value.as_table()?.clone();
+    if entries.get("start").is_none() {
+        entries.insert("start", change.at.to_string().into());
+    }
+    let transport = transport_of(table, outside)?;
+    let mut group = read_flow(name, &Value::Table(entries), &scenario.links, &transport, outside)?;
+    let first = match group.start {
+        Start::At(first) | Start::Uniform(first, _) | Start::Each(first, _) => first,
+    };
+    if first < change.at {
+        let problem = "the flows begin before the change that adds them";
+        return Err(Error::new(problem).given(first).at("start"));
+    }
+    if !group.reroutes.is_empty() {
+        return Err(Error::new("flows that a change adds keep their routes").at("reroutes"));
+    }
+    group.is_added = true;
+    Ok(group)
+}
+
+impl Scenario {
+    /// A change as a scenario states it, every default filled in.
+    pub(super) fn change_table(&self, change: &Change) -> Value {
+        let link =
+            |link: &LinkChange, key| format!("links.{}.{key}", self.links[link.link as usize].name);
+        let (key, value) = match &change.effect {
+            Effect::Rate(to) => (link(to, "rate"), to.config.process.to_value()),
+            Effect::Delay(to) => (link(to, "delay"), to.config.way.delay.to_value()),
+            Effect::Queue(to) => (link(to, "queue"), Value::Table(to.config.queue.to_table())),
+            Effect::Begin(group) => {
+                let group = &self.flows[*group as usize];
+                (format!("flows.{}", group.name), self.flow_table(group))
+            }
+            Effect::Stop(group) => {
+                (format!("flows.{}.active", self.flows[*group as usize].name), "false".into())
+            }
+        };
+        let entries = [("at", change.at.to_text().into()), ("key", key.into()), ("value", value)];
+        Value::Table(entries.map(|(key, value)| (key.to_string(), value)).into_iter().collect())
+    }
+
+    /// Has the changes of a run end here: those after `at` are taken out, and the groups of
+    /// flows that they add.
+    #[must_use]
+    pub fn without_changes_after(&self, at: Span) -> Scenario {
+        let mut cut = self.clone();
+        cut.changes.retain(|change| change.at <= at);
+        let begun = cut.changes.iter().filter(|change| matches!(change.effect, Effect::Begin(_)));
+        let first = self.flows.iter().filter(|flows| !flows.is_added).count();
+        cut.flows.truncate(first + begun.count());
+        cut
+    }
+}

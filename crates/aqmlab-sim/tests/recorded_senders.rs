@@ -1,0 +1,98 @@
+//! Every recorded connection once more, with both ends and the links between them ours.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aqmlab_core::{Span, Time};
+use aqmlab_sim::closed::play;
+use aqmlab_tcp::replay::{Case, Outcome};
+
+const PACKED: &[u8] = include_bytes!("../../../python/aqmlab/conformance/recorded/senders.xz");
+const CASES: usize = 124;
+
+fn cases() -> Vec<Case> {
+    let mut packed = Vec::new();
+    lzma_rs::xz_decompress(&mut &*PACKED, &mut packed).expect("the archive can be read");
+    let mut rest = &*packed;
+    let mut cases = Vec::new();
+    while !rest.is_empty() {
+        cases.push(Case::unpack(&mut rest).expect("the archive holds recordings"));
+    }
+    cases
+}
+
+/// Plays them on all processors.
+fn play_all(cases: &[Case]) -> Vec<(&Case, Outcome)> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = play(case).expect("the control is one of ours");
+            done.lock().expect("no thread panics").push((case, outcome));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    done.into_inner().expect("no thread panics")
+}
+
+/// Recordings that differ: docs/transports/linux.md has the causes.
+const DIFFERENT: [&str; 4] =
+    ["bbr_jitter", "cubic-6.12_loss_15", "cubic-6.12_window", "cubic_loss_15"];
+
+#[test]
+fn connections_go_as_recorded_over_simulated_links() {
+    let cases = cases();
+    assert_eq!(cases.len(), CASES);
+    let mut different = Vec::new();
+    for (case, outcome) in play_all(&cases) {
+        if !outcome.is_close_to(&case.outcome) {
+            different.push((case.name.as_str(), outcome, case.outcome));
+        }
+    }
+    let unknown = different.iter().filter(|(name, ..)| !DIFFERENT.contains(name));
+    assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&(&str, Outcome, Outcome)>::new());
+}
+
+/// The path matters: with another rate, delay, limit or loss the same connection goes otherwise.
+#[test]
+fn the_links_are_those_of_the_recording() {
+    let cases = cases();
+    let find = |name: &str| cases.iter().find(|case| case.name == name).expect(name).clone();
+    let differs = |case: &Case| !play(case).expect("it is built").is_close_to(&case.outcome);
+    let bulk = find("reno_bulk");
+    assert!(!differs(&bulk));
+    let mut slower = bulk.clone();
+    slower.path.rate = slower.path.rate * 9 / 10;
+    let mut farther = bulk.clone();
+    farther.path.return_delay += Span::from_millis(30);
+    let mut deeper = bulk;
+    deeper.path.limit *= 3;
+    let mut without_loss = find("cubic_loss_5");
+    without_loss.path.lost.clear();
+    let mut without_marks = find("dctcp_ecn");
+    without_marks.path.mark_above = 0;
+    let mut without_rates = find("scalable_rate_steps");
+    without_rates.path.rates.clear();
+    let mut light = find("reno_blackout");
+    light.path.blackouts = vec![(Time::ZERO, Time::ZERO)];
+    let mut in_time = find("reno_reordering");
+    in_time.path.late.clear();
+    let mut acknowledged = find("cubic_ack_loss");
+    acknowledged.path.acks_lost = (3..400).collect();
+    for case in [
+        slower,
+        farther,
+        deeper,
+        without_loss,
+        without_marks,
+        without_rates,
+        light,
+        in_time,
+        acknowledged,
+    ] {
+        assert!(differs(&case), "{}: {:?}", case.name, case.path);
+    }
+}

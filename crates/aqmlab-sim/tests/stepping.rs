@@ -1,0 +1,260 @@
+//! A run in steps, with changes in the middle, is the same as the run of the scenario that
+//! comes of it.
+
+use aqmlab_core::{Span, Table, Time, Value};
+use aqmlab_sim::scenario::parse_value;
+use aqmlab_sim::{Outside, Run, Scenario, run};
+
+/// Bulk flows of both kinds, a call and pages over one link.
+const SCENE: &str = r#"
+    duration = "8s"
+    [links.down]
+    rate = "10mbit"
+    delay = "10ms"
+    queue = "codel"
+    [links.up]
+    rate = "50mbit"
+    delay = "10ms"
+    [flows.bulk]
+    count = 2
+    path = ["down"]
+    return_path = ["up"]
+    [flows.file]
+    size = "300000b"
+    path = ["down"]
+    return_path = ["up"]
+    start = "500ms"
+    [flows.call]
+    path = ["down"]
+    return_path = ["up"]
+    workload = "voip"
+    [flows.web]
+    path = ["down"]
+    return_path = ["up"]
+    workload = "page"
+    [record]
+    level = "packets"
+"#;
+
+const LATE: &str = r#"{ path = ["down"], return_path = ["up"], count = 3, access_delay = "5ms" }"#;
+
+fn scene(settings: &[(&str, &str)]) -> Scenario {
+    let settings: Vec<(String, Value)> =
+        settings.iter().map(|(key, text)| (key.to_string(), parse_value(text))).collect();
+    Scenario::parse(SCENE, "scene", &settings).unwrap()
+}
+
+fn ms(ms: u64) -> Time {
+    Time::from_nanos(ms * 1_000_000)
+}
+
+fn set(run: &mut Run, key: &str, text: &str) -> Span {
+    run.set(key, &parse_value(text), Outside::default()).unwrap()
+}
+
+/// All that can change: rate, delay, queue and a parameter of it, groups that begin and stop.
+const CHANGES: [(u64, &str, &str); 9] = [
+    (700, "links.down.rate", "\"4mbit\""),
+    (1_100, "queue.target", "\"20ms\""),
+    (1_500, "flows.late", LATE),
+    (2_000, "links.down.delay", "\"2ms\""),
+    (2_500, "links.down.queue", "{ discipline = \"fq_pie\", limit = \"300p\" }"),
+    (3_000, "flows.web.active", "false"),
+    (3_500, "flows.bulk.active", "false"),
+    (4_000, "links.down.rate", "\"40mbit\""),
+    (5_000, "flows.call.active", "false"),
+];
+
+fn changed() -> Run {
+    let mut run = Run::new(scene(&[]), 3);
+    for (at, key, text) in CHANGES {
+        run.advance(ms(at)).unwrap();
+        assert_eq!(set(&mut run, key, text), Span::from_millis(at));
+    }
+    run
+}
+
+/// The same scenario, saved and read.
+fn read_again(scenario: &Scenario) -> Scenario {
+    let text = scenario.to_toml();
+    let again = Scenario::parse(&text, "saved", &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    assert_eq!(again.to_json(), scenario.to_json());
+    again
+}
+
+#[test]
+fn a_run_in_steps_is_the_same_as_one() {
+    for queue in ["codel", "pie", "fq_codel", "dualpi2", "cake", "red", "sfq"] {
+        let whole = run(&scene(&[("queue", queue)]), 3);
+        let mut steps = Run::new(scene(&[("queue", queue)]), 3);
+        for step in 0..200 {
+            steps.advance(Time::from_nanos(step * 17_123_456)).unwrap();
+            if step % 10 == 0 {
+                steps.step().unwrap();
+            }
+        }
+        let steps = steps.finish().unwrap();
+        assert_eq!((steps.digest(), steps.events), (whole.digest(), whole.events), "{queue}");
+    }
+}
+
+#[test]
+fn a_run_that_was_changed_is_the_run_of_the_scenario_that_it_leaves() {
+    let changed = changed();
+    let scenario = read_again(changed.scenario());
+    assert_eq!(scenario.changes.len(), CHANGES.len());
+    let changed = changed.finish().unwrap();
+    let again = run(&scenario, 3);
+    assert_eq!((changed.digest(), changed.events), (again.digest(), again.events));
+    assert_ne!(changed.digest(), run(&scene(&[]), 3).digest());
+    assert_eq!(changed.groups.len(), scenario.flows.len());
+}
+
+/// A change between two events of one moment comes after both.
+#[test]
+fn a_change_after_a_single_step_is_repeatable() {
+    let mut run_of = Run::new(scene(&[]), 0);
+    run_of.advance(ms(900)).unwrap();
+    for key in 0..40 {
+        let now = run_of.step().unwrap().unwrap();
+        let at = set(&mut run_of, "links.down.rate", &format!("\"{}mbit\"", 5 + key % 3));
+        assert!(Time::ZERO + at > now);
+    }
+    let scenario = read_again(run_of.scenario());
+    let result = run_of.finish().unwrap();
+    let again = run(&scenario, 0);
+    assert_eq!((result.digest(), result.events), (again.digest(), again.events));
+}
+
+#[test]
+fn what_a_change_does_is_seen() {
+    let mut plain = Run::new(scene(&[]), 0);
+    let mut slow = Run::new(scene(&[]), 0);
+    for each in [&mut plain, &mut slow] {
+        each.advance(ms(2_000)).unwrap();
+    }
+    set(&mut slow, "links.down.rate", "\"1mbit\"");
+    set(&mut slow, "flows.bulk.active", "false");
+    let delivered = |run: &Run| run.flows().map(|flow| flow.delivered).sum::<u64>();
+    assert_eq!(delivered(&plain), delivered(&slow));
+    for each in [&mut plain, &mut slow] {
+        each.advance(ms(6_000)).unwrap();
+    }
+    assert!(delivered(&slow) < delivered(&plain) / 2);
+    let bulk = slow.flows().filter(|flow| flow.group == 0 && flow.is_active).count();
+    assert_eq!(bulk, 0, "the flows have ended");
+}
+
+/// A link offers what its rates give, each for its time.
+#[test]
+fn the_capacity_counts_each_rate_for_its_time() {
+    let change = "[{ at = \"2s\", key = \"links.down.rate\", value = \"4mbit\" }]";
+    let result = run(&scene(&[("changes", change)]), 0);
+    assert_eq!(result.links[0].capacity, (2.0 * 10e6 + 6.0 * 4e6) / 8.0);
+    assert!(result.links[0].utilisation <= 1.0);
+}
+
+/// No packet is lost or made, whatever takes the place of whatever.
+#[test]
+fn packets_are_conserved_when_any_queue_follows_any_other() {
+    let names: Vec<&str> = aqmlab_aqm::registry::entries().iter().map(|entry| entry.name).collect();
+    for (index, name) in names.iter().enumerate() {
+        let next = names[(index + 7) % names.len()];
+        let mut run = Run::new(scene(&[("queue", name), ("duration", "2s")]), 0);
+        run.advance(ms(1_000)).unwrap();
+        set(&mut run, "queue", next);
+        run.advance(ms(1_500)).unwrap();
+        set(&mut run, "links.down.queue", name);
+        let result = run.finish().unwrap();
+        assert!(result.links[0].counts.delivered > 100, "{name}, {next}");
+    }
+}
+
+#[test]
+fn a_snapshot_is_restored_bit_for_bit() {
+    let mut run = changed();
+    run.step().unwrap();
+    let snapshot = run.snapshot();
+    let seen = |run: &Run| {
+        let mut seen = Vec::new();
+        run.observe(&mut |subject, name, value| seen.push(format!("{subject:?} {name} {value}")));
+        (seen, run.events(), run.time())
+    };
+    let before = seen(&run);
+    run.advance(ms(6_000)).unwrap();
+    set(&mut run, "queue", "\"droptail\"");
+    run.advance(ms(7_000)).unwrap();
+    assert_ne!(seen(&run), before);
+    run.restore(&snapshot).unwrap();
+    assert_eq!(seen(&run), before);
+    assert_eq!(run.scenario().changes.len(), CHANGES.len());
+    let whole = changed().finish().unwrap();
+    assert_eq!(run.finish().unwrap().digest(), whole.digest());
+}
+
+#[test]
+fn back_at_a_moment_later_changes_are_kept_or_dropped() {
+    let mut run = changed();
+    run.rewind(ms(1_200)).unwrap();
+    assert_eq!(run.time(), ms(1_200));
+    assert_eq!(run.scenario().changes.len(), CHANGES.len());
+    run.drop_later_changes();
+    assert_eq!(run.scenario().changes.len(), 2);
+    assert_eq!(run.scenario().flows.len(), 4);
+    set(&mut run, "flows.late", LATE);
+    let scenario = read_again(run.scenario());
+    let result = run.finish().unwrap();
+    let again = aqmlab_sim::run(&scenario, 3);
+    assert_eq!((result.digest(), result.events), (again.digest(), again.events));
+}
+
+#[test]
+fn packets_are_watched_from_queue_to_link() {
+    use aqmlab_sim::network::probe::Happened;
+    let mut run =
+        Run::new(scene(&[("queue", "{ discipline = \"droptail\", limit = \"20p\" }")]), 0);
+    run.watch_packets(Some(0));
+    run.advance(ms(3_000)).unwrap();
+    let events = run.take_events();
+    let of = |what: fn(&Happened) -> bool| events.iter().filter(|e| what(&e.what)).count();
+    let (arrived, left) = (of(|w| *w == Happened::Arrived), of(|w| *w == Happened::Left));
+    let dropped = of(|what| matches!(what, Happened::Dropped(_)));
+    let mut state = Table::new();
+    run.observe(&mut |subject, name, value| {
+        if subject == aqmlab_sim::network::series::Subject::Link(0) {
+            state.insert(name, Value::Float(value));
+        }
+    });
+    let count = |name: &str| match state.get(name) {
+        Some(Value::Float(value)) => *value as usize,
+        other => panic!("{name}: {other:?}"),
+    };
+    assert!(dropped > 0 && left > 1000);
+    assert_eq!(dropped, count("dropped"));
+    assert_eq!(left, count("delivered_packets"));
+    assert_eq!(arrived, left + dropped + count("backlog_packets"));
+    assert!(run.take_events().is_empty());
+}
+
+#[test]
+fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
+    let mut run = Run::new(scene(&[]), 0);
+    run.advance(ms(1_000)).unwrap();
+    for (key, value, expected) in [
+        ("links.down.rat", "\"1mbit\"", "cannot change during a run"),
+        ("links.dwn.rate", "\"1mbit\"", "down"),
+        ("queue.taget", "\"1ms\"", "target"),
+        ("links.down.rate", "\"fast\"", "rate"),
+        ("flows.bulk.transport.mss", "\"500b\"", "cannot change during a run"),
+        ("flows.bulk", LATE, "already"),
+        ("flows.bulk.active", "true", "false"),
+        ("flows.late", "{ path = [\"down\"], return_path = [\"up\"], start = \"1ms\" }", "before"),
+        ("seed", "3", "cannot change during a run"),
+    ] {
+        let error = run.set(key, &parse_value(value), Outside::default()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{key}: {error}");
+    }
+    assert!(run.scenario().changes.is_empty());
+    let whole = aqmlab_sim::run(&scene(&[]), 0);
+    assert_eq!(run.finish().unwrap().digest(), whole.digest());
+}

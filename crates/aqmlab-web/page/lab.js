@@ -1,0 +1,231 @@
+// The run of both sides: time, what was seen, and what changes.
+const BIN = 0.02;
+const lab = { scene: null, first: null, log: [], time: 0, seen: 0, speed: 1, playing: false, sides: [], reasons: [] };
+
+function newSide() {
+  return { bins: [], queue: [], falling: [], leaving: [], last: null, open: emptyBin(), flows: [], recent: [] };
+}
+const emptyBin = () => ({ sojourn: 0, least: Infinity, left: 0, drops: 0, marks: 0, reason: {} });
+
+// Opens a scene at its start.
+function openScene(scene) {
+  const sides = [0, 1].map((number) => {
+    const side = newSide();
+    side.info = engine.json("open", number, scene.link ?? 0, sceneToml(scene, number));
+    side.groups = side.info.flows;
+    if (scene.toml) engine.json("open", number, side.info.bottleneck, sceneToml(scene, number));
+    return side;
+  });
+  Object.assign(lab, { scene, sides, time: 0, seen: 0, first: structuredClone(scene), log: [] });
+  ui.sceneChanged();
+}
+
+// Goes on, in steps of a bin, to `time`.
+function goOn(time) {
+  lab.sides.forEach((side, number) => {
+    const samples = engine.json("go", number, nanos(time), nanos(BIN));
+    take(side, number, samples);
+  });
+  lab.time = time;
+  lab.seen = Math.max(lab.seen, time);
+}
+
+function stepPacket() {
+  pause();
+  const before = lab.sides.map((side) => side.steps ?? 0);
+  const next = lab.sides.map((_, number) => engine.json("step", number)[0].t);
+  const time = Math.min(...next);
+  lab.sides.forEach((side, number) => {
+    // The side that is behind has done one packet; the other goes back to the same moment.
+    if (next[number] > time + 1e-9) { engine.bytes("rewind", number, nanos(time)); loadQueue(side, number); }
+    else take(side, number, []);
+    side.steps = before[number] + 1;
+  });
+  lab.time = time;
+  lab.seen = Math.max(lab.seen, time);
+  ui.show();
+}
+
+function goTo(time) {
+  if (time > lab.time) {
+    while (lab.time < time) goOn(Math.min(time, lab.time + 1));
+    return settle();
+  }
+  lab.sides.forEach((side, number) => {
+    engine.bytes("rewind", number, nanos(time));
+    loadQueue(side, number);
+  });
+  lab.time = time;
+  return settle();
+}
+
+function loadQueue(side, number) {
+  const numbers = engine.numbers("waiting", number);
+  Object.assign(side, { queue: [], falling: [], leaving: [], recent: [], open: emptyBin() });
+  for (let at = 0; at < numbers.length; at += 4) {
+    side.queue.push({ flow: numbers[at], group: numbers[at + 1], arrival: numbers[at + 3] });
+  }
+  const index = Math.floor(lab.time / BIN + 1e-6);
+  side.last = side.bins[Math.max(0, index - 1)] ?? null;
+}
+
+function take(side, number, samples) {
+  const events = engine.numbers("events", number);
+  let at = 0;
+  for (const sample of samples) {
+    while (at < events.length && events[at] < sample.t) { takeEvent(side, events, at); at += 8; }
+    closeBin(side, sample);
+  }
+  for (; at < events.length; at += 8) takeEvent(side, events, at);
+  if (side.falling.length > 50) side.falling.splice(0, side.falling.length - 50);
+  if (side.leaving.length > 30) side.leaving.splice(0, side.leaving.length - 30);
+  if (side.recent.length > 12) side.recent.splice(0, side.recent.length - 12);
+}
+
+function takeEvent(side, events, at) {
+  const [time, arrival, flow, group, , what, reason, flags] = events.subarray(at, at + 8);
+  if (what === 0) { side.queue.push({ flow, group, arrival }); return; }
+  const place = side.queue.findIndex((packet) => packet.flow === flow && packet.arrival === arrival);
+  const packet = place >= 0 ? side.queue.splice(place, 1)[0] : { flow, group, arrival };
+  const bin = side.open;
+  if (what === 1) {
+    const waited = time - arrival;
+    bin.sojourn = Math.max(bin.sojourn, waited);
+    bin.least = Math.min(bin.least, waited);
+    bin.left += 1;
+    packet.marked = (flags & 1) === 1;
+    bin.marks += packet.marked ? 1 : 0;
+    packet.since = performance.now();
+    side.leaving.push(packet);
+  } else {
+    bin.drops += 1;
+    const name = catalogue.reasons[reason];
+    bin.reason[name] = (bin.reason[name] ?? 0) + 1;
+    packet.since = performance.now();
+    packet.reason = name;
+    side.falling.push(packet);
+    side.recent.push({ time, group, name });
+  }
+}
+
+// A sample ends a bin: rates are what came since the one before.
+function closeBin(side, sample) {
+  const index = Math.round(sample.t / BIN) - 1;
+  const before = index > 0 ? side.bins[index - 1] : null;
+  const windows = [];
+  for (const [, group, window] of sample.flows) if (window !== null) windows[group] = (windows[group] ?? 0) + window;
+  const delivered = sample.delivered;
+  const goodput = delivered.map((sum, group) => ((sum - (before?.delivered[group] ?? 0)) * 8) / BIN);
+  const bin = side.open;
+  side.bins[index] = {
+    t: sample.t, sojourn: bin.left ? bin.sojourn : null, least: bin.left ? bin.least : null, left: bin.left,
+    drops: bin.drops, marks: bin.marks, reason: bin.reason, delivered, goodput, windows, state: sample.link,
+  };
+  side.open = emptyBin();
+  side.flows = sample.flows;
+  side.last = side.bins[index];
+}
+
+// What is turned. At the start it makes another scene; later it is an event of the run, of
+// one side or of both, and what was seen after it is no longer so.
+function act(action) {
+  if (lab.time === 0) {
+    const scene = structuredClone(lab.scene);
+    applyAction(scene, action);
+    scene.flows = [...scene.flows, ...scene.later].filter((flow) => flow.stopped === undefined);
+    openScene(makeScene({ ...scene, later: [] }));
+    return;
+  }
+  if (lab.seen > lab.time) fork();
+  for (const [number, key, value] of changesOf(lab.scene, action)) engine.json("set", number, key, value);
+  if (action.kind === "add") lab.sides.forEach((side) => side.groups.push(action.flow.name));
+  lab.log.push({ ...action, at: lab.time });
+  applyAction(lab.scene, action);
+  ui.sceneChanged();
+}
+
+// The changes of the scenarios that an action makes: side, key and value of each.
+function changesOf(scene, action) {
+  const both = (key, value) => [0, 1].map((number) => [number, key, value]);
+  const link = "links.bottleneck";
+  switch (action.kind) {
+    case "queue": return [[action.side, `${link}.queue`, queueTable(scene, action)]];
+    case "param": return [[action.side, `${link}.queue.${action.name}`, quoted(action.value)]];
+    case "add": return both(`flows.${action.flow.name}`, flowTable(action.flow));
+    case "stop": return both(`flows.${action.name}.active`, "false");
+    default:
+  }
+  if (action.key === "rate") return both(`${link}.rate`, quoted(action.value));
+  if (action.key === "rtt") {
+    const half = quoted(halved(action.value));
+    return [...both(`${link}.delay`, half), ...both("links.back.delay", half)];
+  }
+  const limited = [0, 1].filter((number) => hasLimit(scene.sides[number].discipline));
+  return limited.map((number) => [number, `${link}.queue.limit`, quoted(action.value)]);
+}
+
+// What a scene is after an action.
+function applyAction(scene, action) {
+  const flows = [...scene.flows, ...scene.later];
+  switch (action.kind) {
+    case "queue": scene.sides[action.side] = { discipline: action.discipline, params: { ...action.params } }; break;
+    case "param": scene.sides[action.side].params[action.name] = action.value; break;
+    case "add": scene.later.push({ ...action.flow }); break;
+    case "stop": flows.find((flow) => flow.name === action.name).stopped = true; break;
+    default: scene[action.key] = action.value;
+  }
+}
+
+// The settings are those of the moment that is shown.
+function settle() {
+  const { control, ecn } = lab.scene;
+  lab.scene = structuredClone(lab.first);
+  Object.assign(lab.scene, { control, ecn });
+  for (const action of lab.log) if (action.at <= lab.time + 1e-9) applyAction(lab.scene, action);
+  ui.sceneChanged();
+}
+
+function fork() {
+  const bins = Math.floor(lab.time / BIN + 1e-6);
+  lab.log = lab.log.filter((action) => action.at <= lab.time + 1e-9);
+  const groups = lab.first.flows.length + lab.log.filter((action) => action.kind === "add").length;
+  lab.sides.forEach((side, number) => {
+    engine.bytes("fork", number);
+    side.bins.length = Math.min(side.bins.length, bins);
+    if (!lab.scene.toml) side.groups.length = Math.max(groups, lab.first.flows.length ? 0 : 1);
+  });
+  lab.seen = lab.time;
+}
+
+// A scene and all that was done to it, done again.
+function replay(shared) {
+  openScene(makeScene(shared.first));
+  for (const action of shared.log) {
+    goTo(action.at);
+    act(action);
+  }
+  goTo(shared.time);
+  ui.show();
+}
+
+function play() { lab.playing = true; ui.show(); }
+function pause() { lab.playing = false; ui.show(); }
+
+// One frame: as much virtual time as the speed says, or as the engine can do.
+let frameBefore = null;
+function frame(now) {
+  const passed = frameBefore === null ? 0 : Math.min(0.1, (now - frameBefore) / 1000);
+  frameBefore = now;
+  if (lab.playing && passed > 0) {
+    try {
+      const target = lab.time + passed * lab.speed;
+      const until = tours.until();
+      goOn(until !== null && target >= until ? until : target);
+      if (until !== null && target >= until) tours.arrived();
+    } catch (error) { pause(); ui.say(error); }
+  }
+  draw(now);
+  meter.frames += 1;
+  requestAnimationFrame(frame);
+}
+const meter = { frames: 0, start: performance.now(), first: null };

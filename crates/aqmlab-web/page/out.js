@@ -1,0 +1,133 @@
+// What can be taken away: TOML, a link, pictures, a table.
+function offer(title, text, value, name, type) {
+  byId("dialog-title").textContent = title;
+  byId("dialog-text").textContent = text;
+  byId("dialog-value").value = value;
+  const file = byId("dialog-file");
+  file.hidden = !name;
+  if (name) { file.download = name; file.href = URL.createObjectURL(new Blob([value], { type })); }
+  byId("dialog").showModal();
+}
+
+function saveToml() {
+  pause();
+  const saved = [0, 1].map((number) => engine.json("save", number, nanos(lab.time)));
+  const parts = saved.map((each, number) => [
+    `# Queue ${"AB"[number]} of the live lab, up to ${lab.time.toFixed(3)} s.`,
+    `# scenario ${each.scenario}`, `# result ${each.result}`, "", each.toml].join("\n"));
+  byId("dialog").dataset.results = JSON.stringify(saved.map((each) => each.result));
+  const text = "Two scenarios, one for each side: put each in a file. \"aqmlab lab --digest FILE\" prints the same result digest, and \"aqmlab run FILE\" the figures.";
+  offer("Save as TOML", text, parts.join("\n# ----------------------------------------\n"), "aqmlab-lab.toml", "text/plain");
+}
+
+async function pack(text) {
+  const stream = new Blob([text]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+async function unpack(text) {
+  const letters = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Response(stream).text();
+}
+
+async function shareLink() {
+  pause();
+  const shared = JSON.stringify({ first: lab.first, log: lab.log, time: lab.time });
+  const address = `${location.href.split("#")[0]}#s=${await pack(shared)}`;
+  offer("Link", "Whoever opens this address sees the same: the scenario and all that was changed are in it.", address, null);
+}
+
+function picture() {
+  const boxes = ["queue-0", "queue-1", "chart-0", "chart-1"].map(byId);
+  const width = boxes[0].clientWidth;
+  const heights = [boxes[0].clientHeight, boxes[2].clientHeight];
+  const canvas = element("canvas", { width: 2 * (2 * width + 30), height: 2 * (heights[0] + heights[1] + 70) });
+  const cx = canvas.getContext("2d");
+  cx.scale(2, 2);
+  cx.fillStyle = ink.panel; cx.fillRect(0, 0, canvas.width, canvas.height);
+  cx.fillStyle = ink.ink; cx.font = "600 15px system-ui";
+  [0, 1].forEach((number) => {
+    const x = 10 + number * (width + 10);
+    cx.fillText(`${"AB"[number]}  ${byId(`name-${number}`).textContent}`, x, 20);
+    cx.drawImage(boxes[number], x, 30, width, heights[0]);
+    cx.drawImage(boxes[2 + number], x, 40 + heights[0], width, heights[1]);
+  });
+  cx.font = "12px system-ui";
+  cx.fillText(`aqmlab live lab, ${lab.time.toFixed(2)} s`, 10, heights[0] + heights[1] + 60);
+  return canvas;
+}
+
+function download(name, content, type) {
+  const link = element("a", { download: name, href: URL.createObjectURL(new Blob([content], { type })) });
+  link.click();
+  return content;
+}
+
+function savePng() {
+  picture().toBlob((blob) => download("aqmlab-lab.png", blob, "image/png"));
+}
+
+// The charts as vectors: drawn again by a context that writes SVG.
+function svgText() {
+  const width = 620;
+  const height = 430;
+  const parts = [0, 1].map((number) => {
+    const recorder = new SvgContext();
+    drawCharts(lab.sides[number], number, chartScales(), recorder, width, height);
+    const name = byId(`name-${number}`).textContent;
+    return `<g transform="translate(${number * (width + 10)} 24)"><text x="50" y="-8" font-weight="600" fill="${ink.ink}">${"AB"[number]} ${name}</text>${recorder.text()}</g>`;
+  });
+  const view = `0 0 ${2 * width + 10} ${height + 30}`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${view}" font-family="system-ui, sans-serif" font-size="12"><rect width="100%" height="100%" fill="${ink.panel}"/>${parts.join("")}</svg>\n`;
+}
+const saveSvg = () => download("aqmlab-lab.svg", svgText(), "image/svg+xml");
+
+// As much of a canvas's context as the charts use.
+class SvgContext {
+  constructor() { this.out = []; this.path = ""; this.dash = []; this.globalAlpha = 1; this.textAlign = "left"; this.font = "12px"; this.clips = 0; this.open = []; }
+  text() { return this.out.join(""); }
+  setLineDash(dash) { this.dash = dash; }
+  beginPath() { this.path = ""; }
+  moveTo(x, y) { this.path += `M${x.toFixed(1)} ${y.toFixed(1)}`; }
+  lineTo(x, y) { this.path += `L${x.toFixed(1)} ${y.toFixed(1)}`; }
+  rect(x, y, w, h) { this.box = [x, y, w, h]; }
+  save() { this.open.push(0); }
+  restore() { if (this.open.pop()) this.out.push("</g>"); }
+  clip() {
+    const id = `clip-${Math.random().toString(36).slice(2)}`;
+    const [x, y, w, h] = this.box;
+    this.out.push(`<clipPath id="${id}"><rect x="${x}" y="${y}" width="${w}" height="${h}"/></clipPath><g clip-path="url(#${id})">`);
+    this.open[this.open.length - 1] = 1;
+  }
+  stroke() {
+    if (!this.path) return;
+    const dash = this.dash.length ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
+    this.out.push(`<path d="${this.path}" fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}"${dash}/>`);
+  }
+  strokeRect(x, y, w, h) { this.out.push(`<rect x="${x}" y="${y}" width="${w}" height="${h}" fill="none" stroke="${this.strokeStyle}"/>`); }
+  fillRect(x, y, w, h) { this.out.push(`<rect x="${x.toFixed(1)}" y="${y.toFixed(1)}" width="${w.toFixed(1)}" height="${Math.max(0, h).toFixed(1)}" fill="${this.fillStyle}" opacity="${this.globalAlpha}"/>`); }
+  fillText(text, x, y) {
+    const anchor = { left: "start", center: "middle", right: "end" }[this.textAlign];
+    this.out.push(`<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" fill="${this.fillStyle}" text-anchor="${anchor}">${text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")}</text>`);
+  }
+}
+
+function csvText() {
+  const rows = ["side,queue,time_s,sojourn_max_s,backlog_packets,drops,marks,group,goodput_bps,window_bytes"];
+  lab.sides.forEach((side, number) => {
+    const name = byId(`name-${number}`).textContent;
+    side.bins.forEach((bin) => {
+      if (!bin) return;
+      side.groups.forEach((group, index) => {
+        const cells = ["AB"[number], name, bin.t.toFixed(3), bin.sojourn ?? "", bin.state.backlog_packets, bin.drops, bin.marks,
+          group, bin.goodput[index]?.toFixed(0) ?? "", bin.windows[index] ?? ""];
+        rows.push(cells.join(","));
+      });
+    });
+  });
+  return `${rows.join("\n")}\n`;
+}
+const saveCsv = () => download("aqmlab-lab.csv", csvText(), "text/csv");

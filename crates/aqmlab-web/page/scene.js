@@ -1,0 +1,82 @@
+// A scene: a path, two queues, flows, and those that came later. It becomes one scenario for
+// each side, which differ in their queue only.
+const WORKLOADS = {
+  download: { workload: null, label: "download" },
+  call: { workload: '"voip"', label: "call" },
+  web: { workload: '"page"', label: "web" },
+  game: { workload: '"game"', label: "game" },
+  flood: { workload: null, label: "flood" },
+};
+const DEFAULT_SCENE = {
+  rate: "10mbit", rtt: "40ms", buffer: "250p", seed: 1, control: "cubic", ecn: "off",
+  sides: [{ discipline: "droptail", params: {} }, { discipline: "codel", params: {} }],
+  flows: [{ kind: "download" }, { kind: "download" }, { kind: "call" }],
+  later: [],
+};
+const quoted = (text) => JSON.stringify(String(text));
+
+function halved(rtt) {
+  const parts = /^\s*([\d.]+)\s*([a-zµ]+)\s*$/.exec(rtt);
+  if (!parts) throw new Error(`round-trip time: expected a time such as "40ms", got "${rtt}"`);
+  return `${Number(parts[1]) / 2}${parts[2]}`;
+}
+
+function floodRate(rate) {
+  const parts = /^\s*([\d.]+)\s*([a-z]+)\s*$/.exec(rate);
+  return parts ? `${Number((Number(parts[1]) * 0.8).toPrecision(6))}${parts[2]}` : "8mbit";
+}
+
+// A flow: the keys of `flows.NAME`.
+function flowParts(flow) {
+  const parts = ['path = ["bottleneck"]', 'return_path = ["back"]'];
+  if (flow.kind === "flood") parts.push(`workload = { kind = "cbr", rate = ${quoted(flow.rate)}, packet = "1500b", vary = 0.1 }`);
+  const known = WORKLOADS[flow.kind];
+  if (known.workload) parts.push(`workload = ${known.workload}`);
+  parts.push(`transport = { congestion_control = ${quoted(flow.control)}, ecn = ${quoted(flow.ecn)} }`);
+  if (flow.start) parts.push(`start = ${quoted(flow.start)}`);
+  return parts;
+}
+const flowTable = (flow) => `{ ${flowParts(flow).join(", ")} }`;
+
+function queueTable(scene, side) {
+  const parts = [`discipline = ${quoted(side.discipline)}`];
+  const params = { ...side.params };
+  if (scene.buffer && !("limit" in params) && hasLimit(side.discipline)) params.limit = scene.buffer;
+  for (const [key, value] of Object.entries(params)) parts.push(`${key} = ${quoted(value)}`);
+  return `{ ${parts.join(", ")} }`;
+}
+
+const queueOf = (name) => catalogue.queues.find((queue) => queue.name === name);
+const hasLimit = (name) => (queueOf(name)?.params ?? []).some((param) => param.name === "limit");
+
+function sceneToml(scene, number) {
+  if (scene.toml) return scene.toml[number];
+  const half = halved(scene.rtt);
+  const lines = [
+    'duration = "3600s"', `seed = ${scene.seed}`, 'bottleneck = "bottleneck"', "",
+    "[links.bottleneck]", `rate = ${quoted(scene.rate)}`, `delay = ${quoted(half)}`,
+    `queue = ${queueTable(scene, scene.sides[number])}`, "",
+    "[links.back]", 'rate = "1gbit"', `delay = ${quoted(half)}`, 'queue = { discipline = "droptail", limit = "10000p" }', "",
+  ];
+  for (const flow of scene.flows) lines.push(`[flows.${flow.name}]`, ...flowParts(flow), "");
+  if (!scene.flows.length) lines.push("[flows.none]", 'path = ["bottleneck"]', 'return_path = ["back"]', 'size = "1b"', 'start = "3599s"', "");
+  return lines.join("\n");
+}
+
+function nameFlow(scene, flow) {
+  const taken = new Set([...scene.flows, ...scene.later].map((each) => each.name));
+  let number = 1;
+  while (taken.has(`${flow.kind}-${number}`)) number += 1;
+  flow.name = `${flow.kind}-${number}`;
+  flow.control ??= scene.control;
+  flow.ecn ??= scene.ecn;
+  if (flow.kind === "flood") flow.rate ??= floodRate(scene.rate);
+  return flow;
+}
+
+function makeScene(given) {
+  const scene = structuredClone({ ...DEFAULT_SCENE, ...given });
+  for (const flow of scene.flows) if (!flow.name) nameFlow(scene, flow);
+  for (const side of scene.sides) side.params ??= {};
+  return scene;
+}

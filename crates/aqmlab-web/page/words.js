@@ -1,0 +1,68 @@
+// What is seen, in words: from the bins of the last second.
+function describe(number) {
+  const side = lab.sides[number];
+  const end = Math.floor(lab.time / BIN + 1e-6);
+  const bins = side.bins.slice(Math.max(0, end - 50), end).filter(Boolean);
+  if (bins.length < 5) return ["Press Play: packets of each flow have a colour, and queue for the link."];
+  const sum = (of) => bins.reduce((total, bin) => total + of(bin), 0);
+  const waits = bins.filter((bin) => bin.least !== null);
+  const now = bins[bins.length - 1];
+  const out = [];
+  out.push(standing(number, waits, bins));
+  out.push(signals(number, sum((bin) => bin.drops), sum((bin) => bin.marks), bins));
+  const busy = bins.filter((bin) => bin.left > 0).length / bins.length;
+  if (busy < 0.6) out.push(`The link was idle for much of the last second: its users could have more.`);
+  out.push(control(number, now, bins));
+  return out.filter(Boolean);
+}
+
+function standing(number, waits, bins) {
+  if (!waits.length) return "No packet passes.";
+  const least = Math.min(...waits.slice(-10).map((bin) => bin.least));
+  const most = Math.max(...waits.map((bin) => bin.sojourn));
+  const target = targetOf(number);
+  const rtt = lab.scene.toml ? null : seconds(lab.scene.rtt);
+  if (target !== null && least > target) {
+    const since = bins.length - 1 - bins.findLastIndex((bin) => bin.least !== null && bin.least <= target);
+    const span = since >= bins.length ? "more than a second" : ms(since * BIN);
+    return `The queue has stood above ${ms(target)} for ${span}: packets wait at least ${ms(least)}.`;
+  }
+  if (rtt && least > rtt) return `Even the luckiest packet waits ${ms(least)}, ${(least / rtt).toFixed(1)} times the round-trip time: the buffer is full of a queue that does not drain.`;
+  if (least < 0.001 && most < 0.005) return `The queue is nearly empty: packets wait at most ${ms(most)}.`;
+  if (least < 0.002) return `The queue comes and goes, up to ${ms(most)}: it takes up bursts and drains again.`;
+  return `Packets wait ${ms(least)} to ${ms(most)}.`;
+}
+
+function signals(number, drops, marks, bins) {
+  const reasons = {};
+  for (const bin of bins) for (const [name, count] of Object.entries(bin.reason)) reasons[name] = (reasons[name] ?? 0) + count;
+  const [name] = Object.entries(reasons).sort((a, b) => b[1] - a[1])[0] ?? [null];
+  if (!drops && !marks) return "Nothing was dropped or marked in the last second.";
+  const parts = [];
+  if (drops) parts.push(`${drops} ${drops === 1 ? "packet was" : "packets were"} dropped${name === "overlimit" ? " because the buffer was full" : ` (${(name ?? "").replaceAll("_", " ")})`}`);
+  if (marks) parts.push(`${marks} ${marks === 1 ? "was" : "were"} marked`);
+  return `In the last second ${parts.join(", and ")}.`;
+}
+
+function control(number, now, bins) {
+  const name = lab.scene.sides[number]?.discipline ?? "";
+  const state = now.state;
+  if ("dropping" in state) {
+    const before = bins[0].state.dropping;
+    if (state.dropping > 0 && !before) return `${title(name)} has begun to drop: one packet now, the next sooner, until the queue gives way.`;
+    if (state.dropping > 0) return `${title(name)} is dropping, each time a little sooner (count ${state.count}).`;
+    return before ? `${title(name)} has stopped dropping: a packet came through in less than the target.` : null;
+  }
+  if (state.dropping_flows > 0) return `${state.dropping_flows} of ${state.active_flows ?? "the"} flow queues are being signalled; the others are left alone.`;
+  if (FLOW_QUEUES.test(name) && state.active_flows !== undefined) return `${state.active_flows} flows have a queue of their own: a thin flow does not wait behind a thick one.`;
+  if ("l4s_probability" in state && state.l4s_probability > 0) return `The coupling marks L4S packets with ${percent(state.l4s_probability)} and drops classic ones with ${percent(state.classic_probability)}: the square.`;
+  const chance = probability(state);
+  if (chance > 0) {
+    const before = probability(bins[0].state) ?? 0;
+    const way = chance > before * 1.1 ? "rises" : chance < before * 0.9 ? "falls" : "holds";
+    return `Each packet is dropped or marked with a probability of ${percent(chance)}, which ${way}.`;
+  }
+  return null;
+}
+const percent = (share) => `${(share * 100).toPrecision(2)} %`;
+const title = (name) => ({ codel: "CoDel", cobalt: "COBALT", codel_dt: "CoDel", pie: "PIE" })[name] ?? name;

@@ -1,0 +1,59 @@
+//! What there is, from the declarations: names, parameters, ranges, sources.
+
+use aqmlab_aqm::QueueConfig;
+use aqmlab_core::{Catalogue, ParamSpec};
+use aqmlab_sim::workload::WorkloadConfig;
+use aqmlab_tcp::congestion::CongestionConfig;
+
+use crate::json;
+
+/// All catalogues as JSON.
+pub fn all() -> String {
+    json::object([
+        ("version", json::text(env!("CARGO_PKG_VERSION"))),
+        ("queues", of::<QueueConfig>()),
+        ("controls", of::<CongestionConfig>()),
+        ("workloads", of::<WorkloadConfig>()),
+        (
+            "reasons",
+            json::list(aqmlab_aqm::DropReason::ALL.map(|reason| json::text(reason.name()))),
+        ),
+    ])
+}
+
+/// The entries of a catalogue and its presets.
+fn of<C: Catalogue>() -> String {
+    let entries = C::entries().into_iter().map(|entry| {
+        let params = json::list(entry.params.iter().map(param));
+        json::object([
+            ("name", json::text(entry.name)),
+            ("summary", json::text(entry.summary)),
+            ("params", params),
+        ])
+    });
+    let presets = C::PRESETS.iter().map(|preset| {
+        let settings = preset.settings.iter().map(|(key, value)| (*key, json::text(value)));
+        json::object([
+            ("name", json::text(preset.name)),
+            ("summary", json::text(preset.summary)),
+            ("of", json::text(preset.of)),
+            ("settings", json::object(settings)),
+            ("params", json::list(preset.params::<C>().iter().map(param))),
+        ])
+    });
+    json::list(entries.chain(presets))
+}
+
+fn param(spec: &ParamSpec) -> String {
+    let optional = |value: Option<&String>| value.map_or("null".into(), |text| json::text(text));
+    json::object([
+        ("name", json::text(spec.name)),
+        ("kind", json::text(spec.kind)),
+        ("default", optional(spec.default.as_ref())),
+        ("low", optional(spec.range.as_ref().map(|(low, _)| low))),
+        ("high", optional(spec.range.as_ref().map(|(_, high)| high))),
+        ("choices", json::list(spec.choices.iter().map(|choice| json::text(choice)))),
+        ("meaning", json::text(spec.meaning)),
+        ("source", json::text(spec.source)),
+    ])
+}

@@ -1,0 +1,51 @@
+//! Writes JSON.
+
+use std::fmt::Write;
+
+/// A text as JSON has it.
+pub fn text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if c < ' ' => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A number; `null` for what is none.
+pub fn number(number: f64) -> String {
+    if number.is_finite() { number.to_string() } else { "null".into() }
+}
+
+/// An object of values that are JSON already.
+pub fn object<K: AsRef<str>>(entries: impl IntoIterator<Item = (K, String)>) -> String {
+    let entry = |(key, value): (K, String)| format!("{}:{value}", text(key.as_ref()));
+    format!("{{{}}}", entries.into_iter().map(entry).collect::<Vec<_>>().join(","))
+}
+
+/// A list of values that are JSON already.
+pub fn list(items: impl IntoIterator<Item = String>) -> String {
+    format!("[{}]", items.into_iter().collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_json() {
+        assert_eq!(text("a \"b\"\n\\"), r#""a \"b\"\u000a\\""#);
+        assert_eq!(number(f64::NAN), "null");
+        assert_eq!(number(0.5), "0.5");
+        let object = object([("a", number(1.0)), ("b", list([text("x"), text("y")]))]);
+        assert_eq!(object, r#"{"a":1,"b":["x","y"]}"#);
+    }
+}

@@ -1,0 +1,349 @@
+//! The commands of a page.
+//!
+//! The first line of a command is its name; runs are known by a number, their slot.
+//!
+//! | command | lines after it | answer |
+//! |---|---|---|
+//! | `catalogue` | | what there is, JSON |
+//! | `open` | slot, watched link, TOML | the scenario's digest and names, JSON |
+//! | `go` | slot, time in ns, interval in ns | [samples](Lab::go), JSON |
+//! | `step` | slot | the same, after the next packet at the watched link |
+//! | `events` | slot | what happened to packets, eight numbers each |
+//! | `waiting` | slot | the packets in the queue: flow, group, bytes, arrival |
+//! | `set` | slot, key, value | the time of the change in ns, JSON |
+//! | `rewind` | slot, time in ns | nothing |
+//! | `fork` | slot | nothing: changes still to come are taken out |
+//! | `save` | slot, time in ns | TOML of the run up to then, and digests, JSON |
+//! | `check` | | see [`check`](crate::check) |
+//!
+//! Whatever is wrong is answered by `{"error": ...}`.
+
+use aqmlab_core::{Error, Result, Time};
+use aqmlab_sim::network::probe::{Happened, PacketEvent};
+use aqmlab_sim::network::series::Subject;
+use aqmlab_sim::scenario::parse_value;
+use aqmlab_sim::{Outside, Run, Scenario, run};
+
+use crate::{catalogue, check, digest, json};
+
+/// A run of the page.
+struct Slot {
+    run: Run,
+    link: usize,
+    /// What happened to packets since it was last asked for.
+    events: Vec<PacketEvent>,
+    /// The packets in the queue, in the order of their arrivals.
+    waiting: Vec<PacketEvent>,
+}
+
+/// The runs of a page.
+#[derive(Default)]
+pub struct Lab {
+    slots: Vec<Option<Slot>>,
+}
+
+impl Lab {
+    /// Answers a command.
+    pub fn answer(&mut self, command: &str) -> Vec<u8> {
+        self.try_answer(command).unwrap_or_else(|error| {
+            json::object([("error", json::text(&error.to_string()))]).into_bytes()
+        })
+    }
+
+    fn try_answer(&mut self, command: &str) -> Result<Vec<u8>> {
+        let (name, rest) = command.split_once('\n').unwrap_or((command, ""));
+        match name {
+            "catalogue" => return Ok(catalogue::all().into_bytes()),
+            "check" => return check::all().map(String::into_bytes),
+            "open" => return self.open(rest).map(String::into_bytes),
+            _ => {}
+        }
+        let (slot, rest) = rest.split_once('\n').unwrap_or((rest, ""));
+        let slot = slot.parse::<usize>().ok().and_then(|slot| self.slots.get_mut(slot)?.as_mut());
+        let slot = slot.ok_or_else(|| Error::new("there is no such run"))?;
+        let (first, second) = rest.split_once('\n').unwrap_or((rest, ""));
+        match name {
+            "go" => slot.go(time(first)?, time(second)?.as_nanos()).map(String::into_bytes),
+            "step" => slot.step().map(String::into_bytes),
+            "events" => Ok(slot.take_events()),
+            "waiting" => Ok(slot.waiting()),
+            "set" => {
+                let at = slot.run.set(first, &parse_value(second), Outside::default())?;
+                Ok(at.as_nanos().to_string().into_bytes())
+            }
+            "rewind" => slot.rewind(time(first)?).map(|()| Vec::new()),
+            "fork" => {
+                slot.run.drop_later_changes();
+                Ok(Vec::new())
+            }
+            "save" => slot.save(time(first)?).map(String::into_bytes),
+            other => Err(Error::new(format!("there is no command `{other}`"))),
+        }
+    }
+
+    fn open(&mut self, rest: &str) -> Result<String> {
+        let mut parts = rest.splitn(3, '\n');
+        let mut number = || parts.next().and_then(|text| text.parse::<usize>().ok()).unwrap_or(0);
+        let (place, link) = (number(), number());
+        let text = parts.next().unwrap_or("");
+        let scenario = Scenario::parse(text, "scenario", &[])?;
+        let slot = Slot::new(Run::new(scenario, 0), link)?;
+        let answer = slot.describe();
+        if self.slots.len() <= place {
+            self.slots.resize_with(place + 1, || None);
+        }
+        self.slots[place] = Some(slot);
+        Ok(answer)
+    }
+}
+
+fn time(text: &str) -> Result<Time> {
+    let number = text.parse::<u64>();
+    number.map(Time::from_nanos).map_err(|_| Error::new("expected nanoseconds").given(text))
+}
+
+fn stopped(error: impl std::fmt::Display) -> Error {
+    Error::new(error.to_string())
+}
+
+impl Slot {
+    fn new(mut run: Run, link: usize) -> Result<Self> {
+        if link >= run.scenario().links.len() {
+            return Err(Error::new("there is no such link"));
+        }
+        run.watch_packets(Some(link));
+        Ok(Slot { run, link, events: Vec::new(), waiting: Vec::new() })
+    }
+
+    fn describe(&self) -> String {
+        let scenario = self.run.scenario();
+        let links = scenario.links.iter().map(|link| json::text(&link.name));
+        let flows = scenario.flows.iter().map(|flows| json::text(&flows.name));
+        json::object([
+            ("digest", json::text(&digest::sha256(scenario.to_json().as_bytes()))),
+            ("links", json::list(links)),
+            ("flows", json::list(flows)),
+            ("bottleneck", scenario.bottleneck.to_string()),
+            ("duration", json::number(scenario.duration.as_secs_f64())),
+        ])
+    }
+
+    /// Goes on to a time, and gives samples at the multiples of an interval up to there.
+    fn go(&mut self, until: Time, interval: u64) -> Result<String> {
+        let interval = interval.max(100_000);
+        let mut samples = Vec::new();
+        loop {
+            let next = (self.run.time().as_nanos() / interval + 1) * interval;
+            let next = Time::from_nanos(next).min(until);
+            let before = self.run.time();
+            if next <= before {
+                break;
+            }
+            self.run.advance(next).map_err(stopped)?;
+            self.keep_events();
+            if self.run.time() == before {
+                break; // The scenario has come to its end.
+            }
+            if self.run.time().as_nanos().is_multiple_of(interval) {
+                samples.push(self.sample());
+            }
+        }
+        Ok(json::list(samples))
+    }
+
+    /// Goes on until something has happened to a packet at the link.
+    fn step(&mut self) -> Result<String> {
+        let before = self.events.len();
+        while self.events.len() == before && self.run.step().map_err(stopped)?.is_some() {
+            self.keep_events();
+        }
+        Ok(json::list([self.sample()]))
+    }
+
+    fn rewind(&mut self, to: Time) -> Result<()> {
+        self.run.rewind(Time::ZERO).map_err(stopped)?;
+        self.waiting.clear();
+        while self.run.time() < to {
+            let next = self.run.time().as_nanos() + 1_000_000_000;
+            let before = self.run.time();
+            self.run.advance(Time::from_nanos(next).min(to)).map_err(stopped)?;
+            self.keep_events();
+            self.events.clear();
+            if self.run.time() == before {
+                break;
+            }
+        }
+        self.events.clear();
+        Ok(())
+    }
+
+    /// Keeps what happened to packets, and which are in the queue.
+    fn keep_events(&mut self) {
+        for event in self.run.take_events() {
+            let same = |other: &PacketEvent| {
+                (other.flow, other.arrival, other.is_ack)
+                    == (event.flow, event.arrival, event.is_ack)
+            };
+            match event.what {
+                Happened::Arrived => self.waiting.push(event),
+                _ => {
+                    if let Some(place) = self.waiting.iter().position(same) {
+                        self.waiting.remove(place);
+                    }
+                }
+            }
+            self.events.push(event);
+        }
+    }
+
+    /// The state now: of the link what is counted and what its discipline shows, of each flow
+    /// that is active its group, window, round-trip time and bytes delivered.
+    fn sample(&self) -> String {
+        let mut link = Vec::new();
+        let mut flows: Vec<(u32, [f64; 3])> = Vec::new();
+        self.run.observe(&mut |subject, name, value| match subject {
+            Subject::Link(index) if index as usize == self.link => {
+                link.push((name, json::number(value)));
+            }
+            Subject::Flow(index) => {
+                if flows.last().is_none_or(|(last, _)| *last != index) {
+                    flows.push((index, [f64::NAN; 3]));
+                }
+                let place = match name {
+                    "cwnd_bytes" => 0,
+                    "smoothed_rtt_s" => 1,
+                    "delivered_bytes" => 2,
+                    _ => return,
+                };
+                if let Some((_, values)) = flows.last_mut() {
+                    values[place] = value;
+                }
+            }
+            _ => {}
+        });
+        let views: Vec<_> = self.run.flows().collect();
+        let groups = self.run.scenario().flows.len();
+        let mut delivered = vec![0; groups];
+        views.iter().for_each(|view| delivered[view.group as usize] += view.delivered);
+        let flows = flows.into_iter().map(|(index, values)| {
+            let group = f64::from(views[index as usize].group);
+            let numbers = [f64::from(index), group, values[0], values[1], values[2]];
+            json::list(numbers.map(json::number))
+        });
+        json::object([
+            ("t", json::number(self.run.time().as_nanos() as f64 * 1e-9)),
+            ("link", json::object(link)),
+            ("flows", json::list(flows)),
+            ("delivered", json::list(delivered.into_iter().map(|sum| sum.to_string()))),
+        ])
+    }
+
+    /// Eight numbers for each event: time, arrival, flow, group, bytes, what (0 arrived,
+    /// 1 left, 2 dropped), the reason's number, and 1 for a mark plus 2 for an acknowledgement.
+    fn take_events(&mut self) -> Vec<u8> {
+        let groups: Vec<u32> = self.run.flows().map(|view| view.group).collect();
+        let events = std::mem::take(&mut self.events);
+        let numbers = events.iter().flat_map(|event| {
+            let (what, reason) = match event.what {
+                Happened::Arrived => (0, 0),
+                Happened::Left => (1, 0),
+                Happened::Dropped(reason) => (2, reason as u32),
+            };
+            let flags = u32::from(event.ce) + 2 * u32::from(event.is_ack);
+            [
+                event.time.as_nanos() as f64 * 1e-9,
+                event.arrival.as_nanos() as f64 * 1e-9,
+                f64::from(event.flow),
+                f64::from(groups[event.flow as usize]),
+                f64::from(event.size),
+                f64::from(what),
+                f64::from(reason),
+                f64::from(flags),
+            ]
+        });
+        numbers.flat_map(f64::to_le_bytes).collect()
+    }
+
+    /// Four numbers for each packet in the queue.
+    fn waiting(&self) -> Vec<u8> {
+        let groups: Vec<u32> = self.run.flows().map(|view| view.group).collect();
+        let numbers = self.waiting.iter().flat_map(|packet| {
+            let group = groups[packet.flow as usize];
+            let arrival = packet.arrival.as_nanos() as f64 * 1e-9;
+            [f64::from(packet.flow), f64::from(group), f64::from(packet.size), arrival]
+        });
+        numbers.flat_map(f64::to_le_bytes).collect()
+    }
+
+    /// The run up to a time as a scenario of its own, and what comes of it.
+    fn save(&self, until: Time) -> Result<String> {
+        let until = until - Time::ZERO;
+        let mut scenario = self.run.scenario().without_changes_after(until);
+        scenario.duration = until.max(aqmlab_core::Span::from_millis(1));
+        let toml = scenario.to_toml();
+        let scenario = Scenario::parse(&toml, "saved", &[])?;
+        let result = run(&scenario, 0);
+        Ok(json::object([
+            ("toml", json::text(&toml)),
+            ("scenario", json::text(&digest::sha256(scenario.to_json().as_bytes()))),
+            ("result", json::text(&format!("{:016x}", result.digest()))),
+        ]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCENE: &str = "duration = \"60s\"\n[links.down]\nrate = \"10mbit\"\nqueue = \"codel\"\n\
+         [links.up]\nrate = \"100mbit\"\n[flows.a]\ncount = 2\npath = [\"down\"]\n\
+         return_path = [\"up\"]\n";
+
+    fn text(lab: &mut Lab, command: &str) -> String {
+        String::from_utf8(lab.answer(command)).unwrap()
+    }
+
+    #[test]
+    fn a_page_can_open_go_on_change_go_back_and_save() {
+        let mut lab = Lab::default();
+        assert!(text(&mut lab, &format!("open\n0\n0\n{SCENE}")).contains("\"digest\":\""));
+        let samples = text(&mut lab, "go\n0\n2000000000\n20000000");
+        assert_eq!(samples.matches("\"t\":").count(), 100, "{samples}");
+        assert!(lab.answer("events\n0").len() > 1000 * 64);
+        assert!(lab.answer("events\n0").is_empty());
+        let waiting = lab.answer("waiting\n0");
+        assert_eq!(text(&mut lab, "set\n0\nlinks.down.rate\n\"5mbit\""), "2000000000");
+        assert!(text(&mut lab, "set\n0\nqueue.traget\n1").contains("\"error\""));
+        text(&mut lab, "go\n0\n4000000000\n20000000");
+        let saved = text(&mut lab, "save\n0\n4000000000");
+        assert!(saved.contains("[[changes]]"), "{saved}");
+        text(&mut lab, "rewind\n0\n2000000000");
+        assert_eq!(lab.answer("waiting\n0"), waiting, "the same packets are in the queue");
+        text(&mut lab, "fork\n0");
+        assert!(!text(&mut lab, "save\n0\n1000000000").contains("[[changes]]"));
+    }
+
+    /// What has come in and not gone out is what the discipline says that it holds.
+    #[test]
+    fn the_packets_in_the_queue_are_those_that_the_discipline_has() {
+        for queue in ["droptail", "fq_codel", "choke", "sfq", "red"] {
+            let mut lab = Lab::default();
+            text(&mut lab, &format!("open\n0\n0\n{}", SCENE.replace("codel", queue)));
+            for step in 1..20 {
+                text(&mut lab, &format!("go\n0\n{}\n20000000", step * 137_000_000_u64));
+                let sample = text(&mut lab, "step\n0");
+                let backlog = sample.split("\"backlog_packets\":").nth(1).unwrap();
+                let backlog: usize = backlog.split(',').next().unwrap().parse().unwrap();
+                assert_eq!(lab.answer("waiting\n0").len() / 32, backlog, "{queue}");
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_an_answer() {
+        let mut lab = Lab::default();
+        for command in ["", "go\n0\n1\n1", "open\n0\n9\n[links", "nothing\n0", "open\n0\n7\n"] {
+            assert!(text(&mut lab, command).starts_with("{\"error\":"), "{command}");
+        }
+    }
+}
