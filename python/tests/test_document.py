@@ -38,7 +38,8 @@ from aqmlab.document import (
     panels,
 )
 from aqmlab.document.vega import light
-from aqmlab.statistics import Interval, Quartiles
+from aqmlab.infer import Interval
+from aqmlab.samples import Quartiles
 
 TABLE = Table(
     (Column("queue", label=True), Column("delay", unit="ms"), Column("beside ns-3")),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aqmlab.reproduce import Reproduction, reproduce
-from aqmlab.statistics import AGREES, FAILS, HOLDS
+from aqmlab.reproduce.verdicts import AGREES, FAILS, HOLDS
 from aqmlab.studies.linux2026 import study
 from aqmlab.studies.linux2026.pack import packed
 from aqmlab.studies.linux2026.recorded import (

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from aqmlab import studies
+from aqmlab.infer import Interval
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.published import Published
 from aqmlab.reproduce.signs import chance, same_signs
-from aqmlab.statistics import FAILS, HOLDS, Interval
+from aqmlab.reproduce.verdicts import FAILS, HOLDS
 from aqmlab.studies.cs244_2015 import claims as cs244_2015
 from aqmlab.studies.jarvinen2014 import claims as jarvinen2014
 from aqmlab.studies.jarvinen2014.headline import HEADLINE
@@ -144,7 +145,7 @@ def test_the_papers_own_numbers_keep_its_statements(rule: AnyRule) -> None:
 
 def cells(values: Iterable[float], reference: float = 1.0) -> tuple[Cell, ...]:
     return tuple(
-        Cell.judged(str(number), "CoDel", reference, value, Interval(value, value), 0.0)
+        Cell.judged(str(number), "CoDel", reference, value, Interval(value, value))
         for number, value in enumerate(values)
     )
 

@@ -13,7 +13,7 @@ from aqmlab.characterize.sections.mixes import MIX, UP
 from aqmlab.document import Figure
 from aqmlab.document import panels as charts
 from aqmlab.document.panels import Points
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 if TYPE_CHECKING:
     from aqmlab.characterize import Characterization

@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 
 from aqmlab.characterize.case import Case
+from aqmlab.infer import interval
 from aqmlab.metrics.rfc7928 import power
 from aqmlab.results import StudyResult
-from aqmlab.statistics import Floats, jain_index, median_interval
+from aqmlab.samples import Floats, jain_index
 
 COLUMNS = ["run", "subject", "measure", "value"]
 LINK_MEASURES = {
@@ -84,11 +85,11 @@ class Measures:
         rows = []
         for key, part in self.frame.group_by(keys, maintain_order=True):
             values = part["value"].to_numpy()
-            interval = median_interval(values, resamples=200)
-            rows.append(
-                (*key, float(values.mean()), float(np.median(values)), interval.low, interval.high)
-            )
-        schema = [*keys, "mean", "median", "low", "high"]
+            found = interval(values, "median")
+            low, high = (found.low, found.high) if found else (None, None)
+            rows.append((*key, float(values.mean()), float(np.median(values)), low, high))
+        numbers = dict.fromkeys(("mean", "median", "low", "high"), pl.Float64)
+        schema = {**dict.fromkeys(keys, pl.String), **numbers}
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def each(self, section: str, case: str, discipline: str, subject: str, measure: str) -> Floats:

@@ -12,7 +12,7 @@ import polars as pl
 
 from aqmlab.metrics.flows import ALL, bulk_flows, is_alike, is_endless
 from aqmlab.results import Tables
-from aqmlab.statistics import Floats, Whole, jain_indices
+from aqmlab.samples import Floats, Whole, jain_indices
 
 COLUMNS = {"run": pl.UInt32, "subject": pl.String, "metric": pl.String, "value": pl.Float64}
 LINK_COLUMNS = (

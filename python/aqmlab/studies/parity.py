@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 import aqmlab
+from aqmlab import infer
 from aqmlab.emulate.play import EMULATOR, SIMULATOR
-from aqmlab.statistics import Floats, mean_interval
+from aqmlab.samples import Floats
 
 SCENARIO = Path(__file__).parent / "parity.toml"
 OUT = Path("results/parity-grid")
@@ -161,7 +162,9 @@ def verdict(quantity: Quantity, simulated: Floats, real: Floats, rate: float) ->
         return ALIKE
     if min(simulated.size, real.size) < ENOUGH:
         return FEW
-    one, other = mean_interval(simulated), mean_interval(real)
+    one, other = (infer.interval(values, bounds=infer.POSITIVE) for values in (simulated, real))
+    if one is None or other is None:
+        return FEW
     overlap = one.low <= other.high and other.low <= one.high
     return ALIKE if overlap else DIFFERS
 
@@ -189,7 +192,9 @@ def _told(quantity: Quantity, values: Floats) -> str:
     mean = f"{values.mean():.{quantity.digits}f}"
     if values.size < 2:
         return mean
-    interval = mean_interval(values)
+    interval = infer.interval(values, bounds=infer.POSITIVE)
+    if interval is None:
+        return mean
     return f"{mean} ({interval.low:.{quantity.digits}f}–{interval.high:.{quantity.digits}f})"
 
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aqmlab.infer import MEAN_METHOD, POSITIVE, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Table
-from aqmlab.statistics import (
-    AGREES,
-    DIFFERS,
-    FAILS,
-    HOLDS,
-    MEAN_METHOD,
-    Floats,
-    mean_interval,
-)
+from aqmlab.reproduce.verdicts import AGREES, DIFFERS, FAILS, HOLDS, Criterion
+from aqmlab.samples import Floats
 from aqmlab.studies.linux2026.figures import figures
 from aqmlab.studies.linux2026.recorded import (
     CONTROLS,
@@ -27,6 +21,10 @@ from aqmlab.studies.linux2026.recorded import (
 
 __all__ = ["causes", "claims", "figures", "tables"]
 
+INSIDE = Criterion.band(
+    "the recorded mean is in the range of the simulated runs, or within 5 % of their mean, or "
+    "within a step of the measurement"
+)
 SHARE = 0.9
 """Of the cells of a case, and of the seconds of its course, so many have to be inside."""
 
@@ -63,9 +61,10 @@ def _table(quantity: Quantity, whole: Measurements) -> Table:
 
 
 def _cell(row: str, column: str, theirs: Floats, values: Floats, step: float) -> Cell:
-    recorded, mean, interval = float(theirs.mean()), float(values.mean()), mean_interval(values)
+    recorded, mean = float(theirs.mean()), float(values.mean())
     word = AGREES if is_inside(recorded, values, step) else DIFFERS
-    return Cell(row, column, recorded, mean, interval.low, interval.high, word)
+    within = interval(values, bounds=POSITIVE)
+    return Cell.told(row, column, recorded, mean, within, word, INSIDE)
 
 
 def _range(values: Floats) -> str:
