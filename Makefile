@@ -15,6 +15,7 @@
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
 # make bench-controls     instructions for a packet by congestion control (needs valgrind)
 # make fuzz   random scenarios, with a seed of the day: for MINUTES=10, or as many as COUNT says
+# make fuzz-parsers  INPUTS=100000 inputs for each parser, with a seed of the day
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
@@ -33,7 +34,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo lab site wheel fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies parity characterize evaluate setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies parity characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -90,6 +91,7 @@ FUZZ_BUILD := cargo build --quiet --profile test --workspace --examples
 FUZZ := $(or $(CARGO_TARGET_DIR),target)/debug/examples/random_scenarios
 MINUTES ?= 10
 SEED ?= $(shell date -u +%Y%m%d)
+INPUTS ?= 100000
 
 fuzz:
 	@echo "random scenarios of seed $(SEED)"
@@ -99,6 +101,9 @@ fuzz:
 fuzz-ranges:
 	$(FUZZ_BUILD)
 	$(FUZZ) --ranges
+
+fuzz-parsers:
+	AQMLAB_SEED=$(SEED) AQMLAB_INPUTS=$(INPUTS) cargo test --quiet --workspace --test parsers
 
 bench: $(VENV)/.installed
 	$(BIN)/aqmlab bench --study

@@ -19,7 +19,7 @@ ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "lab" / "index.html"
 ENGINE = ROOT / "target" / "wasm32-unknown-unknown" / "web" / "aqmlab_web.wasm"
 CRATES = ("aqmlab-core", "aqmlab-aqm", "aqmlab-tcp", "aqmlab-sim", "aqmlab-web")
-SCRIPTS = ("engine", "scene", "lab", "draw", "words", "knobs", "tours", "out", "main")
+SCRIPTS = ("engine", "scene", "lab", "draw", "words", "knobs", "tours", "out", "live", "main")
 MOST_BYTES = 2_500_000
 MOST_PACKED = 1_000_000
 
@@ -46,11 +46,17 @@ def in_script(text: str) -> str:
     return text.replace("</", "<\\/").replace("<!--", "<\\!--")
 
 
+def in_order(path: Path) -> int:
+    """The number at the beginning of a tour's name."""
+    return int(path.name.split("-")[0])
+
+
 def page(engine: bytes) -> str:
     """The page."""
     part = {path.name: path.read_text(encoding="utf-8") for path in (HERE / "page").iterdir()}
     tours = [
-        tomllib.loads(path.read_text("utf-8")) for path in sorted((HERE / "tours").glob("*.toml"))
+        tomllib.loads(path.read_text("utf-8"))
+        for path in sorted((HERE / "tours").glob("*.toml"), key=in_order)
     ]
     scripts = "\n".join(part[f"{name}.js"] for name in SCRIPTS)
     packed = base64.b64encode(gzip.compress(engine, 9, mtime=0)).decode()

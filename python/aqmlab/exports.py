@@ -104,12 +104,14 @@ def flent(run: RunResult, name: str) -> bytes:
     results = {f"TCP download::{n}": by_flow[flow] for n, flow in enumerate(flows, 1)}
     results["Ping (ms) ICMP"] = _ping(run, series, times)
     columns = {key: [course.get(time) for time in times] for key, course in results.items()}
-    total = [
-        sum(values) if all(value is not None for value in values) else None
+    there = [
+        [value for value in values if value is not None]
         for values in zip(*(columns[key] for key in results if "::" in key), strict=True)
     ]
-    columns["TCP download sum"] = total
-    columns["TCP download avg"] = [each and each / len(flows) for each in total]
+    columns["TCP download sum"] = [sum(each) if each else None for each in there]
+    columns["TCP download avg"] = [
+        sum(values) / len(values) if values else None for values in there
+    ]
     document = {
         "version": 4,
         "metadata": _metadata(run, name, flows, times),

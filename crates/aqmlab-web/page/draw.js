@@ -85,7 +85,7 @@ function drawMoving(side, now, cx, box, head, width) {
   side.falling = side.falling.filter((packet) => now - packet.since < 900);
   for (const packet of side.falling) {
     const age = still.matches ? 0.4 : (now - packet.since) / 900;
-    const atHead = packet.reason !== "overlimit" && lab.scene.sides.some((each) => /codel|cobalt|cake/.test(each.discipline));
+    const atHead = /^(codel|cobalt)$/.test(packet.reason);
     const x = (atHead ? box.x + box.w - 12 : box.x + 12) + ((packet.flow * 37 + packet.arrival * 1e4) % 40) * (atHead ? -1 : 1);
     const y = box.y + box.h + 4 + age * age * 40;
     cx.globalAlpha = still.matches ? 1 : 1 - age;
@@ -134,15 +134,17 @@ function chartScales() {
     }
   }
   const rates = lab.sides.flatMap((side) => smooth(visible(side)).flatMap((bin) => bin.goodput));
-  most.goodput = Math.max(...rates, 1e5);
+  // Acknowledgements after a recovery count for what came before: they may stand out.
+  const link = lab.scene.toml ? Infinity : 1.25 * bits(lab.scene.rate);
+  most.goodput = Math.min(Math.max(...rates, 1e5), link || Infinity);
   return Object.fromEntries(Object.entries(most).map(([key, value]) => [key, nice(value)]));
 }
 
 // Goodput over a fifth of a second: of 20 ms it is a packet or two.
 function smooth(bins) {
-  const many = Math.round(0.2 / BIN);
+  const many = Math.max(1, Math.round(0.2 / BIN));
   const out = [];
-  for (let at = many; at < bins.length; at += 2) {
+  for (let at = many; at < bins.length; at += many > 1 ? 2 : 1) {
     const [now, before] = [bins[at], bins[at - many]];
     if (!now || !before) continue;
     const goodput = now.delivered.map((sum, group) => ((sum - (before.delivered[group] ?? 0)) * 8) / (now.t - before.t));
@@ -250,11 +252,16 @@ function drawControl(cx, bins, x, frame) {
 
 // The delay that a discipline aims at, in seconds.
 function targetOf(number) {
+  if (lab.scene.toml) return null;
   const side = lab.scene.sides[number];
   const spec = queueOf(side?.discipline)?.params.find((param) => param.name === "target");
   if (!spec || spec.kind !== "time") return null;
   const text = side.params.target ?? queueOf(side.discipline).settings?.target ?? spec.default;
   return seconds(text);
+}
+function bits(text) {
+  const parts = /^([\d.]+)\s*([kmgt]?)bit$/.exec((text ?? "").trim());
+  return parts ? Number(parts[1]) * { "": 1, k: 1e3, m: 1e6, g: 1e9, t: 1e12 }[parts[2]] : NaN;
 }
 function seconds(text) {
   const parts = /^([\d.]+)\s*(ns|us|µs|ms|s)$/.exec(text ?? "");

@@ -10,7 +10,7 @@ function buildSide(number) {
   const box = byId(`side-${number}`);
   const side = lab.scene.sides[number];
   box.replaceChildren(element("legend", { textContent: `Queue ${"AB"[number]}` }));
-  if (lab.scene.toml) { box.append(element("p", { className: "hint", textContent: "As the scenario says." })); return; }
+  if (lab.scene.toml) { box.append(element("p", { className: "hint", textContent: lab.scene.live ? "A link of the emulator, as it is." : "As the scenario says." })); return; }
   const select = element("select", { id: `discipline-${number}` });
   for (const queue of catalogue.queues) select.append(element("option", { value: queue.name, textContent: queue.name, title: queue.summary }));
   select.value = side.discipline;
@@ -93,8 +93,13 @@ const ui = {
     [0, 1].forEach((number) => { buildSide(number); });
     for (const key of ["rate", "rtt", "buffer"]) { byId(key).value = lab.scene[key]; byId(key).disabled = Boolean(lab.scene.toml); }
     byId("flows").hidden = Boolean(lab.scene.toml);
+    byId("save").disabled = Boolean(lab.scene.live);
     this.listFlows();
     this.show();
+  },
+  // What is seen, for those who listen: when the picture stands still.
+  speak() {
+    byId("spoken").textContent = [0, 1].map((number) => `${"AB"[number]}, ${byId(`name-${number}`).textContent}: ${describe(number).join(" ")}`).join(" ");
   },
   listFlows() {
     const flows = [...lab.scene.flows, ...lab.scene.later];

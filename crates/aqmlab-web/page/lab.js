@@ -1,5 +1,5 @@
 // The run of both sides: time, what was seen, and what changes.
-const BIN = 0.02;
+let BIN = 0.02;
 const lab = { scene: null, first: null, log: [], time: 0, seen: 0, speed: 1, playing: false, sides: [], reasons: [] };
 
 function newSide() {
@@ -32,14 +32,12 @@ function goOn(time) {
 
 function stepPacket() {
   pause();
-  const before = lab.sides.map((side) => side.steps ?? 0);
   const next = lab.sides.map((_, number) => engine.json("step", number)[0].t);
-  const time = Math.min(...next);
+  // Just after the first of the two packets: that side has it, the other goes back.
+  const time = Math.min(...next) + 1e-9;
   lab.sides.forEach((side, number) => {
-    // The side that is behind has done one packet; the other goes back to the same moment.
-    if (next[number] > time + 1e-9) { engine.bytes("rewind", number, nanos(time)); loadQueue(side, number); }
-    else take(side, number, []);
-    side.steps = before[number] + 1;
+    if (next[number] > time) { engine.bytes("rewind", number, nanos(time)); loadQueue(side, number); }
+    else take(side, number, engine.json("go", number, nanos(time), nanos(BIN)));
   });
   lab.time = time;
   lab.seen = Math.max(lab.seen, time);
@@ -208,8 +206,14 @@ function replay(shared) {
   ui.show();
 }
 
-function play() { lab.playing = true; ui.show(); }
-function pause() { lab.playing = false; ui.show(); }
+const lasts = () => Math.min(...lab.sides.map((side) => side.info.duration));
+function play() { lab.playing = !lab.scene.live; ui.show(); }
+function pause() {
+  const played = lab.playing;
+  lab.playing = false;
+  ui.show();
+  if (played) ui.speak();
+}
 
 // One frame: as much virtual time as the speed says, or as the engine can do.
 let frameBefore = null;
@@ -218,10 +222,11 @@ function frame(now) {
   frameBefore = now;
   if (lab.playing && passed > 0) {
     try {
-      const target = lab.time + passed * lab.speed;
+      const target = Math.min(lasts(), lab.time + passed * lab.speed);
       const until = tours.until();
       goOn(until !== null && target >= until ? until : target);
       if (until !== null && target >= until) tours.arrived();
+      if (target >= lasts()) pause();
     } catch (error) { pause(); ui.say(error); }
   }
   draw(now);

@@ -58,7 +58,9 @@ async function start() {
   byId("version").textContent = catalogue.version;
   readInk();
   const given = await firstScene();
-  if (given?.log) replay(given); else openScene(makeScene(given));
+  if (given?.live) live.begin(given.live);
+  else if (given?.log) replay(given);
+  else openScene(makeScene(given));
   listen();
   tours.fill();
   byId("control").value = lab.scene.control;

@@ -32,7 +32,9 @@ function flowParts(flow) {
   if (flow.kind === "flood") parts.push(`workload = { kind = "cbr", rate = ${quoted(flow.rate)}, packet = "1500b", vary = 0.1 }`);
   const known = WORKLOADS[flow.kind];
   if (known.workload) parts.push(`workload = ${known.workload}`);
-  parts.push(`transport = { congestion_control = ${quoted(flow.control)}, ecn = ${quoted(flow.ecn)} }`);
+  // Accurate feedback is what L4S builds on: its packets ask for it by ECT(1) (RFC 9331).
+  const codepoint = flow.ecn === "accurate" ? ', ecn_codepoint = "ect1"' : "";
+  parts.push(`transport = { congestion_control = ${quoted(flow.control)}, ecn = ${quoted(flow.ecn)}${codepoint} }`);
   if (flow.start) parts.push(`start = ${quoted(flow.start)}`);
   return parts;
 }
@@ -76,6 +78,7 @@ function nameFlow(scene, flow) {
 
 function makeScene(given) {
   const scene = structuredClone({ ...DEFAULT_SCENE, ...given });
+  if (scene.toml) Object.assign(scene, { sides: scene.names.map((discipline) => ({ discipline, params: {} })), flows: [] });
   for (const flow of scene.flows) if (!flow.name) nameFlow(scene, flow);
   for (const side of scene.sides) side.params ??= {};
   return scene;

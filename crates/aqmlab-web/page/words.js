@@ -27,7 +27,7 @@ function standing(number, waits, bins) {
     const span = since >= bins.length ? "more than a second" : ms(since * BIN);
     return `The queue has stood above ${ms(target)} for ${span}: packets wait at least ${ms(least)}.`;
   }
-  if (rtt && least > rtt) return `Even the luckiest packet waits ${ms(least)}, ${(least / rtt).toFixed(1)} times the round-trip time: the buffer is full of a queue that does not drain.`;
+  if (rtt && least > rtt) return `Even the luckiest packet waits ${ms(least)}, ${(least / rtt).toFixed(1)} times the round-trip time: the queue does not drain.`;
   if (least < 0.001 && most < 0.005) return `The queue is nearly empty: packets wait at most ${ms(most)}.`;
   if (least < 0.002) return `The queue comes and goes, up to ${ms(most)}: it takes up bursts and drains again.`;
   return `Packets wait ${ms(least)} to ${ms(most)}.`;
@@ -54,7 +54,7 @@ function control(number, now, bins) {
     return before ? `${title(name)} has stopped dropping: a packet came through in less than the target.` : null;
   }
   if (state.dropping_flows > 0) return `${state.dropping_flows} of ${state.active_flows ?? "the"} flow queues are being signalled; the others are left alone.`;
-  if (FLOW_QUEUES.test(name) && state.active_flows !== undefined) return `${state.active_flows} flows have a queue of their own: a thin flow does not wait behind a thick one.`;
+  if (FLOW_QUEUES.test(name) && state.active_flows !== undefined) return state.active_flows === 1 ? "One flow has packets in its queue." : `${state.active_flows} flows have packets in queues of their own: a thin flow does not wait behind a thick one.`;
   if ("l4s_probability" in state && state.l4s_probability > 0) return `The coupling marks L4S packets with ${percent(state.l4s_probability)} and drops classic ones with ${percent(state.classic_probability)}: the square.`;
   const chance = probability(state);
   if (chance > 0) {

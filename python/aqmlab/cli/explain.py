@@ -85,7 +85,7 @@ def profiles() -> list[dict[str, Any]]:
     """The named access lines as entries of the reference."""
     from aqmlab.cli.listing import profiles as listed
 
-    empty = {"section": "profile", "preset_of": None, "settings": {}, "params": []}
+    empty: dict[str, Any] = {"section": "profile", "preset_of": None, "settings": {}, "params": []}
     return [{**empty, **profile} for profile in listed()]
 
 

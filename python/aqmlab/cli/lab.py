@@ -1,0 +1,148 @@
+"""`aqmlab lab`: the live lab from this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from aqmlab.cli.common import EXAMPLES, Json, print_json, reported
+
+if TYPE_CHECKING:
+    from aqmlab.emulate.view import Emulator
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab lab\n\naqmlab lab examples/scenario.toml --against pie\n\n"
+    "aqmlab lab --shell iperf3\n\naqmlab lab --digest saved.toml"
+)
+
+
+@reported
+def lab(
+    scenario: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[SCENARIO]", help="Open the lab with this scenario.", dir_okay=False
+        ),
+    ] = None,
+    against: Annotated[
+        str,
+        typer.Option(
+            "--against", metavar="QUEUE", help="The bottleneck's queue on the other side."
+        ),
+    ] = "fq_codel",
+    shell: Annotated[
+        str | None,
+        typer.Option(
+            "--shell",
+            metavar="NAME",
+            help="Show the links of a running emulator: its process ID or part of its command.",
+        ),
+    ] = None,
+    digest: Annotated[
+        Path | None,
+        typer.Option("--digest", metavar="FILE", help="Run a saved scenario; print its digest."),
+    ] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; default: any.")
+    ] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address only.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Open the live lab: two queues side by side under the same traffic.
+
+    The page is served to this machine only, at an address that contains a secret token, until
+    Ctrl-C. docs/lab/index.html is the same page without a server.
+    """
+    if digest is not None:
+        _print_digest(digest, as_json=json)
+        return
+    from aqmlab.cli.lab_server import LabServer
+
+    given: object = None
+    live = None
+    if shell is not None:
+        emulator = _emulator(shell)
+        given = {"live": emulator.command}
+        live = _looks(emulator)
+    elif scenario is not None:
+        given = _sides(scenario, against)
+    with LabServer(given, live, port) as server:
+        if json:
+            print_json({"address": server.address})
+        else:
+            print(f"The lab is at {server.address}\nPress Ctrl-C to end it.", flush=True)
+        if not no_browser:
+            webbrowser.open(server.address)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
+
+
+def _sides(file: Path, against: str) -> dict[str, Any]:
+    """The scenario, and the same with another queue. Raises `InputError` if one is none."""
+    import json
+
+    from aqmlab.single import load
+
+    sides = [load(file, {}), load(file, {"queue": against})]
+    resolved = [json.loads(side.resolved) for side in sides]
+    queues = [each["links"][each["bottleneck"]]["queue"]["discipline"] for each in resolved]
+    return {"toml": [side.to_toml() for side in sides], "names": queues}
+
+
+def _print_digest(file: Path, *, as_json: bool) -> None:
+    """Runs a scenario and prints what names its results."""
+    from aqmlab.stepping import Run
+
+    run = Run(file)
+    run.finish()
+    if as_json:
+        print_json({"file": str(file), "result": run.digest})
+    else:
+        print(run.digest)
+
+
+def _emulator(name: str) -> Emulator:
+    """The running emulator of this process ID or command. Raises `InputError` if there is none,
+    or more than one."""
+    from aqmlab.emulate.view import running
+    from aqmlab.errors import input_error
+
+    found = running()
+    chosen = [each for each in found if name == str(each.pid) or name in each.command]
+    if not found:
+        problem = "no emulator is running that this user may inspect"
+        raise input_error(problem, key="--shell", hint="start one with `aqmlab shell`")
+    if len(chosen) != 1:
+        problem = (
+            "no emulator has this process ID or command" if not chosen else "this is more than one"
+        )
+        known = "; ".join(f"{each.pid}: {each.command}" for each in chosen or found)
+        raise input_error(problem, key="--shell", given=name, hint=known)
+    return chosen[0]
+
+
+def _looks(emulator: Emulator) -> Any:
+    """What gives the links of an emulator each time that it is asked."""
+    from aqmlab.emulate.view import between
+
+    readings: list[dict[str, Any]] = []
+
+    def look() -> list[dict[str, Any]]:
+        try:
+            emulator.watch()
+            now = emulator.read()
+        except OSError:
+            return []
+        if now is None or (readings and now["time_s"] <= readings[-1]["time_s"]):
+            return []
+        rows = between(readings[-1], now) if readings else []
+        readings[:] = [now]
+        return [row | {"time_s": now["time_s"]} for row in rows]
+
+    return look

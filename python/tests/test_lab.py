@@ -1,0 +1,318 @@
+"""The live lab: the page in Chromium, the server, runs in steps."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import browser as chromium
+import pytest
+from browser import Browser
+from helpers import Aqmlab, assert_refused
+
+import aqmlab as lab
+from aqmlab.cli.lab_server import LabServer
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "lab" / "index.html"
+BUILD = ROOT / "crates" / "aqmlab-web" / "build.py"
+QUEUES = "JSON.stringify(lab.sides.map((s) => s.queue.map((p) => [p.flow, p.arrival])))"
+SCENE = """
+duration = "4s"
+[links.bottleneck]
+rate = "10mbit"
+queue = "codel"
+[links.back]
+rate = "100mbit"
+[flows.download]
+count = 2
+path = ["bottleneck"]
+return_path = ["back"]
+"""
+MORE = {"path": ["bottleneck"], "return_path": ["back"]}
+
+
+def test_the_page_is_made_of_the_sources_as_they_are() -> None:
+    command = [sys.executable, str(BUILD), "--digest"]
+    digest = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    stale = "docs/lab/index.html is older than the engine or the page: run `make lab`"
+    assert f'<meta name="engine-sources" content="{digest}">' in PAGE.read_text(), stale
+
+
+def test_the_page_asks_for_nothing_from_elsewhere() -> None:
+    text = PAGE.read_text()
+    before, after = text.split('<script type="text/plain" id="engine">')
+    rest = before + after.split("</script>", 1)[1]
+    assert "http://" not in rest.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in rest
+    assert len(text) <= 2_500_000
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Browser]:
+    if not chromium.CHROMIUM:
+        pytest.skip("there is no chromium")
+    with chromium.browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def opened(page: Browser) -> Browser:
+    page.problems.clear()
+    page.look(1200, 900)
+    page.open(PAGE.as_uri())
+    page.wait_for("window.meter && meter.ready")
+    return page
+
+
+def play(page: Browser, seconds: float) -> None:
+    """Plays at ten times real time, to a moment at least."""
+    page.choose("#speed", "10")
+    page.click("#play")
+    page.wait_for(f"lab.time >= {seconds}")
+    page.click("#play")
+
+
+def test_the_check_gives_the_native_digests(page: Browser) -> None:
+    page.open(f"{PAGE.as_uri()}#check")
+    text = page.wait_for("document.getElementById('check').textContent")
+    cases = json.loads(text)
+    assert len(cases) == 20
+    native = {}
+    for name, case in cases.items():
+        run = lab.Run(lab.Scenario(case["toml"]))
+        run.finish()
+        native[name] = run.digest
+    assert {name: case["digest"] for name, case in cases.items()} == native
+
+
+def test_it_plays_without_an_error_or_a_request(opened: Browser) -> None:
+    play(opened, 3)
+    assert opened.run("lab.sides.every((side) => side.bins.length > 100)")
+    assert opened.run("document.getElementById('words-0').textContent").startswith("Even")
+    assert opened.problems == []
+    assert opened.requests == [PAGE.as_uri()]
+
+
+def test_a_tour_is_played_by_clicks(opened: Browser) -> None:
+    opened.choose("#tour", "0")
+    texts = []
+    while not opened.run("document.getElementById('guide').hidden"):
+        texts.append(opened.run("document.getElementById('guide-text').textContent"))
+        opened.click("#guide-next")
+    assert len(set(texts)) == len(texts) == 5
+    assert opened.run("lab.sides[0].groups") == ["call-1", "game-1", "download-1", "download-2"]
+    waits = opened.run(
+        "lab.sides.map((side) => Math.max(...side.bins.slice(600, 1200).map((b) => b.sojourn)))"
+    )
+    assert waits[0] > 0.3, "the buffer of A is bloated"
+    assert waits[1] < waits[0]
+    assert opened.problems == []
+
+
+def test_every_tour_can_be_walked_through(opened: Browser) -> None:
+    for number in range(opened.run("document.querySelectorAll('#tour option').length - 1")):
+        opened.choose("#tour", str(number))
+        while not opened.run("document.getElementById('guide').hidden"):
+            opened.click("#guide-next")
+        assert opened.run("document.getElementById('message').textContent") == ""
+    assert number == 9
+    assert opened.problems == []
+
+
+def test_knobs_are_turned_while_it_runs_and_saved(opened: Browser, tmp_path: Path) -> None:
+    play(opened, 1)
+    opened.choose("#rate", "4mbit")
+    opened.choose("#rtt", "100ms")
+    opened.choose("#buffer", "60p")
+    opened.choose("#discipline-0", "fq_codel")
+    opened.choose("#knob-1-target", "20ms")
+    for kind in ("download", "call", "web", "game", "flood"):
+        opened.click(f"[data-add={kind}]")
+    play(opened, 3)
+    opened.click("#flow-list li button")
+    opened.choose("#flow-list select", "reno")
+    play(opened, 4)
+    assert opened.run("lab.log.length") == 13
+    opened.choose("#discipline-1", "pie")
+    opened.choose("#knob-1-target", "fast")
+    assert "target" in opened.run("document.getElementById('message').textContent")
+    opened.click("#save")
+    results = json.loads(opened.run("document.getElementById('dialog').dataset.results"))
+    text = opened.run("document.getElementById('dialog-value').value")
+    for part, expected in zip(text.split("# ------"), results, strict=True):
+        saved = tmp_path / "saved.toml"
+        saved.write_text(f"# {part}")
+        run = lab.Run(saved)
+        run.finish()
+        assert run.digest == expected
+    assert opened.problems == []
+
+
+def test_it_goes_back_to_any_moment_and_a_link_opens_the_same(opened: Browser) -> None:
+    play(opened, 2)
+    opened.run("document.activeElement.blur()")
+    time, queues = opened.run("lab.time"), opened.run(QUEUES)
+    opened.key("ArrowLeft")
+    assert opened.run("lab.time") == pytest.approx(time - 0.5)
+    opened.key("ArrowRight")
+    assert opened.run(QUEUES) == queues
+    opened.click("#step")
+    opened.click("#step")
+    assert 0 < opened.run("lab.time") - time < 0.1
+    opened.choose("#rate", "5mbit")
+    opened.choose("#time", "1000")
+    assert opened.run("document.getElementById('rate').value") == "10mbit"
+    opened.choose("#time", "99999")
+    play(opened, time + 1)
+    queues, time = opened.run(QUEUES), opened.run("lab.time")
+    opened.click("#link")
+    address = opened.wait_for("document.getElementById('dialog-value').value")
+    opened.open(address)
+    opened.wait_for("window.meter && meter.ready")
+    assert opened.run("lab.time") == time
+    assert opened.run(QUEUES) == queues
+    assert opened.run("document.getElementById('rate').value") == "5mbit"
+
+
+def test_every_control_has_a_name_and_no_page_is_too_wide(opened: Browser) -> None:
+    for width, scheme in ((1200, "light"), (390, "dark")):
+        opened.look(width, 800, scheme, "reduce")
+        assert opened.run("document.documentElement.scrollWidth") <= width
+        assert opened.run("matchMedia('(prefers-reduced-motion: reduce)').matches")
+    nodes = opened.send("Accessibility.getFullAXTree")["nodes"]
+    roles = {"button", "combobox", "textbox", "slider", "image", "link"}
+    named = [
+        (node["role"]["value"], node.get("name", {}).get("value", ""))
+        for node in nodes
+        if not node["ignored"] and node["role"]["value"] in roles
+    ]
+    assert len(named) > 30
+    assert [role for role, name in named if not name] == []
+
+
+def test_pictures_and_a_table_can_be_taken(opened: Browser) -> None:
+    play(opened, 1)
+    opened.run("['svg', 'csv', 'png'].forEach((id) => document.getElementById(id).click())")
+    assert opened.problems == []
+
+
+@pytest.fixture
+def server() -> Iterator[LabServer]:
+    rows = [{"link": "down", "delivered": 3}]
+    with LabServer({"toml": [SCENE, SCENE], "names": ["codel", "codel"]}, lambda: rows) as made:
+        thread = threading.Thread(target=made.serve_forever)
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def status(address: str, **headers: str) -> int:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(address, headers=headers)) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_only_who_has_the_address_is_answered(server: LabServer) -> None:
+    assert status(server.address) == 200
+    assert status(server.address + "live") == 200
+    assert status(server.address + "other") == 404
+    assert status(server.address.replace(server.token, "guess")) == 403
+    assert status(f"http://{server.host}/") == 403
+    assert status(server.address, Host="evil.example:80") == 403
+    assert status(server.address + "live", Origin="http://evil.example") == 403
+    assert server.server_address[0] == "127.0.0.1"
+
+
+def test_the_server_opens_the_lab_with_a_scenario(page: Browser, server: LabServer) -> None:
+    page.problems.clear()
+    page.open(server.address)
+    page.wait_for("window.meter && meter.ready")
+    assert page.run("lab.scene.names") == ["codel", "codel"]
+    page.click("#play")
+    page.wait_for("lab.time > 0.5")
+    assert page.problems == []
+
+
+def test_the_command_says_where_the_lab_is_and_what_is_wrong(
+    tmp_path: Path, aqmlab: Aqmlab
+) -> None:
+    (tmp_path / "scene.toml").write_text(SCENE)
+    done = aqmlab("lab", "--digest", "scene.toml", "--json")
+    run = lab.Run(lab.Scenario(SCENE))
+    run.finish()
+    assert json.loads(done.stdout) == {"file": "scene.toml", "result": run.digest}
+    assert_refused(aqmlab("lab", "scene.toml", "--against", "codell"), "codel")
+    assert_refused(aqmlab("lab", "--shell", "no such emulator"), "emulator")
+
+
+def observed(run: lab.Run) -> Any:
+    return run.observe()
+
+
+def test_a_run_in_steps_is_the_run_of_the_scenario_that_it_leaves() -> None:
+    run = lab.Run(lab.Scenario(SCENE))
+    run.advance("1s")
+    assert run.set("links.bottleneck.rate", "4mbit") == 1.0
+    run.advance(2)
+    run.set("flows.late", MORE)
+    run.set("queue.target", "20ms")
+    snapshot = run.snapshot()
+    before = observed(run)
+    assert before["links"]["bottleneck"]["backlog_packets"] > 0
+    assert [flow["group"] for flow in before["flows"]] == ["download"] * 2
+    assert all(flow["cwnd_bytes"] > 0 for flow in before["flows"])
+    run.advance(3)
+    assert [flow["group"] for flow in observed(run)["flows"]] == ["download"] * 2 + ["late"]
+    run.restore(snapshot)
+    assert observed(run) == before
+    assert run.time == snapshot.time == 2
+    saved = run.scenario.to_toml()
+    result = run.finish()
+    again = lab.run(lab.Scenario(saved))
+    assert again.links.equals(result.links)
+    assert again.groups["group"].to_list() == ["download", "late"]
+    same = lab.Run(lab.Scenario(saved))
+    same.finish()
+    assert same.digest == run.digest
+    assert run.is_over
+
+
+def test_a_run_goes_back_and_forgets_and_says_what_cannot_be() -> None:
+    run = lab.Run(lab.Scenario(SCENE), seed=3)
+    with pytest.raises(lab.InputError, match="not finished"):
+        _ = run.digest
+    run.advance(1)
+    run.set("queue", "pie")
+    run.advance(2)
+    run.rewind(0.5)
+    assert "changes" in json.loads(run.scenario.resolved)
+    run.rewind(0.5, forget=True)
+    assert "changes" not in json.loads(run.scenario.resolved)
+    first = run.step()
+    assert first is not None
+    assert run.time == first >= 0.5
+    with pytest.raises(lab.InputError, match="cannot change during a run"):
+        run.set("seed", 4)
+    with pytest.raises(lab.InputError, match="target"):
+        run.set("queue.taget", "1ms")
+    run.finish()
+    with pytest.raises(RuntimeError, match="over"):
+        run.advance(3)
+
+
+def test_the_emulator_rejects_changes(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    change = '[[changes]]\nat = "1s"\nkey = "links.bottleneck.rate"\nvalue = "1mbit"\n'
+    (tmp_path / "scene.toml").write_text(SCENE + change)
+    assert aqmlab("run", "scene.toml").returncode == 0
+    assert_refused(aqmlab("parity", "scene.toml"), "changes")
