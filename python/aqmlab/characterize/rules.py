@@ -161,7 +161,7 @@ def packet_sizes(view: View) -> Finding:
     ]
     small, large = (view.pair("", name, "goodput") for name in ("small", "large"))
     words = (
-        f"small packets lost as often as large ones times: {', '.join(told)}; their flows get "
+        f"loss of small packets over that of large ones: {', '.join(told)}; their flows get "
         f"{_ratio(small[0], large[0]):.2f} of the others' goodput, with {view.other} "
         f"{_ratio(small[1], large[1]):.2f}"
     )
