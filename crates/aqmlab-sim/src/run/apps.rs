@@ -232,7 +232,7 @@ impl Simulation {
         let place = &mut self.apps[slot as usize];
         let Some(app) = place.app.take() else { return };
         place.has_ended = true;
-        place.wake_at = Time::MAX;
+        place.wake_at = Deadline::NEVER;
         let group = place.group;
         let scores = &mut self.activities[group as usize].scores;
         app.report(self.now, &mut |name, value| add_score(scores, name, value));
