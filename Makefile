@@ -6,6 +6,8 @@
 # make studies    docs/studies: the results of every published study; the pictures of README.md
 # make lab      docs/lab/index.html: the live lab (needs the Rust target wasm32-unknown-unknown)
 # make walks   adds a discipline, a control and a workload as CONTRIBUTING.md says (many minutes)
+# make wheel  builds wheel and source package, and tries them in empty environments (network)
+# make site    docs as a web site: site/index.html
 # make package packs the crates that others can use, and builds them from the packages
 # make parity     docs/studies/parity.md: the grid with real packets (an hour and a half)
 # make characterize  the example results of `aqmlab characterize` in docs again
@@ -13,6 +15,7 @@
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
 # make bench-controls     instructions for a packet by congestion control (needs valgrind)
 # make fuzz   random scenarios, with a seed of the day: for MINUTES=10, or as many as COUNT says
+# make fuzz-parsers  INPUTS=100000 inputs for each parser, with a seed of the day
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
@@ -31,7 +34,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo lab fuzz fuzz-ranges test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies parity characterize evaluate setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies parity characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -65,6 +68,15 @@ faults:
 walks:
 	$(PYTHON) crates/walks.py
 
+wheel: $(VENV)/.created
+	.ci/wheel $(BIN)
+
+# Sphinx lives apart: nothing else needs it.
+site: docs/requirements.txt
+	test -x .site/bin/sphinx-build || ($(PYTHON) -m venv .site && \
+	  PIP_CONSTRAINT= .site/bin/python -m pip install -r docs/requirements.txt)
+	.site/bin/sphinx-build -q -W --keep-going -b html docs site
+
 package:
 	cargo package $(PUBLISHED)
 
@@ -79,6 +91,7 @@ FUZZ_BUILD := cargo build --quiet --profile test --workspace --examples
 FUZZ := $(or $(CARGO_TARGET_DIR),target)/debug/examples/random_scenarios
 MINUTES ?= 10
 SEED ?= $(shell date -u +%Y%m%d)
+INPUTS ?= 100000
 
 fuzz:
 	@echo "random scenarios of seed $(SEED)"
@@ -88,6 +101,9 @@ fuzz:
 fuzz-ranges:
 	$(FUZZ_BUILD)
 	$(FUZZ) --ranges
+
+fuzz-parsers:
+	AQMLAB_SEED=$(SEED) AQMLAB_INPUTS=$(INPUTS) cargo test --quiet --workspace --test parsers
 
 bench: $(VENV)/.installed
 	$(BIN)/aqmlab bench --study
@@ -107,6 +123,7 @@ evaluate: $(VENV)/.installed
 	$(BIN)/python -m aqmlab.evaluate.example docs/evaluate-results.md
 
 reference: $(VENV)/.installed
+	$(BIN)/python -m aqmlab.cli.told_files python/aqmlab/told
 	$(BIN)/aqmlab explain --markdown > docs/reference.md
 	$(BIN)/python -m aqmlab.report.pages docs
 	$(BIN)/aqmlab conformance --markdown > docs/conformance-results.md
@@ -141,7 +158,7 @@ $(VENV)/.created: constraints.txt
 # Built optimised and installed in place: Python files need no second install.
 $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	@echo "Building the engine (a minute or two the first time) ..."
-	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --quiet
+	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --quiet --extras report
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml

@@ -12,33 +12,32 @@
 `run`, `study`, `merge`, `compare`, `reproduce`, `characterize` and `emulate` are what the commands
 of the same names are; whatever goes wrong on purpose is an `AqmlabError`.
 
-Importing aqmlab is cheap: tables and charts are loaded when they are first used.
+Importing aqmlab is cheap: the engine, tables and charts are loaded when they are first used.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from aqmlab._core import Scenario, __version__, reference
-from aqmlab.errors import (
-    AqmlabError,
-    ClusterError,
-    ControlError,
-    CustomError,
-    EmulationError,
-    FolderError,
-    InputError,
-    QueueError,
-    StorageError,
-    StuckError,
-)
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from aqmlab._core import Scenario, __version__, reference
     from aqmlab.characterize import characterize
     from aqmlab.compare import compare
     from aqmlab.control import CongestionControl
     from aqmlab.emulate import emulate
+    from aqmlab.errors import (
+        AqmlabError,
+        ClusterError,
+        ControlError,
+        CustomError,
+        EmulationError,
+        FolderError,
+        InputError,
+        QueueError,
+        StorageError,
+        StuckError,
+    )
     from aqmlab.measure import Runs, metric
     from aqmlab.merge import merge
     from aqmlab.queue import Queue
@@ -84,11 +83,24 @@ __all__ = [
 ]
 
 _LAZY = {
+    "AqmlabError": "errors",
+    "ClusterError": "errors",
+    "ControlError": "errors",
+    "CustomError": "errors",
+    "EmulationError": "errors",
+    "FolderError": "errors",
+    "InputError": "errors",
+    "QueueError": "errors",
+    "StorageError": "errors",
+    "StuckError": "errors",
+    "__version__": "_core",
     "CongestionControl": "control",
     "Queue": "queue",
     "Run": "stepping",
     "RunResult": "results",
     "Runs": "measure",
+    "Scenario": "_core",
+    "reference": "_core",
     "Study": "study",
     "chart": "report.own",
     "Shard": "shards",
@@ -105,10 +117,14 @@ _MODULES = (
 
 def __getattr__(name: str) -> Any:
     """Loads what needs tables or charts when it is asked for."""
+    from importlib import import_module
+
     if name in _MODULES:
         return import_module(f"aqmlab.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'aqmlab' has no attribute {name!r}")
+    if _LAZY[name] == "_core":
+        import_module("aqmlab.errors")  # which makes the engine's exceptions `AqmlabError`s
     value = getattr(import_module(f"aqmlab.{_LAZY[name]}"), name)
     globals()[name] = value
     return value

@@ -1,14 +1,20 @@
 """The command `aqmlab`, also `python -m aqmlab`.
 
-Nothing is imported here at first: Ctrl-C while the rest is loaded is no traceback either.
+Little is imported here at first: Ctrl-C while the rest is loaded is no traceback either, and what
+can be answered without the rest is.
 """
 
 import sys
 
 
 def main() -> None:
-    """Loads the command line and runs it."""
+    """Answers at once, or loads the command line and runs it."""
     try:
+        from aqmlab import _quick, plain
+
+        plain.any_encoding()
+        if _quick.answer(sys.argv[1:]):
+            return
         from aqmlab import signals
 
         signals.install()

@@ -291,6 +291,8 @@ class Scenario:
         """Canonical JSON, every default filled in: the same for equal scenarios."""
     def to_toml(self) -> str:
         """The scenario as the text of a file, every default filled in."""
+    table: dict[str, Any]
+    """The same as a dictionary."""
     def trace_period(self, link: str) -> float | None:
         """How long the trace of a link is, in seconds; `None` for a link without one."""
 
@@ -299,6 +301,9 @@ class Table:
     """Columns that leave the engine without being copied (Arrow PyCapsule interface)."""
 
     num_rows: int
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The rows, for a few of them: without a library for tables."""
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final

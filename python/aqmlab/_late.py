@@ -34,6 +34,7 @@ LATE = {
     "study_document": "aqmlab.report.study_page:document",
     "write_study": "aqmlab.report.study_page:write",
     "open_results": "aqmlab.folder:open_results",
+    "run_notes": "aqmlab.report.notes:of_run",
     "drops_explained": "aqmlab.report.drops_page:sections",
     "own_metrics_shown": "aqmlab.report.run_page:own_metrics",
     "metrics": "aqmlab.metrics.table:metrics",
@@ -48,6 +49,10 @@ LATE = {
     "tradeoff_runs": "aqmlab.report.tradeoff:runs",
     # start: 0.1 s and 60 MB of a JavaScript engine, for pictures alone
     "vl_convert": "vl_convert",
+    # start: tables, for what few studies have
+    "find_metric": "aqmlab.measure:find",
+    # start: threads of its own, with which no shell can be started
+    "special": "scipy.special",
     # not needed: what only some have
     "xarray": "xarray",
     "distributed": "distributed",

@@ -19,7 +19,7 @@ import polars as pl
 
 from aqmlab import _core
 from aqmlab.results import Batch, gather, in_parts
-from aqmlab.statistics import Whole
+from aqmlab.samples import Whole
 from aqmlab.storage import (
     Damaged,
     Fill,

@@ -50,6 +50,7 @@ from aqmlab.storage import (
     Target,
     group_rows,
     make_folder,
+    opened,
     replace,
     stream,
     sync,
@@ -485,9 +486,25 @@ def open_results(path: Path) -> StudyResult:
         names.remove(METRICS)
     for error in bad.values():
         raise FolderError(f"{error}; {ADVICE}")
-    scenarios = json.loads((path / SCENARIOS).read_text(encoding="utf-8"))
-    tables = FolderTables(path, names)
-    return StudyResult(study_info(manifest), tables, scenarios, folder=path)
+    info = study_info(manifest)
+    return StudyResult(info, FolderTables(path, names), scenarios_of(path, info), folder=path)
+
+
+def scenarios_of(path: Path, info: StudyInfo) -> list[dict[str, Any]]:
+    """The scenarios in a results folder. Raises `FolderError` unless there is one for a point."""
+    file = path / SCENARIOS
+    try:
+        with opened(file) as handle:
+            scenarios = json.loads(handle.read())
+        if isinstance(scenarios, list) and len(scenarios) == info.points:
+            for each in scenarios:
+                each["links"].keys(), each["flows"].keys()
+            return scenarios
+    except Damaged as error:
+        raise FolderError(f"{error}; {ADVICE}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        pass
+    raise FolderError(f"{file}: these are not the scenarios of this study")
 
 
 def damaged_files(path: Path, manifest: Mapping[str, Any]) -> dict[str, Damaged]:

@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from aqmlab import _core
-from aqmlab.errors import FolderError
+from aqmlab.errors import FolderError, InputError
 from aqmlab.precision import KEY, Precision
 from aqmlab.results import StudyInfo
 from aqmlab.storage import DIGEST_BYTES, Damaged, Seal, content, opened, replace
@@ -22,8 +23,9 @@ UNSEALED = 1
 """The format that had no checksums. Such results can be opened."""
 MANIFEST = "manifest.json"
 SCENARIOS = "scenarios.json"
-NEEDED = ("version", "engine", "digest", "name", "title", "replications", "seed", "axes")
 CHECKSUM = "checksum"
+NAME = re.compile(r"[a-z_]+(\.[a-z]+)?")
+"""Of a table or file."""
 ADVICE = (
     "the command that made these results computes them again if they are of a study; "
     "results of real packets have to come from a copy"
@@ -77,13 +79,43 @@ def read_manifest(path: Path) -> dict[str, Any]:
                 f"{file}: damaged (its checksum differs); nothing was changed. Restore a copy "
                 f"of it, or remove the folder (rm -r {path}) and rerun the study"
             )
-        for key in (*NEEDED, "complete", "wall_seconds"):
-            manifest[key]
+        _check(manifest)
     except Damaged as error:
         raise FolderError(f"{error}; {ADVICE}") from None
-    except (ValueError, KeyError, TypeError):
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        InputError,
+        OverflowError,
+        RecursionError,
+    ):
         raise FolderError(f"{file}: this is not a manifest of aqmlab, or it is damaged") from None
     return dict(manifest)
+
+
+def _check(manifest: Mapping[str, Any]) -> None:
+    """Raises an exception unless everything in a manifest is of the kind that others rely on. A
+    right checksum does not say so: anybody can compute it."""
+    info = study_info(manifest)
+    texts = (info.name, info.title, info.digest, info.version, manifest["engine"])
+    labels = [each for name, labels in info.axes for each in (name, *labels)]
+    numbers = [info.replications, *manifest.get("tables", {}).values()]
+    sound = (
+        all(isinstance(text, str) for text in (*texts, *labels))
+        and all(type(axis["labels"]) is list for axis in manifest["axes"])
+        and all(type(number) is int and 0 <= number < 2**63 for number in numbers)
+        and (info.seed is None or type(info.seed) is int)
+        and info.replications > 0
+        and type(manifest["complete"]) is bool
+        and 0 <= float(manifest["wall_seconds"]) < float("inf")
+        and (not manifest["complete"] or "tables" in manifest)
+    )
+    # What is named lies in the folder itself.
+    names = [*seals_of(manifest), *manifest.get("tables", {})]
+    if not sound or not all(NAME.fullmatch(name) for name in names):
+        raise ValueError
 
 
 def study_info(manifest: Mapping[str, Any]) -> StudyInfo:

@@ -27,8 +27,8 @@ from aqmlab.manifest import (
     study_info,
 )
 from aqmlab.results import METRICS, StudyInfo, StudyResult
+from aqmlab.samples import Whole
 from aqmlab.shards import Shard, shard_of
-from aqmlab.statistics import Whole
 from aqmlab.storage import Damaged, read_table
 
 SHOWN = 10

@@ -20,7 +20,7 @@ import polars.selectors as cs
 
 from aqmlab._core import Results
 from aqmlab._late import late
-from aqmlab.errors import FolderError, unknown
+from aqmlab.errors import FolderError, InputError, input_error, unknown
 from aqmlab.precision import Precision
 from aqmlab.storage import Damaged, decoded
 
@@ -152,6 +152,12 @@ def by_run(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(parts).with_columns(texts).sort("run", maintain_order=True).rechunk()
 
 
+def _missing(method: str, packages: str) -> InputError:
+    """What a method says without the packages that it needs."""
+    needed = " and ".join(packages.split())
+    return input_error(f"this needs {needed}", key=method, hint=f"pip install {packages}")
+
+
 class _TableAttributes:
     """The tables as attributes; `table(name)` is what differs."""
 
@@ -160,12 +166,26 @@ class _TableAttributes:
         raise NotImplementedError
 
     def to_pandas(self, name: str) -> pandas.DataFrame:
-        """The table called `name` for pandas, which needs pandas and pyarrow."""
-        return self.table(name).to_pandas()
+        """The table called `name` for pandas.
+
+        Raises `InputError` if pandas or pyarrow is not installed.
+        """
+        frame = self.table(name)
+        try:
+            return frame.to_pandas()
+        except ImportError as error:
+            raise _missing("to_pandas", "pandas pyarrow") from error
 
     def to_arrow(self, name: str) -> pyarrow.Table:
-        """The table called `name` for Arrow, which needs pyarrow."""
-        return self.table(name).to_arrow()
+        """The table called `name` for Arrow.
+
+        Raises `InputError` if pyarrow is not installed.
+        """
+        frame = self.table(name)
+        try:
+            return frame.to_arrow()
+        except ImportError as error:
+            raise _missing("to_arrow", "pyarrow") from error
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -249,6 +269,11 @@ class RunResult(_TableAttributes):
     def bottleneck(self) -> str:
         """The name of the link that the questions are about."""
         return str(self.scenario["bottleneck"])
+
+    @cached_property
+    def shown(self) -> str:
+        """The link that pages are about: the bottleneck, or the busy one where that was idle."""
+        return _in_place_of(self.bottleneck, _use(self.raw("links")))
 
     @property
     def table_names(self) -> list[str]:
@@ -433,16 +458,11 @@ class StudyResult(_TableAttributes):
         common = set(self.scenarios[0]["links"])
         for scenario in self.scenarios:
             common &= set(scenario["links"])
-        rows = self.raw("links").group_by(pl.col("link").cast(pl.String)).agg(
-            pl.col("utilisation").mean(), pl.col("sojourn_mean_s").fill_nan(None).mean()
-        )  # fmt: skip
-        use = {link: (busy or 0.0, wait or 0.0) for link, busy, wait in rows.iter_rows()}
-        most = max(sorted(common & set(use)), key=lambda link: use[link], default="")
-        own = use.get(names[0], (0.0, 0.0))
-        is_idle = own[0] < IDLE and most and use[most][0] > BUSY and use[most][1] > own[1]
-        if most and (len(set(names)) > 1 or is_idle):
-            return [most] * len(names)
-        return names
+        use = {link: own for link, own in _use(self.raw("links")).items() if link in common}
+        if len(set(names)) > 1:
+            most = max(sorted(use), key=lambda link: use[link], default="")
+            return [most] * len(names) if most else names
+        return [_in_place_of(names[0], use)] * len(names)
 
     @property
     def bottleneck(self) -> pl.DataFrame:
@@ -483,6 +503,25 @@ class StudyResult(_TableAttributes):
         ).with_columns(self._labels())
         first = ["run", "point", "replication", *names]
         return keyed.select(*first, *(each for each in frame.columns if each not in first))
+
+
+Use = Mapping[str, tuple[float, float]]
+"""Of each link how busy it was, and how long packets waited there, on average."""
+
+
+def _use(links: pl.DataFrame) -> Use:
+    rows = links.group_by(pl.col("link").cast(pl.String)).agg(
+        pl.col("utilisation").mean(), pl.col("sojourn_mean_s").fill_nan(None).mean()
+    )
+    return {link: (busy or 0.0, wait or 0.0) for link, busy, wait in rows.iter_rows()}
+
+
+def _in_place_of(link: str, use: Use) -> str:
+    """The busiest of the links if packets waited there and `link` was idle; else `link`."""
+    most = max(sorted(use), key=lambda each: use[each], default=link)
+    own = use.get(link, (0.0, 0.0))
+    is_idle = own[0] < IDLE and use.get(most, own)[0] > BUSY and use[most][1] > own[1]
+    return most if is_idle else link
 
 
 def _sizes(result: RunResult | StudyResult) -> str:

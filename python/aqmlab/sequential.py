@@ -16,7 +16,7 @@ import polars as pl
 from aqmlab.errors import FolderError, input_error
 from aqmlab.infer import Estimate, estimate
 from aqmlab.manifest import MANIFEST, read_manifest
-from aqmlab.measure import values
+from aqmlab.measure import find, values
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,9 +63,15 @@ def reached(result: StudyResult, precision: Precision) -> list[Reached]:
         of = f" of `{precision.subject}`" if precision.subject else ""
         problem = f"no run has a value of this metric{of}"
         raise input_error(problem, key="precision.metric", given=precision.metric)
+    metric, _ = find(precision.metric)
+    bounds = metric.least, metric.most
     groups = rows.sort("run", maintain_order=True).group_by("point", "subject", maintain_order=True)
     return [
-        Reached(int(str(point)), str(subject), estimate(own["value"].to_numpy(), looked=True))
+        Reached(
+            int(str(point)),
+            str(subject),
+            estimate(own["value"].to_numpy(), looked=True, bounds=bounds),
+        )
         for (point, subject), own in groups
     ]
 

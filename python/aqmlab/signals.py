@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import signal
-from types import FrameType
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
 
 
 class Terminated(KeyboardInterrupt):

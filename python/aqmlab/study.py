@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab._face import make_callable
+from aqmlab._late import late
 from aqmlab.errors import input_error, unknown
-from aqmlab.measure import find
 from aqmlab.points import Axis, AxisValue, Points
 from aqmlab.precision import KEY, Precision
 from aqmlab.settings import check_keys, parse_toml, read_text
@@ -203,7 +203,7 @@ class Study:
         if given is not None:
             found = Precision.parse(given, key="--precision", own=found)
         if found is not None:
-            find(found.metric)
+            late("find_metric")(found.metric)
         return found
 
     def _text(self, table: Mapping[str, Any], key: str, default: str) -> str:

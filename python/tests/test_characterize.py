@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from helpers import Aqmlab
 
 from aqmlab import InputError
 from aqmlab.characterize import Characterization, Environment, Plan, characterize, sections
+from aqmlab.characterize.environment import Contender
 
 SHORT = 0.05
 """Of the time of the cases: 2 or 3 s after the warm-up."""
-REPORTED = ["4.4", "4.6", "5.1.2", "5.3", "6.2", "8.2.2", "8.3", "10.2"]
+REPORTED = ["4.3.1", "4.4", "4.6", "5.1.2", "5.3", "6.2", "7.1", "8.2.2", "8.3", "10.2"]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,8 @@ def test_measures_keep_within_physical_bounds(short: Characterization) -> None:
     def of(measure: str) -> pl.Series:
         return frame.filter(measure=measure)["value"]
 
-    one_way = frame.filter(pl.col("section") != "8.2.6", pl.col("case") != "both ways")
+    other_rate = ("both ways", "four times the rate")
+    one_way = frame.filter(pl.col("section") != "8.2.6", ~pl.col("case").is_in(other_rate))
     goodput = one_way.filter(pl.col("measure") == "goodput", pl.col("subject") == "all")["value"]
     # Acknowledged late, over a short time: not more than what stood in the buffer besides.
     assert goodput.max() < 1.5 * rate  # type: ignore[operator]
@@ -120,7 +123,13 @@ def test_the_mix_is_sent_both_ways(two_way: Characterization) -> None:
         )
         assert one == two
     figures = {figure.id for figure in two_way.figures}
-    assert {"9.2-directions", "9.2-acks", "9.2-mix-tradeoff", "9.2-mix-quality"} == figures
+    assert {
+        "9.2-directions",
+        "9.2-acks",
+        "9.2-mix-tradeoff",
+        "9.2-mix-quality",
+        "9.2-cdf",
+    } == figures
 
 
 def test_both_ways_the_directions_are_told_apart(two_way: Characterization) -> None:
@@ -169,11 +178,58 @@ def test_every_section_asked_for_is_judged_and_reported(short: Characterization)
         assert f'id="{figure.id}"' in page
         assert figure.spec["concat"], figure.id
     assert escape(verdict.headline()) in page
+    assert (short.result.folder / "report.md").read_text("utf-8") == short.report().to_markdown()
     saved = json.loads((short.result.folder / "verdict.json").read_text())
     assert saved == verdict.to_json()
     table = pl.read_parquet(short.result.folder / "measures.parquet")
     assert table.columns[:5] == ["section", "case", "discipline", "subject", "measure"]
     assert table.equals(short.table)
+
+
+def test_the_report_is_one_file_in_the_order_of_the_rfc(short: Characterization) -> None:
+    text = short.report().to_markdown()
+    titles = [line.split()[1] for line in text.splitlines() if line.startswith("## ")]
+    numbers = [each for each in titles if each[0].isdigit()]
+    assert numbers == sorted(numbers, key=lambda each: [int(part) for part in each.split(".")])
+    assert {"4.1", "4.3.1", "4.3.2", "11", "12"} <= set(numbers)
+    for figure in short.figures:
+        assert f"](figures/{figure.id}.svg)\n\n{figure.caption}" in text
+    # What there is to set, as the discipline declares it, and what a packet costs.
+    assert "| interval | 100ms | 100ms | 1us to 100s |" in text
+    assert re.search(r"\| codel \| \d+ \| \d+ \| \w+ \| no \| no \| yes \|", text)
+    assert "--section 4.3.1 --section 4.4" in text
+    assert "TFRC (RFC 5348), an option there: aqmlab has no such sender" in text
+
+
+def test_every_section_has_its_distributions(short: Characterization) -> None:
+    figures = {figure.id: figure for figure in short.figures}
+    for number in REPORTED:
+        assert f"{number}-cdf" in figures or f"{number}-delays" in figures
+    panels = figures["6.2-cdf"].spec["concat"]
+    assert len(panels) == 16
+    for panel in panels:
+        rows = pl.read_csv(panel["data"]["values"].encode())
+        assert set(rows["name"]) == {"codel", "droptail", "pie"}
+        for _, part in rows.group_by("name"):
+            assert part["y"].min() == 0
+            assert part["y"].max() == 1
+            assert part.sort("order")["x"].is_sorted()
+
+
+def test_every_discipline_is_told_to_keep_the_same_delays(short: Characterization) -> None:
+    get = short.measures.mean
+    for name in ("codel", "droptail", "pie"):
+        cases = short.measures.names("4.3.1", name)
+        assert cases == ["2.5 ms", "5 ms", "10 ms", "20 ms", "40 ms", "80 ms"]
+        delays = [get("4.3.1", case, name, "down", "queue_delay") for case in cases]
+        assert delays[0] < delays[3] < delays[5]
+    assert Contender.of("pie").matched([0.02], 10e6) == [(0.02, {"target": "20ms"})]
+    # 20 ms of 10 Mbit/s are 25,000 bytes.
+    assert Contender.of("droptail").matched([0.02], 10e6) == [(0.02, {"limit": "17p"})]
+    assert Contender.of("red").matched([0.02], 10e6) == [
+        (0.02, {"min_threshold": "17p", "max_threshold": "51p"})
+    ]
+    assert Contender.of("cake").matched([0.02], 10e6) == [(0.02, {"interval": "400ms"})]
 
 
 def test_codel_has_shorter_queues_than_droptail(short: Characterization) -> None:

@@ -317,7 +317,8 @@ def test_the_mix_is_judged_in_terms_of_each_measure() -> None:
     assert of_the_mix(all=9.4e6) == WORSE
     assert of_the_mix(page_load=2.0, all=9.4e6) == TRADE
     assert of_the_mix(page_load=2.0, bitrate=0.7e6) == TRADE
-    assert of_the_mix(page_load=6.0, bitrate=0.7e6, mos=4.4) == WORSE
+    assert of_the_mix(page_load=6.0, bitrate=0.7e6, mos=4.4) == TRADE
+    assert of_the_mix(page_load=6.0, bitrate=0.7e6) == WORSE
 
 
 def test_fairness_is_compared_by_its_distance_from_one() -> None:

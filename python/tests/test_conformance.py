@@ -460,3 +460,9 @@ def test_packing_loses_nothing(vectors: Path, tmp_path: Path) -> None:
     spoilt = changed(cases[0], 100, sojourn_ns=1)
     with pytest.raises(InputError, match="codel_linux/f_ecn: does not come back"):
         pack([spoilt], tmp_path / "again")
+
+
+def test_the_beginning_of_names_means_all_of_them(aqmlab: Aqmlab) -> None:
+    found = json.loads(aqmlab("conformance", "sfb", "--json").stdout)
+    assert {each["algorithm"] for each in found} == {"sfb_linux"}
+    assert "unknown algorithm" in aqmlab("conformance", "sf").stderr

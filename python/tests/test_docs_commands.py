@@ -59,7 +59,7 @@ COMMANDS = list(dict.fromkeys(printed()))
 
 def parsed(line: str) -> tuple[str, dict[str, Any]]:
     """The command of a line and its options, as the program takes them."""
-    _, name, *words = shlex.split(re.split(r" > (?=[\w./-]+$)", line)[0], comments=True)
+    _, name, *words = shlex.split(re.split(r" > (?=[\w./~-]+$)", line)[0], comments=True)
     assert name in PROGRAM.commands, f"no command {name}"
     return name, PROGRAM.commands[name].make_context(name, words).params
 

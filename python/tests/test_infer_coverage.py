@@ -19,7 +19,7 @@ from aqmlab.infer.intervals import (
     low_ends,
     two_clusters,
 )
-from aqmlab.statistics import Histograms
+from aqmlab.samples import Histograms
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]

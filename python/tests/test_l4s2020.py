@@ -7,7 +7,7 @@ import json
 import pytest
 
 from aqmlab.reproduce import reproduce
-from aqmlab.statistics import DIFFERS
+from aqmlab.reproduce.verdicts import DIFFERS
 from aqmlab.studies.l4s2020.law import State, by_the_rules, cubic, prague
 from aqmlab.studies.l4s2020.measured import FILE, published
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aqmlab.reproduce import Reproduction, reproduce
-from aqmlab.statistics import AGREES, FAILS
+from aqmlab.reproduce.verdicts import AGREES, FAILS, HOLDS
 from aqmlab.studies.linux2026 import study
 from aqmlab.studies.linux2026.pack import packed
 from aqmlab.studies.linux2026.recorded import (
@@ -18,6 +18,7 @@ from aqmlab.studies.linux2026.recorded import (
     PATHS,
     QUANTITIES,
     QUEUES,
+    Quantity,
     case_of,
     is_inside,
     is_late,
@@ -119,3 +120,20 @@ def test_a_case_that_is_elsewhere_fails(
     claim, inside, _ = study._case(whole, "Reno", "CoDel, 10 Mbit/s")
     assert claim.verdict == FAILS and inside <= 3
     assert "Outside: " in claim.evidence
+
+
+def test_every_statement_fails_where_nothing_is_as_recorded(
+    result: Reproduction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = result.measured.part("study")
+    assert whole
+    found = study.claims(result.measured)
+    idents = [claim.id for claim in found]
+    assert len(idents) == len(set(idents)) == 1 + 2 * len(CONTROLS)
+    assert found[0].verdict == HOLDS
+    monkeypatch.setattr(Quantity, "simulated", lambda *_, **__: np.array([1e6, 1e6]))
+    monkeypatch.setattr(
+        "aqmlab.studies.linux2026.recorded.seconds", lambda *_, **__: np.full((6, 20), 1e6)
+    )
+    for claim in study.claims(result.measured):
+        assert claim.verdict == FAILS, claim.id

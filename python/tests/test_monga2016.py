@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import aqmlab
 from aqmlab.cli import app
 from aqmlab.reproduce.published import STUDIES, Published
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 from aqmlab.studies.monga2016.claims import RULES
 from aqmlab.studies.monga2016.sweeps import (
     AQMS,

@@ -16,7 +16,8 @@ from aqmlab.reproduce import Reproduction, names, reproduce
 from aqmlab.reproduce.docs import page
 from aqmlab.reproduce.published import Published, title
 from aqmlab.reproduce.summary import Summary
-from aqmlab.statistics import CLAIM_VERDICTS, VERDICTS, quantile
+from aqmlab.reproduce.verdicts import CLAIM_VERDICTS, VERDICTS
+from aqmlab.samples import quantile
 from aqmlab.studies.jarvinen2014 import ns2
 
 
@@ -83,7 +84,7 @@ def test_json_form(result: Reproduction) -> None:
     assert list(form) == ["study", "version", "tables", "claims", "contradictions"]
     assert form["study"] == "jarvinen2014"
     for table in form["tables"]:
-        assert list(table) == ["name", "unit", "cells"]
+        assert list(table) == ["name", "unit", "criteria", "cells"]
         for cell in table["cells"]:
             assert list(cell) == [
                 "row", "column", "published", "measured", "low", "high", "verdict",

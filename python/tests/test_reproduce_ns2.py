@@ -16,7 +16,7 @@ import pytest
 
 from aqmlab.reproduce import Measurements, Reproduction, reproduce
 from aqmlab.reproduce.published import Published
-from aqmlab.statistics import Histograms
+from aqmlab.samples import Histograms
 from aqmlab.studies.jarvinen2014 import ns2
 from aqmlab.studies.jarvinen2014.study import PIE_EXPERIMENTS
 from aqmlab.study import Study

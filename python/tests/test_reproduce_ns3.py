@@ -12,7 +12,7 @@ import pytest
 
 from aqmlab.reproduce import Reproduction, reproduce
 from aqmlab.reproduce.published import Published
-from aqmlab.statistics import AGREES
+from aqmlab.reproduce.verdicts import AGREES
 from aqmlab.studies.ns3.outcomes import (
     BUILDS,
     JOBS,

@@ -81,6 +81,14 @@ def test_arguments_input_and_output_are_the_commands(aqmlab: Aqmlab) -> None:
     assert done.returncode == 0
 
 
+def test_json_is_alone_on_stdout(aqmlab: Aqmlab) -> None:
+    done = aqmlab("shell", "--json", "--rate", "10mbit", "--", "sh", "-c", "echo said; exit 3")
+    found = json.loads(done.stdout)
+    assert done.returncode == found["status"] == 3
+    assert "said" in done.stderr
+    assert {row["link"] for row in found["links"]} == {"down", "up"}
+
+
 def test_bytes_that_are_no_text_are_passed_on() -> None:
     words = command("shell", "-q", "--", "sh", "-c", 'printf %s "$1$STRANGE"', "x")
     done = subprocess.run(

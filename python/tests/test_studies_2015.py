@@ -12,7 +12,7 @@ from aqmlab.errors import InputError
 from aqmlab.reproduce import Reproduction, reproduce
 from aqmlab.reproduce.docs import page
 from aqmlab.reproduce.published import Published
-from aqmlab.statistics import CLAIM_VERDICTS
+from aqmlab.reproduce.verdicts import CLAIM_VERDICTS
 from aqmlab.studies.cs244_2015 import curves
 from aqmlab.studies.cs244_2015 import study as cs244
 

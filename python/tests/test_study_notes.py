@@ -5,6 +5,7 @@ from pathlib import Path
 
 import aqmlab
 from aqmlab.report.findings import findings
+from aqmlab.report.measures import measures
 from aqmlab.report.notes import kinds
 
 LINK = {"rate": "2mbit", "delay": "10ms"}
@@ -40,6 +41,23 @@ def test_uploads_are_judged_on_the_way_up() -> None:
         assert result.bottlenecks == ["up"], "as the emulator has it, the way down is named"
         assert set(result.bottleneck["link"].cast(str)) == {"up"}
         assert ("idle-link" in ids(result)) == (link == "down")
+
+
+def test_a_single_run_is_about_the_busy_link_and_shows_both() -> None:
+    up = {"path": "up", "return_path": "down"}
+    idle = aqmlab.run(SCENARIO | {"flows": {"bulk": up}, "bottleneck": "down"}, record="series")
+    assert (idle.bottleneck, idle.shown) == ("down", "up")
+    page = idle.report().to_markdown()
+    assert "the results are for `up`" in page and "in the queue of up" in page
+    both = {"a": up, "b": {"path": "down", "return_path": "up"}}
+    two = aqmlab.run(SCENARIO | {"flows": both, "bottleneck": "down"}, record="series")
+    page = two.report().to_markdown()
+    assert two.shown == "down" and "in the queue of down" in page and "At up (" in page
+    result = aqmlab.study({"name": "s", "scenario": SCENARIO | {"flows": both}})
+    titles = [each.title for each in measures(result)]
+    assert "time in the queue, 95th percentile" in titles
+    other = "up" if result.bottlenecks == ["down"] else "down"
+    assert f"{other}: time in the queue, 95th percentile" in titles
 
 
 def test_no_comparison_mixes_links(tmp_path: Path) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from aqmlab import studies
+from aqmlab.infer import Interval
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.published import Published
 from aqmlab.reproduce.signs import chance, same_signs
-from aqmlab.statistics import Interval
+from aqmlab.reproduce.verdicts import FAILS, HOLDS
 from aqmlab.studies.cs244_2015 import claims as cs244_2015
 from aqmlab.studies.jarvinen2014 import claims as jarvinen2014
 from aqmlab.studies.jarvinen2014.headline import HEADLINE
@@ -19,6 +25,8 @@ from aqmlab.studies.kuhn2014 import claims as kuhn2014
 from aqmlab.studies.l4s2020 import study as l4s2020
 from aqmlab.studies.monga2016 import claims as monga2016
 from aqmlab.studies.nichols2012 import claims as nichols2012
+from aqmlab.studies.ns3.outcomes import BUILDS, JOBS, QUANTITIES, Quantity, outcome
+from aqmlab.studies.ns3.study import _claim
 from aqmlab.studies.rules import Rule
 from aqmlab.studies.ware2019 import study as ware2019
 
@@ -50,6 +58,41 @@ def test_a_wrong_result_fails_the_rule(rule: AnyRule) -> None:
     assert not rule.holds(rule.refuted_by)
     assert rule.told(rule.refuted_by)
     assert rule.rule and rule.text.endswith(".")
+
+
+def test_no_rule_is_left_out() -> None:
+    """Statements come from rules, all of which are fed here; but for the two studies that compare
+    quantities one by one, whose statements are fed below and in `test_linux2026`."""
+    found: dict[str, set[str]] = {}
+    for module in pkgutil.walk_packages(studies.__path__, f"{studies.__name__}."):
+        name = module.name.split(".")[2]
+        for value in vars(importlib.import_module(module.name)).values():
+            each = value if isinstance(value, tuple) else (value,)
+            found.setdefault(name, set()).update(r.id for r in each if isinstance(r, Rule))
+    assert {name: ids for name, ids in found.items() if ids} == {
+        name: {rule.id for rule in rules} for name, rules in RULES.items()
+    }
+    folder = Path(studies.__path__[0])
+    own = {file.parent.name for file in folder.rglob("*.py") if " Claim(" in file.read_text()}
+    assert own == {"ns3", "linux2026", "studies"}
+    assert {each.parent.name for each in folder.glob("*/study.toml")} == {*RULES, *own} - {
+        "studies"
+    }
+
+
+WRONG = {"utilisation": 0.3, "p50": 1e4, "p95": 1e4, "loss": 90.0, "jain": 0.1}
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("quantity", QUANTITIES, ids=lambda each: each.key)
+def test_a_quantity_outside_of_its_band_fails(job: str, quantity: Quantity) -> None:
+    def verdict(value: float) -> str:
+        window: Any = SimpleNamespace(values=lambda _: np.array([value, value]))
+        return _claim(job, quantity, window).verdict
+
+    theirs = float(outcome(BUILDS[0], job)[quantity.key])
+    assert verdict(theirs) == HOLDS
+    assert verdict(WRONG[quantity.key]) == FAILS
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -102,7 +145,7 @@ def test_the_papers_own_numbers_keep_its_statements(rule: AnyRule) -> None:
 
 def cells(values: Iterable[float], reference: float = 1.0) -> tuple[Cell, ...]:
     return tuple(
-        Cell.judged(str(number), "CoDel", reference, value, Interval(value, value), 0.0)
+        Cell.judged(str(number), "CoDel", reference, value, Interval(value, value))
         for number, value in enumerate(values)
     )
 

@@ -1,4 +1,5 @@
-"""The table in the crate's README, from what `cargo bench -p aqmlab-aqm` measured last.
+"""The table in the crate's README, and the costs in the reports of `aqmlab characterize`, from
+what `cargo bench -p aqmlab-aqm` measured last.
 
 `make bench-disciplines` measures and writes it.
 """
@@ -15,6 +16,7 @@ CRATE = Path(__file__).parents[1]
 MEASURED = CRATE.parents[1] / "target" / "criterion"
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
 LOADS = ("1 flow", "1000 flows")
+COSTS = CRATE.parents[1] / "python" / "aqmlab" / "characterize" / "costs.json"
 
 
 def nanoseconds(load: str, name: str) -> float:
@@ -29,14 +31,17 @@ def processor() -> str:
     return found.group(1) if found else platform.machine()
 
 
-def table() -> str:
-    """The measurements as Markdown."""
+def costs() -> dict[str, list[int]]:
+    """Nanoseconds for a packet by discipline, for each load."""
     catalogue = (CRATE / "src" / "disciplines" / "mod.rs").read_text()
     names = re.findall(r"^    \w+\((\w+)::\w+\),$", catalogue, re.MULTILINE)
+    return {name: [round(nanoseconds(load, name)) for load in LOADS] for name in names}
+
+
+def table(found: dict[str, list[int]]) -> str:
+    """The measurements as Markdown."""
     lines = [f"| discipline | {' | '.join(LOADS)} |", "|---|---:|---:|"]
-    for name in names:
-        values = [f"{nanoseconds(load, name):.0f}" for load in LOADS]
-        lines.append(f"| {name} | {' | '.join(values)} |")
+    lines += [f"| {name} | {' | '.join(map(str, values))} |" for name, values in found.items()]
     return "\n".join([f"Measured {date.today()} on one core of {processor()}.", "", *lines])
 
 
@@ -44,4 +49,7 @@ if __name__ == "__main__":
     page = CRATE / "README.md"
     head, _, rest = page.read_text().partition(BEGIN)
     _, _, tail = rest.partition(END)
-    page.write_text(f"{head}{BEGIN}\n{table()}\n{END}{tail}")
+    measured = costs()
+    page.write_text(f"{head}{BEGIN}\n{table(measured)}\n{END}{tail}")
+    form = {"measured": str(date.today()), "machine": processor(), "nanoseconds": measured}
+    COSTS.write_text(json.dumps(form, indent=1) + "\n")

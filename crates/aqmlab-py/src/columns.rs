@@ -6,13 +6,14 @@ use arrow_array::builder::StringDictionaryBuilder;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchIterator, UInt32Array,
-    UInt64Array,
+    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, RecordBatch, RecordBatchIterator,
+    StringArray, UInt32Array, UInt64Array,
 };
 use arrow_schema::{Field, Schema};
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyDict};
 
 /// A table under construction, column by column, all of one length.
 #[derive(Default)]
@@ -79,6 +80,17 @@ impl ArrowTable {
         self.0.num_rows()
     }
 
+    /// The rows as dictionaries: a few of them are read without a library for tables.
+    fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let rows: Vec<_> = (0..self.0.num_rows()).map(|_| PyDict::new(py)).collect();
+        for (field, column) in self.0.schema().fields().iter().zip(self.0.columns()) {
+            for (index, row) in rows.iter().enumerate() {
+                row.set_item(field.name(), cell(py, column.as_ref(), index)?)?;
+            }
+        }
+        Ok(rows)
+    }
+
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -92,5 +104,26 @@ impl ArrowTable {
         let stream = FFI_ArrowArrayStream::new(Box::new(batches));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+}
+
+/// A value of a column; `None` where there is none.
+fn cell<'py>(py: Python<'py>, column: &dyn Array, row: usize) -> PyResult<Bound<'py, PyAny>> {
+    let any = column.as_any();
+    if column.is_null(row) {
+        Ok(py.None().into_bound(py))
+    } else if let Some(values) = any.downcast_ref::<UInt32Array>() {
+        values.value(row).into_bound_py_any(py)
+    } else if let Some(values) = any.downcast_ref::<UInt64Array>() {
+        values.value(row).into_bound_py_any(py)
+    } else if let Some(values) = any.downcast_ref::<Float64Array>() {
+        values.value(row).into_bound_py_any(py)
+    } else if let Some(values) = any.downcast_ref::<BooleanArray>() {
+        values.value(row).into_bound_py_any(py)
+    } else {
+        let texts = any.downcast_ref::<DictionaryArray<Int32Type>>();
+        let texts = texts.and_then(|texts| texts.downcast_dict::<StringArray>());
+        let texts = texts.expect("`Columns` makes columns of these types alone");
+        texts.into_iter().nth(row).flatten().into_bound_py_any(py)
     }
 }

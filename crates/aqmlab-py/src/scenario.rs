@@ -115,6 +115,12 @@ impl PyScenario {
         self.scenario.to_toml()
     }
 
+    /// The same as a dictionary.
+    #[getter]
+    fn table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        from_value(py, &Value::Table(self.scenario.to_table()))
+    }
+
     /// How long the trace of a link is, in seconds; `None` for one without.
     fn trace_period(&self, link: &str) -> Option<f64> {
         let config = self.scenario.links.iter().find(|config| config.name == link)?;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,6 @@ from aqmlab.document import (
 from aqmlab.errors import StorageError
 from aqmlab.quantities import quantity
 
-TOGETHER = 0.95
-"""The chance that all the comparisons of a page are right together."""
 NOTICEABLE = 0.05
 """The least difference that counts, as a share of the smaller mean: 0.1 ms of delay between two
 queues may well be shown, and nobody would notice it."""
@@ -44,35 +43,47 @@ class Comparison:
     what: Noticed
     one: str
     other: str
-    difference: infer.Estimate
-    """One less the other, in the measure's unit."""
+    found: infer.Finding
     least: float
     """The difference that somebody would notice."""
 
     @property
+    def difference(self) -> tuple[float, float, float]:
+        """One less the other, in the measure's unit, and the ends of its interval; NaN without."""
+        found = self.found
+        if next(iter(found.means)) == self.one:  # the best stands first
+            return -found.effect, -found.high, -found.low
+        return found.effect, found.low, found.high
+
+    @property
     def better(self) -> str | None:
         """The queue that is shown to be noticeably better, if one is."""
-        found = self.difference.interval
-        if found is None or (found.low <= self.least and found.high >= -self.least):
+        _, low, high = self.difference
+        if not self.found.shown or (low <= self.least and high >= -self.least):
             return None
-        is_one = (found.high < 0) == self.what.is_low_better
-        return self.one if is_one else self.other
+        return self.found.best[0]
 
 
 def comparisons(trial: Trial) -> list[Comparison]:
-    """All pairs of queues by all measures, at a level at which they hold together (Bonferroni)."""
-    pairs = list(itertools.combinations(trial.queues, 2))
-    number = max(1, len(pairs) * len(trial.noticed))
-    level = 1 - (1 - TOGETHER) / number
-    found = []
+    """All pairs of queues by all measures, held to the level for all of them together."""
+    cases, contests = [], []
     for what in trial.noticed:
-        for one, other in pairs:
-            values = trial.values(what, one), trial.values(what, other)
-            if values[0].size and values[0].size == values[1].size:
-                difference = infer.estimate(values[0] - values[1], level=level)
-                least = NOTICEABLE * min(abs(float(each.mean())) for each in values)
-                found.append(Comparison(what, one, other, difference, least))
-    return found
+        for one, other in itertools.combinations(trial.queues, 2):
+            samples = {queue: trial.values(what, queue) for queue in (one, other)}
+            if samples[one].size and samples[one].size == samples[other].size:
+                cases.append((what, one, other, samples))
+                better = "less" if what.is_low_better else "more"
+                contests.append(infer.Contest(what.name, what.unit, samples, better))
+    return [
+        Comparison(
+            what,
+            one,
+            other,
+            found,
+            NOTICEABLE * min(abs(float(each.mean())) for each in samples.values()),
+        )
+        for (what, one, other, samples), found in zip(cases, infer.compare(contests), strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -239,10 +250,17 @@ def _json(found: infer.Estimate, what: Noticed) -> dict[str, Any]:
 
 
 def _compared(each: Comparison) -> dict[str, Any]:
+    value, low, high = (None if isnan(end) else end for end in each.difference)
     return {
-        "measure": each.what.short, "queues": [each.one, each.other], "better": each.better,
-        **_json(each.difference, each.what),
-    }  # fmt: skip
+        "measure": each.what.short,
+        "queues": [each.one, each.other],
+        "better": each.better,
+        "value": value,
+        "low": low,
+        "high": high,
+        "unit": each.what.unit,
+        "why": each.found.why,
+    }
 
 
 def write_study(study: Mapping[str, Any], folder: Path) -> Path:

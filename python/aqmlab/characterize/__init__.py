@@ -104,6 +104,7 @@ class Plan:
         self.environment = environment
         self.contenders = list(contenders)
         self.sections = list(chosen)
+        self.scale = scale
         self.cases = [
             case.shortened(scale)
             for section in chosen

@@ -230,7 +230,8 @@ class Dumbbell:
             link = self.links[name]
             rate = link["rate"]
             if isinstance(rate, Mapping):
-                rate = max((step[1] for step in rate["steps"]), key=number)
+                steps = [step[1] for step in rate.get("steps", [])]
+                rate = max(steps, key=number) if steps else bits(self.environment.rate)
             total += number(link["delay"]) + 8 * size / number(rate)
         return total
 

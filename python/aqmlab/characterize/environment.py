@@ -7,7 +7,7 @@ its formulas (section 8.2.1) follow from them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,9 @@ quantity there (RFC 7928, section 4.3.1)."""
 SCALED_WITH = {"min_threshold": "max_threshold"}
 """What has to move with it."""
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+PER_TARGET = {"interval": 20.0}
+"""Where the main parameter is not the delay to keep: how many times as long it is (CAKE's target
+is a twentieth of its interval)."""
 PROBE_RATE, PROBE_DELAY = "10mbit", "50ms"
 
 
@@ -146,6 +149,30 @@ class Contender:
             for factor in FACTORS
         ]
 
+    def matched(self, targets: Sequence[float], rate: float) -> list[tuple[float, dict[str, Any]]]:
+        """The knob for each delay in seconds: a time as it is, packets and bytes as the link of
+        `rate` bit/s sends them in that time. (delay, settings) each; none without a knob."""
+        knob = self.knob(1)
+        if knob is None:
+            return []
+        names = [knob, *([SCALED_WITH[knob]] if knob in SCALED_WITH else [])]
+        starts = {name: self._start(name, 1) for name in names}
+        first = _amount(starts[knob])
+        found = []
+        for target in targets:
+            unit = starts[knob].lstrip("0123456789.")
+            size = target * rate / 8
+            own = {
+                "p": f"{max(round(size / PACKET), 1)}p",
+                "b": f"{max(round(size), PACKET)}b",
+            }.get(unit, f"{1e3 * target * PER_TARGET.get(knob, 1.0):g}ms")
+            settings = {knob: own}
+            for name in names[1:]:
+                # It keeps its distance, as a factor.
+                settings[name] = scaled(own, _amount(starts[name]) / first) or own
+            found.append((target, settings))
+        return found
+
     def _start(self, name: str, limit: int) -> str:
         if name == "limit" and name in self.params and name not in self.settings:
             return f"{limit}p"
@@ -163,6 +190,11 @@ def scaled(text: str, factor: float) -> str | None:
     if unit in ("p", "b", ""):
         return f"{max(round(value), 1)}{unit}"
     return f"{value:g}{unit}" if "e" not in f"{value:g}" else f"{value:.6f}{unit}"
+
+
+def _amount(text: str) -> float:
+    """The number of a quantity."""
+    return float(text.rstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
 def label(discipline: Any) -> str:

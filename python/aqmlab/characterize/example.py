@@ -14,10 +14,14 @@ from aqmlab.characterize import Characterization, characterize
 from aqmlab.characterize.rules import RULES, ms
 from aqmlab.characterize.view import View
 
-DISCIPLINES = ("codel", "pie", "fq_codel")
+DISCIPLINES = ("codel", "pie", "fq_codel", "cake", "dualpi2")
 MIX_BOTH = "mix, symmetric, two AQMs"
 PLACES = (
     # Section, case, subject, measure, what it is, factor, digits.
+    ("4.3.1", "5 ms", "down", "queue_delay", "told to keep 5 ms: queue, ms", 1e3, 1),
+    ("4.3.1", "5 ms", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
+    ("4.3.1", "40 ms", "down", "queue_delay", "told to keep 40 ms: queue, ms", 1e3, 1),
+    ("4.3.1", "40 ms", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
     ("5.1.1", "", "down", "queue_delay", "one NewReno flow: queue, ms", 1e3, 1),
     ("5.1.1", "", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
     ("5.1.2", "IW 10", "short", "completion", "50 packets, IW 10: done in, s", 1.0, 2),
@@ -38,6 +42,10 @@ PLACES = (
     ("8.2.6", "slow", "down/low", "queue_delay", "a tenth of the rate: queue, ms", 1e3, 0),
     ("8.2.6", "slow", "all", "goodput", "goodput, Mbit/s", 1e-6, 1),
     ("8.2.6", "fast", "all", "goodput", "changes each 100 ms, Mbit/s", 1e-6, 1),
+    ("8.2.6", "LTE", "down", "queue_delay", "LTE: queue, ms", 1e3, 0),
+    ("8.2.6", "LTE", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
+    ("8.2.6", "Wi-Fi", "down", "queue_delay", "Wi-Fi: queue, ms", 1e3, 0),
+    ("8.2.6", "Wi-Fi", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
     ("9.1", "", "web", "page_load", "mix: pages, s", 1.0, 2),
     ("9.1", "", "voip", "mos", "call, MOS", 1.0, 2),
     ("9.1", "", "video", "bitrate", "video, Mbit/s", 1e-6, 2),
@@ -56,12 +64,13 @@ def page(result: Characterization) -> str:
     place, info = result.plan.environment, result.result.info
     date = datetime.now(UTC).date().isoformat()
     lines = [
-        "# RFC 7928: drop-tail, CoDel, PIE and FQ-CoDel",
+        "# RFC 7928: drop-tail, CoDel, PIE, FQ-CoDel, CAKE and DualPI2",
         "",
         f"Made by `make characterize` on {date}, aqmlab {aqmlab.__version__}: "
         f"{place.rate / 1e6:g} Mbit/s, {ms(place.rtt)}, buffer {place.limit()} packets, "
         f"{result.runs:,} simulations, {info.replications} replications, seed {info.seed}. "
-        "Every discipline with its defaults. Means over the replications. "
+        "Every discipline with its defaults. Means over the replications. An outcome is given only "
+        "if the 99 % intervals of its numbers lead to it. "
         "[characterize.md](characterize.md) says what is run.",
         "",
         "| section | | " + " | ".join(names) + " |",

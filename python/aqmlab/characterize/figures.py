@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aqmlab.characterize import more_figures as more
 from aqmlab.characterize.sections.methodology import BOTH_WAYS
 from aqmlab.characterize.sections.mixes import MIX, UP
 from aqmlab.document import Figure
 from aqmlab.document import panels as charts
 from aqmlab.document.panels import Points
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 if TYPE_CHECKING:
     from aqmlab.characterize import Characterization
@@ -42,7 +43,8 @@ def figures(characterization: Characterization) -> list[Figure]:
     """All figures of the sections that were run."""
     album = Album(characterization)
     ran = {section.number for section in characterization.plan.sections}
-    return [figure for number, make in album.pages() if number & ran for figure in make()]
+    drawn = [figure for number, make in album.pages() if number & ran for figure in make()]
+    return [*drawn, *more.figures(album)]
 
 
 def section_of(figure: Figure) -> str:
@@ -58,7 +60,8 @@ class Album:
         self.names = [each.name for each in characterization.plan.contenders]
         self.palette = charts.colours(self.names)
         self.rtt = characterization.plan.environment.rtt
-        self.ran = {section.number for section in characterization.plan.sections}
+        self.sections = [section.number for section in characterization.plan.sections]
+        self.ran = set(self.sections)
 
     def pages(self) -> Sequence[tuple[set[str], Callable[[], Iterator[Figure]]]]:
         """Which sections each of the makers is about."""
@@ -411,7 +414,11 @@ class Album:
         delays: dict[str, tuple[Floats, Floats]] = {}
         factors: dict[str, tuple[Floats, Floats]] = {}
         for name in self.names:
-            cases = self.measures.names("8.3", name)
+            cases = [
+                case
+                for case in self.measures.names("8.3", name)
+                if self.measures.case("8.3", case, name).value is not None
+            ]
             if not cases:
                 continue
             get = self.measures.mean

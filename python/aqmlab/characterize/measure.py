@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 
 from aqmlab.characterize.case import Case
+from aqmlab.infer import interval
 from aqmlab.metrics.rfc7928 import power
 from aqmlab.results import StudyResult
-from aqmlab.statistics import Floats, jain_index, median_interval
+from aqmlab.samples import Floats, jain_index
 
 COLUMNS = ["run", "subject", "measure", "value"]
 LINK_MEASURES = {
@@ -84,11 +85,11 @@ class Measures:
         rows = []
         for key, part in self.frame.group_by(keys, maintain_order=True):
             values = part["value"].to_numpy()
-            interval = median_interval(values, resamples=200)
-            rows.append(
-                (*key, float(values.mean()), float(np.median(values)), interval.low, interval.high)
-            )
-        schema = [*keys, "mean", "median", "low", "high"]
+            found = interval(values, "median")
+            low, high = (found.low, found.high) if found else (None, None)
+            rows.append((*key, float(values.mean()), float(np.median(values)), low, high))
+        numbers = dict.fromkeys(("mean", "median", "low", "high"), pl.Float64)
+        schema = {**dict.fromkeys(keys, pl.String), **numbers}
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def each(self, section: str, case: str, discipline: str, subject: str, measure: str) -> Floats:
@@ -202,7 +203,8 @@ class Measures:
         return own.group_by("run", maintain_order=True).agg(samples=pl.len())
 
     def _link_series(self) -> pl.DataFrame:
-        """Throughput, and the shares of packets dropped and marked, after the warm-up.
+        """Throughput, the shares of packets dropped and marked after the warm-up, and the swing
+        of the queue: the standard deviation of the samples of its mean delay over their mean.
 
         The links count packets from the start: what was counted at the end of the warm-up is
         taken off. The number of packets is that of the bytes over their mean size."""
@@ -216,6 +218,7 @@ class Measures:
         sums = wide.group_by("run", "point", "subject", maintain_order=True).agg(
             pl.col("dropped", "marked").max(),
             throughput=pl.col("throughput_bps").mean(),
+            swing=pl.col("sojourn_mean_s").std() / pl.col("sojourn_mean_s").mean(),
             bytes=pl.col("ingress_bps").sum() * every / 8,
         )
         joined = sums.join(self._before, on=["run", "subject"], how="left", maintain_order="left")
@@ -225,6 +228,7 @@ class Measures:
             "run",
             "subject",
             "throughput",
+            "swing",
             drop_share=(pl.col("dropped") - pl.col("dropped_before").fill_null(0.0)) / packets,
             mark_share=(pl.col("marked") - pl.col("marked_before").fill_null(0.0)) / packets,
         ).unpivot(index=["run", "subject"], variable_name="measure")

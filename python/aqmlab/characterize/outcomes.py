@@ -77,4 +77,4 @@ def judged(rule: Callable[..., str], words: str, *numbers: Measured) -> Finding:
     possible = tuple(each for each in OUTCOMES if each in found)
     if len(possible) == 1:
         return Finding(seen, words)
-    return Finding(UNDECIDED, f"{words}; {' or '.join(possible)}", possible)
+    return Finding(UNDECIDED, f"{words}; could be {' or '.join(possible)}", possible)

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 import aqmlab
+from aqmlab.characterize.deployment import comparison, deployment, setup
+from aqmlab.characterize.environment import Environment
 from aqmlab.characterize.figures import section_of
+from aqmlab.characterize.more_figures import is_distribution
 from aqmlab.characterize.outcomes import (
     BETTER,
     EVEN,
@@ -22,6 +25,7 @@ from aqmlab.characterize.outcomes import (
     VIOLATION,
     WORSE,
 )
+from aqmlab.characterize.sections import all_sections
 from aqmlab.characterize.verdict import Line
 from aqmlab.document import (
     BAD,
@@ -30,7 +34,6 @@ from aqmlab.document import (
     PLAIN,
     Block,
     Cell,
-    Code,
     Column,
     Document,
     Facts,
@@ -57,23 +60,32 @@ TONES = {
     UNDECIDED: PLAIN,
     OPEN: PLAIN,
 }
+QUICK = 0.25
+"""Of the time of each case with `--quick`."""
 SHOWN = (
     "queue_delay", "queue_delay_p95", "waiting", "delay_variation", "goodput", "goodput_ratio",
     "loss_share", "drop_share", "drops_from_queue", "mark_share", "ack_loss",
     "loss_synchronisation", "utilisation", "jain", "completion", "startup", "page_load", "mos",
-    "bitrate", "stalls", "missed",
+    "bitrate", "stalls", "missed", "swing",
 )  # fmt: skip
 """The measures in the tables of the report; the files have all."""
 
 
 def write(characterization: Characterization, folder: Path, *, figures: bool = True) -> Path:
-    """Writes report and tables into `folder`, and with `figures` the pictures; returns the path
-    of the report.
+    """Writes report and tables into `folder`, and with `figures` the pictures and the report as
+    Markdown, report.md; returns the path of the report.
 
     Raises `StorageError` if a file cannot be written.
     """
     write_tables(characterization, folder)
-    return save(document(characterization), folder, figures=figures)
+    page = document(characterization)
+    path = save(page, folder, figures=figures)
+    if figures:
+        try:
+            path.with_suffix(".md").write_text(page.to_markdown(), encoding="utf-8")
+        except OSError as error:
+            raise StorageError(error, folder, "the report is not complete") from error
+    return path
 
 
 def write_tables(characterization: Characterization, folder: Path) -> None:
@@ -98,10 +110,13 @@ def document(of: Characterization) -> Document:
     """The whole page."""
     info, place = of.result.info, of.plan.environment
     where = f"{place.rate / 1e6:g} Mbit/s, {1e3 * place.rtt:g} ms, buffer {place.limit()} packets"
-    sections = []
+    sections: list[Section] = [setup(of, [_command(of)])]
     for line in of.verdict.lines:
         own = [each for each in of.figures if section_of(each) == line.section.number]
         sections.append(_section(of, line, own))
+        if line.section.number == "4.3.1":
+            sections.append(comparison())
+    sections.extend(deployment(of))
     return Document(
         info.title,
         (_verdict(of), *sections, Section("How this was made", tuple(_how(of)), id="how")),
@@ -156,7 +171,7 @@ def _verdict(of: Characterization) -> Section:
         "numbers lead to it.",
         "method",
     )
-    table = Table(columns, tuple(rows), kind="verdict", targets=targets)
+    table = Table(columns, tuple(rows), kind="verdict brief", targets=targets)
     return Section("The verdict", (table, Items(tuple(key), "key"), rule), id="verdict")
 
 
@@ -181,11 +196,19 @@ def _section(of: Characterization, line: Line, figures: list[Figure]) -> Section
     blocks = (
         Text(f"{section.question}{requirement}", "soft"),
         Items(tuple(outcomes)),
-        *figures,
+        *(each for each in figures if not is_distribution(each)),
         *_notes(of, section.number),
+        *_distributions([each for each in figures if is_distribution(each)]),
         *_measures(of, section.number),
     )
     return Section(f"{section.number} {section.title}", blocks, id=f"s{section.number}")
+
+
+def _distributions(figures: list[Figure]) -> Iterator[Block]:
+    """Those that section 2.7 asks for, on demand: each case has two."""
+    if figures:
+        title = "Distributions of delay and goodput (RFC 7928, section 2.7)"
+        yield Section(title, tuple(figures), folded=True)
 
 
 def _notes(of: Characterization, number: str) -> Iterator[Block]:
@@ -231,21 +254,44 @@ def _number(value: float | None, measure: str) -> str:
         return f"{value / 1e6:.3f} Mbit/s"
     if measure.endswith(("share", "loss", "synchronisation", "utilisation", "missed", "queue")):
         return f"{100 * value:.2f} %"
-    if measure in ("jain", "mos", "stalls", "goodput_ratio"):
+    if measure in ("jain", "mos", "stalls", "goodput_ratio", "swing"):
         return f"{value:.2f}"
     return f"{1e3 * value:.1f} ms"
 
 
-def _how(of: Characterization) -> Iterator[Block]:
+def _command(of: Characterization) -> str:
     plan, info = of.plan, of.result.info
-    own = plan.contenders[0]
-    settings = "".join(f" --set {shlex.quote(f'{k}={v}')}" for k, v in own.settings.items())
+    own, place = plan.contenders[0], plan.environment
+    command = f"aqmlab characterize {own.name}"
+    command += "".join(f" --set {shlex.quote(f'{k}={v}')}" for k, v in own.settings.items())
     against = [name for name in of.others if name != "droptail"]
-    command = f"aqmlab characterize {own.name}{settings}"
     command += f" --against {','.join(against)}" if against else ""
-    command += f" --replications {info.replications} --seed {info.seed}"
-    yield Text("The same command gives identical results on any machine:")
-    yield Code(command)
+    usual = Environment()
+    if place.rate != usual.rate:
+        command += f" --rate {place.rate:.0f}bit"
+    if place.rtt != usual.rtt:
+        command += f" --rtt {1e3 * place.rtt:g}ms"
+    if place.buffer != usual.buffer:
+        command += f" --buffer {place.buffer:g}"
+    if len(plan.sections) < len(all_sections()):
+        command += "".join(f" --section {section.number}" for section in plan.sections)
+    command += " --quick" if plan.scale == QUICK else ""
+    return f"{command} --replications {info.replications} --seed {info.seed}"
+
+
+NOT_RUN = (
+    "5.1.1: TFRC (RFC 5348), an option there: aqmlab has no such sender; NewReno stands for "
+    "TCP-friendly senders.",
+    "8.3: the theory of the control law; how steady the queue is was measured instead.",
+    "11: the cost in hardware, and what a device has to tell the discipline.",
+)
+"""What the RFC mentions and is not in the report."""
+
+
+def _how(of: Characterization) -> Iterator[Block]:
+    plan = of.plan
+    yield Text("What RFC 7928 mentions and is not here:")
+    yield Items(tuple(map(Text, NOT_RUN)))
     yield Text(
         "Beside this page: `measures.parquet` and `measures.csv` (every measure of every case), "
         "`measures-runs.parquet` (of every run), `verdict.json`, and the results of all "

@@ -26,7 +26,7 @@ from aqmlab.characterize.outcomes import (
     Measured,
     judged,
 )
-from aqmlab.characterize.sections.methodology import BOTH_WAYS
+from aqmlab.characterize.sections.methodology import BOTH_WAYS, TARGETS
 from aqmlab.characterize.sections.mixes import MIX, UP
 from aqmlab.characterize.view import View, geometric
 from aqmlab.metrics.rfc7928 import unfairness
@@ -105,6 +105,49 @@ def _queue_and_goodput(view: View, cases: Sequence[str] | None = None) -> Compar
     )
 
 
+def same_targets(view: View) -> Finding:
+    """Nothing is judged: where the curves of delay and goodput lie at the same delay."""
+    own, other = (curve(view, name) for name in (view.own, view.other))
+    if not own:
+        return Finding(OPEN, "it has no parameter that moves its queue")
+    words = f"told to keep {ms(TARGETS[0])} to {ms(TARGETS[-1])}: queue {_span(own)}"
+    if not other:
+        return Finding(OPEN, words)
+    words += f", with {view.other} {_span(other)}"
+    low = max(min(each[0] for each in points) for points in (own, other))
+    high = min(max(each[0] for each in points) for points in (own, other))
+    if low >= high:
+        return Finding(OPEN, f"{words}; no delay is on both curves")
+    middle = float(np.sqrt(low * high))
+    goods = [rate(at_delay(points, middle)) for points in (own, other)]
+    return Finding(OPEN, f"{words}; at {ms(middle)} goodput {goods[0]} against {goods[1]}")
+
+
+def curve(view: View, name: str) -> list[tuple[float, float]]:
+    """Measured delay and goodput of a discipline by its main parameter."""
+    found = []
+    for case in view.measures.names("4.3.1", name):
+        point = (
+            view.mean(case, name, "down", "queue_delay", "4.3.1"),
+            view.mean(case, name, "all", "goodput", "4.3.1"),
+        )
+        if all(map(isfinite, point)) and point[0] > 0:
+            found.append(point)
+    return found
+
+
+def at_delay(points: Sequence[tuple[float, float]], delay: float) -> float:
+    """The goodput of a curve at a delay, between its points along the logarithm of the delay."""
+    ordered = sorted(points)
+    x = np.log([each[0] for each in ordered])
+    return float(np.interp(np.log(delay), x, [each[1] for each in ordered]))
+
+
+def _span(points: Sequence[tuple[float, float]]) -> str:
+    delays = [each[0] for each in points]
+    return f"{ms(min(delays))} to {ms(max(delays))}"
+
+
 def packet_sizes(view: View) -> Finding:
     """RFC 7567, section 4.4: no advantage for small packets. Their loss rate is set against that
     of the large ones for each kind of sender and both ways. None decides alone: how packets come
@@ -112,13 +155,13 @@ def packet_sizes(view: View) -> Finding:
     asked = {case: view.measured(_small_to_large(case), BIAS) for case in view.cases()}
     told = [
         f"{_sender(case)} {each.value:.2f}"
-        + ("" if each.why else f" ({each.low:.2f}–{each.high:.2f})")
+        + ("" if each.why else f" ({max(each.low, 0.0):.2f}–{each.high:.2f})")
         for case, each in asked.items()
         if isfinite(each.value)
     ]
     small, large = (view.pair("", name, "goodput") for name in ("small", "large"))
     words = (
-        f"small packets lost as often as large ones times: {', '.join(told)}; their flows get "
+        f"loss of small packets over that of large ones: {', '.join(told)}; their flows get "
         f"{_ratio(small[0], large[0]):.2f} of the others' goodput, with {view.other} "
         f"{_ratio(small[1], large[1]):.2f}"
     )
@@ -306,28 +349,38 @@ def levels(view: View) -> Finding:
 
 
 def phases(view: View) -> Finding:
-    """Time in the queue over the phases, each with the same weight, and the goodput."""
+    """Time in the queue over the phases, each with the same weight, and the goodput; realistic
+    capacities are told besides."""
+    cases = [
+        name for name in view.cases() if view.measures.case(view.section, name, view.own).phases
+    ]
 
     def delays(each: View) -> list[tuple[float, float]]:
         return [
             each.pair(name, f"down/{phase.name}", "queue_delay")
-            for name in each.cases()
+            for name in cases
             for phase in each.measures.case(each.section, name, each.own).phases
         ]
 
     found = compared(
         view,
         lambda each: geometric(delays(each)),
-        lambda each: each.both("goodput", "all"),
+        lambda each: each.both("goodput", "all", cases=cases),
         "queue over the phases",
     )
     worst = [np.nanmax([pair[place] for pair in delays(view)] or [np.nan]) for place in (0, 1)]
     words = f"{found.words}; worst phase {ms(worst[0])} against {ms(worst[1])}"
+    for name in view.cases():
+        if name not in cases:
+            own, other = view.pair(name, "down", "queue_delay")
+            change = _ratio(*view.pair(name, "all", "goodput")) - 1
+            words += f"; {name}: queue {ms(own)} against {ms(other)}, goodput {percent(change)}"
     return judged(trade, words, found.ratio, found.change)
 
 
 def sensitivity(view: View) -> Finding:
-    """How much goodput and delay move from half the parameter's value to twice of it."""
+    """How much goodput and delay move from half the parameter's value to twice of it; how steady
+    the queue is under other conditions is told besides."""
     names = {}
     for name in view.measures.names(view.section, view.own):
         factor = view.measures.case(view.section, name, view.own).value
@@ -348,12 +401,28 @@ def sensitivity(view: View) -> Finding:
     queues = (ms(view.mean(name, view.own, "down", "queue_delay")) for name in (low, high))
     words = (
         f"from {low} to {high.split()[-1]}: queue {' to '.join(queues)}, goodput "
-        f"within {spread.value:.1%}"
+        f"within {spread.value:.1%}{_steadiness(view)}"
     )
     return judged(
         lambda within: BETTER if within <= ROBUST else WORSE if within >= SENSITIVE else EVEN,
         words,
         spread,
+    )
+
+
+def _steadiness(view: View) -> str:
+    swings = {
+        name: view.mean(name, view.own, "down", "swing")
+        for name in view.measures.names(view.section, view.own)
+        if view.measures.case(view.section, name, view.own).value is None
+    }
+    swings = {name: swing for name, swing in swings.items() if isfinite(swing)}
+    if not swings:
+        return ""
+    most = max(swings, key=lambda each: swings[each])
+    return (
+        f"; under other conditions the delay varies by {min(swings.values()):.0%} to "
+        f"{swings[most]:.0%} of its mean (most with {most})"
     )
 
 
@@ -414,8 +483,8 @@ def _answers(aspects: Sequence[Aspect]) -> Callable[..., str]:
     def rule(*values: float) -> str:
         signs = [each.sign(value) for each, value in zip(aspects, values, strict=True)]
         if -1 in signs:
-            return TRADE if sum(signs) >= 0 else WORSE
-        return BETTER if sum(signs) else EVEN
+            return TRADE if 1 in signs else WORSE
+        return BETTER if 1 in signs else EVEN
 
     return rule
 
@@ -512,6 +581,7 @@ def in_series(view: View) -> Finding:
 
 
 RULES: dict[str, Rule] = {
+    "4.3.1": same_targets,
     "4.4": packet_sizes,
     "4.5": ecn,
     "4.6": scheduling,
@@ -521,6 +591,7 @@ RULES: dict[str, Rule] = {
     "5.3": unresponsive,
     "5.4": background,
     "6.2": rtt_fairness,
+    "7.1": bursts,
     "7.2": bursts,
     "8.2.2": levels,
     "8.2.3": levels,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
 from typing import Annotated, Any
@@ -10,18 +9,22 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
+from aqmlab import plain
 from aqmlab.cli import (
     bench,
     characterize,
     cluster,
     compare,
+    completion,
     conformance,
     evaluate,
     explain,
+    export,
     lab,
     listing,
     mahimahi,
     merge,
+    new,
     parity,
     reproduce,
     run,
@@ -58,6 +61,7 @@ COMMANDS: tuple[tuple[str, Any, str, dict[str, Any]], ...] = (
     ("merge", merge.merge, merge.EXAMPLE, {}),
     ("cluster", cluster.cluster, cluster.EXAMPLE, {}),
     ("compare", compare.compare, compare.EXAMPLE, {}),
+    ("export", export.export, export.EXAMPLE, {}),
     ("reproduce", reproduce.reproduce, reproduce.EXAMPLE, {}),
     ("characterize", characterize.characterize, characterize.EXAMPLE, {}),
     ("try", try_.try_, try_.EXAMPLE, {}),
@@ -66,6 +70,8 @@ COMMANDS: tuple[tuple[str, Any, str, dict[str, Any]], ...] = (
     ("parity", parity.parity, parity.EXAMPLE, {}),
     ("mahimahi", mahimahi.mahimahi, mahimahi.EXAMPLE, REST),
     ("top", top.top, top.EXAMPLE, {}),
+    ("new", new.new, new.EXAMPLE, {}),
+    ("completion", completion.completion, completion.EXAMPLE, {}),
     ("lab", lab.lab, lab.EXAMPLE, {}),
     ("list", listing.listing, listing.EXAMPLE, {}),
     ("explain", explain.explain, explain.EXAMPLE, {}),
@@ -108,7 +114,7 @@ def main() -> None:
     except typer.Abort:
         fail("interrupted", INTERRUPTED, word="")
     finally:
-        _flush()
+        plain.flush()
 
 
 OPEN_FILES = 32
@@ -121,14 +127,3 @@ def check_open_files() -> None:
     if soft != resource.RLIM_INFINITY and soft < OPEN_FILES:
         problem = f"{OPEN_FILES} open files are needed, and {soft} allowed"
         fail(f"{problem}; raise the limit (ulimit -n {OPEN_FILES})", FAILURE)
-
-
-def _flush() -> None:
-    """Writes what is left for stdout, so that a full disk or a closed pipe is not a traceback."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            print(f"error: stdout: {error.strerror}", file=sys.stderr)
-            sys.exit(1)

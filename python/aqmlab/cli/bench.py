@@ -19,11 +19,12 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab bench c-100mbit-pie --repeat 10\n\n"
     "aqmlab bench --study --json > bench.json\n\n"
     "aqmlab bench b-10mbit-codel --set duration=10s --set queue=pie\n\n"
+    "aqmlab bench start\n\n"
     "aqmlab bench emulator --markdown"
 )
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 STUDY = "study"
-EMULATOR = "emulator"
+EMULATOR, START = "emulator", "start"
 
 
 @reported
@@ -32,7 +33,8 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[NAME]...",
-            help="Benchmarks to run; default: all. `emulator`: with real packets.",
+            help="Benchmarks to run; default: all. `emulator`: with real packets. `start`: "
+            "the CPU time of commands.",
         ),
     ] = None,
     study: Annotated[
@@ -57,6 +59,9 @@ def bench(
     if EMULATOR in (names or []):
         emulator_measured(names or [], repeat, as_markdown=markdown, as_json=json)
         return
+    if START in (names or []):
+        _start_measured(names or [], repeat, as_json=json)
+        return
     from aqmlab.settings import parse_settings
 
     settings = parse_settings(set_ or [])
@@ -77,14 +82,8 @@ def emulator_measured(names: list[str], repeat: int, *, as_markdown: bool, as_js
     """Measures the emulator and shows it beside others. Raises `InputError` if other
     benchmarks are asked for as well."""
     from aqmlab.benchmarks import emulator
-    from aqmlab.errors import input_error
 
-    if len(names) > 1:
-        raise input_error(
-            f"`{EMULATOR}` cannot be combined with other benchmarks",
-            key="NAME",
-            given=" ".join(names),
-        )
+    _alone(names)
 
     def progress(what: str) -> None:
         if sys.stderr.isatty():
@@ -98,6 +97,38 @@ def emulator_measured(names: list[str], repeat: int, *, as_markdown: bool, as_js
         print(emulator.markdown(found))
     else:
         _show_emulator(emulator.table(found), found.remarks)
+
+
+def _alone(names: list[str]) -> None:
+    """Raises `InputError` if more than one benchmark is asked for."""
+    from aqmlab.errors import input_error
+
+    if len(names) > 1:
+        problem = f"`{EMULATOR}` and `{START}` cannot be combined with other benchmarks"
+        raise input_error(problem, key="NAME", given=" ".join(names))
+
+
+def _start_measured(names: list[str], repeat: int, *, as_json: bool) -> None:
+    """Measures how long commands take from their start to their end."""
+    from aqmlab.benchmarks import start
+
+    _alone(names)
+    rows = start.measure(repeat)
+    if as_json:
+        print_json(rows)
+        return
+    screen = console()
+    table = grid(None, screen)
+    table.add_column("command")
+    for name in ("CPU", "times `python -c pass`", "goal", "wall"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        goal = f"{row['most_times']:g} times" if row["most_times"] else "–"
+        if row["most_wall_seconds"]:
+            goal = f"{row['most_wall_seconds']:g} s"
+        cpu, wall = f"{row['cpu_seconds'] * 1e3:.1f} ms", f"{row['wall_seconds']:.2f} s"
+        table.add_row(row["command"], cpu, f"{row['times']:.2f}", goal, wall)
+    screen.print(table)
 
 
 def _show_emulator(rows: list[dict[str, Any]], remarks: set[str]) -> None:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     from aqmlab.study import Progress
 
+REPORT = ("polars", "numpy", "scipy", "tomli_w", "jinja2", "markdown_it", "vl_convert")
+"""Modules of the extra `report`."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -141,6 +143,11 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             fail(str(error), FAILURE)
         except (ClusterError, StorageError) as error:
             fail(str(error), FAILURE)
+        except ModuleNotFoundError as error:
+            if error.name not in REPORT:
+                bug(error)
+            hint = "pip install 'aqmlab[report]'"
+            fail(f"this needs the package {error.name}, which is not installed ({hint})", FAILURE)
         except BrokenPipeError:
             raise SystemExit(FAILURE) from None
         except OSError as error:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from aqmlab import plain
 from aqmlab.cli.common import (
     EXAMPLES,
     Figures,
@@ -19,10 +20,12 @@ from aqmlab.cli.common import (
     print_json,
     reported,
 )
+from aqmlab.numbers import rate, seconds
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab compare results/before results/after\n\n"
-    "aqmlab compare CoDel=results/lte-codel FQ-CoDel=results/lte-fq --out results/lte"
+    "aqmlab compare CoDel=results/lte-codel FQ-CoDel=results/lte-fq --out results/lte\n\n"
+    "aqmlab compare ours=results/mine theirs=rrul.flent.gz iperf3.json"
 )
 
 
@@ -30,7 +33,10 @@ EXAMPLE = EXAMPLES.format(
 def compare(
     folders: Annotated[
         list[str],
-        typer.Argument(metavar="[NAME=]FOLDER...", help="Results of run, study or shell --out."),
+        typer.Argument(
+            metavar="[NAME=]FOLDER...",
+            help="Results of run, study or shell --out; files of flent, iperf3 or irtt.",
+        ),
     ],
     out: Out = None,
     with_: With = None,
@@ -40,13 +46,19 @@ def compare(
     """Compare results of runs, studies and emulations side by side, in tables and one figure.
 
     They must have the same axes and as many replications. The report goes to results/compare
-    or --out; the results stay where they are.
+    or --out; the results stay where they are. Beside measurements of flent, iperf3 or irtt
+    (their files), goodput and round-trip times are compared.
     """
     from aqmlab.cli.study import show, to_json
     from aqmlab.compare import compare as side_by_side
+    from aqmlab.outside import is_measurement
 
     load_own(with_)
-    result = side_by_side(_named(folders))
+    named = _named(folders)
+    if any(map(is_measurement, named.values())):
+        _beside_measurements(named, as_json=json)
+        return
+    result = side_by_side(named)
     if json:
         form = to_json(result, 0.0)
         print_json({key: form[key] for key in ("points", "findings", "notes")})
@@ -56,6 +68,34 @@ def compare(
     place = out or Path("results") / "compare"
     report = result.write_report(place, command=command_line(), figures=figures)
     screen.print(f"Report: {report}", soft_wrap=True)
+
+
+def _beside_measurements(named: dict[str, Path], *, as_json: bool) -> None:
+    """Shows goodput and round-trip times of results and of files of other programs."""
+    from dataclasses import asdict
+
+    from aqmlab.outside import is_measurement, ours, read
+    from aqmlab.results import StudyResult
+
+    found = {
+        name: read(path) if is_measurement(path) else ours(StudyResult.open(path))
+        for name, path in named.items()
+    }
+    if as_json:
+        print_json({"measured": [{"name": name} | asdict(each) for name, each in found.items()]})
+        return
+    rows = [
+        [
+            name,
+            each.source,
+            rate(each.goodput_bps),
+            seconds(each.rtt_p50_s),
+            seconds(each.rtt_p95_s),
+        ]
+        for name, each in found.items()
+    ]
+    heads = ("name", "measured by", "goodput", "RTT p50", "RTT p95")
+    print("\n".join(plain.table("Measurements", heads, rows, labels=2)))
 
 
 def _named(folders: list[str]) -> dict[str, Path]:

@@ -34,6 +34,7 @@ CLOSED_COLUMNS = ("case", "all acknowledged", "recorded", "sent again", "recorde
 COLUMNS = (*NAMES, *NUMBERS, "passed", "first difference")
 EXAMPLE = EXAMPLES.format(
     "aqmlab conformance\n\n"
+    "aqmlab conformance codel\n\n"
     "aqmlab conformance codel_linux pie_linux\n\n"
     "aqmlab conformance --vectors cases/ --json > conformance.json\n\n"
     "aqmlab conformance --tcp\n\n"
@@ -47,8 +48,8 @@ def conformance(
         list[str] | None,
         typer.Argument(
             metavar="[ALGORITHM]...",
-            help="Algorithms to replay; default: all. With --tcp: a folder of your own cases "
-            "(DIR/CASE/), and the cases to replay.",
+            help="Algorithms to replay; default: all. `codel` means all of CoDel's. With --tcp: a "
+            "folder of your own cases (DIR/CASE/), and the cases to replay.",
         ),
     ] = None,
     tcp: Annotated[

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from aqmlab import plain
 from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
     Json,
     With,
     check_chart,
-    console,
     load_own,
     print_json,
     reported,
     save_chart,
 )
 from aqmlab.report.reference import page as reference_page
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab explain codel\n\naqmlab explain codel.target\n\naqmlab explain limit\n\n"
@@ -56,16 +52,15 @@ def explain(
     if chart is not None:
         _draw(name, chart)
         return
-    entries = find(name)
+    found = find(name)
     if json:
-        print_json(entries)
+        print_json(found)
         return
     if markdown:
-        print(reference_page(entries))
+        print(reference_page(found))
         return
-    screen = console()
-    for entry in entries:
-        _show(entry, screen)
+    for entry in found:
+        print(plain.explained(entry))
 
 
 def metrics() -> list[dict[str, Any]]:
@@ -74,11 +69,23 @@ def metrics() -> list[dict[str, Any]]:
     return found
 
 
+def entries() -> list[dict[str, Any]]:
+    """The reference, metrics among it; `tc` is what follows `root` in Linux's command."""
+    from aqmlab._core import reference
+    from aqmlab.advice import tc
+
+    found: list[dict[str, Any]] = []
+    for entry in reference():
+        line = tc.line(entry["name"]) if entry["section"] == "queue" else None
+        found.append(entry | {"tc": line.words} if line else entry)
+    return [*found, *metrics(), *profiles()]
+
+
 def profiles() -> list[dict[str, Any]]:
     """The named access lines as entries of the reference."""
     from aqmlab.cli.listing import profiles as listed
 
-    empty = {"section": "profile", "preset_of": None, "settings": {}, "params": []}
+    empty: dict[str, Any] = {"section": "profile", "preset_of": None, "settings": {}, "params": []}
     return [{**empty, **profile} for profile in listed()]
 
 
@@ -94,10 +101,8 @@ def _draw(name: str | None, path: Path) -> None:
 
 
 def find(name: str | None) -> list[dict[str, Any]]:
-    """The entries of the reference that `name` speaks of, with the parameters it names.
+    """What `plain.matching` finds, or the entry of a class (`my_queue.py:MyQueue`).
 
-    `name` is `codel`, `codel.target`, or the name of a parameter alone (`target`:
-    then every discipline that has one), of a class (`my_queue.py:MyQueue`) or of a metric.
     Raises `InputError` if there is no such thing.
     """
     from aqmlab._core import reference
@@ -105,33 +110,22 @@ def find(name: str | None) -> list[dict[str, Any]]:
     from aqmlab.errors import input_error, unknown
 
     if name is None:
-        return [*reference(), *metrics()]
+        return entries()
     if ":" in name:
         return [_own(name)]
-    head, dot, parameter = name.partition(".")
-    entries = [entry for entry in reference() if head in (entry["name"], entry["section"])]
-    # A metric may have the name of a parameter: both are told.
-    others = [*metrics(), *profiles()]
-    measured = [entry for entry in others if name in (entry["name"], entry["section"])]
     if name in (study["name"] for study in studies()):
         hint = f"`aqmlab reproduce {name}` runs it"
         raise input_error("this is a study: it has no parameters", given=name, hint=hint)
-    if not entries and not dot:
-        entries, parameter = list(reference()), name
-    elif not entries:
-        raise unknown("name", head, _names())
-    if not parameter:
-        return entries + measured
-    found = []
-    for entry in entries:
-        params = [each for each in entry["params"] if each["name"] == parameter]
-        if params:
-            found.append(entry | {"params": params})
-    if found or measured:
-        return measured + found
+    found = plain.matching(name, entries())
+    if found:
+        return found
+    head, dot, parameter = name.partition(".")
+    named = [entry for entry in reference() if head in (entry["name"], entry["section"])]
     if not dot:
         raise unknown("name", name, _names())
-    known = dict.fromkeys(each["name"] for entry in entries for each in entry["params"])
+    if not named:
+        raise unknown("name", head, _names())
+    known = dict.fromkeys(each["name"] for entry in named for each in entry["params"])
     raise unknown(f"parameter of {head}", parameter, known)
 
 
@@ -156,44 +150,3 @@ def _names() -> list[str]:
     from aqmlab._core import reference
 
     return list(dict.fromkeys(entry["name"] for entry in [*reference(), *metrics(), *profiles()]))
-
-
-def _show(entry: dict[str, Any], screen: Console) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    if entry["section"] == "metric":
-        _show_metric(entry, screen)
-        return
-    screen.print(Text.assemble((entry["name"], "bold cyan"), f"  {entry['summary']}"))
-    if entry["preset_of"]:
-        settings = ", ".join(f"{key} = {value}" for key, value in entry["settings"].items())
-        screen.print(f"  {entry['preset_of']} with {settings}")
-    if entry["source"]:
-        screen.print(f"  Source: {entry['source']}")
-    table = Table(box=None, show_header=False, padding=(0, 1))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    for param in entry["params"]:
-        own = entry["settings"].get(param["name"])
-        usual = "required" if param["default"] is None else f"default {param['default']}"
-        facts = [usual if own is None else f"default {own} here, else {param['default']}"]
-        if param["choices"]:
-            facts.append(f"one of {', '.join(param['choices'])}")
-        elif param["range"]:
-            facts.append(f"{param['range'][0]} to {param['range'][1]}")
-        facts.append(f"({param['kind']}; source: {param['source']})")
-        lines = [param["meaning"], "\n"] if param["meaning"] else []
-        table.add_row(param["name"], Text.assemble(*lines, (" · ".join(facts), "dim")))
-    screen.print(table)
-    screen.print()
-
-
-def _show_metric(entry: dict[str, Any], screen: Console) -> None:
-    """A metric, in the words of the catalogue."""
-    from rich.text import Text
-
-    screen.print(Text.assemble((entry["name"], "bold cyan"), f"  {entry['summary']}"))
-    for key in ("of", "unit", "where", "source"):
-        screen.print(Text.assemble((f"  {key:<8}", "bold"), entry[key]), soft_wrap=True)
-    screen.print()

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Log, Pcap, PcapRing, Seed, Set, command_line, reported
+from aqmlab.cli.common import (
+    EXAMPLES,
+    Log,
+    Pcap,
+    PcapRing,
+    Seed,
+    Set,
+    command_line,
+    print_json,
+    reported,
+)
 from aqmlab.document.numbers import seconds
 
 if TYPE_CHECKING:
@@ -174,6 +186,12 @@ def shell(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print no summary of the links at the end.")
     ] = False,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print only JSON on stdout: the tables. COMMAND's output goes to stderr."
+        ),
+    ] = False,
 ) -> None:
     """Run a command behind a path of links with the simulator's queues, in real time.
 
@@ -211,6 +229,7 @@ def shell(
         check_folder(out)
     recorded = recordings(pcap, pcap_ring, log or [])
     view = watching(command or []) if watch else contextlib.nullcontext()
+    output = _output_to_stderr() if json else contextlib.nullcontext()
     if topology is not None:
         others = {
             **common,
@@ -222,7 +241,7 @@ def shell(
             "nat": nat,
         }
         _refuse(others, "the links are those of --topology; change them with --set")
-        with view:
+        with output, view:
             links, done = _in_hosts(
                 topology, command or [], at, host or [], settings, emulator_settings, recorded
             )
@@ -230,7 +249,7 @@ def shell(
         _refuse({"at": at, "host": host}, "this option needs --topology")
         path = _path(scenario, common, down or [], up or [], settings, profile)
         links = path.scenario
-        with view:
+        with output, view:
             done = emulate(
                 path,
                 command or [],
@@ -241,9 +260,37 @@ def shell(
             )
     if out is not None:
         keep(done, links, out, command_line())
-    if not quiet:
+    if json:
+        print_json(_as_json(done, links))
+    elif not quiet:
         _tell(done, out)
     raise SystemExit(done.status)
+
+
+@contextlib.contextmanager
+def _output_to_stderr() -> Iterator[None]:
+    """Has what is started meanwhile write to stderr what it writes to stdout."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _as_json(done: Emulation, scenario: Scenario) -> dict[str, Any]:
+    """What `--json` prints: the tables as those of `run --json`, and how it went."""
+    from aqmlab.emulate.keep import result_of
+
+    return {
+        "status": done.status,
+        "remarks": done.remarks,
+        "lateness": done.lateness,
+        "input_lateness": done.input_lateness,
+        **result_of(done.results, scenario).to_json(),
+    }
 
 
 def _in_hosts(

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
     from aqmlab.emulate.view import Emulator
 
-EXAMPLE = EXAMPLES.format("aqmlab top\n\naqmlab top 4711 --interval 5\n\naqmlab top --once --json")
+EXAMPLE = EXAMPLES.format(
+    "aqmlab top\n\naqmlab top 4711 --interval 5\n\naqmlab top --once --json\n\n"
+    "aqmlab top --openmetrics"
+)
 PATIENCE = 4.0
 """Seconds until an emulator must have answered."""
 POLL = 0.1
@@ -36,6 +39,9 @@ def top(
     once: Annotated[
         bool, typer.Option("--once", help="Take one sample, over one interval, and exit.")
     ] = False,
+    openmetrics: Annotated[
+        bool, typer.Option("--openmetrics", help="Print one sample as OpenMetrics and exit.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show the links of running emulators: rate, sojourn time, drops, marks, backlog.
@@ -45,7 +51,10 @@ def top(
     """
     emulators = _chosen(pids or [])
     before = _first(emulators)
-    if json and not once:
+    if openmetrics:
+        time.sleep(interval)
+        print(exposition(emulators, readings_of(emulators)), end="")
+    elif json and not once:
         _follow_json(emulators, before, interval)
     elif once:
         time.sleep(interval)
@@ -125,6 +134,38 @@ def _once(emulators: list[Emulator], before: Readings, *, as_json: bool) -> None
     else:
         screen = console()
         screen.print(tables(emulators, rows, screen))
+
+
+METRICS = {
+    "arrived": ("packets_arrived", "counter", "Packets that came to the queue."),
+    "delivered": ("packets_delivered", "counter", "Packets that the link sent."),
+    "delivered_bytes": ("bytes_delivered", "counter", "Bytes that the link sent."),
+    "dropped": ("packets_dropped", "counter", "Packets that the queue dropped."),
+    "marked": ("packets_marked", "counter", "Packets that the queue marked."),
+    "lost": ("packets_lost", "counter", "Packets that were lost on the way."),
+    "backlog_packets": ("backlog_packets", "gauge", "Packets in the queue."),
+    "backlog_bytes": ("backlog_bytes", "gauge", "Bytes in the queue."),
+    "sojourn_p50_s": ("sojourn_p50_seconds", "gauge", "Median time in the queue."),
+    "sojourn_p95_s": ("sojourn_p95_seconds", "gauge", "95th percentile of the time in the queue."),
+    "sojourn_p99_s": ("sojourn_p99_seconds", "gauge", "99th percentile of the time in the queue."),
+}
+"""Numbers of a link: name, type and help as OpenMetrics has them."""
+
+
+def exposition(emulators: list[Emulator], readings: Readings) -> str:
+    """The numbers of all links in the text format of OpenMetrics 1.0."""
+    known = [each.pid for each in emulators if each.pid in readings]
+    lines = []
+    for key, (name, kind, text) in METRICS.items():
+        lines += [f"# TYPE aqmlab_{name} {kind}", f"# HELP aqmlab_{name} {text}"]
+        suffix = "_total" if kind == "counter" else ""
+        for pid in known:
+            for link in readings[pid]["links"]:
+                if link.get(key) is not None:
+                    label = str(link["link"]).replace("\\", "\\\\").replace('"', '\\"')
+                    labels = f'pid="{pid}",link="{label}"'
+                    lines.append(f"aqmlab_{name}{suffix}{{{labels}}} {link[key]}")
+    return "\n".join([*lines, "# EOF", ""])
 
 
 def _as_json(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) -> list[Any]:

@@ -45,16 +45,20 @@ def check_all(
 ) -> list[Report]:
     """Replays the cases of `algorithms` (all if none is named), in the order of their names.
 
+    The beginning of names stands for all of them: `codel` for `codel_linux`, `codel_rfc8289`, ...
     `vectors` is a folder of cases; without it those that come with aqmlab are replayed. A case
     that cannot be read, or that there is no counterpart of here, is reported like the others.
     With `emulator`, packets go through the emulator's data path.
     """
     jobs = list(_jobs(vectors))
     known = list(dict.fromkeys(job.algorithm for job in jobs))
+    meant = set()
     for name in algorithms:
-        if name not in known:
+        found = [each for each in known if each == name or each.startswith(f"{name}_")]
+        if not found:
             raise unknown("algorithm", name, known)
-    jobs = [job for job in jobs if not algorithms or job.algorithm in algorithms]
+        meant.update(found)
+    jobs = [job for job in jobs if not algorithms or job.algorithm in meant]
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         waiting = [pool.submit(job.run, emulator) for job in jobs]
         try:

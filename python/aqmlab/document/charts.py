@@ -28,7 +28,8 @@ from aqmlab.document.vega import (
     spec,
     tip,
 )
-from aqmlab.statistics import Floats, Interval, Quartiles
+from aqmlab.infer import Interval
+from aqmlab.samples import Floats, Quartiles
 
 CDF_POINTS = 240
 """A line of a distribution is drawn with at most about this many points."""
@@ -159,10 +160,11 @@ class Candle:
     median_high: float
 
     @staticmethod
-    def of(quantiles: Sequence[float], median: Interval) -> Candle:
-        """From its five quantiles, ascending, and the interval of the median."""
+    def of(quantiles: Sequence[float], median: Interval | None) -> Candle:
+        """From its five quantiles, ascending, and the interval of the median if it has one."""
         least, low, middle, high, largest = quantiles
-        return Candle(least, low, middle, high, largest, median.low, median.high)
+        ends = (median.low, median.high) if median else (middle, middle)
+        return Candle(least, low, middle, high, largest, *ends)
 
 
 def candles(

@@ -172,7 +172,8 @@ class Table:
     title: str = ""
     id: str = ""
     kind: str = ""
-    """A class for its style: `points`, `verdict`, `measures`."""
+    """Classes for its style: `points`, `verdict`, `measures`; `brief`: narrow screens leave out the
+    last column, whose text is below."""
     caption: str = ""
     """How to read it (Markdown)."""
     row_notes: Mapping[int, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import numpy as np
 
 from aqmlab.document.vega import Colours, Spec, colour, data, name, number, spec, tip
 from aqmlab.metrics.rfc7928 import ellipse
-from aqmlab.statistics import Floats, quartiles
+from aqmlab.samples import Floats, quartiles
 
 WIDTH, HEIGHT = 184, 170
 COLUMNS = 3
@@ -95,6 +95,8 @@ class Panel:
     """Whether the axes begin at zero."""
     share: bool = False
     """Whether y is a share, to 1."""
+    most: float | None = None
+    """Where the y axis ends, if panels are to be compared."""
 
 
 def curves(
@@ -112,6 +114,8 @@ def curves(
         if panel.log_x:
             x_axis |= {"scale": {"type": "log", "nice": False}}
         y_axis = _axis("y", panel.y_title, zero=panel.zero)
+        if panel.most is not None and panel.zero:
+            y_axis |= {"scale": {"domain": [0, panel.most], "nice": True}}
         if panel.share:
             y_axis |= {
                 "axis": {"format": "%", "tickCount": 4, **EXTENT},
@@ -146,9 +150,10 @@ def ranges(
     columns: int = COLUMNS,
     width: int = WIDTH,
     x_title: str | None = None,
+    alike: Mapping[str, str] | None = None,
 ) -> Spec:
     """Medians over the runs as points, from the lower to the upper quartile as lines; a panel
-    each, keys are (discipline, place).
+    each, keys are (discipline, place). Panels that are `alike` (panel to measure) have one scale.
 
     Places stand on the x axis, or on the y axis in all panels where they are too long for that.
     Where the largest median is many times the smallest, the values are on a logarithmic axis.
@@ -157,12 +162,17 @@ def ranges(
     lying = LETTER * sum(map(len, places)) >= width
     across, along, step = ("y", "x", "yOffset") if lying else ("x", "y", "xOffset")
 
+    group = {each: (alike or {}).get(each, each) for each in panels}
+    reach: dict[str, list[tuple[float, float]]] = {}
+    for each, cells in panels.items():
+        found = (quartiles(values) for values in cells.values() if values.size)
+        reach.setdefault(group[each], []).extend((of.low, of.high) for of in found)
+
     def draw(each: str, cells: Mapping[tuple[str, str], Floats]) -> Spec:
-        rows, spans = [], []
+        rows, spans = [], reach[group[each]]
         for (discipline, place), values in cells.items():
             if values.size:
                 of = quartiles(values)
-                spans.append((of.low, of.high))
                 rows.append(
                     {"name": discipline, "place": place, "median": _short(of.median),
                      "low": _short(of.low), "high": _short(of.high)}
@@ -170,7 +180,11 @@ def ranges(
         title = y_titles[each]
         axis = {"labelAngle": 0, "ticks": False} | ({"labelLimit": 150} if lying else {})
         log = _is_wide(spans)
-        scale = {"type": "log", "nice": False, "padding": 10} if log else {"zero": True}
+        scale: Spec = {"type": "log", "nice": False, "padding": 10} if log else {"zero": True}
+        if alike and spans:
+            low, high = min(low for low, _ in spans), max(high for _, high in spans)
+            scale["domain"] = [_short(low if log else min(low, 0.0)), _short(high)]
+            scale["nice"] = not log
         ticks = {"tickCount": 4} | ({} if lying else EXTENT)
         value = number("median", title, scale=scale, axis=ticks)
         spread = number("low", title, scale=scale)

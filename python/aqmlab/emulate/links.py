@@ -15,6 +15,8 @@ from typing import Any
 from aqmlab._core import InputError, Scenario, parse_value
 from aqmlab.access import PROFILES
 from aqmlab.errors import input_error, unknown
+from aqmlab.linux_queues import is_line
+from aqmlab.linux_queues import read as read_line
 
 UNLIMITED = "1000000gbit"
 """The rate of a link that is to have none: a packet takes no time."""
@@ -137,7 +139,10 @@ def link(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def queue(text: str) -> dict[str, Any]:
-    """`"fq_codel target=5ms limit=1000p"` as a table; `_` in the name may stand for `-`."""
+    """`"fq_codel target=5ms limit=1000p"`, or tc's `fq_codel target 5ms limit 1000`, as a table;
+    `_` in the name may stand for `-`."""
+    if is_line(text):
+        return read_line(text, "--queue")
     name, *words = text.split()
     settings = _pairs(" ".join(words), "--queue")
     return {"discipline": _discipline(name), **settings}

@@ -15,7 +15,8 @@ import numpy as np
 
 from aqmlab import _core
 from aqmlab.emulate.play import EMULATOR, SIMULATOR, lateness, remarks
-from aqmlab.statistics import Floats, Histograms, Interval, jain_index, mean_interval
+from aqmlab.infer import POSITIVE, SHARE, Interval, interval
+from aqmlab.samples import Floats, Histograms, jain_index
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
@@ -40,9 +41,11 @@ class Measure:
         return float(np.mean(self.simulator)), float(np.mean(self.emulator))
 
     @property
-    def intervals(self) -> tuple[Interval, Interval]:
-        """The 95 % intervals of the means."""
-        return mean_interval(self.simulator), mean_interval(self.emulator)
+    def intervals(self) -> tuple[Interval | None, Interval | None]:
+        """The 95 % intervals of the means, where there are some."""
+        bounds = SHARE if self.unit == "share" else POSITIVE
+        one, other = (interval(each, bounds=bounds) for each in (self.simulator, self.emulator))
+        return one, other
 
     def to_json(self) -> dict[str, Any]:
         """{"name", "unit", "simulator": [..], "emulator": [..]}, one number a replication."""

@@ -24,7 +24,7 @@ from aqmlab.document import (
 from aqmlab.document.numbers import rate, seconds
 from aqmlab.emulate.parity import Measure, Parity
 from aqmlab.emulate.play import EMULATOR, SIMULATOR
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 COLOURS = {SIMULATOR: "#2f6fbb", EMULATOR: "#ef9232"}
 MILLI = 1e3
@@ -62,7 +62,9 @@ def table(parity: Parity, title: str = "") -> Table:
     """A row a measure: simulated, with real packets, and how far apart."""
     columns = (Column("", label=True), *map(Column, (SIMULATOR, EMULATOR, "difference")))
     several = parity.replications > 1
-    caption = f"means of {parity.replications} runs each (95 % intervals)" if several else ""
+    caption = f"means of {parity.replications} runs each" if several else ""
+    if any(any(each.intervals) for each in parity.measures):
+        caption += " (95 % intervals)"
     return Table(columns, tuple(map(row, parity.measures)), title=title, caption=caption)
 
 
@@ -128,10 +130,10 @@ def row(measure: Measure) -> tuple[str, str, str, str]:
     """Name, simulator, emulator, difference; with intervals if there are several runs."""
     write_ = told(measure)
     cells = []
-    for mean, interval in zip(measure.means, measure.intervals, strict=True):
+    for mean, within in zip(measure.means, measure.intervals, strict=True):
         text = write_(mean)
-        if measure.simulator.size > 1:
-            text += f" ({write_(interval.low)} to {write_(interval.high)})"
+        if within is not None:
+            text += f" ({write_(within.low)} to {write_(within.high)})"
         cells.append(text)
     simulated, real = measure.means
     if measure.unit == "share":

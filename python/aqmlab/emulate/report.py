@@ -23,9 +23,10 @@ from aqmlab.document import (
 from aqmlab.document.colours import by_label
 from aqmlab.document.numbers import seconds
 from aqmlab.report.made import made
-from aqmlab.report.run_page import links, parameters, sojourn_figure
+from aqmlab.report.notes import of_run
+from aqmlab.report.run_page import finding, links, parameters, sojourn_figure
 from aqmlab.results import RunResult
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 TITLE = "An emulation"
 QUANTITIES = (
@@ -63,7 +64,7 @@ def document(result: RunResult, command: str = "", folder: Path | None = None) -
         "the emulator adds to what the links do.",
         "lead",
     )
-    noted = [f"{note['subject']}: {note['text']}" for note in result.notes.to_dicts()]
+    noted = of_run(result)
     how = (*made(command, folder), Facts(tuple(_facts(result, scores))))
     blocks = (
         *notes(noted),
@@ -71,7 +72,7 @@ def document(result: RunResult, command: str = "", folder: Path | None = None) -
         *_figures(result),
         Section("How this was made", how),
     )
-    return Document(TITLE, blocks, head=(told, tiles))
+    return Document(TITLE, blocks, head=(told, Text(finding(result)), tiles))
 
 
 def _facts(result: RunResult, scores: dict[str, float]) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ import polars as pl
 
 from aqmlab.evaluate.scene import Control, Table
 from aqmlab.results import StudyResult
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 GROUPS = {
     "alone": "The control alone",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 
 def of_more(solo: Floats, beside: Floats) -> Floats:

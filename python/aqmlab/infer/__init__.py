@@ -11,12 +11,33 @@ docs/statistics.md says what is promised, and how that was found out.
 """
 
 from aqmlab.infer.comparisons import NOT_SHOWN, SHOWN, Contest, Finding, compare
-from aqmlab.infer.intervals import LEVEL, Estimate, Interval, Samples, estimate, interval
+from aqmlab.infer.intervals import (
+    LEVEL,
+    MEAN_METHOD,
+    NO_METHOD,
+    ORDER_METHOD,
+    POOLED_METHOD,
+    POSITIVE,
+    SHARE,
+    Bounds,
+    Estimate,
+    Interval,
+    Samples,
+    estimate,
+    interval,
+)
 
 __all__ = [
     "LEVEL",
+    "MEAN_METHOD",
     "NOT_SHOWN",
+    "NO_METHOD",
+    "ORDER_METHOD",
+    "POOLED_METHOD",
+    "POSITIVE",
+    "SHARE",
     "SHOWN",
+    "Bounds",
     "Contest",
     "Estimate",
     "Finding",

@@ -26,13 +26,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, stdtrit
 
+from aqmlab._late import late
 from aqmlab.errors import input_error
-from aqmlab.statistics import Floats, Histograms, weighted_quantile
+from aqmlab.samples import Floats, Histograms, weighted_quantile
 
 LEVEL = 0.95
 """The level of intervals where nothing else is said."""
@@ -51,6 +52,13 @@ the very end; at the median nothing is taken off."""
 SLACK = 1.4
 """The outermost values of the sample may end the interval if the chance that the quantile is
 beyond is up to this multiple of the tail: 3.1 % for the median of five, instead of 2.5 %."""
+MEAN_METHOD = "Student's t over the replications, with the tails split by the skewness"
+ORDER_METHOD = "interpolated order statistics"
+POOLED_METHOD = "t-test over the replications of the shares up to each value, inverted"
+NO_METHOD = "none; each is the largest of all runs"
+"""How intervals are made, of means, of quantiles of single values, of pooled quantiles; and of
+maxima."""
+
 LOOKED = 0.5
 """What of 1 - level is used where values are added until the interval is short enough: it is so
 sooner where the values happen to lie close together, and then it misses more often. Simulated,
@@ -68,6 +76,14 @@ skewness the tail on the short side grows, and the one on the long side shrinks 
 Found by simulation: the coverage for lognormal values is 94 % then."""
 
 
+Bounds = tuple[float, float]
+"""The least and the largest value that a quantity can have."""
+UNBOUNDED: Bounds = (-inf, inf)
+POSITIVE: Bounds = (0.0, inf)
+"""Of times, rates and counts."""
+SHARE: Bounds = (0.0, 1.0)
+
+
 @dataclass(frozen=True)
 class Interval:
     """A range in which the true value lies with the chance `level`."""
@@ -78,6 +94,11 @@ class Interval:
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
+
+    def inside(self, bounds: Bounds) -> Interval:
+        """What of it lies within the bounds of its quantity, where the true value is."""
+        low, high = (min(max(end, bounds[0]), bounds[1]) for end in (self.low, self.high))
+        return Interval(low, high, self.level)
 
     @property
     def half(self) -> float:
@@ -107,27 +128,38 @@ Samples = ArrayLike | Sequence[ArrayLike] | Histograms
 
 
 def interval(
-    samples: Samples, statistic: str = "mean", level: float = LEVEL, *, looked: bool = False
+    samples: Samples,
+    statistic: str = "mean",
+    level: float = LEVEL,
+    *,
+    bounds: Bounds = UNBOUNDED,
+    looked: bool = False,
 ) -> Interval | None:
     """The interval of a statistic, None where no promise can be kept (`estimate` says why).
 
     `samples` is one array of independent values (one a replication), or a list of arrays (or
     `Histograms`), one a replication, whose values are pooled. `statistic` is "mean", "median",
-    "p95" (or another "pNN") or "max". `looked` says that values were added until the interval was
-    short enough. Raises `InputError` for another statistic or level.
+    "p95" (or another "pNN") or "max". `bounds` are those of the quantity: (0, 1) of a share.
+    `looked` says that values were added until the interval was short enough. Raises `InputError`
+    for another statistic or level.
     """
-    return estimate(samples, statistic, level, looked=looked).interval
+    return estimate(samples, statistic, level, bounds=bounds, looked=looked).interval
 
 
 def estimate(
-    samples: Samples, statistic: str = "mean", level: float = LEVEL, *, looked: bool = False
+    samples: Samples,
+    statistic: str = "mean",
+    level: float = LEVEL,
+    *,
+    bounds: Bounds = UNBOUNDED,
+    looked: bool = False,
 ) -> Estimate:
     """As `interval`, with the value, how it was made, and why there is no interval."""
     if not 0.5 <= level < 1:
         raise input_error("expected a level from 0.5 to below 1", key="level", given=level)
-    if looked:
-        found = estimate(samples, statistic, after_looks(level))
-        within = found.interval and replace(found.interval, level=level)
+    if looked or bounds != UNBOUNDED:
+        found = estimate(samples, statistic, after_looks(level) if looked else level)
+        within = found.interval and replace(found.interval.inside(bounds), level=level)
         return replace(found, interval=within)
     share = _share(statistic)
     if isinstance(samples, Histograms) or _is_nested(samples):
@@ -198,7 +230,7 @@ def _of_mean(data: Floats, value: float, level: float) -> Estimate:
     return Estimate(
         value,
         Interval(value - (float(data.mean()) - low), value + (high - float(data.mean())), level),
-        "Student's t over the replications, with the tails split by the skewness",
+        MEAN_METHOD,
         "",
         count,
     )
@@ -225,7 +257,7 @@ def limits(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats]:
     even = two_clusters(rows, mean, variance)
     long, short = np.where(even, alpha / 2, long), np.where(even, alpha / 2, short)
     error = np.where(varies, (variance / (count - 1)) ** 0.5, 0.0)
-    far, near = (-stdtrit(count - 1, each) * error for each in (long, short))
+    far, near = (-late("special").stdtrit(count - 1, each) * error for each in (long, short))
     above = skewness >= 0
     return mean - np.where(above, near, far), mean + np.where(above, far, near)
 
@@ -286,8 +318,8 @@ def _of_quantile(ordered: Floats, share: float, level: float) -> Estimate:
     below, above = _gap(ordered)
     if low[0] < above and -high[0] > below:
         return _none(value, "the values lie in two clusters, and it may lie between them", count)
-    method = "interpolated order statistics"
-    return Estimate(value, Interval(float(low[0]), -float(high[0]), level), method, "", count)
+    ends = Interval(float(low[0]), -float(high[0]), level)
+    return Estimate(value, ends, ORDER_METHOD, "", count)
 
 
 def _quantile(ordered: Floats, share: float) -> float:
@@ -315,7 +347,7 @@ def _rank(count: int, share: float, tail: float) -> tuple[int, float]:
 
     def below(rank: int) -> float:
         """The chance that the quantile is below the value of this rank (from 1)."""
-        return float(bdtr(rank - 1, count, share))
+        return float(late("special").bdtr(rank - 1, count, share))
 
     if below(1) > SLACK * tail:
         return -1, 0.0
@@ -404,9 +436,10 @@ def _of_pool(pool: _Pool, statistic: str, share: float, level: float) -> Estimat
     if alike > MOST_ALIKE:
         why = "the replications differ more than their packets: the quantile lies in a few of them"
         return _none(value, why, count)
-    method = "t-test over the replications of the shares up to each value, inverted"
     low, high = _inverted(pool, share, sizes, caution(alike, share, 1 - level))
-    return Estimate(value, Interval(min(low, value), max(high, value), level), method, "", count)
+    return Estimate(
+        value, Interval(min(low, value), max(high, value), level), POOLED_METHOD, "", count
+    )
 
 
 def _alike(pool: _Pool, shares: Sequence[float], sizes: Floats) -> float:

@@ -221,5 +221,16 @@ _HOW |= {
     "download": _score("download", "download", "more", 7),
 }
 
-METRICS = tuple(replace(each, **_HOW.get(each.name, {})) for each in (*_TOLD, *_MORE))
+_INDICES = ("rtt_fairness",)
+"""Of unit 1, and above 1 as well."""
+
+
+def _limited(metric: Metric) -> Metric:
+    if metric.name == "mos":
+        return replace(metric, least=1.0, most=4.5)
+    is_share = metric.unit == "1" and metric.name not in _INDICES
+    return replace(metric, most=1.0) if is_share else metric
+
+
+METRICS = tuple(_limited(replace(each, **_HOW.get(each.name, {}))) for each in (*_TOLD, *_MORE))
 register(METRICS)

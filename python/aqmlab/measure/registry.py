@@ -60,6 +60,9 @@ class Metric:
     """The unit on pages, where it says more than `unit` does."""
     own: bool = False
     """Whether it came from outside of aqmlab."""
+    least: float = 0.0
+    most: float = float("inf")
+    """What it can be at least and at most, in `unit`; intervals do not go beyond."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,11 +121,14 @@ def metric(
     title: str = "",
     source: str = OWN,
     interval: str = "mean",
+    least: float = float("-inf"),
+    most: float = float("inf"),
 ) -> Callable[[Compute], Compute]:
     """Makes a metric of a function from `Runs` to a frame with `run`, `subject` and `value`.
 
     Its docstring says what it means. From then on the metric is in `result.metrics`, in the
-    tables and pages of runs and studies, in `aqmlab list metrics` and `aqmlab explain`.
+    tables and pages of runs and studies, in `aqmlab list metrics` and `aqmlab explain`. Intervals
+    stay between `least` and `most`, in `unit`.
 
     Raises `InputError` for the name of a metric that aqmlab has.
     """
@@ -134,6 +140,7 @@ def metric(
             Metric(
                 name, of, unit, meaning, where, source, better, tuple(needs), (), interval,
                 lambda runs, _: function(runs), title or name.replace("_", " "), own=True,
+                least=least, most=most,
             )
         )  # fmt: skip
         return function

@@ -10,6 +10,7 @@ import polars as pl
 
 from aqmlab.measure.registry import Metric, metrics
 from aqmlab.measure.values import runs_of
+from aqmlab.results import BUSY as LINK_BUSY
 
 if TYPE_CHECKING:
     from aqmlab.measure.runs import Runs
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 QUEUE, BUSY = "sojourn", "utilisation"
 WORDS = {"p50": "median", "p95": "p95", "p99": "p99", "mean": "mean", "max": "largest"}
 SCALES = {"bit/s": ("Mbit/s", 1e-6), "1": ("%", 100.0), "bit/s²": ("Mbit/s²", 1e-6)}
+MOST_BESIDE = 3
+"""Other links whose delay stands in front."""
 INDICES = ("jain", "rtt_fairness")
 """Of unit 1, but no shares."""
 
@@ -36,6 +39,11 @@ class Shown:
     """`run` and `value`, in `unit`; a run without a value has no row."""
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """What it can be at least and at most, in `unit`."""
+        return self.metric.least * self.factor, self.metric.most * self.factor
+
+    @property
     def title(self) -> str:
         """What it is called in tables and sentences."""
         of = f"{self.subject}: " if self.subject else ""
@@ -46,14 +54,18 @@ class Shown:
 
 
 def headlines(result: StudyResult) -> list[Shown]:
-    """Delay and use of the bottleneck, then of each group of flows its goodput if it is endless,
-    its first score and its first time; then the metrics of one's own."""
+    """Delay and use of the bottleneck, the delay of other busy links, then of each group of flows
+    its goodput if it is endless, its first score and its first time; then the metrics of one's
+    own."""
     runs = runs_of(result)
     known = {each.name: each for each in metrics()}
     found = [
         *_of_bottleneck(result, runs, known[QUEUE]),
         *_of_bottleneck(result, runs, known[BUSY]),
     ]
+    for link in _beside(result):
+        rows = known[QUEUE].values(runs, "p95").filter(pl.col("subject") == link)
+        found.append(_shown(known[QUEUE], "p95", link, rows))
     for group in _groups(result):
         found += _of_group(result, runs, group)
     for each in metrics():
@@ -63,7 +75,8 @@ def headlines(result: StudyResult) -> list[Shown]:
 
 
 def everything(result: StudyResult) -> list[Shown]:
-    """Every metric that has values, with every statistic: of the bottleneck and of all groups."""
+    """Every metric that has values, with every statistic: of the bottleneck, of the other links,
+    and of all groups."""
     runs, found = runs_of(result), []
     for metric in metrics():
         if metric.compute is None:
@@ -72,10 +85,17 @@ def everything(result: StudyResult) -> list[Shown]:
             rows = metric.values(runs, statistic)
             if "link" in metric.of:
                 found += _bottleneck(result, metric, statistic, rows)
-            links = {name for each in result.scenarios for name in each["links"]}
-            others = rows.filter(~pl.col("subject").is_in(sorted(links)))
+            others = rows.filter(~pl.col("subject").is_in(sorted(set(result.bottlenecks))))
             found += _each_subject(metric, statistic, others)
     return found
+
+
+def _beside(result: StudyResult) -> list[str]:
+    """Other links that were busy at some point: the other direction, mostly."""
+    rows = result.links.with_columns(pl.col("link").cast(pl.String))
+    busy = rows.group_by("point", "link").agg(pl.col("utilisation").mean())
+    named = set(busy.filter(pl.col("utilisation") > LINK_BUSY)["link"]) - set(result.bottlenecks)
+    return sorted(named)[:MOST_BESIDE]
 
 
 def _groups(result: StudyResult) -> list[str]:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from aqmlab.metrics.flows import ALL, bulk_flows, is_alike, is_endless
 from aqmlab.results import Tables
-from aqmlab.statistics import Floats, Whole, jain_indices
+from aqmlab.samples import Floats, Whole, jain_indices
 
 COLUMNS = {"run": pl.UInt32, "subject": pl.String, "metric": pl.String, "value": pl.Float64}
 LINK_COLUMNS = (
@@ -20,10 +21,6 @@ LINK_COLUMNS = (
 GROUP_COLUMNS = ("group", "delivered_bytes", "sent_bytes")
 FLOW_COLUMNS = ("group", "goodput_bps", "dropped", "sent_since_warmup")
 DELAY_COLUMNS = ("group", "quantity", "count", "mean_s", "p95_s", "p999_s", "min_s")
-ALL = "all"
-"""The subject of what is said of all flows together."""
-ALIKE = ("bulk", "cbr", "pareto-onoff")
-"""Workloads whose applications are one flow each: their goodputs may be compared."""
 KEYS = ["run", "group"]
 
 
@@ -108,22 +105,8 @@ def _links(links: pl.DataFrame, points: Sequence[Facts]) -> pl.DataFrame:
 def _bulk_flows(points: Sequence[Facts]) -> Iterator[tuple[int, str, int]]:
     """Point, link, and how many flows have data on it, if all of them are endless bulk flows."""
     for point, flows in enumerate(points):
-        for link in sorted({link for group in flows.values() for link in _links_of_data(group)}):
-            on_it = [group for group in flows.values() if link in _links_of_data(group)]
-            if all(map(_is_endless, on_it)):
-                yield point, link, sum(int(group["count"]) for group in on_it)
-
-
-def _links_of_data(group: Facts) -> set[str]:
-    return {*group["path"], *(() if _is_alike(group) else group["return_path"])}
-
-
-def _is_alike(group: Facts) -> bool:
-    return group["workload"]["kind"] in ALIKE
-
-
-def _is_endless(group: Facts) -> bool:
-    return bool(group["workload"]["kind"] == "bulk" and group["size"] == "none")
+        for link, count in bulk_flows(flows):
+            yield point, link, count
 
 
 # Groups
@@ -179,9 +162,9 @@ def _alike(flows: pl.DataFrame, points: Sequence[Facts]) -> pl.DataFrame:
 
 def _places(points: Sequence[Facts]) -> Iterator[tuple[int, str, int, bool, bool, int]]:
     for point, flows in enumerate(points):
-        endless = [name for name, group in flows.items() if _is_endless(group)]
+        endless = [name for name, group in flows.items() if is_endless(group)]
         for place, (name, group) in enumerate(flows.items()):
-            if _is_alike(group):
+            if is_alike(group):
                 is_first = endless[:1] == [name]
                 yield point, name, place, name in endless, is_first, len(endless)
 

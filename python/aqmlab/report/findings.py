@@ -14,7 +14,7 @@ import polars as pl
 from aqmlab.infer import Contest, Finding, compare, interval
 from aqmlab.infer.intervals import Interval
 from aqmlab.report.measures import BUSY, LESS, MORE, NEITHER, Layout, Measure, by_point, measures
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
@@ -78,7 +78,7 @@ def intervals(result: StudyResult, measure: Measure) -> dict[int, Interval | Non
     """The interval of the mean of each point that has any value, None where there is none."""
     looked = result.info.precision is not None
     return {
-        point: interval(values, looked=looked)
+        point: interval(values, bounds=measure.bounds, looked=looked)
         for point, values in by_point(result, measure).items()
     }
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from aqmlab.measure import Shown, headlines
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
@@ -34,6 +34,8 @@ class Measure:
     """One of `LESS`, `MORE`, `NEITHER`."""
     values: pl.DataFrame
     """`run` and `value`, in the unit; a run without a value has no row."""
+    bounds: tuple[float, float] = (float("-inf"), float("inf"))
+    """What it can be at least and at most, in the unit."""
 
     def number(self, value: float | None) -> str:
         """A value without its unit, with three digits."""
@@ -83,6 +85,20 @@ class Layout:
         compared = next((name for name, labels in axes if len(labels) > 1), None)
         return Layout(compared, colour, tuple(sorted(across, key=order.index)), left_out)
 
+    def split(self, axes: Mapping[str, Sequence[str]]) -> dict[str, Layout]:
+        """The layouts of panels side by side, by what stands above them: where several axes would
+        stand along the x axis, the one with the fewest labels has a panel for each of them."""
+        if len(self.across) < 2:
+            return {"": self}
+        facet = min(self.across, key=lambda name: len(axes[name]))
+        inner = tuple(name for name in self.across if name != facet)
+        return {
+            f"{facet.replace('_', ' ')} {label}": replace(
+                self, across=inner, left_out={**self.left_out, facet: label}
+            )
+            for label in axes[facet]
+        }
+
     def place(self, row: Mapping[str, Any]) -> str:
         """Where a row stands on the x axis."""
         return " · ".join(str(row[name]) for name in self.across)
@@ -97,7 +113,7 @@ def measures(result: StudyResult) -> list[Measure]:
 def of(shown: Shown) -> Measure:
     """A metric of the registry as a number of every run."""
     better = {"less": LESS, "more": MORE, "": NEITHER}[shown.metric.better]
-    return Measure(shown.title, shown.unit, better, shown.values)
+    return Measure(shown.title, shown.unit, better, shown.values, shown.bounds)
 
 
 def answering(found: Sequence[Measure]) -> list[Measure]:

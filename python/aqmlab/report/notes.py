@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
 
-from aqmlab.results import StudyResult
+from aqmlab.results import RunResult, StudyResult
 from aqmlab.sequential import reached
 
 SHOWN_PLACES = 4
@@ -57,15 +57,27 @@ def _copies(result: StudyResult) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
+def of_run(result: RunResult) -> list[str]:
+    """What a reader of the results of one run has to know, in sentences."""
+    lines = [f"{note['subject']}: {note['text']}" for note in result.notes.to_dicts()]
+    if result.shown != result.bottleneck:
+        lines.append(f"{result.shown}: {_elsewhere([result.bottleneck], result.shown)}")
+    return lines
+
+
+def _elsewhere(named: Sequence[str], shown: str) -> str:
+    return (
+        f"the bottleneck is `{' or `'.join(f'{each}`' for each in named)} in the scenario, but "
+        f'the results are for `{shown}`, the busiest link: bottleneck = "{shown}"'
+    )
+
+
 def _idle(result: StudyResult) -> Iterator[dict[str, Any]]:
     """The scenario's bottleneck had nothing to do, and another link is shown."""
     named = sorted({str(scenario["bottleneck"]) for scenario in result.scenarios})
     shown = result.bottlenecks[0]
     if named != [shown] and len(set(result.bottlenecks)) == 1:
-        text = (
-            f"the bottleneck is `{' or `'.join(f'{each}`' for each in named)} in the scenario, but "
-            f'the results are for `{shown}`, the busiest link: bottleneck = "{shown}"'
-        )
+        text = _elsewhere(named, shown)
         runs = result.info.points * result.info.replications
         points = [result.info.name] * result.info.points
         yield {"subject": shown, "id": "idle-link", "text": text, "points": points, "runs": runs}

@@ -9,7 +9,8 @@ def page(entries: list[dict[str, Any]]) -> str:
     """The entries as a Markdown page."""
     lines = ["# Reference", "", "Made by `make reference` from the declarations in the code.", ""]
     measured = [entry for entry in entries if entry["section"] == "metric"]
-    for entry in (entry for entry in entries if entry["section"] != "metric"):
+    lines_of_access = [entry for entry in entries if entry["section"] == "profile"]
+    for entry in (each for each in entries if each["section"] not in ("metric", "profile")):
         summary = entry["summary"]
         lines += [f"## {entry['name']}", "", f"{summary[0].upper()}{summary[1:]}.", ""]
         if entry["preset_of"]:
@@ -17,6 +18,13 @@ def page(entries: list[dict[str, Any]]) -> str:
             lines += [f"`{entry['preset_of']}` with {settings}. Source: {entry['source']}.", ""]
         elif entry["params"]:
             lines += parameters(entry)
+    if lines_of_access:
+        lines += ["## Profiles", "", "| profile | meaning | source |", "|---|---|---|"]
+        lines += [
+            f"| `{entry['name']}` | {entry['summary']} | {entry['source']} |"
+            for entry in lines_of_access
+        ]
+        lines += [""]
     if measured:
         lines += ["## Metrics", "", "| metric | of | unit | meaning | where | source |"]
         keys = ("name", "of", "unit", "summary", "where", "source")

@@ -29,14 +29,17 @@ from aqmlab.document.numbers import count, percent, plain, rate, reasons, second
 from aqmlab.measure import own
 from aqmlab.report import drops_page
 from aqmlab.report.made import made
-from aqmlab.results import RunResult
+from aqmlab.report.notes import of_run
+from aqmlab.results import BUSY, RunResult
+from aqmlab.samples import Floats
 from aqmlab.setup_diagram import caption, diagram
-from aqmlab.statistics import Floats
 
 SHOWN_FLOWS = 50
 MOST_SAMPLES = 600
 """A curve over time has at most about so many points; each is the mean of the samples there."""
 MOST_GROUPS = 8
+MOST_BESIDE = 3
+"""Other links that a page speaks of."""
 
 
 def write(
@@ -65,17 +68,32 @@ def document(
 
 
 def finding(result: RunResult) -> str:
-    """What the bottleneck did, in one or two sentences."""
-    row = result.links.filter(link=result.bottleneck).row(0, named=True)
+    """What the bottleneck did, in one or two sentences, and the other links that were busy."""
+    row = result.links.filter(link=result.shown).row(0, named=True)
     if not row["delivered"]:
         return f"No packet passed {row['link']}."
     signals = next(iter(signalled(row)), "No packet was dropped or marked")
     queue = result.scenario["links"][row["link"]]["queue"]["discipline"]
-    return (
+    told = (
         f"Half of the packets waited {seconds(row['sojourn_p50_s'])} or less in the queue of "
         f"{row['link']} ({queue}), one in twenty {seconds(row['sojourn_p95_s'])} or more, while "
         f"the link was {row['utilisation'] or 0:.1%} busy. {signals}."
     )
+    for link in beside(result):
+        other = result.links.filter(link=link).row(0, named=True)
+        told += (
+            f" At {link} ({other['utilisation'] or 0:.1%} busy) one in twenty waited "
+            f"{seconds(other['sojourn_p95_s'])} or more."
+        )
+    return told
+
+
+def beside(result: RunResult) -> list[str]:
+    """The other links that were busy: the way back of data that goes both ways."""
+    rows = result.links.filter(
+        (pl.col("link").cast(pl.String) != result.shown) & (pl.col("utilisation") > BUSY)
+    )
+    return [str(link) for link in rows["link"]][:MOST_BESIDE]
 
 
 def signalled(link: Mapping[str, Any]) -> Iterator[str]:
@@ -89,11 +107,11 @@ def signalled(link: Mapping[str, Any]) -> Iterator[str]:
 def figures(result: RunResult) -> Iterator[Figure]:
     """The course of the bottleneck, where samples were recorded, and its distribution."""
     end = float(result.runs["end_s"][0])
-    name = result.bottleneck
+    name = result.shown
     yield Figure(
         "setup",
         "Set-up",
-        f"{name} is the bottleneck.",
+        f"{result.bottleneck} is the bottleneck.",
         caption(result.scenario),
         diagram(result.scenario),
     )
@@ -137,7 +155,7 @@ def sojourn_figure(result: RunResult) -> Iterator[Figure]:
 
 
 def _panels(result: RunResult, link: str) -> Iterator[Any]:
-    """Delay, throughput of the groups, backlog and windows."""
+    """Delay, also at other busy links, throughput of the groups, and backlog."""
     samples = result.series
     own = samples.filter(subject=link)
     delays = {
@@ -147,6 +165,11 @@ def _panels(result: RunResult, link: str) -> Iterator[Any]:
     if not delays["mean"][0].size:
         return
     yield "time in queue (ms)", delays, {"longest": "#56b4e9", "mean": "#0072b2"}
+    others = {each: _curve(samples.filter(subject=each), "sojourn_mean_s", 1e3)
+              for each in beside(result)}  # fmt: skip
+    others = {each: curve for each, curve in others.items() if curve[0].size}
+    if others:
+        yield "mean time in queue (ms)", others, by_label(list(others))
     groups = list(dict.fromkeys(result.flows["group"]))[:MOST_GROUPS]
     colours = by_label(groups)
     goodput = {name: _of_group(samples, name, "goodput_bps", 1e-6) for name in groups}
@@ -183,7 +206,7 @@ def _thinned(times: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 
 def _body(result: RunResult, command: str, folder: Path | None) -> Iterator[Block]:
-    yield from notes([f"{note['subject']}: {note['text']}" for note in result.notes.to_dicts()])
+    yield from notes(of_run(result))
     yield from figures(result)
     yield from drops_page.sections(result)
     yield Section("Links", (links(result), *_remarks(result)), id="links")

@@ -3,7 +3,7 @@ numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ from aqmlab.report.notes import note_lines
 from aqmlab.report.tradeoff import QUEUE_AXIS
 from aqmlab.report.tradeoff import figure as tradeoff
 from aqmlab.results import StudyResult
-from aqmlab.statistics import Histograms
+from aqmlab.samples import Histograms
 
 LINES_FROM = 5
 """From so many numbers on the x axis on, points are joined by lines."""
@@ -132,24 +132,37 @@ def _panels(result: StudyResult) -> int:
 def _overview(
     result: StudyResult, found: Sequence[Measure], lines: Sequence[str], layout: Layout
 ) -> Figure:
-    labels = dict(result.info.axes).get(layout.colour or "", ("",))
+    axes = dict(result.info.axes)
+    labels = axes.get(layout.colour or "", ("",))
     palette = by_label(labels)
-    found = answering(found)
-    tables = {each.title: cells(result, each, layout) for each in found}
+    facets = layout.split(axes)
+    panels = {
+        ", ".join(filter(None, (each.title, name))): (each, cells(result, each, own))
+        for each in answering(found)
+        for name, own in facets.items()
+    }
+    tables = {title: table for title, (_, table) in panels.items()}
+    of = {title: each for title, (each, _) in panels.items()}
+    across = next(iter(facets.values())).across
     places = list(dict.fromkeys(place for table in tables.values() for _, place in table))
     numbers = as_numbers(places) if len(places) >= LINES_FROM else None
     crowded = len(places) * len(labels) > CROWDED
     width, columns = (WIDE, 1) if crowded and numbers is None else (NARROW, 3)
-    x_title = " · ".join(layout.across).replace("_", " ")
+    if columns > 1 and len(facets) in (2, 4):
+        columns = 2
+    x_title = " · ".join(across).replace("_", " ")
     if numbers is not None:
         x_title += f" ({numbers[1]})" if numbers[1] else ""
-        spec = _lines(tables, found, dict(zip(places, numbers[0], strict=True)), x_title, palette)
+        at = dict(zip(places, numbers[0], strict=True))
+        spec = _lines(tables, of, at, x_title, palette, columns)
         how = "Means over the replications."
     else:
-        titles = {each.title: each.unit for each in found}
+        units = {title: each.unit for title, each in of.items()}
+        alike = {title: each.title for title, each in of.items()} if len(facets) > 1 else None
         spec = ranges(
-            tables, palette, titles, columns=columns, width=width, x_title=x_title or None
-        )
+            tables, palette, units, columns=columns, width=width, x_title=x_title or None,
+            alike=alike,
+        )  # fmt: skip
         how = "Points: medians over the replications; lines: from lower to upper quartile."
     only = ", ".join(f"{name} = {label}" for name, label in layout.left_out.items())
     rest = f" Drawn for {only}; the table below has all points." if only else ""
@@ -163,15 +176,19 @@ def _overview(
 
 
 def _lines(
-    tables: dict[str, dict[tuple[str, str], Any]],
-    found: Sequence[Measure],
-    places: dict[str, float],
+    tables: Mapping[str, Mapping[tuple[str, str], Any]],
+    of: Mapping[str, Measure],
+    places: Mapping[str, float],
     x_title: str,
     palette: dict[str, str],
+    columns: int,
 ) -> dict[str, Any]:
-    units = {each.title: each.unit for each in found}
     span = [value for value in places.values() if value > 0]
     log = len(span) == len(places) and max(span) / min(span) >= 20
+    most: dict[str, float] = {}
+    for title, table in tables.items():
+        highest = max((float(values.mean()) for values in table.values()), default=0.0)
+        most[of[title].title] = max(most.get(of[title].title, 0.0), highest)
     panels = {}
     for title, table in tables.items():
         points = {}
@@ -179,8 +196,11 @@ def _lines(
             own = sorted((places[at], float(v.mean())) for (n, at), v in table.items() if n == name)
             if own:
                 points[name] = (np.array([x for x, _ in own]), np.array([y for _, y in own]))
-        panels[title] = Panel(points, x_title, units[title], dots=True, log_x=log)
-    return curves(panels, palette)
+        each = of[title]
+        panels[title] = Panel(
+            points, x_title, each.unit, dots=True, log_x=log, most=most[each.title]
+        )
+    return curves(panels, palette, columns=columns)
 
 
 def _sojourn(result: StudyResult, layout: Layout) -> Iterator[Figure]:

@@ -17,9 +17,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import aqmlab
 from aqmlab._face import make_callable
 from aqmlab.document import Document, Figure, save
+from aqmlab.infer import estimate
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table, Warning
 from aqmlab.reproduce.published import MAIN, Published, names
@@ -188,10 +191,10 @@ class Reproduction:
 
     @property
     def without_intervals(self) -> str:
-        """A sentence if a part was run once: its intervals are none."""
-        if all(each.info.replications > 1 for each in self.results.values()):
-            return ""
-        return "A single replication gives no interval; the value itself is shown."
+        """A sentence if a part has too few replications for intervals."""
+        fewest = min(each.info.replications for each in self.results.values())
+        why = estimate(np.arange(float(fewest))).why
+        return f"There are no intervals: {why}." if why else ""
 
     @property
     def command(self) -> str:

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from aqmlab.statistics import AGREES, CLOSE, DIFFERS, FAILS, HOLDS, PARTLY, VERDICTS
+from aqmlab.reproduce.verdicts import AGREES, CLOSE, DIFFERS, FAILS, HOLDS, PARTLY, VERDICTS
 
 if TYPE_CHECKING:
     from aqmlab.reproduce import Reproduction
@@ -89,7 +89,7 @@ def _table(table: Table) -> Group:
     head = Text.assemble((table.name, "bold"), f" ({table.unit})")
     if table.compared and table.reference != "published":
         head.append(f", reference: {table.reference}")
-    return Group(head, grid)
+    return Group(head, grid, Text(table.caption, style="dim"))
 
 
 def _cell(cell: Cell) -> Text:
@@ -98,7 +98,8 @@ def _cell(cell: Cell) -> Text:
         text.append(f" ({cell.published:.3f}) ")
         text.append(SIGNS[cell.verdict])
         text.stylize(STYLES[cell.verdict])
-    text.append(f"\n{cell.low:.3f}–{cell.high:.3f}", style="dim")
+    within = "" if cell.low is None else f"{cell.low:.3f}–{cell.high:.3f}"
+    text.append(f"\n{within}", style="dim")
     if cell.published is not None:
         text.append("  ")  # below the sign of the verdict
     return text

@@ -15,7 +15,7 @@ from aqmlab.reproduce import Reproduction, names, reproduce
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.published import title
 from aqmlab.reproduce.summary import HEAD, Summary
-from aqmlab.statistics import UNPUBLISHED
+from aqmlab.reproduce.verdicts import UNPUBLISHED
 
 RESULTS = Path("results/docs")
 SOURCE = "../../python/aqmlab/studies"
@@ -91,14 +91,16 @@ def _table(table: Table) -> Iterator[str]:
         note = f" ({table.notes[row]})" if row in table.notes else ""
         yield _line((row + note, *(_cell(table.cell(row, column)) for column in table.columns)))
     yield ""
-    if table.method:
-        yield f"Intervals: {table.method}.\n"
+    if table.caption:
+        yield f"{table.caption}\n"
 
 
 def _cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    text = f"{cell.measured:.3f} ({cell.low:.3f}–{cell.high:.3f})"
+    text = f"{cell.measured:.3f}"
+    if cell.low is not None and cell.high is not None:
+        text += f" ({cell.low:.3f}–{cell.high:.3f})"
     if cell.verdict == UNPUBLISHED:
         return text
     return f"{text} **{cell.published:.3f}** {cell.verdict}"

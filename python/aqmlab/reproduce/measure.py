@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from aqmlab.infer import Interval, interval
 from aqmlab.measure import values
 from aqmlab.reproduce.model import Warning
 from aqmlab.results import StudyResult
-from aqmlab.statistics import Floats, Histograms, Interval, maximum_interval
+from aqmlab.samples import Floats, Histograms
 
 
 class Measurements:
@@ -32,7 +33,7 @@ class Measurements:
         self.parts = {} if parts is None else parts
         self.axes = dict(result.info.axes)
         self.replications = result.info.replications
-        self._intervals: dict[tuple[int, float], Interval] = {}
+        self._intervals: dict[tuple[int, float], Interval | None] = {}
         self._histograms: dict[int, Histograms] = {}
         self._counts: dict[str, Floats] = {}
         self._times: dict[tuple[str, str, str], Floats] = {}
@@ -78,20 +79,16 @@ class Measurements:
         """The quantile of the queuing delay of all packets of all replications, seconds."""
         return self.histograms(**labels).quantile(share)
 
-    def delay_quantile_interval(self, share: float, **labels: str) -> Interval:
-        """Its 95 % interval."""
+    def delay_quantile_interval(self, share: float, **labels: str) -> Interval | None:
+        """Its 95 % interval, if it has one."""
         key = (self.point(**labels), share)
         if key not in self._intervals:
-            self._intervals[key] = self.histograms(**labels).quantile_interval(share)
+            self._intervals[key] = interval(self.histograms(**labels), f"p{100 * share:.6g}")
         return self._intervals[key]
 
     def maxima(self, **labels: str) -> Floats:
         """The largest queuing delay of each run, seconds."""
         return self._of(self._maxima, labels)
-
-    def maximum_interval(self, **labels: str) -> Interval:
-        """Where the maximum of as many other replications is to be expected."""
-        return maximum_interval(self.maxima(**labels))
 
     def spikes(self, threshold_bytes: int, **labels: str) -> Floats:
         """The longest time for which the backlog of each run was above the threshold, seconds."""

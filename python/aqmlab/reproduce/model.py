@@ -6,7 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from aqmlab.statistics import UNPUBLISHED, Interval, verdict
+from aqmlab.infer import Interval
+from aqmlab.reproduce.verdicts import UNPUBLISHED, Criterion
+
+SAME = Criterion()
+"""Within 5 %."""
 
 
 @dataclass(frozen=True)
@@ -18,11 +22,13 @@ class Cell:
     published: float | None
     """The number of the table's reference: its paper, or another simulator."""
     measured: float
-    low: float
-    high: float
-    """Ends of the 95 % interval of `measured`."""
+    low: float | None
+    high: float | None
+    """Ends of the 95 % interval of `measured`, None where there is none."""
     verdict: str
-    """One of `aqmlab.statistics.VERDICTS`."""
+    """One of `aqmlab.reproduce.verdicts.VERDICTS`."""
+    criterion: Criterion = SAME
+    """What `agrees` means."""
 
     @staticmethod
     def judged(
@@ -30,13 +36,26 @@ class Cell:
         column: str,
         published: float | None,
         measured: float,
-        interval: Interval,
-        step: float,
-        relative: bool = True,
+        interval: Interval | None,
+        criterion: Criterion = SAME,
     ) -> Cell:
         """A cell with the verdict that follows from its numbers."""
-        word = verdict(published, measured, interval, step, relative=relative)
-        return Cell(row, column, published, measured, interval.low, interval.high, word)
+        word = criterion.verdict(published, measured, interval)
+        return Cell.told(row, column, published, measured, interval, word, criterion)
+
+    @staticmethod
+    def told(
+        row: str,
+        column: str,
+        published: float | None,
+        measured: float,
+        interval: Interval | None,
+        verdict: str,
+        criterion: Criterion,
+    ) -> Cell:
+        """A cell whose verdict its study found, by the criterion."""
+        low, high = (interval.low, interval.high) if interval else (None, None)
+        return Cell(row, column, published, measured, low, high, verdict, criterion)
 
     @property
     def difference(self) -> float | None:
@@ -81,16 +100,31 @@ class Table:
         """Whether any cell has a reference."""
         return any(cell.verdict != UNPUBLISHED for cell in self.cells)
 
+    @property
+    def criteria(self) -> list[Criterion]:
+        """By what the cells that have a reference were judged."""
+        return list(
+            dict.fromkeys(cell.criterion for cell in self.cells if cell.verdict != UNPUBLISHED)
+        )
+
+    @property
+    def caption(self) -> str:
+        """When a cell agrees, and how the intervals were made."""
+        rules = "; ".join(each.told(self.unit) for each in self.criteria)
+        told = (f"{rules[:1].upper()}{rules[1:]}.", f"Intervals: {self.method}.")
+        return " ".join(text for text in told if len(text) > len("Intervals: ."))
+
     def verdicts(self) -> dict[str, int]:
         """How many of the cells have each verdict."""
         words = [cell.verdict for cell in self.cells]
         return {word: words.count(word) for word in _unique(words)}
 
     def to_json(self) -> dict[str, Any]:
-        """{"name", "unit", "cells": [..]}, numbers unrounded."""
+        """{"name", "unit", "criteria": [..], "cells": [..]}, numbers unrounded."""
         keys = ("row", "column", "published", "measured", "low", "high", "verdict")
         cells = [{key: getattr(cell, key) for key in keys} for cell in self.cells]
-        return {"name": self.name, "unit": self.unit, "cells": cells}
+        criteria = [each.to_json() for each in self.criteria]
+        return {"name": self.name, "unit": self.unit, "criteria": criteria, "cells": cells}
 
 
 @dataclass(frozen=True)
@@ -100,7 +134,7 @@ class Claim:
     id: str
     text: str
     verdict: str
-    """One of `aqmlab.statistics.CLAIM_VERDICTS`."""
+    """One of `aqmlab.reproduce.verdicts.CLAIM_VERDICTS`."""
     evidence: str
     """The numbers, in words."""
 

@@ -28,16 +28,8 @@ from aqmlab.document import (
     Verdict,
 )
 from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.verdicts import AGREES, CLOSE, DIFFERS, FAILS, HOLDS, PARTLY, VERDICTS
 from aqmlab.results import StudyResult
-from aqmlab.statistics import (
-    AGREES,
-    CLOSE,
-    DIFFERS,
-    FAILS,
-    HOLDS,
-    PARTLY,
-    VERDICTS,
-)
 
 if TYPE_CHECKING:
     from aqmlab.reproduce import Reproduction
@@ -162,7 +154,7 @@ def table(of: Table) -> paper.Table:
         tuple(rows),
         title=f"{of.name} ({of.unit})",
         id=of.id,
-        caption=f"Intervals: {of.method}." if of.method else "",
+        caption=of.caption,
         row_notes=notes,
     )
 

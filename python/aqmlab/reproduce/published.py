@@ -13,20 +13,21 @@ from typing import Any
 
 from aqmlab.document import Figure
 from aqmlab.errors import input_error, unknown
+from aqmlab.infer import MEAN_METHOD, NO_METHOD, POOLED_METHOD, Interval, interval
 from aqmlab.measure import metrics
 from aqmlab.reproduce.catalogue import STUDIES, place, places
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table
 from aqmlab.reproduce.schema import check, labels_of
+from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.settings import parse_selection, parse_toml, read_text
-from aqmlab.statistics import MAXIMUM_METHOD, MEAN_METHOD, QUANTILE_METHOD, Interval, mean_interval
 from aqmlab.study import Study
 
 __all__ = ["MAIN", "METRICS", "STUDIES", "Published", "axis_labels", "names", "title"]
 
 MAIN = "study"
 """The part of a reproduction that is in `study.toml`."""
-Measured = tuple[float, Interval]
+Measured = tuple[float, Interval | None]
 
 
 def _delay_quantile(measured: Measurements, labels: dict[str, str], share: float) -> Measured:
@@ -35,7 +36,7 @@ def _delay_quantile(measured: Measurements, labels: dict[str, str], share: float
 
 
 def _delay_maximum(measured: Measurements, labels: dict[str, str]) -> Measured:
-    return float(measured.maxima(**labels).max()), measured.maximum_interval(**labels)
+    return float(measured.maxima(**labels).max()), None
 
 
 def _link_mean(
@@ -43,7 +44,7 @@ def _link_mean(
 ) -> Measured:
     """The mean over the replications of a column of `links`."""
     values = scale * measured.count(column, **labels)
-    return float(values.mean()), mean_interval(values)
+    return float(values.mean()), interval(values)
 
 
 def _time_mean(
@@ -56,12 +57,12 @@ def _time_mean(
 ) -> Measured:
     """The mean over the replications of a column of `times`."""
     values = scale * measured.times(group, quantity, column, **labels)
-    return float(values.mean()), mean_interval(values)
+    return float(values.mean()), interval(values)
 
 
 METRICS: dict[str, tuple[Callable[..., Measured], str]] = {
-    "delay_quantile": (_delay_quantile, QUANTILE_METHOD),
-    "delay_maximum": (_delay_maximum, MAXIMUM_METHOD),
+    "delay_quantile": (_delay_quantile, POOLED_METHOD),
+    "delay_maximum": (_delay_maximum, NO_METHOD),
     "link": (_link_mean, MEAN_METHOD),
     "time": (_time_mean, MEAN_METHOD),
 }
@@ -296,7 +297,7 @@ class Published:
     ) -> Iterator[Cell]:
         columns = axis_labels(self.parts[given.get("part", MAIN)], given["columns"])
         step = float(given.get("step", self.step))
-        relative = bool(given.get("relative", True))
+        criterion = Criterion.within(step, relative=bool(given.get("relative", True)))
         for row in given["values"]:
             published = row.get("published", [None] * len(columns))
             for column, reference in zip(columns, published, strict=True):
@@ -307,8 +308,8 @@ class Published:
                 }
                 if not measured.has(**labels):
                     continue
-                value, interval = measure(labels)
-                yield Cell.judged(row["row"], column, reference, value, interval, step, relative)
+                value, within = measure(labels)
+                yield Cell.judged(row["row"], column, reference, value, within, criterion)
 
 
 def known_metrics(hooks: ModuleType | None) -> dict[str, tuple[Callable[..., Measured], str]]:
@@ -330,7 +331,7 @@ def _registered(name: str) -> Callable[..., Measured]:
         measured: Measurements, labels: dict[str, str], subject: str = "", scale: float = 1.0
     ) -> Measured:
         of = scale * measured.metric(name, subject or measured.link, **labels)
-        return float(of.mean()), mean_interval(of)
+        return float(of.mean()), interval(of)
 
     return measure
 

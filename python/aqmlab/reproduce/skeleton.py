@@ -63,7 +63,7 @@ Each function takes the measurements and gives a list; those that are not needed
 from aqmlab.document import Figure, charts
 from aqmlab.document.colours import by_label
 from aqmlab.reproduce import Claim, Measurements
-from aqmlab.statistics import FAILS, HOLDS
+from aqmlab.reproduce.verdicts import FAILS, HOLDS
 
 
 def claims(measured: Measurements) -> list[Claim]:

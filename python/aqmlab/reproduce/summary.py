@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from aqmlab.statistics import AGREES, CLOSE, FAILS, HOLDS, PARTLY
+from aqmlab.reproduce.verdicts import AGREES, CLOSE, FAILS, HOLDS, PARTLY
 
 if TYPE_CHECKING:
     from rich.table import Table as Grid

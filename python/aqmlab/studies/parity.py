@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 import aqmlab
+from aqmlab import infer
 from aqmlab.emulate.play import EMULATOR, SIMULATOR
-from aqmlab.statistics import Floats, mean_interval
+from aqmlab.samples import Floats
 
 SCENARIO = Path(__file__).parent / "parity.toml"
 OUT = Path("results/parity-grid")
@@ -161,7 +162,9 @@ def verdict(quantity: Quantity, simulated: Floats, real: Floats, rate: float) ->
         return ALIKE
     if min(simulated.size, real.size) < ENOUGH:
         return FEW
-    one, other = mean_interval(simulated), mean_interval(real)
+    one, other = (infer.interval(values, bounds=infer.POSITIVE) for values in (simulated, real))
+    if one is None or other is None:
+        return FEW
     overlap = one.low <= other.high and other.low <= one.high
     return ALIKE if overlap else DIFFERS
 
@@ -189,7 +192,9 @@ def _told(quantity: Quantity, values: Floats) -> str:
     mean = f"{values.mean():.{quantity.digits}f}"
     if values.size < 2:
         return mean
-    interval = mean_interval(values)
+    interval = infer.interval(values, bounds=infer.POSITIVE)
+    if interval is None:
+        return mean
     return f"{mean} ({interval.low:.{quantity.digits}f}–{interval.high:.{quantity.digits}f})"
 
 
@@ -204,10 +209,10 @@ In the run where it was worst, one packet in a hundred left the emulator more th
 
     {command}
 
-Means with 95 % intervals (Student's t over the runs). *Alike*: the means are within 5 % (goodput),
-a packet's transmission (delay) or 0.1 percentage points (drops), or the intervals overlap; with
-fewer than {enough} runs intervals do not count. The recordings last 20 s; their goodput counts
-from 5 s on.
+Means with 95 % intervals ({method}).
+*Alike*: the means are within 5 % (goodput), a packet's transmission (delay) or 0.1 percentage
+points (drops), or the intervals overlap; with fewer than {enough} runs intervals do not count. The
+recordings last 20 s; their goodput counts from 5 s on.
 
 {alike} rows are alike.
 """
@@ -228,6 +233,7 @@ def page(found: Mapping[Cell, Mapping[str, Any]], command: str) -> Iterator[str]
         late=f"{late:.2f}",
         command=command,
         enough=ENOUGH,
+        method=infer.MEAN_METHOD,
         alike=f"{alike} of {len(table)}",
     ).split("\n")
     yield _line(HEAD)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Claim
-from aqmlab.statistics import FAILS, HOLDS
+from aqmlab.reproduce.verdicts import FAILS, HOLDS
 
 Found = TypeVar("Found")
 Part = TypeVar("Part")

@@ -19,6 +19,8 @@ CASES = {
     "IV": ("video", "web", "cbr", "bulk"),
 }
 """Figure 2 of the RFC."""
+BUFFERS = (0.25, 0.5, 2.0, 4.0)
+"""Of section 7.1, as factors of the buffer of 7.2."""
 
 
 def add_web(plan: Dumbbell, count: int = 1, group: str = "web", way: Way = DOWNWARDS) -> None:
@@ -28,26 +30,46 @@ def add_web(plan: Dumbbell, count: int = 1, group: str = "web", way: Way = DOWNW
 
 def bursts(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
     """The four mixes of figure 2."""
+    return [
+        _mix(Dumbbell(environment, contender), classes).case("7.2", name)
+        for name, classes in CASES.items()
+    ]
+
+
+def _mix(plan: Dumbbell, classes: Sequence[str]) -> Dumbbell:
+    rate = plan.environment.rate
+    plan.datagrams("cbr", CBR_SHARE * rate)
+    add_web(plan)
+    if "video" in classes:
+        plan.tcp("video", workload={"kind": "video", "rate": f"{round(VIDEO_SHARE * rate)}bit"})
+    if "bulk" in classes:
+        plan.tcp("bulk")
+    return plan
+
+
+def buffers(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
+    """All of figure 2 at once (mix IV), with smaller and larger buffers."""
     cases = []
-    for name, classes in CASES.items():
-        plan = Dumbbell(environment, contender)
-        plan.datagrams("cbr", CBR_SHARE * environment.rate)
-        add_web(plan)
-        if "video" in classes:
-            video = {"kind": "video", "rate": f"{round(VIDEO_SHARE * environment.rate)}bit"}
-            plan.tcp("video", workload=video)
-        if "bulk" in classes:
-            plan.tcp("bulk")
-        cases.append(plan.case("7.2", name))
+    for factor in BUFFERS:
+        limit = max(round(factor * environment.limit()), 4)
+        plan = _mix(Dumbbell(environment, contender, limit=limit), CASES["IV"])
+        cases.append(plan.case("7.1", f"{limit} packets", value=factor))
     return cases
 
 
 SECTIONS = [
+    Section(
+        "7.1",
+        "Buffer size",
+        "How much of the burst absorption is the size of the buffer?",
+        buffers,
+        "may be considered",
+    ),
     Section(
         "7.2",
         "Burst absorption",
         "What becomes of pages and video frames that come in bursts?",
         bursts,
         "must be considered",
-    )
+    ),
 ]

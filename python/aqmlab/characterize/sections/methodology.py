@@ -1,5 +1,4 @@
-"""Section 4 of RFC 7928: packet sizes, ECN and scheduling. (4.3, several values of the control
-inputs, is run with 8.3.)"""
+"""Section 4 of RFC 7928: comparison at the same targets, packet sizes, ECN and scheduling."""
 
 from __future__ import annotations
 
@@ -21,6 +20,22 @@ ACK_JITTER = "5ms"
 """The half width of the uniform jitter of the acknowledgements."""
 THIN_RATE, THIN_PACKET = 80e3, 200
 """Of the thin flow of section 4.6: as a call's, 50 packets a second; bit/s and bytes."""
+
+
+TARGETS = (0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
+"""Delays that every discipline is told to keep, in seconds (section 4.3.1)."""
+
+
+def same_targets(
+    environment: Environment, contender: Contender, _: Sequence[Contender]
+) -> list[Case]:
+    """Medium congestion with the discipline's main parameter set to each of `TARGETS`."""
+    cases = []
+    for target, settings in contender.matched(TARGETS, environment.rate):
+        plan = Dumbbell(environment, contender, more=settings)
+        plan.tcp("bulk", environment.medium)
+        cases.append(plan.case("4.3.1", f"{1e3 * target:g} ms", value=target))
+    return cases
 
 
 def packet_sizes(
@@ -65,6 +80,13 @@ def scheduling(
 
 
 SECTIONS = [
+    Section(
+        "4.3.1",
+        "Performance comparison",
+        "What does the same delay cost, when every discipline is told to keep it?",
+        same_targets,
+        "recommended",
+    ),
     Section(
         "4.4",
         "Packet sizes",

@@ -14,6 +14,19 @@ FAST_PHASE = 0.1
 LOW, HIGH = 1.0, 10.0
 """Of the environment's rate: with 10 Mbit/s, the 100 and 10 Mbit/s of section 8.2.6."""
 CAPACITY_FLOWS = 5
+WIRELESS = {"LTE": 1.0, "Wi-Fi": 3.0}
+"""Realistic capacities: the mean of LTE, and the rate of the best coding scheme of Wi-Fi, as
+factors of the environment's rate. Wi-Fi's overhead and another sender leave about a third."""
+CONDITIONS = {
+    "a tenth of the rate": (0.1, 1.0, 1.0),
+    "four times the rate": (4.0, 1.0, 1.0),
+    "a fifth of the round-trip time": (1.0, 0.2, 1.0),
+    "three times the round-trip time": (1.0, 3.0, 1.0),
+    "a third of the flows": (1.0, 1.0, 1 / 3),
+    "three times the flows": (1.0, 1.0, 3.0),
+}
+"""Of the stability of the control law (section 8.3): factors of rate, round-trip time and number
+of flows."""
 
 
 def level(number: str, flows: str) -> Section:
@@ -75,7 +88,19 @@ def changing_capacity(
                 phases=phases,
             )
         )
-    return found
+    return found + _wireless(environment, contender)
+
+
+def _wireless(environment: Environment, contender: Contender) -> list[Case]:
+    """The same flows over synthetic LTE and Wi-Fi (docs/links.md)."""
+    cases = []
+    for name, factor in WIRELESS.items():
+        own = f"{round(factor * environment.rate)}bit"
+        rate = {"process": "lte", "mean": own} if name == "LTE" else {"process": "wifi", "phy": own}
+        plan = Dumbbell(environment, contender, rate=rate)
+        plan.tcp("bulk", CAPACITY_FLOWS)
+        cases.append(plan.case("8.2.6", name))
+    return cases
 
 
 def sensitivity(
@@ -89,6 +114,18 @@ def sensitivity(
         plan.tcp("bulk", environment.medium)
         knob, value = next(iter(settings.items()))
         cases.append(plan.case("8.3", f"{knob} {value}", value=factor))
+    return cases + _conditions(environment, contender)
+
+
+def _conditions(environment: Environment, contender: Contender) -> list[Case]:
+    """Medium congestion with the discipline as it is, where something else is different. The
+    buffer is the product there."""
+    cases = []
+    for name, (rate, rtt, flows) in CONDITIONS.items():
+        place = Environment(environment.rate * rate, environment.rtt * rtt, environment.buffer)
+        plan = Dumbbell(place, contender)
+        plan.tcp("bulk", max(round(place.medium * flows), 1))
+        cases.append(plan.case("8.3", name))
     return cases
 
 
@@ -113,8 +150,8 @@ SECTIONS = [
     ),
     Section(
         "8.3",
-        "Parameter sensitivity",
-        "What does its main parameter move, and how much? (With section 4.3.)",
+        "Parameter sensitivity and stability",
+        "What does its main parameter move, and how steady is its queue under other conditions?",
         sensitivity,
         "should be discussed",
     ),

@@ -15,7 +15,7 @@ import numpy as np
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Claim
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 from aqmlab.studies.cs244_2015.curves import (
     BUFFER,
     CODEL,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 RATES = (100, 10, 1, 50, 1, 100)
 """The rates of the steps in Mbit/s."""

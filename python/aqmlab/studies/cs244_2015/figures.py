@@ -7,7 +7,7 @@ import numpy as np
 
 from aqmlab.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.statistics import quartiles
+from aqmlab.samples import quartiles
 from aqmlab.studies.cs244_2015 import packets
 from aqmlab.studies.cs244_2015.curves import CODEL, TAIL, average, both, settings, shares, told
 

@@ -13,12 +13,13 @@ import numpy as np
 
 from aqmlab._core import parse_value
 from aqmlab.document import Figure, charts
+from aqmlab.infer import SHARE, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
-from aqmlab.statistics import mean_interval
+from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.studies.cs244_2015.curves import CODEL, RATES, TAIL, average, settings, shares, told
 
-POINTS = 0.03
+POINTS = Criterion.within(0.03, relative=False)
 """Emulated and simulated shares that differ by no more than this agree: the project's aim."""
 DEFAULT_STEP = "5s"
 SAMPLES = 100
@@ -85,9 +86,7 @@ def tables(real: Measurements, method: str) -> list[Table]:
 
 def _cell(row: str, column: str, reference: float, values: Any) -> Cell:
     measured = float(values.mean())
-    return Cell.judged(
-        row, column, reference, measured, mean_interval(values), POINTS, relative=False
-    )
+    return Cell.judged(row, column, reference, measured, interval(values, bounds=SHARE), POINTS)
 
 
 def causes(measured: Measurements) -> Iterator[Cause]:

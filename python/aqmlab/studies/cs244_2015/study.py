@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from aqmlab.infer import MEAN_METHOD, POOLED_METHOD, SHARE, Interval, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
-from aqmlab.statistics import MEAN_METHOD, Interval, mean_interval
+from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.studies.cs244_2015 import packets
 from aqmlab.studies.cs244_2015.claims import claims, own
 from aqmlab.studies.cs244_2015.curves import (
@@ -29,17 +30,17 @@ from aqmlab.studies.cs244_2015.packets import shortened
 
 __all__ = ["METRICS", "causes", "claims", "figures", "shortened", "tables"]
 
-POINTS = 0.03
+POINTS = Criterion.within(0.03, relative=False)
 """Shares that differ by no more than this agree: the project's aim."""
-METHOD = f"{MEAN_METHOD}. A share agrees within three points"
+MILLISECOND = Criterion.within(1e-3)
 
 
-def _share(measured: Measurements, labels: dict[str, str]) -> tuple[float, Interval]:
+def _share(measured: Measurements, labels: dict[str, str]) -> tuple[float, Interval | None]:
     values = shares(measured, **labels)
-    return float(values.mean()), mean_interval(values)
+    return float(values.mean()), interval(values, bounds=SHARE)
 
 
-METRICS = {"share": (_share, METHOD)}
+METRICS = {"share": (_share, MEAN_METHOD)}
 
 
 def is_recorded_trace(lte: Measurements) -> bool:
@@ -60,7 +61,7 @@ def tables(measured: Measurements) -> list[Table]:
         if is_recorded_trace(lte):
             made += _beside(lte, recorded()["lte"], "-lte")
     if real := measured.part("emulated"):
-        made += packets.tables(real, METHOD)
+        made += packets.tables(real, MEAN_METHOD)
     return [table for table in made if table.cells]
 
 
@@ -72,11 +73,11 @@ def _less(steps: Measurements) -> Table:
         published = 0.096 if labels == own(steps) else None
         cells.append(
             Cell.judged(labels["sender"], labels["load"], published, float(values.mean()),
-                        mean_interval(values), POINTS, relative=False)
+                        interval(values, bounds=SHARE), POINTS)
         )  # fmt: skip
     return Table(
         "less", "Bytes that CoDel carries less than tail drop", "share of tail drop's",
-        tuple(cells), method=METHOD,
+        tuple(cells), method=MEAN_METHOD,
     )  # fmt: skip
 
 
@@ -88,11 +89,11 @@ def _more(lte: Measurements) -> Table:
         published = 0.12 if labels == own(lte) else None
         cells.append(
             Cell.judged("CUBIC", labels["load"], published, float(values.mean()),
-                        mean_interval(values), POINTS, relative=False)
+                        interval(values, bounds=SHARE), POINTS)
         )  # fmt: skip
     return Table(
         "more-lte", "LTE: bytes that tail drop carries more than CoDel", "share of CoDel's",
-        tuple(cells), method=METHOD,
+        tuple(cells), method=MEAN_METHOD,
     )  # fmt: skip
 
 
@@ -107,7 +108,7 @@ def _beside(measured: Measurements, theirs: list[dict[str, Any]], suffix: str) -
         values = shares(measured, **labels)
         columns["share"].append(
             Cell.judged(row, labels["queue"], point["share"], float(values.mean()),
-                        mean_interval(values), POINTS, relative=False)
+                        interval(values, bounds=SHARE), POINTS)
         )  # fmt: skip
         for share in (0.5, 0.95):
             columns["delay"].append(
@@ -115,16 +116,16 @@ def _beside(measured: Measurements, theirs: list[dict[str, Any]], suffix: str) -
                     f"{row}, {100 * share:g} %", labels["queue"],
                     point[f"delay_p{100 * share:g}_ms"] / 1e3,
                     measured.delay_quantile(share, **labels),
-                    measured.delay_quantile_interval(share, **labels), 1e-3,
+                    measured.delay_quantile_interval(share, **labels), MILLISECOND,
                 )
             )  # fmt: skip
     where = " on the recorded LTE trace" if suffix else ""
     return [
         Table(f"mahimahi-share{suffix}", f"Share of the possible bytes{where}", "share",
-              tuple(columns["share"]), reference="mahimahi", method=METHOD),
+              tuple(columns["share"]), reference="mahimahi", method=MEAN_METHOD),
         Table(f"mahimahi-delay{suffix}", f"Percentiles of the queuing delay{where}", "s",
               tuple(columns["delay"]), reference="mahimahi",
-              method="bootstrap over the replications"),
+              method=POOLED_METHOD),
     ]  # fmt: skip
 
 
@@ -139,12 +140,12 @@ def _steps(steps: Measurements, queue: str) -> Table:
             row = f"from {50 * step} s, {RATES[step]} Mbit/s"
             cells.append(
                 Cell.judged(row, told(labels), theirs, float(values.mean()),
-                            mean_interval(values), POINTS, relative=False)
+                            interval(values, bounds=SHARE), POINTS)
             )  # fmt: skip
     return Table(
         f"mahimahi-steps-{queue.replace(' ', '-').lower()}",
         f"Share of the possible bytes in each step, {queue}", "share",
-        tuple(cells), reference="mahimahi", method=METHOD,
+        tuple(cells), reference="mahimahi", method=MEAN_METHOD,
     )  # fmt: skip
 
 

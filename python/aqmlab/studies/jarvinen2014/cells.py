@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 from aqmlab.studies.jarvinen2014.figures import FLOWS, SPIKES, fairness
 from aqmlab.studies.jarvinen2014.ns2 import REST
 

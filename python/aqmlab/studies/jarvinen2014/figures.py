@@ -8,7 +8,7 @@ import numpy as np
 
 from aqmlab.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.statistics import Floats, Quartiles, jain_indices, quartiles
+from aqmlab.samples import Floats, Quartiles, jain_indices, quartiles
 from aqmlab.studies.jarvinen2014.ns2 import REST, reference
 
 FLOWS = ("1+1", "2+2", "4+4", "6+6")

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from aqmlab.infer import NO_METHOD, POOLED_METHOD
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.reproduce.published import Published
-from aqmlab.statistics import MAXIMUM_METHOD, QUANTILE_METHOD
+from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.studies.jarvinen2014 import ns2
 from aqmlab.studies.jarvinen2014.claims import claims
 from aqmlab.studies.jarvinen2014.figures import FLOWS, figures
@@ -30,7 +31,7 @@ def tables(measured: Measurements) -> list[Table]:
             "s",
             tuple(_cells(measured, kind, rest)),
             reference="ns-2",
-            method=QUANTILE_METHOD if kind == "p95" else MAXIMUM_METHOD,
+            method=POOLED_METHOD if kind == "p95" else NO_METHOD,
             notes=dict.fromkeys(RECONSTRUCTED, "ns-2: a reconstruction, not the authors' code"),
         )
         for rest, suffix, about in ((REST, "", ""), ("101 ms", "-far", ", rest of the path 101 ms"))
@@ -49,11 +50,11 @@ def _cells(measured: Measurements, kind: str, rest: str) -> Iterator[Cell]:
                 continue
             if kind == "p95":
                 ours = measured.delay_quantile(0.95, **labels)
-                interval = measured.delay_quantile_interval(0.95, **labels)
+                within = measured.delay_quantile_interval(0.95, **labels)
             else:
                 ours = float(measured.maxima(**labels).max())
-                interval = measured.maximum_interval(**labels)
-            yield Cell.judged(queue, flows, theirs, ours, interval, STEP)
+                within = None
+            yield Cell.judged(queue, flows, theirs, ours, within, Criterion.within(STEP))
 
 
 def causes(measured: Measurements) -> list[Cause]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Claim
-from aqmlab.statistics import Floats, quantile
+from aqmlab.samples import Floats, quantile
 from aqmlab.studies.kuhn2014.measure import (
     AQMS,
     BUFFERS,
@@ -69,6 +69,17 @@ def _all_buffers(
     control: str, value: Callable[[Measurements], Any]
 ) -> Callable[[Measurements], Any]:
     return _needing((control,), BUFFERS, value)
+
+
+def _low_ends(study: Measurements) -> dict[str, float] | None:
+    """Of the intervals of the reductions; None with too few replications for intervals."""
+    found = {
+        f"{queue}, {control}": reduction(study, queue=queue, control=control, buffer=MAIN_BUFFER)[1]
+        for queue in AQMS
+        for control in CONTROLS
+    }
+    ends = {name: within.low for name, within in found.items() if within}
+    return ends if len(ends) == len(found) else None
 
 
 def _percent(share: float) -> str:
@@ -178,11 +189,7 @@ HEADLINE: tuple[AnyRule, ...] = (
         "both-reduce",
         "Section 4: RED and CoDel enable a better latency than DropTail.",
         "the 95 % interval of the reduction is above 0 for both, with each congestion control",
-        _main(lambda study: {
-            f"{queue}, {control}": reduction(
-                study, queue=queue, control=control, buffer=MAIN_BUFFER)[1].low
-            for queue in AQMS for control in CONTROLS
-        }),
+        _main(_low_ends),
         lambda found: min(found.values()) > 0,
         lambda found: f"low ends of the intervals {_named(_percent)(found)}",
         {f"{q}, {c}": 0.5 if (q, c) != ("RED", "Vegas") else -0.1 for q in AQMS for c in CONTROLS},

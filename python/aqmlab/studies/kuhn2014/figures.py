@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from aqmlab.document import Figure, charts
+from aqmlab.infer import interval
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.statistics import Floats, Histograms, median_interval, quantile
+from aqmlab.samples import Floats, Histograms, quantile
 from aqmlab.studies.kuhn2014.measure import (
     BUFFERS,
     CONTROLS,
@@ -31,7 +32,7 @@ SHARES = (0.0, 0.025, 0.5, 0.975, 1.0)
 """Of a candle: its ends, its box and the median."""
 CANDLES = (
     "Thin line: least to largest; box: the middle 95 %; bar across: the median, with its 95 % "
-    "interval as the dark box. "
+    "interval, where there is one, as the dark box. "
 )
 
 
@@ -95,9 +96,9 @@ def _packets(study: Measurements) -> Figure | None:
     candles = {}
     for control, queue in _present(study):
         delays = _delays(study, buffer=MAIN_BUFFER, control=control, queue=queue)
-        interval = delays.quantile_interval(0.5)
+        within = interval(delays, "median")
         ends = delays.quantiles(SHARES)
-        candles[queue, control] = charts.Candle.of(ends, interval)
+        candles[queue, control] = charts.Candle.of(ends, within)
     if not candles:
         return None
     told = ", ".join(
@@ -116,9 +117,9 @@ def _transfers(study: Measurements) -> Figure | None:
     candles = {}
     for control, queue in _present(study):
         times = transfer_times(study, buffer=MAIN_BUFFER, control=control, queue=queue)
-        interval = median_interval(times)
+        within = interval(times, "median")
         ends = [quantile(times, share) for share in SHARES]
-        candles[queue, control] = charts.Candle.of(ends, interval)
+        candles[queue, control] = charts.Candle.of(ends, within)
     if not candles:
         return None
     told = ", ".join(

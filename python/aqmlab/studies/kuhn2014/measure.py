@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aqmlab.infer import POSITIVE, Interval, interval
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.statistics import Floats, Interval, mean_interval
+from aqmlab.samples import Floats
 
 QUEUES = ("DropTail", "RED", "CoDel")
 AQMS = ("RED", "CoDel")
@@ -14,7 +15,7 @@ BUFFERS = ("10", "45", "125", "unlimited")
 MAIN_BUFFER = "125"
 """That of figures 5 and 6."""
 
-Value = tuple[float, Interval]
+Value = tuple[float, Interval | None]
 DROPTAIL = {"queue": "DropTail"}
 
 
@@ -58,11 +59,11 @@ def _share(base: Floats, ours: Floats, sign: float) -> Value:
     """The ratio of two means less one. Replications are pairs with the same arrivals, so
     the interval is that of ours - ratio * base (Fieller's, to first order)."""
     ratio = float(ours.mean() / base.mean())
-    spread = mean_interval(ours - ratio * base).scaled(1 / float(base.mean()))
-    half = (spread.high - spread.low) / 2
     value = sign * (ratio - 1)
-    return value, Interval(value - half, value + half)
+    spread = interval(sign * (ours - ratio * base) / float(base.mean()))
+    # The differences have the mean 0.
+    return value, spread and Interval(value + spread.low, value + spread.high)
 
 
 def _mean(values: Floats) -> Value:
-    return float(values.mean()), mean_interval(values)
+    return float(values.mean()), interval(values, bounds=POSITIVE)

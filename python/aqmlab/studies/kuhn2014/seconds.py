@@ -12,7 +12,7 @@ import polars as pl
 
 import aqmlab
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 FLOW = "transfer.0"
 

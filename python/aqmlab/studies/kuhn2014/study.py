@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from aqmlab.infer import MEAN_METHOD, Interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.reproduce.published import Published
-from aqmlab.statistics import MEAN_METHOD
 from aqmlab.studies.kuhn2014 import ns2
 from aqmlab.studies.kuhn2014.claims import claims
 from aqmlab.studies.kuhn2014.figures import figures
@@ -83,9 +83,9 @@ def _published(study: Measurements | None) -> Iterator[Table]:
     )
     where = {"buffer": MAIN_BUFFER, "queue": "DropTail"}
     if study.has(control="CUBIC", **where) and study.has(control="Vegas", **where):
-        value, interval = reduction(study, {"control": "CUBIC"}, control="Vegas", **where)
+        value, within = reduction(study, {"control": "CUBIC"}, control="Vegas", **where)
         reference = numbers["vegas_reduction"]
-        cell = Cell.judged("Vegas against CUBIC", "DropTail", reference, value, interval, 0.0)
+        cell = Cell.judged("Vegas against CUBIC", "DropTail", reference, value, within)
         name = "Section 4: reduction of the packet transmission time by Vegas"
         yield Table("vegas_reduction", name, "share", (cell,), method=MEAN_METHOD)
 
@@ -147,9 +147,13 @@ def _narrow(cell: Cell) -> Cell:
     return replace(cell, row=f"{cell.row}; {cell.column}", column="RED")
 
 
+def _range(within: Interval | None) -> str:
+    return f" ({within.low:.0f} to {within.high:.0f} s)" if within else ""
+
+
 def _plus_one(value: Value) -> Value:
-    number, interval = value
-    return number + 1, type(interval)(interval.low + 1, interval.high + 1)
+    number, within = value
+    return number + 1, within and replace(within, low=within.low + 1, high=within.high + 1)
 
 
 def _experiments(part: Measurements | None) -> Iterator[Table]:
@@ -178,8 +182,8 @@ def _cells(
     ) -> Iterator[Cell]:
         for (row, column), labels in kept:
             if part.has(**labels) and part.has(**labels | {"queue": "DropTail"}):
-                number, interval = value(part, **labels)
-                yield Cell.judged(row, column, reference((row, column)), number, interval, 0.0)
+                number, within = value(part, **labels)
+                yield Cell.judged(row, column, reference((row, column)), number, within)
 
     return cells
 
@@ -265,14 +269,14 @@ def _reading_causes(part: Measurements) -> Iterator[Cause]:
             "larger. Then DropTail's 125 packets take 1.5 s, and its mean does not fit.",
         )
     yield from _rerun(part)
-    value, interval = transfer_time(part, reading=SATURATED, queue="CoDel")
+    value, within = transfer_time(part, reading=SATURATED, queue="CoDel")
     known = ns2.references()[SATURATED, "CoDel"]
     yield Cause(
         "Readings near saturation",
         f"With {SATURATED} the applications ask for about as much as the link carries: what is "
         "left for the transfer is the small difference of two large numbers, and rare long bursts "
-        f"decide. With CoDel the 10 MB take {value:.0f} s here ({interval.low:.0f} to "
-        f"{interval.high:.0f} s over {part.replications} replications), {known.transfer:.0f} s in "
+        f"decide. With CoDel the 10 MB take {value:.0f} s here{_range(within)} "
+        f"with {part.replications} replications, {known.transfer:.0f} s in "
         "the one run of ns-2.",
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 FILE = Path(__file__).parent / "published.json"
 FLOWS = ("first", "second")

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aqmlab.infer import MEAN_METHOD, POSITIVE, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, Claim, Table
-from aqmlab.statistics import MEAN_METHOD, Floats, mean_interval
+from aqmlab.reproduce.verdicts import AGREES, DIFFERS, Criterion
+from aqmlab.samples import Floats
 from aqmlab.studies.l4s2020.causes import causes
 from aqmlab.studies.l4s2020.law import by_the_rules, states
 from aqmlab.studies.l4s2020.measured import FLOWS, goodput, published
@@ -20,6 +22,7 @@ STEP = 1.0
 """A fiftieth of the link, Mbit/s: what one run cannot tell apart."""
 LAW = 0.3
 """The rules leave out so much: a share of the ratio."""
+NEAR_LAW = Criterion.band(f"within {LAW:.0%} of what the rules give")
 
 Pairs = list[tuple[tuple[float, float], tuple[float, float]]]
 """Published and measured goodput of both flows, of several cells."""
@@ -40,8 +43,15 @@ def tables(measured: Measurements) -> list[Table]:
     return found
 
 
-def _cell(row: str, column: str, theirs: float, values: Floats, step: float = STEP) -> Cell:
-    return Cell.judged(row, column, theirs, float(values.mean()), mean_interval(values), step)
+def _cell(row: str, column: str, theirs: float, values: Floats) -> Cell:
+    within = interval(values, bounds=POSITIVE)
+    return Cell.judged(row, column, theirs, float(values.mean()), within, Criterion.within(STEP))
+
+
+def _corner(row: str, column: str, law: float, ratios: Floats) -> Cell:
+    mean = float(ratios.mean())
+    word = AGREES if abs(mean - law) <= LAW * law else DIFFERS
+    return Cell.told(row, column, law, mean, interval(ratios, bounds=POSITIVE), word, NEAR_LAW)
 
 
 def _scenario_1(whole: Measurements, queue: str) -> Table:
@@ -79,7 +89,7 @@ def _corners(corners: Measurements) -> Table:
             found = states(corners, rate, rtt)
             ratios = np.array([each.ratio for each in found])
             law = float(np.mean([by_the_rules(each) for each in found]))
-            cells.append(_cell(rate, rtt, law, ratios, LAW * law))
+            cells.append(_corner(rate, rtt, law, ratios))
             window = np.mean([each.windows[0] for each in found])
             steady = np.mean([each.steadiness for each in found])
             told.append(f"{rtt} {window:.0f}, {steady:.2f}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from aqmlab.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 from aqmlab.studies.linux2026.recorded import (
     FLOWS,
     PATHS,

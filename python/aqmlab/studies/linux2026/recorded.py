@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.statistics import Floats, weighted_quantile
+from aqmlab.samples import Floats, weighted_quantile
 
 FILE = Path(__file__).parent / "recorded.json"
 SHARES = (5, 25, 50, 75, 95, 99)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aqmlab.document import Figure, charts
+from aqmlab.infer import MEAN_METHOD, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, Table
-from aqmlab.statistics import MEAN_METHOD, mean_interval
 from aqmlab.studies.monga2016.sweeps import (
     DROPS,
     FILL,
@@ -131,4 +131,4 @@ def _cells(points: Points, metric: Metric, sweep: Sweep) -> Iterator[Cell]:
                 runs = points.runs(metric, queue, place)
                 row = f"{number:g} {unit}".strip()
                 mean = float(runs.mean())
-                yield Cell.judged(row, queue, None, mean, mean_interval(runs), 0.0)
+                yield Cell.judged(row, queue, None, mean, interval(runs))

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.statistics import Floats
+from aqmlab.samples import Floats
 
 QUEUES = ("DropTail", "CoDel", "sfqCoDel", "CoDel-DT")
 AQMS = QUEUES[1:]

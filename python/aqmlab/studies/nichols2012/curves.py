@@ -12,7 +12,7 @@ import polars as pl
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.results import StudyResult
-from aqmlab.statistics import Floats, jain_indices
+from aqmlab.samples import Floats, jain_indices
 
 CODEL, TAIL, RED = "CoDel", "tail drop", "RED"
 QUEUES = (CODEL, TAIL, RED)

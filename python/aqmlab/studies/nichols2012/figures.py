@@ -6,7 +6,7 @@ import numpy as np
 
 from aqmlab.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.statistics import quartiles
+from aqmlab.samples import quartiles
 from aqmlab.studies.nichols2012.curves import (
     LARGE,
     POSSIBLE,

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from aqmlab.infer import MEAN_METHOD, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
-from aqmlab.statistics import MEAN_METHOD, Floats, mean_interval, quantile
+from aqmlab.samples import Floats, quantile
 from aqmlab.studies.nichols2012.claims import claims
 from aqmlab.studies.nichols2012.curves import (
     CODEL,
@@ -67,9 +68,7 @@ def _medians(
             values = values[~np.isnan(values).any(axis=1)]
             if values.size:
                 each = np.median(values, axis=0)
-                cells.append(
-                    Cell.judged(queue, label, None, float(each.mean()), mean_interval(each), 0.0)
-                )
+                cells.append(Cell.judged(queue, label, None, float(each.mean()), interval(each)))
     return Table(ident, name, unit, tuple(cells), method=f"{MEAN_METHOD}, of the medians")
 
 
@@ -177,7 +176,7 @@ def _figure_7(dynamic: Measurements) -> Table:
                 ("tail drop, 10 packets: largest delay (ms)", 120.0, worst),
             ]
     cells = [
-        Cell.judged(row, "figure 7", published, float(np.mean(values)), mean_interval(values), 0.0)
+        Cell.judged(row, "figure 7", published, float(np.mean(values)), interval(values))
         for row, published, values in given
     ]
     notes = {

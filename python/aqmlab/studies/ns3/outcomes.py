@@ -12,13 +12,25 @@ import numpy as np
 import polars as pl
 
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.statistics import Floats, Histograms, Interval, jain_indices, weighted_quantile
+from aqmlab.reproduce.verdicts import Criterion
+from aqmlab.samples import Floats, Histograms, jain_indices, weighted_quantile
 
 JOBS = ("b CUBIC", "b Reno", "c CoDel", "c FQ-CoDel", "d")
 BUILDS = ("ns-3.48", "ns-3.48, TCP of 2026-07-23")
 PAYLOAD = 1446
 """Bytes of a segment: 1500 on the wire without the headers of PPP, IP and TCP with timestamps."""
 PACKET = 1500
+
+
+@dataclass(frozen=True)
+class Band:
+    """Where a right answer may lie."""
+
+    low: float
+    high: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
 
 
 @dataclass(frozen=True)
@@ -29,15 +41,24 @@ class Quantity:
     name: str
     unit: str
 
-    def band(self, job: str) -> Interval:
+    def band(self, job: str) -> Band:
         """Where a right answer may lie."""
         values = [outcome(build, job)[self.key] for build in BUILDS]
         low, high = min(values), max(values)
         if self.key == "utilisation":
-            return Interval(low - 0.02, high + 0.02)
+            return Band(low - 0.02, high + 0.02)
         if self.key == "jain":
-            return Interval(low - 0.02, 1.0)
-        return Interval(0.75 * low, 1.25 * high)
+            return Band(low - 0.02, 1.0)
+        return Band(0.75 * low, 1.25 * high)
+
+    @property
+    def criterion(self) -> Criterion:
+        """What `agrees` means."""
+        if self.key == "utilisation":
+            return Criterion.band("within 0.02 of one of ns-3's two builds")
+        if self.key == "jain":
+            return Criterion.band("no more than 0.02 below the lower of ns-3's two builds")
+        return Criterion.band("from 25 % below the lower to 25 % above the higher of ns-3's builds")
 
     def agrees(self, job: str, value: float) -> bool:
         """Whether a value is inside."""

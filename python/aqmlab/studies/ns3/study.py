@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aqmlab.infer import MEAN_METHOD, POSITIVE, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Table
-from aqmlab.statistics import AGREES, DIFFERS, FAILS, HOLDS, MEAN_METHOD, mean_interval
+from aqmlab.reproduce.verdicts import AGREES, DIFFERS, FAILS, HOLDS
 from aqmlab.studies.ns3.outcomes import (
     BUILDS,
     JOBS,
@@ -36,16 +37,16 @@ def _table(quantity: Quantity, windows: dict[str, Window]) -> Table:
     cells, notes = [], {}
     for job, each in windows.items():
         values = each.values(quantity.key)
-        mean, interval = float(values.mean()), mean_interval(values)
+        mean, within = float(values.mean()), interval(values, bounds=POSITIVE)
         word = AGREES if quantity.agrees(job, mean) else DIFFERS
         band = quantity.band(job)
         notes[job] = f"the band: {band.low:.4g} to {band.high:.4g}"
         for build in BUILDS:
             theirs = float(outcome(build, job)[quantity.key])
-            cells.append(Cell(job, build, theirs, mean, interval.low, interval.high, word))
+            cells.append(Cell.told(job, build, theirs, mean, within, word, quantity.criterion))
     return Table(
         quantity.key,
-        f"{quantity.name} (agrees: inside the band of ns-3's two builds)",
+        quantity.name,
         quantity.unit,
         tuple(cells),
         reference="ns-3",

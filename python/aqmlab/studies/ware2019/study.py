@@ -8,9 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from aqmlab.infer import MEAN_METHOD, SHARE, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Table
-from aqmlab.statistics import MEAN_METHOD, Floats, mean_interval
+from aqmlab.reproduce.verdicts import Criterion
+from aqmlab.samples import Floats
 from aqmlab.studies.rules import Rule, checked
 
 __all__ = ["causes", "claims", "tables"]
@@ -113,9 +115,8 @@ def tables(measured: Measurements) -> list[Table]:
                 beside,
                 value(point),
                 float(point.shares.mean()),
-                mean_interval(point.shares),
-                STEP,
-                relative=False,
+                interval(point.shares, bounds=SHARE),
+                Criterion.within(STEP, relative=False),
             )
             for beside in measured.axes["beside"]
             for buffer, point in zip(measured.axes["buffer"], points(measured, beside), strict=True)

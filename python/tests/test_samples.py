@@ -1,4 +1,4 @@
-"""Statistics: against definitions and against simulated coverage."""
+"""Samples and verdicts: against definitions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aqmlab import statistics as stats
-from aqmlab.statistics import Histograms, Interval
+from aqmlab import samples as stats
+from aqmlab.infer import Interval
+from aqmlab.reproduce import verdicts
+from aqmlab.reproduce.docs import _table
+from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.page import table as paper_table
+from aqmlab.samples import Histograms
 
 samples = st.lists(st.integers(0, 30), min_size=1, max_size=60)
 shares = st.floats(0, 1)
@@ -73,49 +78,6 @@ def test_pooling_is_the_same_as_one_long_sample(runs: list[list[int]], share: fl
     values, cdf = histograms.cdf()
     assert cdf[-1] == pytest.approx(1)
     assert set(values) == set(everything)
-    interval = histograms.quantile_interval(share, resamples=50)
-    assert min(everything) <= interval.low <= interval.high <= max(everything)
-
-
-def test_bootstrap_intervals_are_deterministic_and_cover() -> None:
-    rng = np.random.default_rng(1)
-    truth, inside = -math.log(0.05), 0
-    for _ in range(100):
-        # Runs of a common exponential with their own scale: packets of a run depend on each other.
-        scale = rng.uniform(0.9, 1.1, size=40)
-        data = np.round(rng.exponential(scale[:, None], size=(40, 200)), 2)
-        replication = np.repeat(np.arange(40), 200)
-        histograms = Histograms.from_columns(
-            replication, data.ravel(), np.ones(data.size, dtype=np.int64), 40
-        )
-        interval = histograms.quantile_interval(0.95, resamples=200)
-        assert interval == histograms.quantile_interval(0.95, resamples=200)
-        inside += truth + 0.005 in interval
-    assert 85 <= inside <= 100
-
-
-@pytest.mark.parametrize("law", ["uniform", "normal", "exponential"])
-def test_maximum_interval_holds_the_maximum_of_other_replications(law: str) -> None:
-    rng = np.random.default_rng(7)
-    draw = getattr(rng, law)
-    held = below = 0
-    for _ in range(2000):
-        interval = stats.maximum_interval(draw(size=100))
-        other = draw(size=100).max()
-        held += other in interval
-        below += other < interval.low
-    assert below / 2000 <= 0.025
-    assert held / 2000 >= 0.93
-
-
-@given(st.lists(st.floats(0, 10), min_size=1, max_size=150))
-def test_maximum_interval_holds_the_maximum_seen(maxima: list[float]) -> None:
-    interval = stats.maximum_interval(maxima)
-    assert interval.low <= max(maxima) <= interval.high
-
-
-def test_equal_maxima_leave_no_doubt() -> None:
-    assert stats.maximum_interval([0.594] * 100) == Interval(0.594, 0.594)
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=30), st.floats(0.1, 10))
@@ -132,26 +94,22 @@ def test_jain_index_of_known_cases() -> None:
     assert math.isnan(stats.jain_index([0.0, 0.0]))
 
 
-def test_quartiles_and_the_interval_of_the_median() -> None:
+def test_quartiles() -> None:
     found = stats.quartiles([1.0, 2.0, 3.0, 4.0, 5.0])
     assert (found.low, found.median, found.high) == (2.0, 3.0, 4.0)
     assert math.isnan(stats.quartiles([]).median)
-    interval = stats.median_interval(list(np.arange(101.0)))
-    assert 50.0 in interval
-    assert 30 < interval.low < 50 < interval.high < 70
-    assert stats.median_interval([4.0]) == Interval(4.0, 4.0)
 
 
 @pytest.mark.parametrize(
     ("reference", "measured", "interval", "step", "expected"),
     [
-        (None, 1.0, None, 0.0, stats.UNPUBLISHED),
-        (0.100, 0.105, None, 0.0, stats.AGREES),
-        (0.060, 0.066, None, 0.006, stats.AGREES),
-        (0.060, 0.066, None, 0.0, stats.CLOSE),
-        (0.100, 0.120, Interval(0.09, 0.13), 0.0, stats.CLOSE),
-        (0.100, 0.120, Interval(0.11, 0.13), 0.0, stats.DIFFERS),
-        (0.0, 0.0, None, 0.0, stats.AGREES),
+        (None, 1.0, None, 0.0, verdicts.UNPUBLISHED),
+        (0.100, 0.105, None, 0.0, verdicts.AGREES),
+        (0.060, 0.066, None, 0.006, verdicts.AGREES),
+        (0.060, 0.066, None, 0.0, verdicts.CLOSE),
+        (0.100, 0.120, Interval(0.09, 0.13), 0.0, verdicts.CLOSE),
+        (0.100, 0.120, Interval(0.11, 0.13), 0.0, verdicts.DIFFERS),
+        (0.0, 0.0, None, 0.0, verdicts.AGREES),
     ],
 )
 def test_verdicts(
@@ -161,29 +119,34 @@ def test_verdicts(
     step: float,
     expected: str,
 ) -> None:
-    assert stats.verdict(reference, measured, interval, step) == expected
+    criterion = verdicts.Criterion.within(step)
+    assert criterion.verdict(reference, measured, interval) == expected
 
 
 def test_every_verdict_is_documented() -> None:
-    assert set(stats.VERDICTS) == {"agrees", "close", "differs", "unpublished"}
-    assert set(stats.CLAIM_VERDICTS) == {"holds", "holds in part", "does not hold"}
-
-
-def test_the_interval_of_a_mean_is_students() -> None:
-    # By hand: mean 3, deviation sqrt(2.5), t(4) = 2.776: 3 -+ 2.776 sqrt(2.5 / 5).
-    interval = stats.mean_interval([1, 2, 3, 4, 5])
-    assert (interval.low, interval.high) == pytest.approx((3 - 1.96293, 3 + 1.96293), abs=1e-4)
-    rng = np.random.default_rng(4)
-    for size in (3, 10, 40):
-        rows = (stats.mean_interval(rng.normal(size=size)) for _ in range(2000))
-        covered = np.mean([0.0 in each for each in rows])
-        assert 0.935 < covered < 0.965, size
-    assert stats.mean_interval([7.0]).low == 7.0
+    assert set(verdicts.VERDICTS) == {"agrees", "close", "differs", "unpublished"}
+    assert set(verdicts.CLAIM_VERDICTS) == {"holds", "holds in part", "does not hold"}
 
 
 def test_without_relative_only_the_step_counts() -> None:
-    exact = Interval(0.96, 0.97)
-    assert stats.verdict(0.93, 0.965, exact) == "agrees"
-    assert stats.verdict(0.93, 0.965, exact, 0.03, relative=False) == "differs"
-    assert stats.verdict(0.94, 0.965, exact, 0.03, relative=False) == "agrees"
-    assert stats.verdict(0.90, 0.965, Interval(0.89, 1.0), 0.03, relative=False) == "close"
+    exact, three_points = Interval(0.96, 0.97), verdicts.Criterion.within(0.03, relative=False)
+    assert verdicts.Criterion().verdict(0.93, 0.965, exact) == "agrees"
+    assert three_points.verdict(0.93, 0.965, exact) == "differs"
+    assert three_points.verdict(0.94, 0.965, exact) == "agrees"
+    assert three_points.verdict(0.90, 0.965, Interval(0.89, 1.0)) == "close"
+
+
+def test_a_table_says_what_agrees_means() -> None:
+    kinds = {
+        verdicts.Criterion(): "within 5 % of the reference",
+        verdicts.Criterion.within(0.006): "within a step of it, 0.006 s",
+        verdicts.Criterion.within(0.03, relative=False): "within 0.03 s of the reference",
+        verdicts.Criterion.band("in a band of 25 %"): "in a band of 25 %",
+    }
+    for criterion, words in kinds.items():
+        cell = Cell.told("a", "b", 1.0, 1.0, None, "agrees", criterion)
+        table = Table("t", "delay", "s", (cell,), method="none")
+        assert words in table.caption and table.caption.startswith("Agrees: ")
+        assert table.to_json()["criteria"][0]["kind"] == criterion.kind
+        assert words in "\n".join(_table(table))
+        assert words in paper_table(table).caption

@@ -1,0 +1,44 @@
+//! Whatever a program sends into the device: a packet, or counted as unfit.
+
+#[path = "../../fuzz/inputs.rs"]
+mod inputs;
+
+use aqmlab_emu::buffers::Buffers;
+use aqmlab_emu::handle::Handle;
+use aqmlab_emu::offload::{self, Offload};
+use aqmlab_emu::segments::{MOST_HEAD, Run, plan};
+use aqmlab_emu::wire::parse;
+
+/// Each input is the kernel's offload header and a packet.
+#[test]
+fn packets_are_carried_or_counted_as_unfit() {
+    const WORDS: &[&str] =
+        &["\u{1}\u{1}\u{8}\n", "E\0", "`\0\0\0", "\0\0\0\0", "\u{5}\u{2}", ",\0"];
+    inputs::try_all("packet", WORDS, |input| {
+        let Some((header, packet)) = input.split_first_chunk::<{ offload::SIZE }>() else {
+            return false;
+        };
+        let Ok(headers) = parse(packet) else { return false };
+        assert!(headers.length as usize <= packet.len());
+        assert!(u32::from(headers.transport) <= headers.length);
+        let Ok(frame) = plan(packet, headers, Offload::from_bytes(header)) else { return false };
+        let mut buffers = Buffers::default();
+        buffers.scratch()[..packet.len()].copy_from_slice(packet);
+        let place = buffers.keep(frame);
+        let mut room = [0; MOST_HEAD];
+        let mut bytes = 0;
+        for segment in 0..frame.segments {
+            let mut handle = Handle::new(place, &frame, segment, 0);
+            if segment % 2 == 0 {
+                aqmlab_core::Packet::mark(&mut handle);
+            }
+            let (_, parts) = Run::new(&handle).frame(&buffers, &mut room);
+            assert_eq!(parts.concat().len(), handle.size as usize);
+            bytes += handle.size - if frame.step > 0 { frame.head } else { 0 };
+        }
+        assert_eq!(bytes, headers.length - frame.head);
+        buffers.release(place, u32::from(frame.segments));
+        assert_eq!(buffers.handles(), 0);
+        true
+    });
+}

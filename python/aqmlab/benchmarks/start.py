@@ -1,0 +1,103 @@
+"""How long commands take from their start to their end, beside an interpreter that does nothing."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+NOTHING = ("python", "-c", "pass")
+SCENARIO = "scenario.toml"
+LINE = ("--down", "50mbit", "--up", "10mbit", "--rtt", "20ms")
+TRY = ("try", *LINE, "droptail", "codel", "fq_codel", "cake")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command and what is asked of it."""
+
+    words: tuple[str, ...]
+    times: float = 0.0
+    """The most CPU time, in that of `python -c pass`; 0: not asked."""
+    wall: float = 0.0
+    """The most seconds by the clock; 0: not asked."""
+
+
+COMMANDS = (
+    Command(("--help",), times=1.6),
+    Command(("run", "--help"), times=1.6),
+    Command(("list",), times=1.6),
+    Command(("explain", "codel"), times=1.6),
+    Command(("run", SCENARIO), times=3.0),
+    Command(TRY, wall=10.0),
+)
+# The scenario of README.md (examples/scenario.toml).
+TEXT = """duration = "30s"
+seed = 1
+bottleneck = "down"
+[links.down]
+rate = "20mbit"
+delay = "15ms"
+queue = { discipline = "droptail", limit = "250p" }
+[links.up]
+rate = "5mbit"
+delay = "15ms"
+queue = { discipline = "droptail", limit = "250p" }
+[flows.download]
+count = 2
+path = ["down"]
+return_path = ["up"]
+[flows.page]
+count = 4
+path = ["down"]
+return_path = ["up"]
+size = "500kb"
+start = { uniform = ["5s", "15s"] }
+"""
+
+
+def measure(repeat: int) -> list[dict[str, Any]]:
+    """A row a command: its least CPU time and wall time of `repeat` runs, and the goals.
+
+    The commands run in turns, so that what else the machine does concerns all alike, and after
+    one run each that writes the bytecode, as an installation does.
+    """
+    program = Path(sys.executable).parent / "aqmlab"
+    lines = [[sys.executable, *NOTHING[1:]]]
+    lines += [[str(program), *each.words] for each in COMMANDS]
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / SCENARIO).write_text(TEXT)
+        unwanted = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+        own = {key: value for key, value in os.environ.items() if key not in unwanted}
+        own["PYTHONPYCACHEPREFIX"] = str(Path(folder) / "bytecode")
+        rounds = [[_run(line, folder, own) for line in lines] for _ in range(repeat + 1)][1:]
+    cpu, wall = (
+        [min(took[place][kind] for took in rounds) for place in range(len(lines))]
+        for kind in (0, 1)
+    )
+    asked = [Command(NOTHING), *COMMANDS]
+    return [
+        {
+            "command": " ".join(("aqmlab", *each.words) if place else each.words),
+            "cpu_seconds": round(cpu[place], 6),
+            "times": round(cpu[place] / cpu[0], 3),
+            "wall_seconds": round(wall[place], 6),
+            "most_times": each.times or None,
+            "most_wall_seconds": each.wall or None,
+        }
+        for place, each in enumerate(asked)
+    ]
+
+
+def _run(line: list[str], folder: str, environment: dict[str, str]) -> tuple[float, float]:
+    """CPU time and wall time of a command, in seconds."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run(line, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True)
+    wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, wall

@@ -1,0 +1,47 @@
+"""`aqmlab export`: results in the formats of other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aqmlab.cli.common import EXAMPLES, reported
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab export results/mine links.csv\n\n"
+    "aqmlab export results/mine series.arrow --table series\n\n"
+    "aqmlab export results/mine mine.flent.gz\n\n"
+    "aqmlab export results/mine down.log --table down --run 3"
+)
+
+
+@reported
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with results.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Ends in .csv, .arrow, .parquet, .flent.gz or .log (mahimahi)."
+        ),
+    ],
+    table: Annotated[
+        str,
+        typer.Option("--table", metavar="NAME", help="A table; default: links. Of a log: a link."),
+    ] = "",
+    run: Annotated[
+        int,
+        typer.Option("--run", min=0, metavar="N", help="Number of the run; default: the first."),
+    ] = 0,
+) -> None:
+    """Write results in the format of another program.
+
+    flent's file has the goodput of each flow and a ping, and needs recorded time series; a log
+    as of mahimahi's mm-link needs recorded packets.
+    """
+    from aqmlab.exports import export as write
+    from aqmlab.results import StudyResult
+
+    write(StudyResult.open(folder), file, table=table, run=run)
+    print(f"Written: {file}")

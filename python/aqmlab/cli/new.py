@@ -1,0 +1,119 @@
+"""`aqmlab new`: files to begin with, each of which runs at once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aqmlab.cli.common import EXAMPLES, reported
+from aqmlab.errors import StorageError, input_error, unknown
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab new scenario home\n\naqmlab new study queues\n\naqmlab new queue patient\n\n"
+    "aqmlab new control steady\n\naqmlab new metric waiting\n\naqmlab new endpoint window"
+)
+TEMPLATES = Path(__file__).parent.parent / "templates"
+SOURCES = Path(__file__).parents[3]
+"""The source tree, where aqmlab is installed from one in place."""
+ENDPOINT = Path("examples") / "rust-endpoint"
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+KINDS = ("scenario", "study", "queue", "control", "metric", "endpoint")
+DROPTAIL = '{ discipline = "droptail", limit = "250p" }'
+
+
+@reported
+def new(
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="KIND", help="scenario, study, queue, control, metric or endpoint."),
+    ],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and `_`.")
+    ],
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--source", metavar="FOLDER", help="For an endpoint: the source tree of aqmlab."
+        ),
+    ] = None,
+) -> None:
+    """Write a scenario, study, queue, control, metric or endpoint to begin with.
+
+    The files go into the working directory; no file is overwritten. The last line shows the
+    command that runs them.
+    """
+    if kind not in KINDS:
+        raise unknown("kind", kind, KINDS, key="KIND")
+    if not NAME.fullmatch(name):
+        hint = "such as my_queue"
+        problem = "expected a lower-case letter, then lower-case letters, digits and `_`"
+        raise input_error(problem, key="NAME", given=name, hint=hint)
+    if kind == "endpoint":
+        files, line = _endpoint(name, source or SOURCES)
+    else:
+        files, line = _files(kind, name)
+    for file in files:
+        if Path(file).exists():
+            raise input_error("this file exists already; nothing was written", file=file)
+    for file, text in files.items():
+        try:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+            Path(file).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise StorageError(error, Path(file), "the file was not written") from error
+    print(f"Written: {', '.join(files)}. Run it:\n\n    {line}")
+
+
+def _files(kind: str, name: str) -> tuple[dict[str, str], str]:
+    """The files of a kind, and the command that runs them."""
+    run = f"aqmlab run {name}.toml"
+    if kind == "study":
+        return {f"{name}.toml": _text("study.toml", name)}, f"aqmlab study {name}.toml"
+    own = f'"{name}.py:{class_name(name)}"'
+    queue = own if kind == "queue" else DROPTAIL
+    control = f"transport = {{ congestion_control = {own} }}\n" if kind == "control" else ""
+    scenario = _text("scenario.toml", name)
+    scenario = scenario.replace("QUEUE", queue).replace("CONTROL\n", f"{control}\n")
+    files = {f"{name}.toml": scenario}
+    if kind != "scenario":
+        files[f"{name}.py"] = _text(f"my_{kind}.py.txt", name)
+    return files, f"{run} --with {name}.py" if kind == "metric" else run
+
+
+def class_name(name: str) -> str:
+    """`MyQueue` of `my_queue`."""
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def _text(template: str, name: str) -> str:
+    """A template with its name in it."""
+    text = (TEMPLATES / template).read_text(encoding="utf-8").replace("NAME", name)
+    mine = template.partition(".")[0]
+    if not mine.startswith("my_"):
+        return text
+    text = text.replace("examples/scenario.toml", f"{name}.toml").replace("examples/my_", "my_")
+    text = "".join(each for each in text.splitlines(True) if "examples/" not in each)
+    return text.replace(mine, name).replace(class_name(mine), class_name(name))
+
+
+def _endpoint(name: str, sources: Path) -> tuple[dict[str, str], str]:
+    """A program in Rust with an endpoint of its own, which needs aqmlab's crates."""
+    folder = sources / ENDPOINT
+    if not folder.is_dir():
+        problem = "an endpoint is compiled with aqmlab's crates, which are not here"
+        hint = "name the source tree: --source FOLDER"
+        raise input_error(problem, file=str(sources), hint=hint)
+    crates = (sources / "crates").resolve()
+    files = {}
+    for file in ("Cargo.toml", "src/main.rs", "src/window.rs"):
+        text = (folder / file).read_text(encoding="utf-8")
+        if file == "Cargo.toml":
+            text = text.replace("../../crates", str(crates)).replace("rust-endpoint", name)
+            text = f"{text}\n[workspace]\n"
+        files[f"{name}/{file}"] = text
+    scenario, _ = _files("scenario", name)
+    files[f"{name}/scenario.toml"] = scenario[f"{name}.toml"]
+    return files, f"cd {name} && cargo run -- scenario.toml flows.download.endpoint=window"

@@ -1,0 +1,148 @@
+"""The metrics of a single run, from a few rows, without a library for tables.
+
+`aqmlab.metrics.table` computes the same of many runs at once; a test compares bit by bit.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite, nan
+
+from aqmlab.metrics.flows import ALL, bulk_flows, is_alike, is_endless
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    Rows = Sequence[Mapping[str, Any]]
+    Tables = Mapping[str, Rows]
+
+BLOCK, LANES = 128, 8
+"""How numpy adds: 8 sums side by side in blocks of at most 128 numbers."""
+
+
+def metrics(tables: Tables, scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of subject, metric and value: links, then groups, then all flows together."""
+    flows = scenario["flows"]
+    end = tables["runs"][0]["end_s"]
+    found = [*_links(tables["links"], dict(bulk_flows(flows)), end)]
+    alike = {name: _goodputs(tables["flows"], name) for name in flows if is_alike(flows[name])}
+    alike = {name: values for name, values in alike.items() if values}
+    endless = [name for name in flows if is_endless(flows[name])]
+    found += _groups(tables, alike, endless, end)
+    if len(endless) > 1:
+        of_all = [value for name in endless for value in alike.get(name, ())]
+        if of_all:
+            found.append((ALL, "jain", _jain(of_all)))
+    return [
+        {"subject": subject, "metric": metric, "value": value}
+        for subject, metric, value in found
+        if isfinite(value)
+    ]
+
+
+def _links(links: Rows, bulk: Mapping[str, int], end: float) -> list[tuple[str, str, float]]:
+    found = []
+    for row in links:
+        values = {
+            "throughput": _over(row["delivered_bytes"] * 8, end),
+            "possible_share": _over(row["delivered_bytes"], row["capacity_bytes"]),
+            "drop_share": _over(row["dropped"], row["arrived"]),
+            "mark_share": _over(row["marked"], row["arrived"]),
+            "loss_synchronisation": _over(row["loss_event_flows"], bulk.get(row["link"])),
+        }
+        found += [(row["link"], metric, value) for metric, value in values.items()]
+    return found
+
+
+def _groups(
+    tables: Tables, alike: Mapping[str, list[float]], endless: Sequence[str], end: float
+) -> list[tuple[str, str, float]]:
+    total = sum(row["delivered_bytes"] for row in tables["groups"])
+    first = endless[0] if endless else None
+    found = []
+    for row in tables["groups"]:
+        name = row["group"]
+        own = [flow for flow in tables["flows"] if flow["group"] == name]
+        delay = _delay(tables["times"], name)
+        goodput = _over(row["delivered_bytes"] * 8, end)
+        values = {
+            "goodput": goodput,
+            "throughput": _over(None if row["sent_bytes"] is None else row["sent_bytes"] * 8, end),
+            "goodput_share": _over(row["delivered_bytes"], total),
+            "loss_share": _over(
+                sum(flow["dropped"] for flow in own),
+                sum(flow["sent_since_warmup"] for flow in own),
+            ),
+            "delay_variation": _less(delay.get("p999_s"), delay.get("min_s")),
+            "delay_variation_p95": _less(delay.get("p95_s"), delay.get("min_s")),
+            "power": _over(goodput if isfinite(goodput) else 0.0, delay.get("mean_s")),
+        }
+        goodputs = alike.get(name, [])
+        if len(goodputs) > 1:
+            values["jain"] = _jain(goodputs)
+        if name in endless and name != first and goodputs and alike.get(first or ""):
+            values["rtt_fairness"] = _over(_mean(goodputs), _mean(alike[first or ""]))
+        found += [(name, metric, value) for metric, value in values.items()]
+    return found
+
+
+def _delay(times: Rows, group: str) -> Mapping[str, Any]:
+    """The one-way delays of a group, if any were measured."""
+    for row in times:
+        if row["group"] == group and row["quantity"] == "delay" and row["count"] > 0:
+            return row
+    return {}
+
+
+def _goodputs(flows: Rows, group: str) -> list[float]:
+    """The goodputs of the group's flows that have one."""
+    of = [row["goodput_bps"] for row in flows if row["group"] == group]
+    return [value for value in of if value is not None and value == value]
+
+
+def _over(value: float | None, whole: float | None) -> float:
+    """A share or rate; not finite where there is nothing to share."""
+    if value is None or whole is None:
+        return nan
+    if whole == 0:
+        return nan if value == 0 else inf
+    return float(value) / float(whole)
+
+
+def _less(value: float | None, other: float | None) -> float:
+    return nan if value is None or other is None else value - other
+
+
+def _mean(values: Sequence[float]) -> float:
+    return _sum(values) / len(values)
+
+
+def _jain(values: Sequence[float]) -> float:
+    """Jain's fairness index."""
+    squares = _sum([value * value for value in values]) * len(values)
+    total = _sum(values)
+    return _over(total * total, squares)
+
+
+def _sum(values: Sequence[float]) -> float:
+    """The sum in numpy's order of additions."""
+    count = len(values)
+    if count < LANES:
+        total = 0.0
+        for value in values:
+            total += value
+        return total
+    if count <= BLOCK:
+        lanes = list(values[:LANES])
+        whole = count - count % LANES
+        for place in range(LANES, whole):
+            lanes[place % LANES] += values[place]
+        left = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+        total = left + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]))
+        for value in values[whole:]:
+            total += value
+        return total
+    half = count // 2
+    half -= half % LANES
+    return _sum(values[:half]) + _sum(values[half:])

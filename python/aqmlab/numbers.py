@@ -1,0 +1,75 @@
+"""Numbers in words, the same on every page and in every terminal."""
+
+from __future__ import annotations
+
+from math import floor, isnan, log10
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+NONE = "–"
+"""Stands where there is no value."""
+
+
+def plain(value: object) -> str:
+    """A value as it is; a float with four digits."""
+    if is_none(value):
+        return NONE
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def is_none(value: object) -> bool:
+    """Whether there is no value: None or NaN."""
+    return value is None or (isinstance(value, float) and isnan(value))
+
+
+def seconds(value: float | None) -> str:
+    """A time for people: `12.3 ms`, `1.20 s`."""
+    if value is None or isnan(value):
+        return NONE
+    if 5e-7 <= abs(value) < 1e-3:
+        return f"{value * 1e6:.0f} µs"
+    if abs(value) >= 1:
+        return f"{value:.2f} s"
+    return f"{value * 1e3:.1f} ms" if abs(value) < 0.1 else f"{value * 1e3:.0f} ms"
+
+
+def rate(value: float | None) -> str:
+    """A rate for people: `1.94 Mbit/s`."""
+    if value is None or isnan(value):
+        return NONE
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if value >= size:
+            return f"{value / size:.2f} {unit}"
+    return f"{value:.0f} bit/s"
+
+
+def percent(share: float | None) -> str:
+    """A share for people: `12.3%`."""
+    return NONE if share is None or isnan(share) else f"{share:.1%}"
+
+
+def count(number: int, what: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def whole(value: float | None) -> str:
+    """A count with separators: `12,345`."""
+    return NONE if value is None or isnan(value) else f"{value:,.0f}"
+
+
+def reasons(row: Mapping[str, Any], kind: str) -> str:
+    """The counts of a row of `links` that are not zero, by reason: `12 codel, 3 overlimit`."""
+    found = {key.removeprefix(kind): row[key] for key in row if key.startswith(kind)}
+    return ", ".join(f"{number:,} {name}" for name, number in found.items() if number)
+
+
+def digits(value: float, low: float, high: float) -> int:
+    """The decimals that an interval leaves to its value: its half width has two digits."""
+    half = (high - low) / 2
+    if not half > 0:
+        return 3
+    return max(0, 1 - floor(log10(half)))

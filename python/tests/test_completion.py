@@ -1,0 +1,77 @@
+"""Completion: what is offered, and that bash takes it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from helpers import COMMAND, Aqmlab
+
+from aqmlab.completion import SCRIPTS, complete
+
+OFFERED = {
+    "stu": ["study"],
+    "run --see": ["--seed"],
+    "run x.toml --set queue=fq_p": ["queue=fq_pie"],
+    "run x.toml --set queue=codel --set queue.va": ["queue.variant="],
+    "run x.toml --set queue=codel --set queue.variant=rfc": ["queue.variant=rfc8289"],
+    "run x.toml --set transport.congestion_control=cu": ["transport.congestion_control=cubic"],
+    "run x.toml --set record.le": ["record.level="],
+    "run x.toml --set record.level=pa": ["record.level=packets"],
+    "explain codel.ta": ["codel.target"],
+    "try --access sa": ["satellite"],
+    "try fq_co": ["fq_codel", "fq_cobalt"],
+    "reproduce jarv": ["jarvinen2014"],
+    "list stu": ["studies"],
+    "new qu": ["queue"],
+    "shell --queue dual": ["dualpi2"],
+    "shell -- pi": [],
+    "run x": [],
+}
+
+
+@pytest.mark.parametrize("line", OFFERED)
+def test_what_is_offered(line: str) -> None:
+    assert complete(line.split()) == OFFERED[line]
+
+
+def test_everything_is_offered_after_a_space() -> None:
+    assert {"run", "study", "try", "--help"} <= set(complete([""]))
+    assert "codel" in complete(["characterize", ""])
+    assert {"queue=", "queue.", "links."} <= set(complete(["run", "x.toml", "--set", ""]))
+
+
+def test_bash_completes(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    script = aqmlab("completion", "bash").stdout
+    assert script == SCRIPTS["bash"]
+    (tmp_path / "script").write_text(script)
+    for line, found in {
+        "aqmlab stu": "study",
+        "aqmlab run x.toml --set queue=fq_p": "fq_pie",
+        "aqmlab run x.toml --set queue=codel --set queue.tar": "queue.target=",
+        "aqmlab explain codel.tar": "codel.target",
+    }.items():
+        program = (
+            f". ./script; compopt() {{ :; }}; COMP_LINE='{line}' COMP_POINT={len(line)}; "
+            'COMP_LINE=$COMP_LINE; _aqmlab; printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        path = {**os.environ, "PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}"}
+        done = subprocess.run(
+            ["bash", "-c", program], cwd=tmp_path, env=path, capture_output=True, text=True
+        )
+        assert done.stderr == ""
+        assert done.stdout.split() == [found]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_read_their_scripts(shell: str, aqmlab: Aqmlab, tmp_path: Path) -> None:
+    script = aqmlab("completion", shell)
+    assert script.returncode == 0 and "aqmlab --complete" in script.stdout
+    if not shutil.which(shell):
+        pytest.skip(f"not installed: {shell}")
+    (tmp_path / "script").write_text(script.stdout)
+    done = subprocess.run([shell, "-n", "script"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

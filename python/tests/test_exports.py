@@ -1,0 +1,105 @@
+"""Results in the formats of other programs, and those of other programs beside ours."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from helpers import Aqmlab, assert_refused
+from pytest import approx
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from helpers import SCENARIO
+
+    import aqmlab
+
+    out = tmp_path_factory.mktemp("results") / "run"
+    aqmlab.study({"name": "run", "scenario": {**SCENARIO, "record": {"level": "packets"}}}, out=out)
+    return out
+
+
+def test_tables_as_csv_arrow_and_parquet(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
+    links = pl.read_parquet(folder / "links.parquet")
+    for name, read in {
+        "x.csv": pl.read_csv,
+        "x.arrow": pl.read_ipc,
+        "x.parquet": pl.read_parquet,
+    }.items():
+        done = aqmlab("export", folder, name)
+        assert done.returncode == 0, done.stderr
+        found: Any = read(tmp_path / name)
+        assert found["delivered"].to_list() == links["delivered"].to_list()
+    aqmlab("export", folder, "series.csv", "--table", "series")
+    assert (
+        pl.read_csv(tmp_path / "series.csv").height
+        == pl.read_parquet(folder / "series.parquet").height
+    )
+    assert_refused(aqmlab("export", folder, "x.xls"), ".flent.gz")
+    assert_refused(aqmlab("export", folder, "x.csv", "--table", "lnks"), "did you mean `links`?")
+    assert_refused(aqmlab("export", folder, "x.log", "--run", "1"), "below 1")
+
+
+def test_flents_file_has_goodput_and_ping(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
+    done = aqmlab("export", folder, "x.flent.gz")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))
+    count = len(found["x_values"])
+    assert all(len(values) == count for values in found["results"].values())
+    rates = [each for each in found["results"]["TCP download sum"] if each is not None]
+    assert 1.5 < sum(rates[10:]) / len(rates[10:]) < 2.0, "the link has 2 Mbit/s"
+    pings = found["results"]["Ping (ms) ICMP"]
+    assert min(pings) >= 40 and max(pings) > 45
+    beside = aqmlab("compare", f"ours={folder}", "theirs=x.flent.gz", "--json")
+    ours, theirs = json.loads(beside.stdout)["measured"]
+    assert theirs["goodput_bps"] == pytest.approx(ours["goodput_bps"], rel=0.1)
+    assert theirs["rtt_p50_s"] == pytest.approx(ours["rtt_p50_s"], rel=0.2)
+
+
+def test_flent_opens_and_plots_it(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
+    if not shutil.which("flent"):
+        pytest.skip("not installed: flent")
+    aqmlab("export", folder, "x.flent.gz")
+    words = ["flent", "-i", "x.flent.gz", "-p", "totals", "-o", "x.png"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "rror" not in done.stderr and (tmp_path / "x.png").stat().st_size > 10_000
+
+
+def test_mahimahis_log_counts_every_packet(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
+    done = aqmlab("export", folder, "down.log", "--table", "down")
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "down.log").read_text().splitlines()
+    assert lines[1] == "# base timestamp: 0"
+    kinds = [line.split()[1] for line in lines[2:]]
+    link = pl.read_parquet(folder / "links.parquet").row(0, named=True)
+    assert kinds.count("-") == link["delivered"] and kinds.count("d") == link["dropped"] > 0
+    times = [int(line.split()[0]) for line in lines[2:]]
+    assert times == sorted(times)
+    wait = [int(line.split()[3]) for line in lines[2:] if " - " in line]
+    assert max(wait) == round(link["sojourn_max_s"] * 1e3)
+
+
+def test_iperf3_and_irtt_stand_beside_ours(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
+    streams = [{"streams": [{"rtt": rtt}]} for rtt in (40000, 60000, 50000)]
+    iperf = {"start": {"version": "iperf 3.16"}, "intervals": streams,
+             "end": {"sum_received": {"bits_per_second": 1.8e6}}}  # fmt: skip
+    (tmp_path / "iperf.json").write_text(json.dumps(iperf))
+    trips = [{"lost": "false", "delay": {"rtt": rtt}} for rtt in (10_000_000, 30_000_000)]
+    irtt = {"version": {"irtt": "0.9"}, "round_trips": [*trips, {"lost": "true", "delay": {}}]}
+    (tmp_path / "irtt.json").write_text(json.dumps(irtt))
+    files = ("iperf.json", "irtt.json")
+    rows = json.loads(aqmlab("compare", folder, *files, "--json").stdout)["measured"]
+    assert [row["source"] for row in rows] == ["aqmlab", "iperf3", "irtt"]
+    assert (rows[1]["goodput_bps"], rows[1]["rtt_p50_s"]) == (1.8e6, approx(0.05))
+    assert (rows[2]["goodput_bps"], rows[2]["rtt_p50_s"]) == (None, approx(0.02))
+    assert "irtt" in aqmlab("compare", folder, *files).stdout
+    (tmp_path / "other.json").write_text("{}")
+    assert_refused(aqmlab("compare", folder, "other.json"), "other.json", "iperf3")

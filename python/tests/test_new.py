@@ -1,0 +1,60 @@
+"""`aqmlab new`: what it writes runs at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from helpers import Aqmlab, assert_refused
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("kind", ["scenario", "queue", "control", "metric"])
+def test_what_is_new_runs(kind: str, aqmlab: Aqmlab, tmp_path: Path) -> None:
+    done = aqmlab("new", kind, "my_own", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    line = done.stdout.strip().splitlines()[-1].split()
+    assert line[:3] == ["aqmlab", "run", "my_own.toml"]
+    ran = aqmlab(*line[1:], "--set", "duration=5s", "--json", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    tables = json.loads(ran.stdout)
+    assert tables["runs"][0]["delivered_packets"] > 1000
+    text = (tmp_path / "my_own.toml").read_text()
+    assert ("my_own.py:MyOwn" in text) == (kind in ("queue", "control"))
+
+
+def test_a_new_study_runs(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    line = aqmlab("new", "study", "mine", cwd=tmp_path).stdout.strip().splitlines()[-1].split()
+    short = ["--set", "duration=3s", "--replications", "1", "--no-report"]
+    ran = aqmlab(*line[1:], *short, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "6 runs" in ran.stdout
+
+
+def test_a_new_endpoint_is_a_crate_of_its_own(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    done = aqmlab("new", "endpoint", "mine", "--source", ROOT, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    cargo = (tmp_path / "mine" / "Cargo.toml").read_text()
+    assert 'name = "mine"' in cargo and str(ROOT / "crates") in cargo and "[workspace]" in cargo
+    assert (tmp_path / "mine" / "src" / "window.rs").is_file()
+    assert aqmlab("run", "mine/scenario.toml", "--set", "duration=1s", cwd=tmp_path).returncode == 0
+    assert_refused(
+        aqmlab("new", "endpoint", "other", "--source", tmp_path, cwd=tmp_path), "--source FOLDER"
+    )
+
+
+def test_the_templates_are_the_examples() -> None:
+    templates = ROOT / "python" / "aqmlab" / "templates"
+    for file in sorted(templates.glob("*.py.txt")):
+        assert file.read_text() == (ROOT / "examples" / file.stem).read_text()
+    assert len(list(templates.glob("*.py.txt"))) == 3
+
+
+def test_nothing_is_overwritten(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("x = 1\n")
+    assert_refused(aqmlab("new", "queue", "mine", cwd=tmp_path), "mine.py", "exists already")
+    assert not (tmp_path / "mine.toml").exists()
+    assert_refused(aqmlab("new", "queue", "My-Queue", cwd=tmp_path), "lower-case")
+    assert_refused(aqmlab("new", "qeue", "mine", cwd=tmp_path), "did you mean `queue`?")

@@ -1,0 +1,51 @@
+"""Reports on a telephone: nothing is wider than the page."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Browser, browser
+
+import aqmlab
+
+pytestmark = pytest.mark.needs("chromium")
+LINK = {"rate": "2mbit", "delay": "5ms"}
+SCENARIO = {
+    "duration": "2s",
+    "links": {"down": LINK, "up": LINK},
+    "flows": {"a": {"path": "down", "return_path": "up", "start": {"uniform": ["0s", "1s"]}}},
+}
+AXES = [
+    {"key": "queue", "values": ["droptail", "codel"]},
+    {"name": "downloads", "key": "flows.a.count", "values": [1, 4]},
+    {"name": "delay", "key": "links.down.delay", "values": ["10ms", "40ms", "80ms"]},
+]
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    study = aqmlab.study({"name": "s", "replications": 5, "scenario": SCENARIO, "axes": AXES})
+    run = aqmlab.run(SCENARIO, record="series")
+    return {
+        "study": study.write_report(folder / "study", figures=False),
+        "run": run.write_report(folder / "run", figures=False),
+    }
+
+
+@pytest.mark.parametrize("which", ["study", "run"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_page(
+    page: Browser, pages: dict[str, Path], which: str, width: int
+) -> None:
+    page.look(width, 800)
+    page.open(pages[which].as_uri())
+    page.wait_for("document.readyState == 'complete' && document.querySelector('svg') != null")
+    assert page.run("document.documentElement.scrollWidth") <= width
+    assert not page.problems
