@@ -178,6 +178,7 @@ def test_every_section_asked_for_is_judged_and_reported(short: Characterization)
         assert f'id="{figure.id}"' in page
         assert figure.spec["concat"], figure.id
     assert escape(verdict.headline()) in page
+    assert (short.result.folder / "report.md").read_text("utf-8") == short.report().to_markdown()
     saved = json.loads((short.result.folder / "verdict.json").read_text())
     assert saved == verdict.to_json()
     table = pl.read_parquet(short.result.folder / "measures.parquet")
@@ -197,6 +198,7 @@ def test_the_report_is_one_file_in_the_order_of_the_rfc(short: Characterization)
     assert "| interval | 100ms | 100ms | 1us to 100s |" in text
     assert re.search(r"\| codel \| \d+ \| \d+ \| \w+ \| no \| no \| yes \|", text)
     assert "--section 4.3.1 --section 4.4" in text
+    assert "TFRC (RFC 5348), an option there: aqmlab has no such sender" in text
 
 
 def test_every_section_has_its_distributions(short: Characterization) -> None:

@@ -222,9 +222,6 @@ impl Slot {
             _ => {}
         });
         let views: Vec<_> = self.run.flows().collect();
-        let groups = self.run.scenario().flows.len();
-        let mut delivered = vec![0; groups];
-        views.iter().for_each(|view| delivered[view.group as usize] += view.delivered);
         let flows = flows.into_iter().map(|(index, values)| {
             let group = f64::from(views[index as usize].group);
             let numbers = [f64::from(index), group, values[0], values[1], values[2]];
@@ -234,7 +231,7 @@ impl Slot {
             ("t", json::number(self.run.time().as_nanos() as f64 * 1e-9)),
             ("link", json::object(link)),
             ("flows", json::list(flows)),
-            ("delivered", json::list(delivered.into_iter().map(|sum| sum.to_string()))),
+            ("delivered", json::list(self.run.delivered().iter().map(u64::to_string))),
         ])
     }
 

@@ -279,8 +279,19 @@ def _command(of: Characterization) -> str:
     return f"{command} --replications {info.replications} --seed {info.seed}"
 
 
+NOT_RUN = (
+    "5.1.1: TFRC (RFC 5348), an option there: aqmlab has no such sender; NewReno stands for "
+    "TCP-friendly senders.",
+    "8.3: the theory of the control law; how steady the queue is was measured instead.",
+    "11: the cost in hardware, and what a device has to tell the discipline.",
+)
+"""What the RFC mentions and is not in the report."""
+
+
 def _how(of: Characterization) -> Iterator[Block]:
     plan = of.plan
+    yield Text("What RFC 7928 mentions and is not here:")
+    yield Items(tuple(map(Text, NOT_RUN)))
     yield Text(
         "Beside this page: `measures.parquet` and `measures.csv` (every measure of every case), "
         "`measures-runs.parquet` (of every run), `verdict.json`, and the results of all "

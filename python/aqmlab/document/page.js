@@ -141,9 +141,26 @@ function offer(id) {
   }
 }
 
+// Base 85: five letters are four bytes, the highest first.
+function bytesOf(text) {
+  const letters =
+    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%:()*+-;,=.?@^_/{|}~";
+  const values = new Uint8Array(128);
+  for (let at = 0; at < letters.length; at++) values[letters.charCodeAt(at)] = at;
+  const missing = (5 - (text.length % 5)) % 5;
+  const whole = text + "~".repeat(missing);
+  const bytes = new Uint8Array((whole.length / 5) * 4);
+  const view = new DataView(bytes.buffer);
+  for (let at = 0; at < whole.length; at += 5) {
+    let number = 0;
+    for (let i = 0; i < 5; i++) number = number * 85 + values[whole.charCodeAt(at + i)];
+    view.setUint32((at / 5) * 4, number);
+  }
+  return bytes.subarray(0, bytes.length - missing);
+}
+
 async function unpacked() {
-  const packed = atob(document.getElementById("library").textContent);
-  const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
+  const bytes = bytesOf(document.getElementById("library").textContent);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).text();
 }

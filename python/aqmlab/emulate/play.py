@@ -20,13 +20,8 @@ if TYPE_CHECKING:
     from aqmlab.emulate.parity import Parity
 
 SIMULATOR, EMULATOR = "simulator", "emulator"
-CONTROLS: dict[str, Any] = {
-    "cubic": {"algorithm": "cubic", "slow_start": "hystart"},
-    "reno": {"algorithm": "reno", "byte_counting": 1000},
-    "bbr": "bbr",
-}
-"""Congestion controls that kernels have, as Linux has them: HyStart is Linux's, and its Reno
-counts segments."""
+CONTROLS = ("cubic", "reno", "bbr")
+"""Congestion controls that kernels have."""
 
 Job = tuple[int, _core.Scenario, int]
 """Number of the run, scenario, replication."""
@@ -37,7 +32,11 @@ def linux(control: str) -> dict[str, Any]:
     if control not in CONTROLS:
         hint = f"one of {', '.join(CONTROLS)}"
         raise input_error("no such congestion control", key="--control", given=control, hint=hint)
-    return {"transport.profile": "linux-6", "transport.congestion_control": CONTROLS[control]}
+    return {
+        "transport.profile": "linux-6",
+        "transport.congestion_control": control,
+        "transport.receive_window": "auto",
+    }
 
 
 def played(

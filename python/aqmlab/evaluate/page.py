@@ -57,10 +57,10 @@ def overview(evaluation: Evaluation) -> Table:
     standard = [each for each in evaluation.standard if each != evaluation.control]
     columns = (
         Column("criterion", label=True),
-        Column("where it is furthest behind", prose=True),
-        *(Column(name) for name in (evaluation.control, *standard)),
         Column("compared"),
         Column("behind"),
+        Column("where it is furthest behind", prose=True),
+        *(Column(name) for name in (evaluation.control, *standard)),
     )
     rows: list[tuple[Cell, ...]] = []
     for line in evaluation.lines:
@@ -69,14 +69,14 @@ def overview(evaluation: Evaluation) -> Table:
         rows.append(
             (
                 f"{line.criterion.title} ({line.criterion.level})",
+                Verdict(row.short, tone(row), row.words),
+                f"{behind} of {len(line.rows)}",
                 f"{row.measure}; {row.case}",
                 number(row.value, row),
                 *(number(row.others[name], row) for name in standard),
-                Verdict(row.short, tone(row), row.words),
-                f"{behind} of {len(line.rows)}",
             )
         )
-    return Table(columns, tuple(rows), title="Overview", id="overview")
+    return Table(columns, tuple(rows), title="Overview", id="overview", kind="verdict wraps")
 
 
 def tone(row: Row) -> str:

@@ -209,10 +209,10 @@ In the run where it was worst, one packet in a hundred left the emulator more th
 
     {command}
 
-Means with 95 % intervals (Student's t over the runs). *Alike*: the means are within 5 % (goodput),
-a packet's transmission (delay) or 0.1 percentage points (drops), or the intervals overlap; with
-fewer than {enough} runs intervals do not count. The recordings last 20 s; their goodput counts
-from 5 s on.
+Means with 95 % intervals ({method}).
+*Alike*: the means are within 5 % (goodput), a packet's transmission (delay) or 0.1 percentage
+points (drops), or the intervals overlap; with fewer than {enough} runs intervals do not count. The
+recordings last 20 s; their goodput counts from 5 s on.
 
 {alike} rows are alike.
 """
@@ -233,6 +233,7 @@ def page(found: Mapping[Cell, Mapping[str, Any]], command: str) -> Iterator[str]
         late=f"{late:.2f}",
         command=command,
         enough=ENOUGH,
+        method=infer.MEAN_METHOD,
         alike=f"{alike} of {len(table)}",
     ).split("\n")
     yield _line(HEAD)

@@ -199,7 +199,7 @@ fn group_losses(simulation: &Simulation, group: u32) -> FlowLosses {
 }
 
 /// What all flows of a group have sent and delivered, those that are gone too.
-fn volume(simulation: &Simulation, group: u32) -> Volume {
+pub(super) fn volume(simulation: &Simulation, group: u32) -> Volume {
     let mut sum = simulation.activities[group as usize].gone;
     let flows = simulation.flows.iter().filter(|flow| flow.group == group);
     flows.for_each(|flow| sum.add(flow.volume()));

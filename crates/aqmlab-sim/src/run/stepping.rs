@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use aqmlab_core::{Result, Span, Table, Time, Value};
 
-use super::results::RunResult;
+use super::results::{RunResult, volume};
 use super::simulation::Simulation;
 use super::watch::{Stopped, Watch};
 use crate::endpoints::flow::Flow;
@@ -212,6 +212,17 @@ impl Run {
             delivered: flow.delivered(),
             is_active: self.is_active(flow),
         })
+    }
+
+    /// Bytes acknowledged, or of datagrams arrived, by group of flows: those of flows that are
+    /// gone too. Groups that have not begun have none.
+    pub fn delivered(&self) -> Vec<u64> {
+        let begun = self.simulation.activities.len();
+        let of = |group| match group < begun {
+            true => volume(&self.simulation, group as u32).delivered,
+            false => 0,
+        };
+        (0..self.scenario().flows.len()).map(of).collect()
     }
 
     fn is_active(&self, flow: &Flow) -> bool {
