@@ -22,7 +22,7 @@ from aqmlab.cli.common import (
     print_json,
     reported,
 )
-from aqmlab.document.numbers import seconds
+from aqmlab.document.numbers import is_none, seconds
 
 if TYPE_CHECKING:
     from aqmlab._core import Emulation, Scenario
@@ -280,6 +280,11 @@ def _output_to_stderr() -> Iterator[None]:
         os.close(kept)
 
 
+def _known(values: dict[str, float]) -> dict[str, float | None]:
+    """The values, null where there is none: no packet has passed."""
+    return {key: None if is_none(value) else value for key, value in values.items()}
+
+
 def _as_json(done: Emulation, scenario: Scenario) -> dict[str, Any]:
     """What `--json` prints: the tables as those of `run --json`, and how it went."""
     from aqmlab.emulate.keep import result_of
@@ -287,8 +292,8 @@ def _as_json(done: Emulation, scenario: Scenario) -> dict[str, Any]:
     return {
         "status": done.status,
         "remarks": done.remarks,
-        "lateness": done.lateness,
-        "input_lateness": done.input_lateness,
+        "lateness": _known(done.lateness),
+        "input_lateness": _known(done.input_lateness),
         **result_of(done.results, scenario).to_json(),
     }
 
