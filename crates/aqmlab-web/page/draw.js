@@ -9,6 +9,7 @@ function readInk() {
   for (const name of ["ink", "soft", "line", "panel", "bad", "mark", "grid", "accent"]) ink[name] = style.getPropertyValue(`--${name}`).trim();
 }
 darkness.addEventListener("change", () => readInk());
+const redraw = () => { drawn.state = ""; };
 const colourOf = (group) => COLOURS[group % COLOURS.length];
 const SPAN = 10;
 
@@ -25,13 +26,24 @@ function prepare(canvas) {
   return [cx, width, height];
 }
 
+// Queues move with every frame, charts fifteen times a second; what stands still is not drawn.
+const CHART_MS = 66;
+const drawn = { time: -1, charts: 0, state: "" };
 function draw(now) {
-  lab.sides.forEach((side, number) => {
-    drawQueue(side, number, now, ...prepare(document.getElementById(`queue-${number}`)));
-  });
+  const moving = lab.sides.some((side) => side.falling.length + side.leaving.length > 0);
+  const state = `${lab.time} ${lab.seen} ${innerWidth} ${devicePixelRatio} ${ink.ink} ${lab.log.length} ${lab.first.rate} ${lab.sides[0].groups.length}`;
+  const changed = state !== drawn.state;
+  if (changed || moving) {
+    lab.sides.forEach((side, number) => {
+      drawQueue(side, number, now, ...prepare(byId(`queue-${number}`)));
+    });
+  }
+  if (changed) drawn.due = true;
+  if (!drawn.due || (lab.playing && now - drawn.charts < CHART_MS)) { drawn.state = state; return; }
+  Object.assign(drawn, { charts: now, state, due: false });
   const scales = chartScales();
   lab.sides.forEach((side, number) => {
-    drawCharts(side, number, scales, ...prepare(document.getElementById(`chart-${number}`)));
+    drawCharts(side, number, scales, ...prepare(byId(`chart-${number}`)));
   });
 }
 

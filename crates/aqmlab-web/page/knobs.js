@@ -96,6 +96,7 @@ const ui = {
     byId("save").disabled = Boolean(lab.scene.live);
     this.listFlows();
     this.show();
+    redraw();
   },
   // What is seen, for those who listen: when the picture stands still.
   speak() {

@@ -81,7 +81,8 @@ function take(side, number, samples) {
 }
 
 function takeEvent(side, events, at) {
-  const [time, arrival, flow, group, , what, reason, flags] = events.subarray(at, at + 8);
+  const [time, arrival, flow, group] = [events[at], events[at + 1], events[at + 2], events[at + 3]];
+  const [what, reason, flags] = [events[at + 5], events[at + 6], events[at + 7]];
   if (what === 0) { side.queue.push({ flow, group, arrival }); return; }
   const place = side.queue.findIndex((packet) => packet.flow === flow && packet.arrival === arrival);
   const packet = place >= 0 ? side.queue.splice(place, 1)[0] : { flow, group, arrival };

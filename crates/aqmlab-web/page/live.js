@@ -15,6 +15,7 @@ const live = {
     const rows = await answer.json();
     rows.slice(0, 2).forEach((row, number) => this.take(row, number));
     ui.tick();
+    redraw();
   },
   take(row, number) {
     const side = lab.sides[number];
