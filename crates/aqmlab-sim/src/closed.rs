@@ -36,9 +36,9 @@ pub fn play(case: &Case) -> Result<Outcome> {
     let mut path = case.path.clone();
     for (from, rate) in std::mem::take(&mut path.rates) {
         let mut before = Connection::new(case, &path)?;
-        before.drain = Drain { since: from, at: from, delay: path.delay, is_over: false };
+        before.drain = Some(Drain { since: from, at: from, delay: path.delay, is_over: false });
         before.run();
-        path.rates.push((before.drain.at, rate));
+        path.rates.push((before.drain.map_or(from, |drain| drain.at), rate));
     }
     Ok(Connection::new(case, &path)?.run())
 }
@@ -52,18 +52,13 @@ struct Drain {
     is_over: bool,
 }
 
-impl Drain {
-    /// Nothing is looked for.
-    const NONE: Drain =
-        Drain { since: Time::MAX, at: Time::MAX, delay: Span::ZERO, is_over: false };
-}
-
-impl Observer<Packed> for Drain {
+impl Observer<Packed> for Option<Drain> {
     fn left(&mut self, now: Time, link: u32, packet: &Packed, (): &()) {
-        if link == BOTTLENECK && packet.arrival > self.since {
-            self.is_over = true;
-        } else if link == BOTTLENECK && self.since < Time::MAX {
-            self.at = self.at.max(Time::ZERO + (now - Time::ZERO - self.delay));
+        let Some(drain) = self.as_mut().filter(|_| link == BOTTLENECK) else { return };
+        if packet.arrival > drain.since {
+            drain.is_over = true;
+        } else {
+            drain.at = drain.at.max(Time::ZERO + (now - Time::ZERO - drain.delay));
         }
     }
 }
@@ -232,7 +227,7 @@ fn build(path: &Path) -> Result<(Network<Packed>, Routes)> {
         replication: 0,
         simultaneous: Simultaneous::ArrivalsFirst,
         mtu: Bytes::new(1500),
-        end: Time::MAX,
+        end: Setup::NO_END,
         record_packets: false,
     });
     let back = network.add_delay(path.return_delay);
@@ -267,7 +262,8 @@ struct Connection<'a> {
     writes: Vec<(Time, u64)>,
     network: Network<Packed>,
     routes: Routes,
-    drain: Drain,
+    /// What is looked for, if anything.
+    drain: Option<Drain>,
     /// Data segments sent, those sent again among them.
     segments: u64,
     now: Time,
@@ -286,7 +282,7 @@ impl<'a> Connection<'a> {
             writes: writes.collect(),
             network,
             routes,
-            drain: Drain::NONE,
+            drain: None,
             segments: 0,
             now: Time::ZERO,
         })
@@ -298,7 +294,8 @@ impl<'a> Connection<'a> {
         let mut writes = writes.into_iter().peekable();
         self.ends.sender.open(Time::ZERO);
         self.poll();
-        while self.ends.sender.stats().bytes_acked < size && !self.drain.is_over {
+        let is_over = |drain: &Option<Drain>| drain.as_ref().is_some_and(|drain| drain.is_over);
+        while self.ends.sender.stats().bytes_acked < size && !is_over(&self.drain) {
             let write = writes.peek().map(|(at, _)| *at);
             let arrival = self.network.next_time();
             let sender = self.ends.sender.next_timeout();

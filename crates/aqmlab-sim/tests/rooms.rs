@@ -72,7 +72,7 @@ fn no_number_stands_for_never() {
             found.extend((0..count).map(|_| source.strip_prefix(root).unwrap().to_path_buf()));
         }
     }
-    assert_eq!(found, [Path::new("src/scenario/mod.rs")]);
+    assert_eq!(found, [Path::new("src/network/mod.rs")]);
 }
 
 #[test]

@@ -64,6 +64,9 @@ pub struct Setup<'a> {
 }
 
 impl Setup<'_> {
+    /// The end of a network that has none.
+    pub const NO_END: Time = Time::MAX;
+
     /// The links, by index, of each medium that several share.
     fn media(&self) -> Vec<Vec<u32>> {
         let indices = 0..self.links.len() as u32;

@@ -366,7 +366,7 @@ impl Scenario {
             replication,
             simultaneous: self.simultaneous,
             mtu: Bytes::new(1500),
-            end: Time::MAX,
+            end: Setup::NO_END,
             record_packets: self.record.level == Level::Packets,
         }
     }
