@@ -262,7 +262,7 @@ class LostSegment:
 class Files:
     """Files that scenarios name: scenarios that share this read and parse each once."""
 
-    def __init__(self, contents: Sequence[tuple[tuple[Sequence[str], str], bytes]] = ...) -> None:
+    def __new__(cls, contents: Sequence[tuple[tuple[Sequence[str], str], bytes]] = ...) -> Self:
         """`contents` is what `contents()` of another gave: these are not read again."""
     def contents(self) -> list[tuple[tuple[list[str], str], bytes]]:
         """Of each file that was read the folders in which it was looked for, its name, and what

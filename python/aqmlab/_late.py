@@ -34,7 +34,6 @@ LATE = {
     "study_document": "aqmlab.report.study_page:document",
     "write_study": "aqmlab.report.study_page:write",
     "open_results": "aqmlab.folder:open_results",
-    "run_notes": "aqmlab.report.notes:of_run",
     "drops_explained": "aqmlab.report.drops_page:sections",
     "own_metrics_shown": "aqmlab.report.run_page:own_metrics",
     "metrics": "aqmlab.metrics.table:metrics",
