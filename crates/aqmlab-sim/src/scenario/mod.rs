@@ -11,7 +11,7 @@ use std::sync::Arc;
 use aqmlab_aqm::{CustomConfig, QueueConfig};
 use aqmlab_core::{
     Bytes, Chosen, Distribution, Error, LinkLayer, Lookup, Nothing, ParamType, Rate, Result, Span,
-    Stated, Time, Value, choices, params,
+    Stated, Value, choices, params,
 };
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
