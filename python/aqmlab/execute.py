@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aqmlab import _core
+from aqmlab import _core, signals
 from aqmlab.errors import ClusterError, CustomError, FolderError, StuckError
 from aqmlab.folder import ResultsFolder
 from aqmlab.results import (
@@ -269,21 +269,9 @@ def polled(jobs: Iterable[Job], count: int, threads: int | None) -> Iterator[_co
                 if left:
                     time.sleep(PAUSE_SECONDS)
     finally:
-        endless = runner.stop()
-        if endless:
-            interrupt(endless)
-            runner.stop()
+        signals.stop(runner)
     if stuck:
         raise StuckError(stuck)
-
-
-def interrupt(threads: Iterable[int]) -> None:
-    """Raises KeyboardInterrupt in methods of classes that do not come to an end."""
-    import ctypes
-
-    for thread in threads:
-        exception = ctypes.py_object(KeyboardInterrupt)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), exception)
 
 
 def _of_study(study: Study, runs: Sequence[int], means: Means) -> Iterator[Batch | None]:

@@ -5,7 +5,7 @@ The tables are lists of dictionaries, with the columns of docs/results.md.
 
 from __future__ import annotations
 
-from aqmlab import _core, plain
+from aqmlab import _core, plain, signals
 from aqmlab.metrics.single import metrics
 from aqmlab.numbers import percent, rate, reasons, seconds
 
@@ -38,7 +38,7 @@ def run(scenario: _core.Scenario) -> dict[str, list[dict[str, Any]]]:
 
                 raise StuckError(stuck)
     finally:
-        runner.stop()
+        signals.stop(runner)
     tables = {name: results.table(name).to_dicts() for name in TABLES}
     for rows in tables.values():
         for row in rows:

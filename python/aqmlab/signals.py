@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
 
+    from aqmlab._core import Runner
+
 
 class Terminated(KeyboardInterrupt):
     """A signal other than Ctrl-C asked the program to end."""
@@ -35,6 +37,21 @@ def uninstall() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)
+
+
+def stop(runner: Runner) -> None:
+    """Ends the threads of a runner: in methods of classes that do not come to an end,
+    KeyboardInterrupt is raised. A thread that was left in one would meet the end of the
+    interpreter."""
+    endless = runner.stop()
+    if not endless:
+        return
+    import ctypes
+
+    for thread in endless:
+        exception = ctypes.py_object(KeyboardInterrupt)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), exception)
+    runner.stop()
 
 
 def _terminate(number: int, _: FrameType | None) -> NoReturn:

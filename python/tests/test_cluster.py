@@ -198,17 +198,17 @@ def test_ctrl_c_keeps_what_is_done_and_a_killed_worker_costs_its_batches_only(
 ) -> None:
     """Both in one study: interrupted once, then finished with one of two workers."""
     address, workers = cluster
-    study, out = write_study(tmp_path, replications=120), tmp_path / "out"
+    study, out = write_study(tmp_path, replications=600), tmp_path / "out"
     line = command("study", study, "--json", "--out", out, "--cluster", address)
     first = subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=environment())
     wait_for_runs(out, first)
     first.send_signal(signal.SIGINT)
     _, said = first.communicate(timeout=30)
     assert first.returncode == 130, said
-    kept = re.search(r"([\d,]+) of 720 runs are kept", said)
+    kept = re.search(r"([\d,]+) of 3,600 runs are kept", said)
     assert kept, said
     before = int(kept[1].replace(",", ""))
-    assert 0 < before < 720
+    assert 0 < before < 3600
 
     second = subprocess.Popen(
         line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
@@ -217,7 +217,7 @@ def test_ctrl_c_keeps_what_is_done_and_a_killed_worker_costs_its_batches_only(
     os.kill(workers[0].pid, signal.SIGKILL)
     stdout, said = second.communicate(timeout=60)
     assert second.returncode == 0, said
-    assert json.loads(stdout)["computed"] == 720 - before
+    assert json.loads(stdout)["computed"] == 3600 - before
     package.Study(study).run(tmp_path / "here")
     assert table_bytes(out) == table_bytes(tmp_path / "here")
 
