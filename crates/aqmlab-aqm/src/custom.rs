@@ -294,6 +294,9 @@ impl<P: Packet + Send> QueueDiscipline<P> for Adapter<P> {
     fn next_wakeup(&self) -> Option<Time> {
         self.wakeup
     }
+    fn is_clocked(&self) -> bool {
+        false
+    }
     fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
         self.call(cx, "on_wakeup", |inner, cx| inner.on_wakeup(cx), |_, ()| None);
     }

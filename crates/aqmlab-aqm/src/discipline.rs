@@ -33,6 +33,12 @@ pub trait QueueDiscipline<P: Packet>: Send {
         None
     }
 
+    /// Whether [`on_wakeup`](Self::on_wakeup) alone changes [`next_wakeup`](Self::next_wakeup):
+    /// there is a clock, or no timer at all. A shaper says no: it is asked after every packet.
+    fn is_clocked(&self) -> bool {
+        true
+    }
+
     /// The timer ran out.
     fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {}
 

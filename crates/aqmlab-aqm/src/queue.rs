@@ -45,6 +45,8 @@ pub struct Queue<P> {
     discipline: Box<dyn QueueDiscipline<P>>,
     random: Stream,
     sink: Sink<P>,
+    /// What is in the queue by these counts: known without asking the discipline.
+    backlog: Backlog,
     arrived: u64,
     arrived_bytes: u64,
     delivered: u64,
@@ -60,6 +62,7 @@ impl<P: Packet> Queue<P> {
             discipline,
             random,
             sink: Sink::default(),
+            backlog: Backlog::default(),
             arrived: 0,
             arrived_bytes: 0,
             delivered: 0,
@@ -73,8 +76,11 @@ impl<P: Packet> Queue<P> {
     #[inline]
     pub fn enqueue(&mut self, mut packet: P, now: Time) {
         packet.set_arrival(now);
+        let bytes = u64::from(packet.size());
         self.arrived += 1;
-        self.arrived_bytes += u64::from(packet.size());
+        self.arrived_bytes += bytes;
+        self.backlog.packets += 1;
+        self.backlog.bytes += bytes;
         let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
         self.discipline.enqueue(packet, &mut cx);
     }
@@ -83,16 +89,33 @@ impl<P: Packet> Queue<P> {
     #[inline]
     pub fn dequeue(&mut self, now: Time) -> Option<P> {
         let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
-        let packet = self.discipline.dequeue(&mut cx)?;
-        self.delivered += 1;
-        self.delivered_bytes += u64::from(packet.size());
-        Some(packet)
+        let packet = self.discipline.dequeue(&mut cx);
+        // Not taken out of the option and put in again: that would be copies.
+        if let Some(packet) = &packet {
+            self.delivered += 1;
+            self.delivered_bytes += u64::from(packet.size());
+            self.left(packet.size());
+        }
+        packet
+    }
+
+    /// A packet of this size is not in the queue any more. (A discipline that gives more than it
+    /// took is found at the end: see [`assert_conservation`](Self::assert_conservation).)
+    #[inline(always)]
+    fn left(&mut self, size: u32) {
+        self.backlog.packets = self.backlog.packets.wrapping_sub(1);
+        self.backlog.bytes = self.backlog.bytes.wrapping_sub(u64::from(size));
     }
 
     /// When the discipline wants to be woken.
     #[inline]
     pub fn next_wakeup(&self) -> Option<Time> {
         self.discipline.next_wakeup()
+    }
+
+    /// See [`QueueDiscipline::is_clocked`].
+    pub fn is_clocked(&self) -> bool {
+        self.discipline.is_clocked()
     }
 
     /// The discipline's timer ran out.
@@ -112,11 +135,14 @@ impl<P: Packet> Queue<P> {
 
     #[inline(never)]
     fn drain_dropped(&mut self, mut each: impl FnMut(P, DropReason)) {
-        for (packet, reason) in self.sink.dropped.drain(..) {
+        let mut dropped = core::mem::take(&mut self.sink.dropped);
+        for (packet, reason) in dropped.drain(..) {
             self.dropped[reason as usize] += 1;
             self.dropped_bytes += u64::from(packet.size());
+            self.left(packet.size());
             each(packet, reason);
         }
+        self.sink.dropped = dropped;
     }
 
     /// Has another discipline take the place of this one. It gets the packets that this one
@@ -140,6 +166,8 @@ impl<P: Packet> Queue<P> {
         let Backlog { packets: kept, bytes } = self.discipline.backlog();
         self.dropped[DropReason::Overlimit as usize] += kept;
         self.dropped_bytes += bytes;
+        self.backlog.packets = self.backlog.packets.wrapping_sub(kept);
+        self.backlog.bytes = self.backlog.bytes.wrapping_sub(bytes);
         // Its timers run as if it had been there, empty, all the time.
         while let Some(time) = discipline.next_wakeup().filter(|time| *time <= now) {
             let mut cx = Context { now: time, random: &mut self.random, sink: &mut self.sink };
@@ -156,7 +184,8 @@ impl<P: Packet> Queue<P> {
     /// What is in the queue now.
     #[inline]
     pub fn backlog(&self) -> Backlog {
-        self.discipline.backlog()
+        // Known, as long as nothing was dropped that has not been taken back.
+        if self.sink.dropped.is_empty() { self.backlog } else { self.discipline.backlog() }
     }
 
     /// The counts so far.
@@ -189,7 +218,7 @@ impl<P: Packet> Queue<P> {
     /// # Panics
     /// If it is not so: that is a bug of the discipline.
     pub fn assert_conservation(&self, name: &str) {
-        let Backlog { packets, bytes } = self.backlog();
+        let Backlog { packets, bytes } = self.discipline.backlog();
         let counts = self.counts();
         let accounted = counts.delivered + counts.dropped_total() + packets;
         assert_eq!(counts.arrived, accounted, "{name}: packets not conserved: {counts:?}");

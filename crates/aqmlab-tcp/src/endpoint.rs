@@ -115,7 +115,7 @@ impl Sender {
         each!(mut self, sender => sender.on_ack(now, ack));
     }
     /// The segment to be sent now, if there is one: call until `None`.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
         each!(mut self, sender => sender.poll(now))
     }

@@ -117,7 +117,7 @@ impl Receiver {
     }
 
     /// A segment arrives.
-    #[inline]
+    #[inline(always)]
     pub fn on_segment(&mut self, now: Time, segment: &DataSegment) {
         if segment.syn {
             self.syn_ack_due = true;
@@ -271,7 +271,7 @@ impl Receiver {
     }
 
     /// The acknowledgement to be sent now, if one is due.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<Ack> {
         if self.syn_ack_due {
             self.syn_ack_due = false;
@@ -293,7 +293,7 @@ impl Receiver {
         Some(self.ack(now))
     }
 
-    #[inline]
+    #[inline(always)]
     fn ack(&mut self, now: Time) -> Ack {
         let duplicate = self.duplicate.take().filter(|_| self.dsack);
         let sack = match duplicate.is_some() || (self.sack && !self.beyond.is_empty()) {

@@ -25,37 +25,133 @@ choices! {
     }
 }
 
+/// A pending event: in the order of time, kind and index.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(u128);
+
+impl Key {
+    /// That of no event: behind all others.
+    pub const NONE: Key = Key(u128::MAX);
+
+    #[inline]
+    fn new(time: Time, kind: u32, index: u32) -> Self {
+        let low = u64::from(kind) << 32 | u64::from(index);
+        Key(u128::from(time.as_nanos()) << 64 | u128::from(low))
+    }
+    /// When it happens; of none, at the end of all time.
+    #[inline]
+    pub fn time(self) -> Time {
+        Time::from_nanos((self.0 >> 64) as u64)
+    }
+    /// What it is.
+    #[inline]
+    pub fn kind(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+    /// To whom it happens.
+    #[inline]
+    pub fn index(self) -> u32 {
+        self.0 as u32
+    }
+    /// Unless it is that of none.
+    #[inline]
+    pub fn any(self) -> Option<Self> {
+        (self != Self::NONE).then_some(self)
+    }
+}
+
+/// How many of the next events are kept apart; a power of two.
+const NEAR: usize = 8;
+
 /// Events of one kind after the other at one moment, and of one kind in the
 /// order of what they happen to.
-#[derive(Clone, Default)]
+///
+/// The next few stand in order in a ring, the others in a heap. A small
+/// network never has more than the ring holds, and an event that is later than
+/// those pending, as most are, is put there with one comparison.
+#[derive(Clone)]
 pub struct Pending {
-    /// Time in the high half of a key, kind and index in the low one.
-    heap: BinaryHeap<Reverse<u128>>,
+    near: [Key; NEAR],
+    /// Where the next is, or [`Key::NONE`].
+    first: usize,
+    len: usize,
+    /// All of it is later than what is near.
+    far: BinaryHeap<Reverse<Key>>,
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Pending { near: [Key::NONE; NEAR], first: 0, len: 0, far: BinaryHeap::new() }
+    }
 }
 
 impl Pending {
     /// Something that will happen.
     #[inline]
     pub fn push(&mut self, time: Time, kind: u32, index: u32) {
-        let low = u64::from(kind) << 32 | u64::from(index);
-        self.heap.push(Reverse(u128::from(time.as_nanos()) << 64 | u128::from(low)));
-    }
-    /// What happens next: the time, the kind and the index.
-    #[inline]
-    pub fn pop(&mut self) -> Option<(Time, u32, u32)> {
-        let Reverse(key) = self.heap.pop()?;
-        Some((Time::from_nanos((key >> 64) as u64), (key >> 32) as u32, key as u32))
-    }
-    /// When that is.
-    #[inline]
-    pub fn next_time(&self) -> Option<Time> {
-        self.heap.peek().map(|Reverse(key)| Time::from_nanos((key >> 64) as u64))
+        let key = Key::new(time, kind, index);
+        if self.len < NEAR && self.far.is_empty() {
+            self.insert(key);
+        } else {
+            self.push_crowded(key);
+        }
     }
     /// What happens next, which stays pending.
+    #[inline(always)]
+    pub fn next(&self) -> Key {
+        self.near[self.first % NEAR]
+    }
+    /// Takes what happens next.
     #[inline]
-    pub fn next(&self) -> Option<(Time, u32, u32)> {
-        let Reverse(key) = self.heap.peek()?;
-        Some((Time::from_nanos((key >> 64) as u64), (key >> 32) as u32, *key as u32))
+    pub fn pop(&mut self) -> Key {
+        let next = self.next();
+        match self.len {
+            0 => {}
+            1 => self.refill(),
+            _ => {
+                self.first += 1;
+                self.len -= 1;
+            }
+        }
+        next
+    }
+
+    /// Puts an event where it belongs in the ring, which has room.
+    #[inline(always)]
+    fn insert(&mut self, key: Key) {
+        let mut place = self.first + self.len;
+        while place > self.first && key < self.near[(place - 1) % NEAR] {
+            self.near[place % NEAR] = self.near[(place - 1) % NEAR];
+            place -= 1;
+        }
+        self.near[place % NEAR] = key;
+        self.len += 1;
+    }
+
+    #[inline(never)]
+    fn push_crowded(&mut self, key: Key) {
+        let last = (self.first + self.len - 1) % NEAR;
+        if key > self.near[last] {
+            self.far.push(Reverse(key));
+        } else {
+            if self.len == NEAR {
+                self.far.push(Reverse(self.near[last]));
+                self.len -= 1;
+            }
+            self.insert(key);
+        }
+    }
+
+    /// The last in the ring was taken: some of the heap come there.
+    #[inline(never)]
+    fn refill(&mut self) {
+        (self.first, self.len) = (0, 0);
+        self.near[0] = Key::NONE;
+        while self.len < NEAR / 2
+            && let Some(Reverse(key)) = self.far.pop()
+        {
+            self.insert(key);
+        }
     }
 }
 
@@ -67,9 +163,9 @@ impl Number {
     const IN_NETWORK: u64 = 1 << 63;
 
     #[inline]
-    pub fn new(kind: u32, index: u32, is_in_network: bool) -> Self {
+    pub fn new(event: Key, is_in_network: bool) -> Self {
         let of = if is_in_network { Self::IN_NETWORK } else { 0 };
-        Number(of | u64::from(kind) << 32 | u64::from(index))
+        Number(of | event.0 as u64)
     }
     #[inline]
     pub fn is_in_network(self) -> bool {
@@ -136,17 +232,13 @@ impl LinkEvents {
     }
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, LinkEvent)> {
-        let (time, kind, index) = self.pending.pop()?;
-        Some((time, LinkEvent::new(kind, index)))
+        let next = self.pending.pop().any()?;
+        Some((next.time(), LinkEvent::new(next.kind(), next.index())))
     }
-    #[inline]
-    pub fn next(&self) -> Option<(Time, Number)> {
-        let (time, kind, index) = self.pending.next()?;
-        Some((time, Number::new(kind, index, true)))
-    }
-    #[inline]
-    pub fn next_time(&self) -> Option<Time> {
-        self.pending.next_time()
+    /// What happens next, which stays pending.
+    #[inline(always)]
+    pub fn next(&self) -> Key {
+        self.pending.next()
     }
 }
 
@@ -185,13 +277,31 @@ mod tests {
             for (i, time) in (0..).zip(&times) {
                 events.push(Time::from_nanos(*time), i % 3, i);
             }
-            let next = events.next_time();
-            let out: Vec<u64> =
-                std::iter::from_fn(|| events.pop()).map(|(t, ..)| t.as_nanos()).collect();
+            let next = events.next().any().map(|next| next.time().as_nanos());
+            let out: Vec<u64> = std::iter::from_fn(|| events.pop().any())
+                .map(|event| event.time().as_nanos())
+                .collect();
             let mut sorted = times.clone();
             sorted.sort_unstable();
-            prop_assert_eq!(next.map(Time::as_nanos), out.first().copied());
+            prop_assert_eq!(next, out.first().copied());
             prop_assert_eq!(out, sorted);
+        }
+
+        /// Whatever is in the ring and in the heap, and however the two change: as a sorted set.
+        #[test]
+        fn events_that_come_and_go_keep_their_order(
+            steps in prop::collection::vec((any::<bool>(), 0u64..1000), 0..400),
+        ) {
+            let (mut events, mut model) = (Pending::default(), std::collections::BTreeSet::new());
+            for ((is_push, time), index) in steps.into_iter().zip(0..) {
+                if is_push {
+                    events.push(Time::from_nanos(time), time as u32 % 3, index);
+                    model.insert(Key::new(Time::from_nanos(time), time as u32 % 3, index));
+                } else {
+                    prop_assert!(events.pop().any() == model.pop_first());
+                }
+                prop_assert!(events.next().any() == model.first().copied());
+            }
         }
     }
 }

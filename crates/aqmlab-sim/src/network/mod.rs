@@ -12,6 +12,7 @@ pub mod carried;
 pub mod config;
 pub mod egress;
 pub mod events;
+mod histogram;
 mod link;
 pub mod losses;
 mod medium;
@@ -34,7 +35,7 @@ pub use self::queued::QueuedLink;
 pub use self::routes::{Position, RouteId};
 pub use self::wire::Capacity;
 
-use self::events::{LinkEvent, LinkEvents, Number};
+use self::events::{Key, LinkEvent, LinkEvents};
 use self::link::Link;
 use self::medium::Medium;
 use self::routes::Routes;
@@ -191,12 +192,12 @@ impl<P: Carried> Network<P> {
     /// When something happens next.
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
-        self.shared.events.next_time()
+        self.shared.events.next().any().map(Key::time)
     }
 
     /// What happens next.
-    #[inline]
-    pub(crate) fn next(&self) -> Option<(Time, Number)> {
+    #[inline(always)]
+    pub(crate) fn next(&self) -> Key {
         self.shared.events.next()
     }
 

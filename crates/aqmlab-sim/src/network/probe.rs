@@ -2,15 +2,15 @@
 
 use aqmlab_aqm::{Backlog, DropReason};
 use aqmlab_core::{Bytes, Ecn, Span, Time};
-use hdrhistogram::Histogram;
 
 use super::carried::Carried;
+use super::histogram::Histogram;
 use super::losses::Losses;
 
 /// Collects times: those in a queue of all packets that are sent, and others.
 #[derive(Clone)]
 pub struct Sojourn {
-    histogram: Histogram<u64>,
+    histogram: Histogram,
     sum: u128,
     min: Span,
     max: Span,
@@ -47,9 +47,7 @@ impl Default for Sojourn {
 impl Sojourn {
     /// Nothing recorded.
     pub fn new() -> Self {
-        // Three significant digits: a relative error of at most 0.1 %.
-        let histogram = Histogram::new(3).expect("three digits are allowed");
-        Sojourn { histogram, sum: 0, min: Span::MAX, max: Span::ZERO }
+        Sojourn { histogram: Histogram::default(), sum: 0, min: Span::MAX, max: Span::ZERO }
     }
 
     /// Records a time. For the paths that are not hot: the other is inlined once.
@@ -63,8 +61,7 @@ impl Sojourn {
         self.sum += u128::from(time.as_nanos()) * u128::from(count);
         self.min = self.min.min(time);
         self.max = self.max.max(time);
-        let recorded = self.histogram.record_n(time.as_nanos(), count);
-        recorded.expect("the histogram grows as needed");
+        self.histogram.record_many(time.as_nanos(), count);
     }
 
     #[inline(always)]
@@ -72,7 +69,7 @@ impl Sojourn {
         self.sum += u128::from(sojourn.as_nanos());
         self.min = self.min.min(sojourn);
         self.max = self.max.max(sojourn);
-        self.histogram.record(sojourn.as_nanos()).expect("the histogram grows as needed");
+        self.histogram.record(sojourn.as_nanos());
     }
 
     /// How many, and their sum in seconds.
@@ -82,7 +79,7 @@ impl Sojourn {
 
     /// Adds all that another has recorded.
     pub fn add(&mut self, other: &Sojourn) {
-        self.histogram.add(&other.histogram).expect("the histogram grows as needed");
+        self.histogram.add(&other.histogram);
         self.sum += other.sum;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -106,11 +103,9 @@ impl Sojourn {
     /// Quantiles, in seconds, of what was recorded after `before`, an earlier
     /// state of this; NaN if that is nothing.
     pub fn quantiles_since<const N: usize>(&self, before: &Sojourn, asked: [f64; N]) -> [f64; N] {
-        let mut since = self.histogram.clone();
-        let has_any = since.subtract(&before.histogram).is_ok() && !since.is_empty();
-        asked.map(|quantile| match has_any {
-            true => since.value_at_quantile(quantile) as f64 * 1e-9,
-            false => f64::NAN,
+        let since = self.histogram.since(&before.histogram).filter(|since| since.len() > 0);
+        asked.map(|quantile| {
+            since.as_ref().map_or(f64::NAN, |since| since.quantile(quantile) as f64 * 1e-9)
         })
     }
 
@@ -120,7 +115,7 @@ impl Sojourn {
         let quantile = |quantile: f64| match count {
             0 => f64::NAN,
             // The histogram answers with the upper end of a bucket.
-            _ => self.histogram.value_at_quantile(quantile).min(self.max.as_nanos()) as f64 * 1e-9,
+            _ => self.histogram.quantile(quantile).min(self.max.as_nanos()) as f64 * 1e-9,
         };
         SojournSummary {
             count,
@@ -128,11 +123,7 @@ impl Sojourn {
             quantiles: QUANTILES.map(quantile),
             min: if count == 0 { Span::ZERO } else { self.min },
             max: self.max,
-            buckets: self
-                .histogram
-                .iter_recorded()
-                .map(|step| (step.value_iterated_to(), step.count_at_value()))
-                .collect(),
+            buckets: self.histogram.buckets().collect(),
         }
     }
 }
@@ -319,7 +310,7 @@ impl LinkProbe {
     }
 
     /// A packet leaves the queue for the transmitter.
-    #[inline]
+    #[inline(always)]
     pub fn departure(&mut self, now: Time, packet: &impl Carried) {
         self.first_arrival.get_or_insert(packet.arrival());
         let sojourn = now - packet.arrival();

@@ -49,6 +49,8 @@ pub struct QueuedLink<P> {
     pipe: Pipe<P>,
     /// When the pending wake-up of queue or egress is due, if there is one.
     wakeup_at: Option<Time>,
+    /// Whether packets may change when that has to be: with an egress, or a queue that shapes.
+    asks_wakeup: bool,
     /// Whether a transmission that ends at the moment of an arrival ends first.
     departures_first: bool,
     /// If the rate has changed: bytes that were offered before, and when that was.
@@ -84,6 +86,7 @@ impl<P: Carried> QueuedLink<P> {
         let LinkParts { queue, probe, egress, wire, pipe } = parts;
         QueuedLink {
             name: config.name.clone(),
+            asks_wakeup: egress.is_some() || !queue.is_clocked(),
             queue,
             probe,
             index,
@@ -209,7 +212,7 @@ impl<P: Carried> QueuedLink<P> {
             self.wire.restart(now);
             self.send_next(shared);
         }
-        self.await_wakeup(shared);
+        self.ask_wakeup(shared);
     }
 
     /// Takes the packet that arrives at the far end now, if there is one.
@@ -256,7 +259,8 @@ impl<P: Carried> QueuedLink<P> {
         }
         // A timer of the old discipline may be pending: it finds nothing to do.
         self.wakeup_at = None;
-        self.await_wakeup(shared);
+        self.asks_wakeup = self.egress.is_some() || !self.queue.is_clocked();
+        self.ask_wakeup(shared);
     }
 
     /// What is measured as a distribution begins now.
@@ -379,9 +383,10 @@ impl<P: Carried> QueuedLink<P> {
         let packet = queue.dequeue(now);
         take_dropped(queue, probe, now, store);
         probe.backlog(now, queue.backlog());
-        let packet = packet?;
-        probe.departure(now, &packet);
-        Some(packet)
+        if let Some(packet) = &packet {
+            probe.departure(now, packet);
+        }
+        packet
     }
 
     /// Lets the driver, if there is one, take what it has room for.
@@ -511,8 +516,17 @@ impl<P: Carried> QueuedLink<P> {
         }
     }
 
-    #[inline]
+    /// Sees to it that the next wake-up is pending, after packets came or went.
+    #[inline(always)]
     fn await_wakeup(&mut self, shared: &mut Shared<P>) {
+        debug_assert!(self.asks_wakeup || self.wakeup_at == self.queue.next_wakeup());
+        if self.asks_wakeup {
+            self.ask_wakeup(shared);
+        }
+    }
+
+    #[inline(never)]
+    fn ask_wakeup(&mut self, shared: &mut Shared<P>) {
         let mut next = self.queue.next_wakeup();
         if let Some(egress) = &mut self.egress {
             let other = egress.next_wakeup(shared.now);
@@ -531,7 +545,7 @@ impl<P: Carried> QueuedLink<P> {
 
     /// The first wake-up, before any packet.
     pub(crate) fn start(&mut self, shared: &mut Shared<P>) {
-        self.await_wakeup(shared);
+        self.ask_wakeup(shared);
     }
 
     /// The run is over: closes the books.

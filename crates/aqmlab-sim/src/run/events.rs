@@ -2,7 +2,7 @@
 
 use aqmlab_core::Time;
 
-use crate::network::events::{Number, Pending};
+use crate::network::events::{Key, Pending};
 
 /// What happens, by the index of whom it happens to. The order of the kinds is
 /// the order at one moment.
@@ -72,16 +72,15 @@ impl Events {
         };
         self.pending.push(time, kind, index);
     }
-    /// What happens next.
+    /// What happens next, which has to be something.
     #[inline]
-    pub fn pop(&mut self) -> Option<(Time, Event)> {
-        let (time, kind, index) = self.pending.pop()?;
-        Some((time, Event::new(kind, index)))
+    pub fn pop(&mut self) -> Event {
+        let next = self.pending.pop();
+        Event::new(next.kind(), next.index())
     }
     /// What happens next, which stays pending.
-    #[inline]
-    pub fn next(&self) -> Option<(Time, Number)> {
-        let (time, kind, index) = self.pending.next()?;
-        Some((time, Number::new(kind, index, false)))
+    #[inline(always)]
+    pub fn next(&self) -> Key {
+        self.pending.next()
     }
 }

@@ -11,7 +11,7 @@ use super::watch::{Effort, Stopped, Watch};
 use crate::endpoints::End;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
 use crate::endpoints::packet::SimPacket;
-use crate::network::events::Number;
+use crate::network::events::Key;
 use crate::network::{Carried, Network, RouteId, Setup};
 use crate::scenario::{FlowGroup, Level, Reroute, Scenario, Start};
 use crate::workload::app::Activity;
@@ -236,21 +236,18 @@ impl Simulation {
         }
     }
 
-    /// What happens next, and when.
+    /// What happens next, and whether that is in the network.
     #[inline(always)]
-    fn next(&self) -> Option<(Time, Number)> {
+    fn next(&self) -> (Key, bool) {
         // At one moment what happens in the network is first.
-        match (self.network.next(), self.events.next()) {
-            (Some(inside), Some(outside)) if inside.0 <= outside.0 => Some(inside),
-            (_, Some(outside)) => Some(outside),
-            (inside, None) => inside,
-        }
+        let (inside, outside) = (self.network.next(), self.events.next());
+        if inside.time() <= outside.time() { (inside, true) } else { (outside, false) }
     }
 
     /// When something happens next, before the end of the run.
     pub fn next_time(&self) -> Option<Time> {
         let end = Time::ZERO + self.scenario.duration;
-        let next = self.next().map(|(time, _)| time).filter(|time| *time <= end);
+        let next = self.next().0.any().map(Key::time).filter(|time| *time <= end);
         next.filter(|_| !self.is_over())
     }
 
@@ -265,36 +262,40 @@ impl Simulation {
             return Ok(());
         }
         let end = Time::ZERO + self.scenario.duration;
-        while let Some((time, event)) = self.next() {
-            if time > end || until.is_some_and(|until| time >= until) {
-                break;
+        // Nothing happens at the end of all time.
+        let until = until.unwrap_or(Time::MAX);
+        loop {
+            let (event, is_in_network) = self.next();
+            if event.time() > end || event.time() >= until {
+                return Ok(());
             }
-            self.step(time, event)?;
+            self.step(event, is_in_network)?;
             if self.is_over() {
-                break;
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// Lets the next event happen.
     #[inline(always)]
-    fn step(&mut self, time: Time, event: Number) -> Result<(), Stopped> {
+    fn step(&mut self, event: Key, is_in_network: bool) -> Result<(), Stopped> {
+        let time = event.time();
         debug_assert!(time >= self.now, "time goes forward");
         if time > self.now {
             self.effort.advance();
         }
         self.now = time;
-        self.effort.show(time, event);
-        if event.is_in_network() {
+        self.effort.show(event, is_in_network);
+        if is_in_network {
             if let Some(packet) = self.network.step(&mut ()) {
                 self.arrived(packet);
             }
-        } else if let Some((_, event)) = self.events.pop() {
+        } else {
             self.handled += 1;
+            let event = self.events.pop();
             self.handle(event);
         }
-        if self.effort.spend() { Ok(()) } else { Err(self.stopped(event)) }
+        if self.effort.spend() { Ok(()) } else { Err(self.stopped(event, is_in_network)) }
     }
 
     /// Lets the next event of the run happen. Whether there was one.
@@ -302,10 +303,8 @@ impl Simulation {
         if self.next_time().is_none() {
             return Ok(false);
         }
-        match self.next() {
-            Some((time, event)) => self.step(time, event).map(|()| true),
-            None => Ok(false),
-        }
+        let (event, is_in_network) = self.next();
+        self.step(event, is_in_network).map(|()| true)
     }
 
     /// The run is over: closes the books.
@@ -350,7 +349,7 @@ impl Simulation {
     }
 
     /// A packet has come to the end of its route.
-    #[inline]
+    #[inline(always)]
     fn arrived(&mut self, packet: SimPacket) {
         let now = self.now;
         let flow = &mut self.flows[packet.flow as usize];
@@ -386,8 +385,27 @@ impl Simulation {
     }
 
     /// Sends what one end of a flow has to send.
-    #[inline(always)]
+    #[inline]
     pub fn send(&mut self, index: u32, of: End) {
+        match of {
+            End::Source => self.send_data(index),
+            End::Sink => self.send_acks(index),
+        }
+    }
+
+    // One function for each end, called from wherever something may be sent: into each the whole
+    // way of a packet is inlined, from the endpoint to its link.
+    #[inline(never)]
+    fn send_data(&mut self, index: u32) {
+        self.send_all(index, End::Source);
+    }
+    #[inline(never)]
+    fn send_acks(&mut self, index: u32) {
+        self.send_all(index, End::Sink);
+    }
+
+    #[inline(always)]
+    fn send_all(&mut self, index: u32, of: End) {
         let flow = &mut self.flows[index as usize];
         while let Some(packet) = flow.poll(of, self.now, self.network.store_mut()) {
             self.network.inject(self.now, flow.route(of), packet, &mut ());

@@ -12,7 +12,7 @@ use aqmlab_core::Time;
 
 use super::events::Event;
 use super::simulation::Simulation;
-use crate::network::events::{LinkEvent, Number};
+use crate::network::events::{Key, LinkEvent, Number};
 use crate::scenario::Scenario;
 
 /// How much work a run may do.
@@ -84,40 +84,38 @@ pub(crate) struct Effort {
     done: u64,
     /// What was done before this moment.
     before: u64,
-    /// What may be done up to the end of this moment.
-    most: u64,
 }
 
 impl Effort {
     pub fn new(watch: &Watch) -> Self {
-        let most = watch.at_once.min(watch.in_all);
-        Effort { watch: watch.clone(), done: 0, before: 0, most }
+        Effort { watch: watch.clone(), done: 0, before: 0 }
     }
     /// Virtual time goes on.
     #[inline]
     pub fn advance(&mut self) {
         self.before = self.done;
-        self.most = self.done.saturating_add(self.watch.at_once).min(self.watch.in_all);
     }
     /// Something is done. Says whether more may be.
     #[inline]
     pub fn spend(&mut self) -> bool {
         self.done += 1;
-        self.done <= self.most
+        self.done - self.before <= self.watch.at_once && self.done <= self.watch.in_all
     }
     /// Shows others where the run is.
     #[inline]
-    pub fn show(&self, time: Time, event: Number) {
+    pub fn show(&self, event: Key, is_in_network: bool) {
         if let Some(progress) = &self.watch.progress {
-            progress.time.store(time.as_nanos(), Ordering::Relaxed);
-            progress.event.store(event.0, Ordering::Relaxed);
+            progress.time.store(event.time().as_nanos(), Ordering::Relaxed);
+            progress.event.store(Number::new(event, is_in_network).0, Ordering::Relaxed);
         }
     }
 }
 
 impl Simulation {
     /// Why the run was ended at this event.
-    pub fn stopped(&self, event: Number) -> Stopped {
+    #[cold]
+    pub fn stopped(&self, event: Key, is_in_network: bool) -> Stopped {
+        let event = Number::new(event, is_in_network);
         let at_once = self.effort.done < self.effort.watch.in_all;
         let work = if at_once { self.effort.done - self.effort.before } else { self.effort.done };
         let group = if event.is_in_network() {

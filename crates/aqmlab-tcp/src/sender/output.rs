@@ -9,7 +9,7 @@ use crate::segment::DataSegment;
 
 impl Sender {
     /// The segment to be sent now, if there is one: call until `None`.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
         // Most segments are new data while nothing is being mended.
         if self.state == State::Established && self.phase.is_open() && !self.tlp.due {

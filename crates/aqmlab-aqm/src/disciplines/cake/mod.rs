@@ -349,6 +349,10 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
         self.tins[0].next_change_or(self.wakeup)
     }
 
+    fn is_clocked(&self) -> bool {
+        false
+    }
+
     fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
         self.wakeup = self.wakeup.filter(|wakeup| *wakeup > cx.now);
         for tin in 0..self.tins.len() {
