@@ -266,7 +266,7 @@ impl DataPath {
     fn show_dropped(&mut self, now: Time) {
         if let Some(tap) = &mut self.tap {
             while let Some((handle, reason)) = self.network.store_mut().take_dropped() {
-                let link = self.network.link_at(handle.position).expect("links drop, not ends");
+                let link = self.network.link_of(handle.position);
                 tap.dropped(now, link, &handle, reason, self.network.store());
                 self.network.store_mut().release(handle.place, 1);
             }

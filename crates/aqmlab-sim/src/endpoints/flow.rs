@@ -1,16 +1,16 @@
 //! A flow: two endpoints, and the routes between them.
 
-use aqmlab_core::{Deadline, Ecn, Span, Time};
+use aqmlab_core::{Deadline, Ecn, Packet, Span, Time};
 use aqmlab_tcp::{Stats, TcpParams};
 
 use super::datagrams::{DatagramSink, DatagramSource, DatagramSummary};
-use super::packet::{Content, SimPacket, Store};
+use super::packet::{Content, Header, SimPacket, Store};
 use super::tcp::{TcpSink, TcpSource};
 use super::{
     End, Endpoint, EndpointConfig, EndpointSetup, Incoming, MessageSink, MessageSource, Outgoing,
     Sink, Source, Volume,
 };
-use crate::network::{Position, RouteId};
+use crate::network::RouteId;
 
 /// No application: the flow runs by itself.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -266,7 +266,7 @@ impl Flow {
     /// before: it bears the flow's hash.
     #[inline]
     pub fn owns(&self, packet: &SimPacket) -> bool {
-        packet.hash == self.hashes[usize::from(packet.to == End::Source)]
+        packet.hash == self.hashes[usize::from(packet.to() == End::Source)]
     }
 
     /// The route along which packets of this end go.
@@ -297,31 +297,22 @@ impl Flow {
             }
             End::Sink => (End::Source, [sink, source]),
         };
-        Some(SimPacket {
-            arrival: Time::ZERO,
-            content,
-            flow: self.index,
-            hash: self.hashes[of as usize],
-            size,
-            position: Position::default(),
-            hosts,
-            to,
-            ecn,
-            class: self.class,
-        })
+        let hash = self.hashes[of as usize];
+        let header = Header { flow: self.index, hash, hosts, class: self.class, to };
+        Some(SimPacket::new(header, size, ecn, content))
     }
 
     /// A packet has come to the end of its route. Whether it opened the
     /// connection for the source.
     #[inline(always)]
     pub fn receive(&mut self, now: Time, packet: &SimPacket, store: &mut Store) -> bool {
-        let (size, ecn) = (packet.size, packet.ecn);
-        match (&mut self.ends, packet.to) {
+        let (size, ecn) = (packet.size(), packet.ecn());
+        match (&mut self.ends, packet.to()) {
             (Ends::Tcp(tcp), End::Source) => {
                 if let Some(payload) = store.take_ack(packet, tcp.usual) {
                     tcp.source.on_packet(now, Incoming { payload, size, ecn });
                 }
-                packet.content.is_syn()
+                packet.content().is_syn()
             }
             (Ends::Tcp(tcp), End::Sink) => {
                 if let Some(payload) = store.take_segment(packet, tcp.header) {
@@ -337,7 +328,7 @@ impl Flow {
     #[inline]
     pub fn delayed(&mut self, now: Time, packet: &SimPacket, store: &Store) -> Option<Span> {
         let delays = self.delays.as_mut()?;
-        let delay = now - store.sent_at(packet.content)?;
+        let delay = now - store.sent_at(packet.content())?;
         delays.add(delay);
         Some(delay)
     }
@@ -529,7 +520,7 @@ impl Ends {
 
     #[inline(never)]
     fn receive_others(&mut self, now: Time, packet: &SimPacket, store: &mut Store) -> bool {
-        let (size, ecn) = (packet.size, packet.ecn);
+        let (size, ecn) = (packet.size(), packet.ecn());
         match self {
             Ends::Tcp(_) => {}
             Ends::Datagrams(datagrams) => {
@@ -540,7 +531,7 @@ impl Ends {
             Ends::Other(other) => {
                 let Some(payload) = store.take_message(packet) else { return false };
                 let incoming = Incoming { payload, size, ecn };
-                match packet.to {
+                match packet.to() {
                     End::Source => {
                         other.source.on_packet(now, incoming);
                         return !std::mem::replace(&mut other.is_answered, true);

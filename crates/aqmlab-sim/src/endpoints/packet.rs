@@ -9,45 +9,104 @@ use super::{End, Message};
 use crate::network::{Carried, Position};
 
 /// A packet.
+///
+/// Only whole numbers, and what queues and links ask for in words of its own. With an enum in it,
+/// `Option<SimPacket>` would have its discriminant among the packet's bytes, and with the bytes
+/// themselves compilers copy a packet in pieces: the next copy then waits for all of them to
+/// leave the processor's store buffer.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct SimPacket {
+    what: What,
     /// When it came to the queue it is in.
-    pub arrival: Time,
-    /// What it carries.
-    pub content: Content,
+    arrival: Time,
+    /// The number or the place of its [`Content`].
+    number: u64,
+    /// Its sender's and its receiver's host, by number.
+    hosts: [u32; 2],
     /// The flow, as an index.
     pub flow: u32,
     /// The hash of the flow that queues see.
     pub hash: u32,
-    /// Bytes on the wire.
-    pub size: u32,
     /// How far it has come on its route.
-    pub position: Position,
-    /// Its sender's and its receiver's host, by number.
-    pub hosts: [u32; 2],
-    /// The end of the flow that it goes to.
-    pub to: End,
-    /// The ECN codepoint.
-    pub ecn: Ecn,
-    /// The DSCP.
-    pub class: u8,
+    position: Position,
+    _room: u32,
 }
 
 // The hot path copies these from queue to pipe: the size is a promise.
 const _: () = assert!(size_of::<SimPacket>() == 48);
 
-/// A number of 64 bits that stands at a multiple of four.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Word([u32; 2]);
+/// What a packet is, in one word: bytes on the wire (32 bits), DSCP (8), which [`Content`] (8),
+/// its [`Flags`] (8), the ECN codepoint (2), and whether it goes to the source of its flow.
+#[derive(Clone, Copy, Debug)]
+struct What(u64);
 
-impl Word {
+impl What {
+    const CLASS: u32 = 32;
+    const KIND: u32 = 40;
+    const FLAGS: u32 = 48;
+    const ECN: u32 = 56;
+    const TO_SOURCE: u32 = 58;
+
     #[inline(always)]
-    pub fn new(number: u64) -> Self {
-        Word([number as u32, (number >> 32) as u32])
+    fn byte(self, at: u32) -> u8 {
+        (self.0 >> at) as u8
     }
     #[inline(always)]
-    pub fn get(self) -> u64 {
-        u64::from(self.0[1]) << 32 | u64::from(self.0[0])
+    fn to_source(self) -> bool {
+        self.0 >> Self::TO_SOURCE & 1 != 0
+    }
+    /// The same with another content.
+    #[inline(always)]
+    fn with(self, kind: u8, flags: Flags) -> Self {
+        let rest = self.0 & !(0xff << Self::KIND | 0xff << Self::FLAGS);
+        What(rest | u64::from(kind) << Self::KIND | u64::from(flags.0) << Self::FLAGS)
+    }
+}
+
+/// Of whom a packet is.
+pub(crate) struct Header {
+    pub flow: u32,
+    pub hash: u32,
+    pub hosts: [u32; 2],
+    pub class: u8,
+    /// The end of the flow that it goes to.
+    pub to: End,
+}
+
+impl SimPacket {
+    /// A packet that an endpoint sends.
+    #[inline(always)]
+    pub fn new(header: Header, size: u32, ecn: Ecn, content: Content) -> Self {
+        let Header { flow, hash, hosts, class, to } = header;
+        let (kind, flags, number) = content.parts();
+        let what = u64::from(size)
+            | u64::from(class) << What::CLASS
+            | (ecn as u64) << What::ECN
+            | u64::from(to == End::Source) << What::TO_SOURCE;
+        SimPacket {
+            what: What(what).with(kind, flags),
+            arrival: Time::ZERO,
+            number,
+            hosts,
+            flow,
+            hash,
+            position: Position::default(),
+            _room: 0,
+        }
+    }
+
+    /// What it carries.
+    #[inline(always)]
+    pub fn content(&self) -> Content {
+        let flags = Flags(self.what.byte(What::FLAGS));
+        Content::of_parts(self.what.byte(What::KIND), flags, self.number)
+    }
+
+    /// The end of the flow that it goes to.
+    #[inline(always)]
+    pub fn to(&self) -> End {
+        if self.what.to_source() { End::Source } else { End::Sink }
     }
 }
 
@@ -79,20 +138,46 @@ impl Flags {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// Data of TCP that begin with this byte.
-    Segment { flags: Flags, seq: Word },
+    Segment { flags: Flags, seq: u64 },
     /// Data of TCP with times.
     KeptSegment { flags: Flags, place: u32 },
     /// An acknowledgement of TCP, with a window as usual and nothing else.
-    Ack { flags: Flags, number: Word },
+    Ack { flags: Flags, number: u64 },
     /// An acknowledgement of TCP with more.
     KeptAck { flags: Flags, place: u32 },
     /// A datagram, with the time at which it was sent.
-    Datagram { sent: Word },
+    Datagram { sent: u64 },
     /// What endpoints of another crate tell each other.
     Message { place: u32 },
 }
 
 impl Content {
+    /// As a packet holds it: which it is, its flags, and its number or place.
+    #[inline(always)]
+    fn parts(self) -> (u8, Flags, u64) {
+        match self {
+            Content::Segment { flags, seq } => (0, flags, seq),
+            Content::KeptSegment { flags, place } => (1, flags, u64::from(place)),
+            Content::Ack { flags, number } => (2, flags, number),
+            Content::KeptAck { flags, place } => (3, flags, u64::from(place)),
+            Content::Datagram { sent } => (4, Flags::default(), sent),
+            Content::Message { place } => (5, Flags::default(), u64::from(place)),
+        }
+    }
+
+    #[inline(always)]
+    fn of_parts(kind: u8, flags: Flags, number: u64) -> Self {
+        let place = number as u32;
+        match kind {
+            0 => Content::Segment { flags, seq: number },
+            1 => Content::KeptSegment { flags, place },
+            2 => Content::Ack { flags, number },
+            3 => Content::KeptAck { flags, place },
+            4 => Content::Datagram { sent: number },
+            _ => Content::Message { place },
+        }
+    }
+
     pub fn is_syn(self) -> bool {
         match self {
             Content::Segment { flags, .. }
@@ -105,13 +190,33 @@ impl Content {
 }
 
 impl Packet for SimPacket {
-    packet_fields!(size, hash, hosts, class, ecn, mark, arrival);
+    packet_fields!(hash, hosts, arrival);
+    #[inline]
+    fn size(&self) -> u32 {
+        self.what.0 as u32
+    }
+    #[inline]
+    fn class(&self) -> u8 {
+        self.what.byte(What::CLASS)
+    }
+    #[inline]
+    fn clear_class(&mut self) {
+        self.what.0 &= !(0xff << What::CLASS);
+    }
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        Ecn::from_bits(self.what.byte(What::ECN))
+    }
+    #[inline]
+    fn mark(&mut self) {
+        self.what.0 |= (Ecn::Ce as u64) << What::ECN;
+    }
     /// A queue that thins acknowledgements must not lose what a later one
     /// would not say.
     #[inline]
     fn pure_ack(&self) -> Option<u64> {
-        match self.content {
-            Content::Ack { flags: Flags(0), number } => Some(number.get()),
+        match self.content() {
+            Content::Ack { flags: Flags(0), number } => Some(number),
             _ => None,
         }
     }
@@ -133,18 +238,19 @@ impl Carried for SimPacket {
     }
     #[inline]
     fn is_ack(&self) -> bool {
-        self.to == End::Source
+        self.what.to_source()
     }
     #[inline]
     fn is_syn(&self) -> bool {
-        self.content.is_syn()
+        self.content().is_syn()
     }
     #[inline]
     fn forget(&self, store: &mut Store) {
-        store.forget(self.content);
+        store.forget(self.content());
     }
     fn copy(&self, store: &mut Store) -> Self {
-        SimPacket { content: store.copy(self.content), ..*self }
+        let (kind, flags, number) = store.copy(self.content()).parts();
+        SimPacket { what: self.what.with(kind, flags), number, ..*self }
     }
 }
 
@@ -203,7 +309,7 @@ impl Store {
         if has_times {
             return Content::KeptSegment { flags, place: self.segments.put(segment) };
         }
-        Content::Segment { flags, seq: Word::new(segment.seq) }
+        Content::Segment { flags, seq: segment.seq }
     }
 
     /// An acknowledgement, which says no more than its number if the window is `usual`.
@@ -215,14 +321,14 @@ impl Store {
             && ack.ce == CeCount::default()
             && ack.timestamps.is_none();
         if is_plain {
-            return Content::Ack { flags, number: Word::new(ack.ack) };
+            return Content::Ack { flags, number: ack.ack };
         }
         Content::KeptAck { flags, place: self.acks.put(ack) }
     }
 
     /// A datagram.
     pub fn datagram(&mut self, sent: Sent) -> Content {
-        Content::Datagram { sent: Word::new(sent.0.as_nanos()) }
+        Content::Datagram { sent: sent.0.as_nanos() }
     }
 
     /// A message that is sent now.
@@ -233,19 +339,19 @@ impl Store {
     /// The segment of a packet whose headers have so many bytes.
     #[inline(always)]
     pub fn take_segment(&mut self, packet: &SimPacket, header: u32) -> Option<DataSegment> {
-        match packet.content {
+        match packet.content() {
             Content::Segment { flags, seq } => Some(DataSegment {
-                seq: seq.get(),
-                len: packet.size - header,
+                seq: seq,
+                len: packet.size() - header,
                 syn: flags.has(Flags::SYN),
                 retransmission: flags.has(Flags::RETRANSMISSION),
-                ecn: packet.ecn,
+                ecn: packet.ecn(),
                 cwr: flags.has(Flags::CWR),
                 sent_at: Time::ZERO,
                 echo: Time::ZERO,
             }),
             Content::KeptSegment { place, .. } => {
-                Some(DataSegment { ecn: packet.ecn, ..self.segments.take(place) })
+                Some(DataSegment { ecn: packet.ecn(), ..self.segments.take(place) })
             }
             _ => None,
         }
@@ -254,9 +360,9 @@ impl Store {
     /// The acknowledgement of a packet, with the `usual` window if it says no other.
     #[inline(always)]
     pub fn take_ack(&mut self, packet: &SimPacket, usual: u64) -> Option<Ack> {
-        match packet.content {
+        match packet.content() {
             Content::Ack { flags, number } => Some(Ack {
-                ack: number.get(),
+                ack: number,
                 syn: flags.has(Flags::SYN),
                 ece: flags.has(Flags::ECE),
                 window: usual,
@@ -269,15 +375,15 @@ impl Store {
 
     /// The datagram of a packet.
     pub fn take_datagram(&mut self, packet: &SimPacket) -> Option<Sent> {
-        match packet.content {
-            Content::Datagram { sent } => Some(Sent(Time::from_nanos(sent.get()))),
+        match packet.content() {
+            Content::Datagram { sent } => Some(Sent(Time::from_nanos(sent))),
             _ => None,
         }
     }
 
     /// The message of a packet.
     pub fn take_message(&mut self, packet: &SimPacket) -> Option<Message> {
-        match packet.content {
+        match packet.content() {
             Content::Message { place } => Some(self.messages.take(place).1),
             _ => None,
         }
@@ -327,17 +433,24 @@ mod tests {
     const USUAL: u64 = 1000;
 
     fn packet(content: Content) -> SimPacket {
-        SimPacket {
-            arrival: Time::ZERO,
-            content,
-            flow: 0,
-            hash: 0,
-            size: 1500,
-            position: Position::default(),
-            hosts: [0; 2],
-            to: End::Sink,
-            ecn: Ecn::NotEct,
-            class: 0,
+        let header = Header { flow: 0, hash: 0, hosts: [0; 2], class: 0, to: End::Sink };
+        SimPacket::new(header, 1500, Ecn::NotEct, content)
+    }
+
+    #[test]
+    fn a_mark_leaves_everything_else_as_it_is() {
+        for to in [End::Source, End::Sink] {
+            for ecn in [Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
+                let header = Header { flow: 1, hash: 2, hosts: [3, 4], class: 5, to };
+                let content = Content::Datagram { sent: 6 };
+                let mut packet = SimPacket::new(header, 1500, ecn, content);
+                assert_eq!((packet.ecn(), packet.to()), (ecn, to));
+                packet.mark();
+                assert_eq!((packet.ecn(), packet.to()), (Ecn::Ce, to));
+                assert_eq!((packet.content(), packet.class()), (content, 5));
+                packet.clear_class();
+                assert_eq!((packet.size(), packet.class()), (1500, 0));
+            }
         }
     }
 
@@ -384,7 +497,7 @@ mod tests {
         assert_eq!(store.take_datagram(&datagram), Some(sent));
         let first = packet(store.message(Time::from_nanos(9), Box::new([1, 2, 3])));
         let second = first.copy(&mut store);
-        assert_eq!(store.sent_at(second.content), Some(Time::from_nanos(9)));
+        assert_eq!(store.sent_at(second.content()), Some(Time::from_nanos(9)));
         assert_eq!(store.take_message(&first).as_deref(), Some(&[1, 2, 3][..]));
         assert_eq!(store.take_message(&second).as_deref(), Some(&[1, 2, 3][..]));
     }

@@ -161,9 +161,9 @@ impl<P: Carried> Network<P> {
         self.routes.has(route)
     }
 
-    /// The link at a position; `None` behind the last of a route.
-    pub fn link_at(&self, position: Position) -> Option<u32> {
-        self.routes.link(position)
+    /// The link that a packet is on which has come so far.
+    pub fn link_of(&self, position: Position) -> u32 {
+        self.routes.link(position.previous()).expect("it has entered one")
     }
 
     /// Begins: the disciplines' first timers.
@@ -184,9 +184,10 @@ impl<P: Carried> Network<P> {
     ) {
         debug_assert!(now >= self.shared.now, "time goes forward");
         self.shared.now = now;
-        packet.set_position(self.routes.start(route));
-        let left = self.forward(packet, observer);
-        debug_assert!(left.is_none(), "a route has a link");
+        let start = self.routes.start(route);
+        let link = self.routes.link(start).expect("a route has a link");
+        packet.set_position(start.next());
+        self.enter(link, packet, observer);
     }
 
     /// When something happens next.
@@ -211,10 +212,15 @@ impl<P: Carried> Network<P> {
         self.handled += 1;
         match event {
             LinkEvent::Delivery(link) => {
-                let mut packet = self.links[link as usize].deliver(&mut self.shared)?;
-                observer.left(time, link, &packet, &self.shared.store);
-                packet.set_position(packet.position().next());
-                return self.forward(packet, observer);
+                let packet = self.links[link as usize].deliver(&mut self.shared);
+                if let Some(packet) = &packet {
+                    observer.left(time, link, packet, &self.shared.store);
+                    if let Some(link) = self.routes.link(packet.position()) {
+                        self.forward(link, *packet, observer);
+                        return None;
+                    }
+                }
+                return packet;
             }
             LinkEvent::TransmissionEnd(link) => self.transmission_end(link),
             LinkEvent::Wakeup(link) => {
@@ -224,13 +230,18 @@ impl<P: Carried> Network<P> {
         None
     }
 
-    /// Gives a packet to the link at its position, or back at the end of its route.
+    /// A packet goes on to its next link.
+    #[inline(never)]
+    fn forward(&mut self, link: u32, mut packet: P, observer: &mut impl Observer<P>) {
+        packet.set_position(packet.position().next());
+        self.enter(link, packet, observer);
+    }
+
+    /// Gives a packet to a link.
     #[inline(always)]
-    fn forward(&mut self, packet: P, observer: &mut impl Observer<P>) -> Option<P> {
-        let Some(link) = self.routes.link(packet.position()) else { return Some(packet) };
+    fn enter(&mut self, link: u32, packet: P, observer: &mut impl Observer<P>) {
         observer.entered(self.shared.now, link, &packet, &self.shared.store);
         self.links[link as usize].arrive(packet, &mut self.shared);
-        None
     }
 
     /// The transmission of a link ended: and all that may follow from that on a

@@ -72,11 +72,12 @@ impl<P: Carried> Pipe<P> {
     pub fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
         match self {
             Pipe::Fixed { packets, .. } => {
-                let (_, packet) = packets.pop_front().expect("a delivery is pending for a packet");
+                let packet = packets.pop_front().map(|(_, packet)| packet);
+                debug_assert!(packet.is_some(), "a delivery is pending for a packet");
                 if let Some((time, _)) = packets.front() {
                     shared.events.push(*time, LinkEvent::Delivery(index));
                 }
-                Some(packet)
+                packet
             }
             Pipe::Varied(varied) => varied.pop(index, shared),
         }

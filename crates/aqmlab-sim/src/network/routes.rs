@@ -9,7 +9,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteId(pub u32);
 
-/// How far a packet has come.
+/// How far a packet has come: the link that it takes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position(u32);
 
@@ -47,7 +47,7 @@ impl Routes {
         first
     }
 
-    /// Where a packet is that begins a route now.
+    /// The first link of a route.
     #[inline]
     pub fn start(&self, route: RouteId) -> Position {
         self.first[route.0 as usize]
@@ -71,6 +71,11 @@ impl Position {
     #[inline]
     pub fn next(self) -> Self {
         Position(self.0 + 1)
+    }
+    /// Before it.
+    #[inline]
+    pub fn previous(self) -> Self {
+        Position(self.0 - 1)
     }
 }
 

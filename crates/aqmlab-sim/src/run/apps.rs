@@ -370,8 +370,8 @@ impl Simulation {
     #[inline(never)]
     pub fn datagram_arrived(&mut self, packet: &SimPacket) {
         let flow = &mut self.flows[packet.flow as usize];
-        let Content::Datagram { sent } = packet.content else { return };
-        let sent = Time::from_nanos(sent.get());
+        let Content::Datagram { sent } = packet.content() else { return };
+        let sent = Time::from_nanos(sent);
         if matches!(&flow.ends, Ends::Datagrams(datagrams) if datagrams.tells) {
             let (app, flow) = (flow.app, packet.flow);
             self.tell(app, |app, cx| app.on_datagram(flow, sent, cx));

@@ -287,7 +287,7 @@ impl Simulation {
         self.now = time;
         self.effort.show(event, is_in_network);
         if is_in_network {
-            if let Some(packet) = self.network.step(&mut ()) {
+            if let Some(packet) = &self.network.step(&mut ()) {
                 self.arrived(packet);
             }
         } else {
@@ -350,14 +350,14 @@ impl Simulation {
 
     /// A packet has come to the end of its route.
     #[inline(always)]
-    fn arrived(&mut self, packet: SimPacket) {
+    fn arrived(&mut self, packet: &SimPacket) {
         let now = self.now;
         let flow = &mut self.flows[packet.flow as usize];
         let store = self.network.store_mut();
-        if !flow.owns(&packet) {
+        if !flow.owns(packet) {
             packet.forget(store);
-        } else if packet.to == End::Source {
-            let is_answer = flow.receive(now, &packet, store);
+        } else if packet.to() == End::Source {
+            let is_answer = flow.receive(now, packet, store);
             let is_drained = flow.finish.is_none() && flow.is_finished();
             if is_answer {
                 self.connected(packet.flow);
@@ -368,13 +368,13 @@ impl Simulation {
             self.send(packet.flow, End::Source);
         } else {
             if flow.delays.is_some()
-                && let Some(delay) = flow.delayed(now, &packet, store)
+                && let Some(delay) = flow.delayed(now, packet, store)
             {
                 self.activities[flow.group as usize].record("delay", delay);
             }
-            flow.receive(now, &packet, store);
+            flow.receive(now, packet, store);
             if flow.is_of_datagrams() {
-                return self.datagram_arrived(&packet);
+                return self.datagram_arrived(packet);
             }
             let is_awaited = flow.received() >= flow.awaited;
             self.send(packet.flow, End::Sink);
