@@ -45,7 +45,7 @@ pub struct Queue<P> {
     discipline: Box<dyn QueueDiscipline<P>>,
     random: Stream,
     sink: Sink<P>,
-    /// What is in the queue by these counts: known without asking the discipline.
+    /// What is in the queue by these counts.
     backlog: Backlog,
     arrived: u64,
     arrived_bytes: u64,
@@ -76,6 +76,13 @@ impl<P: Packet> Queue<P> {
     #[inline]
     pub fn enqueue(&mut self, mut packet: P, now: Time) {
         packet.set_arrival(now);
+        self.enqueue_stamped(packet, now);
+    }
+
+    /// The same for one that has `now` as its arrival time already.
+    #[inline]
+    pub fn enqueue_stamped(&mut self, packet: P, now: Time) {
+        debug_assert!(packet.arrival() == now);
         let bytes = u64::from(packet.size());
         self.arrived += 1;
         self.arrived_bytes += bytes;
@@ -181,11 +188,17 @@ impl<P: Packet> Queue<P> {
         self.discipline = discipline;
     }
 
-    /// What is in the queue now.
+    /// What is in the queue now, as the discipline says.
     #[inline]
     pub fn backlog(&self) -> Backlog {
-        // Known, as long as nothing was dropped that has not been taken back.
-        if self.sink.dropped.is_empty() { self.backlog } else { self.discipline.backlog() }
+        self.discipline.backlog()
+    }
+
+    /// The same as these counts have it, without asking the discipline; what it dropped has to be
+    /// taken back before.
+    #[inline]
+    pub fn counted(&self) -> Backlog {
+        self.backlog
     }
 
     /// The counts so far.

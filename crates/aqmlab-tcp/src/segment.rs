@@ -88,7 +88,7 @@ pub struct CeCount {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(u64, u64); Self::MAX],
-    len: u8,
+    len: usize,
 }
 
 impl SackBlocks {
@@ -98,14 +98,14 @@ impl SackBlocks {
     /// Adds a block: from its first byte to the byte after its last. Blocks
     /// beyond the fourth are left out.
     pub fn push(&mut self, start: u64, end: u64) {
-        if usize::from(self.len) < Self::MAX {
-            self.blocks[usize::from(self.len)] = (start, end);
+        if self.len < Self::MAX {
+            self.blocks[self.len] = (start, end);
             self.len += 1;
         }
     }
     /// The blocks.
     pub fn as_slice(&self) -> &[(u64, u64)] {
-        &self.blocks[..usize::from(self.len)]
+        &self.blocks[..self.len]
     }
     /// Whether there are none.
     #[inline]

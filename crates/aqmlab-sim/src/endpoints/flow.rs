@@ -4,7 +4,7 @@ use aqmlab_core::{Deadline, Ecn, Packet, Span, Time};
 use aqmlab_tcp::{Stats, TcpParams};
 
 use super::datagrams::{DatagramSink, DatagramSource, DatagramSummary};
-use super::packet::{Content, Header, SimPacket, Store};
+use super::packet::{Header, Packed, SimPacket, Store};
 use super::tcp::{TcpSink, TcpSource};
 use super::{
     End, Endpoint, EndpointConfig, EndpointSetup, Incoming, MessageSink, MessageSource, Outgoing,
@@ -494,12 +494,7 @@ impl Flow {
 
 impl Ends {
     #[inline(never)]
-    fn poll_others(
-        &mut self,
-        of: End,
-        now: Time,
-        store: &mut Store,
-    ) -> Option<(u32, Ecn, Content)> {
+    fn poll_others(&mut self, of: End, now: Time, store: &mut Store) -> Option<(u32, Ecn, Packed)> {
         match (self, of) {
             (Ends::Tcp(_), _) | (Ends::Datagrams(_), End::Sink) => None,
             (Ends::Datagrams(datagrams), End::Source) => {

@@ -14,12 +14,9 @@ use crate::network::{Carried, Position};
 /// `Option<SimPacket>` would have its discriminant among the packet's bytes, and with the bytes
 /// themselves compilers copy a packet in pieces: the next copy then waits for all of them to
 /// leave the processor's store buffer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[repr(C)]
 pub(crate) struct SimPacket {
-    what: What,
-    /// When it came to the queue it is in.
-    arrival: Time,
     /// The number or the place of its [`Content`].
     number: u64,
     /// Its sender's and its receiver's host, by number.
@@ -31,6 +28,10 @@ pub(crate) struct SimPacket {
     /// How far it has come on its route.
     position: Position,
     _room: u32,
+    // What queues ask for is last: what is before it is copied as one.
+    /// When it came to the queue it is in.
+    arrival: Time,
+    what: What,
 }
 
 // The hot path copies these from queue to pipe: the size is a promise.
@@ -56,12 +57,6 @@ impl What {
     fn to_source(self) -> bool {
         self.0 >> Self::TO_SOURCE & 1 != 0
     }
-    /// The same with another content.
-    #[inline(always)]
-    fn with(self, kind: u8, flags: Flags) -> Self {
-        let rest = self.0 & !(0xff << Self::KIND | 0xff << Self::FLAGS);
-        What(rest | u64::from(kind) << Self::KIND | u64::from(flags.0) << Self::FLAGS)
-    }
 }
 
 /// Of whom a packet is.
@@ -77,17 +72,17 @@ pub(crate) struct Header {
 impl SimPacket {
     /// A packet that an endpoint sends.
     #[inline(always)]
-    pub fn new(header: Header, size: u32, ecn: Ecn, content: Content) -> Self {
+    pub fn new(header: Header, size: u32, ecn: Ecn, content: Packed) -> Self {
         let Header { flow, hash, hosts, class, to } = header;
-        let (kind, flags, number) = content.parts();
-        let what = u64::from(size)
+        let what = content.what
+            | u64::from(size)
             | u64::from(class) << What::CLASS
             | (ecn as u64) << What::ECN
             | u64::from(to == End::Source) << What::TO_SOURCE;
         SimPacket {
-            what: What(what).with(kind, flags),
+            what: What(what),
             arrival: Time::ZERO,
-            number,
+            number: content.number,
             hosts,
             flow,
             hash,
@@ -151,18 +146,25 @@ pub(crate) enum Content {
     Message { place: u32 },
 }
 
+/// A [`Content`] as a packet holds it: its kind and flags, and its number or place.
+#[derive(Clone, Copy)]
+pub(crate) struct Packed {
+    what: u64,
+    number: u64,
+}
+
 impl Content {
-    /// As a packet holds it: which it is, its flags, and its number or place.
     #[inline(always)]
-    fn parts(self) -> (u8, Flags, u64) {
-        match self {
+    fn packed(self) -> Packed {
+        let (kind, flags, number) = match self {
             Content::Segment { flags, seq } => (0, flags, seq),
             Content::KeptSegment { flags, place } => (1, flags, u64::from(place)),
             Content::Ack { flags, number } => (2, flags, number),
             Content::KeptAck { flags, place } => (3, flags, u64::from(place)),
             Content::Datagram { sent } => (4, Flags::default(), sent),
             Content::Message { place } => (5, Flags::default(), u64::from(place)),
-        }
+        };
+        Packed { what: kind << What::KIND | u64::from(flags.0) << What::FLAGS, number }
     }
 
     #[inline(always)]
@@ -249,8 +251,7 @@ impl Carried for SimPacket {
         store.forget(self.content());
     }
     fn copy(&self, store: &mut Store) -> Self {
-        let (kind, flags, number) = store.copy(self.content()).parts();
-        SimPacket { what: self.what.with(kind, flags), number, ..*self }
+        SimPacket { number: store.copy(self.content()).packed().number, ..*self }
     }
 }
 
@@ -301,39 +302,39 @@ pub(crate) struct Store {
 impl Store {
     /// A segment, which carries times if `has_times`.
     #[inline(always)]
-    pub fn segment(&mut self, segment: DataSegment, has_times: bool) -> Content {
+    pub fn segment(&mut self, segment: DataSegment, has_times: bool) -> Packed {
         let flags = Flags::default()
             .with(Flags::SYN, segment.syn)
             .with(Flags::RETRANSMISSION, segment.retransmission)
             .with(Flags::CWR, segment.cwr);
         if has_times {
-            return Content::KeptSegment { flags, place: self.segments.put(segment) };
+            return Content::KeptSegment { flags, place: self.segments.put(segment) }.packed();
         }
-        Content::Segment { flags, seq: segment.seq }
+        Content::Segment { flags, seq: segment.seq }.packed()
     }
 
     /// An acknowledgement, which says no more than its number if the window is `usual`.
     #[inline(always)]
-    pub fn ack(&mut self, ack: Ack, usual: u64) -> Content {
+    pub fn ack(&mut self, ack: Ack, usual: u64) -> Packed {
         let flags = Flags::default().with(Flags::SYN, ack.syn).with(Flags::ECE, ack.ece);
         let is_plain = ack.sack.is_empty()
             && ack.window == usual
             && ack.ce == CeCount::default()
             && ack.timestamps.is_none();
         if is_plain {
-            return Content::Ack { flags, number: ack.ack };
+            return Content::Ack { flags, number: ack.ack }.packed();
         }
-        Content::KeptAck { flags, place: self.acks.put(ack) }
+        Content::KeptAck { flags, place: self.acks.put(ack) }.packed()
     }
 
     /// A datagram.
-    pub fn datagram(&mut self, sent: Sent) -> Content {
-        Content::Datagram { sent: sent.0.as_nanos() }
+    pub fn datagram(&mut self, sent: Sent) -> Packed {
+        Content::Datagram { sent: sent.0.as_nanos() }.packed()
     }
 
     /// A message that is sent now.
-    pub fn message(&mut self, now: Time, message: Message) -> Content {
-        Content::Message { place: self.messages.put((now, message)) }
+    pub fn message(&mut self, now: Time, message: Message) -> Packed {
+        Content::Message { place: self.messages.put((now, message)) }.packed()
     }
 
     /// The segment of a packet whose headers have so many bytes.
@@ -432,7 +433,7 @@ mod tests {
 
     const USUAL: u64 = 1000;
 
-    fn packet(content: Content) -> SimPacket {
+    fn packet(content: Packed) -> SimPacket {
         let header = Header { flow: 0, hash: 0, hosts: [0; 2], class: 0, to: End::Sink };
         SimPacket::new(header, 1500, Ecn::NotEct, content)
     }
@@ -443,7 +444,7 @@ mod tests {
             for ecn in [Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
                 let header = Header { flow: 1, hash: 2, hosts: [3, 4], class: 5, to };
                 let content = Content::Datagram { sent: 6 };
-                let mut packet = SimPacket::new(header, 1500, ecn, content);
+                let mut packet = SimPacket::new(header, 1500, ecn, content.packed());
                 assert_eq!((packet.ecn(), packet.to()), (ecn, to));
                 packet.mark();
                 assert_eq!((packet.ecn(), packet.to()), (Ecn::Ce, to));

@@ -5,9 +5,9 @@ use aqmlab_core::Packet;
 
 use super::routes::Position;
 
-/// A packet as links carry it: a value that is copied from queue to wire to
-/// pipe. What is too large for it is kept in a store, one of each network.
-pub trait Carried: Packet + Copy + Send + 'static {
+/// A packet as links carry it: a value that moves from queue to wire to pipe.
+/// What is too large for it is kept in a store, one of each network.
+pub trait Carried: Packet + Send + 'static {
     /// Where the rest of the packets is kept.
     type Store;
     /// How far it has come on its route.

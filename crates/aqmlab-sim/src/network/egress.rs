@@ -314,7 +314,7 @@ impl<P: Carried> Egress<P> {
     pub fn next_wakeup(&mut self, now: Time) -> Option<Time> {
         let interrupt = self.driver.interrupt_at;
         let Some(shaper) = &mut self.shaper else { return interrupt };
-        let Some(packet) = shaper.held else { return interrupt };
+        let Some(packet) = &shaper.held else { return interrupt };
         let tokens = now + shaper.wait(now, packet.size());
         Some(interrupt.map_or(tokens, |interrupt| interrupt.min(tokens)))
     }

@@ -213,14 +213,12 @@ impl<P: Carried> Network<P> {
         match event {
             LinkEvent::Delivery(link) => {
                 let packet = self.links[link as usize].deliver(&mut self.shared);
-                if let Some(packet) = &packet {
+                let next = packet.as_ref().and_then(|packet| {
                     observer.left(time, link, packet, &self.shared.store);
-                    if let Some(link) = self.routes.link(packet.position()) {
-                        self.forward(link, *packet, observer);
-                        return None;
-                    }
-                }
-                return packet;
+                    self.routes.link(packet.position())
+                });
+                let Some(next) = next else { return packet };
+                self.forward(next, packet?, observer);
             }
             LinkEvent::TransmissionEnd(link) => self.transmission_end(link),
             LinkEvent::Wakeup(link) => {
@@ -239,7 +237,8 @@ impl<P: Carried> Network<P> {
 
     /// Gives a packet to a link.
     #[inline(always)]
-    fn enter(&mut self, link: u32, packet: P, observer: &mut impl Observer<P>) {
+    fn enter(&mut self, link: u32, mut packet: P, observer: &mut impl Observer<P>) {
+        packet.set_arrival(self.shared.now);
         observer.entered(self.shared.now, link, &packet, &self.shared.store);
         self.links[link as usize].arrive(packet, &mut self.shared);
     }

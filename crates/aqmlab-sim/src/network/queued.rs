@@ -105,7 +105,7 @@ impl<P: Carried> QueuedLink<P> {
         }
     }
 
-    /// A packet comes to the queue.
+    /// A packet comes to the queue, with the time as that of its arrival.
     pub(crate) fn arrive(&mut self, packet: P, shared: &mut Shared<P>) {
         let now = shared.now;
         if self
@@ -115,10 +115,10 @@ impl<P: Carried> QueuedLink<P> {
             self.settle();
         }
         self.probe.arrived(now, &packet);
-        self.queue.enqueue(packet, now);
+        self.queue.enqueue_stamped(packet, now);
         self.take_dropped(now, &mut shared.store);
         if self.busy {
-            self.probe.backlog(now, self.queue.backlog());
+            self.probe.backlog(now, self.queue.counted());
             self.fill(now, &mut shared.store);
             self.await_end(shared);
         } else {
@@ -249,7 +249,7 @@ impl<P: Carried> QueuedLink<P> {
         }
         self.queue.replace(discipline, now);
         self.take_dropped(now, &mut shared.store);
-        self.probe.backlog(now, self.queue.backlog());
+        self.probe.backlog(now, self.queue.counted());
         if self.busy {
             self.fill(now, &mut shared.store);
             self.await_end(shared);
@@ -369,7 +369,7 @@ impl<P: Carried> QueuedLink<P> {
     /// Packets that are waiting to be sent, here or in the egress.
     #[inline]
     fn waiting(&self) -> u64 {
-        self.queue.backlog().packets + self.egress.as_ref().map_or(0, |egress| egress.waiting())
+        self.queue.counted().packets + self.egress.as_ref().map_or(0, |egress| egress.waiting())
     }
 
     /// Takes the next packet from the queue.
@@ -382,7 +382,8 @@ impl<P: Carried> QueuedLink<P> {
     ) -> Option<P> {
         let packet = queue.dequeue(now);
         take_dropped(queue, probe, now, store);
-        probe.backlog(now, queue.backlog());
+        debug_assert_eq!(queue.counted(), queue.backlog());
+        probe.backlog(now, queue.counted());
         if let Some(packet) = &packet {
             probe.departure(now, packet);
         }
@@ -459,7 +460,8 @@ impl<P: Carried> QueuedLink<P> {
         while room > 0 {
             let next = sending.take().or_else(|| {
                 let packet = self.take(now, &mut shared.store)?;
-                Some((packet, u64::from(framing.wire_size(packet.size()))))
+                let bytes = u64::from(framing.wire_size(packet.size()));
+                Some((packet, bytes))
             });
             let Some((packet, left)) = next else {
                 is_empty = true;
@@ -507,7 +509,7 @@ impl<P: Carried> QueuedLink<P> {
     #[inline]
     fn await_end(&mut self, shared: &mut Shared<P>) {
         let matters =
-            || self.is_unusual || self.egress.is_some() || self.queue.backlog().packets > 0;
+            || self.is_unusual || self.egress.is_some() || self.queue.counted().packets > 0;
         if !self.end_pending && matters() {
             self.end_pending = true;
             if let Some(until) = self.busy_until {

@@ -262,11 +262,10 @@ impl Simulation {
             return Ok(());
         }
         let end = Time::ZERO + self.scenario.duration;
-        // Nothing happens at the end of all time.
-        let until = until.unwrap_or(Time::MAX);
+        let is_past = |time| time > end || until.is_some_and(|until| time >= until);
         loop {
             let (event, is_in_network) = self.next();
-            if event.time() > end || event.time() >= until {
+            if event == Key::NONE || is_past(event.time()) {
                 return Ok(());
             }
             self.step(event, is_in_network)?;
