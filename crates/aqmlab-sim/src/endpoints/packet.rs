@@ -147,7 +147,7 @@ pub(crate) enum Content {
 }
 
 /// A [`Content`] as a packet holds it: its kind and flags, and its number or place.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packed {
     what: u64,
     number: u64,
