@@ -342,7 +342,7 @@ impl Store {
     pub fn take_segment(&mut self, packet: &SimPacket, header: u32) -> Option<DataSegment> {
         match packet.content() {
             Content::Segment { flags, seq } => Some(DataSegment {
-                seq: seq,
+                seq,
                 len: packet.size() - header,
                 syn: flags.has(Flags::SYN),
                 retransmission: flags.has(Flags::RETRANSMISSION),
