@@ -68,8 +68,8 @@ _TOLD = (
     Metric("cumulative_bytes", "link", "bytes", "What has left the queue since the start.",
            "series `delivered_bytes`", "Hill and Shah 2015"),
     Metric("utilisation", "link", "1", "What was used of what the link offered since its first "
-           "packet or the end of the warm-up, also where its rate changes.", "table `links`: `utilisation`",
-           "RFC 7928, section 4.2"),
+           "packet or the end of the warm-up, also where its rate changes.",
+           "table `links`: `utilisation`", "RFC 7928, section 4.2"),
     Metric("possible_share", "link", "1", "Bytes that were delivered, of those the link offered "
            "from the end of the warm-up to that of the run.", COMPUTED, "Hill and Shah 2015"),
     # Queue and losses
@@ -77,8 +77,8 @@ _TOLD = (
            "table `links`: `backlog_mean_packets`, `backlog_max_bytes`, ...; series "
            "`backlog_packets`, `backlog_bytes`", "RFC 7928, section 4.2"),
     Metric("drop_share", "link", "1", "Of the packets that came after the warm-up or waited at "
-           "its end, those the queue dropped; by reason in the table `links`.", f"{COMPUTED}; table `links`: `drop_REASON`",
-           "RFC 7928, section 2.3"),
+           "its end, those the queue dropped; by reason in the table `links`.",
+           f"{COMPUTED}; table `links`: `drop_REASON`", "RFC 7928, section 2.3"),
     Metric("mark_share", "link", "1", "Of the packets that came after the warm-up or waited at "
            "its end, those that were marked (CE).",
            f"{COMPUTED}; table `links`: `mark_REASON`", "RFC 7928, section 4.5"),
