@@ -15,7 +15,7 @@ from aqmlab import plain
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, NoReturn
 
 HELP = ("--help", "-h")
 MOST = 1 << 20
@@ -86,7 +86,7 @@ def _told(words: Sequence[str]) -> str | None:
 
 
 def _run(words: Sequence[str]) -> str | None:
-    """What `run FILE` shows, with `--set` and `--seed`; None for all else and whatever fails."""
+    """What `run FILE` shows (also with `--set`, `--seed`); None for all else and bad input."""
     file, settings = _settings(words)
     try:
         if file is None or not os.path.isfile(file) or has_packages():
@@ -106,11 +106,25 @@ def _run(words: Sequence[str]) -> str | None:
         overrides = {key: _core.parse_value(value) for key, value in settings.items()}
         folder = os.path.dirname(file) or "."
         scenario = _core.Scenario(text, file=file, overrides=overrides, folders=[folder])
-        told = light.text(light.run(scenario), scenario.table)
     except Exception:
         return None  # the command proper says what is wrong
+    try:
+        told = light.text(light.run(scenario), scenario.table)
+    except Exception as error:
+        _fail(error)
     signals.uninstall()
     return f"{told}\n{plain.styled(light.NOT_SAVED, plain.DIM)}"
+
+
+def _fail(error: Exception) -> NoReturn:
+    """Ends as the command proper does; the run is not tried again."""
+    from aqmlab.cli.common import reported
+
+    @reported
+    def failed() -> NoReturn:
+        raise error
+
+    failed()
 
 
 def _settings(words: Sequence[str]) -> tuple[str | None, dict[str, str]]:
