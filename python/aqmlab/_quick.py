@@ -15,7 +15,7 @@ from aqmlab import plain
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, NoReturn
+    from typing import Any
 
 HELP = ("--help", "-h")
 MOST = 1 << 20
@@ -25,7 +25,7 @@ GROUPS = ("[aqmlab.metrics]", "[aqmlab.studies]")
 
 
 def answer(words: Sequence[str]) -> bool:
-    """Prints what was asked for; False if that is not for here."""
+    """Prints what was asked for; False if that is not for here. Errors of a run are raised."""
     if not words:
         return False
     if words[0] == "--complete":
@@ -108,23 +108,9 @@ def _run(words: Sequence[str]) -> str | None:
         scenario = _core.Scenario(text, file=file, overrides=overrides, folders=[folder])
     except Exception:
         return None  # the command proper says what is wrong
-    try:
-        told = light.text(light.run(scenario), scenario.table)
-    except Exception as error:
-        _fail(error)
+    told = light.text(light.run(scenario), scenario.table)
     signals.uninstall()
     return f"{told}\n{plain.styled(light.NOT_SAVED, plain.DIM)}"
-
-
-def _fail(error: Exception) -> NoReturn:
-    """Ends as the command proper does; the run is not tried again."""
-    from aqmlab.cli.common import reported
-
-    @reported
-    def failed() -> NoReturn:
-        raise error
-
-    failed()
 
 
 def _settings(words: Sequence[str]) -> tuple[str | None, dict[str, str]]:

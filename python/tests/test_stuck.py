@@ -9,7 +9,7 @@ import pytest
 from conftest import Aqmlab
 
 import aqmlab
-from aqmlab import _quick, light
+from aqmlab import __main__, _quick, light
 from aqmlab.errors import StuckError
 
 STUDY = """
@@ -73,7 +73,8 @@ def test_the_quick_way_gives_a_run_up_once(
 
     monkeypatch.setattr(light, "run", counted)
     monkeypatch.setattr(_quick, "has_packages", lambda: False)
+    monkeypatch.setattr("sys.argv", ["aqmlab", "run", str(study.parent / "scenario.toml")])
     with pytest.raises(SystemExit) as ended:
-        _quick.answer(["run", str(study.parent / "scenario.toml")])
+        __main__.main()
     assert (ended.value.code, len(runs)) == (1, 1)
     assert "no progress here" in capsys.readouterr().err
