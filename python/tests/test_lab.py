@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import browser as chromium
 import pytest
@@ -123,7 +126,7 @@ def test_every_tour_can_be_walked_through(opened: Browser) -> None:
         while not opened.run("document.getElementById('guide').hidden"):
             opened.click("#guide-next")
         assert opened.run("document.getElementById('message').textContent") == ""
-    assert number == 9
+    assert number == 10
     assert opened.problems == []
 
 
@@ -198,9 +201,63 @@ def test_every_control_has_a_name_and_no_page_is_too_wide(opened: Browser) -> No
     assert [role for role, name in named if not name] == []
 
 
+MOVING = """(async () => {
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  const packet = { flow: 1, group: 0, arrival: 1, reason: "codel", since: performance.now() };
+  lab.sides[1].falling = [{ ...packet }];
+  lab.sides[1].leaving = [{ ...packet }];
+  const picture = () => document.getElementById("queue-1").toDataURL();
+  await frame(); await frame();
+  const before = picture();
+  for (let count = 0; count < 8; count += 1) await frame();
+  return [lab.sides[1].falling.length, before === picture()];
+})()"""
+
+
+def test_packets_do_not_move_for_those_who_want_no_motion(opened: Browser) -> None:
+    for motion, stands_still in (("no-preference", False), ("reduce", True)):
+        opened.look(1200, 900, "light", motion)
+        assert opened.run(MOVING) == [1, stands_still]
+
+
+# What a click would save: the page's own names and contents, in place of downloads.
+SAVED = """(async () => {
+  const [made, saved] = [URL.createObjectURL, {}];
+  let latest = null;
+  URL.createObjectURL = (blob) => { latest = blob; return "data:,"; };
+  HTMLAnchorElement.prototype.click = function () { saved[this.download] = latest; };
+  for (const id of ["svg", "csv", "png"]) {
+    document.getElementById(id).dispatchEvent(new Event("click"));
+  }
+  while (!saved["aqmlab-lab.png"]) await new Promise((done) => setTimeout(done, 10));
+  URL.createObjectURL = made;
+  delete HTMLAnchorElement.prototype.click;
+  const png = await createImageBitmap(saved["aqmlab-lab.png"]);
+  const canvas = document.createElement("canvas");
+  Object.assign(canvas, { width: png.width, height: png.height });
+  const cx = canvas.getContext("2d");
+  cx.drawImage(png, 0, 0);
+  const pixels = new Uint32Array(cx.getImageData(0, 0, png.width, png.height).data.buffer);
+  const texts = await Promise.all(["svg", "csv"].map((end) => saved[`aqmlab-lab.${end}`].text()));
+  return [...texts, new Set(pixels).size];
+})()"""
+
+
 def test_pictures_and_a_table_can_be_taken(opened: Browser) -> None:
-    play(opened, 1)
-    opened.run("['svg', 'csv', 'png'].forEach((id) => document.getElementById(id).click())")
+    play(opened, 3)
+    svg, table, colours = opened.run(SAVED)
+    lines = [node for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("path")]
+    assert len([line for line in lines if len(line.get("d", "")) > 500]) >= 6, "curves of 3 s"
+    rows = list(csv.DictReader(io.StringIO(table)))
+    seen = opened.run("lab.sides.map((side) => [side.bins.length, side.groups.length])")
+    assert len(rows) == sum(bins * groups for bins, groups in seen) >= 2 * 150 * 3
+    waits = {
+        side: [float(row["sojourn_max_s"] or 0) for row in rows if row["side"] == side]
+        for side in "AB"
+    }
+    assert max(waits["A"]) > max(waits["B"]) > 0.005
+    assert sum(int(row["drops"]) for row in rows if row["side"] == "B") > 0
+    assert colours > 50, "a picture of one colour shows nothing"
     assert opened.problems == []
 
 
