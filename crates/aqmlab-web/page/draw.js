@@ -131,7 +131,7 @@ function visible(side) {
 function nice(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= value);
+  return [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => each >= value);
 }
 
 // The same scales on both sides, so that they can be compared.

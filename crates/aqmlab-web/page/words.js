@@ -77,5 +77,5 @@ function control(number, now, bins) {
   }
   return null;
 }
-const percent = (share) => `${(share * 100).toPrecision(2)} %`;
+const percent = (share) => `${(share * 100).toPrecision(2)}\u00a0%`;
 const title = (name) => ({ codel: "CoDel", cobalt: "COBALT", codel_dt: "CoDel", pie: "PIE" })[name] ?? name;
