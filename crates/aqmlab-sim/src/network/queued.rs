@@ -15,6 +15,7 @@ use super::probe::{LinkProbe, PacketEvent, PacketRecord, Sojourn};
 use super::records::RecordSink;
 use super::wire::{Capacity, Meter, Wire};
 use super::{Setup, Shared};
+use crate::impairment::Loss;
 
 /// What a link is made of.
 struct LinkParts<P> {
@@ -56,6 +57,8 @@ pub struct QueuedLink<P> {
     departures_first: bool,
     /// If the rate has changed: bytes that were offered before, and when that was.
     offered: Option<(f64, Time)>,
+    /// How often the rate of a link with framing has changed: what was a meter is none then.
+    pub(crate) rate_changes: u32,
 }
 
 impl<P: Carried> QueuedLink<P> {
@@ -102,6 +105,7 @@ impl<P: Carried> QueuedLink<P> {
             wakeup_at: None,
             departures_first: simultaneous == Simultaneous::DeparturesFirst,
             offered: None,
+            rate_changes: 0,
         }
     }
 
@@ -223,7 +227,10 @@ impl<P: Carried> QueuedLink<P> {
 
     /// What is sent from now on takes another rate: of a link of constant rate.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
-        if let Wire::Constant(transmitter) = &mut self.wire {
+        if let Wire::Course(wire) = &mut self.wire {
+            wire.set_rate(now, rate);
+            self.rate_changes += 1;
+        } else if let Wire::Constant(transmitter) = &mut self.wire {
             let before = self.offered.map_or(0.0, |(bytes, _)| bytes);
             let since = self.offered.map_or(Time::ZERO, |(_, since)| since);
             let capacity = transmitter.rate().as_bps() as f64 / 8.0;
@@ -235,6 +242,16 @@ impl<P: Carried> QueuedLink<P> {
     /// What is sent from now on takes another delay; the order stays.
     pub fn set_delay(&mut self, delay: Span, stream: Stream) {
         self.pipe.set_delay(delay, stream);
+    }
+
+    /// What is sent from now on is lost so; what is on its way arrives.
+    pub(crate) fn set_loss(
+        &mut self,
+        loss: Option<Loss>,
+        end: Time,
+        stream: impl Fn(&str) -> Stream,
+    ) {
+        self.pipe.set_loss(loss, end, stream);
     }
 
     /// Another discipline takes the place of the present one, and its packets.
