@@ -118,6 +118,7 @@ pub(crate) fn to_result(
         flows: flows_seen,
         findings,
         samples: finished.samples,
+        flow_rows: Vec::new(),
     };
     Outcome { status, result, lateness, input, wakeups, remarks }
 }

@@ -215,7 +215,7 @@ fn emulation(
 ) -> PyResult<Emulation> {
     let outcome =
         outcome.map_err(|panic| broken(py, panic))?.map_err(|error| to_py_error(py, error))?;
-    let finished = Finished { run, scenario, result: outcome.result };
+    let finished = Finished::new(run, scenario, outcome.result);
     Ok(Emulation {
         status: outcome.status,
         results: Py::new(py, Results::new(vec![finished]))?,

@@ -1,5 +1,7 @@
 //! A link with a queue, a wire, and the way to the far end.
 
+use std::sync::Arc;
+
 use aqmlab_aqm::{Counts, LinkEnv, Queue, QueueDiscipline};
 use aqmlab_core::{Rate, Span, Stream, Time};
 
@@ -10,8 +12,10 @@ use super::events::{LinkEvent, Simultaneous};
 use super::medium::Share;
 use super::pipe::{PathCounts, Pipe};
 use super::probe::{LinkProbe, PacketEvent, PacketRecord, Sojourn};
+use super::records::RecordSink;
 use super::wire::{Capacity, Meter, Wire};
 use super::{Setup, Shared};
+use crate::impairment::Loss;
 
 /// What a link is made of.
 struct LinkParts<P> {
@@ -53,6 +57,8 @@ pub struct QueuedLink<P> {
     departures_first: bool,
     /// If the rate has changed: bytes that were offered before, and when that was.
     offered: Option<(f64, Time)>,
+    /// How often the rate of a link with framing has changed: what was a meter is none then.
+    pub(crate) rate_changes: u32,
     /// What had been counted when the warm-up ended, if there was one.
     before: Option<Box<Before>>,
 }
@@ -111,6 +117,7 @@ impl<P: Carried> QueuedLink<P> {
             wakeup_at: None,
             departures_first: simultaneous == Simultaneous::DeparturesFirst,
             offered: None,
+            rate_changes: 0,
             before: None,
         }
     }
@@ -233,7 +240,10 @@ impl<P: Carried> QueuedLink<P> {
 
     /// What is sent from now on takes another rate: of a link of constant rate.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
-        if let Wire::Constant(transmitter) = &mut self.wire {
+        if let Wire::Course(wire) = &mut self.wire {
+            wire.set_rate(now, rate);
+            self.rate_changes += 1;
+        } else if let Wire::Constant(transmitter) = &mut self.wire {
             let before = self.offered.map_or(0.0, |(bytes, _)| bytes);
             let since = self.offered.map_or(Time::ZERO, |(_, since)| since);
             let capacity = transmitter.rate().as_bps() as f64 / 8.0;
@@ -245,6 +255,16 @@ impl<P: Carried> QueuedLink<P> {
     /// What is sent from now on takes another delay; the order stays.
     pub fn set_delay(&mut self, delay: Span, stream: Stream) {
         self.pipe.set_delay(delay, stream);
+    }
+
+    /// What is sent from now on is lost so; what is on its way arrives.
+    pub(crate) fn set_loss(
+        &mut self,
+        loss: Option<Loss>,
+        end: Time,
+        stream: impl Fn(&str) -> Stream,
+    ) {
+        self.pipe.set_loss(loss, end, stream);
     }
 
     /// Another discipline takes the place of the present one, and its packets.
@@ -290,7 +310,14 @@ impl<P: Carried> QueuedLink<P> {
     /// What became of each packet since this was last asked, at recording
     /// level `packets`.
     pub fn take_records(&mut self) -> Vec<PacketRecord> {
-        self.probe.packets.as_mut().map(std::mem::take).unwrap_or_default()
+        self.probe.packets.as_mut().map(|it| std::mem::take(it.kept())).unwrap_or_default()
+    }
+
+    /// Has a sink take what is recorded of packets, as those of the link with this index.
+    pub(crate) fn give_records(&mut self, index: u32, sink: &Arc<dyn RecordSink>) {
+        if let Some(records) = &mut self.probe.packets {
+            records.give_to(index, Arc::clone(sink));
+        }
     }
 
     /// Has what happens to each packet noted from now on, or not any more.
@@ -304,7 +331,8 @@ impl<P: Carried> QueuedLink<P> {
     }
 
     /// What happened from the end of the warm-up to `end`; call [`finish`](Link::finish) before.
-    pub fn into_result(self, end: Time) -> LinkResult {
+    pub fn into_result(mut self, end: Time) -> LinkResult {
+        let packets = self.take_records();
         let (counts, way, capacity) = (self.queue.counts(), self.way(), self.capacity().bytes(end));
         let (counts, way, capacity) = match &self.before {
             None => (counts, way, capacity),
@@ -327,7 +355,7 @@ impl<P: Carried> QueuedLink<P> {
             loss_events: self.probe.losses.events(),
             loss_event_flows: self.probe.losses.mean_flows(),
             excursions: self.probe.excursions,
-            packets: self.probe.packets.unwrap_or_default(),
+            packets,
         }
     }
 

@@ -23,7 +23,7 @@ use crate::network::egress::{DriverParams, ShaperParams};
 use crate::rate::{InputFile, MAX_RATE, ReadFile};
 use crate::workload::WorkloadConfig;
 
-pub use self::changes::{Change, Effect, LinkChange};
+pub use self::changes::{Change, Changing, Effect, LinkChange, Surroundings};
 pub use self::columns::ColumnParams;
 #[cfg(test)]
 pub(crate) use self::columns::with_columns;

@@ -149,7 +149,7 @@ pub(super) fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
 }
 
 /// What stands at a dotted path.
-fn at_path<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
+pub(super) fn at_path<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
     match path.split_once('.') {
         None => table.get(path),
         Some((head, rest)) => at_path(table.get(head)?.as_table().ok()?, rest),
@@ -240,11 +240,7 @@ fn named_tables<'a>(table: &'a Table, key: &str, example: &str) -> Result<&'a Ta
     if tables.is_empty() { Err(missing().at(key)) } else { Ok(tables) }
 }
 
-pub(super) fn read_links(
-    table: &Table,
-    duration: Span,
-    outside: Outside<'_>,
-) -> Result<Vec<LinkConfig>> {
+fn read_links(table: &Table, duration: Span, outside: Outside<'_>) -> Result<Vec<LinkConfig>> {
     let tables = named_tables(table, "links", "[links.bottleneck]")?;
     let read = |name: &str, value: &Value| -> Result<(LinkConfig, Option<String>)> {
         let params = LinkParams::parse(value).map_err(crate::rate::hinted)?;
@@ -262,6 +258,32 @@ pub(super) fn read_links(
             .map_err(|error| error.at("shares").at(name).at("links"))?;
     }
     Ok(links)
+}
+
+/// A link as it was `before` but for one of its keys: `rate`, `delay`, `loss` or `queue`. `link`
+/// has all keys; the others are not read again.
+pub(super) fn read_link_alone(
+    link: &Value,
+    before: &LinkConfig,
+    key: &str,
+    outside: Outside<'_>,
+) -> Result<LinkConfig> {
+    let mut alone = Table::new();
+    alone.insert("rate", "1mbit".into()); // There must be one.
+    if let Some(value) = link.as_table()?.get(key) {
+        alone.insert(key, value.clone());
+    }
+    let params = LinkParams::parse(&Value::Table(alone)).map_err(crate::rate::hinted)?;
+    // A course that changes is not read here: its mean does not matter.
+    let read = read_link(&before.name, &params, Span::MAX, outside)?;
+    let mut after = before.clone();
+    match key {
+        "rate" => (after.rate, after.process) = (read.rate, read.process),
+        "delay" => (after.delay, after.way.delay) = (read.delay, read.way.delay),
+        "loss" => after.way.loss = read.way.loss,
+        _ => after.queue = read.queue,
+    }
+    Ok(after)
 }
 
 /// Puts two links on one medium, with all that share it with either.
