@@ -37,7 +37,8 @@ LEAD = (
     "measure of the criterion if it is behind in none; *behind* counts the measures in which it "
     "is. The three run under the same arrivals, and a difference is told if 0 lies outside its "
     "interval, whose level of 95 % is that of all comparisons of this page together "
-    "(Holm). Harm is what another flow loses beside the control, as a share of what it has alone (Ware et al. 2019)."
+    "(Holm). Harm is what another flow loses beside the control, as a share of what it has alone "
+    "(Ware et al. 2019)."
 )
 
 
