@@ -377,9 +377,11 @@ class Runner:
         *,
         threads: int | None = None,
         open: bool = False,
+        record: Mapping[str, object] | None = None,
     ) -> Self:
         """A job is (run number, scenario, replication), under the scenario's seed. One that is
-        `open` takes more jobs until `close()`."""
+        `open` takes more jobs until `close()`. A `record` is of the only job; an error of its files
+        is raised here or by `poll` as OSError."""
     def extend(self, jobs: Sequence[tuple[int, Scenario, int]]) -> None:
         """More jobs."""
     def close(self) -> None:

@@ -11,8 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use aqmlab_aqm::QueueConfig;
+use aqmlab_sim::capture::{Recorder, Unwritten};
 use aqmlab_sim::scenario::{FlowGroup, LinkConfig};
-use aqmlab_sim::{RunResult, Scenario, Stopped, Watch, try_run};
+use aqmlab_sim::{RunResult, Scenario, Stopped, Watch, try_run, try_run_recorded};
 use aqmlab_tcp::congestion::CongestionConfig;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -20,6 +21,7 @@ use pyo3::prelude::*;
 use crate::convert::{ControlError, QueueError};
 use crate::custom::Kind;
 use crate::custom::fault::{Abandoned, Failure, abandon_with};
+use crate::record::{Record, os_error};
 use crate::scenario::PyScenario;
 use crate::stuck::Running;
 use crate::tables::{Finished, Results};
@@ -37,6 +39,8 @@ struct Job {
     run: u32,
     scenario: Arc<Scenario>,
     replication: u64,
+    /// What is recorded besides the results.
+    recorder: Option<Recorder>,
 }
 
 /// Why a run did not finish.
@@ -45,6 +49,8 @@ enum Broken {
     Custom { run: u32, failure: Failure },
     /// It makes no progress in virtual time.
     Stuck { run: u32, stopped: Stopped },
+    /// A record of it could not be written.
+    Unwritten(Unwritten),
     /// A bug.
     Engine(String),
 }
@@ -119,15 +125,21 @@ pub struct Runner {
 #[pymethods]
 impl Runner {
     #[new]
-    #[pyo3(signature = (jobs, *, threads = None, open = false))]
+    #[pyo3(signature = (jobs, *, threads = None, open = false, record = None))]
     fn new(
         jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>,
         threads: Option<usize>,
         open: bool,
+        record: Option<Record>,
     ) -> PyResult<Self> {
         if threads == Some(0) {
             return Err(PyValueError::new_err("threads: at least 1"));
         }
+        let recorder = match (record, &jobs[..]) {
+            (None, _) => None,
+            (Some(record), [(_, scenario, _)]) => Some(record.begin(&scenario.scenario)?),
+            _ => return Err(PyValueError::new_err("record: of one job")),
+        };
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = threads.unwrap_or(cores).min(if open { usize::MAX } else { jobs.len() });
         let work = Arc::new(Work {
@@ -145,7 +157,7 @@ impl Runner {
         let (outcomes, failed, stuck) = (Mutex::new(outcomes), Mutex::default(), Mutex::default());
         let finished = AtomicUsize::new(0);
         let runner = Runner { work, outcomes, sender, stuck, failed, finished };
-        runner.extend(jobs);
+        runner.add(jobs, recorder);
         for _ in 0..threads {
             start(&runner.work, &runner.sender);
         }
@@ -154,14 +166,7 @@ impl Runner {
 
     /// More jobs, for one that is open.
     fn extend(&self, jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>) {
-        let mut waiting = self.work.waiting.lock().expect("no holder of this lock panics");
-        self.work.total.fetch_add(jobs.len(), Ordering::Relaxed);
-        waiting.jobs.extend(jobs.into_iter().map(|(run, scenario, replication)| Job {
-            run,
-            scenario: Arc::clone(&scenario.scenario),
-            replication,
-        }));
-        self.work.changed.notify_all();
+        self.add(jobs, None);
     }
 
     /// Says that no more jobs will come.
@@ -182,6 +187,7 @@ impl Runner {
         for outcome in outcomes {
             match outcome {
                 Ok(finished) => runs.push(finished),
+                Err(Broken::Unwritten(problem)) => return Err(os_error(problem)),
                 Err(Broken::Engine(problem)) => return Err(PyRuntimeError::new_err(problem)),
                 Err(Broken::Custom { run, failure }) => self.keep_failure(run, failure),
                 Err(Broken::Stuck { run, stopped }) => self.keep_stuck(run, stopped.to_string()),
@@ -229,6 +235,19 @@ impl Runner {
 }
 
 impl Runner {
+    /// More jobs, of which the first is recorded.
+    fn add(&self, jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>, mut recorder: Option<Recorder>) {
+        let mut waiting = self.work.waiting.lock().expect("no holder of this lock panics");
+        self.work.total.fetch_add(jobs.len(), Ordering::Relaxed);
+        waiting.jobs.extend(jobs.into_iter().map(|(run, scenario, replication)| Job {
+            run,
+            scenario: Arc::clone(&scenario.scenario),
+            replication,
+            recorder: recorder.take(),
+        }));
+        self.work.changed.notify_all();
+    }
+
     fn keep_stuck(&self, run: u32, text: String) {
         self.stuck.lock().expect("no holder of this lock panics").insert(run, text);
     }
@@ -293,12 +312,19 @@ fn has_custom(scenario: &Scenario) -> bool {
 }
 
 /// What came of a run, if it did not panic.
-type Ran = Result<Result<RunResult, Stopped>, Box<dyn Any + Send>>;
+type Ran = Result<Result<Recorded, Stopped>, Box<dyn Any + Send>>;
+/// A result, and whether all of the record could be written.
+type Recorded = (RunResult, Result<(), Unwritten>);
 
 /// One run, if nobody gives it up. `None` if it stood still for so long that it was.
-fn run(work: &Work, job: &Job) -> Option<Ran> {
+fn run(work: &Work, job: &mut Job) -> Option<Ran> {
+    let recorder = job.recorder.take();
+    let (scenario, replication) = (&job.scenario, job.replication);
     let simulate = |watch: &Watch| {
-        catch_unwind(AssertUnwindSafe(|| try_run(&job.scenario, job.replication, watch)))
+        catch_unwind(AssertUnwindSafe(|| match recorder {
+            None => Ok((try_run(scenario, replication, watch)?, Ok(()))),
+            Some(recorder) => try_run_recorded(scenario, replication, watch, recorder),
+        }))
     };
     if has_custom(&job.scenario) {
         return Some(run_custom(work, job, || simulate(&Watch::default())));
@@ -344,8 +370,8 @@ fn start(work: &Arc<Work>, sender: &SyncSender<Outcome>) {
 /// What each thread does: the next job, until there is none. `None` if another thread has its
 /// place by then.
 fn labour(work: &Work, sender: &SyncSender<Outcome>) -> Option<()> {
-    while let Some(job) = work.next() {
-        let result = run(work, &job)?;
+    while let Some(mut job) = work.next() {
+        let result = run(work, &mut job)?;
         if matches!(&result, Err(panic) if panic.is::<Abandoned>()) {
             break;
         }
@@ -359,6 +385,7 @@ fn labour(work: &Work, sender: &SyncSender<Outcome>) -> Option<()> {
                 Broken::Engine(format!("a bug in the engine, run {}: {text}", job.run))
             })
             .and_then(|ran| ran.map_err(|stopped| Broken::Stuck { run: job.run, stopped }))
+            .and_then(|(result, written)| written.map(|()| result).map_err(Broken::Unwritten))
             .map(|result| Finished { run: job.run, scenario: Arc::clone(&job.scenario), result });
         if sender.send(outcome).is_err() {
             break; // Nobody waits for results any more.
