@@ -471,6 +471,8 @@ class Emulation:
     status: int
     """Its exit status, as shells give it: 127 or 126 if it could not be started, 128 and
     the number of the signal if one ended it."""
+    scenario: Scenario
+    """The links, with what was changed while packets passed."""
     results: Results
     """The tables of the links, as those of a simulation."""
     remarks: list[str]

@@ -118,7 +118,8 @@ pub(crate) fn to_result(
         findings,
         samples: finished.samples,
     };
-    Outcome { status, result, lateness, input, wakeups, remarks }
+    let changes = finished.changes;
+    Outcome { status, result, lateness, input, wakeups, changes, remarks }
 }
 
 /// Gives the flows of recorded packets, which go by their hashes, numbers in
