@@ -117,6 +117,7 @@ pub(crate) fn to_result(
         flows: flows_seen,
         findings,
         samples: finished.samples,
+        flow_rows: Vec::new(),
     };
     let changes = finished.changes;
     Outcome { status, result, lateness, input, wakeups, changes, remarks }

@@ -221,7 +221,7 @@ fn emulation(
     let mut changed = (*scenario).clone();
     changed.changes = outcome.changes;
     let changed = PyScenario { scenario: Arc::new(changed), folders: Vec::new() };
-    let finished = Finished { run, scenario, result: outcome.result };
+    let finished = Finished::new(run, scenario, outcome.result);
     Ok(Emulation {
         status: outcome.status,
         scenario: Py::new(py, changed)?,

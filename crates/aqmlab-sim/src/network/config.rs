@@ -77,6 +77,6 @@ pub struct LinkResult {
     pub loss_event_flows: f64,
     /// Backlog above thresholds.
     pub excursions: Vec<Excursions>,
-    /// At level `packets`.
+    /// At level `packets`; those that no sink has taken.
     pub packets: Vec<PacketRecord>,
 }

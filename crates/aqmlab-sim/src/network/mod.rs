@@ -18,11 +18,14 @@ mod medium;
 pub mod pipe;
 pub mod probe;
 pub mod queued;
+pub mod records;
 pub mod routes;
 pub mod series;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod wire;
+
+use std::sync::Arc;
 
 use aqmlab_aqm::QueueDiscipline;
 use aqmlab_core::{Bytes, Span, Time};
@@ -37,6 +40,7 @@ pub use self::wire::Capacity;
 use self::events::{LinkEvent, LinkEvents, Number};
 use self::link::Link;
 use self::medium::Medium;
+use self::records::RecordSink;
 use self::routes::Routes;
 
 /// The largest packet there is: keeps the transmitter's arithmetic in 64 bits.
@@ -295,6 +299,13 @@ impl<P: Carried> Network<P> {
     /// If packets were lost without being counted: a bug of a discipline.
     pub fn finish(&mut self, end: Time) {
         self.links_mut().for_each(|link| link.finish(end));
+    }
+
+    /// Has a sink take what is recorded of packets from now on.
+    pub fn give_records(&mut self, sink: &Arc<dyn RecordSink>) {
+        for (index, link) in (0..).zip(self.links_mut()) {
+            link.give_records(index, sink);
+        }
     }
 
     /// What happened at the links that have a queue, up to `end`;

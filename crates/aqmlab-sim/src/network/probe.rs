@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 
 use super::carried::Carried;
 use super::losses::Losses;
+use super::records::Records;
 
 /// Collects times: those in a queue of all packets that are sent, and others.
 #[derive(Clone)]
@@ -249,7 +250,7 @@ pub(crate) struct LinkProbe {
     drops: Option<Box<(Time, Sojourn)>>,
     pub busy: Span,
     pub excursions: Vec<Excursions>,
-    pub packets: Option<Vec<PacketRecord>>,
+    pub packets: Option<Records>,
     /// What happens to each packet, for those who watch a run.
     pub watched: Option<Vec<PacketEvent>>,
 }
@@ -274,7 +275,7 @@ impl LinkProbe {
             drops: None,
             busy: Span::ZERO,
             excursions: thresholds.iter().copied().map(Excursions::new).collect(),
-            packets: record_packets.then(Vec::new),
+            packets: record_packets.then(Records::default),
             watched: None,
         }
     }

@@ -1,5 +1,7 @@
 //! A link with a queue, a wire, and the way to the far end.
 
+use std::sync::Arc;
+
 use aqmlab_aqm::{LinkEnv, Queue, QueueDiscipline};
 use aqmlab_core::{Rate, Span, Stream, Time};
 
@@ -10,6 +12,7 @@ use super::events::{LinkEvent, Simultaneous};
 use super::medium::Share;
 use super::pipe::{PathCounts, Pipe};
 use super::probe::{LinkProbe, PacketEvent, PacketRecord, Sojourn};
+use super::records::RecordSink;
 use super::wire::{Capacity, Meter, Wire};
 use super::{Setup, Shared};
 use crate::impairment::Loss;
@@ -284,7 +287,14 @@ impl<P: Carried> QueuedLink<P> {
     /// What became of each packet since this was last asked, at recording
     /// level `packets`.
     pub fn take_records(&mut self) -> Vec<PacketRecord> {
-        self.probe.packets.as_mut().map(std::mem::take).unwrap_or_default()
+        self.probe.packets.as_mut().map(|it| std::mem::take(it.kept())).unwrap_or_default()
+    }
+
+    /// Has a sink take what is recorded of packets, as those of the link with this index.
+    pub(crate) fn give_records(&mut self, index: u32, sink: &Arc<dyn RecordSink>) {
+        if let Some(records) = &mut self.probe.packets {
+            records.give_to(index, Arc::clone(sink));
+        }
     }
 
     /// Has what happens to each packet noted from now on, or not any more.
@@ -298,7 +308,8 @@ impl<P: Carried> QueuedLink<P> {
     }
 
     /// What happened, up to `end`; call [`finish`](Link::finish) before.
-    pub fn into_result(self, end: Time) -> LinkResult {
+    pub fn into_result(mut self, end: Time) -> LinkResult {
+        let packets = self.take_records();
         LinkResult {
             counts: self.queue.counts(),
             dropped_queued: self.probe.dropped_queued,
@@ -313,7 +324,7 @@ impl<P: Carried> QueuedLink<P> {
             loss_events: self.probe.losses.events(),
             loss_event_flows: self.probe.losses.mean_flows(),
             excursions: self.probe.excursions,
-            packets: self.probe.packets.unwrap_or_default(),
+            packets,
         }
     }
 

@@ -11,6 +11,7 @@ use crate::endpoints::flow::{Ends, Flow};
 use crate::network::LinkResult;
 use crate::network::losses::FlowLosses;
 use crate::network::probe::SojournSummary;
+use crate::network::records::Records;
 use crate::network::series::{Sample, Subject};
 use crate::scenario::Level;
 use crate::workload::app::Activity;
@@ -34,6 +35,8 @@ pub struct RunResult {
     pub findings: Vec<Finding>,
     /// At levels `series` and `packets`.
     pub samples: Vec<Sample>,
+    /// The row in `flows` of each flow, as records that a sink has taken number them.
+    pub flow_rows: Vec<u32>,
 }
 
 /// What became of a flow.
@@ -105,7 +108,7 @@ impl RunResult {
             }
         }
         let records = simulation.network.links_mut().filter_map(|link| link.probe.packets.as_mut());
-        for packet in records.flatten() {
+        for packet in records.flat_map(Records::kept) {
             packet.flow = place(packet.flow);
         }
         let events = simulation.events_handled();
@@ -118,6 +121,7 @@ impl RunResult {
             flows,
             groups,
             samples,
+            flow_rows: rows,
         }
     }
 
