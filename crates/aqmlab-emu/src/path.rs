@@ -142,6 +142,8 @@ pub struct DataPath {
     /// When the next sample is due.
     next_sample: Option<Time>,
     series: LinkSeries,
+    /// What is left out at the beginning.
+    warmup: Span,
     samples: Vec<Sample>,
     tap: Option<Box<dyn Tap>>,
     flow_of: Option<fn(&[u8]) -> u32>,
@@ -193,6 +195,7 @@ impl DataPath {
             interval: scenario.record.interval,
             next_sample: has_samples.then_some(Time::ZERO),
             series: LinkSeries::default(),
+            warmup: Span::ZERO,
             samples: Vec::new(),
             tap: None,
             flow_of: None,
@@ -360,9 +363,11 @@ impl DataPath {
         self.network.store_mut().release(run.place, u32::from(run.count));
     }
 
-    /// What is measured as a distribution begins now.
-    pub fn end_warmup(&mut self) {
-        self.network.end_warmup();
+    /// The warm-up is over: what is measured counts from now on.
+    pub fn end_warmup(&mut self, now: Time) {
+        let now = now.max(self.now);
+        self.network.end_warmup(now);
+        self.warmup = now - Time::ZERO;
         self.series.restart_sojourns();
     }
 
@@ -383,17 +388,20 @@ impl DataPath {
         let under_way = self.under_way();
         let events = self.network.handled() + self.sampled;
         let notes = self.network.links().map(|link| link.queue.notes()).collect();
-        let links = self.network.into_results(end);
-        let lost: u64 = links.iter().map(|link| link.way.lost).sum();
-        let copied: u64 = links.iter().map(|link| link.way.duplicated).sum();
-        let dropped: u64 = links.iter().map(|link| link.counts.dropped_total()).sum();
+        // Over the whole run, the warm-up with it.
+        let ways = || self.network.links().map(|link| link.way());
+        let lost: u64 = ways().map(|way| way.lost).sum();
+        let copied: u64 = ways().map(|way| way.duplicated).sum();
+        let dropped: u64 =
+            self.network.links().map(|link| link.queue.counts().dropped_total()).sum();
         assert_eq!(
             self.entered.packets + copied,
             self.left.packets + lost + dropped + under_way,
             "packets went in that neither came out nor were dropped, lost or left"
         );
         let (samples, changes) = (self.samples, self.changes.into_all());
-        Finished { end, events, links, notes, samples, changes, under_way, remarks }
+        let (links, warmup) = (self.network.into_results(end), self.warmup);
+        Finished { end, warmup, events, links, notes, samples, changes, under_way, remarks }
     }
 }
 
@@ -401,6 +409,8 @@ impl DataPath {
 pub struct Finished {
     /// When it ended.
     pub end: Time,
+    /// What was left out at its beginning.
+    pub warmup: Span,
     /// Events handled.
     pub events: u64,
     /// By link.

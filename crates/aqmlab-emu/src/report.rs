@@ -111,6 +111,7 @@ pub(crate) fn to_result(
     let result = RunResult {
         replication: 0,
         end: finished.end,
+        warmup: finished.warmup,
         events: finished.events,
         groups: groups.collect(),
         links: finished.links,
@@ -147,7 +148,6 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
             goodput: f64::NAN,
             throughput: f64::NAN,
             sent: 0,
-            sent_since: 0,
             delivered: 0,
             stats: None,
             losses: FlowLosses::default(),

@@ -158,7 +158,9 @@ pub fn run(
     let signals = &signals;
     let attendant =
         Attendant { child, ended, socket, signals, deadline, until, drain, tick, view, control };
-    let mut steward = Timed { attendant, course };
+    // Without a warm-up nothing ends.
+    let warmup = if course.warmup > Time::ZERO { course.warmup } else { Time::MAX };
+    let mut steward = Timed { attendant, course: Course { warmup, ..course } };
     let mut live = Live::new(path, ports, params.precision, clock);
     live.router = Some(Router::new(topology));
     let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
@@ -185,7 +187,7 @@ impl Steward for Timed<'_> {
     fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
         if now >= self.course.warmup {
             self.course.warmup = Time::MAX;
-            path.end_warmup();
+            path.end_warmup(now);
         }
         now < self.course.end && self.attendant.attend(now, path)
     }
