@@ -379,8 +379,10 @@ def _path(
 
 def _tell(done: Emulation, out: Path | None) -> None:
     """Some lines on stderr: stdout is the command's."""
-    for remark in done.remarks:
-        print(f"aqmlab: {remark}", file=sys.stderr)
+    from aqmlab.emulate.told import lines
+
+    for line in (*done.remarks, *lines(done.results)):
+        print(f"aqmlab: {line}", file=sys.stderr)
     late = done.lateness
     if late["count"]:
         p50, p99, most = (seconds(late[f"{key}_s"]) for key in ("p50", "p99", "max"))

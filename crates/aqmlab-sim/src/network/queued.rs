@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use aqmlab_aqm::{Counts, LinkEnv, Queue, QueueDiscipline};
+use aqmlab_aqm::{LinkEnv, Queue, QueueDiscipline};
 use aqmlab_core::{Rate, Span, Stream, Time};
 
 use super::carried::Carried;
-use super::config::{LinkConfig, LinkResult};
+use super::config::LinkConfig;
 use super::egress::Egress;
 use super::events::{LinkEvent, Simultaneous};
 use super::medium::Share;
@@ -60,17 +60,7 @@ pub struct QueuedLink<P> {
     /// How often the rate of a link with framing has changed: what was a meter is none then.
     pub(crate) rate_changes: u32,
     /// What had been counted when the warm-up ended, if there was one.
-    before: Option<Box<Before>>,
-}
-
-/// What a link had counted when the warm-up ended.
-struct Before {
-    counts: Counts,
-    way: PathCounts,
-    /// Bytes that were offered.
-    capacity: f64,
-    /// Bits that were sent, where they are counted.
-    used_bits: f64,
+    before: Option<Box<measured::Before>>,
 }
 
 impl<P: Carried> QueuedLink<P> {
@@ -292,21 +282,6 @@ impl<P: Carried> QueuedLink<P> {
         self.await_wakeup(shared);
     }
 
-    /// The warm-up is over: what is measured counts from now on.
-    pub fn end_warmup(&mut self, now: Time) {
-        let sending = self.busy_until.map_or(Span::ZERO, |until| until.saturating_since(now));
-        self.probe.restart(now, sending);
-        if let Some(egress) = &mut self.egress {
-            egress.restart();
-        }
-        self.before = Some(Box::new(Before {
-            counts: self.queue.counts(),
-            way: self.way(),
-            capacity: self.capacity().bytes(now),
-            used_bits: self.wire.used_bits(self.is_sent(now)),
-        }));
-    }
-
     /// What became of each packet since this was last asked, at recording
     /// level `packets`.
     pub fn take_records(&mut self) -> Vec<PacketRecord> {
@@ -328,35 +303,6 @@ impl<P: Carried> QueuedLink<P> {
     /// What happened to packets since this was last asked, if they are watched.
     pub fn take_events(&mut self) -> Vec<PacketEvent> {
         self.probe.watched.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    /// What happened from the end of the warm-up to `end`; call [`finish`](Link::finish) before.
-    pub fn into_result(mut self, end: Time) -> LinkResult {
-        let packets = self.take_records();
-        let (counts, way, capacity) = (self.queue.counts(), self.way(), self.capacity().bytes(end));
-        let (counts, way, capacity) = match &self.before {
-            None => (counts, way, capacity),
-            Some(before) => {
-                let counts = counts.since(&before.counts);
-                (counts, way.since(&before.way), capacity - before.capacity)
-            }
-        };
-        LinkResult {
-            counts,
-            dropped_queued: self.probe.dropped_queued,
-            backlog_mean: self.probe.backlog_mean(end),
-            capacity,
-            loss_intervals: self.probe.loss_intervals(),
-            utilisation: self.utilisation(end),
-            way,
-            sojourn: self.probe.sojourn.summary(),
-            backlog_max: self.probe.backlog_max,
-            driver: self.egress.map(|egress| egress.summary),
-            loss_events: self.probe.losses.events(),
-            loss_event_flows: self.probe.losses.mean_flows(),
-            excursions: self.probe.excursions,
-            packets,
-        }
     }
 
     /// The times in queue so far.
@@ -381,21 +327,6 @@ impl<P: Carried> QueuedLink<P> {
             (capacity.before, capacity.since) = (before, since);
         }
         capacity
-    }
-
-    /// The share of what the link offered from the first packet (or the end of the warm-up)
-    /// to `end` that packets used; with a constant rate, the share of the time.
-    pub fn utilisation(&self, end: Time) -> f64 {
-        match (self.meter(), self.probe.used_from()) {
-            (Some(mut meter), Some(first)) => {
-                let before = meter.bits(first);
-                let offered = meter.bits(end + Span::from_nanos(1)) - before;
-                let used_before = self.before.as_ref().map_or(0.0, |before| before.used_bits);
-                let used = self.wire.used_bits(self.is_sent(end)) - used_before;
-                if offered > 0.0 { (used / offered).min(1.0) } else { 0.0 }
-            }
-            _ => self.probe.utilisation(end),
-        }
     }
 
     /// Tells the queue of a transmission that ended with nothing to send.
@@ -629,6 +560,9 @@ fn take_dropped<P: Carried>(
         probe.dropped(now, &packet, reason);
     });
 }
+
+#[path = "measured.rs"]
+mod measured;
 
 #[cfg(test)]
 #[path = "queued_tests.rs"]
