@@ -377,11 +377,13 @@ class Runner:
         *,
         threads: int | None = None,
         open: bool = False,
+        spill: str | None = None,
         record: Mapping[str, object] | None = None,
     ) -> Self:
         """A job is (run number, scenario, replication), under the scenario's seed. One that is
-        `open` takes more jobs until `close()`. A `record` is of the only job; an error of its files
-        is raised here or by `poll` as OSError."""
+        `open` takes more jobs until `close()`. In the folder `spill`, if one is given, records of
+        packets wait until tables are made of them. A `record` is of the only job. `poll` raises
+        `OSError` if one of their files cannot be written."""
     def extend(self, jobs: Sequence[tuple[int, Scenario, int]]) -> None:
         """More jobs."""
     def close(self) -> None:
@@ -473,6 +475,8 @@ class Emulation:
     status: int
     """Its exit status, as shells give it: 127 or 126 if it could not be started, 128 and
     the number of the signal if one ended it."""
+    scenario: Scenario
+    """The links, with what was changed while packets passed."""
     results: Results
     """The tables of the links, as those of a simulation."""
     remarks: list[str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import subprocess
 import sys
@@ -270,6 +271,38 @@ def server() -> Iterator[LabServer]:
         yield made
         made.shutdown()
         thread.join()
+
+
+def test_the_links_of_an_emulator_are_described_as_it_tells_them(page: Browser) -> None:
+    times = itertools.count(1)
+
+    def rows() -> list[dict[str, Any]]:
+        row = {"time_s": next(times) / 2, "delivered_bytes": 7500, "rate_bps": 1e6, "marked": 0}
+        waits = {"sojourn_p50_s": 0.25, "sojourn_p95_s": 0.4, "backlog_packets": 3}
+        down = row | waits | {"link": "down", "direction": "down", "delivered": 5, "dropped": 7}
+        idle = {"sojourn_p50_s": None, "sojourn_p95_s": None, "delivered": 0, "dropped": 0}
+        return [down, row | waits | idle | {"link": "b", "direction": "up", "backlog_packets": 0}]
+
+    with LabServer({"live": "my client"}, rows) as made:
+        thread = threading.Thread(target=made.serve_forever)
+        thread.start()
+        try:
+            page.problems.clear()
+            page.open(made.address)
+            page.wait_for("window.lab && lab.time >= 1.5")
+            words = [page.run(f"document.getElementById('words-{n}').textContent") for n in (0, 1)]
+            names = page.run("[0, 1].map((n) => lab.scene.names[n])")
+            about = page.run("document.getElementById('about').textContent")
+            waiting = page.run("lab.sides[0].queue.length")
+        finally:
+            page.open("about:blank")
+            made.shutdown()
+            thread.join()
+    wait = "Half of the packets wait at most 250 ms, one in twenty 400 ms or more."
+    assert words[0].startswith(f"{wait} In the last second 14 packets were dropped.")
+    assert words[1] == "No packet passes. Nothing was dropped or marked in the last second."
+    assert (names, waiting) == (["down", "b (up)"], 3)
+    assert "my client" in about
 
 
 def status(address: str, **headers: str) -> int:

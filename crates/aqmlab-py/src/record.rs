@@ -1,12 +1,15 @@
 //! Files in which a run is recorded while it goes on.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
+use std::path::Path;
 
 use aqmlab_sim::Scenario;
-use aqmlab_sim::capture::{Recorder, Unwritten};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use aqmlab_sim::capture::{self, Recorder};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use crate::spill::{Unwritten, to_os_error};
 
 /// What is recorded of a run, and where: `pcap` with the indices of its links.
 #[derive(FromPyObject)]
@@ -35,14 +38,11 @@ impl Record {
 fn create(file: &str) -> PyResult<Box<dyn Write + Send>> {
     match File::create(file) {
         Ok(opened) => Ok(Box::new(opened)),
-        Err(error) => Err(os_error(Unwritten { file: file.to_string(), error })),
+        Err(error) => Err(to_os_error(&error, Path::new(file))),
     }
 }
 
-/// As Python has it: number, reason and file.
-pub fn os_error(problem: Unwritten) -> PyErr {
-    let Unwritten { file, error } = problem;
-    let reason = io::Error::to_string(&error);
-    let reason = reason.split(" (os error").next().unwrap_or_default().to_string();
-    PyOSError::new_err((error.raw_os_error(), reason, file))
+/// The same, as for records of packets.
+pub fn from_capture(problem: capture::Unwritten) -> Unwritten {
+    Unwritten(problem.error, problem.file.into())
 }

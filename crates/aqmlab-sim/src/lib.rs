@@ -34,5 +34,5 @@ pub use network::LinkResult;
 pub use run::results::{FlowResult, GroupResult, RunResult};
 pub use run::stepping::{Run, Snapshot};
 pub use run::watch::{Stopped, Watch};
-pub use run::{run, try_run, try_run_recorded};
+pub use run::{run, run_into, try_run, try_run_recorded};
 pub use scenario::{Outside, Scenario};
