@@ -377,9 +377,11 @@ class Runner:
         *,
         threads: int | None = None,
         open: bool = False,
+        spill: str | None = None,
     ) -> Self:
         """A job is (run number, scenario, replication), under the scenario's seed. One that is
-        `open` takes more jobs until `close()`."""
+        `open` takes more jobs until `close()`. In the folder `spill`, if one is given, records of
+        packets wait until tables are made of them; `poll` raises `OSError` if that fails."""
     def extend(self, jobs: Sequence[tuple[int, Scenario, int]]) -> None:
         """More jobs."""
     def close(self) -> None:
@@ -471,6 +473,8 @@ class Emulation:
     status: int
     """Its exit status, as shells give it: 127 or 126 if it could not be started, 128 and
     the number of the signal if one ended it."""
+    scenario: Scenario
+    """The links, with what was changed while packets passed."""
     results: Results
     """The tables of the links, as those of a simulation."""
     remarks: list[str]

@@ -178,10 +178,10 @@ def _into_folder(
     """
     count = len(folder.done)
     try:
-        with Keeper(folder) as keeper:
+        with folder.storage(), Keeper(folder) as keeper:
             if progress:
                 progress(count, study.total)
-            for batch in _of_study(study, missing, means):
+            for batch in _of_study(study, missing, means, folder.spill):
                 if batch is not None:
                     keeper.add(batch)
                     count += len(batch.runs)
@@ -189,6 +189,7 @@ def _into_folder(
                         progress(count, study.total)
                 keeper.flush_if_due()
     finally:
+        folder.clean_spill()
         if len(folder.done) < folder.total:
             folder.pause()
 
@@ -242,15 +243,23 @@ def finished(jobs: Sequence[Job], threads: int | None) -> Iterator[_core.Results
     return (batch for batch in batches if batch is not None)
 
 
-def polled(jobs: Iterable[Job], count: int, threads: int | None) -> Iterator[_core.Results | None]:
+def polled(
+    jobs: Iterable[Job], count: int, threads: int | None, spill: Path | None = None
+) -> Iterator[_core.Results | None]:
     """The same, with `None` whenever there was nothing for `POLL_SECONDS`. Of the `count` jobs
-    only those are made that are due soon.
+    only those are made that are due soon. Records of packets wait in the folder `spill`, if one
+    is given.
 
     Raises `StuckError`, after all other results, if runs made no progress.
     """
     threads = min(threads or len(os.sched_getaffinity(0)), max(1, count))
     feed, ahead = iter(jobs), AHEAD * threads
-    runner = _core.Runner(list(islice(feed, ahead)), threads=threads, open=True)
+    runner = _core.Runner(
+        list(islice(feed, ahead)),
+        threads=threads,
+        open=True,
+        spill=None if spill is None else str(spill),
+    )
     left, stuck = count, dict[int, str]()
     try:
         while left:
@@ -274,13 +283,15 @@ def polled(jobs: Iterable[Job], count: int, threads: int | None) -> Iterator[_co
         raise StuckError(stuck)
 
 
-def _of_study(study: Study, runs: Sequence[int], means: Means) -> Iterator[Batch | None]:
+def _of_study(
+    study: Study, runs: Sequence[int], means: Means, spill: Path | None = None
+) -> Iterator[Batch | None]:
     """The results of the runs of a study with these numbers; `None` now and then."""
     points, replications = study.points, study.replications
     jobs = ((run, points[run // replications].scenario, run % replications) for run in runs)
     try:
         if means.executor is None:
-            yield from polled(jobs, len(runs), means.threads)
+            yield from polled(jobs, len(runs), means.threads, spill)
         else:
             yield from spread(points, replications, runs, means.executor)
     except CustomError as error:

@@ -58,11 +58,12 @@ from aqmlab.storage import (
 
 CHUNKS = "chunks"
 DAMAGED = "damaged"
+SPILL = "spill"
 LOCK = ".lock"
 REST = {LOCK, f"{MANIFEST}.tmp", f"{SCENARIOS}.tmp", SCENARIOS}
 """What may lie in a folder in which the very first write was interrupted."""
 LARGE_ROWS = 1 << 18
-"""Rows of series and packets in a batch of runs from which on it has a chunk of its own."""
+"""Rows of series and packets that are put together in memory, for a chunk of several batches."""
 PART_ROWS = 20_000
 """Rows of a table, roughly, of the runs whose metrics are computed together."""
 
@@ -99,9 +100,10 @@ class ResultsFolder:
         """Checks that the folder is this study's or new, and reads what is done."""
         self._refuse_strangers()
         try:
-            with self._storage():
+            with self.storage():
                 make_folder(self.path)
                 self._take_lock()
+                self.clean_spill()
                 # Once more: another aqmlab may have been at work until now.
                 self._refuse_strangers()
                 if (self.path / MANIFEST).exists():
@@ -136,11 +138,18 @@ class ResultsFolder:
     def add(self, batches: Sequence[Batch]) -> None:
         """Puts finished runs on the disk. Of those of a chunk all are there or none; batches
         of very many rows have a chunk of their own, as they are not put together in memory."""
-        large = [batch for batch in batches if batch.large_rows > LARGE_ROWS]
-        small = [batch for batch in batches if batch.large_rows <= LARGE_ROWS]
-        with self._storage():
-            for part in [*([small] if small else []), *([batch] for batch in large)]:
+        with self.storage():
+            for part in _together(batches):
                 self._take(write_chunk(self.next_chunk(), part))
+
+    @property
+    def spill(self) -> Path:
+        """The folder in which records of packets wait while runs go on; made when it is needed."""
+        return self.path / SPILL
+
+    def clean_spill(self) -> None:
+        """Removes what is left of runs that did not end."""
+        shutil.rmtree(self.spill, ignore_errors=True)
 
     def next_chunk(self) -> Path:
         """Where the next finished runs belong, whoever writes them (`write_chunk`)."""
@@ -163,7 +172,7 @@ class ResultsFolder:
 
     def pause(self) -> None:
         """Adds the time spent to the manifest of a study that is not finished."""
-        with self._storage():
+        with self.storage():
             self._write_manifest(complete=False)
 
     def finish(self) -> None:
@@ -174,7 +183,7 @@ class ResultsFolder:
         """
         rows: dict[str, int] = {}
         seals: dict[str, Seal] = {}
-        with self._storage():
+        with self.storage():
             for name in _core.Results.table_names():
                 rows[name], seals[f"{name}.parquet"] = self._merge(name)
             self._complete(rows, seals)
@@ -199,7 +208,7 @@ class ResultsFolder:
                 if part.height < rows:
                     return
 
-        with self._storage():
+        with self.storage():
             runs = renumbered(pl.DataFrame({"run": np.arange(self.total)}), before, now)["run"]
             chunk = write_frames(
                 self.next_chunk(),
@@ -444,12 +453,30 @@ class ResultsFolder:
     def _read_manifest(self) -> dict[str, Any]:
         return read_manifest(self.path)
 
-    def _storage(self) -> _Storage:
+    def storage(self) -> _Storage:
+        """Turns an `OSError` on the way out into a `StorageError` that says what is kept."""
         return _Storage(self)
 
 
+def _together(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
+    """The batches of each chunk: those of few rows together, but not of too many in all."""
+    small: list[Batch] = []
+    rows = 0
+    for batch in batches:
+        if batch.large_rows > LARGE_ROWS:
+            yield [batch]
+            continue
+        if small and rows + batch.large_rows > LARGE_ROWS:
+            yield small
+            small, rows = [], 0
+        small.append(batch)
+        rows += batch.large_rows
+    if small:
+        yield small
+
+
 class _Storage:
-    """Turns an `OSError` on the way out into a `StorageError` that says what is kept."""
+    """See `ResultsFolder.storage`."""
 
     def __init__(self, folder: ResultsFolder) -> None:
         self._folder = folder

@@ -36,7 +36,7 @@ def test_measures_are_those_of_the_tables(short: Characterization) -> None:
     assert delays.tolist() == links["sojourn_mean_s"].to_list()
     flows = short.result.flows.filter(pl.col("case") == "8.2.2 | codel")
     shares = flows.group_by("run", maintain_order=True).agg(
-        pl.col("dropped").sum() / pl.col("sent_since_warmup").sum()
+        pl.col("dropped").sum() / pl.col("segments_sent").sum()
     )
     assert measures.runs("8.2.2", "", "codel", "bulk", "loss_share").tolist() == pytest.approx(
         shares["dropped"].to_list()
@@ -81,7 +81,7 @@ def test_packet_sizes_both_ways_are_of_both_directions(short: Characterization) 
     )
     assert set(flows["group"].cast(pl.String)) == {"small", "small_up"}
     shares = flows.group_by("run", maintain_order=True).agg(
-        pl.col("dropped").sum() / pl.col("sent_since_warmup").sum()
+        pl.col("dropped").sum() / pl.col("segments_sent").sum()
     )
     found = short.measures.runs("4.4", "both ways", "codel", "small", "loss_share")
     assert found.tolist() == pytest.approx(shares["dropped"].to_list())

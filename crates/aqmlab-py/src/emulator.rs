@@ -29,6 +29,9 @@ pub struct Emulation {
     /// Its exit status, as shells give it.
     #[pyo3(get)]
     status: i32,
+    /// The links, with what changed.
+    #[pyo3(get)]
+    scenario: Py<PyScenario>,
     /// The tables.
     #[pyo3(get)]
     results: Py<Results>,
@@ -215,9 +218,13 @@ fn emulation(
 ) -> PyResult<Emulation> {
     let outcome =
         outcome.map_err(|panic| broken(py, panic))?.map_err(|error| to_py_error(py, error))?;
-    let finished = Finished { run, scenario, result: outcome.result };
+    let mut changed = (*scenario).clone();
+    changed.changes = outcome.changes;
+    let changed = PyScenario { scenario: Arc::new(changed), folders: Vec::new() };
+    let finished = Finished::new(run, scenario, outcome.result);
     Ok(Emulation {
         status: outcome.status,
+        scenario: Py::new(py, changed)?,
         results: Py::new(py, Results::new(vec![finished]))?,
         remarks: outcome.remarks,
         lateness: outcome.lateness,

@@ -14,6 +14,7 @@ mod run;
 mod runner;
 mod scenario;
 mod senders;
+mod spill;
 mod stuck;
 mod tables;
 

@@ -32,5 +32,5 @@ pub use network::LinkResult;
 pub use run::results::{FlowResult, GroupResult, RunResult};
 pub use run::stepping::{Run, Snapshot};
 pub use run::watch::{Stopped, Watch};
-pub use run::{run, try_run};
+pub use run::{run, run_into, try_run};
 pub use scenario::{Outside, Scenario};

@@ -9,6 +9,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod background;
+pub mod control;
 mod log;
 mod pcapng;
 pub mod view;

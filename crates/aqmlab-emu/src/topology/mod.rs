@@ -20,8 +20,10 @@ use aqmlab_sim::Scenario;
 pub use self::commands::{Commands, run as run_commands};
 pub use self::router::Router;
 use crate::addresses::Block;
+use crate::changes;
 use crate::live::{Clock, Live, Steward};
 use crate::observe::Recordings;
+use crate::observe::control::Control;
 use crate::observe::view::View;
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
@@ -105,17 +107,6 @@ impl Course {
 /// How long a job may take to end when its time is over.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Whether what a scenario says can be done with real packets: nothing changes during a run.
-///
-/// # Errors
-/// If something does.
-pub(crate) fn without_changes(scenario: &Scenario) -> Result<()> {
-    match scenario.changes.is_empty() {
-        true => Ok(()),
-        false => Err(Error::new("changes during a run are simulated only").at("changes")),
-    }
-}
-
 /// Runs a job in hosts between which packets pass the links of `scenario`.
 ///
 /// The process must have one thread only: it makes a copy of itself.
@@ -133,7 +124,7 @@ pub fn run(
     recordings: &Recordings,
     params: &EmulatorParams,
 ) -> Result<Outcome> {
-    without_changes(scenario)?;
+    changes::check(scenario)?;
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let blocks = blocks(topology.hosts)?;
@@ -160,12 +151,16 @@ pub fn run(
     send(socket.as_fd(), &message, None).map_err(|error| failed("the hosts", &error))?;
     let (deadline, until) = (Time::MAX, Time::MAX);
     let view = View::open([Vec::new(), Vec::new()]);
+    let control = Control::open(params.name.as_deref(), [Vec::new(), Vec::new()])?;
     // Links with an end of their own stand still then.
     let is_open = course.end == Time::MAX;
     let drain = Drain::new(if is_open { params.drain } else { Span::ZERO });
     let signals = &signals;
-    let attendant = Attendant { child, ended, socket, signals, deadline, until, drain, tick, view };
-    let mut steward = Timed { attendant, course };
+    let attendant =
+        Attendant { child, ended, socket, signals, deadline, until, drain, tick, view, control };
+    // Without a warm-up nothing ends.
+    let warmup = if course.warmup > Time::ZERO { course.warmup } else { Time::MAX };
+    let mut steward = Timed { attendant, course: Course { warmup, ..course } };
     let mut live = Live::new(path, ports, params.precision, clock);
     live.router = Some(Router::new(topology));
     let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
@@ -192,7 +187,7 @@ impl Steward for Timed<'_> {
     fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
         if now >= self.course.warmup {
             self.course.warmup = Time::MAX;
-            path.end_warmup();
+            path.end_warmup(now);
         }
         now < self.course.end && self.attendant.attend(now, path)
     }

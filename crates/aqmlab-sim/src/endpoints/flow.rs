@@ -3,7 +3,7 @@
 use aqmlab_core::{Deadline, Ecn, Span, Time};
 use aqmlab_tcp::{Stats, TcpParams};
 
-use super::datagrams::{DatagramSink, DatagramSource, DatagramSummary};
+use super::datagrams::{DatagramSink, DatagramSource};
 use super::packet::{Content, SimPacket, Store};
 use super::tcp::{TcpSink, TcpSource};
 use super::custom::BoxedEnds;
@@ -85,8 +85,8 @@ pub(crate) struct Flow {
     /// With so many bytes received there is something to do: [`Opening`], or
     /// what the application expects.
     pub awaited: u64,
-    /// Packets that were sent in the warm-up.
-    pub sent_before: u64,
+    /// What had been counted when the warm-up ended, of a flow that had begun by then.
+    before: Option<Box<tally::Before>>,
     /// Bytes on the wire that its source sent, those sent again among them.
     pub sent_bytes: u64,
     /// The other direction of its connection, which is being opened.
@@ -251,7 +251,7 @@ impl Flow {
             goal,
             expects: goal,
             awaited: if goal > 0 { goal } else { u64::MAX },
-            sent_before: 0,
+            before: None,
             sent_bytes: 0,
             opening: None,
             index: setup.index,
@@ -371,26 +371,11 @@ impl Flow {
         self.tcp().map(|tcp| tcp.source.sender.stats())
     }
 
-    /// What has become of its datagrams, if it is of such.
-    pub fn datagram_summary(&self) -> Option<DatagramSummary> {
-        let Ends::Datagrams(datagrams) = &self.ends else { return None };
-        Some(datagrams.sink.summary(datagrams.source.sent, self.sent_bytes))
-    }
-
     /// The mean in seconds and the largest of its one-way delays, if they are measured.
     pub fn delay_summary(&self) -> Option<(f64, Span)> {
         match &self.ends {
             Ends::Datagrams(Datagrams { sink, .. }) => Some((sink.delay.mean(), sink.delay.max())),
             _ => self.delays.map(|delays| (delays.mean(), delays.max)),
-        }
-    }
-
-    /// What is measured as a distribution begins now.
-    pub fn end_warmup(&mut self) {
-        self.sent_before = self.sent();
-        self.delays = self.delays.map(|_| Delays::default());
-        if let Ends::Datagrams(datagrams) = &mut self.ends {
-            datagrams.sink.delay = Default::default();
         }
     }
 
@@ -571,3 +556,6 @@ impl Tcp {
         self.sink.receiver.window()
     }
 }
+
+#[path = "tally.rs"]
+mod tally;

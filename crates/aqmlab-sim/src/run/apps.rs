@@ -378,6 +378,12 @@ impl Simulation {
         }
     }
 
+    /// What applications report begins now.
+    pub(super) fn end_warmup_of_apps(&mut self) {
+        let now = self.now;
+        self.apps.iter_mut().filter_map(|slot| slot.app.as_mut()).for_each(|app| app.restart(now));
+    }
+
     /// The numbers that the applications of a group sum up to, as means.
     pub fn reports(&self, group: u32) -> Vec<(&'static str, f64)> {
         let mut sums = self.activities[group as usize].scores.clone();

@@ -6,6 +6,7 @@ use aqmlab_core::{Bytes, Sampler, Span, Stream, Time};
 
 use super::apps::AppSlot;
 use super::events::{Event, Events};
+use super::results::{GroupBefore, counted};
 use super::series::Series;
 use super::watch::{Effort, Stopped, Watch};
 use crate::endpoints::End;
@@ -46,6 +47,10 @@ pub(crate) struct Simulation {
     endless: bool,
     /// How many of the changes of the scenario have come.
     pub(super) changed: usize,
+    /// What was left out at the beginning: nothing before the warm-up has ended.
+    pub(super) warmup: Span,
+    /// By group, what had been counted then.
+    pub(super) before: Vec<GroupBefore>,
 }
 
 /// The routes of a group: to the receivers, and back.
@@ -110,6 +115,8 @@ impl Simulation {
             apps: Vec::new(),
             free_apps: Vec::new(),
             activities: Vec::new(),
+            warmup: Span::ZERO,
+            before: Vec::new(),
             free_flows: Vec::new(),
             unfinished: 0,
             endless: false,
@@ -437,13 +444,18 @@ impl Simulation {
         self.events.push(self.now + self.scenario.record.interval, Event::Sample);
     }
 
-    /// What is measured as a distribution begins now.
+    /// The warm-up is over: what is measured counts from now on.
     #[inline(never)]
     fn end_warmup(&mut self) {
-        self.network.end_warmup();
-        self.flows.iter_mut().for_each(Flow::end_warmup);
+        let now = self.now;
+        self.warmup = now - Time::ZERO;
+        self.before = counted(self);
+        self.network.end_warmup(now);
+        self.flows.iter_mut().for_each(|flow| flow.end_warmup(now));
+        self.end_warmup_of_apps();
         for activity in &mut self.activities {
-            activity.times.retain(|(name, _)| *name != "delay");
+            activity.times.clear();
+            activity.scores.clear();
         }
         if let Some(series) = &mut self.series {
             series.restart_sojourns();

@@ -278,12 +278,7 @@ pub(super) fn read_link_alone(
     // A course that changes is not read here: its mean does not matter.
     let read = read_link(&before.name, &params, Span::MAX, outside)?;
     let mut after = before.clone();
-    match key {
-        "rate" => (after.rate, after.process) = (read.rate, read.process),
-        "delay" => (after.delay, after.way.delay) = (read.delay, read.way.delay),
-        "loss" => after.way.loss = read.way.loss,
-        _ => after.queue = read.queue,
-    }
+    after.change(key, &read);
     Ok(after)
 }
 

@@ -77,6 +77,22 @@ pub struct Stats {
     pub bytes_acked: u64,
 }
 
+impl Stats {
+    /// What it has done since `before`, an earlier state.
+    pub fn since(&self, before: &Stats) -> Stats {
+        Stats {
+            segments_sent: self.segments_sent - before.segments_sent,
+            retransmissions: self.retransmissions - before.retransmissions,
+            timeouts: self.timeouts - before.timeouts,
+            fast_retransmits: self.fast_retransmits - before.fast_retransmits,
+            tail_probes: self.tail_probes - before.tail_probes,
+            undone: self.undone - before.undone,
+            ecn_reductions: self.ecn_reductions - before.ecn_reductions,
+            bytes_acked: self.bytes_acked - before.bytes_acked,
+        }
+    }
+}
+
 /// The sending end of a connection.
 #[derive(Debug)]
 pub struct Sender {
