@@ -14,7 +14,6 @@ fn text(link: &str, flows: &str, duration: u64) -> String {
     format!(
         r#"
         duration = "{duration}s"
-        record = {{ warmup = "10s" }}
         [links.down]
         delay = "25ms"
         {link}

@@ -3,10 +3,10 @@
 use aqmlab_core::{Deadline, Ecn, Span, Time};
 use aqmlab_tcp::{Stats, TcpParams};
 
+use super::custom::BoxedEnds;
 use super::datagrams::{DatagramSink, DatagramSource};
 use super::packet::{Content, SimPacket, Store};
 use super::tcp::{TcpSink, TcpSource};
-use super::custom::BoxedEnds;
 use super::{
     End, Endpoint, EndpointConfig, EndpointSetup, Incoming, MessageSink, MessageSource, Outgoing,
     Sink, Source, Volume,
