@@ -378,10 +378,12 @@ class Runner:
         threads: int | None = None,
         open: bool = False,
         spill: str | None = None,
+        record: Mapping[str, object] | None = None,
     ) -> Self:
         """A job is (run number, scenario, replication), under the scenario's seed. One that is
         `open` takes more jobs until `close()`. In the folder `spill`, if one is given, records of
-        packets wait until tables are made of them; `poll` raises `OSError` if that fails."""
+        packets wait until tables are made of them. A `record` is of the only job. `poll` raises
+        `OSError` if one of their files cannot be written."""
     def extend(self, jobs: Sequence[tuple[int, Scenario, int]]) -> None:
         """More jobs."""
     def close(self) -> None:

@@ -231,7 +231,7 @@ impl TcpParams {
     }
 
     /// Whether the receiver sends selective acknowledgements.
-    pub(crate) fn sends_sack(&self) -> bool {
+    pub fn sends_sack(&self) -> bool {
         !matches!(self.recovery, Recovery::NewReno | Recovery::Reno)
     }
 

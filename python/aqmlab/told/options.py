@@ -1,6 +1,15 @@
 """Made by `make reference`: not to be edited."""
 
-OPTIONS = {'run': {'--set': True, '--seed': True, '--out': True, '--explain-drops': False, '--with': True, '--no-report': False, '--figures': False, '--json': False},
+OPTIONS = {'run': {'--set': True,
+         '--seed': True,
+         '--out': True,
+         '--explain-drops': False,
+         '--pcap': True,
+         '--pcap-link': True,
+         '--with': True,
+         '--no-report': False,
+         '--figures': False,
+         '--json': False},
  'study': {'--set': True,
            '--seed': True,
            '--replications': True,

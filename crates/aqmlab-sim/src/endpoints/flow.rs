@@ -36,7 +36,7 @@ pub(crate) struct Tcp {
     /// Data carry when they were sent: for timestamps, or to be measured.
     has_times: bool,
     /// The window that acknowledgements advertise as long as nothing fills it.
-    usual: u64,
+    pub usual: u64,
 }
 
 /// The ends of a flow of datagrams.
@@ -93,9 +93,9 @@ pub(crate) struct Flow {
     pub opening: Option<(u32, Opening)>,
     index: u32,
     /// Hashes of the two directions, as queues see them.
-    hashes: [u32; 2],
+    pub hashes: [u32; 2],
     /// The source's and the sink's host.
-    hosts: [u32; 2],
+    pub hosts: [u32; 2],
     pub class: u8,
     /// What the one-way delays of data packets sum up to, if they are measured.
     pub delays: Option<Delays>,
