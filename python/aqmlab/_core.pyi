@@ -498,7 +498,7 @@ def emulate(
     nat: bool = False,
     settings: Mapping[str, Any] | None = None,
     logs: Sequence[tuple[str, str, Sequence[str]]] = ...,
-    capture: tuple[str, int | None, int] | None = None,
+    capture: tuple[str, int | None, int, str] | None = None,
     until: float | None = None,
 ) -> Emulation:
     """Runs `command` in a namespace of its own behind links of `scenario`.
@@ -509,9 +509,10 @@ def emulate(
     `emulator` of the reference. The process must have one thread.
 
     `logs` are logs in mahimahi's format: of a link, its file, and the lines that
-    it begins with. `capture` is a pcapng file of all links: its name, of how many bytes the
-    last are kept (`None` for all), and how many bytes of each packet. After `until` seconds
-    the command is ended.
+    it begins with. `capture` is a pcapng file: its name, of how many bytes the
+    last are kept (`None` for all), how many bytes of each packet, and where packets are
+    captured: `near` (where the command sends or receives them), `far` or `all`. After `until`
+    seconds the command is ended.
 
     Raises `InputError` for settings that are not right, and if the system permits no
     such thing.
@@ -532,7 +533,7 @@ def play(
     replication: int = 0,
     settings: Mapping[str, Any] | None = None,
     logs: Sequence[tuple[str, str, Sequence[str]]] = ...,
-    capture: tuple[str, int | None, int] | None = None,
+    capture: tuple[str, int | None, int, str] | None = None,
 ) -> Emulation:
     """Plays the workloads of `scenario` with the kernel's TCP and UDP behind its links.
 
@@ -553,7 +554,7 @@ def emulate_hosts(
     environment: Sequence[tuple[str, str]],
     settings: Mapping[str, Any] | None = None,
     logs: Sequence[tuple[str, str, Sequence[str]]] = ...,
-    capture: tuple[str, int | None, int] | None = None,
+    capture: tuple[str, int | None, int, str] | None = None,
 ) -> Emulation:
     """Runs commands in hosts of their own, which share the links of `scenario`.
 

@@ -15,6 +15,7 @@ from aqmlab.cli.common import (
     EXAMPLES,
     Log,
     Pcap,
+    PcapAt,
     PcapRing,
     Seed,
     Set,
@@ -182,6 +183,7 @@ def shell(
     ] = None,
     pcap: Pcap = None,
     pcap_ring: PcapRing = None,
+    pcap_at: PcapAt = None,
     log: Log = None,
     watch: Annotated[
         bool,
@@ -232,7 +234,7 @@ def shell(
     emulator_settings = {key: value for key, value in emulator.items() if value is not None}
     if out is not None:
         check_folder(out)
-    recorded = recordings(pcap, pcap_ring, log or [])
+    recorded = recordings(pcap, pcap_ring, log or [], pcap_at)
     view = watching(command or []) if watch else contextlib.nullcontext()
     output = _output_to_stderr() if json else contextlib.nullcontext()
     if topology is not None:

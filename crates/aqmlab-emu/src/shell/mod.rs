@@ -151,9 +151,10 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
             Route { links: options.up.clone(), exit: 1 },
             Route { links: options.down.clone(), exit: 0 },
         ];
-        let mut path = DataPath::replicated(scenario, routes, params.mtu, shell.depth);
         // Their threads begin before there is a priority to inherit.
-        if let Some(tap) = options.recordings.open(scenario)? {
+        let tap = options.recordings.open(scenario, &routes)?;
+        let mut path = DataPath::replicated(scenario, routes, params.mtu, shell.depth);
+        if let Some(tap) = tap {
             path.set_tap(tap);
         }
         let view = View::open([options.down.clone(), options.up.clone()]);

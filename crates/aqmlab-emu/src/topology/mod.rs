@@ -132,14 +132,14 @@ pub fn run(
     let (child, socket) = open(&blocks, job, mtu, &signals)?;
     let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
     let ports = receive_ports(&socket, topology.hosts)?;
-    let routes = topology
+    let routes: Vec<Route> = topology
         .ways
         .iter()
         .map(|way| Route { links: way.links.clone(), exit: way.to as u16 })
         .collect();
-    let mut path = DataPath::new(scenario, routes, params.mtu);
     // Their threads begin before there is a priority to inherit.
-    let tap = recordings.open(scenario)?;
+    let tap = recordings.open(scenario, &routes)?;
+    let mut path = DataPath::new(scenario, routes, params.mtu);
     let tick = if tap.is_some() { Time::ZERO } else { Time::MAX };
     if let Some(tap) = tap {
         path.set_tap(tap);
