@@ -11,13 +11,14 @@
 //! Nothing here reads a clock or a device, so a test can drive it.
 
 use aqmlab_aqm::DropReason;
-use aqmlab_core::{Bytes, Packet, Span, Time};
+use aqmlab_core::{Bytes, Packet, Result, Span, Time, Value};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::series::{LinkSeries, Sample};
 use aqmlab_sim::network::{Network, Observer, RouteId, Setup};
-use aqmlab_sim::scenario::Level;
+use aqmlab_sim::scenario::{Change, Level, Surroundings};
 
 use crate::buffers::{Buffers, Frame};
+use crate::changes::{Changes, Made};
 use crate::handle::Handle;
 use crate::offload::Offload;
 use crate::segments::{MOST_HEAD, Run, plan};
@@ -114,9 +115,16 @@ impl Observer<Handle> for Shown<'_> {
     }
 }
 
+/// The network of a scenario, for those who change it.
+fn surroundings(scenario: &Scenario) -> Surroundings {
+    let Setup { seed, replication, mtu, end, .. } = scenario.network(0);
+    Surroundings { seed, replication, mtu, end }
+}
+
 /// A network with ports.
 pub struct DataPath {
     network: Network<Handle>,
+    changes: Changes,
     /// The port at the end of each of the network's routes.
     exits: Vec<u16>,
     /// The last event or arrival.
@@ -157,7 +165,10 @@ impl DataPath {
     ) -> Self {
         let mtu = Bytes::new(mtu.get() + ETHERNET);
         let setup = Setup { mtu, ..scenario.network(replication) };
-        Self::with_network(scenario, Network::new(&setup), routes)
+        let mut path = Self::with_network(scenario, Network::new(&setup), routes);
+        path.changes =
+            Changes::new(scenario, Surroundings { mtu, replication, ..surroundings(scenario) });
+        path
     }
 
     /// As [`new`](Self::new), of a network that exists and has no routes yet.
@@ -173,6 +184,7 @@ impl DataPath {
         let has_samples = scenario.record.level != Level::Summary;
         DataPath {
             network,
+            changes: Changes::new(scenario, surroundings(scenario)),
             exits: routes.into_iter().map(|route| route.exit).collect(),
             now: Time::ZERO,
             sampled: 0,
@@ -285,7 +297,8 @@ impl DataPath {
 
     /// When something is due next.
     pub fn next_time(&self) -> Option<Time> {
-        self.network.next_time().into_iter().chain(self.next_sample).min()
+        let others = self.next_sample.into_iter().chain(self.changes.next_time());
+        self.network.next_time().into_iter().chain(others).min()
     }
 
     /// Lets everything happen that is due up to `now`.
@@ -294,13 +307,29 @@ impl DataPath {
             self.now = time;
             // At one moment what happens in the network is first.
             if self.network.next_time() != Some(time) {
-                self.sample();
+                match self.next_sample == Some(time) {
+                    true => self.sample(),
+                    false => self.changes.come(time, &mut self.network),
+                }
             } else if let Some(handle) = self.network.step(&mut Shown(&mut self.tap)) {
                 self.depart(&handle, exits);
             }
             self.show_dropped(time);
         }
         self.flush(exits);
+    }
+
+    /// Gives keys of links other values: all of them, or none. When that was, and what it did.
+    ///
+    /// # Errors
+    /// If a key cannot change, or not to its value.
+    pub fn set(&mut self, now: Time, pairs: &[(String, Value)]) -> Result<(Time, Vec<Made>)> {
+        // What is due and has not happened yet comes after it.
+        let at = self.next_time().map_or(now, |next| next.min(now)).max(self.now);
+        let made = self.changes.set(at, pairs, &mut self.network)?;
+        self.now = at;
+        self.show_dropped(at);
+        Ok((at, made))
     }
 
     fn sample(&mut self) {
@@ -370,8 +399,9 @@ impl DataPath {
             self.left.packets + lost + dropped + under_way,
             "packets went in that neither came out nor were dropped, lost or left"
         );
+        let (samples, changes) = (self.samples, self.changes.into_all());
         let (links, warmup) = (self.network.into_results(end), self.warmup);
-        Finished { end, warmup, events, links, notes, samples: self.samples, under_way, remarks }
+        Finished { end, warmup, events, links, notes, samples, changes, under_way, remarks }
     }
 }
 
@@ -389,6 +419,8 @@ pub struct Finished {
     pub notes: Vec<Vec<aqmlab_aqm::Note>>,
     /// At recording levels `series` and `packets`.
     pub samples: Vec<Sample>,
+    /// What changed, and what was to change later.
+    pub changes: Vec<Change>,
     /// Packets that were still in queues and pipes.
     pub under_way: u64,
     /// What the tap has to say.

@@ -120,7 +120,8 @@ pub(crate) fn to_result(
         samples: finished.samples,
         flow_rows: Vec::new(),
     };
-    Outcome { status, result, lateness, input, wakeups, remarks }
+    let changes = finished.changes;
+    Outcome { status, result, lateness, input, wakeups, changes, remarks }
 }
 
 /// Gives the flows of recorded packets, which go by their hashes, numbers in

@@ -23,7 +23,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aqmlab_core::{Bytes, Error, Result, Span, Time, params};
 use aqmlab_sim::network::probe::SojournSummary;
-use aqmlab_sim::scenario::FlowGroup;
+use aqmlab_sim::scenario::{Change, FlowGroup};
 use aqmlab_sim::{RunResult, Scenario};
 
 use self::inside::{DROPPED, ERROR, FAR, FarEnd, Inside, NEAR, SIGNAL, START};
@@ -32,6 +32,7 @@ use self::network::{NoDevice, configure_far, gateway_block, make_far};
 use crate::addresses::Block;
 use crate::live::{Clock, FAR as FAR_PORT, Live, Precision, Steward, Writer};
 use crate::nat::Gate;
+use crate::observe::control::Control;
 use crate::observe::view::View;
 use crate::observe::{Recordings, TICK};
 use crate::path::{DataPath, Route};
@@ -60,6 +61,8 @@ params! {
         /// them.
         drain: Span = Span::from_secs(2), in Span::ZERO => Span::from_secs(3600),
             source "this program";
+        /// What it is called, for `aqmlab set` and `aqmlab top`; `none`: by its process ID.
+        name: Option<String> = None, source "this program";
         /// Its real-time priority, where permitted; 0 for none.
         priority: u64 = 40, in 0 => 99, source "sched(7), SCHED_FIFO";
     }
@@ -98,6 +101,8 @@ pub struct Outcome {
     pub input: SojournSummary,
     /// How late the kernel woke the emulator.
     pub wakeups: SojournSummary,
+    /// What changed in the links, and what was to change later.
+    pub changes: Vec<Change>,
     /// One sentence each, for the user.
     pub remarks: Vec<String>,
 }
@@ -137,7 +142,7 @@ const FAR_VARIABLE: &str = "AQMLAB_FAR";
 /// # Panics
 /// If a packet was lost without being counted: a bug.
 pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> Result<Outcome> {
-    crate::topology::without_changes(scenario)?;
+    crate::changes::check(scenario)?;
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let terminal = foreground();
@@ -146,13 +151,16 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
             Route { links: options.up.clone(), exit: 1 },
             Route { links: options.down.clone(), exit: 0 },
         ];
-        let mut path = DataPath::replicated(scenario, routes, params.mtu, shell.depth);
         // Their threads begin before there is a priority to inherit.
-        if let Some(tap) = options.recordings.open(scenario)? {
+        let tap = options.recordings.open(scenario, &routes)?;
+        let mut path = DataPath::replicated(scenario, routes, params.mtu, shell.depth);
+        if let Some(tap) = tap {
             path.set_tap(tap);
         }
         let view = View::open([options.down.clone(), options.up.clone()]);
-        shell.run(path, view, &scenario.flows, params)
+        let routes = [options.down.clone(), options.up.clone()];
+        let control = Control::open(params.name.as_deref(), routes)?;
+        shell.run(path, view, control, &scenario.flows, params)
     });
     if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
         set_foreground(group);
@@ -160,9 +168,16 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
     outcome
 }
 
-/// Signals that the emulator passes on.
-pub(crate) const HANDLED: [i32; 6] =
-    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+/// Signals that the emulator passes on, and SIGURG, which says that something is asked of it.
+pub(crate) const HANDLED: [i32; 7] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGURG,
+];
 /// How long a command may take to end when it was told to.
 const PATIENCE: Span = Span::from_secs(2);
 
@@ -247,6 +262,7 @@ impl<'a> Shell<'a> {
         self,
         path: DataPath,
         view: View,
+        control: Control,
         flows: &[FlowGroup],
         params: &EmulatorParams,
     ) -> Result<Outcome> {
@@ -256,8 +272,18 @@ impl<'a> Shell<'a> {
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
         let tick = if path.has_tap() { Time::ZERO } else { Time::MAX };
         let (deadline, drain) = (Time::MAX, Drain::new(params.drain));
-        let mut steward =
-            Attendant { child, ended, socket, signals, deadline, until, drain, tick, view };
+        let mut steward = Attendant {
+            child,
+            ended,
+            socket,
+            signals,
+            deadline,
+            until,
+            drain,
+            tick,
+            view,
+            control,
+        };
         let mut live = Live::new(path, ports.into(), params.precision, Clock::start());
         live.writer.gate = gate;
         let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
@@ -288,6 +314,7 @@ pub(crate) struct Attendant<'a> {
     /// When observers are told of the time next.
     pub tick: Time,
     pub view: View,
+    pub control: Control,
 }
 
 /// The time after the end of the command in which packets in flight arrive.
@@ -349,6 +376,10 @@ impl Steward for Attendant<'_> {
             self.deadline = self.deadline.min(now + PATIENCE);
         }
         while let Some(signal) = self.signals.next() {
+            if signal.number == libc::SIGURG {
+                self.control.attend(now, path);
+                continue;
+            }
             if self.drain.course.is_some() {
                 return false;
             }

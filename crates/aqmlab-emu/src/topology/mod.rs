@@ -20,8 +20,10 @@ use aqmlab_sim::Scenario;
 pub use self::commands::{Commands, run as run_commands};
 pub use self::router::Router;
 use crate::addresses::Block;
+use crate::changes;
 use crate::live::{Clock, Live, Steward};
 use crate::observe::Recordings;
+use crate::observe::control::Control;
 use crate::observe::view::View;
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
@@ -105,17 +107,6 @@ impl Course {
 /// How long a job may take to end when its time is over.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Whether what a scenario says can be done with real packets: nothing changes during a run.
-///
-/// # Errors
-/// If something does.
-pub(crate) fn without_changes(scenario: &Scenario) -> Result<()> {
-    match scenario.changes.is_empty() {
-        true => Ok(()),
-        false => Err(Error::new("changes during a run are simulated only").at("changes")),
-    }
-}
-
 /// Runs a job in hosts between which packets pass the links of `scenario`.
 ///
 /// The process must have one thread only: it makes a copy of itself.
@@ -133,7 +124,7 @@ pub fn run(
     recordings: &Recordings,
     params: &EmulatorParams,
 ) -> Result<Outcome> {
-    without_changes(scenario)?;
+    changes::check(scenario)?;
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let blocks = blocks(topology.hosts)?;
@@ -141,14 +132,14 @@ pub fn run(
     let (child, socket) = open(&blocks, job, mtu, &signals)?;
     let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
     let ports = receive_ports(&socket, topology.hosts)?;
-    let routes = topology
+    let routes: Vec<Route> = topology
         .ways
         .iter()
         .map(|way| Route { links: way.links.clone(), exit: way.to as u16 })
         .collect();
-    let mut path = DataPath::new(scenario, routes, params.mtu);
     // Their threads begin before there is a priority to inherit.
-    let tap = recordings.open(scenario)?;
+    let tap = recordings.open(scenario, &routes)?;
+    let mut path = DataPath::new(scenario, routes, params.mtu);
     let tick = if tap.is_some() { Time::ZERO } else { Time::MAX };
     if let Some(tap) = tap {
         path.set_tap(tap);
@@ -160,11 +151,13 @@ pub fn run(
     send(socket.as_fd(), &message, None).map_err(|error| failed("the hosts", &error))?;
     let (deadline, until) = (Time::MAX, Time::MAX);
     let view = View::open([Vec::new(), Vec::new()]);
+    let control = Control::open(params.name.as_deref(), [Vec::new(), Vec::new()])?;
     // Links with an end of their own stand still then.
     let is_open = course.end == Time::MAX;
     let drain = Drain::new(if is_open { params.drain } else { Span::ZERO });
     let signals = &signals;
-    let attendant = Attendant { child, ended, socket, signals, deadline, until, drain, tick, view };
+    let attendant =
+        Attendant { child, ended, socket, signals, deadline, until, drain, tick, view, control };
     // Without a warm-up nothing ends.
     let warmup = if course.warmup > Time::ZERO { course.warmup } else { Time::MAX };
     let mut steward = Timed { attendant, course: Course { warmup, ..course } };

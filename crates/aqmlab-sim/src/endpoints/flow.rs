@@ -3,6 +3,7 @@
 use aqmlab_core::{Deadline, Ecn, Span, Time};
 use aqmlab_tcp::{Stats, TcpParams};
 
+use super::custom::BoxedEnds;
 use super::datagrams::{DatagramSink, DatagramSource};
 use super::packet::{Content, SimPacket, Store};
 use super::tcp::{TcpSink, TcpSource};
@@ -35,7 +36,7 @@ pub(crate) struct Tcp {
     /// Data carry when they were sent: for timestamps, or to be measured.
     has_times: bool,
     /// The window that acknowledgements advertise as long as nothing fills it.
-    usual: u64,
+    pub usual: u64,
 }
 
 /// The ends of a flow of datagrams.
@@ -46,7 +47,7 @@ pub(crate) struct Datagrams {
     pub tells: bool,
 }
 
-/// Ends from another crate.
+/// Ends whose packets carry messages: TFRC's, and those of other crates.
 pub(crate) struct Other {
     pub source: Box<dyn MessageSource>,
     pub sink: Box<dyn MessageSink>,
@@ -92,9 +93,9 @@ pub(crate) struct Flow {
     pub opening: Option<(u32, Opening)>,
     index: u32,
     /// Hashes of the two directions, as queues see them.
-    hashes: [u32; 2],
+    pub hashes: [u32; 2],
     /// The source's and the sink's host.
-    hosts: [u32; 2],
+    pub hosts: [u32; 2],
     pub class: u8,
     /// What the one-way delays of data packets sum up to, if they are measured.
     pub delays: Option<Delays>,
@@ -199,6 +200,7 @@ impl FlowSetup<'_> {
     fn ends(&self) -> Ends {
         let transport = self.transport;
         let (mss, header) = (transport.mss.get(), transport.header.get() as u32);
+        let setup = EndpointSetup { size: self.size, mss: mss as u32, header, seed: self.seed };
         match self.endpoint {
             EndpointConfig::Tcp(_) => {
                 let sink = TcpSink::new(transport);
@@ -211,12 +213,11 @@ impl FlowSetup<'_> {
                     has_times: transport.timestamps || self.delays,
                 })
             }
-            EndpointConfig::Custom(custom) => {
-                let (size, seed) = (self.size, self.seed);
-                let setup = EndpointSetup { size, mss: mss as u32, header, seed };
-                let (source, sink) = custom.config().build(&setup);
-                Ends::Other(Other { source, sink, sent: 0, is_answered: false })
+            EndpointConfig::Tfrc(params) => {
+                let (source, sink) = params.build(&setup);
+                Ends::other((Box::new(source), Box::new(sink)))
             }
+            EndpointConfig::Custom(custom) => Ends::other(custom.config().build(&setup)),
         }
     }
 }
@@ -487,6 +488,11 @@ impl Flow {
 }
 
 impl Ends {
+    /// Ends whose packets carry messages.
+    fn other((source, sink): BoxedEnds) -> Self {
+        Ends::Other(Other { source, sink, sent: 0, is_answered: false })
+    }
+
     #[inline(never)]
     fn poll_others(
         &mut self,

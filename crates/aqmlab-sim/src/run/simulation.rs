@@ -9,6 +9,7 @@ use super::events::{Event, Events};
 use super::results::{GroupBefore, counted};
 use super::series::Series;
 use super::watch::{Effort, Stopped, Watch};
+use crate::capture::Recorder;
 use crate::endpoints::End;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
 use crate::endpoints::packet::SimPacket;
@@ -47,6 +48,8 @@ pub(crate) struct Simulation {
     endless: bool,
     /// How many of the changes of the scenario have come.
     pub(super) changed: usize,
+    /// What is recorded besides the results.
+    pub recorder: Option<Box<Recorder>>,
     /// What was left out at the beginning: nothing before the warm-up has ended.
     pub(super) warmup: Span,
     /// By group, what had been counted then.
@@ -121,6 +124,7 @@ impl Simulation {
             unfinished: 0,
             endless: false,
             changed: 0,
+            recorder: None,
             scenario,
         };
         let first = simulation.scenario.flows.iter().filter(|group| !group.is_added).count();
@@ -294,7 +298,7 @@ impl Simulation {
         self.now = time;
         self.effort.show(time, event);
         if event.is_in_network() {
-            if let Some(packet) = self.network.step(&mut ()) {
+            if let Some(packet) = self.network.step(&mut self.recorder) {
                 self.arrived(packet);
             }
         } else if let Some((_, event)) = self.events.pop() {
@@ -397,10 +401,16 @@ impl Simulation {
     pub fn send(&mut self, index: u32, of: End) {
         let flow = &mut self.flows[index as usize];
         while let Some(packet) = flow.poll(of, self.now, self.network.store_mut()) {
-            self.network.inject(self.now, flow.route(of), packet, &mut ());
+            if let Some(recorder) = &mut self.recorder {
+                recorder.sent(self.now, flow, &packet, self.network.store());
+            }
+            self.network.inject(self.now, flow.route(of), packet, &mut self.recorder);
             if of == End::Source && !self.effort.spend() {
                 return;
             }
+        }
+        if let Some(recorder) = self.recorder.as_mut().filter(|_| of == End::Source) {
+            recorder.settled(self.now, index, flow);
         }
         self.arm(index, of);
     }

@@ -23,6 +23,7 @@ use crate::network::egress::{DriverParams, ShaperParams};
 use crate::rate::{InputFile, MAX_RATE, ReadFile};
 use crate::workload::WorkloadConfig;
 
+pub use self::canonical::to_json;
 pub use self::changes::{Change, Changing, Effect, LinkChange, Surroundings};
 pub use self::columns::ColumnParams;
 #[cfg(test)]
