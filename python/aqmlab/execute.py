@@ -55,6 +55,8 @@ class Record(TypedDict):
     """Every packet as it is sent."""
     pcap_links: list[int]
     """If there are any: all packets that come to these links instead."""
+    qlog: str | None
+    """What senders do."""
 
 
 @dataclass(frozen=True)

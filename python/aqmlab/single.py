@@ -28,6 +28,7 @@ def run(
     replication: int = 0,
     pcap: str | Path | None = None,
     pcap_links: Sequence[str] = (),
+    qlog: str | Path | None = None,
 ) -> RunResult:
     """Runs a scenario once and returns its tables.
 
@@ -38,7 +39,8 @@ def run(
     `seed` takes the place of the scenario's; `record` is a level (`"summary"`, `"series"`,
     `"packets"`) or a table with `level` and `interval`; `replication` chooses another
     draw of the same seed. `pcap` is a file for Wireshark with every packet as it is sent, or with
-    all that come to the links `pcap_links`.
+    all that come to the links `pcap_links`; `qlog` one with each change of the senders' windows and
+    round-trip times.
 
     Raises `InputError` for whatever is wrong in them, `CustomError` if a queue or a
     congestion control written in Python does something wrong in the run, and `StorageError` if a
@@ -58,22 +60,29 @@ def run(
         problem = "expected a whole number from 0"
         raise input_error(problem, key="replication", given=replication)
     scenario = load(source, overrides)
-    return run_scenario(scenario, replication, recording(scenario, pcap, pcap_links))
+    return run_scenario(scenario, replication, recording(scenario, pcap, pcap_links, qlog))
 
 
 def recording(
-    scenario: Scenario, pcap: str | Path | None, pcap_links: Sequence[str]
+    scenario: Scenario,
+    pcap: str | Path | None,
+    pcap_links: Sequence[str],
+    qlog: str | Path | None,
 ) -> Record | None:
     """What is recorded of a run while it goes on, checked; None if nothing is."""
     names = list(scenario.table["links"])
-    if pcap is None:
-        if pcap_links:
-            raise input_error("needs --pcap FILE", key="--pcap-link", given=pcap_links[0])
-        return None
+    if pcap_links and pcap is None:
+        raise input_error("needs --pcap FILE", key="--pcap-link", given=pcap_links[0])
     for name in pcap_links:
         if name not in names:
             raise unknown("link", name, names, key="--pcap-link")
-    return {"pcap": str(pcap), "pcap_links": [names.index(name) for name in pcap_links]}
+    if pcap is None and qlog is None:
+        return None
+    return {
+        "pcap": None if pcap is None else str(pcap),
+        "pcap_links": [names.index(name) for name in pcap_links],
+        "qlog": None if qlog is None else str(qlog),
+    }
 
 
 def load(

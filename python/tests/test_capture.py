@@ -155,7 +155,7 @@ def test_accurate_ecn_counts_the_marks(tmp_path: Path) -> None:
 @needs_tshark
 def test_datagrams_and_pages_have_addresses_ports_and_checksums(tmp_path: Path) -> None:
     page = SCENARIO.replace("[flows.bulk]\ncount = 2", '[flows.web]\nworkload = "page"')
-    page = page.replace('profile = "linux-6"', 'initial_window = "10p"')
+    page = page.replace('"linux-6"', '"linux-6", dsack = false')
     path = 'path = ["down"]\nreturn_path = ["up"]\n'
     file, result = captured(f'{page}\n[flows.call]\nworkload = "voip"\n{path}', tmp_path)
     assert_checksums(file)

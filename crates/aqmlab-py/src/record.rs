@@ -11,12 +11,13 @@ use pyo3::prelude::*;
 
 use crate::spill::{Unwritten, to_os_error};
 
-/// What is recorded of a run, and where: `pcap` with the indices of its links.
+/// What is recorded of a run, and where: `pcap` with the indices of its links, `qlog`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Record {
     pcap: Option<String>,
     pcap_links: Vec<usize>,
+    qlog: Option<String>,
 }
 
 impl Record {
@@ -29,6 +30,10 @@ impl Record {
         if let Some(file) = self.pcap {
             let to = create(&file)?;
             recorder = recorder.with_packets(scenario, &self.pcap_links, file, to);
+        }
+        if let Some(file) = self.qlog {
+            let to = create(&file)?;
+            recorder = recorder.with_qlog(scenario, file, to);
         }
         Ok(recorder)
     }

@@ -236,7 +236,7 @@ impl TcpParams {
     }
 
     /// A limit in bytes of payload.
-    pub(crate) fn in_bytes(&self, limit: Limit) -> u64 {
+    pub fn in_bytes(&self, limit: Limit) -> u64 {
         match limit {
             Limit::Packets(packets) => packets.saturating_mul(self.mss.get()),
             Limit::Bytes(bytes) => bytes.get(),

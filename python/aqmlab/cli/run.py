@@ -60,6 +60,10 @@ def run(
             help="Capture the packets that reach this link instead. May be repeated.",
         ),
     ] = None,
+    qlog: Annotated[
+        Path | None,
+        typer.Option("--qlog", metavar="FILE", help="Log what TCP senders do, as qlog."),
+    ] = None,
     with_: With = None,
     no_report: NoReport = False,
     figures: Figures = False,
@@ -76,7 +80,7 @@ def run(
     settings = parse_settings(set_ or [])
     if explain_drops:
         settings = {"record.level": "packets"} | settings
-    recorded = {"pcap": pcap, "pcap_links": pcap_link or []}
+    recorded = {"pcap": pcap, "pcap_links": pcap_link or [], "qlog": qlog}
     is_recorded = any(recorded.values())
     if not (out or explain_drops or with_ or is_recorded or has_packages()):
         _shown(file, settings if seed is None else settings | {"seed": seed}, json=json)

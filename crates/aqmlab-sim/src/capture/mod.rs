@@ -1,5 +1,5 @@
 //! Runs in the formats of other programs, written while they go on: every packet in a
-//! [file for Wireshark](Packets).
+//! file for Wireshark (`pcapng`), what senders do in one for tools of QUIC (`qlog`).
 //!
 //! # What packets there are
 //! Each packet once, when its sender sends it, at the interface of the first link of its route; or
@@ -28,6 +28,7 @@ mod connections;
 mod headers;
 mod output;
 mod pcapng;
+mod qlog;
 
 use std::io::Write;
 
@@ -36,6 +37,7 @@ use aqmlab_core::Time;
 use self::connections::Connections;
 use self::output::Output;
 pub use self::output::Unwritten;
+use self::qlog::Qlog;
 use crate::endpoints::flow::Flow;
 use crate::endpoints::packet::{SimPacket, Store};
 use crate::network::Observer;
@@ -45,6 +47,7 @@ use crate::scenario::Scenario;
 #[derive(Default)]
 pub struct Recorder {
     packets: Option<Packets>,
+    qlog: Option<Qlog>,
 }
 
 /// Packets, in the format pcapng.
@@ -98,6 +101,18 @@ impl Recorder {
         self
     }
 
+    /// Records what senders of TCP do into `to`, which is called `file`.
+    #[must_use]
+    pub fn with_qlog(
+        mut self,
+        scenario: &Scenario,
+        file: String,
+        to: Box<dyn Write + Send>,
+    ) -> Self {
+        self.qlog = Some(Qlog::new(scenario, file, to));
+        self
+    }
+
     /// A flow has made a packet, which comes to its first link next.
     #[inline(never)]
     pub(crate) fn sent(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
@@ -105,12 +120,27 @@ impl Recorder {
             packets.connections.sent(now, flow, packet, store);
             packets.is_new = true;
         }
+        if let Some(qlog) = &mut self.qlog {
+            qlog.sent(now, flow, packet, store);
+        }
+    }
+
+    /// The source of a flow, by index, has sent what it could.
+    #[inline(never)]
+    pub(crate) fn settled(&mut self, now: Time, index: u32, flow: &Flow) {
+        if let Some(qlog) = &mut self.qlog {
+            qlog.settled(now, index, flow);
+        }
     }
 
     /// Two flows, by index, are the directions of a connection that the first opens.
-    pub(crate) fn paired(&mut self, first: (u32, &Flow), second: (u32, &Flow)) {
+    pub(crate) fn paired(&mut self, now: Time, first: (u32, &Flow), second: (u32, &Flow)) {
         if let Some(packets) = &mut self.packets {
             packets.connections.pair(first, second);
+        }
+        if let Some(qlog) = &mut self.qlog {
+            qlog.know(now, first.0, first.1);
+            qlog.know(now, second.0, second.1);
         }
     }
 
@@ -119,7 +149,8 @@ impl Recorder {
     /// # Errors
     /// If not all could be written.
     pub fn finish(self) -> Result<(), Unwritten> {
-        self.packets.map_or(Ok(()), |packets| packets.output.finish())
+        let packets = self.packets.map_or(Ok(()), |packets| packets.output.finish());
+        self.qlog.map_or(Ok(()), Qlog::finish).and(packets)
     }
 }
 

@@ -61,7 +61,7 @@ impl Host for Simulation {
             flow.awaited = 0;
             if let Some(recorder) = &mut self.recorder {
                 let of = |index: u32| (index, &self.flows[index as usize]);
-                recorder.paired(of(to_server), of(to_client));
+                recorder.paired(self.now, of(to_server), of(to_client));
             }
         } else {
             // Only TCP's two directions have one handshake.

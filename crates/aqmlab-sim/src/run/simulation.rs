@@ -409,6 +409,9 @@ impl Simulation {
                 return;
             }
         }
+        if let Some(recorder) = self.recorder.as_mut().filter(|_| of == End::Source) {
+            recorder.settled(self.now, index, flow);
+        }
         self.arm(index, of);
     }
 

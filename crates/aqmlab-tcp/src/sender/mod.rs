@@ -56,6 +56,21 @@ enum State {
     Established,
 }
 
+/// What a sender is doing about congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CongestionState {
+    /// The window is below the slow start threshold.
+    SlowStart,
+    /// It is not.
+    Avoidance,
+    /// It comes down for an ECN echo.
+    Reduction,
+    /// Fast recovery.
+    Recovery,
+    /// After a timeout.
+    Loss,
+}
+
 /// What a sender has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -273,6 +288,24 @@ impl Sender {
     /// The retransmission timeout.
     pub fn rto(&self) -> Span {
         self.rtt.rto()
+    }
+    /// The least round-trip time, once there is one.
+    pub fn min_rtt(&self) -> Option<Span> {
+        self.rtt.min()
+    }
+    /// The mean deviation of the round-trip time.
+    pub fn rtt_variation(&self) -> Option<Span> {
+        self.rtt.variation()
+    }
+    /// What it is doing about congestion.
+    pub fn congestion_state(&self) -> CongestionState {
+        match self.phase {
+            Phase::Open if self.cwnd() < self.control.ssthresh() => CongestionState::SlowStart,
+            Phase::Open => CongestionState::Avoidance,
+            Phase::Reduction { .. } => CongestionState::Reduction,
+            Phase::Recovery { .. } => CongestionState::Recovery,
+            Phase::Loss { .. } => CongestionState::Loss,
+        }
     }
     /// Bytes thought to be in the network.
     pub fn bytes_in_flight(&self) -> u64 {
