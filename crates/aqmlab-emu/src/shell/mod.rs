@@ -270,6 +270,8 @@ impl<'a> Shell<'a> {
     ) -> Result<Outcome> {
         let Shell { child, ended, socket, signals, ports, gate, until, .. } = self;
         let mut remarks = prioritise(params);
+        // In a namespace of its own nobody has rules.
+        let is_here = ports[1].name != network::GATEWAY_PORT;
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
         let tick = if path.has_tap() { Time::ZERO } else { Time::MAX };
@@ -297,6 +299,7 @@ impl<'a> Shell<'a> {
         let busy = Span::from_nanos(processor() - before);
         unset_real_time();
         remarks.extend(live.writer.remarks());
+        remarks.extend(unanswered(&live.path).filter(|_| is_here));
         Ok(to_result(live, end, status, busy, flows, params, remarks))
     }
 }
@@ -409,6 +412,17 @@ impl Steward for Attendant<'_> {
     }
 }
 
+/// Says so if packets that await an answer have reached the far end, and nothing came back.
+fn unanswered(path: &DataPath) -> Option<String> {
+    let ([_, awaiting], [back, _]) = (path.came[0], path.came[1]);
+    (awaiting > 0 && back == 0 && path.left.packets > 0).then(|| {
+        "nothing came back from the far end: if a server listens there, a firewall may drop packets \
+         from 100.64.0.0/10 or on the device aqmlab0 (see `nft list ruleset`, `iptables -S` and \
+         net.ipv4.conf.all.rp_filter); other addresses than $AQMLAB_FAR need --nat"
+            .into()
+    })
+}
+
 /// Packets that the kernel dropped because they were not read in time: as the
 /// child told of its device, and of the one here, if it is here.
 fn dropped_by_devices(socket: &OwnedFd, writer: &Writer) -> u64 {
@@ -434,7 +448,7 @@ fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
     while near.is_none() || far.is_none() {
         let (text, fd) = receive(socket.as_fd()).map_err(|error| failed("the shell", &error))?;
         match (text.first(), fd) {
-            (Some(&FAR), Some(fd)) => far = Some(Tun::from_fd(fd, "far")),
+            (Some(&FAR), Some(fd)) => far = Some(Tun::from_fd(fd, network::GATEWAY_PORT)),
             (Some(&NEAR), Some(fd)) => near = Some(Tun::from_fd(fd, network::NAME)),
             (Some(&ERROR), _) => {
                 return Err(Error::new(String::from_utf8_lossy(&text[1..]).into_owned()));
