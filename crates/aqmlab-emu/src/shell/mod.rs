@@ -13,6 +13,7 @@
 //! The host's routes, forwarding and firewall are left alone: the one thing
 //! that appears in its namespace is the far end's device with its addresses.
 
+pub(crate) mod broker;
 pub(crate) mod inside;
 pub(crate) mod network;
 
@@ -63,6 +64,9 @@ params! {
             source "this program";
         /// What it is called, for `aqmlab set` and `aqmlab top`; `none`: by its process ID.
         name: Option<String> = None, source "this program";
+        /// Whether commands keep the capabilities that they have in a user namespace of the
+        /// emulator; without them they cannot change the network there.
+        keep_capabilities: bool = false, source "capabilities(7)";
         /// Its real-time priority, where permitted; 0 for none.
         priority: u64 = 40, in 0 => 99, source "sched(7), SCHED_FIFO";
     }
@@ -202,19 +206,16 @@ impl<'a> Shell<'a> {
     fn open(options: &'a Options, params: &EmulatorParams, signals: &'a Signals) -> Result<Self> {
         let mtu = params.mtu.get() as u32;
         let far = match make_far() {
-            Ok(made) => Some(made),
-            Err(NoDevice::NotPermitted) => None,
+            Ok((tun, block)) => {
+                configure_far(&tun, &block, mtu)?;
+                Some((tun, block))
+            }
+            Err(NoDevice::NotPermitted) => broker::ask(mtu)?,
             Err(NoDevice::Other(error)) => return Err(error),
         };
         let mapped = mapped_user(far.is_some());
         let far = far.filter(|_| !options.nat);
-        let block = match &far {
-            Some((tun, block)) => {
-                configure_far(tun, block, mtu)?;
-                *block
-            }
-            None => gateway_block()?,
-        };
+        let block = far.as_ref().map_or_else(gateway_block, |(_, block)| Ok(*block))?;
         let is_inside = network::is_inside()?;
         let servers = files::name_servers();
         let is_own = |server: &IpAddr| server.is_loopback();
@@ -236,6 +237,7 @@ impl<'a> Shell<'a> {
                 options,
                 mtu,
                 priority: params.priority as i32,
+                keeps: params.keep_capabilities,
                 far: end,
                 mapped,
                 socket: theirs,
@@ -454,9 +456,9 @@ pub(crate) fn only_one_thread() -> Result<()> {
 }
 
 /// Whether the far end of a shell is here, where the shell is started: whether
-/// this user may have a device here.
+/// this user may have a device here, or is given one.
 pub fn has_far_end_here() -> bool {
-    Tun::permitted()
+    Tun::permitted() || broker::is_there()
 }
 
 /// The user who needs a user namespace to be permitted the others: one who may
