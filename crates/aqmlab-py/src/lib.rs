@@ -8,6 +8,7 @@ mod convert;
 mod custom;
 mod emulator;
 mod queue;
+mod record;
 mod reference;
 mod replay;
 mod run;

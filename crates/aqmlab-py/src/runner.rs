@@ -12,9 +12,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use aqmlab_aqm::QueueConfig;
+use aqmlab_sim::capture::{self, Recorder};
 use aqmlab_sim::network::records::RecordSink;
 use aqmlab_sim::scenario::{FlowGroup, LinkConfig};
-use aqmlab_sim::{RunResult, Scenario, Stopped, Watch, run_into};
+use aqmlab_sim::{RunResult, Scenario, Stopped, Watch, run_into, try_run_recorded};
 use aqmlab_tcp::congestion::CongestionConfig;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -22,6 +23,7 @@ use pyo3::prelude::*;
 use crate::convert::{ControlError, QueueError};
 use crate::custom::Kind;
 use crate::custom::fault::{Abandoned, Failure, abandon_with};
+use crate::record::{Record, from_capture};
 use crate::scenario::PyScenario;
 use crate::spill::{Spill, Unwritten, to_os_error};
 use crate::stuck::Running;
@@ -40,6 +42,8 @@ struct Job {
     run: u32,
     scenario: Arc<Scenario>,
     replication: u64,
+    /// What is recorded besides the results.
+    recorder: Option<Recorder>,
 }
 
 /// Why a run did not finish.
@@ -133,16 +137,22 @@ pub struct Runner {
 #[pymethods]
 impl Runner {
     #[new]
-    #[pyo3(signature = (jobs, *, threads = None, open = false, spill = None))]
+    #[pyo3(signature = (jobs, *, threads = None, open = false, spill = None, record = None))]
     fn new(
         jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>,
         threads: Option<usize>,
         open: bool,
         spill: Option<PathBuf>,
+        record: Option<Record>,
     ) -> PyResult<Self> {
         if threads == Some(0) {
             return Err(PyValueError::new_err("threads: at least 1"));
         }
+        let recorder = match (record, &jobs[..]) {
+            (None, _) => None,
+            (Some(record), [(_, scenario, _)]) => Some(record.begin(&scenario.scenario)?),
+            _ => return Err(PyValueError::new_err("record: of one job")),
+        };
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = threads.unwrap_or(cores).min(if open { usize::MAX } else { jobs.len() });
         let work = Arc::new(Work {
@@ -161,7 +171,7 @@ impl Runner {
         let (outcomes, failed, stuck) = (Mutex::new(outcomes), Mutex::default(), Mutex::default());
         let finished = AtomicUsize::new(0);
         let runner = Runner { work, outcomes, sender, stuck, failed, finished };
-        runner.extend(jobs);
+        runner.add(jobs, recorder);
         for _ in 0..threads {
             start(&runner.work, &runner.sender);
         }
@@ -170,14 +180,7 @@ impl Runner {
 
     /// More jobs, for one that is open.
     fn extend(&self, jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>) {
-        let mut waiting = self.work.waiting.lock().expect("no holder of this lock panics");
-        self.work.total.fetch_add(jobs.len(), Ordering::Relaxed);
-        waiting.jobs.extend(jobs.into_iter().map(|(run, scenario, replication)| Job {
-            run,
-            scenario: Arc::clone(&scenario.scenario),
-            replication,
-        }));
-        self.work.changed.notify_all();
+        self.add(jobs, None);
     }
 
     /// Says that no more jobs will come.
@@ -249,6 +252,19 @@ impl Runner {
 }
 
 impl Runner {
+    /// More jobs, of which the first is recorded.
+    fn add(&self, jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>, mut recorder: Option<Recorder>) {
+        let mut waiting = self.work.waiting.lock().expect("no holder of this lock panics");
+        self.work.total.fetch_add(jobs.len(), Ordering::Relaxed);
+        waiting.jobs.extend(jobs.into_iter().map(|(run, scenario, replication)| Job {
+            run,
+            scenario: Arc::clone(&scenario.scenario),
+            replication,
+            recorder: recorder.take(),
+        }));
+        self.work.changed.notify_all();
+    }
+
     fn keep_stuck(&self, run: u32, text: String) {
         self.stuck.lock().expect("no holder of this lock panics").insert(run, text);
     }
@@ -317,13 +333,20 @@ fn has_custom(scenario: &Scenario) -> bool {
 }
 
 /// What came of a run, if it did not panic.
-type Ran = Result<Result<RunResult, Stopped>, Box<dyn Any + Send>>;
+type Ran = Result<Result<Recorded, Stopped>, Box<dyn Any + Send>>;
+/// A result, and whether all of the record could be written.
+type Recorded = (RunResult, Result<(), capture::Unwritten>);
 
 /// One run, if nobody gives it up. `None` if it stood still for so long that it was.
-fn run(work: &Work, job: &Job, spill: Option<&Arc<Spill>>) -> Option<Ran> {
+fn run(work: &Work, job: &mut Job, spill: Option<&Arc<Spill>>) -> Option<Ran> {
+    let recorder = job.recorder.take();
+    let (scenario, replication) = (&job.scenario, job.replication);
     let simulate = |watch: &Watch| {
         let sink = spill.map(|spill| Arc::clone(spill) as Arc<dyn RecordSink>);
-        catch_unwind(AssertUnwindSafe(|| run_into(&job.scenario, job.replication, watch, sink)))
+        catch_unwind(AssertUnwindSafe(|| match recorder {
+            None => Ok((run_into(scenario, replication, watch, sink)?, Ok(()))),
+            Some(recorder) => try_run_recorded(scenario, replication, watch, recorder),
+        }))
     };
     if has_custom(&job.scenario) {
         return Some(run_custom(work, job, || simulate(&Watch::default())));
@@ -369,9 +392,9 @@ fn start(work: &Arc<Work>, sender: &SyncSender<Outcome>) {
 /// What each thread does: the next job, until there is none. `None` if another thread has its
 /// place by then.
 fn labour(work: &Work, sender: &SyncSender<Outcome>) -> Option<()> {
-    while let Some(job) = work.next() {
+    while let Some(mut job) = work.next() {
         let spill = work.spill.as_ref().map(|folder| Arc::new(Spill::new(folder)));
-        let result = run(work, &job, spill.as_ref())?;
+        let result = run(work, &mut job, spill.as_ref())?;
         if matches!(&result, Err(panic) if panic.is::<Abandoned>()) {
             break;
         }
@@ -389,6 +412,10 @@ fn labour(work: &Work, sender: &SyncSender<Outcome>) -> Option<()> {
                 Broken::Engine(format!("a bug in the engine, run {}: {text}", job.run))
             })
             .and_then(|ran| ran.map_err(|stopped| Broken::Stuck { run: job.run, stopped }))
+            .and_then(|(result, written)| match written {
+                Ok(()) => Ok(result),
+                Err(problem) => Err(Broken::Unwritten(from_capture(problem))),
+            })
             .map(|result| {
                 spill.iter().for_each(|spill| spill.close());
                 Finished { run: job.run, scenario: Arc::clone(&job.scenario), result, spill }

@@ -161,6 +161,7 @@ fn runs(all: &[Finished]) -> RecordBatch {
     columns.u64("replication", all.iter().map(|f| f.result.replication));
     columns.u64("seed", all.iter().map(|f| f.scenario.seed));
     columns.f64("end_s", all.iter().map(|f| f.result.end.as_secs_f64()));
+    columns.f64("warmup_s", all.iter().map(|f| f.result.warmup.as_secs_f64()));
     columns.u64("events", all.iter().map(|f| f.result.events));
     let delivered = |f: &Finished| f.result.delivered_packets(f.scenario.bottleneck);
     columns.u64("delivered_packets", all.iter().map(delivered));
@@ -265,7 +266,6 @@ fn flows(all: &[Finished]) -> RecordBatch {
     count("tail_probes", |stats| stats.tail_probes);
     count("undone", |stats| stats.undone);
     count("ecn_reductions", |stats| stats.ecn_reductions);
-    columns.u64("sent_since_warmup", rows.clone().map(|(_, flow)| flow.sent_since));
     columns.u64("dropped", rows.clone().map(|(_, flow)| flow.losses.data));
     let received = |flow: &FlowResult| flow.datagrams.as_ref().map(|datagrams| datagrams.received);
     columns.maybe_u64("datagrams_received", rows.clone().map(|(_, flow)| received(flow)));

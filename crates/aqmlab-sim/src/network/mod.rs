@@ -288,9 +288,9 @@ impl<P: Carried> Network<P> {
         self.links[link as usize].expect_queued().replace_queue(discipline, &mut self.shared);
     }
 
-    /// What is measured as a distribution begins now.
-    pub fn end_warmup(&mut self) {
-        self.links_mut().for_each(QueuedLink::end_warmup);
+    /// The warm-up is over: what is measured counts from now on.
+    pub fn end_warmup(&mut self, now: Time) {
+        self.links_mut().for_each(|link| link.end_warmup(now));
     }
 
     /// It is over: closes the books.
@@ -308,7 +308,7 @@ impl<P: Carried> Network<P> {
         }
     }
 
-    /// What happened at the links that have a queue, up to `end`;
+    /// What happened at the links that have a queue, from the end of the warm-up to `end`;
     /// [finished](Self::finish) before.
     pub fn into_results(self, end: Time) -> Vec<LinkResult> {
         let queued = |link| match link {

@@ -28,6 +28,18 @@ pub struct PathCounts {
     pub reordered: u64,
 }
 
+impl PathCounts {
+    /// What has happened since `before`, an earlier state.
+    pub fn since(&self, before: &PathCounts) -> PathCounts {
+        PathCounts {
+            lost: self.lost - before.lost,
+            lost_bytes: self.lost_bytes - before.lost_bytes,
+            duplicated: self.duplicated - before.duplicated,
+            reordered: self.reordered - before.reordered,
+        }
+    }
+}
+
 /// Packets on their way.
 pub(crate) enum Pipe<P> {
     /// All take the same time.

@@ -6,7 +6,7 @@ use aqmlab_aqm::{LinkEnv, Queue, QueueDiscipline};
 use aqmlab_core::{Rate, Span, Stream, Time};
 
 use super::carried::Carried;
-use super::config::{LinkConfig, LinkResult};
+use super::config::LinkConfig;
 use super::egress::Egress;
 use super::events::{LinkEvent, Simultaneous};
 use super::medium::Share;
@@ -59,6 +59,8 @@ pub struct QueuedLink<P> {
     offered: Option<(f64, Time)>,
     /// How often the rate of a link with framing has changed: what was a meter is none then.
     pub(crate) rate_changes: u32,
+    /// What had been counted when the warm-up ended, if there was one.
+    before: Option<Box<measured::Before>>,
 }
 
 impl<P: Carried> QueuedLink<P> {
@@ -106,6 +108,7 @@ impl<P: Carried> QueuedLink<P> {
             departures_first: simultaneous == Simultaneous::DeparturesFirst,
             offered: None,
             rate_changes: 0,
+            before: None,
         }
     }
 
@@ -279,11 +282,6 @@ impl<P: Carried> QueuedLink<P> {
         self.await_wakeup(shared);
     }
 
-    /// What is measured as a distribution begins now.
-    pub fn end_warmup(&mut self) {
-        self.probe.restart();
-    }
-
     /// What became of each packet since this was last asked, at recording
     /// level `packets`.
     pub fn take_records(&mut self) -> Vec<PacketRecord> {
@@ -305,27 +303,6 @@ impl<P: Carried> QueuedLink<P> {
     /// What happened to packets since this was last asked, if they are watched.
     pub fn take_events(&mut self) -> Vec<PacketEvent> {
         self.probe.watched.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    /// What happened, up to `end`; call [`finish`](Link::finish) before.
-    pub fn into_result(mut self, end: Time) -> LinkResult {
-        let packets = self.take_records();
-        LinkResult {
-            counts: self.queue.counts(),
-            dropped_queued: self.probe.dropped_queued,
-            backlog_mean: self.probe.backlog_mean(end),
-            capacity: self.capacity().bytes(end),
-            loss_intervals: self.probe.loss_intervals(),
-            utilisation: self.utilisation(end),
-            way: self.way(),
-            sojourn: self.probe.sojourn.summary(),
-            backlog_max: self.probe.backlog_max,
-            driver: self.egress.map(|egress| egress.summary),
-            loss_events: self.probe.losses.events(),
-            loss_event_flows: self.probe.losses.mean_flows(),
-            excursions: self.probe.excursions,
-            packets,
-        }
     }
 
     /// The times in queue so far.
@@ -350,20 +327,6 @@ impl<P: Carried> QueuedLink<P> {
             (capacity.before, capacity.since) = (before, since);
         }
         capacity
-    }
-
-    /// The share of what the link offered from the first packet to `end` that
-    /// packets used; with a constant rate, the share of the time.
-    pub fn utilisation(&self, end: Time) -> f64 {
-        match (self.meter(), self.probe.first_arrival) {
-            (Some(mut meter), Some(first)) => {
-                let before = meter.bits(first);
-                let offered = meter.bits(end + Span::from_nanos(1)) - before;
-                let used = self.wire.used_bits(self.is_sent(end));
-                if offered > 0.0 { (used / offered).min(1.0) } else { 0.0 }
-            }
-            _ => self.probe.utilisation(end),
-        }
     }
 
     /// Tells the queue of a transmission that ended with nothing to send.
@@ -574,7 +537,7 @@ impl<P: Carried> QueuedLink<P> {
         self.pipe.assert_conservation(&self.name);
         self.queue.assert_conservation(&self.name);
         if let Some(egress) = &self.egress {
-            let passed = egress.summary.count + egress.waiting();
+            let passed = egress.passed() + egress.waiting();
             assert_eq!(passed, self.queue.counts().delivered, "{}: lost in the driver", self.name);
         }
     }
@@ -597,6 +560,9 @@ fn take_dropped<P: Carried>(
         probe.dropped(now, &packet, reason);
     });
 }
+
+#[path = "measured.rs"]
+mod measured;
 
 #[cfg(test)]
 #[path = "queued_tests.rs"]

@@ -8,6 +8,7 @@ use aqmlab_aqm::{LinkEnv, Note};
 use aqmlab_core::{Bytes, Span, Time};
 
 use super::simulation::{MTU, Simulation};
+use crate::endpoints::EndpointConfig;
 use crate::endpoints::flow::{Flow, NONE, Tcp};
 use crate::endpoints::packet::SimPacket;
 use crate::network::{LinkConfig, QueuedLink};
@@ -299,7 +300,7 @@ impl Run<'_> {
     /// Windows that losses set go up and down, over time that the control knows.
     fn short_for_the_control(&self, group: &FlowGroup) -> Option<Note> {
         let transport = &group.transport;
-        if !group.is_endless_bulk() {
+        if !group.is_endless_bulk() || !matches!(group.endpoint, EndpointConfig::Tcp(_)) {
             return None;
         }
         let (narrow, rate) = group

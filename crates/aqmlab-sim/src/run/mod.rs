@@ -17,6 +17,7 @@ use std::sync::Arc;
 use self::results::RunResult;
 use self::simulation::Simulation;
 use self::watch::{Stopped, Watch};
+use crate::capture::{Recorder, Unwritten};
 use crate::network::records::RecordSink;
 use crate::scenario::Scenario;
 
@@ -60,4 +61,23 @@ pub fn run_into(
     simulation.run(None)?;
     simulation.finish();
     Ok(RunResult::of(simulation))
+}
+
+/// The same, recorded: the result, and whether all of the record could be written.
+///
+/// # Errors
+/// As [`try_run`]; what was recorded up to there is written.
+pub fn try_run_recorded(
+    scenario: &Scenario,
+    replication: u64,
+    watch: &Watch,
+    recorder: Recorder,
+) -> Result<(RunResult, Result<(), Unwritten>), Stopped> {
+    let mut simulation = Simulation::new(Arc::new(scenario.clone()), replication, watch);
+    simulation.recorder = Some(Box::new(recorder));
+    let ran = simulation.run(None);
+    let written = simulation.recorder.take().map_or(Ok(()), |recorder| recorder.finish());
+    ran?;
+    simulation.finish();
+    Ok((RunResult::of(simulation), written))
 }

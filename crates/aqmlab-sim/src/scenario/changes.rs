@@ -193,6 +193,20 @@ impl Changing {
         Ok(Change { at, effect })
     }
 
+    /// Takes over a change of a link that was read before.
+    pub fn take(&mut self, effect: &Effect) {
+        let (what, to) = match effect {
+            Effect::Rate(to) => ("rate", to),
+            Effect::Delay(to) => ("delay", to),
+            Effect::Loss(to) => ("loss", to),
+            Effect::Queue(to) => ("queue", to),
+            Effect::Begin(_) | Effect::Stop(_) => return,
+        };
+        let link = &mut self.scenario.links[to.link as usize];
+        link.change(what, &to.config);
+        self.table = self.scenario.to_table();
+    }
+
     /// What stands at a dotted key now, every default filled in.
     pub fn value(&self, key: &str) -> Option<Value> {
         at_path(&self.scenario.to_table(), key).cloned()

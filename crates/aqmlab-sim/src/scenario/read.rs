@@ -11,6 +11,7 @@ use super::{
     FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, Reroute, RunParams, Scenario, Start,
 };
 use crate::endpoints::EndpointConfig;
+use crate::endpoints::tfrc::TfrcParams;
 use crate::impairment::{ChanceParams, DelayProcess, Loss, PathConfig};
 use crate::network::MAX_PACKET;
 use crate::rate::RateProcess;
@@ -277,12 +278,7 @@ pub(super) fn read_link_alone(
     // A course that changes is not read here: its mean does not matter.
     let read = read_link(&before.name, &params, Span::MAX, outside)?;
     let mut after = before.clone();
-    match key {
-        "rate" => (after.rate, after.process) = (read.rate, read.process),
-        "delay" => (after.delay, after.way.delay) = (read.delay, read.way.delay),
-        "loss" => after.way.loss = read.way.loss,
-        _ => after.queue = read.queue,
-    }
+    after.change(key, &read);
     Ok(after)
 }
 
@@ -430,6 +426,10 @@ pub(super) fn read_flow(
         let endpoint = EndpointConfig::read(value, outside.endpoints);
         endpoint.map_err(|error| error.at("endpoint"))
     });
+    let endpoint = endpoint.transpose()?.unwrap_or_default();
+    if let EndpointConfig::Tfrc(_) = endpoint {
+        TfrcParams::check_group(workload.has_app().then(|| workload.name()), table)?;
+    }
     Ok(FlowGroup {
         name: name.to_string(),
         count: params.count,
@@ -443,7 +443,7 @@ pub(super) fn read_flow(
         delays: params.delays,
         access_delay: params.access_delay,
         start: read_start(table).map_err(|error| error.at("start"))?,
-        endpoint: endpoint.transpose()?.unwrap_or_default(),
+        endpoint,
         transport,
         reroutes: read_reroutes(table, links).map_err(|error| error.at("reroutes"))?,
         is_added: false,
