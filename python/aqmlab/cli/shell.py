@@ -173,6 +173,13 @@ def shell(
             "0s discards them.",
         ),
     ] = None,
+    keep_capabilities: Annotated[
+        bool,
+        typer.Option(
+            "--keep-capabilities",
+            help="Let a command in a user namespace change the network there.",
+        ),
+    ] = False,
     name: Annotated[
         str | None,
         typer.Option("--name", metavar="NAME", help="Its name for `aqmlab set` and `aqmlab top`."),
@@ -230,6 +237,7 @@ def shell(
         "priority": priority,
         "drain": drain,
         "name": name,
+        "keep_capabilities": keep_capabilities or None,
     }
     emulator_settings = {key: value for key, value in emulator.items() if value is not None}
     if out is not None:

@@ -13,6 +13,7 @@
 //! The host's routes, forwarding and firewall are left alone: the one thing
 //! that appears in its namespace is the far end's device with its addresses.
 
+pub(crate) mod broker;
 pub(crate) mod inside;
 pub(crate) mod network;
 
@@ -63,6 +64,9 @@ params! {
             source "this program";
         /// What it is called, for `aqmlab set` and `aqmlab top`; `none`: by its process ID.
         name: Option<String> = None, source "this program";
+        /// Whether commands keep the capabilities that they have in a user namespace of the
+        /// emulator; without them they cannot change the network there.
+        keep_capabilities: bool = false, source "capabilities(7)";
         /// Its real-time priority, where permitted; 0 for none.
         priority: u64 = 40, in 0 => 99, source "sched(7), SCHED_FIFO";
     }
@@ -202,19 +206,16 @@ impl<'a> Shell<'a> {
     fn open(options: &'a Options, params: &EmulatorParams, signals: &'a Signals) -> Result<Self> {
         let mtu = params.mtu.get() as u32;
         let far = match make_far() {
-            Ok(made) => Some(made),
-            Err(NoDevice::NotPermitted) => None,
+            Ok((tun, block)) => {
+                configure_far(&tun, &block, mtu)?;
+                Some((tun, block))
+            }
+            Err(NoDevice::NotPermitted) => broker::ask(mtu)?,
             Err(NoDevice::Other(error)) => return Err(error),
         };
         let mapped = mapped_user(far.is_some());
         let far = far.filter(|_| !options.nat);
-        let block = match &far {
-            Some((tun, block)) => {
-                configure_far(tun, block, mtu)?;
-                *block
-            }
-            None => gateway_block()?,
-        };
+        let block = far.as_ref().map_or_else(gateway_block, |(_, block)| Ok(*block))?;
         let is_inside = network::is_inside()?;
         let servers = files::name_servers();
         let is_own = |server: &IpAddr| server.is_loopback();
@@ -236,6 +237,7 @@ impl<'a> Shell<'a> {
                 options,
                 mtu,
                 priority: params.priority as i32,
+                keeps: params.keep_capabilities,
                 far: end,
                 mapped,
                 socket: theirs,
@@ -268,6 +270,8 @@ impl<'a> Shell<'a> {
     ) -> Result<Outcome> {
         let Shell { child, ended, socket, signals, ports, gate, until, .. } = self;
         let mut remarks = prioritise(params);
+        // In a namespace of its own nobody has rules.
+        let is_here = ports[1].name != network::GATEWAY_PORT;
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
         let tick = if path.has_tap() { Time::ZERO } else { Time::MAX };
@@ -295,6 +299,7 @@ impl<'a> Shell<'a> {
         let busy = Span::from_nanos(processor() - before);
         unset_real_time();
         remarks.extend(live.writer.remarks());
+        remarks.extend(unanswered(&live.path).filter(|_| is_here));
         Ok(to_result(live, end, status, busy, flows, params, remarks))
     }
 }
@@ -407,6 +412,17 @@ impl Steward for Attendant<'_> {
     }
 }
 
+/// Says so if packets that await an answer have reached the far end, and nothing came back.
+fn unanswered(path: &DataPath) -> Option<String> {
+    let ([_, awaiting], [back, _]) = (path.came[0], path.came[1]);
+    (awaiting > 0 && back == 0 && path.left.packets > 0).then(|| {
+        "nothing came back from the far end: if a server listens there, a firewall may drop packets \
+         from 100.64.0.0/10 or on the device aqmlab0 (see `nft list ruleset`, `iptables -S` and \
+         net.ipv4.conf.all.rp_filter); other addresses than $AQMLAB_FAR need --nat"
+            .into()
+    })
+}
+
 /// Packets that the kernel dropped because they were not read in time: as the
 /// child told of its device, and of the one here, if it is here.
 fn dropped_by_devices(socket: &OwnedFd, writer: &Writer) -> u64 {
@@ -432,7 +448,7 @@ fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
     while near.is_none() || far.is_none() {
         let (text, fd) = receive(socket.as_fd()).map_err(|error| failed("the shell", &error))?;
         match (text.first(), fd) {
-            (Some(&FAR), Some(fd)) => far = Some(Tun::from_fd(fd, "far")),
+            (Some(&FAR), Some(fd)) => far = Some(Tun::from_fd(fd, network::GATEWAY_PORT)),
             (Some(&NEAR), Some(fd)) => near = Some(Tun::from_fd(fd, network::NAME)),
             (Some(&ERROR), _) => {
                 return Err(Error::new(String::from_utf8_lossy(&text[1..]).into_owned()));
@@ -454,9 +470,9 @@ pub(crate) fn only_one_thread() -> Result<()> {
 }
 
 /// Whether the far end of a shell is here, where the shell is started: whether
-/// this user may have a device here.
+/// this user may have a device here, or is given one.
 pub fn has_far_end_here() -> bool {
-    Tun::permitted()
+    Tun::permitted() || broker::is_there()
 }
 
 /// The user who needs a user namespace to be permitted the others: one who may

@@ -13,6 +13,8 @@ use crate::sys::files;
 pub const NAME: &str = "aqmlab";
 /// The name of the far end in a gateway.
 const GATEWAY: &str = "aqmlab0";
+/// What it is called in the emulator, which is not in its namespace.
+pub const GATEWAY_PORT: &str = "far";
 /// Packets that wait in a device for this program to read them. (A large
 /// packet counts as one; beyond that the kernel drops.)
 const QUEUE: u32 = 16_384;

@@ -27,7 +27,8 @@ use crate::observe::control::Control;
 use crate::observe::view::View;
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
-use crate::shell::inside::{self, ERROR, NEAR, START, map_user, new_network};
+use crate::shell::broker::Broker;
+use crate::shell::inside::{self, ERROR, NEAR, START, allow_pings, map_user, new_network};
 use crate::shell::network::{NAME, configure_near, make_near};
 use crate::shell::{
     Attendant, Drain, EmulatorParams, HANDLED, Outcome, failed, mapped_user, no_namespaces,
@@ -66,6 +67,8 @@ pub struct Hosts {
     pub namespaces: Vec<File>,
     /// Their addresses.
     pub blocks: Vec<Block>,
+    /// Make devices for shells inside, where commands may not.
+    pub(crate) brokers: Vec<Broker>,
 }
 
 impl Hosts {
@@ -128,8 +131,7 @@ pub fn run(
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let blocks = blocks(topology.hosts)?;
-    let mtu = params.mtu.get() as u32;
-    let (child, socket) = open(&blocks, job, mtu, &signals)?;
+    let (child, socket) = open(&blocks, job, params, &signals)?;
     let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
     let ports = receive_ports(&socket, topology.hosts)?;
     let routes: Vec<Route> = topology
@@ -207,14 +209,19 @@ fn blocks(hosts: usize) -> Result<Vec<Block>> {
 }
 
 /// Makes the process that makes the hosts.
-fn open(blocks: &[Block], job: &dyn Job, mtu: u32, signals: &Signals) -> Result<(Child, OwnedFd)> {
+fn open(
+    blocks: &[Block],
+    job: &dyn Job,
+    params: &EmulatorParams,
+    signals: &Signals,
+) -> Result<(Child, OwnedFd)> {
     let mapped = mapped_user(Tun::permitted());
     let user = if mapped.is_some() { libc::CLONE_NEWUSER } else { 0 };
     let namespaces = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user;
     let [socket, theirs] = socket_pair().map_err(|error| failed("a socket", &error))?;
     let Some(pid) = fork_into(namespaces).map_err(|error| no_namespaces(&error))? else {
         drop(socket);
-        match make_hosts(blocks, mapped, mtu, &theirs).and_then(|hosts| {
+        match make_hosts(blocks, mapped, params, &theirs).and_then(|hosts| {
             job.prepare(&hosts)?;
             Ok(hosts)
         }) {
@@ -224,7 +231,7 @@ fn open(blocks: &[Block], job: &dyn Job, mtu: u32, signals: &Signals) -> Result<
                     let zero = u64::from_le_bytes(said.try_into().ok()?);
                     job.start(&hosts, zero, signals)
                 };
-                inside::serve(&theirs, None, start, || hosts.dropped())
+                inside::serve(&theirs, None, &hosts.brokers, start, || hosts.dropped())
             }
             Err(error) => {
                 let text = [&[ERROR], error.to_string().as_bytes()].concat();
@@ -243,29 +250,34 @@ const READY: u8 = b'R';
 fn make_hosts(
     blocks: &[Block],
     mapped: Option<(u32, u32)>,
-    mtu: u32,
+    params: &EmulatorParams,
     socket: &OwnedFd,
 ) -> Result<Hosts> {
+    let (mtu, keeps) = (params.mtu.get() as u32, params.keep_capabilities);
     if let Some((user, group)) = mapped {
         map_user(user, group)?;
     }
     own_mounts().map_err(|error| failed("a mount namespace", &error))?;
-    if mapped.is_some() {
+    if mapped.is_some() && keeps {
         keep_capabilities().map_err(|error| failed("capabilities", &error))?;
     }
     die_with_parent().map_err(|error| failed("prctl", &error))?;
-    let mut namespaces = Vec::new();
+    let (mut namespaces, mut brokers) = (Vec::new(), Vec::new());
     for block in blocks {
         new_network()?;
         let tun = make_near()?;
         configure_near(&tun, block, mtu)?;
+        if mapped.is_some() && !keeps {
+            allow_pings();
+            brokers.push(Broker::here()?);
+        }
         let sent = send(socket.as_fd(), &[NEAR], Some(tun.as_fd()));
         sent.map_err(|error| failed("the emulator", &error))?;
         // While it is open the namespace stays.
         let namespace = files::network();
         namespaces.push(namespace.map_err(|error| failed("the network namespace", &error))?);
     }
-    Ok(Hosts { namespaces, blocks: blocks.to_vec() })
+    Ok(Hosts { namespaces, blocks: blocks.to_vec(), brokers })
 }
 
 /// The devices, as the child sends them, in the order of the hosts.
