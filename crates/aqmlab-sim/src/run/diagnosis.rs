@@ -187,9 +187,9 @@ impl Site<'_> {
         (has_law && is_noted).then(|| Note {
             id: "blue-set-off",
             text: format!(
-                "BLUE dropped {by_blue} packets and the control law dropped or marked {by_law}: the buffer \
-                 overflowed by {} packets, which set BLUE off, and its probability falls slowly. The \
-                 result says more about `limit` than about `target` and `interval`.",
+                "BLUE dropped {by_blue} packets and the control law dropped or marked {by_law}: \
+                 the buffer overflowed by {} packets, which set BLUE off, and its probability falls \
+                 slowly. The result says more about `limit` than about `target` and `interval`.",
                 self.overflows(),
             ),
         })
