@@ -197,7 +197,7 @@ def _into_folder(
 
     A thread of its own writes, which no Ctrl-C interrupts, while the next runs are computed.
     """
-    count = len(folder.done)
+    count = folder.done
     try:
         with folder.storage(), Keeper(folder) as keeper:
             if progress:
@@ -211,7 +211,7 @@ def _into_folder(
                 keeper.flush_if_due()
     finally:
         folder.clean_spill()
-        if len(folder.done) < folder.total:
+        if folder.done < folder.total:
             folder.pause()
 
 

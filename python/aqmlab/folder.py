@@ -17,6 +17,7 @@ import os
 import shutil
 import time
 import warnings
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace as replace_fields
@@ -81,8 +82,8 @@ class ResultsFolder:
         self.info = info
         self.shard = shard
         """Which runs belong here."""
-        self.done: set[int] = set()
-        """The numbers of the runs that are on the disk."""
+        self._done = np.zeros(self.total, bool)
+        """Of each run whether it is on the disk."""
         self._scenarios = scenarios
         self._started = time.monotonic()
         self._chunks: list[Chunk] = []
@@ -124,16 +125,26 @@ class ResultsFolder:
     @property
     def kept(self) -> str:
         """In words, what is on the disk."""
-        return f"{len(self.done):,} of {self.total:,} runs are kept in {self.path}"
+        return f"{self.done:,} of {self.total:,} runs are kept in {self.path}"
+
+    @property
+    def done(self) -> int:
+        """How many runs are on the disk."""
+        return int(self._done.sum())
 
     @property
     def complete(self) -> bool:
         """Whether the final tables are there."""
         return bool(self._read_manifest()["complete"])
 
-    def missing(self) -> list[int]:
+    def missing(self) -> Sequence[int]:
         """The numbers of the runs of the shard that are not on the disk, ascending."""
-        return [run for run in self.shard.runs(self.total) if run not in self.done]
+        own = np.fromiter(self.shard.runs(self.total), np.int64)
+        return array("q", own[~self._done[own]].tobytes())
+
+    def has_any(self, chunk: Chunk) -> bool:
+        """Whether any run of the chunk is on the disk already."""
+        return bool(self._done[chunk.runs].any())
 
     def add(self, batches: Sequence[Batch]) -> None:
         """Puts finished runs on the disk. Of those of a chunk all are there or none; batches
@@ -215,7 +226,8 @@ class ResultsFolder:
                 runs.to_numpy(),
                 {name: (frames(name), tables[name]) for name in names},
             )
-            self.info, self.done, self._chunks = info, set(), []
+            self.info, self._chunks = info, []
+            self._done = np.zeros(self.total, bool)
             self._write_manifest(complete=False)
             self._take(chunk)
 
@@ -251,7 +263,7 @@ class ResultsFolder:
         else:
             self._seal = seals[SCENARIOS]
         if complete and not bad.keys() - {SCENARIOS, f"{METRICS}.parquet"}:
-            self.done = set(range(self.total))
+            self._done[:] = True
             self._keep_precision(manifest, seals)
             if bad:
                 rows = {name: rows for name, rows in manifest["tables"].items() if name != METRICS}
@@ -279,16 +291,17 @@ class ResultsFolder:
                 continue
             self._next = max(self._next, int(path.name) + 1)
             try:
-                chunk = read_chunk(path)
-                if not self.done.isdisjoint(chunk.runs.tolist()):
-                    raise Damaged(path, "it has runs that another chunk has, too")
-                self._take(chunk)
+                self._take(read_chunk(path))
             except Damaged as error:
                 self._set_aside(error, path, "its runs are computed again")
 
     def _take(self, chunk: Chunk) -> None:
+        if chunk.runs.max(initial=0) >= self.total:
+            raise Damaged(chunk.path, "it has runs that this study does not")
+        if self.has_any(chunk):
+            raise Damaged(chunk.path, "it has runs that another chunk has, too")
         self._chunks.append(chunk)
-        self.done.update(chunk.runs.tolist())
+        self._done[chunk.runs] = True
 
     def _set_aside(self, error: Damaged, path: Path, then: str) -> None:
         """Moves what is damaged to `damaged/`, where it does not count, and says so."""
@@ -328,7 +341,8 @@ class ResultsFolder:
             self._set_aside(error, chunk, "its runs are computed again")
             bad = [each for each in self._chunks if each.path == chunk]
             self._chunks = [each for each in self._chunks if each.path != chunk]
-            self.done.difference_update(*(each.runs.tolist() for each in bad))
+            for each in bad:
+                self._done[each.runs] = False
             raise FolderError(f"{error}; {self.kept}") from None
         return height, seal
 
@@ -486,7 +500,7 @@ class _Storage:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError) and not isinstance(error, StorageError):
-            done, total = len(self._folder.done), self._folder.total
+            done, total = self._folder.done, self._folder.total
             kept = f"{done:,} of {total:,} runs are kept"
             raise StorageError(error, self._folder.path, kept) from error
 

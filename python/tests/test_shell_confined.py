@@ -69,3 +69,16 @@ def test_shells_inside_have_their_far_ends(tmp_path: Path, lacks: str) -> None:
     done = without(lacks, command("shell", "-q", *far, "--", *words), tmp_path)
     assert "Operation not permitted" in done.stderr
     assert min(json.loads(done.stdout)) >= 22
+
+
+@as_root
+@pytest.mark.needs("ping")
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_a_far_end_that_answers_nothing_is_remarked_on(is_silent: bool) -> None:
+    script = f'echo {int(is_silent)} > /proc/sys/net/ipv4/icmp_echo_ignore_all; exec "$@"'
+    words = command("shell", "--", "sh", "-c", "ping -c 1 -W 1 $AQMLAB_FAR")
+    done = subprocess.run(["unshare", "--net", "sh", "-c", script, "sh", *words], text=True,
+                          capture_output=True, check=False)  # fmt: skip
+    assert done.returncode == int(is_silent)
+    assert ("nothing came back from the far end" in done.stderr) == is_silent
+    assert ("100.64.0.0/10" in done.stderr) == is_silent

@@ -22,7 +22,7 @@ use crate::changes::{Changes, Made};
 use crate::handle::Handle;
 use crate::offload::Offload;
 use crate::segments::{MOST_HEAD, Run, plan};
-use crate::wire::{Unfit, parse};
+use crate::wire::{UDP, Unfit, parse};
 
 /// Bytes of the Ethernet header that disciplines are told of besides the MTU.
 const ETHERNET: u64 = 14;
@@ -135,6 +135,9 @@ pub struct DataPath {
     pub entered: Tally,
     /// Whatever became of it at the device.
     pub left: Tally,
+    /// By route: large packets that came in, and those of them that await an answer: all
+    /// but UDP's.
+    pub came: Vec<[u64; 2]>,
     /// Packets that are not carried, by [`Unfit`].
     pub unfit: [u64; Unfit::ALL.len()],
     run: Option<(Run, u16, Time)>,
@@ -185,6 +188,7 @@ impl DataPath {
         DataPath {
             network,
             changes: Changes::new(scenario, surroundings(scenario)),
+            came: vec![[0; 2]; routes.len()],
             exits: routes.into_iter().map(|route| route.exit).collect(),
             now: Time::ZERO,
             sampled: 0,
@@ -266,6 +270,9 @@ impl DataPath {
             Err(reason) => return self.unfit[reason as usize] += 1,
         };
         self.now = now;
+        let came = &mut self.came[usize::from(route)];
+        came[0] += 1;
+        came[1] += u64::from(frame.headers.protocol != UDP);
         let place = buffers.keep(frame);
         for segment in 0..frame.segments {
             let handle = Handle::new(place, &frame, segment, route);

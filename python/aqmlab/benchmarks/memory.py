@@ -2,8 +2,8 @@
 
 Each study is made in a process of its own, from the first run to the final tables; what is
 printed is the most memory that this process ever held, and how long the final tables took.
-Arguments: RUNSxFLOWS, as in `50000x4`, or PACKETSp, as in `4000000p`, for one run at level
-`packets` with about as many rows in that table.
+Arguments: RUNSxFLOWS or RUNSxFLOWSxLINKS, as in `50000x4`, with that many idle links besides;
+or PACKETSp, as in `4000000p`, for one run at level `packets` with about as many rows there.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ def study_of(size: str) -> dict[str, Any]:
     """The study that an argument stands for."""
     if size.endswith("p"):
         return packets_study(int(size[:-1]))
-    runs, flows = (int(part) for part in size.split("x"))
-    return runs_study(runs, flows)
+    return runs_study(*(int(part) for part in size.split("x")))
 
 
 def packets_study(rows: int) -> dict[str, Any]:
@@ -49,8 +48,8 @@ def packets_study(rows: int) -> dict[str, Any]:
     }
 
 
-def runs_study(runs: int, flows: int) -> dict[str, Any]:
-    """A study of many short runs: two points, flows of one packet and more."""
+def runs_study(runs: int, flows: int, idle: int = 0) -> dict[str, Any]:
+    """A study of many short runs: two points, flows of one packet and more, links without any."""
     link = {"rate": "10mbit", "delay": "1ms"}
     group = {"count": flows, "path": ["down"], "return_path": ["up"], "size": "3000b"}
     return {
@@ -58,7 +57,8 @@ def runs_study(runs: int, flows: int) -> dict[str, Any]:
         "replications": runs // 2,
         "scenario": {
             "duration": "100ms",
-            "links": {"down": link, "up": link},
+            "bottleneck": "down",
+            "links": {"down": link, "up": link} | {f"idle{it}": link for it in range(idle)},
             "flows": {"first": group},
         },
         "axes": [{"key": "queue", "values": ["codel", "pie"]}],

@@ -18,6 +18,7 @@ pub(crate) mod inside;
 pub(crate) mod network;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -78,6 +79,8 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// Whether the command reaches what is outside.
     pub nat: bool,
+    /// A process in front of whose network namespace the path is put; the command runs there.
+    pub attached: Option<u32>,
     /// A command for the far end, or nothing.
     pub far: Vec<OsString>,
     /// Links from the far end to the command, by index.
@@ -217,6 +220,8 @@ impl<'a> Shell<'a> {
         let far = far.filter(|_| !options.nat);
         let block = far.as_ref().map_or_else(gateway_block, |(_, block)| Ok(*block))?;
         let is_inside = network::is_inside()?;
+        let attached = options.attached.map(namespace_of).transpose()?;
+        let attached = attached.as_ref();
         let servers = files::name_servers();
         let is_own = |server: &IpAddr| server.is_loopback();
         let name_server = servers.first().copied().filter(|_| servers.iter().all(is_own));
@@ -235,6 +240,7 @@ impl<'a> Shell<'a> {
             let own_names = name_server.is_some();
             Inside {
                 options,
+                attached,
                 mtu,
                 priority: params.priority as i32,
                 keeps: params.keep_capabilities,
@@ -270,6 +276,8 @@ impl<'a> Shell<'a> {
     ) -> Result<Outcome> {
         let Shell { child, ended, socket, signals, ports, gate, until, .. } = self;
         let mut remarks = prioritise(params);
+        // In a namespace of its own nobody has rules.
+        let is_here = ports[1].name != network::GATEWAY_PORT;
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
         let tick = if path.has_tap() { Time::ZERO } else { Time::MAX };
@@ -297,6 +305,7 @@ impl<'a> Shell<'a> {
         let busy = Span::from_nanos(processor() - before);
         unset_real_time();
         remarks.extend(live.writer.remarks());
+        remarks.extend(unanswered(&live.path).filter(|_| is_here));
         Ok(to_result(live, end, status, busy, flows, params, remarks))
     }
 }
@@ -409,6 +418,17 @@ impl Steward for Attendant<'_> {
     }
 }
 
+/// Says so if packets that await an answer have reached the far end, and nothing came back.
+fn unanswered(path: &DataPath) -> Option<String> {
+    let ([_, awaiting], [back, _]) = (path.came[0], path.came[1]);
+    (awaiting > 0 && back == 0 && path.left.packets > 0).then(|| {
+        "nothing came back from the far end: if a server listens there, a firewall may drop packets \
+         from 100.64.0.0/10 or on the device aqmlab0 (see `nft list ruleset`, `iptables -S` and \
+         net.ipv4.conf.all.rp_filter); other addresses than $AQMLAB_FAR need --nat"
+            .into()
+    })
+}
+
 /// Packets that the kernel dropped because they were not read in time: as the
 /// child told of its device, and of the one here, if it is here.
 fn dropped_by_devices(socket: &OwnedFd, writer: &Writer) -> u64 {
@@ -434,7 +454,7 @@ fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
     while near.is_none() || far.is_none() {
         let (text, fd) = receive(socket.as_fd()).map_err(|error| failed("the shell", &error))?;
         match (text.first(), fd) {
-            (Some(&FAR), Some(fd)) => far = Some(Tun::from_fd(fd, "far")),
+            (Some(&FAR), Some(fd)) => far = Some(Tun::from_fd(fd, network::GATEWAY_PORT)),
             (Some(&NEAR), Some(fd)) => near = Some(Tun::from_fd(fd, network::NAME)),
             (Some(&ERROR), _) => {
                 return Err(Error::new(String::from_utf8_lossy(&text[1..]).into_owned()));
@@ -453,6 +473,22 @@ pub(crate) fn only_one_thread() -> Result<()> {
         return Err(Error::new(problem).hint("start it by `aqmlab shell`"));
     }
     Ok(())
+}
+
+/// The network namespace of a process, which is not that of this one.
+fn namespace_of(pid: u32) -> Result<File> {
+    let named = |error: Error| error.at("--pid").given(pid);
+    let here = files::network().map_err(|error| failed("the network namespace", &error))?;
+    let there = files::network_of(pid).map_err(|error| named(failed("its namespace", &error)))?;
+    match files::is_same(&here, &there) {
+        Ok(false) => Ok(there),
+        Ok(true) => {
+            let problem = "this process is in the same network namespace as aqmlab";
+            let hint = "a path can be put in front of a namespace of its own, as containers have";
+            Err(named(Error::new(problem).hint(hint)))
+        }
+        Err(error) => Err(named(failed("its namespace", &error))),
+    }
 }
 
 /// Whether the far end of a shell is here, where the shell is started: whether

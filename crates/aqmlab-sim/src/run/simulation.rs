@@ -399,17 +399,37 @@ impl Simulation {
     /// Sends what one end of a flow has to send.
     #[inline(always)]
     pub fn send(&mut self, index: u32, of: End) {
+        match self.recorder {
+            None => self.send_all::<false>(index, of),
+            Some(_) => self.send_recorded(index, of),
+        }
+    }
+
+    /// The same, out of the way of runs that nobody records.
+    #[cold]
+    #[inline(never)]
+    fn send_recorded(&mut self, index: u32, of: End) {
+        self.send_all::<true>(index, of);
+    }
+
+    #[inline(always)]
+    fn send_all<const IS_RECORDED: bool>(&mut self, index: u32, of: End) {
         let flow = &mut self.flows[index as usize];
         while let Some(packet) = flow.poll(of, self.now, self.network.store_mut()) {
-            if let Some(recorder) = &mut self.recorder {
-                recorder.sent(self.now, flow, &packet, self.network.store());
+            let route = flow.route(of);
+            match self.recorder.as_mut().filter(|_| IS_RECORDED) {
+                None => self.network.inject(self.now, route, packet, &mut ()),
+                Some(recorder) => {
+                    recorder.sent(self.now, flow, &packet, self.network.store());
+                    self.network.inject(self.now, route, packet, &mut self.recorder);
+                }
             }
-            self.network.inject(self.now, flow.route(of), packet, &mut self.recorder);
             if of == End::Source && !self.effort.spend() {
                 return;
             }
         }
-        if let Some(recorder) = self.recorder.as_mut().filter(|_| of == End::Source) {
+        if let Some(recorder) = self.recorder.as_mut().filter(|_| IS_RECORDED && of == End::Source)
+        {
             recorder.settled(self.now, index, flow);
         }
         self.arm(index, of);
