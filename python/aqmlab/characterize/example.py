@@ -11,7 +11,8 @@ from pathlib import Path
 
 import aqmlab
 from aqmlab.characterize import Characterization, characterize
-from aqmlab.characterize.rules import RULES, ms
+from aqmlab.characterize.rules import RULES
+from aqmlab.characterize.rules.common import ms
 from aqmlab.characterize.view import View
 
 DISCIPLINES = ("codel", "pie", "fq_codel", "cake", "dualpi2")
