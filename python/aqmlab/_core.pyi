@@ -500,6 +500,7 @@ def emulate(
     logs: Sequence[tuple[str, str, Sequence[str]]] = ...,
     capture: tuple[str, int | None, int, str] | None = None,
     until: float | None = None,
+    attached: int | None = None,
 ) -> Emulation:
     """Runs `command` in a namespace of its own behind links of `scenario`.
 
@@ -512,7 +513,8 @@ def emulate(
     it begins with. `capture` is a pcapng file: its name, of how many bytes the
     last are kept (`None` for all), how many bytes of each packet, and where packets are
     captured: `near` (where the command sends or receives them), `far` or `all`. After `until`
-    seconds the command is ended.
+    seconds the command is ended. With `attached`, a process ID, the path is put in front of the
+    network namespace of that process, and the command runs there.
 
     Raises `InputError` for settings that are not right, and if the system permits no
     such thing.

@@ -72,7 +72,7 @@ fn quantiles<'py>(py: Python<'py>, times: &SojournSummary) -> PyResult<Bound<'py
 #[pyfunction]
 #[pyo3(signature = (
     scenario, command, *, down, up, environment, far = vec![], nat = false, settings = None,
-    logs = vec![], capture = None, until = None,
+    logs = vec![], capture = None, until = None, attached = None,
 ))]
 #[allow(clippy::too_many_arguments)]
 pub fn emulate(
@@ -88,6 +88,7 @@ pub fn emulate(
     logs: Logs,
     capture: CaptureOf,
     until: Option<f64>,
+    attached: Option<u32>,
 ) -> PyResult<Emulation> {
     let scenario = Arc::clone(&scenario.scenario);
     let params = params_of(py, settings)?;
@@ -95,7 +96,7 @@ pub fn emulate(
     let up = indices(py, &scenario, &up, "up")?;
     let recordings = recordings(py, &scenario, logs, capture)?;
     let until = until.map(Span::from_secs_f64);
-    let options = Options { command, nat, far, down, up, environment, recordings, until };
+    let options = Options { command, nat, attached, far, down, up, environment, recordings, until };
     let run = || catch_unwind(AssertUnwindSafe(|| shell::run(&scenario, &options, &params)));
     emulation(py, 0, Arc::clone(&scenario), py.detach(run))
 }

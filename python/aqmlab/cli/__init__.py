@@ -11,6 +11,7 @@ from typer.exceptions import TyperException
 
 from aqmlab import plain
 from aqmlab.cli import (
+    attach,
     bench,
     characterize,
     cluster,
@@ -70,6 +71,7 @@ COMMANDS: tuple[tuple[str, Any, str, dict[str, Any]], ...] = (
     ("shell", shell.shell, shell.EXAMPLE, REST),
     ("parity", parity.parity, parity.EXAMPLE, {}),
     ("mahimahi", mahimahi.mahimahi, mahimahi.EXAMPLE, REST),
+    ("attach", attach.attach, attach.EXAMPLE, {}),
     ("set", set_.set_, set_.EXAMPLE, {}),
     ("top", top.top, top.EXAMPLE, {}),
     ("new", new.new, new.EXAMPLE, {}),

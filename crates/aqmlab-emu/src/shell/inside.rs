@@ -16,8 +16,8 @@ use aqmlab_core::Result;
 
 use super::broker::Broker;
 use super::network::{
-    NAME, configure_far, configure_near, failed, make_gateway, make_near, own_all_addresses,
-    start_loopback,
+    NAME, configure_attached, configure_far, configure_near, failed, make_gateway, make_near,
+    own_all_addresses, start_loopback,
 };
 use super::{Options, variables};
 use crate::addresses::Block;
@@ -59,6 +59,8 @@ pub enum FarEnd {
 /// What the first process needs to know.
 pub struct Inside<'a> {
     pub options: &'a Options,
+    /// The network namespace that the path is put in front of; a new one without it.
+    pub attached: Option<&'a File>,
     pub mtu: u32,
     pub priority: i32,
     /// Whether the command keeps the capabilities that it has in a user namespace.
@@ -127,9 +129,21 @@ impl Inside<'_> {
         let far_namespace =
             files::network().map_err(|error| failed("the network namespace", &error))?;
         let far = (!self.options.far.is_empty()).then(|| self.hold_far(&block)).transpose()?;
-        new_network()?;
-        let tun = make_near()?;
-        configure_near(&tun, &block, mtu)?;
+        let tun = match self.attached {
+            None => {
+                new_network()?;
+                let tun = make_near()?;
+                configure_near(&tun, &block, mtu)?;
+                tun
+            }
+            Some(namespace) => {
+                let entered = process::enter(namespace.as_fd());
+                entered.map_err(|error| failed("the network namespace", &error))?;
+                let tun = make_near()?;
+                configure_attached(&tun, &block, mtu)?;
+                tun
+            }
+        };
         let broker = self.is_confined().then(|| {
             allow_pings();
             Broker::here()

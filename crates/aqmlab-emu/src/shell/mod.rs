@@ -18,6 +18,7 @@ pub(crate) mod inside;
 pub(crate) mod network;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -78,6 +79,8 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// Whether the command reaches what is outside.
     pub nat: bool,
+    /// A process in front of whose network namespace the path is put; the command runs there.
+    pub attached: Option<u32>,
     /// A command for the far end, or nothing.
     pub far: Vec<OsString>,
     /// Links from the far end to the command, by index.
@@ -217,6 +220,8 @@ impl<'a> Shell<'a> {
         let far = far.filter(|_| !options.nat);
         let block = far.as_ref().map_or_else(gateway_block, |(_, block)| Ok(*block))?;
         let is_inside = network::is_inside()?;
+        let attached = options.attached.map(namespace_of).transpose()?;
+        let attached = attached.as_ref();
         let servers = files::name_servers();
         let is_own = |server: &IpAddr| server.is_loopback();
         let name_server = servers.first().copied().filter(|_| servers.iter().all(is_own));
@@ -235,6 +240,7 @@ impl<'a> Shell<'a> {
             let own_names = name_server.is_some();
             Inside {
                 options,
+                attached,
                 mtu,
                 priority: params.priority as i32,
                 keeps: params.keep_capabilities,
@@ -467,6 +473,22 @@ pub(crate) fn only_one_thread() -> Result<()> {
         return Err(Error::new(problem).hint("start it by `aqmlab shell`"));
     }
     Ok(())
+}
+
+/// The network namespace of a process, which is not that of this one.
+fn namespace_of(pid: u32) -> Result<File> {
+    let named = |error: Error| error.at("--pid").given(pid);
+    let here = files::network().map_err(|error| failed("the network namespace", &error))?;
+    let there = files::network_of(pid).map_err(|error| named(failed("its namespace", &error)))?;
+    match files::is_same(&here, &there) {
+        Ok(false) => Ok(there),
+        Ok(true) => {
+            let problem = "this process is in the same network namespace as aqmlab";
+            let hint = "a path can be put in front of a namespace of its own, as containers have";
+            Err(named(Error::new(problem).hint(hint)))
+        }
+        Err(error) => Err(named(failed("its namespace", &error))),
+    }
 }
 
 /// Whether the far end of a shell is here, where the shell is started: whether
