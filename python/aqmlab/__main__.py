@@ -13,8 +13,11 @@ def main() -> None:
         from aqmlab import _quick, plain
 
         plain.any_encoding()
-        if _quick.answer(sys.argv[1:]):
-            return
+        try:
+            if _quick.answer(sys.argv[1:]):
+                return
+        except Exception as error:
+            _failed(error)
         from aqmlab import signals
 
         signals.install()
@@ -27,6 +30,17 @@ def main() -> None:
     except KeyboardInterrupt as error:
         print("interrupted", file=sys.stderr)
         sys.exit(128 + getattr(error, "number", 2))
+
+
+def _failed(error: Exception) -> None:
+    """Ends as a command does by this error."""
+    from aqmlab.cli.common import reported
+
+    @reported
+    def command() -> None:
+        raise error
+
+    command()
 
 
 if __name__ == "__main__":

@@ -377,9 +377,13 @@ class Runner:
         *,
         threads: int | None = None,
         open: bool = False,
+        spill: str | None = None,
+        record: Mapping[str, object] | None = None,
     ) -> Self:
         """A job is (run number, scenario, replication), under the scenario's seed. One that is
-        `open` takes more jobs until `close()`."""
+        `open` takes more jobs until `close()`. In the folder `spill`, if one is given, records of
+        packets wait until tables are made of them. A `record` is of the only job. `poll` raises
+        `OSError` if one of their files cannot be written."""
     def extend(self, jobs: Sequence[tuple[int, Scenario, int]]) -> None:
         """More jobs."""
     def close(self) -> None:
@@ -471,6 +475,8 @@ class Emulation:
     status: int
     """Its exit status, as shells give it: 127 or 126 if it could not be started, 128 and
     the number of the signal if one ended it."""
+    scenario: Scenario
+    """The links, with what was changed while packets passed."""
     results: Results
     """The tables of the links, as those of a simulation."""
     remarks: list[str]
@@ -492,8 +498,9 @@ def emulate(
     nat: bool = False,
     settings: Mapping[str, Any] | None = None,
     logs: Sequence[tuple[str, str, Sequence[str]]] = ...,
-    capture: tuple[str, int | None, int] | None = None,
+    capture: tuple[str, int | None, int, str] | None = None,
     until: float | None = None,
+    attached: int | None = None,
 ) -> Emulation:
     """Runs `command` in a namespace of its own behind links of `scenario`.
 
@@ -503,9 +510,11 @@ def emulate(
     `emulator` of the reference. The process must have one thread.
 
     `logs` are logs in mahimahi's format: of a link, its file, and the lines that
-    it begins with. `capture` is a pcapng file of all links: its name, of how many bytes the
-    last are kept (`None` for all), and how many bytes of each packet. After `until` seconds
-    the command is ended.
+    it begins with. `capture` is a pcapng file: its name, of how many bytes the
+    last are kept (`None` for all), how many bytes of each packet, and where packets are
+    captured: `near` (where the command sends or receives them), `far` or `all`. After `until`
+    seconds the command is ended. With `attached`, a process ID, the path is put in front of the
+    network namespace of that process, and the command runs there.
 
     Raises `InputError` for settings that are not right, and if the system permits no
     such thing.
@@ -526,7 +535,7 @@ def play(
     replication: int = 0,
     settings: Mapping[str, Any] | None = None,
     logs: Sequence[tuple[str, str, Sequence[str]]] = ...,
-    capture: tuple[str, int | None, int] | None = None,
+    capture: tuple[str, int | None, int, str] | None = None,
 ) -> Emulation:
     """Plays the workloads of `scenario` with the kernel's TCP and UDP behind its links.
 
@@ -547,7 +556,7 @@ def emulate_hosts(
     environment: Sequence[tuple[str, str]],
     settings: Mapping[str, Any] | None = None,
     logs: Sequence[tuple[str, str, Sequence[str]]] = ...,
-    capture: tuple[str, int | None, int] | None = None,
+    capture: tuple[str, int | None, int, str] | None = None,
 ) -> Emulation:
     """Runs commands in hosts of their own, which share the links of `scenario`.
 

@@ -25,7 +25,7 @@ GROUPS = ("[aqmlab.metrics]", "[aqmlab.studies]")
 
 
 def answer(words: Sequence[str]) -> bool:
-    """Prints what was asked for; False if that is not for here."""
+    """Prints what was asked for; False if that is not for here. Errors of a run are raised."""
     if not words:
         return False
     if words[0] == "--complete":
@@ -86,7 +86,7 @@ def _told(words: Sequence[str]) -> str | None:
 
 
 def _run(words: Sequence[str]) -> str | None:
-    """What `run FILE` shows, with `--set` and `--seed`; None for all else and whatever fails."""
+    """What `run FILE` shows (also with `--set`, `--seed`); None for all else and bad input."""
     file, settings = _settings(words)
     try:
         if file is None or not os.path.isfile(file) or has_packages():
@@ -106,9 +106,9 @@ def _run(words: Sequence[str]) -> str | None:
         overrides = {key: _core.parse_value(value) for key, value in settings.items()}
         folder = os.path.dirname(file) or "."
         scenario = _core.Scenario(text, file=file, overrides=overrides, folders=[folder])
-        told = light.text(light.run(scenario), scenario.table)
     except Exception:
         return None  # the command proper says what is wrong
+    told = light.text(light.run(scenario), scenario.table)
     signals.uninstall()
     return f"{told}\n{plain.styled(light.NOT_SAVED, plain.DIM)}"
 

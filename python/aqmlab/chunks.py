@@ -11,6 +11,7 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,9 @@ from aqmlab.storage import (
 
 SEAL = "seal.json"
 LARGE = 1 << 25
-"""Bytes of a file from which on it is read in parts."""
+"""Bytes of a table in memory, roughly, from which on it is read in parts."""
+LARGE_PART = 1 << 20
+"""Rows of a column of such a file that are read at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +136,11 @@ def merged(chunks: Sequence[Chunk], name: str, rows: int) -> Iterator[pl.DataFra
     """
     left = [len(chunk.runs) for chunk in chunks]
     sources: dict[int, _Source] = {}
-    for place, first, last, count in _stretches(chunks):
+    for place, first, last, length in _stretches(chunks):
         if place not in sources:
             sources[place] = _Source(chunks[place], name)
         yield from sources[place].rows(first, last, rows)
-        left[place] -= count
+        left[place] -= length
         if not left[place]:
             del sources[place]
 
@@ -156,6 +159,25 @@ def _stretches(chunks: Sequence[Chunk]) -> Iterator[tuple[int, int, int, int]]:
         start = int(end) + 1
 
 
+def _bytes_in_memory(path: Path) -> int:
+    """What the table in a file takes, roughly, by its columns and rows."""
+    with decoded(path):
+        lazy = pl.scan_parquet(path, glob=False)
+        rows = int(lazy.select(pl.len()).collect().item())
+        return 8 * rows * len(lazy.collect_schema())
+
+
+def _ends(column: Iterable[pl.Series]) -> tuple[Whole, Whole]:
+    """The runs of a sorted column, given in parts, and the place behind the last row of each."""
+    runs: list[Whole] = []
+    counts: list[Whole] = []
+    for part in column:
+        lengths = part.rle().struct.unnest()
+        runs.append(lengths["value"].cast(pl.Int64).to_numpy())
+        counts.append(lengths["len"].cast(pl.Int64).to_numpy())
+    return np.concatenate(runs), np.cumsum(np.concatenate(counts))
+
+
 class _Source:
     """A table of one chunk, checked: in memory, or on the disk if it is large."""
 
@@ -163,17 +185,29 @@ class _Source:
         path, seal = chunk.file(name), chunk.seals[name]
         self._path = path
         self._frame: pl.DataFrame | None = None
-        if seal.size < LARGE:
+        seal.check(path)
+        if _bytes_in_memory(path) < LARGE:
             self._frame = read_table(seal.read(path), path)
-            self._runs = self._frame["run"]
+            self._ends = _ends([self._frame["run"]])
         else:
-            seal.check(path)
-            self._runs = read_table(path, path, ["run"])["run"]
+            self._ends = _ends(self._run_column())
+
+    def _run_column(self) -> Iterator[pl.Series]:
+        """The numbers of the runs of all rows, in parts."""
+        for start in count(0, LARGE_PART):
+            with decoded(self._path):
+                part = pl.scan_parquet(self._path, glob=False).select("run")
+                runs = part.slice(start, LARGE_PART).collect()["run"]
+            yield runs
+            if len(runs) < LARGE_PART:
+                return
 
     def rows(self, first: int, last: int, most: int) -> Iterator[pl.DataFrame]:
         """The rows of the runs from `first` to `last`, `most` at a time."""
-        start = int(self._runs.search_sorted(first, side="left"))
-        end = int(self._runs.search_sorted(last, side="right"))
+        runs, ends = self._ends
+        places = np.append(0, ends)
+        start = int(places[np.searchsorted(runs, first, side="left")])
+        end = int(places[np.searchsorted(runs, last, side="right")])
         if self._frame is not None:
             yield self._frame.slice(start, end - start)
             return

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from aqmlab import _core, signals
-from aqmlab.errors import ClusterError, CustomError, FolderError, StuckError
+from aqmlab.errors import ClusterError, CustomError, FolderError, StorageError, StuckError
 from aqmlab.folder import ResultsFolder
 from aqmlab.results import (
     Batch,
@@ -46,6 +46,17 @@ AHEAD = 64
 POLL_SECONDS = 0.1
 PAUSE_SECONDS = 0.005
 """Between two batches, so that they are not of single runs."""
+
+
+class Record(TypedDict):
+    """The files in which a run is recorded while it goes on."""
+
+    pcap: str | None
+    """Every packet as it is sent."""
+    pcap_links: list[int]
+    """If there are any: all packets that come to these links instead."""
+    qlog: str | None
+    """What senders do."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +144,19 @@ def study_info(study: Study) -> StudyInfo:
     )
 
 
-def run_scenario(scenario: _core.Scenario, replication: int = 0) -> RunResult:
-    """Runs `scenario` once."""
-    batches = list(finished([(0, scenario, replication)], threads=1))
+def run_scenario(
+    scenario: _core.Scenario, replication: int = 0, record: Record | None = None
+) -> RunResult:
+    """Runs `scenario` once, recorded to files if asked for.
+
+    Raises `StorageError` if one of these cannot be written.
+    """
+    try:
+        batches = list(finished([(0, scenario, replication)], threads=1, record=record))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise StorageError(error, Path(error.filename), "not all of the run is in it") from error
     return RunResult(MemoryTables(gather(batches)), resolved(scenario.resolved))
 
 
@@ -176,12 +197,12 @@ def _into_folder(
 
     A thread of its own writes, which no Ctrl-C interrupts, while the next runs are computed.
     """
-    count = len(folder.done)
+    count = folder.done
     try:
-        with Keeper(folder) as keeper:
+        with folder.storage(), Keeper(folder) as keeper:
             if progress:
                 progress(count, study.total)
-            for batch in _of_study(study, missing, means):
+            for batch in _of_study(study, missing, means, folder.spill):
                 if batch is not None:
                     keeper.add(batch)
                     count += len(batch.runs)
@@ -189,7 +210,8 @@ def _into_folder(
                         progress(count, study.total)
                 keeper.flush_if_due()
     finally:
-        if len(folder.done) < folder.total:
+        folder.clean_spill()
+        if folder.done < folder.total:
             folder.pause()
 
 
@@ -236,21 +258,36 @@ class Keeper:
             writing.result()
 
 
-def finished(jobs: Sequence[Job], threads: int | None) -> Iterator[_core.Results]:
+def finished(
+    jobs: Sequence[Job], threads: int | None, record: Record | None = None
+) -> Iterator[_core.Results]:
     """The results of `jobs`, in batches, as they come. Ctrl-C gets through between two."""
-    batches = polled(jobs, len(jobs), threads)
+    batches = polled(jobs, len(jobs), threads, record=record)
     return (batch for batch in batches if batch is not None)
 
 
-def polled(jobs: Iterable[Job], count: int, threads: int | None) -> Iterator[_core.Results | None]:
+def polled(
+    jobs: Iterable[Job],
+    count: int,
+    threads: int | None,
+    spill: Path | None = None,
+    record: Record | None = None,
+) -> Iterator[_core.Results | None]:
     """The same, with `None` whenever there was nothing for `POLL_SECONDS`. Of the `count` jobs
-    only those are made that are due soon.
+    only those are made that are due soon. Records of packets wait in the folder `spill`, if one
+    is given. A single job may be recorded.
 
     Raises `StuckError`, after all other results, if runs made no progress.
     """
     threads = min(threads or len(os.sched_getaffinity(0)), max(1, count))
     feed, ahead = iter(jobs), AHEAD * threads
-    runner = _core.Runner(list(islice(feed, ahead)), threads=threads, open=True)
+    runner = _core.Runner(
+        list(islice(feed, ahead)),
+        threads=threads,
+        open=True,
+        spill=None if spill is None else str(spill),
+        record=record,
+    )
     left, stuck = count, dict[int, str]()
     try:
         while left:
@@ -274,13 +311,15 @@ def polled(jobs: Iterable[Job], count: int, threads: int | None) -> Iterator[_co
         raise StuckError(stuck)
 
 
-def _of_study(study: Study, runs: Sequence[int], means: Means) -> Iterator[Batch | None]:
+def _of_study(
+    study: Study, runs: Sequence[int], means: Means, spill: Path | None = None
+) -> Iterator[Batch | None]:
     """The results of the runs of a study with these numbers; `None` now and then."""
     points, replications = study.points, study.replications
     jobs = ((run, points[run // replications].scenario, run % replications) for run in runs)
     try:
         if means.executor is None:
-            yield from polled(jobs, len(runs), means.threads)
+            yield from polled(jobs, len(runs), means.threads, spill)
         else:
             yield from spread(points, replications, runs, means.executor)
     except CustomError as error:

@@ -17,6 +17,7 @@ import os
 import shutil
 import time
 import warnings
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace as replace_fields
@@ -58,11 +59,12 @@ from aqmlab.storage import (
 
 CHUNKS = "chunks"
 DAMAGED = "damaged"
+SPILL = "spill"
 LOCK = ".lock"
 REST = {LOCK, f"{MANIFEST}.tmp", f"{SCENARIOS}.tmp", SCENARIOS}
 """What may lie in a folder in which the very first write was interrupted."""
 LARGE_ROWS = 1 << 18
-"""Rows of series and packets in a batch of runs from which on it has a chunk of its own."""
+"""Rows of series and packets that are put together in memory, for a chunk of several batches."""
 PART_ROWS = 20_000
 """Rows of a table, roughly, of the runs whose metrics are computed together."""
 
@@ -80,8 +82,8 @@ class ResultsFolder:
         self.info = info
         self.shard = shard
         """Which runs belong here."""
-        self.done: set[int] = set()
-        """The numbers of the runs that are on the disk."""
+        self._done = np.zeros(self.total, bool)
+        """Of each run whether it is on the disk."""
         self._scenarios = scenarios
         self._started = time.monotonic()
         self._chunks: list[Chunk] = []
@@ -99,9 +101,10 @@ class ResultsFolder:
         """Checks that the folder is this study's or new, and reads what is done."""
         self._refuse_strangers()
         try:
-            with self._storage():
+            with self.storage():
                 make_folder(self.path)
                 self._take_lock()
+                self.clean_spill()
                 # Once more: another aqmlab may have been at work until now.
                 self._refuse_strangers()
                 if (self.path / MANIFEST).exists():
@@ -122,25 +125,42 @@ class ResultsFolder:
     @property
     def kept(self) -> str:
         """In words, what is on the disk."""
-        return f"{len(self.done):,} of {self.total:,} runs are kept in {self.path}"
+        return f"{self.done:,} of {self.total:,} runs are kept in {self.path}"
+
+    @property
+    def done(self) -> int:
+        """How many runs are on the disk."""
+        return int(self._done.sum())
 
     @property
     def complete(self) -> bool:
         """Whether the final tables are there."""
         return bool(self._read_manifest()["complete"])
 
-    def missing(self) -> list[int]:
+    def missing(self) -> Sequence[int]:
         """The numbers of the runs of the shard that are not on the disk, ascending."""
-        return [run for run in self.shard.runs(self.total) if run not in self.done]
+        own = np.fromiter(self.shard.runs(self.total), np.int64)
+        return array("q", own[~self._done[own]].tobytes())
+
+    def has_any(self, chunk: Chunk) -> bool:
+        """Whether any run of the chunk is on the disk already."""
+        return bool(self._done[chunk.runs].any())
 
     def add(self, batches: Sequence[Batch]) -> None:
         """Puts finished runs on the disk. Of those of a chunk all are there or none; batches
         of very many rows have a chunk of their own, as they are not put together in memory."""
-        large = [batch for batch in batches if batch.large_rows > LARGE_ROWS]
-        small = [batch for batch in batches if batch.large_rows <= LARGE_ROWS]
-        with self._storage():
-            for part in [*([small] if small else []), *([batch] for batch in large)]:
+        with self.storage():
+            for part in _together(batches):
                 self._take(write_chunk(self.next_chunk(), part))
+
+    @property
+    def spill(self) -> Path:
+        """The folder in which records of packets wait while runs go on; made when it is needed."""
+        return self.path / SPILL
+
+    def clean_spill(self) -> None:
+        """Removes what is left of runs that did not end."""
+        shutil.rmtree(self.spill, ignore_errors=True)
 
     def next_chunk(self) -> Path:
         """Where the next finished runs belong, whoever writes them (`write_chunk`)."""
@@ -163,7 +183,7 @@ class ResultsFolder:
 
     def pause(self) -> None:
         """Adds the time spent to the manifest of a study that is not finished."""
-        with self._storage():
+        with self.storage():
             self._write_manifest(complete=False)
 
     def finish(self) -> None:
@@ -174,7 +194,7 @@ class ResultsFolder:
         """
         rows: dict[str, int] = {}
         seals: dict[str, Seal] = {}
-        with self._storage():
+        with self.storage():
             for name in _core.Results.table_names():
                 rows[name], seals[f"{name}.parquet"] = self._merge(name)
             self._complete(rows, seals)
@@ -199,14 +219,15 @@ class ResultsFolder:
                 if part.height < rows:
                     return
 
-        with self._storage():
+        with self.storage():
             runs = renumbered(pl.DataFrame({"run": np.arange(self.total)}), before, now)["run"]
             chunk = write_frames(
                 self.next_chunk(),
                 runs.to_numpy(),
                 {name: (frames(name), tables[name]) for name in names},
             )
-            self.info, self.done, self._chunks = info, set(), []
+            self.info, self._chunks = info, []
+            self._done = np.zeros(self.total, bool)
             self._write_manifest(complete=False)
             self._take(chunk)
 
@@ -242,7 +263,7 @@ class ResultsFolder:
         else:
             self._seal = seals[SCENARIOS]
         if complete and not bad.keys() - {SCENARIOS, f"{METRICS}.parquet"}:
-            self.done = set(range(self.total))
+            self._done[:] = True
             self._keep_precision(manifest, seals)
             if bad:
                 rows = {name: rows for name, rows in manifest["tables"].items() if name != METRICS}
@@ -270,16 +291,17 @@ class ResultsFolder:
                 continue
             self._next = max(self._next, int(path.name) + 1)
             try:
-                chunk = read_chunk(path)
-                if not self.done.isdisjoint(chunk.runs.tolist()):
-                    raise Damaged(path, "it has runs that another chunk has, too")
-                self._take(chunk)
+                self._take(read_chunk(path))
             except Damaged as error:
                 self._set_aside(error, path, "its runs are computed again")
 
     def _take(self, chunk: Chunk) -> None:
+        if chunk.runs.max(initial=0) >= self.total:
+            raise Damaged(chunk.path, "it has runs that this study does not")
+        if self.has_any(chunk):
+            raise Damaged(chunk.path, "it has runs that another chunk has, too")
         self._chunks.append(chunk)
-        self.done.update(chunk.runs.tolist())
+        self._done[chunk.runs] = True
 
     def _set_aside(self, error: Damaged, path: Path, then: str) -> None:
         """Moves what is damaged to `damaged/`, where it does not count, and says so."""
@@ -319,7 +341,8 @@ class ResultsFolder:
             self._set_aside(error, chunk, "its runs are computed again")
             bad = [each for each in self._chunks if each.path == chunk]
             self._chunks = [each for each in self._chunks if each.path != chunk]
-            self.done.difference_update(*(each.runs.tolist() for each in bad))
+            for each in bad:
+                self._done[each.runs] = False
             raise FolderError(f"{error}; {self.kept}") from None
         return height, seal
 
@@ -444,12 +467,30 @@ class ResultsFolder:
     def _read_manifest(self) -> dict[str, Any]:
         return read_manifest(self.path)
 
-    def _storage(self) -> _Storage:
+    def storage(self) -> _Storage:
+        """Turns an `OSError` on the way out into a `StorageError` that says what is kept."""
         return _Storage(self)
 
 
+def _together(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
+    """The batches of each chunk: those of few rows together, but not of too many in all."""
+    small: list[Batch] = []
+    rows = 0
+    for batch in batches:
+        if batch.large_rows > LARGE_ROWS:
+            yield [batch]
+            continue
+        if small and rows + batch.large_rows > LARGE_ROWS:
+            yield small
+            small, rows = [], 0
+        small.append(batch)
+        rows += batch.large_rows
+    if small:
+        yield small
+
+
 class _Storage:
-    """Turns an `OSError` on the way out into a `StorageError` that says what is kept."""
+    """See `ResultsFolder.storage`."""
 
     def __init__(self, folder: ResultsFolder) -> None:
         self._folder = folder
@@ -459,7 +500,7 @@ class _Storage:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError) and not isinstance(error, StorageError):
-            done, total = len(self._folder.done), self._folder.total
+            done, total = self._folder.done, self._folder.total
             kept = f"{done:,} of {total:,} runs are kept"
             raise StorageError(error, self._folder.path, kept) from error
 

@@ -77,9 +77,8 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> StudyResult:
         raise FolderError(f"{out}: this is one of the parts; choose another folder with --out")
     with ResultsFolder(Path(out), first.info, scenarios) as folder:
         if not folder.complete:
-            missing = set(folder.missing())
             for chunk in (chunk for part in parts for chunk in part.chunks):
-                if not missing.issuperset(chunk.runs.tolist()):
+                if folder.has_any(chunk):
                     raise FolderError(f"{out}: this folder has some of these runs already")
                 folder.borrow(chunk)
             folder.finish()

@@ -209,7 +209,7 @@ def by_kind(
             short(each, "preset_of", "settings") for each in queues + workloads if each["preset_of"]
         ],
         "congestion_controls": [short(each) for each in section("congestion_control")],
-        "transports": [short(each) for each in section("transport")],
+        "transports": [short(each) for each in section("transport") + section("endpoint")],
         "workloads": [short(each) for each in workloads if not each["preset_of"]],
         "metrics": [short(each, "of", "unit") for each in metrics],
         "studies": [dict(each) for each in studies],

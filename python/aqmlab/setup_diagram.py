@@ -167,6 +167,7 @@ def _kind(flow: Mapping[str, Any]) -> str:
     """`5 x bulk (reno)`, with the workload and the control where it uses one."""
     kind = flow["workload"]["kind"]
     control = flow.get("transport", {}).get("congestion_control", {}).get("algorithm", "")
+    control = flow.get("endpoint", {}).get("kind", control)
     datagrams = kind in ("cbr", "voip", "probe", "game") or flow["workload"].get("over") == "udp"
     rate = f" {flow['workload']['rate']}" if kind == "cbr" else ""
     return f"{kind}{rate}" if datagrams or not control else f"{kind}, {control}"

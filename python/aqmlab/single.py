@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import scenarios
 from aqmlab._core import Scenario
-from aqmlab.errors import input_error
+from aqmlab.errors import input_error, unknown
 from aqmlab.settings import check_keys, parse_toml, read_text
 
 if TYPE_CHECKING:
+    from aqmlab.execute import Record
     from aqmlab.results import RunResult
 
 RECORD_KEYS = ("level", "interval")
@@ -25,6 +26,9 @@ def run(
     seed: int | None = None,
     record: str | Mapping[str, Any] | None = None,
     replication: int = 0,
+    pcap: str | Path | None = None,
+    pcap_links: Sequence[str] = (),
+    qlog: str | Path | None = None,
 ) -> RunResult:
     """Runs a scenario once and returns its tables.
 
@@ -34,10 +38,13 @@ def run(
     may a congestion control, see `aqmlab.CongestionControl`);
     `seed` takes the place of the scenario's; `record` is a level (`"summary"`, `"series"`,
     `"packets"`) or a table with `level` and `interval`; `replication` chooses another
-    draw of the same seed.
+    draw of the same seed. `pcap` is a file for Wireshark with every packet as it is sent, or with
+    all that come to the links `pcap_links`; `qlog` one with each change of the senders' windows and
+    round-trip times.
 
-    Raises `InputError` for whatever is wrong in them, and `CustomError` if a queue or a
-    congestion control written in Python does something wrong in the run.
+    Raises `InputError` for whatever is wrong in them, `CustomError` if a queue or a
+    congestion control written in Python does something wrong in the run, and `StorageError` if a
+    file cannot be written.
     """
     from aqmlab.execute import run_scenario
 
@@ -52,7 +59,30 @@ def run(
     if isinstance(replication, bool) or not isinstance(replication, int) or replication < 0:
         problem = "expected a whole number from 0"
         raise input_error(problem, key="replication", given=replication)
-    return run_scenario(load(source, overrides), replication)
+    scenario = load(source, overrides)
+    return run_scenario(scenario, replication, recording(scenario, pcap, pcap_links, qlog))
+
+
+def recording(
+    scenario: Scenario,
+    pcap: str | Path | None,
+    pcap_links: Sequence[str],
+    qlog: str | Path | None,
+) -> Record | None:
+    """What is recorded of a run while it goes on, checked; None if nothing is."""
+    names = list(scenario.table["links"])
+    if pcap_links and pcap is None:
+        raise input_error("needs --pcap FILE", key="--pcap-link", given=pcap_links[0])
+    for name in pcap_links:
+        if name not in names:
+            raise unknown("link", name, names, key="--pcap-link")
+    if pcap is None and qlog is None:
+        return None
+    return {
+        "pcap": None if pcap is None else str(pcap),
+        "pcap_links": [names.index(name) for name in pcap_links],
+        "qlog": None if qlog is None else str(qlog),
+    }
 
 
 def load(

@@ -25,6 +25,10 @@ BLOCK = 1 << 20
 GROUP_BYTES = 1 << 24
 """What a row group of a table holds about, before compression: it bounds the memory that
 writing and reading in parts takes."""
+LONG = {"text"}
+"""Columns of sentences."""
+LONG_BYTES, TEXT_BYTES = 256, 24
+"""What a value takes in memory, roughly: a sentence and a name. Numbers take 8 bytes."""
 
 
 class Damaged(Exception):
@@ -238,24 +242,26 @@ def stream(frames: Iterable[pl.DataFrame], schema: Mapping[str, Any]) -> Fill:
 def even(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
     """The same rows in frames of `rows` each, the last of what is left."""
     waiting: list[pl.DataFrame] = []
-    height = 0
+    missing = rows
     for frame in frames:
-        waiting.append(frame)
-        height += frame.height
-        if height < rows:
-            continue
-        whole = pl.concat(waiting).rechunk()
-        full = height - height % rows
-        for start in range(0, full, rows):
-            yield whole.slice(start, rows)
-        waiting, height = [whole.slice(full)], height - full
-    if height:
+        start = 0
+        while frame.height - start >= missing:
+            waiting.append(frame.slice(start, missing))
+            start += missing
+            yield pl.concat(waiting).rechunk()
+            waiting, missing = [], rows
+        if start < frame.height:
+            waiting.append(frame.slice(start))
+            missing -= frame.height - start
+    if waiting:
         yield pl.concat(waiting).rechunk()
 
 
 def group_rows(schema: Mapping[str, object]) -> int:
     """How many rows of a table make a row group: a power of two, `GROUP_BYTES` at most."""
-    most = GROUP_BYTES // (8 * max(len(schema), 1))
+    texts = {name: LONG_BYTES if name in LONG else TEXT_BYTES for name in schema}
+    width = sum(texts[name] if kind == pl.String else 8 for name, kind in schema.items())
+    most = GROUP_BYTES // max(width, 1)
     return 1 << (most.bit_length() - 1)
 
 

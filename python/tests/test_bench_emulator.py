@@ -52,6 +52,8 @@ def test_a_train_measures_rate_and_spacing(tmp_path: Path, found: Found) -> None
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_small_packets_are_counted(tmp_path: Path, found: Found, way: str) -> None:
     assert emulator._packets(tmp_path, found, way, 1) > 5_000
+    # The sender does not keep the receiver from its processor.
+    assert 0.5 < found.details[f"udp_{way}"]["received"] < 1.3
 
 
 @pytest.mark.real_packets
@@ -77,10 +79,17 @@ def test_the_table_says_what_was_missed() -> None:
     values["nested"], values["delay_p99"] = [5.0, 2.9], [0.51]
     missed = [row["id"] for row in emulator.table(Found(values)) if not row["met"]]
     assert missed == ["nested", "delay_p99"]
-    text = emulator.markdown(Found(values, remarks={"it was late"}))
+    text = emulator.markdown(Found(values, remarks=["it was late"]))
     assert "| 5.00 / 2.90 | at least 3: missed |" in text
     assert "Said by the emulator: it was late." in text
     assert emulator.machine() in text
+
+
+def test_remarks_that_differ_in_numbers_are_one() -> None:
+    late = [f"held up for more than {late} µs, one for {most} ms: too busy"
+            for late, most in ((600, "2.5"), (1200, "2.5"), (900, "2.5"))]  # fmt: skip
+    ranged = "held up for more than 600 to 1200 µs, one for 2.5 ms: too busy (3 times)"
+    assert emulator.summary([*late, "another"]) == ["another", ranged]
 
 
 def test_it_is_measured_alone(aqmlab: Aqmlab) -> None:

@@ -33,11 +33,11 @@ from aqmlab.characterize.rules import (
     mix,
     packet_sizes,
     queue_and_goodput,
-    trade,
 )
 from aqmlab.characterize.rules import (
     rtt_fairness as rtt_rule,
 )
+from aqmlab.characterize.rules.common import trade
 from aqmlab.characterize.view import View
 from aqmlab.metrics.rfc7928 import (
     delay_variation,

@@ -170,7 +170,7 @@ def test_a_chunk_that_is_damaged_while_the_study_runs(study: Path, done: Path) -
             pytest.raises(aqmlab.FolderError, match=r"flows.parquet: damaged .*; 9 of 12 runs"),
         ):
             results.finish()
-        assert results.missing() == [0, 1, 2]
+        assert list(results.missing()) == [0, 1, 2]
     assert plan.run(out).computed == 3
     assert table_bytes(out) == table_bytes(done)
 

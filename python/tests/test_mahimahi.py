@@ -340,3 +340,28 @@ def test_strange_traces_work(
     rows = events(tmp_path / "up.log")
     assert len(rows) < 20_000
     assert sum(row[1] == "-" for row in rows) >= 10
+
+
+@pytest.mark.real_packets
+@pytest.mark.needs("curl")
+def test_the_copy_of_a_site_in_the_guide_is_served_behind_the_path(tmp_path: Path) -> None:
+    """What the guide says to use in place of mm-webreplay."""
+    guide = (Path(__file__).parents[2] / "docs/emulator.md").read_text()
+    (line,) = re.findall(r"^aqmlab (shell -q .*http\.server.*)$", guide, re.MULTILINE)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/index.html").write_bytes(bytes(300_000))
+    text = line.replace("8000", str(PORT + 1)).replace("python3", sys.executable)
+    done = subprocess.run(["sh", "-c", f"{' '.join(command())} {text}"], cwd=tmp_path, text=True,
+                          capture_output=True, check=True)  # fmt: skip
+    # 300 kB at 12 Mbit/s take 0.2 s.
+    (took,) = re.findall(r"^([0-9.]+) s$", done.stdout, re.MULTILINE)
+    assert 0.2 < float(took) < 5
+
+
+@pytest.mark.real_packets
+def test_a_newline_in_the_command_makes_no_line_of_a_log(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    done = aqmlab("shell", "-q", "--log", "up=up.log", "--", "true", "x\n5 + 1500")
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "up.log").read_text().splitlines()
+    assert "5 + 1500" not in lines
+    assert all(line.startswith("# ") or line.split()[1] == "#" for line in lines)

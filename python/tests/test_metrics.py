@@ -105,7 +105,7 @@ def test_the_metrics_are_their_definitions() -> None:
     assert 0.2 <= found["down", "loss_synchronisation"] <= 1
     assert found["down", "drop_share"] == pytest.approx(link["dropped"] / link["arrived"])
     lost = result.flows.filter(group="near")
-    assert found["near", "loss_share"] == lost["dropped"].sum() / lost["sent_since_warmup"].sum()
+    assert found["near", "loss_share"] == lost["dropped"].sum() / lost["segments_sent"].sum()
     total = found["near", "goodput"] + found["far", "goodput"]
     assert 0.8 * found["down", "throughput"] < total < found["down", "throughput"] <= 10e6
 

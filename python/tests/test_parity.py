@@ -81,7 +81,8 @@ def rows(folder: Path, table: str, by: str) -> list[dict[str, Any]]:
 
 def test_bulk_flows_fill_the_link_in_both(aqmlab: Aqmlab, tmp_path: Path) -> None:
     file = scenario(tmp_path, BULK)
-    found = parity(aqmlab, file, "--out", "out", "--log", "down=d.log", "--pcap", "p.pcapng")
+    found = parity(aqmlab, file, "--out", "out", "--log", "down=d.log", "--pcap", "p.pcapng",
+                   "--pcap-at", "all")  # fmt: skip
     (link,) = [row for row in rows(tmp_path / "out", "links", "emulator") if row["link"] == "down"]
     seen = Counter(row[1] for row in events(tmp_path / "d.log"))
     assert (seen["+"], seen["d"]) == (link["arrived"], link["dropped"])

@@ -20,6 +20,9 @@ from real_packets import TRAFFIC
 PORT = 15_000 + os.getpid() % 5_000
 
 
+ALL = ["--pcap", "all.pcapng", "--pcap-at", "all"]
+
+
 @dataclass(frozen=True)
 class Captured:
     """A packet in a capture."""
@@ -66,6 +69,7 @@ def read(file: Path) -> list[Captured]:
             assert (link_type, reserved, found[9]) == (101, 0, b"\x09")
             assert snap >= 65_535
             names.append(found[2].decode())
+            assert found[1].decode().startswith("packets ")
         else:
             assert kind == 6
             interface, high, low, kept, size = struct.unpack_from("<IIIII", body)
@@ -99,7 +103,7 @@ def run(aqmlab: Aqmlab, *words: object, do: str) -> None:
 def test_every_packet_is_in_it_before_and_after(aqmlab: Aqmlab, tmp_path: Path) -> None:
     before = time.time_ns()
     queue = ["--rate", "20mbit", "--queue", "codel limit=20p", "--delay", "2ms"]
-    run(aqmlab, *queue, "--out", "out", "--pcap", "all.pcapng", do="bulk 1")
+    run(aqmlab, *queue, "--out", "out", *ALL, do="bulk 1")
     packets = read(tmp_path / "all.pcapng")
     count = Counter(packet.interface for packet in packets)
     for row in pl.read_parquet(tmp_path / "out/links.parquet").to_dicts():
@@ -121,10 +125,45 @@ def test_every_packet_is_in_it_before_and_after(aqmlab: Aqmlab, tmp_path: Path) 
     assert before < packets[0].nanos < packets[-1].nanos < time.time_ns()
 
 
+def tcp(packet: Captured) -> tuple[int, int, int]:
+    """Of a TCP segment over IPv4: source port, sequence number, bytes of data."""
+    head = (packet.data[0] & 15) * 4
+    port, _, number = struct.unpack_from("!HHI", packet.data, head)
+    return port, number, packet.size - head - (packet.data[head + 12] >> 4) * 4
+
+
+@pytest.mark.real_packets
+@pytest.mark.parametrize("at", ["near", "far"])
+def test_each_packet_is_once_in_it(aqmlab: Aqmlab, tmp_path: Path, at: str) -> None:
+    """As on the host of the command, or the other: TCP's analysis takes all interfaces for one."""
+    path = ["--rate", "20mbit", "--delay", "2ms", "--queue", "droptail limit=1000p"]
+    run(aqmlab, *path, "--pcap", "one.pcapng", "--pcap-at", at, do="bulk 0.5")
+    packets = read(tmp_path / "one.pcapng")
+    sides = {"near": {"up in", "down out"}, "far": {"up out", "down in"}}
+    assert {packet.interface for packet in packets} == sides[at]
+    segments = Counter(tcp(each) for each in packets if each.data[9] == 6 and tcp(each)[2] > 0)
+    assert len(segments) > 300
+    assert set(segments.values()) == {1}, "nothing was dropped: nothing is there twice"
+
+
+@pytest.mark.real_packets
+@pytest.mark.needs("tshark")
+def test_wireshark_finds_no_retransmissions_where_there_are_none(
+    aqmlab: Aqmlab, tmp_path: Path
+) -> None:
+    path = ["--rate", "20mbit", "--delay", "2ms", "--queue", "droptail limit=1000p"]
+    run(aqmlab, *path, "--pcap", "one.pcapng", do="bulk 0.5")
+    words = ["tshark", "-r", str(tmp_path / "one.pcapng"), "-Y"]
+    for name in ("retransmission", "out_of_order", "lost_segment"):
+        done = subprocess.run([*words, f"tcp.analysis.{name}"], capture_output=True, text=True,
+                              check=True)  # fmt: skip
+        assert done.stdout == "", name
+
+
 @pytest.mark.real_packets
 def test_times_are_exact_and_marks_are_seen(aqmlab: Aqmlab, tmp_path: Path) -> None:
     queue = "queue={ discipline = 'codel', ecn = true, ce_threshold = '1ms' }"
-    run(aqmlab, "--up", f"rate=10mbit {queue}", "--pcap", "all.pcapng", do="burst 100 2")
+    run(aqmlab, "--up", f"rate=10mbit {queue}", *ALL, do="burst 100 2")
     packets = [packet for packet in read(tmp_path / "all.pcapng") if packet.size == 1028]
     out = [packet for packet in packets if packet.interface == "up out"]
     assert len(out) == 100
@@ -138,7 +177,7 @@ def test_times_are_exact_and_marks_are_seen(aqmlab: Aqmlab, tmp_path: Path) -> N
 
 @pytest.mark.real_packets
 def test_what_is_lost_on_the_way_says_so(aqmlab: Aqmlab, tmp_path: Path) -> None:
-    run(aqmlab, "--up", "loss=0.3 rate=50mbit", "--pcap", "all.pcapng", do="burst 200 0")
+    run(aqmlab, "--up", "loss=0.3 rate=50mbit", *ALL, do="burst 200 0")
     dropped = [each for each in read(tmp_path / "all.pcapng") if each.interface == "up dropped"]
     assert 30 < len(dropped) < 100
     assert {packet.comment for packet in dropped} == {"lost on the way"}
@@ -158,7 +197,7 @@ def test_a_ring_keeps_the_last(aqmlab: Aqmlab, tmp_path: Path) -> None:
 @pytest.mark.real_packets
 @pytest.mark.needs("tshark")
 def test_wireshark_reads_it(aqmlab: Aqmlab, tmp_path: Path) -> None:
-    run(aqmlab, "--rate", "20mbit", "--pcap", "all.pcapng", do="burst 50 0")
+    run(aqmlab, "--rate", "20mbit", *ALL, do="burst 50 0")
     shown = ["-T", "fields", "-e", "frame.interface_name", "-e", "ip.proto"]
     done = subprocess.run(["tshark", "-r", str(tmp_path / "all.pcapng"), *shown],
                           capture_output=True, text=True, check=True)  # fmt: skip
@@ -176,3 +215,5 @@ def test_bad_rings_are_named(aqmlab: Aqmlab) -> None:
         done = aqmlab("shell", "--pcap", "x", "--pcap-ring", ring, "--", "echo", "never")
         assert_refused(done, "--pcap-ring", ring)
     assert_refused(aqmlab("shell", "--pcap-ring", "5mb", "--", "echo", "never"), "--pcap")
+    done = aqmlab("shell", "--pcap", "x", "--pcap-at", "here", "--", "echo", "never")
+    assert_refused(done, "--pcap-at", "here", "near, far")

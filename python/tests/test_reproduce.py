@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,10 +15,11 @@ from rich.console import Console
 from aqmlab.errors import InputError
 from aqmlab.reproduce import Reproduction, names, reproduce
 from aqmlab.reproduce.docs import page
-from aqmlab.reproduce.published import Published, title
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.published import Published, known_metrics, title
 from aqmlab.reproduce.summary import Summary
 from aqmlab.reproduce.verdicts import CLAIM_VERDICTS, VERDICTS
-from aqmlab.samples import quantile
+from aqmlab.samples import Floats, quantile
 from aqmlab.studies.jarvinen2014 import ns2
 
 
@@ -178,3 +180,31 @@ def test_the_page_of_a_study_has_every_verdict(result: Reproduction) -> None:
                 assert f"**{cell.published:.3f}** {cell.verdict}" in text
     for figure in result.figures:
         assert f"({result.name}/{figure.id}.svg)" in text
+
+
+class OnePoint:
+    """Measurements of one point: five runs of an all but busy link."""
+
+    link = "down"
+
+    def count(self, column: str) -> Floats:
+        busy, backlog = [0.9, 0.93, 0.97, 0.99, 1.0], [0.0, 0.1, 3.0, 6.0, 9.0]
+        return np.array(busy if column == "utilisation" else backlog)
+
+    def metric(self, name: str, subject: str) -> Floats:
+        return self.count(name)
+
+
+def test_intervals_of_tables_stay_within_what_there_can_be() -> None:
+    known = known_metrics(None)
+    point = cast("Measurements", OnePoint())
+    cases: list[tuple[str, dict[str, Any]]] = [
+        ("link", {"column": "utilisation"}),
+        ("utilisation", {}),
+    ]
+    for name, keys in cases:
+        mean, within = known[name][0](point, {}, scale=100.0, **keys)
+        assert mean == pytest.approx(95.8)
+        assert within is not None and within.low < 92 and within.high == 100.0
+    within = known["link"][0](point, {}, column="backlog")[1]
+    assert within is not None and within.low == 0.0 < within.high

@@ -9,6 +9,7 @@ import pytest
 from conftest import Aqmlab
 
 import aqmlab
+from aqmlab import __main__, _quick, light
 from aqmlab.errors import StuckError
 
 STUDY = """
@@ -59,3 +60,21 @@ def test_a_single_run_that_makes_no_progress_is_an_error(study: Path) -> None:
     table = study.parent / "scenario.toml"
     with pytest.raises(StuckError, match=r"no progress: [0-9]+ events at 0 s"):
         aqmlab.run(table, set={"flows.camera.workload.packet": "1b"})
+
+
+def test_the_quick_way_gives_a_run_up_once(
+    study: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = []
+
+    def counted(scenario: aqmlab.Scenario) -> dict[str, float]:
+        runs.append(scenario)
+        raise StuckError({0: "no progress here"})
+
+    monkeypatch.setattr(light, "run", counted)
+    monkeypatch.setattr(_quick, "has_packages", lambda: False)
+    monkeypatch.setattr("sys.argv", ["aqmlab", "run", str(study.parent / "scenario.toml")])
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    assert (ended.value.code, len(runs)) == (1, 1)
+    assert "no progress here" in capsys.readouterr().err

@@ -70,7 +70,8 @@ def test_hosts_on_both_sides_share_a_link(aqmlab: Aqmlab, tmp_path: Path) -> Non
 @pytest.mark.real_packets
 @pytest.mark.needs("ping")
 def test_links_between_hosts_are_logged_and_captured(aqmlab: Aqmlab, tmp_path: Path) -> None:
-    words = ["--log", "uplink=up.log", "--log", "alice_up=alice.log", "--pcap", "all.pcapng"]
+    words = ["--log", "uplink=up.log", "--log", "alice_up=alice.log", "--pcap", "all.pcapng",
+             "--pcap-at", "all"]  # fmt: skip
     ping = ["--", "ping", "-4", "-c", "20", "-i", "0.02", "-q", "server"]
     done = aqmlab("shell", "--topology", EXAMPLE, *words, "--out", "out", *ping)
     assert done.returncode == 0, done.stderr

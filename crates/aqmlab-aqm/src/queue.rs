@@ -35,6 +35,22 @@ impl Counts {
     pub fn marked_total(&self) -> u64 {
         self.marked.iter().sum()
     }
+    /// What has happened since `before`, an earlier state. What was in the queue then counts as
+    /// arrived: arrived = delivered + dropped + queued again.
+    pub fn since(&self, before: &Counts) -> Counts {
+        let less = |now: &[u64; DropReason::COUNT], then: &[u64; DropReason::COUNT]| {
+            core::array::from_fn(|reason| now[reason] - then[reason])
+        };
+        Counts {
+            arrived: self.arrived - before.delivered - before.dropped_total(),
+            arrived_bytes: self.arrived_bytes - before.delivered_bytes - before.dropped_bytes,
+            delivered: self.delivered - before.delivered,
+            delivered_bytes: self.delivered_bytes - before.delivered_bytes,
+            dropped: less(&self.dropped, &before.dropped),
+            dropped_bytes: self.dropped_bytes - before.dropped_bytes,
+            marked: less(&self.marked, &before.marked),
+        }
+    }
 }
 
 /// A queue discipline, its random stream and its counts.

@@ -14,7 +14,31 @@
 use crate::choices;
 
 choices! {
-    /// How frames are carried.
+    /// How a link layer cuts frames.
+    pub enum Cells {
+        /// Not at all.
+        None = "none",
+        /// Into cells of 53 bytes that carry 48 each.
+        Atm = "atm",
+        /// With one more byte for every 64, or part of them.
+        Ptm = "ptm",
+    }
+}
+
+impl Cells {
+    /// The bytes that a frame of this size takes.
+    #[inline]
+    pub fn carry(self, size: u64) -> u64 {
+        match self {
+            Cells::None => size,
+            Cells::Atm => size.div_ceil(48) * 53,
+            Cells::Ptm => size + size.div_ceil(64),
+        }
+    }
+}
+
+choices! {
+    /// The link layers of tc-stab(8), which say how frames are cut, and cable's.
     pub enum LinkLayer {
         /// As they are.
         Ethernet = "ethernet",
@@ -24,6 +48,18 @@ choices! {
         Ptm = "ptm",
         /// As Ethernet, with the cable modems' 18 bytes and 64 at least.
         Docsis = "docsis",
+    }
+}
+
+impl LinkLayer {
+    /// How frames are cut.
+    #[inline]
+    pub fn cells(self) -> Cells {
+        match self {
+            LinkLayer::Ethernet | LinkLayer::Docsis => Cells::None,
+            LinkLayer::Atm => Cells::Atm,
+            LinkLayer::Ptm => Cells::Ptm,
+        }
     }
 }
 
@@ -60,11 +96,7 @@ impl Framing {
     #[inline]
     pub fn wire_size(&self, size: u32) -> u32 {
         let framed = (size + self.overhead).max(self.mpu);
-        match self.layer {
-            LinkLayer::Ethernet | LinkLayer::Docsis => framed,
-            LinkLayer::Atm => framed.div_ceil(48) * 53,
-            LinkLayer::Ptm => framed + framed.div_ceil(64),
-        }
+        self.layer.cells().carry(u64::from(framed)) as u32
     }
 }
 

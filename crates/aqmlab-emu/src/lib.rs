@@ -8,6 +8,7 @@
 
 pub mod addresses;
 pub mod buffers;
+pub mod changes;
 mod checksum;
 pub mod handle;
 pub mod live;

@@ -11,17 +11,18 @@
 //! Nothing here reads a clock or a device, so a test can drive it.
 
 use aqmlab_aqm::DropReason;
-use aqmlab_core::{Bytes, Packet, Span, Time};
+use aqmlab_core::{Bytes, Packet, Result, Span, Time, Value};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::series::{LinkSeries, Sample};
 use aqmlab_sim::network::{Network, Observer, RouteId, Setup};
-use aqmlab_sim::scenario::Level;
+use aqmlab_sim::scenario::{Change, Level, Surroundings};
 
 use crate::buffers::{Buffers, Frame};
+use crate::changes::{Changes, Made};
 use crate::handle::Handle;
 use crate::offload::Offload;
 use crate::segments::{MOST_HEAD, Run, plan};
-use crate::wire::{Unfit, parse};
+use crate::wire::{UDP, Unfit, parse};
 
 /// Bytes of the Ethernet header that disciplines are told of besides the MTU.
 const ETHERNET: u64 = 14;
@@ -114,9 +115,16 @@ impl Observer<Handle> for Shown<'_> {
     }
 }
 
+/// The network of a scenario, for those who change it.
+fn surroundings(scenario: &Scenario) -> Surroundings {
+    let Setup { seed, replication, mtu, end, .. } = scenario.network(0);
+    Surroundings { seed, replication, mtu, end }
+}
+
 /// A network with ports.
 pub struct DataPath {
     network: Network<Handle>,
+    changes: Changes,
     /// The port at the end of each of the network's routes.
     exits: Vec<u16>,
     /// The last event or arrival.
@@ -127,6 +135,9 @@ pub struct DataPath {
     pub entered: Tally,
     /// Whatever became of it at the device.
     pub left: Tally,
+    /// By route: large packets that came in, and those of them that await an answer: all
+    /// but UDP's.
+    pub came: Vec<[u64; 2]>,
     /// Packets that are not carried, by [`Unfit`].
     pub unfit: [u64; Unfit::ALL.len()],
     run: Option<(Run, u16, Time)>,
@@ -134,6 +145,8 @@ pub struct DataPath {
     /// When the next sample is due.
     next_sample: Option<Time>,
     series: LinkSeries,
+    /// What is left out at the beginning.
+    warmup: Span,
     samples: Vec<Sample>,
     tap: Option<Box<dyn Tap>>,
     flow_of: Option<fn(&[u8]) -> u32>,
@@ -155,7 +168,10 @@ impl DataPath {
     ) -> Self {
         let mtu = Bytes::new(mtu.get() + ETHERNET);
         let setup = Setup { mtu, ..scenario.network(replication) };
-        Self::with_network(scenario, Network::new(&setup), routes)
+        let mut path = Self::with_network(scenario, Network::new(&setup), routes);
+        path.changes =
+            Changes::new(scenario, Surroundings { mtu, replication, ..surroundings(scenario) });
+        path
     }
 
     /// As [`new`](Self::new), of a network that exists and has no routes yet.
@@ -171,6 +187,8 @@ impl DataPath {
         let has_samples = scenario.record.level != Level::Summary;
         DataPath {
             network,
+            changes: Changes::new(scenario, surroundings(scenario)),
+            came: vec![[0; 2]; routes.len()],
             exits: routes.into_iter().map(|route| route.exit).collect(),
             now: Time::ZERO,
             sampled: 0,
@@ -181,6 +199,7 @@ impl DataPath {
             interval: scenario.record.interval,
             next_sample: has_samples.then_some(Time::ZERO),
             series: LinkSeries::default(),
+            warmup: Span::ZERO,
             samples: Vec::new(),
             tap: None,
             flow_of: None,
@@ -251,6 +270,9 @@ impl DataPath {
             Err(reason) => return self.unfit[reason as usize] += 1,
         };
         self.now = now;
+        let came = &mut self.came[usize::from(route)];
+        came[0] += 1;
+        came[1] += u64::from(frame.headers.protocol != UDP);
         let place = buffers.keep(frame);
         for segment in 0..frame.segments {
             let handle = Handle::new(place, &frame, segment, route);
@@ -282,7 +304,8 @@ impl DataPath {
 
     /// When something is due next.
     pub fn next_time(&self) -> Option<Time> {
-        self.network.next_time().into_iter().chain(self.next_sample).min()
+        let others = self.next_sample.into_iter().chain(self.changes.next_time());
+        self.network.next_time().into_iter().chain(others).min()
     }
 
     /// Lets everything happen that is due up to `now`.
@@ -291,13 +314,29 @@ impl DataPath {
             self.now = time;
             // At one moment what happens in the network is first.
             if self.network.next_time() != Some(time) {
-                self.sample();
+                match self.next_sample == Some(time) {
+                    true => self.sample(),
+                    false => self.changes.come(time, &mut self.network),
+                }
             } else if let Some(handle) = self.network.step(&mut Shown(&mut self.tap)) {
                 self.depart(&handle, exits);
             }
             self.show_dropped(time);
         }
         self.flush(exits);
+    }
+
+    /// Gives keys of links other values: all of them, or none. When that was, and what it did.
+    ///
+    /// # Errors
+    /// If a key cannot change, or not to its value.
+    pub fn set(&mut self, now: Time, pairs: &[(String, Value)]) -> Result<(Time, Vec<Made>)> {
+        // What is due and has not happened yet comes after it.
+        let at = self.next_time().map_or(now, |next| next.min(now)).max(self.now);
+        let made = self.changes.set(at, pairs, &mut self.network)?;
+        self.now = at;
+        self.show_dropped(at);
+        Ok((at, made))
     }
 
     fn sample(&mut self) {
@@ -331,9 +370,11 @@ impl DataPath {
         self.network.store_mut().release(run.place, u32::from(run.count));
     }
 
-    /// What is measured as a distribution begins now.
-    pub fn end_warmup(&mut self) {
-        self.network.end_warmup();
+    /// The warm-up is over: what is measured counts from now on.
+    pub fn end_warmup(&mut self, now: Time) {
+        let now = now.max(self.now);
+        self.network.end_warmup(now);
+        self.warmup = now - Time::ZERO;
         self.series.restart_sojourns();
     }
 
@@ -354,16 +395,20 @@ impl DataPath {
         let under_way = self.under_way();
         let events = self.network.handled() + self.sampled;
         let notes = self.network.links().map(|link| link.queue.notes()).collect();
-        let links = self.network.into_results(end);
-        let lost: u64 = links.iter().map(|link| link.way.lost).sum();
-        let copied: u64 = links.iter().map(|link| link.way.duplicated).sum();
-        let dropped: u64 = links.iter().map(|link| link.counts.dropped_total()).sum();
+        // Over the whole run, the warm-up with it.
+        let ways = || self.network.links().map(|link| link.way());
+        let lost: u64 = ways().map(|way| way.lost).sum();
+        let copied: u64 = ways().map(|way| way.duplicated).sum();
+        let dropped: u64 =
+            self.network.links().map(|link| link.queue.counts().dropped_total()).sum();
         assert_eq!(
             self.entered.packets + copied,
             self.left.packets + lost + dropped + under_way,
             "packets went in that neither came out nor were dropped, lost or left"
         );
-        Finished { end, events, links, notes, samples: self.samples, under_way, remarks }
+        let (samples, changes) = (self.samples, self.changes.into_all());
+        let (links, warmup) = (self.network.into_results(end), self.warmup);
+        Finished { end, warmup, events, links, notes, samples, changes, under_way, remarks }
     }
 }
 
@@ -371,6 +416,8 @@ impl DataPath {
 pub struct Finished {
     /// When it ended.
     pub end: Time,
+    /// What was left out at its beginning.
+    pub warmup: Span,
     /// Events handled.
     pub events: u64,
     /// By link.
@@ -379,6 +426,8 @@ pub struct Finished {
     pub notes: Vec<Vec<aqmlab_aqm::Note>>,
     /// At recording levels `series` and `packets`.
     pub samples: Vec<Sample>,
+    /// What changed, and what was to change later.
+    pub changes: Vec<Change>,
     /// Packets that were still in queues and pipes.
     pub under_way: u64,
     /// What the tap has to say.

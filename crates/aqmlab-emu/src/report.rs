@@ -111,14 +111,17 @@ pub(crate) fn to_result(
     let result = RunResult {
         replication: 0,
         end: finished.end,
+        warmup: finished.warmup,
         events: finished.events,
         groups: groups.collect(),
         links: finished.links,
         flows: flows_seen,
         findings,
         samples: finished.samples,
+        flow_rows: Vec::new(),
     };
-    Outcome { status, result, lateness, input, wakeups, remarks }
+    let changes = finished.changes;
+    Outcome { status, result, lateness, input, wakeups, changes, remarks }
 }
 
 /// Gives the flows of recorded packets, which go by their hashes, numbers in
@@ -145,7 +148,6 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
             goodput: f64::NAN,
             throughput: f64::NAN,
             sent: 0,
-            sent_since: 0,
             delivered: 0,
             stats: None,
             losses: FlowLosses::default(),

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use aqmlab_core::params::read_value;
 use aqmlab_core::{Error, Params, Span};
 use aqmlab_emu::observe::{CaptureFile, LogFile, Recordings};
 use aqmlab_emu::shell::{self, EmulatorParams, Options, Outcome};
@@ -29,6 +30,9 @@ pub struct Emulation {
     /// Its exit status, as shells give it.
     #[pyo3(get)]
     status: i32,
+    /// The links, with what changed.
+    #[pyo3(get)]
+    scenario: Py<PyScenario>,
     /// The tables.
     #[pyo3(get)]
     results: Py<Results>,
@@ -68,7 +72,7 @@ fn quantiles<'py>(py: Python<'py>, times: &SojournSummary) -> PyResult<Bound<'py
 #[pyfunction]
 #[pyo3(signature = (
     scenario, command, *, down, up, environment, far = vec![], nat = false, settings = None,
-    logs = vec![], capture = None, until = None,
+    logs = vec![], capture = None, until = None, attached = None,
 ))]
 #[allow(clippy::too_many_arguments)]
 pub fn emulate(
@@ -84,6 +88,7 @@ pub fn emulate(
     logs: Logs,
     capture: CaptureOf,
     until: Option<f64>,
+    attached: Option<u32>,
 ) -> PyResult<Emulation> {
     let scenario = Arc::clone(&scenario.scenario);
     let params = params_of(py, settings)?;
@@ -91,7 +96,7 @@ pub fn emulate(
     let up = indices(py, &scenario, &up, "up")?;
     let recordings = recordings(py, &scenario, logs, capture)?;
     let until = until.map(Span::from_secs_f64);
-    let options = Options { command, nat, far, down, up, environment, recordings, until };
+    let options = Options { command, nat, attached, far, down, up, environment, recordings, until };
     let run = || catch_unwind(AssertUnwindSafe(|| shell::run(&scenario, &options, &params)));
     emulation(py, 0, Arc::clone(&scenario), py.detach(run))
 }
@@ -167,8 +172,8 @@ pub fn emulate_hosts(
 
 /// Links, files, and what these begin with.
 type Logs = Vec<(String, PathBuf, Vec<String>)>;
-/// A file, of how many bytes the last are kept, and how many of each packet.
-type CaptureOf = Option<(PathBuf, Option<u64>, u32)>;
+/// A file, of how many bytes the last are kept, how many of each packet, and where.
+type CaptureOf = Option<(PathBuf, Option<u64>, u32, String)>;
 
 fn recordings(
     py: Python<'_>,
@@ -180,10 +185,13 @@ fn recordings(
         let link = indices(py, scenario, std::slice::from_ref(&link), "--log")?[0];
         Ok(LogFile { link, file, head })
     };
-    Ok(Recordings {
-        logs: logs.into_iter().map(log).collect::<PyResult<_>>()?,
-        capture: capture.map(|(file, ring, most)| CaptureFile { file, ring, most }),
-    })
+    let capture = capture.map(|(file, ring, most, places)| {
+        let places = read_value(&places.as_str().into());
+        let places = places.map_err(|error| to_py_error(py, error.at("--pcap-at")))?;
+        PyResult::Ok(CaptureFile { file, ring, most, places })
+    });
+    let logs = logs.into_iter().map(log).collect::<PyResult<_>>()?;
+    Ok(Recordings { logs, capture: capture.transpose()? })
 }
 
 fn params_of(py: Python<'_>, settings: Option<&Bound<'_, PyMapping>>) -> PyResult<EmulatorParams> {
@@ -215,9 +223,13 @@ fn emulation(
 ) -> PyResult<Emulation> {
     let outcome =
         outcome.map_err(|panic| broken(py, panic))?.map_err(|error| to_py_error(py, error))?;
-    let finished = Finished { run, scenario, result: outcome.result };
+    let mut changed = (*scenario).clone();
+    changed.changes = outcome.changes;
+    let changed = PyScenario { scenario: Arc::new(changed), folders: Vec::new() };
+    let finished = Finished::new(run, scenario, outcome.result);
     Ok(Emulation {
         status: outcome.status,
+        scenario: Py::new(py, changed)?,
         results: Py::new(py, Results::new(vec![finished]))?,
         remarks: outcome.remarks,
         lateness: outcome.lateness,

@@ -8,12 +8,14 @@ mod convert;
 mod custom;
 mod emulator;
 mod queue;
+mod record;
 mod reference;
 mod replay;
 mod run;
 mod runner;
 mod scenario;
 mod senders;
+mod spill;
 mod stuck;
 mod tables;
 

@@ -3,6 +3,7 @@
 use aqmlab_aqm::QueueConfig;
 use aqmlab_core::{Catalogue, ParamSpec, Params, Preset};
 use aqmlab_emu::shell::EmulatorParams;
+use aqmlab_sim::endpoints::EndpointConfig;
 use aqmlab_sim::impairment::{
     ChanceParams, DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams,
     ListedLossParams, OutageParams, SlotParams,
@@ -25,6 +26,10 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     catalogue::<QueueConfig>(&list, "queue")?;
     catalogue::<CongestionConfig>(&list, "congestion_control")?;
     catalogue::<WorkloadConfig>(&list, "workload")?;
+    // TCP has its parameters in a section of its own.
+    for entry in EndpointConfig::entries().into_iter().filter(|entry| !entry.params.is_empty()) {
+        list.append(section(py, "endpoint", entry.name, entry.summary, &entry.params)?)?;
+    }
     for (kind, name, summary, params) in sections() {
         list.append(section(py, kind, name, summary, &params)?)?;
     }

@@ -165,7 +165,7 @@ impl PyRun {
         let scenario = std::sync::Arc::clone(run.scenario());
         let result = guarded(py, || run.finish())?.map_err(stuck)?;
         let digest = format!("{:016x}", result.digest());
-        Ok((Results::new(vec![Finished { run: 0, scenario, result }]), digest))
+        Ok((Results::new(vec![Finished::new(0, scenario, result)]), digest))
     }
 }
 

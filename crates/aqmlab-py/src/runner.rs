@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
@@ -11,8 +12,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use aqmlab_aqm::QueueConfig;
+use aqmlab_sim::capture::{self, Recorder};
+use aqmlab_sim::network::records::RecordSink;
 use aqmlab_sim::scenario::{FlowGroup, LinkConfig};
-use aqmlab_sim::{RunResult, Scenario, Stopped, Watch, try_run};
+use aqmlab_sim::{RunResult, Scenario, Stopped, Watch, run_into, try_run_recorded};
 use aqmlab_tcp::congestion::CongestionConfig;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -20,7 +23,9 @@ use pyo3::prelude::*;
 use crate::convert::{ControlError, QueueError};
 use crate::custom::Kind;
 use crate::custom::fault::{Abandoned, Failure, abandon_with};
+use crate::record::{Record, from_capture};
 use crate::scenario::PyScenario;
+use crate::spill::{Spill, Unwritten, to_os_error};
 use crate::stuck::Running;
 use crate::tables::{Finished, Results};
 
@@ -37,6 +42,8 @@ struct Job {
     run: u32,
     scenario: Arc<Scenario>,
     replication: u64,
+    /// What is recorded besides the results.
+    recorder: Option<Recorder>,
 }
 
 /// Why a run did not finish.
@@ -45,11 +52,20 @@ enum Broken {
     Custom { run: u32, failure: Failure },
     /// It makes no progress in virtual time.
     Stuck { run: u32, stopped: Stopped },
+    /// Its records could not be written.
+    Unwritten(Unwritten),
     /// A bug.
     Engine(String),
 }
 
 type Outcome = Result<Finished, Broken>;
+
+/// Why no further run is started.
+enum Failed {
+    /// The fault of the run with this number.
+    Custom(u32, Failure),
+    Unwritten(Unwritten),
+}
 
 /// Jobs that nobody has begun.
 struct Waiting {
@@ -67,6 +83,8 @@ struct Work {
     active: AtomicUsize,
     /// What they do.
     running: Running,
+    /// Where records of packets wait until the tables are made of them; `None` for memory.
+    spill: Option<PathBuf>,
     stopped: AtomicBool,
     /// Nobody waits for results: runs with code in Python end at once.
     abandoned: Arc<AtomicBool>,
@@ -112,22 +130,29 @@ pub struct Runner {
     /// Runs that make no progress, until they are asked for.
     stuck: Mutex<BTreeMap<u32, String>>,
     /// The fault of the run of the lowest number, until all workers are done.
-    failed: Mutex<Option<(u32, Failure)>>,
+    failed: Mutex<Option<Failed>>,
     finished: AtomicUsize,
 }
 
 #[pymethods]
 impl Runner {
     #[new]
-    #[pyo3(signature = (jobs, *, threads = None, open = false))]
+    #[pyo3(signature = (jobs, *, threads = None, open = false, spill = None, record = None))]
     fn new(
         jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>,
         threads: Option<usize>,
         open: bool,
+        spill: Option<PathBuf>,
+        record: Option<Record>,
     ) -> PyResult<Self> {
         if threads == Some(0) {
             return Err(PyValueError::new_err("threads: at least 1"));
         }
+        let recorder = match (record, &jobs[..]) {
+            (None, _) => None,
+            (Some(record), [(_, scenario, _)]) => Some(record.begin(&scenario.scenario)?),
+            _ => return Err(PyValueError::new_err("record: of one job")),
+        };
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = threads.unwrap_or(cores).min(if open { usize::MAX } else { jobs.len() });
         let work = Arc::new(Work {
@@ -136,6 +161,7 @@ impl Runner {
             total: AtomicUsize::new(0),
             active: AtomicUsize::new(threads),
             running: Running::default(),
+            spill,
             stopped: AtomicBool::new(false),
             abandoned: Arc::default(),
             in_python: Mutex::default(),
@@ -145,7 +171,7 @@ impl Runner {
         let (outcomes, failed, stuck) = (Mutex::new(outcomes), Mutex::default(), Mutex::default());
         let finished = AtomicUsize::new(0);
         let runner = Runner { work, outcomes, sender, stuck, failed, finished };
-        runner.extend(jobs);
+        runner.add(jobs, recorder);
         for _ in 0..threads {
             start(&runner.work, &runner.sender);
         }
@@ -154,14 +180,7 @@ impl Runner {
 
     /// More jobs, for one that is open.
     fn extend(&self, jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>) {
-        let mut waiting = self.work.waiting.lock().expect("no holder of this lock panics");
-        self.work.total.fetch_add(jobs.len(), Ordering::Relaxed);
-        waiting.jobs.extend(jobs.into_iter().map(|(run, scenario, replication)| Job {
-            run,
-            scenario: Arc::clone(&scenario.scenario),
-            replication,
-        }));
-        self.work.changed.notify_all();
+        self.add(jobs, None);
     }
 
     /// Says that no more jobs will come.
@@ -171,8 +190,8 @@ impl Runner {
     }
 
     /// Waits up to `timeout` seconds for finished runs and takes all there
-    /// are; `None` if there are none. After a fault of code in Python no
-    /// further run is started; it is raised when the others are in. Runs that make no
+    /// are; `None` if there are none. After a fault of code in Python, or if records cannot be
+    /// written, no further run is started; it is raised when the others are in. Runs that make no
     /// progress are given up: see `stuck`.
     fn poll(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<Results>> {
         let timeout = Duration::try_from_secs_f64(timeout)
@@ -183,17 +202,21 @@ impl Runner {
             match outcome {
                 Ok(finished) => runs.push(finished),
                 Err(Broken::Engine(problem)) => return Err(PyRuntimeError::new_err(problem)),
-                Err(Broken::Custom { run, failure }) => self.keep_failure(run, failure),
+                Err(Broken::Custom { run, failure }) => {
+                    self.keep_failure(Failed::Custom(run, failure))
+                }
+                Err(Broken::Unwritten(why)) => self.keep_failure(Failed::Unwritten(why)),
                 Err(Broken::Stuck { run, stopped }) => self.keep_stuck(run, stopped.to_string()),
             }
         }
         self.give_up_stuck();
         if runs.is_empty() {
             let failed = self.failed.lock().expect("no holder of this lock panics");
-            if let Some((run, failure)) = failed.as_ref().filter(|_| all_done) {
-                return Err(to_custom_error(py, *run, failure));
-            }
-            return Ok(None);
+            return match failed.as_ref().filter(|_| all_done) {
+                Some(Failed::Custom(run, failure)) => Err(to_custom_error(py, *run, failure)),
+                Some(Failed::Unwritten(Unwritten(error, path))) => Err(to_os_error(error, path)),
+                None => Ok(None),
+            };
         }
         self.finished.fetch_add(runs.len(), Ordering::Relaxed);
         Ok(Some(Results::new(runs)))
@@ -229,6 +252,19 @@ impl Runner {
 }
 
 impl Runner {
+    /// More jobs, of which the first is recorded.
+    fn add(&self, jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>, mut recorder: Option<Recorder>) {
+        let mut waiting = self.work.waiting.lock().expect("no holder of this lock panics");
+        self.work.total.fetch_add(jobs.len(), Ordering::Relaxed);
+        waiting.jobs.extend(jobs.into_iter().map(|(run, scenario, replication)| Job {
+            run,
+            scenario: Arc::clone(&scenario.scenario),
+            replication,
+            recorder: recorder.take(),
+        }));
+        self.work.changed.notify_all();
+    }
+
     fn keep_stuck(&self, run: u32, text: String) {
         self.stuck.lock().expect("no holder of this lock panics").insert(run, text);
     }
@@ -255,11 +291,15 @@ impl Runner {
         }
     }
 
-    fn keep_failure(&self, run: u32, failure: Failure) {
+    fn keep_failure(&self, new: Failed) {
         self.work.stop();
+        let number = |of: &Failed| match of {
+            Failed::Custom(run, _) => u64::from(*run),
+            Failed::Unwritten(_) => u64::MAX,
+        };
         let mut failed = self.failed.lock().expect("no holder of this lock panics");
-        if failed.as_ref().is_none_or(|(other, _)| run < *other) {
-            *failed = Some((run, failure));
+        if failed.as_ref().is_none_or(|known| number(&new) < number(known)) {
+            *failed = Some(new);
         }
     }
 }
@@ -293,12 +333,20 @@ fn has_custom(scenario: &Scenario) -> bool {
 }
 
 /// What came of a run, if it did not panic.
-type Ran = Result<Result<RunResult, Stopped>, Box<dyn Any + Send>>;
+type Ran = Result<Result<Recorded, Stopped>, Box<dyn Any + Send>>;
+/// A result, and whether all of the record could be written.
+type Recorded = (RunResult, Result<(), capture::Unwritten>);
 
 /// One run, if nobody gives it up. `None` if it stood still for so long that it was.
-fn run(work: &Work, job: &Job) -> Option<Ran> {
+fn run(work: &Work, job: &mut Job, spill: Option<&Arc<Spill>>) -> Option<Ran> {
+    let recorder = job.recorder.take();
+    let (scenario, replication) = (&job.scenario, job.replication);
     let simulate = |watch: &Watch| {
-        catch_unwind(AssertUnwindSafe(|| try_run(&job.scenario, job.replication, watch)))
+        let sink = spill.map(|spill| Arc::clone(spill) as Arc<dyn RecordSink>);
+        catch_unwind(AssertUnwindSafe(|| match recorder {
+            None => Ok((run_into(scenario, replication, watch, sink)?, Ok(()))),
+            Some(recorder) => try_run_recorded(scenario, replication, watch, recorder),
+        }))
     };
     if has_custom(&job.scenario) {
         return Some(run_custom(work, job, || simulate(&Watch::default())));
@@ -344,8 +392,9 @@ fn start(work: &Arc<Work>, sender: &SyncSender<Outcome>) {
 /// What each thread does: the next job, until there is none. `None` if another thread has its
 /// place by then.
 fn labour(work: &Work, sender: &SyncSender<Outcome>) -> Option<()> {
-    while let Some(job) = work.next() {
-        let result = run(work, &job)?;
+    while let Some(mut job) = work.next() {
+        let spill = work.spill.as_ref().map(|folder| Arc::new(Spill::new(folder)));
+        let result = run(work, &mut job, spill.as_ref())?;
         if matches!(&result, Err(panic) if panic.is::<Abandoned>()) {
             break;
         }
@@ -355,11 +404,22 @@ fn labour(work: &Work, sender: &SyncSender<Outcome>) -> Option<()> {
                     Ok(failure) => return Broken::Custom { run: job.run, failure: *failure },
                     Err(panic) => panic,
                 };
+                let panic = match panic.downcast::<Unwritten>() {
+                    Ok(why) => return Broken::Unwritten(*why),
+                    Err(panic) => panic,
+                };
                 let text = panic_text(&*panic);
                 Broken::Engine(format!("a bug in the engine, run {}: {text}", job.run))
             })
             .and_then(|ran| ran.map_err(|stopped| Broken::Stuck { run: job.run, stopped }))
-            .map(|result| Finished { run: job.run, scenario: Arc::clone(&job.scenario), result });
+            .and_then(|(result, written)| match written {
+                Ok(()) => Ok(result),
+                Err(problem) => Err(Broken::Unwritten(from_capture(problem))),
+            })
+            .map(|result| {
+                spill.iter().for_each(|spill| spill.close());
+                Finished { run: job.run, scenario: Arc::clone(&job.scenario), result, spill }
+            });
         if sender.send(outcome).is_err() {
             break; // Nobody waits for results any more.
         }

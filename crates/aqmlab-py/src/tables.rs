@@ -1,6 +1,7 @@
 //! The tables of finished runs. Their columns are described in
 //! `docs/results.md`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use aqmlab_aqm::DropReason;
@@ -17,15 +18,45 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 
 use crate::columns::{ArrowTable, Columns};
+use crate::spill::{Spill, Window, to_os_error};
 
 /// A finished run with its number and scenario.
 pub struct Finished {
     pub run: u32,
     pub scenario: Arc<Scenario>,
     pub result: RunResult,
+    /// Where its records of packets are that are not in the result.
+    pub spill: Option<Arc<Spill>>,
 }
 
 impl Finished {
+    /// A run whose records are all in the result.
+    pub fn new(run: u32, scenario: Arc<Scenario>, result: RunResult) -> Self {
+        Finished { run, scenario, result, spill: None }
+    }
+    fn packet_rows(&self) -> usize {
+        let kept = self.result.links.iter().map(|link| link.packets.len());
+        kept.sum::<usize>() + self.spill.as_ref().map_or(0, |spill| spill.rows())
+    }
+    /// Its records of packets in `window`, in pieces of one link.
+    fn packets<'a>(&'a self, window: &mut Window, to: &mut Vec<Piece<'a>>) -> PyResult<()> {
+        for (link, result) in self.result.links.iter().enumerate() {
+            if let Some(spill) = &self.spill {
+                let each = |mut records: Vec<PacketRecord>| {
+                    for record in &mut records {
+                        record.flow = self.result.flow_rows[record.flow as usize];
+                    }
+                    to.push((self, link as u32, Cow::Owned(records)));
+                };
+                let read = spill.read(link as u32, window, each);
+                read.map_err(|error| to_os_error(&error, spill.path()))?;
+            }
+            let (from, count) = window.pass(result.packets.len());
+            let kept = &result.packets[from..from + count];
+            to.push((self, link as u32, Cow::Borrowed(kept)));
+        }
+        Ok(())
+    }
     fn group_name(&self, flow: &FlowResult) -> &str {
         &self.scenario.flows[flow.group as usize].name
     }
@@ -38,12 +69,16 @@ impl Finished {
     }
 }
 
+/// Records of packets of one link of a run.
+type Piece<'a> = (&'a Finished, u32, Cow<'a, [PacketRecord]>);
+
 /// Finished runs, sorted by number.
 #[pyclass(module = "aqmlab._core", frozen)]
 pub struct Results {
     runs: Vec<Finished>,
 }
 
+/// What makes a table that is not large.
 type Builder = fn(&[Finished]) -> RecordBatch;
 
 const TABLES: &[(&str, Builder)] = &[
@@ -57,15 +92,13 @@ const TABLES: &[(&str, Builder)] = &[
     ("sojourn", sojourn),
     ("delays", delays),
     ("notes", notes),
-    ("series", series),
-    ("packets", packets),
 ];
 
 /// A builder for the rows from a place on, so many at most.
-type PartBuilder = fn(&[Finished], usize, usize) -> RecordBatch;
+type PartBuilder = fn(&[Finished], usize, usize) -> PyResult<RecordBatch>;
 
 /// Tables that may be too large to be made at once.
-const LARGE: &[(&str, PartBuilder)] = &[("series", series_part), ("packets", packets_part)];
+const LARGE: &[(&str, PartBuilder)] = &[("series", series), ("packets", packets)];
 
 impl Results {
     pub fn new(mut runs: Vec<Finished>) -> Self {
@@ -92,11 +125,10 @@ impl Results {
         self.runs.iter().map(|finished| finished.result.events).sum()
     }
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<ArrowTable> {
-        let (_, build) = TABLES
-            .iter()
-            .find(|(known, _)| *known == name)
-            .ok_or_else(|| PyKeyError::new_err(format!("no table `{name}`")))?;
-        Ok(ArrowTable(py.detach(|| build(&self.runs))))
+        match TABLES.iter().find(|(known, _)| *known == name) {
+            Some((_, build)) => Ok(ArrowTable(py.detach(|| build(&self.runs)))),
+            None => self.part(py, name, 0, usize::MAX),
+        }
     }
     /// The rows of a large table from row `start` on, `rows` at most: what is
     /// made of it at a time is bounded.
@@ -104,8 +136,8 @@ impl Results {
         let (_, build) = LARGE
             .iter()
             .find(|(known, _)| *known == name)
-            .ok_or_else(|| PyKeyError::new_err(format!("no large table `{name}`")))?;
-        Ok(ArrowTable(py.detach(|| build(&self.runs, start, rows))))
+            .ok_or_else(|| PyKeyError::new_err(format!("no table `{name}`")))?;
+        py.detach(|| build(&self.runs, start, rows)).map(ArrowTable)
     }
     /// The tables that `part` can make.
     #[staticmethod]
@@ -115,13 +147,11 @@ impl Results {
     /// How many rows the large tables have together.
     #[getter]
     fn large_rows(&self) -> usize {
-        let packets = self.runs.iter().flat_map(|f| &f.result.links).map(|link| link.packets.len());
-        let samples = self.runs.iter().map(|f| f.result.samples.len());
-        packets.sum::<usize>() + samples.sum::<usize>()
+        self.runs.iter().map(|f| f.packet_rows() + f.result.samples.len()).sum()
     }
     #[staticmethod]
     fn table_names() -> Vec<&'static str> {
-        TABLES.iter().map(|(name, _)| *name).collect()
+        TABLES.iter().map(|(name, _)| *name).chain(Self::large_tables()).collect()
     }
 }
 
@@ -131,6 +161,7 @@ fn runs(all: &[Finished]) -> RecordBatch {
     columns.u64("replication", all.iter().map(|f| f.result.replication));
     columns.u64("seed", all.iter().map(|f| f.scenario.seed));
     columns.f64("end_s", all.iter().map(|f| f.result.end.as_secs_f64()));
+    columns.f64("warmup_s", all.iter().map(|f| f.result.warmup.as_secs_f64()));
     columns.u64("events", all.iter().map(|f| f.result.events));
     let delivered = |f: &Finished| f.result.delivered_packets(f.scenario.bottleneck);
     columns.u64("delivered_packets", all.iter().map(delivered));
@@ -235,7 +266,6 @@ fn flows(all: &[Finished]) -> RecordBatch {
     count("tail_probes", |stats| stats.tail_probes);
     count("undone", |stats| stats.undone);
     count("ecn_reductions", |stats| stats.ecn_reductions);
-    columns.u64("sent_since_warmup", rows.clone().map(|(_, flow)| flow.sent_since));
     columns.u64("dropped", rows.clone().map(|(_, flow)| flow.losses.data));
     let received = |flow: &FlowResult| flow.datagrams.as_ref().map(|datagrams| datagrams.received);
     columns.maybe_u64("datagrams_received", rows.clone().map(|(_, flow)| received(flow)));
@@ -367,11 +397,7 @@ fn notes(all: &[Finished]) -> RecordBatch {
     columns.finish()
 }
 
-fn series(all: &[Finished]) -> RecordBatch {
-    series_part(all, 0, usize::MAX)
-}
-
-fn series_part(all: &[Finished], start: usize, count: usize) -> RecordBatch {
+fn series(all: &[Finished], start: usize, count: usize) -> PyResult<RecordBatch> {
     let rows = all.iter().flat_map(|f| f.result.samples.iter().map(move |sample| (f, sample)));
     let rows = rows.skip(start).take(count);
     let subject = |f: &Finished, subject: Subject| match subject {
@@ -385,18 +411,15 @@ fn series_part(all: &[Finished], start: usize, count: usize) -> RecordBatch {
     columns.text("subject", rows.clone().map(|(f, s)| subject(f, s.subject)));
     columns.text("quantity", rows.clone().map(|(_, s)| s.quantity));
     columns.f64("value", rows.map(|(_, s)| s.value));
-    columns.finish()
+    Ok(columns.finish())
 }
 
-fn packets(all: &[Finished]) -> RecordBatch {
-    packets_part(all, 0, usize::MAX)
-}
-
-fn packets_part(all: &[Finished], start: usize, count: usize) -> RecordBatch {
-    let rows = each_link(all)
-        .flat_map(|(f, name, link)| link.packets.iter().map(move |packet| (f, name, packet)))
-        .skip(start)
-        .take(count);
+fn packets(all: &[Finished], start: usize, count: usize) -> PyResult<RecordBatch> {
+    let (mut pieces, mut window) = (Vec::new(), Window::new(start, count));
+    all.iter().try_for_each(|finished| finished.packets(&mut window, &mut pieces))?;
+    let rows = pieces.iter().flat_map(|(f, link, packets)| {
+        packets.iter().map(move |packet| (*f, f.link_name(*link), packet))
+    });
     let verdict = |packet: &PacketRecord| packet.dropped.map_or("delivered", DropReason::name);
     let mut columns = Columns::default();
     columns.u32("run", rows.clone().map(|(f, ..)| f.run));
@@ -408,5 +431,5 @@ fn packets_part(all: &[Finished], start: usize, count: usize) -> RecordBatch {
     columns.f64("end_s", rows.clone().map(|(.., p)| p.end.as_secs_f64()));
     columns.text("verdict", rows.clone().map(|(.., p)| verdict(p)));
     columns.bool("ce", rows.map(|(.., p)| p.ce));
-    columns.finish()
+    Ok(columns.finish())
 }

@@ -17,8 +17,10 @@
 //! 5. [`endpoints`]: what sends packets and takes them: TCP, datagrams, others.
 //! 6. [`workload`]: the applications that have something to send.
 //! 7. [`scenario`]: what is to be simulated, read and checked.
-//! 8. [`mod@run`]: a network with endpoints and applications, and its results.
+//! 8. [`capture`]: runs in the formats of other programs.
+//! 9. [`mod@run`]: a network with endpoints and applications, and its results.
 
+pub mod capture;
 pub mod closed;
 pub mod endpoints;
 pub mod impairment;
@@ -32,5 +34,5 @@ pub use network::LinkResult;
 pub use run::results::{FlowResult, GroupResult, RunResult};
 pub use run::stepping::{Run, Snapshot};
 pub use run::watch::{Stopped, Watch};
-pub use run::{run, try_run};
+pub use run::{run, run_into, try_run, try_run_recorded};
 pub use scenario::{Outside, Scenario};

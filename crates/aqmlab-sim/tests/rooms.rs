@@ -5,8 +5,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From below; each may use those before it.
-const ORDER: [&str; 8] =
-    ["rate", "impairment", "network", "closed", "endpoints", "workload", "scenario", "run"];
+const ORDER: [&str; 9] = [
+    "rate",
+    "impairment",
+    "network",
+    "closed",
+    "endpoints",
+    "workload",
+    "scenario",
+    "capture",
+    "run",
+];
 
 /// All sources below a folder, but for those of tests.
 fn sources(folder: &Path) -> Vec<PathBuf> {

@@ -52,16 +52,18 @@ fn set(run: &mut Run, key: &str, text: &str) -> Span {
     run.set(key, &parse_value(text), Outside::default()).unwrap()
 }
 
-/// All that can change: rate, delay, queue and a parameter of it, groups that begin and stop.
-const CHANGES: [(u64, &str, &str); 9] = [
+/// All that can change: rate, delay, loss, queue and a parameter of it, groups that begin and stop.
+const CHANGES: [(u64, &str, &str); 11] = [
     (700, "links.down.rate", "\"4mbit\""),
     (1_100, "queue.target", "\"20ms\""),
     (1_500, "flows.late", LATE),
     (2_000, "links.down.delay", "\"2ms\""),
+    (2_200, "links.up.loss", "0.01"),
     (2_500, "links.down.queue", "{ discipline = \"fq_pie\", limit = \"300p\" }"),
     (3_000, "flows.web.active", "false"),
     (3_500, "flows.bulk.active", "false"),
     (4_000, "links.down.rate", "\"40mbit\""),
+    (4_500, "links.up.loss", "\"none\""),
     (5_000, "flows.call.active", "false"),
 ];
 
@@ -152,6 +154,24 @@ fn the_capacity_counts_each_rate_for_its_time() {
     let result = run(&scene(&[("changes", change)]), 0);
     assert_eq!(result.links[0].capacity, (2.0 * 10e6 + 6.0 * 4e6) / 8.0);
     assert!(result.links[0].utilisation <= 1.0);
+    // With what the link adds to packets, too.
+    let framed = [("changes", change), ("links.down.overhead", "40")];
+    let result = run(&scene(&framed), 0);
+    assert!((result.links[0].capacity - (2.0 * 10e6 + 6.0 * 4e6) / 8.0).abs() < 2.0);
+    let carried = result.links[0].counts.delivered_bytes as f64;
+    assert!(carried / result.links[0].capacity < 1460.0 / 1500.0);
+    assert!(carried / result.links[0].capacity > 0.9);
+}
+
+/// Losses begin and end, and nothing else is lost on the way.
+#[test]
+fn losses_begin_and_end() {
+    let lost = |changes: &str| run(&scene(&[("changes", changes)]), 0).links[0].way;
+    let begins = r#"{ at = "2s", key = "links.down.loss", value = 0.05 }"#;
+    let ends = r#"{ at = "3s", key = "links.down.loss", value = "none" }"#;
+    let (all, part) = (lost(&format!("[{begins}]")), lost(&format!("[{begins}, {ends}]")));
+    assert!(all.lost > 100 && part.lost > 20, "{all:?}, {part:?}");
+    assert!(part.lost < all.lost / 2);
 }
 
 /// No packet is lost or made, whatever takes the place of whatever.
@@ -244,7 +264,9 @@ fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
         ("links.down.rat", "\"1mbit\"", "cannot change during a run"),
         ("links.dwn.rate", "\"1mbit\"", "down"),
         ("queue.taget", "\"1ms\"", "target"),
-        ("links.down.rate", "\"fast\"", "rate"),
+        ("links.down.rate", "\"fast\"", "links.down.rate: `fast`"),
+        ("links.down.loss", "2.0", "links.down.loss: `2"),
+        ("links.down.queue.taget", "\"1ms\"", "links.down.queue.taget: unknown key"),
         ("flows.bulk.transport.mss", "\"500b\"", "cannot change during a run"),
         ("flows.bulk", LATE, "already"),
         ("flows.bulk.active", "true", "false"),

@@ -1,11 +1,11 @@
 //! The sending end of a connection, whichever state machine it has.
 
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{Rate, Span, Time};
 
 use crate::linux::LinuxSender;
 use crate::params::TcpParams;
 use crate::segment::{Ack, DataSegment};
-use crate::sender::{self, Stats};
+use crate::sender::{self, CongestionState, Stats};
 
 /// The sending end of a connection.
 #[derive(Debug)]
@@ -96,6 +96,22 @@ impl Sender {
     /// The retransmission timeout.
     pub fn rto(&self) -> Span {
         each!(self, sender => sender.rto())
+    }
+    /// The least round-trip time, once there is one.
+    pub fn min_rtt(&self) -> Option<Span> {
+        each!(self, sender => sender.min_rtt())
+    }
+    /// The mean deviation of the round-trip time (RTTVAR), once there is one.
+    pub fn rtt_variation(&self) -> Option<Span> {
+        each!(self, sender => sender.rtt_variation())
+    }
+    /// The rate at which segments leave, if they are paced.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        each!(self, sender => sender.pacing_rate())
+    }
+    /// What it is doing about congestion.
+    pub fn congestion_state(&self) -> CongestionState {
+        each!(self, sender => sender.congestion_state())
     }
     /// Bytes thought to be in the network.
     pub fn bytes_in_flight(&self) -> u64 {

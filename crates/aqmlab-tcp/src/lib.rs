@@ -31,4 +31,4 @@ pub use profiles::Profile;
 pub use receiver::Receiver;
 pub use recovery::Recovery;
 pub use segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
-pub use sender::Stats;
+pub use sender::{CongestionState, Stats};

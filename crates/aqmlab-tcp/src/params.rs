@@ -231,12 +231,12 @@ impl TcpParams {
     }
 
     /// Whether the receiver sends selective acknowledgements.
-    pub(crate) fn sends_sack(&self) -> bool {
+    pub fn sends_sack(&self) -> bool {
         !matches!(self.recovery, Recovery::NewReno | Recovery::Reno)
     }
 
     /// A limit in bytes of payload.
-    pub(crate) fn in_bytes(&self, limit: Limit) -> u64 {
+    pub fn in_bytes(&self, limit: Limit) -> u64 {
         match limit {
             Limit::Packets(packets) => packets.saturating_mul(self.mss.get()),
             Limit::Bytes(bytes) => bytes.get(),

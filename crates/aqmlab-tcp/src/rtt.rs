@@ -179,6 +179,15 @@ impl RttEstimator {
     pub fn smoothed(&self) -> Option<Span> {
         self.smoothed
     }
+
+    /// RTTVAR: the mean deviation, as the timer has it.
+    pub fn variation(&self) -> Option<Span> {
+        self.timed.map(|timed| match timed {
+            Timed::Standard { variation, .. } => variation,
+            Timed::Linux { deviation, .. } => deviation / 4,
+            Timed::Ticks { variation, .. } => self.granularity * variation / 4,
+        })
+    }
 }
 
 fn distance(one: Span, other: Span) -> Span {

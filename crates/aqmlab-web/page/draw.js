@@ -131,7 +131,7 @@ function visible(side) {
 function nice(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= value);
+  return [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => each >= value);
 }
 
 // The same scales on both sides, so that they can be compared.
@@ -175,7 +175,7 @@ function drawCharts(side, number, scales, cx, width, height) {
     ["Goodput", scales.goodput, (value) => `${+(value / 1e6).toPrecision(3)} Mbit/s`],
     ["Window", scales.window, (value) => `${Math.round(value / 1000)} kB`],
     ["Drops, marks", scales.lost, (value) => `${value}`],
-  ];
+  ].filter(([title]) => title !== "Window" || !lab.scene.live);
   const gap = 22;
   const each = (height - 24) / panels.length;
   const frames = panels.map(([title, most, text], place) => {
@@ -187,23 +187,24 @@ function drawCharts(side, number, scales, cx, width, height) {
     cx.fillText(`${title}, up to ${text(most)}`, left, top - 5);
     return { y: (value) => bottom - (Math.min(value, most) / most) * (bottom - top), top, bottom };
   });
-  drawAxis(cx, x, frames[frames.length - 1].bottom, left, right);
+  const [waits, goodput, lost] = [frames[0], frames[1], frames[frames.length - 1]];
+  drawAxis(cx, x, lost.bottom, left, right);
   cx.save();
   cx.beginPath(); cx.rect(left, 0, right - left, height - 20); cx.clip();
-  drawSojourn(cx, side, number, bins, x, frames[0]);
+  drawSojourn(cx, side, number, bins, x, waits);
   const groups = side.groups.length;
   const rates = smooth(bins);
   for (let group = 0; group < groups; group += 1) {
-    line(cx, rates, x, (bin) => bin.goodput[group], frames[1], colourOf(group), group);
-    line(cx, bins, x, (bin) => bin.windows[group], frames[2], colourOf(group), group);
+    line(cx, rates, x, (bin) => bin.goodput[group], goodput, colourOf(group), group);
+    if (!lab.scene.live) line(cx, bins, x, (bin) => bin.windows[group], frames[2], colourOf(group), group);
   }
   for (const bin of bins) {
-    bar(cx, x(bin.t), frames[3], bin.drops, ink.bad, 0);
-    bar(cx, x(bin.t), frames[3], bin.marks, ink.mark, 1.5);
+    bar(cx, x(bin.t), lost, bin.drops, ink.bad, 0);
+    bar(cx, x(bin.t), lost, bin.marks, ink.mark, 1.5);
   }
-  drawControl(cx, bins, x, frames[3]);
+  drawControl(cx, bins, x, lost);
   cx.strokeStyle = ink.accent; cx.lineWidth = 1.5;
-  cx.beginPath(); cx.moveTo(x(lab.time), frames[0].top); cx.lineTo(x(lab.time), frames[3].bottom); cx.stroke();
+  cx.beginPath(); cx.moveTo(x(lab.time), waits.top); cx.lineTo(x(lab.time), lost.bottom); cx.stroke();
   cx.restore();
 }
 

@@ -232,6 +232,8 @@ function frame(now) {
   }
   draw(now);
   meter.frames += 1;
+  if (meter.first === null && lab.sides.some((side) => side.queue.length + side.leaving.length > 0)) meter.first = performance.now();
   requestAnimationFrame(frame);
 }
-const meter = { frames: 0, start: performance.now(), first: null };
+// For measuring: frames drawn, and when the script began, was ready and drew the first packet.
+const meter = { frames: 0, start: performance.now(), ready: null, first: null };

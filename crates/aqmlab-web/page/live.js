@@ -7,6 +7,8 @@ const live = {
     Object.assign(lab, { scene: { ...scene, live: command }, sides, time: 0, seen: 0, first: scene, log: [] });
     for (const id of ["play", "step", "restart", "speed", "time", "link", "tour"]) byId(id).disabled = true;
     ui.sceneChanged();
+    byId("path").hidden = true;
+    byId("about").textContent = `Links of a running emulator (${command}), as it tells them twice a second. Nothing is simulated here.`;
     setInterval(() => this.look().catch((error) => ui.say(error)), 500);
   },
   async look() {
@@ -29,7 +31,7 @@ const live = {
     side.bins[Math.max(0, Math.round(t / BIN) - 1)] = bin;
     side.last = bin;
     side.queue = Array.from({ length: row.backlog_packets }, () => ({ flow: 0, group: 0, arrival: 0 }));
-    lab.scene.names[number] = `${row.link} (${row.direction})`;
+    lab.scene.names[number] = row.link === row.direction ? row.link : `${row.link} (${row.direction})`;
     byId(`name-${number}`).textContent = lab.scene.names[number];
     lab.time = Math.max(lab.time, t);
     lab.seen = lab.time;

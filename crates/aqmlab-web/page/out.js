@@ -78,12 +78,14 @@ function svgText() {
     const recorder = new SvgContext();
     drawCharts(lab.sides[number], number, chartScales(), recorder, width, height);
     const name = byId(`name-${number}`).textContent;
-    return `<g transform="translate(${number * (width + 10)} 24)"><text x="50" y="-8" font-weight="600" fill="${ink.ink}">${"AB"[number]} ${name}</text>${recorder.text()}</g>`;
+    return `<g transform="translate(${number * (width + 10)} 24)"><text x="50" y="-8" font-weight="600" fill="${ink.ink}">${"AB"[number]} ${escaped(name)}</text>${recorder.text()}</g>`;
   });
   const view = `0 0 ${2 * width + 10} ${height + 30}`;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${view}" font-family="system-ui, sans-serif" font-size="12"><rect width="100%" height="100%" fill="${ink.panel}"/>${parts.join("")}</svg>\n`;
 }
 const saveSvg = () => download("aqmlab-lab.svg", svgText(), "image/svg+xml");
+
+const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
 // As much of a canvas's context as the charts use.
 class SvgContext {
@@ -111,19 +113,20 @@ class SvgContext {
   fillRect(x, y, w, h) { this.out.push(`<rect x="${x.toFixed(1)}" y="${y.toFixed(1)}" width="${w.toFixed(1)}" height="${Math.max(0, h).toFixed(1)}" fill="${this.fillStyle}" opacity="${this.globalAlpha}"/>`); }
   fillText(text, x, y) {
     const anchor = { left: "start", center: "middle", right: "end" }[this.textAlign];
-    this.out.push(`<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" fill="${this.fillStyle}" text-anchor="${anchor}">${text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")}</text>`);
+    this.out.push(`<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" fill="${this.fillStyle}" text-anchor="${anchor}">${escaped(text)}</text>`);
   }
 }
 
 function csvText() {
+  const quote = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const rows = ["side,queue,time_s,sojourn_max_s,backlog_packets,drops,marks,group,goodput_bps,window_bytes"];
   lab.sides.forEach((side, number) => {
     const name = byId(`name-${number}`).textContent;
     side.bins.forEach((bin) => {
       if (!bin) return;
       side.groups.forEach((group, index) => {
-        const cells = ["AB"[number], name, bin.t.toFixed(3), bin.sojourn ?? "", bin.state.backlog_packets, bin.drops, bin.marks,
-          group, bin.goodput[index]?.toFixed(0) ?? "", bin.windows[index] ?? ""];
+        const cells = ["AB"[number], quote(name), bin.t.toFixed(3), bin.sojourn ?? "", bin.state.backlog_packets, bin.drops, bin.marks,
+          quote(group), bin.goodput[index]?.toFixed(0) ?? "", bin.windows[index] ?? ""];
         rows.push(cells.join(","));
       });
     });

@@ -2,8 +2,10 @@
 function describe(number) {
   const side = lab.sides[number];
   const end = Math.floor(lab.time / BIN + 1e-6);
-  const bins = side.bins.slice(Math.max(0, end - 50), end).filter(Boolean);
-  if (bins.length < 5) return ["Press Play: packets of each flow have a colour, and queue for the link."];
+  const second = Math.max(1, Math.round(1 / BIN));
+  const bins = side.bins.slice(Math.max(0, end - second), end).filter(Boolean);
+  if (lab.scene.live && !bins.length) return ["Waiting for the emulator."];
+  if (bins.length < Math.min(5, second)) return ["Press Play: packets of each flow have a colour, and queue for the link."];
   const sum = (of) => bins.reduce((total, bin) => total + of(bin), 0);
   const waits = bins.filter((bin) => bin.least !== null);
   const now = bins[bins.length - 1];
@@ -11,13 +13,14 @@ function describe(number) {
   out.push(standing(number, waits, bins));
   out.push(signals(number, sum((bin) => bin.drops), sum((bin) => bin.marks), bins));
   const busy = bins.filter((bin) => bin.left > 0).length / bins.length;
-  if (busy < 0.6) out.push(`The link was idle for much of the last second: its users could have more.`);
+  if (busy > 0 && busy < 0.6) out.push(`The link was idle for much of the last second: its users could have more.`);
   out.push(control(number, now, bins));
   return out.filter(Boolean);
 }
 
 function standing(number, waits, bins) {
   if (!waits.length) return "No packet passes.";
+  if (lab.scene.live) return livelyStanding(waits[waits.length - 1]);
   const least = Math.min(...waits.slice(-10).map((bin) => bin.least));
   const most = Math.max(...waits.map((bin) => bin.sojourn));
   const target = targetOf(number);
@@ -33,13 +36,23 @@ function standing(number, waits, bins) {
   return `Packets wait ${ms(least)} to ${ms(most)}.`;
 }
 
+// An emulator tells quantiles, of the half second before.
+function livelyStanding(bin) {
+  return `Half of the packets wait at most ${ms(bin.least)}, one in twenty ${ms(bin.sojourn)} or more.`;
+}
+
+function why(reason) {
+  if (reason === "overlimit") return " because the buffer was full";
+  return reason ? ` (${reason.replaceAll("_", " ")})` : "";
+}
+
 function signals(number, drops, marks, bins) {
   const reasons = {};
   for (const bin of bins) for (const [name, count] of Object.entries(bin.reason)) reasons[name] = (reasons[name] ?? 0) + count;
   const [name] = Object.entries(reasons).sort((a, b) => b[1] - a[1])[0] ?? [null];
   if (!drops && !marks) return "Nothing was dropped or marked in the last second.";
   const parts = [];
-  if (drops) parts.push(`${drops} ${drops === 1 ? "packet was" : "packets were"} dropped${name === "overlimit" ? " because the buffer was full" : ` (${(name ?? "").replaceAll("_", " ")})`}`);
+  if (drops) parts.push(`${drops} ${drops === 1 ? "packet was" : "packets were"} dropped${why(name)}`);
   if (marks) parts.push(`${marks} ${marks === 1 ? "was" : "were"} marked`);
   return `In the last second ${parts.join(", and ")}.`;
 }
@@ -64,5 +77,5 @@ function control(number, now, bins) {
   }
   return null;
 }
-const percent = (share) => `${(share * 100).toPrecision(2)} %`;
+const percent = (share) => `${(share * 100).toPrecision(2)}\u00a0%`;
 const title = (name) => ({ codel: "CoDel", cobalt: "COBALT", codel_dt: "CoDel", pie: "PIE" })[name] ?? name;

@@ -28,6 +28,7 @@ def main(task: dict[str, Any]) -> int:
         "processor_s": taken["processor_s"],
         "bytes": result.links["delivered_bytes"].max(),
         "remarks": done.remarks,
+        "not_read": taken["packets_not_read_in_time"],
         "input": done.input_lateness,
     } | done.lateness
     Path(task["report"]).write_text(json.dumps(found))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -84,7 +85,8 @@ class Found:
     values: dict[str, list[float]] = field(default_factory=dict)
     """By row: one value, or two, up and down."""
     details: dict[str, Any] = field(default_factory=dict)
-    remarks: set[str] = field(default_factory=set)
+    remarks: list[str] = field(default_factory=list)
+    """What the emulators said, each time."""
     reports: list[dict[str, Any]] = field(default_factory=list)
     """What the emulators said of each transfer."""
 
@@ -192,7 +194,7 @@ def _transfer(
         carried = 8 * max(report["bytes"] for report in reports)
         costs.append(sum(report["processor_s"] for report in reports) / carried)
         found.reports += reports
-        found.remarks.update(*(report["remarks"] for report in reports))
+        found.remarks += [remark for report in reports for remark in report["remarks"]]
     return statistics.median(rates), statistics.median(costs)
 
 
@@ -209,11 +211,22 @@ def _cost(folder: Path, found: Found, name: str, rate: str, repeat: int) -> None
 
 
 def _packets(folder: Path, found: Found, way: str, repeat: int) -> float:
-    """Small packets a second that one sender gets through a link without a rate: the median."""
+    """Small packets a second that arrive through a link without a rate, one sent a call: the
+    median. The sender never waits; what the emulator has no time to read is lost before it.
+    Details are shares: `not_read` of what was sent, `received` of what the emulator carried."""
     rates: list[float] = []
+    costs, not_read, received = [], [], []
     for _ in range(repeat):
-        printed, _ = _behind(folder, [FREE], _shell("udp", way, "HOST", PORT, SECONDS))
+        printed, (report,) = _behind(folder, [FREE], _shell("udp", way, "HOST", PORT, SECONDS))
         rates.append(json.loads(printed)["packets_per_second"])
+        costs.append(report["processor_s"] / report["count"])
+        received.append(rates[-1] * SECONDS / report["count"])
+        not_read.append(report["not_read"] / (report["not_read"] + report["count"]))
+    found.details[f"udp_{way}"] = {
+        "processor_s_per_packet": statistics.median(costs),
+        "not_read": statistics.median(not_read),
+        "received": statistics.median(received),
+    }
     return statistics.median(rates)
 
 
@@ -224,7 +237,7 @@ def _round_trips(
     words: tuple[object, ...] = ("rtt", "HOST", PORT, 1000, 0.005)
     if link is not None:
         printed, reports = _behind(folder, [link], _shell(*words))
-        found.remarks.update(reports[0]["remarks"])
+        found.remarks += reports[0]["remarks"]
     else:
         server = subprocess.Popen(_words("serve", PORT, folder / "unused"))
         try:
@@ -244,7 +257,7 @@ def _train(folder: Path, found: Found, name: str, rate: float) -> dict[str, Any]
     link = FREE | {"rate": f"{rate:.0f}bit"}
     report = folder / "train"
     _, reports = _behind(folder, [link], _shell("train", "HOST", PORT, rate, SECONDS, report))
-    found.remarks.update(reports[0]["remarks"])
+    found.remarks += reports[0]["remarks"]
     if not report.exists():
         raise RuntimeError(f"the train of {name} did not come through")
     train: dict[str, Any] = json.loads(report.read_text())
@@ -290,6 +303,28 @@ def _line(row: Row, record: Mapping[str, Any], values: list[float]) -> dict[str,
         "asked": f"{bound} {asked:g}",
         "met": is_met,
     }
+
+
+NUMBER = re.compile(r"[0-9]+(?:[.][0-9]+)?")
+
+
+def summary(remarks: list[str]) -> list[str]:
+    """Remarks that differ in their numbers only, as one with ranges and how often it was made."""
+    alike: dict[str, list[list[str]]] = {}
+    for remark in remarks:
+        alike.setdefault(NUMBER.sub("{}", remark), []).append(NUMBER.findall(remark))
+    return [_ranged(form, numbers) for form, numbers in sorted(alike.items())]
+
+
+def _ranged(form: str, numbers: list[list[str]]) -> str:
+    """`up to {} ms` with the least and the largest of each number."""
+    ranges = []
+    for each in zip(*numbers, strict=True):
+        least, most = min(each, key=float), max(each, key=float)
+        ranges.append(least if least == most else f"{least} to {most}")
+    parts = form.split("{}")
+    text = "".join(part + number for part, number in zip(parts, [*ranges, ""], strict=True))
+    return text if len(numbers) == 1 else f"{text} ({len(numbers)} times)"
 
 
 def machine() -> str:
@@ -339,6 +374,6 @@ def markdown(found: Found) -> str:
         f"aqmlab: {machine()}. mahimahi ({record['mahimahi']}) and rattan ({record['rattan']}): "
         f"recorded {record['recorded']}; {record['machine']}.",
         *_bare(found),
-        *(f"Said by the emulator: {remark}." for remark in sorted(found.remarks)),
+        *(f"Said by the emulator: {remark}." for remark in summary(found.remarks)),
     ]
     return "\n".join(lines)

@@ -1,8 +1,9 @@
-"""How much memory a study takes, by its number of runs: `python -m aqmlab.benchmarks.memory`.
+"""How much memory a study takes: `python -m aqmlab.benchmarks.memory`.
 
 Each study is made in a process of its own, from the first run to the final tables; what is
 printed is the most memory that this process ever held, and how long the final tables took.
-Arguments: RUNSxFLOWS, as in `50000x4`.
+Arguments: RUNSxFLOWS or RUNSxFLOWSxLINKS, as in `50000x4`, with that many idle links besides;
+or PACKETSp, as in `4000000p`, for one run at level `packets` with about as many rows there.
 """
 
 from __future__ import annotations
@@ -17,12 +18,38 @@ from typing import Any
 
 from aqmlab.benchmarks.measure import peak_rss
 
-SIZES = ("5000x4", "50000x4", "200000x4", "30000x64")
+SIZES = ("5000x4", "50000x4", "200000x4", "30000x64", "100000p", "4000000p")
 ALONE = "--alone"
+ROWS_PER_SECOND = 125_000
+"""Of the run at level `packets`: packets of 1500 bytes at 1 Gbit/s, and acknowledgements of
+every second."""
 
 
-def study(runs: int, flows: int) -> dict[str, Any]:
-    """A study of many short runs: two points, flows of one packet and more."""
+def study_of(size: str) -> dict[str, Any]:
+    """The study that an argument stands for."""
+    if size.endswith("p"):
+        return packets_study(int(size[:-1]))
+    return runs_study(*(int(part) for part in size.split("x")))
+
+
+def packets_study(rows: int) -> dict[str, Any]:
+    """A study of one run that records every packet, `rows` of them."""
+    link = {"rate": "1gbit", "delay": "1ms"}
+    group = {"count": 4, "path": ["down"], "return_path": ["up"]}
+    return {
+        "name": "memory",
+        "scenario": {
+            "duration": f"{round(1000 * rows / ROWS_PER_SECOND)}ms",
+            "bottleneck": "down",
+            "links": {"down": link | {"queue": "codel"}, "up": link},
+            "flows": {"first": group},
+            "record": {"level": "packets", "interval": "1s"},
+        },
+    }
+
+
+def runs_study(runs: int, flows: int, idle: int = 0) -> dict[str, Any]:
+    """A study of many short runs: two points, flows of one packet and more, links without any."""
     link = {"rate": "10mbit", "delay": "1ms"}
     group = {"count": flows, "path": ["down"], "return_path": ["up"], "size": "3000b"}
     return {
@@ -30,14 +57,15 @@ def study(runs: int, flows: int) -> dict[str, Any]:
         "replications": runs // 2,
         "scenario": {
             "duration": "100ms",
-            "links": {"down": link, "up": link},
+            "bottleneck": "down",
+            "links": {"down": link, "up": link} | {f"idle{it}": link for it in range(idle)},
             "flows": {"first": group},
         },
         "axes": [{"key": "queue", "values": ["codel", "pie"]}],
     }
 
 
-def measure(runs: int, flows: int, folder: Path) -> dict[str, float]:
+def measure(size: str, folder: Path) -> dict[str, float]:
     """Makes the study in this process."""
     from aqmlab.folder import ResultsFolder
     from aqmlab.study import Study
@@ -53,7 +81,7 @@ def measure(runs: int, flows: int, folder: Path) -> dict[str, float]:
 
     ResultsFolder.finish = timed  # type: ignore[assignment, method-assign]
     began = time.monotonic()
-    plan = Study(study(runs, flows))
+    plan = Study(study_of(size))
     plan.run(folder)
     return {
         "seconds": round(time.monotonic() - began, 1),
@@ -66,17 +94,16 @@ def measure(runs: int, flows: int, folder: Path) -> dict[str, float]:
 def main(words: list[str]) -> None:
     """Prints a line a size; with `--alone` the measurement of one, as JSON."""
     if words[:1] == [ALONE]:
-        print(json.dumps(measure(int(words[1]), int(words[2]), Path(words[3]))))
+        print(json.dumps(measure(words[1], Path(words[2]))))
         return
-    print(f"{'runs':>9} {'flows':>6} {'peak MB':>8} {'before the end':>15} {'end, s':>7} {'s':>7}")
+    print(f"{'size':>12} {'peak MB':>8} {'before the end':>15} {'end, s':>7} {'s':>7}")
     for size in words or SIZES:
-        runs, flows = (int(part) for part in size.split("x"))
         with tempfile.TemporaryDirectory() as folder:
-            line = [sys.executable, "-m", __spec__.name, ALONE, f"{runs}", f"{flows}", folder]
-            done = subprocess.run(line, capture_output=True, text=True, check=True)
+            line = [sys.executable, "-m", __spec__.name, ALONE, size, folder]
+            done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True)
         found = json.loads(done.stdout)
         print(
-            f"{runs:9,} {flows:6} {found['peak_mb']:8} {found['peak_mb_before_finish']:15} "
+            f"{size:>12} {found['peak_mb']:8} {found['peak_mb_before_finish']:15} "
             f"{found['finish_seconds']:7} {found['seconds']:7}",
             flush=True,
         )

@@ -175,6 +175,17 @@ class Dumbbell:
             **keys,
         }
 
+    def tfrc(self, group: str) -> None:
+        """Adds a TFRC flow (RFC 5348) that begins in the first second."""
+        self.flows[group] = {
+            "path": ["down"],
+            "return_path": ["up"],
+            "start": {"each": ["0s", "1s"]},
+            "delays": True,
+            "endpoint": "tfrc",
+            "transport": {"mss": f"{PACKET - HEADER}b"},
+        }
+
     def datagrams(
         self,
         group: str,

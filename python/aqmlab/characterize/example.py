@@ -11,7 +11,8 @@ from pathlib import Path
 
 import aqmlab
 from aqmlab.characterize import Characterization, characterize
-from aqmlab.characterize.rules import RULES, ms
+from aqmlab.characterize.rules import RULES
+from aqmlab.characterize.rules.common import ms
 from aqmlab.characterize.view import View
 
 DISCIPLINES = ("codel", "pie", "fq_codel", "cake", "dualpi2")
@@ -24,6 +25,8 @@ PLACES = (
     ("4.3.1", "40 ms", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
     ("5.1.1", "", "down", "queue_delay", "one NewReno flow: queue, ms", 1e3, 1),
     ("5.1.1", "", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
+    ("5.1.1", "TFRC", "down", "queue_delay", "one TFRC flow: queue, ms", 1e3, 1),
+    ("5.1.1", "TFRC", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
     ("5.1.2", "IW 10", "short", "completion", "50 packets, IW 10: done in, s", 1.0, 2),
     ("5.2", "", "down", "queue_delay", "one CUBIC flow: queue, ms", 1e3, 1),
     ("5.2", "", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),

@@ -27,6 +27,7 @@ MEDIANS = "Points are medians over the runs, lines go from the lower to the uppe
 LEVELS = {"8.2.2": "mild", "8.2.3": "medium", "8.2.4": "heavy"}
 PROFILES = {
     ("5.1.1", ""): "NewReno",
+    ("5.1.1", "TFRC"): "TFRC",
     ("5.1.2", "IW 3"): "NewReno, short flows IW 3",
     ("5.1.2", "IW 10"): "NewReno, short flows IW 10",
     ("5.2", ""): "CUBIC",

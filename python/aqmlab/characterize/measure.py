@@ -164,6 +164,8 @@ class Measures:
         schema = {"point": pl.UInt32, "subject": pl.String, "flows": pl.Float64}
         senders = pl.DataFrame(flows, schema=schema, orient="row")
         shares = {
+            "drop_share": pl.col("dropped") / pl.col("arrived"),
+            "mark_share": pl.col("marked") / pl.col("arrived"),
             "loss_synchronisation": pl.col("loss_event_flows") / pl.col("flows"),
             "drops_from_queue": pl.col("dropped_queued") / pl.col("dropped"),
         }
@@ -173,25 +175,18 @@ class Measures:
         return wide.unpivot(index=["run", "subject"], variable_name="measure")
 
     @cached_property
-    def _all_series(self) -> pl.DataFrame:
-        """The samples, with `since`: the seconds since the end of the warm-up."""
-        kept = (
-            "goodput_bps", "throughput_bps", "ingress_bps", "sojourn_mean_s", "sojourn_max_s",
-            "dropped", "marked",
-        )  # fmt: skip
+    def _series(self) -> pl.DataFrame:
+        """The samples after the warm-up, with `since`: the seconds since its end."""
+        kept = ("goodput_bps", "throughput_bps", "sojourn_mean_s", "sojourn_max_s")
         warmup = {n: case.warmup for n, case in enumerate(self.cases)}
-        return (
+        rows = (
             self.result.raw("series")
             .filter(pl.col("quantity").is_in(kept))
             .with_columns(point=self._point())
             .join(self._per_case(warmup, "warmup"), on="point", maintain_order="left")
             .with_columns(since=pl.col("time_s") - pl.col("warmup"))
         )
-
-    @cached_property
-    def _series(self) -> pl.DataFrame:
-        """The samples after the warm-up."""
-        return self._all_series.filter(pl.col("since") > 1e-9)
+        return rows.filter(pl.col("since") > 1e-9)
 
     def _of_links(self) -> pl.DataFrame:
         return self._series.join(self._watched, on=["point", "subject"], maintain_order="left")
@@ -203,45 +198,16 @@ class Measures:
         return own.group_by("run", maintain_order=True).agg(samples=pl.len())
 
     def _link_series(self) -> pl.DataFrame:
-        """Throughput, the shares of packets dropped and marked after the warm-up, and the swing
-        of the queue: the standard deviation of the samples of its mean delay over their mean.
-
-        The links count packets from the start: what was counted at the end of the warm-up is
-        taken off. The number of packets is that of the bytes over their mean size."""
+        """Throughput, and the swing of the queue: the standard deviation of the samples of its
+        mean delay over their mean."""
         wide = self._of_links().pivot(
             "quantity", index=["run", "point", "subject", "since"], values="value"
         )
-        links = self.result.raw("links").select(
-            "run", "arrived", "arrived_bytes", subject=pl.col("link").cast(pl.String)
-        )
-        every = pl.col("since").max() / pl.len()
-        sums = wide.group_by("run", "point", "subject", maintain_order=True).agg(
-            pl.col("dropped", "marked").max(),
+        sums = wide.group_by("run", "subject", maintain_order=True).agg(
             throughput=pl.col("throughput_bps").mean(),
             swing=pl.col("sojourn_mean_s").std() / pl.col("sojourn_mean_s").mean(),
-            bytes=pl.col("ingress_bps").sum() * every / 8,
         )
-        joined = sums.join(self._before, on=["run", "subject"], how="left", maintain_order="left")
-        joined = joined.join(links, on=["run", "subject"], how="left", maintain_order="left")
-        packets = pl.col("bytes") * pl.col("arrived") / pl.col("arrived_bytes")
-        return joined.select(
-            "run",
-            "subject",
-            "throughput",
-            "swing",
-            drop_share=(pl.col("dropped") - pl.col("dropped_before").fill_null(0.0)) / packets,
-            mark_share=(pl.col("marked") - pl.col("marked_before").fill_null(0.0)) / packets,
-        ).unpivot(index=["run", "subject"], variable_name="measure")
-
-    @cached_property
-    def _before(self) -> pl.DataFrame:
-        """What links had dropped and marked at the end of the warm-up."""
-        rows = self._all_series.filter(
-            pl.col("since") <= 1e-9, pl.col("quantity").is_in(["dropped", "marked"])
-        )
-        last = rows.group_by("run", "subject", "quantity").agg(pl.col("value").max())
-        wide = last.pivot("quantity", on_columns=["dropped", "marked"], values="value")
-        return wide.rename({"dropped": "dropped_before", "marked": "marked_before"})
+        return sums.unpivot(index=["run", "subject"], variable_name="measure")
 
     @cached_property
     def flow_goodput(self) -> pl.DataFrame:
@@ -286,7 +252,7 @@ class Measures:
         rows = self.result.raw("flows").with_columns(_class("group"))
         return rows.group_by("run", "class", maintain_order=True).agg(
             measure=pl.lit("loss_share").first(),
-            value=pl.col("dropped").sum() / pl.col("sent_since_warmup").sum(),
+            value=pl.col("dropped").sum() / pl.col("segments_sent").sum(),
         ).rename({"class": "subject"})  # fmt: skip
 
     def _group_losses(self) -> pl.DataFrame:
@@ -313,13 +279,11 @@ class Measures:
         chosen = self._point().is_in(both)
         came = self.result.raw("links").filter(chosen).group_by("run").agg(pl.col("arrived").sum())
         data = self.result.raw("flows").filter(chosen).group_by("run").agg(
-            pl.col("segments_sent", "sent_since_warmup").sum()
+            pl.col("segments_sent").sum()
         )  # fmt: skip
         lost = self.result.raw("groups").group_by("run").agg(pl.col("dropped_acks").sum())
         joined = came.join(data, on="run").join(lost, on="run")
-        # Drops count after the warm-up, packets from the start.
-        kept = pl.col("sent_since_warmup") / pl.col("segments_sent")
-        acks = (pl.col("arrived").cast(pl.Float64) - pl.col("segments_sent")) * kept
+        acks = pl.col("arrived").cast(pl.Float64) - pl.col("segments_sent")
         return joined.select(
             "run",
             subject=pl.lit("all"),

@@ -280,8 +280,6 @@ def _command(of: Characterization) -> str:
 
 
 NOT_RUN = (
-    "5.1.1: TFRC (RFC 5348), an option there: aqmlab has no such sender; NewReno stands for "
-    "TCP-friendly senders.",
     "8.3: the theory of the control law; how steady the queue is was measured instead.",
     "11: the cost in hardware, and what a device has to tell the discipline.",
 )

@@ -11,6 +11,7 @@ from typer.exceptions import TyperException
 
 from aqmlab import plain
 from aqmlab.cli import (
+    attach,
     bench,
     characterize,
     cluster,
@@ -28,6 +29,7 @@ from aqmlab.cli import (
     parity,
     reproduce,
     run,
+    set_,
     shell,
     study,
     top,
@@ -69,6 +71,8 @@ COMMANDS: tuple[tuple[str, Any, str, dict[str, Any]], ...] = (
     ("shell", shell.shell, shell.EXAMPLE, REST),
     ("parity", parity.parity, parity.EXAMPLE, {}),
     ("mahimahi", mahimahi.mahimahi, mahimahi.EXAMPLE, REST),
+    ("attach", attach.attach, attach.EXAMPLE, {}),
+    ("set", set_.set_, set_.EXAMPLE, {}),
     ("top", top.top, top.EXAMPLE, {}),
     ("new", new.new, new.EXAMPLE, {}),
     ("completion", completion.completion, completion.EXAMPLE, {}),

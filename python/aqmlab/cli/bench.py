@@ -91,12 +91,13 @@ def emulator_measured(names: list[str], repeat: int, *, as_markdown: bool, as_js
 
     found = emulator.measure(repeat, progress)
     if as_json:
-        print_json({**emulator.figures(found), "values": found.values, "details": found.details,
-                    "remarks": sorted(found.remarks), "machine": emulator.machine()})  # fmt: skip
+        said = {"remarks": emulator.summary(found.remarks), "machine": emulator.machine()}
+        known = {"values": found.values, "details": found.details}
+        print_json({**emulator.figures(found), **known, **said})
     elif as_markdown:
         print(emulator.markdown(found))
     else:
-        _show_emulator(emulator.table(found), found.remarks)
+        _show_emulator(emulator.table(found), emulator.summary(found.remarks))
 
 
 def _alone(names: list[str]) -> None:
@@ -131,7 +132,7 @@ def _start_measured(names: list[str], repeat: int, *, as_json: bool) -> None:
     screen.print(table)
 
 
-def _show_emulator(rows: list[dict[str, Any]], remarks: set[str]) -> None:
+def _show_emulator(rows: list[dict[str, Any]], remarks: list[str]) -> None:
     from rich.text import Text
 
     screen = console()
@@ -143,7 +144,7 @@ def _show_emulator(rows: list[dict[str, Any]], remarks: set[str]) -> None:
         here = row["aqmlab"] if row["met"] else Text(row["aqmlab"], style="red")
         table.add_row(row["what"], row["mahimahi"], row["rattan"], here, row["asked"])
     screen.print(table)
-    for remark in sorted(remarks):
+    for remark in remarks:
         screen.print(remark)
 
 

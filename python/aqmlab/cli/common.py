@@ -77,7 +77,16 @@ Figures = Annotated[
 ]
 Pcap = Annotated[
     Path | None,
-    typer.Option("--pcap", metavar="FILE", help="Capture all packets before and after each link."),
+    typer.Option("--pcap", metavar="FILE", help="Capture all packets, for Wireshark."),
+]
+PcapAt = Annotated[
+    str | None,
+    typer.Option(
+        "--pcap-at",
+        metavar="WHERE",
+        help="near (default): each packet once, as COMMAND sends or gets it; far: at the other "
+        "end; all: before and after each link, and drops.",
+    ),
 ]
 PcapRing = Annotated[
     str | None,

@@ -95,7 +95,7 @@ def mahimahi(
     for remark in done.remarks:
         print(f"aqmlab: {remark}", file=sys.stderr)
     if out is not None:
-        keep(done, asked.path.scenario, out, command_line())
+        keep(done, out, command_line())
     raise SystemExit(done.status)
 
 

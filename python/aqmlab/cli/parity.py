@@ -16,6 +16,7 @@ from aqmlab.cli.common import (
     Log,
     Out,
     Pcap,
+    PcapAt,
     PcapRing,
     Seed,
     Set,
@@ -67,6 +68,7 @@ def parity(
     out: Out = None,
     pcap: Pcap = None,
     pcap_ring: PcapRing = None,
+    pcap_at: PcapAt = None,
     log: Log = None,
     figures: Figures = False,
     json: Json = False,
@@ -103,7 +105,7 @@ def parity(
         told=lambda number, total: print(
             f"aqmlab: real packets, run {number + 1} of {total}", file=sys.stderr
         ),
-        recorded=recordings(pcap, pcap_ring, log or []),
+        recorded=recordings(pcap, pcap_ring, log or [], pcap_at),
     )
     if json:
         print_json(found.to_json())

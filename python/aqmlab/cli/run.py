@@ -48,6 +48,22 @@ def run(
         bool,
         typer.Option("--explain-drops", help="Explain why the bottleneck dropped packets."),
     ] = False,
+    pcap: Annotated[
+        Path | None,
+        typer.Option("--pcap", metavar="FILE", help="Capture every packet as it is sent."),
+    ] = None,
+    pcap_link: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pcap-link",
+            metavar="LINK",
+            help="Capture the packets that reach this link instead. May be repeated.",
+        ),
+    ] = None,
+    qlog: Annotated[
+        Path | None,
+        typer.Option("--qlog", metavar="FILE", help="Log what TCP senders do, as qlog."),
+    ] = None,
     with_: With = None,
     no_report: NoReport = False,
     figures: Figures = False,
@@ -64,10 +80,13 @@ def run(
     settings = parse_settings(set_ or [])
     if explain_drops:
         settings = {"record.level": "packets"} | settings
-    if out is None and not explain_drops and not with_ and not has_packages():
+    recorded = {"pcap": pcap, "pcap_links": pcap_link or [], "qlog": qlog}
+    is_recorded = any(recorded.values())
+    if not (out or explain_drops or with_ or is_recorded or has_packages()):
         _shown(file, settings if seed is None else settings | {"seed": seed}, json=json)
         return
-    result = _run(file, settings, seed, out)
+    overrides = settings if seed is None else settings | {"seed": seed}
+    result = _run(file, overrides, out, recorded)
     if json:
         print_json(result.to_json())
         return
@@ -100,20 +119,25 @@ def _shown(file: Path, overrides: dict[str, Any], *, json: bool) -> None:
         print(f"{light.text(tables, scenario.table)}\n{plain.styled(light.NOT_SAVED, plain.DIM)}")
 
 
-def _run(file: Path, settings: dict[str, Any], seed: int | None, out: Path | None) -> RunResult:
+def _run(
+    file: Path, overrides: dict[str, Any], out: Path | None, recorded: dict[str, Any]
+) -> RunResult:
     """Runs in memory, or as a study of one run if the results are to be kept.
 
-    What is kept has the course over time too, unless the scenario says what is recorded.
+    What is kept has the course over time too, unless the scenario says what is recorded. A
+    capture is of a run of its own: the same, whatever is kept.
     """
     from aqmlab.execute import run_scenario
     from aqmlab.settings import parse_toml, read_text
-    from aqmlab.single import load
+    from aqmlab.single import load, recording
     from aqmlab.study import Study
 
-    overrides = settings if seed is None else settings | {"seed": seed}
     scenario = load(file, overrides)
+    record = recording(scenario, **recorded)
+    if out is None or record:
+        result = run_scenario(scenario, record=record)
     if out is None:
-        return run_scenario(scenario)
+        return result
     given = parse_toml(read_text(file), str(file)).get("record", {})
     if "level" not in given and not overrides.keys() & {"record", "record.level"}:
         overrides = {"record.level": "series"} | overrides

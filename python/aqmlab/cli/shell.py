@@ -15,6 +15,7 @@ from aqmlab.cli.common import (
     EXAMPLES,
     Log,
     Pcap,
+    PcapAt,
     PcapRing,
     Seed,
     Set,
@@ -25,7 +26,7 @@ from aqmlab.cli.common import (
 from aqmlab.document.numbers import is_none, seconds
 
 if TYPE_CHECKING:
-    from aqmlab._core import Emulation, Scenario
+    from aqmlab._core import Emulation
     from aqmlab.emulate.links import EmulatedPath
     from aqmlab.emulate.recordings import Recordings
 
@@ -172,12 +173,24 @@ def shell(
             "0s discards them.",
         ),
     ] = None,
+    keep_capabilities: Annotated[
+        bool,
+        typer.Option(
+            "--keep-capabilities",
+            help="Let a command in a user namespace change the network there.",
+        ),
+    ] = False,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Its name for `aqmlab set` and `aqmlab top`."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FOLDER", help="Write results to this new folder."),
     ] = None,
     pcap: Pcap = None,
     pcap_ring: PcapRing = None,
+    pcap_at: PcapAt = None,
     log: Log = None,
     watch: Annotated[
         bool,
@@ -223,11 +236,13 @@ def shell(
         "cpu": cpu,
         "priority": priority,
         "drain": drain,
+        "name": name,
+        "keep_capabilities": keep_capabilities or None,
     }
     emulator_settings = {key: value for key, value in emulator.items() if value is not None}
     if out is not None:
         check_folder(out)
-    recorded = recordings(pcap, pcap_ring, log or [])
+    recorded = recordings(pcap, pcap_ring, log or [], pcap_at)
     view = watching(command or []) if watch else contextlib.nullcontext()
     output = _output_to_stderr() if json else contextlib.nullcontext()
     if topology is not None:
@@ -242,13 +257,12 @@ def shell(
         }
         _refuse(others, "the links are those of --topology; change them with --set")
         with output, view:
-            links, done = _in_hosts(
+            done = _in_hosts(
                 topology, command or [], at, host or [], settings, emulator_settings, recorded
             )
     else:
         _refuse({"at": at, "host": host}, "this option needs --topology")
         path = _path(scenario, common, down or [], up or [], settings, profile)
-        links = path.scenario
         with output, view:
             done = emulate(
                 path,
@@ -256,12 +270,12 @@ def shell(
                 far=far,
                 nat=nat,
                 settings=emulator_settings,
-                **recorded.of_run(1, links),
+                **recorded.of_run(1, path.scenario),
             )
     if out is not None:
-        keep(done, links, out, command_line())
+        keep(done, out, command_line())
     if json:
-        print_json(_as_json(done, links))
+        print_json(_as_json(done))
     elif not quiet:
         _tell(done, out)
     raise SystemExit(done.status)
@@ -285,7 +299,7 @@ def _known(values: dict[str, float]) -> dict[str, float | None]:
     return {key: None if is_none(value) else value for key, value in values.items()}
 
 
-def _as_json(done: Emulation, scenario: Scenario) -> dict[str, Any]:
+def _as_json(done: Emulation) -> dict[str, Any]:
     """What `--json` prints: the tables as those of `run --json`, and how it went."""
     from aqmlab.emulate.keep import result_of
 
@@ -294,7 +308,8 @@ def _as_json(done: Emulation, scenario: Scenario) -> dict[str, Any]:
         "remarks": done.remarks,
         "lateness": _known(done.lateness),
         "input_lateness": _known(done.input_lateness),
-        **result_of(done.results, scenario).to_json(),
+        "changes": done.scenario.table.get("changes", []),
+        **result_of(done.results, done.scenario).to_json(),
     }
 
 
@@ -306,8 +321,8 @@ def _in_hosts(
     settings: dict[str, Any],
     emulator: dict[str, Any],
     recorded: Recordings,
-) -> tuple[Scenario, Emulation]:
-    """Runs the command in a topology; the scenario of its links, and what has come of it."""
+) -> Emulation:
+    """Runs the command in a topology."""
     from aqmlab.emulate import topology
     from aqmlab.errors import input_error
 
@@ -319,8 +334,7 @@ def _in_hosts(
         commands[name] = words
     found = topology.load(file, settings)
     recordings = recorded.of_run(1, found.scenario)
-    done = topology.run(found, command, at=at, commands=commands, settings=emulator, **recordings)
-    return found.scenario, done
+    return topology.run(found, command, at=at, commands=commands, settings=emulator, **recordings)
 
 
 def _refuse(options: dict[str, Any], problem: str) -> None:
@@ -375,8 +389,10 @@ def _path(
 
 def _tell(done: Emulation, out: Path | None) -> None:
     """Some lines on stderr: stdout is the command's."""
-    for remark in done.remarks:
-        print(f"aqmlab: {remark}", file=sys.stderr)
+    from aqmlab.emulate.told import lines
+
+    for line in (*done.remarks, *lines(done.results)):
+        print(f"aqmlab: {line}", file=sys.stderr)
     late = done.lateness
     if late["count"]:
         p50, p99, most = (seconds(late[f"{key}_s"]) for key in ("p50", "p99", "max"))

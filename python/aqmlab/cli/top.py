@@ -170,7 +170,7 @@ def exposition(emulators: list[Emulator], readings: Readings) -> str:
 
 def _as_json(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) -> list[Any]:
     return [
-        {"pid": each.pid, "command": each.command, "links": rows[each.pid]}
+        {"pid": each.pid, "name": each.name, "command": each.command, "links": rows[each.pid]}
         for each in emulators
         if each.pid in rows
     ]
@@ -217,7 +217,8 @@ def tables(
     for emulator in emulators:
         if emulator.pid not in rows:
             continue
-        title = f"{emulator.pid}: {escape(_short(emulator.command))}"
+        name = f" {emulator.name}" if emulator.name else ""
+        title = f"{emulator.pid}{name}: {escape(_short(emulator.command))}"
         table = grid(title, screen)
         table.add_column("link", overflow="fold")
         for name in (

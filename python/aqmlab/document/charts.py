@@ -338,10 +338,11 @@ def panels(
     x_domain: tuple[float, float],
     height: int = 130,
     shaded: Sequence[str] = (),
+    rules: Sequence[float] = (),
 ) -> Spec:
     """Curves over the same time, one panel below the other: (y title, name to (times,
     values), colours) each. A panel with one curve, or with the colours of the one above it, needs
-    no legend. What is `shaded` is an area."""
+    no legend. What is `shaded` is an area; at `rules`, times, there are dashed lines."""
     drawn = []
     for place, (y_title, curves, colours) in enumerate(parts):
         names = list(curves)
@@ -373,10 +374,19 @@ def panels(
             line["transform"] = [{"filter": among("name", thin)}]
             filled = {"transform": [{"filter": among("name", list(shaded))}], "mark": area}
             panel["layer"] = [filled, line]
+        elif rules:
+            panel["layer"] = [line, _rules(rules)]
         else:
             panel |= line
         drawn.append(panel)
     return spec({"vconcat": drawn, "spacing": 12, "resolve": {"scale": {"color": "independent"}}})
+
+
+def _rules(times: Sequence[float]) -> Spec:
+    """A dashed line at each time, over the whole height of a panel."""
+    mark = {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.2, "color": "#777"}
+    rows = [{"x": round(float(time), 4)} for time in times]
+    return {"data": data(rows), "mark": mark, "encoding": {"y": None, "color": None}}
 
 
 def _place(field: str, names: Sequence[str], title: str) -> Spec:

@@ -34,12 +34,13 @@ def emulate(
     logs: Sequence[Log] = (),
     capture: Capture | None = None,
     until: float | None = None,
+    attached: int | None = None,
 ) -> _core.Emulation:
     """Runs `command` (`$SHELL` if it is empty) behind `path`, in real time.
 
     `far` is a command line for the other end of the path; with `nat` the command reaches
     what is outside, through a gateway. `settings` are those of the
-    section `emulator` of the reference; `logs`, `capture` and `until` are as in
+    section `emulator` of the reference; `logs`, `capture`, `until` and `attached` are as in
     `_core.emulate`. Raises `InputError` if they are not right or
     the system has no place for an emulated path.
     """
@@ -56,6 +57,7 @@ def emulate(
         logs=logs,
         capture=capture,
         until=until,
+        attached=attached,
     )
 
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from aqmlab._core import Emulation, Results, Scenario
     from aqmlab.results import RunResult
 
-TITLE = "An emulation"
-
 
 def check_folder(folder: Path) -> None:
     """Refuses a folder that is not empty, before anything is run."""
@@ -29,16 +27,18 @@ def check_folder(folder: Path) -> None:
         )
 
 
-def keep(emulation: Emulation, scenario: Scenario, folder: Path, command: str = "") -> None:
+def keep(emulation: Emulation, folder: Path, command: str = "") -> None:
     """Writes tables, manifest and report; `command` is what made them."""
-    from aqmlab.emulate.report import write
+    from aqmlab.emulate.report import title, write
     from aqmlab.execute import study_info
     from aqmlab.folder import ResultsFolder
     from aqmlab.results import resolved
     from aqmlab.study import Study
 
-    text = scenario.resolved
-    study = Study({"name": folder.name or "emulation", "title": TITLE, "scenario": resolved(text)})
+    text = emulation.scenario.resolved
+    study = Study(
+        {"name": folder.name or "emulation", "title": title(command), "scenario": resolved(text)}
+    )
     with ResultsFolder(folder, study_info(study), [text]) as results:
         results.add([emulation.results])
         results.finish()

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 WHOLE = 1 << 18
 """Bytes of each packet that are kept: all of them."""
 LEAST_RING = 1 << 20
+NEAR = "near"
+"""Where packets are captured if nothing else is said: where the command sends or gets them."""
 Log = tuple[str, str, Sequence[str]]
 """A log as the engine takes it: the link, the file, and the lines that it begins with."""
 
-Capture = tuple[str, int | None, int]
-"""A capture: the file, of how many bytes the last are kept, and how many of each packet."""
+Capture = tuple[str, int | None, int, str]
+"""A capture: the file, of how many bytes the last are kept, how many of each packet, and where."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Recordings:
     """Of how many bytes of a capture two files hold the last; `None`: it holds all."""
     logs: Sequence[tuple[str, Path]] = ()
     """Links and files."""
+    places: str = NEAR
+    """Where packets are captured."""
 
     def of_run(self, number: int, scenario: Scenario) -> dict[str, Any]:
         """The arguments `logs` and `capture` of the engine; files of the second run and later
@@ -44,7 +48,7 @@ class Recordings:
 
         links = json.loads(scenario.resolved)["links"] if self.logs else {}
         return {
-            "capture": (named(self.pcap), self.ring, WHOLE) if self.pcap else None,
+            "capture": self.pcap and (named(self.pcap), self.ring, WHOLE, self.places),
             "logs": [
                 (link, named(file), _head(link, links.get(link, {}), named(file)))
                 for link, file in self.logs
@@ -56,19 +60,23 @@ NOTHING = Recordings()
 
 
 def recordings(
-    pcap: Path | None = None, ring: str | None = None, log: Sequence[str] = ()
+    pcap: Path | None = None,
+    ring: str | None = None,
+    log: Sequence[str] = (),
+    places: str | None = None,
 ) -> Recordings:
-    """Of options: `ring` is a size in bytes (`100mb`), `log` are texts `LINK=FILE`. Raises
-    `InputError` for one that is none."""
-    if pcap is None and ring is not None:
-        raise input_error("this limits a capture: give --pcap as well", key="--pcap-ring")
+    """Of options: `ring` is a size in bytes (`100mb`), `log` are texts `LINK=FILE`, `places` is
+    `near`, `far` or `all`. Raises `InputError` for one that is none."""
+    for option, value in (("ring", ring), ("at", places)):
+        if pcap is None and value is not None:
+            raise input_error("this is for a capture: give --pcap as well", key=f"--pcap-{option}")
     logs = []
     for text in log:
         link, equals, file = text.partition("=")
         if not equals or not link or not file:
             raise input_error("expected LINK=FILE, such as up=up.log", key="--log", given=text)
         logs.append((link, Path(file)))
-    return Recordings(pcap, None if ring is None else _size(ring), logs)
+    return Recordings(pcap, None if ring is None else _size(ring), logs, places or NEAR)
 
 
 def _head(link: str, table: dict[str, Any], file: str) -> list[str]:

@@ -1,19 +1,22 @@
-"""The page of an emulation: what its links did, and how exact the emulator was."""
+"""The page of an emulation: what its queues did, and below that how exact the emulator was."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 import aqmlab
 from aqmlab.document import (
+    Column,
     Document,
     Facts,
     Figure,
     Section,
+    Table,
     Text,
     Tiles,
     charts,
@@ -21,14 +24,19 @@ from aqmlab.document import (
     save,
 )
 from aqmlab.document.colours import by_label
-from aqmlab.document.numbers import seconds
+from aqmlab.document.numbers import percent, seconds
+from aqmlab.quantities import quantity
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
 from aqmlab.report.run_page import finding, links, parameters, sojourn_figure
 from aqmlab.results import RunResult
 from aqmlab.samples import Floats
+from aqmlab.scenarios import toml_value
 
 TITLE = "An emulation"
+"""The title where the command is not known."""
+LONGEST = 90
+"""So many characters of the command are in the title."""
 QUANTITIES = (
     ("throughput_bps", "throughput (Mbit/s)", 1e-6),
     ("sojourn_max_s", "longest in queue (ms)", 1e3),
@@ -47,32 +55,58 @@ def write(folder: Path, result: RunResult, command: str = "", *, figures: bool =
 
 def document(result: RunResult, command: str = "", folder: Path | None = None) -> Document:
     """The page of an emulation; `folder` is where its tables are, if they are kept."""
-    facts = result.runs.row(0, named=True)
     scores = dict(result.scores.select("quantity", "value").iter_rows())
-    late = result.times.filter(quantity="lateness").row(0, named=True)
-    tiles = Tiles(
-        (
-            (f"{scores['packets_out']:,.0f}", f"packets in {facts['end_s']:.1f} s"),
-            (seconds(late["p50_s"]), "late, median"),
-            (seconds(late["p99_s"]), "late, 99th percentile"),
-            (seconds(late["max_s"]), "late, at most"),
-            (seconds(scores["processor_s"]), "of processor time"),
-        )
-    )
-    told = Text(
-        "Real packets through the links below, in real time. How late each was written is what "
-        "the emulator adds to what the links do.",
-        "lead",
-    )
+    told = Text("Real packets through the links below, in real time.", "lead")
     noted = of_run(result)
     how = (*made(command, folder), Facts(tuple(_facts(result, scores))))
     blocks = (
         *notes(noted),
         Section("Links", (links(result),)),
+        *_changes(result),
         *_figures(result),
+        _precision(result, scores),
         Section("How this was made", how),
     )
-    return Document(TITLE, blocks, head=(told, Text(finding(result)), tiles))
+    return Document(title(command), blocks, head=(told, Text(finding(result)), _tiles(result)))
+
+
+def title(command: str) -> str:
+    """The command that ran behind the path, if it was named, or the whole command line."""
+    _, parted, own = command.partition(" -- ")
+    text = " ".join((own if parted else command).split()) or TITLE
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _tiles(result: RunResult) -> Tiles:
+    """What the queue of the bottleneck did."""
+    link = result.links.filter(link=result.shown).row(0, named=True)
+    if not link["arrived"]:
+        return Tiles((("0", f"packets at {link['link']}"),))
+    end = result.runs["end_s"][0]
+    queue = result.scenario["links"][link["link"]]["queue"]["discipline"]
+    told = [
+        (seconds(link["sojourn_p50_s"]), f"in the queue of {link['link']} ({queue}), median"),
+        (seconds(link["sojourn_p99_s"]), "in the queue, 99th percentile"),
+        (percent(link["dropped"] / link["arrived"]), "of the packets dropped"),
+        (percent(link["utilisation"] or 0.0), f"of {link['link']} used"),
+        (f"{link['delivered']:,.0f}", f"packets in {end:.1f} s"),
+    ]
+    if link["marked"]:
+        told.insert(3, (percent(link["marked"] / link["arrived"]), "of the packets marked"))
+    return Tiles(tuple((value, text) for value, text in told))
+
+
+def _precision(result: RunResult, scores: dict[str, float]) -> Section:
+    """What the emulator added, and what it cost."""
+    names = {"lateness": "added to a packet", "input_lateness": "of that: waiting to be read",
+             "timer_lateness": "lateness of sleeps"}  # fmt: skip
+    times = ("p50", "p99", "max")
+    found = {row["quantity"]: row for row in result.times.to_dicts()}
+    rows = [(text, *(found[name][f"{key}_s"] for key in times)) for name, text in names.items()]
+    columns = (Column("delay by the emulator", label=True), *(Column(n, seconds) for n in times))
+    table = Table(columns, tuple(rows))
+    busy = f"The emulator took {seconds(scores['processor_s'])} of processor time."
+    return Section("Precision of the emulator", (table, Text(busy)))
 
 
 def _facts(result: RunResult, scores: dict[str, float]) -> Iterator[tuple[str, str]]:
@@ -85,15 +119,37 @@ def _facts(result: RunResult, scores: dict[str, float]) -> Iterator[tuple[str, s
     yield from parameters(result.scenario)
 
 
+def _changes(result: RunResult) -> Iterator[Section]:
+    """What changed while packets passed."""
+    made = result.scenario.get("changes", [])
+    if made:
+        lines = tuple((each["at"], each["key"], _value(each["value"])) for each in made)
+        columns = (
+            Column("time", label=True),
+            Column("key", label=True),
+            Column("value", label=True),
+        )
+        yield Section("Changes", (Table(columns, lines),))
+
+
+def _change_times(result: RunResult) -> list[float]:
+    """When something changed, in seconds."""
+    return [quantity(each["at"], "delay", "at") for each in result.scenario.get("changes", [])]
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else toml_value(value)
+
+
 def _figures(result: RunResult) -> Iterator[Figure]:
     names = result.links["link"].to_list()
     colours = by_label(names)
     parts = []
-    for quantity, title, unit in QUANTITIES:
-        curves = {name: _series(result, name, quantity, unit) for name in names}
+    for name_of, label, unit in QUANTITIES:
+        curves = {name: _series(result, name, name_of, unit) for name in names}
         curves = {name: curve for name, curve in curves.items() if len(curve[0]) > 1}
         if curves:
-            parts.append((title, curves, {name: colours[name] for name in curves}))
+            parts.append((label, curves, {name: colours[name] for name in curves}))
     if parts:
         end = float(result.runs["end_s"][0])
         most = result.links.row(int(result.links["sojourn_max_s"].arg_max() or 0), named=True)
@@ -101,8 +157,9 @@ def _figures(result: RunResult) -> Iterator[Figure]:
             "course",
             "What passed, and what waited",
             f"The longest wait is {seconds(most['sojourn_max_s'] or 0.0)}, at {most['link']}.",
-            "Values over each interval, and the backlog at its end.",
-            charts.panels(parts, "time (s)", x_domain=(0.0, end)),
+            "Values over each interval, and the backlog at its end."
+            + (" Dashed lines: changes." if _change_times(result) else ""),
+            charts.panels(parts, "time (s)", x_domain=(0.0, end), rules=_change_times(result)),
         )
     yield from sojourn_figure(result)
 

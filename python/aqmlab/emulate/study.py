@@ -100,7 +100,7 @@ def _run_all(
             said |= dict.fromkeys(_run_one(order, number, chunk))
             folder.adopt(chunk)
     finally:
-        if len(folder.done) < folder.total:
+        if folder.done < folder.total:
             folder.pause()
     return said
 

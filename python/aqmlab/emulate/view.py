@@ -18,6 +18,9 @@ from pathlib import Path
 from typing import Any
 
 NAME = "/memfd:aqmlab-view"
+CONTROL = "/memfd:aqmlab-set."
+DELETED = " (deleted)"
+"""What the kernel adds to the name of such a file."""
 HEAD = 8
 WATCH = 3_000_000_000
 """So long, in ns, an emulator goes on computing when nobody says again that somebody looks."""
@@ -30,6 +33,10 @@ class Emulator:
     pid: int
     command: str
     file: Path
+    name: str = ""
+    """What it was called."""
+    control: Path | None = None
+    """Where changes are asked for."""
 
     def watch(self) -> None:
         """Says that somebody looks. Raises `OSError` if the emulator has ended."""
@@ -55,18 +62,26 @@ def running() -> list[Emulator]:
     found = []
     for process in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
         with contextlib.suppress(OSError):
-            for file in _views(process):
-                words = (process / "cmdline").read_bytes().split(b"\0")
-                command = b" ".join(words).decode(errors="replace").strip()
-                found.append(Emulator(int(process.name), command, file))
+            files = dict(_files(process))
+            view = next((file for file, target in files.items() if target == NAME), None)
+            control = next((each for each in files.items() if each[1].startswith(CONTROL)), None)
+            if view is None:
+                continue
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            command = b" ".join(words).decode(errors="replace").strip()
+            file, name = control or (None, CONTROL)
+            pid = int(process.name)
+            found.append(Emulator(pid, command, view, name.removeprefix(CONTROL), file))
     return found
 
 
-def _views(process: Path) -> Iterator[Path]:
+def _files(process: Path) -> Iterator[tuple[Path, str]]:
+    """The files in memory of an emulator, with their names."""
     for file in (process / "fd").iterdir():
         with contextlib.suppress(OSError):
-            if str(file.readlink()).startswith(NAME):
-                yield file
+            target = str(file.readlink())
+            if target.startswith((NAME, CONTROL)):
+                yield file, target.removesuffix(DELETED)
 
 
 def between(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:

@@ -183,12 +183,15 @@ class Evaluation:
 
     def _lines(self) -> Iterator[Line]:
         tables = Tables(self.result)
-        for criterion in self.plan.criteria:
-            read = {
+        reads = [
+            {
                 control.name: criterion.read(Results(tables, self.plan.cases(criterion, control)))
                 for control in self.plan.controls
             }
-            yield Line(criterion, tuple(rows_of(read, self.control)))
+            for criterion in self.plan.criteria
+        ]
+        for criterion, rows in zip(self.plan.criteria, rows_of(reads, self.control), strict=True):
+            yield Line(criterion, rows)
 
     def line(self, ident: str) -> Line:
         """The criterion with this id. Raises `KeyError` if it was not run."""

@@ -40,10 +40,10 @@ def _collapse(control: Control) -> Mapping[str, Table]:
 def _read_collapse(results: Results) -> list[Reading]:
     crowd, silent, lossy = results
     at = results[crowd]
-    packets = at.flow("own", "sent_since_warmup") / CROWD
+    packets = at.flow("own", "segments_sent") / CROWD
     sent = results[silent].between("ingress_bps", "down", SILENT[0] + 2, SILENT[1])
     rtt = 0.05
-    rate = results[lossy].flow("own", "sent_since_warmup") * rtt / 30.0
+    rate = results[lossy].flow("own", "segments_sent") * rtt / 30.0
     return [
         loss(crowd, at),
         Reading(crowd, "packets sent by a flow", "a round trip", None,

@@ -1,12 +1,14 @@
 """Rows: a measure of the subject beside those of Reno and CUBIC, and where it compares worst.
 
-Replications are pairs, so a difference is that of the pairs with its 95 % interval. Nothing here
-is a threshold of the RFC: a row says better, worse, or indistinguishable, with the numbers.
+Replications are pairs, so a difference is that of the pairs. Its interval is the one that
+`aqmlab.infer` gives it among all comparisons of the page (Holm): the chance that a page says
+anything that is not so is 5 %. Nothing here is a threshold of the RFC: a row says better, worse,
+or indistinguishable, with the numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +36,7 @@ class Row:
     others: Mapping[str, float]
     """Of Reno and CUBIC."""
     differences: Mapping[str, infer.Interval | None]
-    """The 95 % intervals of the paired differences, subject less other."""
+    """The intervals of the paired differences, subject less other: 95 % for the whole page."""
 
     def word(self, other: str) -> str:
         """How the subject compares with one of them."""
@@ -101,24 +103,55 @@ def _than(word: str) -> str:
     return {BETTER: "than", WORSE: "than", UNKNOWN: "with"}.get(word, "from")
 
 
-def rows_of(read: Mapping[str, Sequence[Reading]], subject: str) -> Iterator[Row]:
-    """The readings of all controls, row by row; Reno and CUBIC are not compared with themselves."""
-    standard = [each for each in STANDARD if each in read and each != subject]
-    for number, own in enumerate(read[subject]):
-        beside = {other: read[other][number] for other in standard}
-        for other in beside.values():
-            assert (other.case, other.measure) == (own.case, own.measure)
-        yield Row(
-            own.case,
-            own.measure,
-            own.unit,
-            own.less,
-            own.grain,
-            float(own.values.mean()),
-            infer.interval(own.values),
-            {name: float(other.values.mean()) for name, other in beside.items()},
-            {name: infer.interval(own.values - other.values) for name, other in beside.items()},
-        )
+def rows_of(
+    reads: Sequence[Mapping[str, Sequence[Reading]]], subject: str
+) -> list[tuple[Row, ...]]:
+    """The readings of all controls of each criterion, row by row; Reno and CUBIC are not compared
+    with themselves. All comparisons are those of one page."""
+    standard = [name for name in STANDARD if name != subject]
+    pairs = [
+        (own, {other: read[other][number] for other in standard if other in read})
+        for read in reads
+        for number, own in enumerate(read[subject])
+    ]
+    contests = [_contest(own, other) for own, beside in pairs for other in beside.values()]
+    findings = iter(infer.compare(contests))
+    rows = iter(
+        [
+            _row(own, {name: (other, next(findings)) for name, other in beside.items()})
+            for own, beside in pairs
+        ]
+    )
+    return [tuple(next(rows) for _ in read[subject]) for read in reads]
+
+
+def _contest(own: Reading, other: Reading) -> infer.Contest:
+    assert (other.case, other.measure) == (own.case, own.measure)
+    return infer.Contest(own.measure, own.unit, {"own": own.values, "other": other.values})
+
+
+def _row(own: Reading, others: Mapping[str, tuple[Reading, infer.Finding]]) -> Row:
+    return Row(
+        own.case,
+        own.measure,
+        own.unit,
+        own.less,
+        own.grain,
+        float(own.values.mean()),
+        infer.interval(own.values),
+        {name: float(other.values.mean()) for name, (other, _) in others.items()},
+        {name: _difference(own, *each) for name, each in others.items()},
+    )
+
+
+def _difference(own: Reading, other: Reading, finding: infer.Finding) -> infer.Interval | None:
+    """Where the difference of the means lies; none with few replications."""
+    if own.values.size < infer.FEWEST:
+        return None
+    apart = float(own.values.mean() - other.values.mean())
+    # What does not vary from replication to replication is as it is.
+    reach = 0.0 if finding.why else finding.detectable
+    return infer.Interval(apart - reach, apart + reach, finding.level)
 
 
 def worst(rows: Sequence[Row]) -> Row:

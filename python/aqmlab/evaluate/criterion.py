@@ -102,9 +102,10 @@ class At:
         self._point = point
 
     @property
-    def duration(self) -> float:
-        """Seconds that the run lasts."""
-        return float(str(self._tables.scenarios[self._point]["duration"]).removesuffix("s"))
+    def lasted(self) -> float:
+        """Seconds from the end of the warm-up to the end of the run."""
+        run = self._tables.of("runs", self._point).row(0, named=True)
+        return float(run["end_s"] - run["warmup_s"])
 
     def _array(self, frame: pl.DataFrame, value: pl.Expr) -> Floats:
         values = np.zeros(self._tables.replications)
@@ -124,16 +125,16 @@ class At:
         return self._array(self._rows("links", link=link), pl.col(column).cast(float).sum())
 
     def goodput(self, group: str) -> Floats:
-        """What a group delivered once, bit/s over the whole run."""
+        """What a group delivered once, bit/s, after the warm-up."""
         rows = self._rows("groups", group=group)
-        return self._array(rows, 8 * pl.col("delivered_bytes").cast(float).sum() / self.duration)
+        return self._array(rows, 8 * pl.col("delivered_bytes").cast(float).sum() / self.lasted)
 
     def loss(self, group: str) -> Floats:
         """The share of a group's segments that queues dropped after the warm-up."""
         dropped = self._array(
             self._rows("groups", group=group), pl.col("dropped").cast(float).sum()
         )
-        sent = self.flow(group, "sent_since_warmup")
+        sent = self.flow(group, "segments_sent")
         share: Floats = dropped / np.maximum(sent, 1.0)
         return share
 

@@ -35,9 +35,10 @@ LEAD = (
     "RFC 9743 sets no thresholds: every row is evidence. Each line of the overview shows the "
     "measure in which the control is furthest behind **both** Reno and CUBIC, or the first "
     "measure of the criterion if it is behind in none; *behind* counts the measures in which it "
-    "is. The three run under the same arrivals, and a difference is told if 0 lies outside the "
-    "95 % interval of the paired differences. Harm is what another flow loses beside the "
-    "control, as a share of what it has alone (Ware et al. 2019)."
+    "is. The three run under the same arrivals, and a difference is told if 0 lies outside its "
+    "interval, whose level of 95 % is that of all comparisons of this page together "
+    "(Holm). Harm is what another flow loses beside the control, as a share of what it has alone "
+    "(Ware et al. 2019)."
 )
 
 

@@ -27,7 +27,7 @@ def _share_delay_loss(results: Results) -> list[Reading]:
 
 def _share(case: str, at: At) -> Reading:
     """The goodput as a share of what the link offers."""
-    offered = 8 * at.link("capacity_bytes") / at.duration
+    offered = 8 * at.link("capacity_bytes") / at.lasted
     share = 100 * at.goodput("own") / offered
     return Reading(case, "goodput, share of the capacity", "%", False, share, 5.0)
 
@@ -53,7 +53,7 @@ def _constrained(control: Control) -> Mapping[str, Table]:
 def _read_constrained(results: Results) -> list[Reading]:
     (case,) = results
     at = results[case]
-    useful = at.flow("own", "goodput_bps") * 120.0 / 8 / 536
+    useful = at.flow("own", "goodput_bps") * at.lasted / 8 / 536
     repeated = 1 - useful / at.flow("own", "segments_sent")
     return [
         used(case, at, "own", SMALL.rate),

@@ -119,7 +119,7 @@ def _breaker(control: Control) -> Mapping[str, Table]:
 def _read_breaker(results: Results) -> list[Reading]:
     made = []
     for case in results:
-        sent = results[case].flow("own", "sent_since_warmup") * 1500 * 8 / 30.0
+        sent = results[case].flow("own", "segments_sent") * 1500 * 8 / 30.0
         made.append(Reading(case, "still sent", "Mbit/s", True, sent / 1e6, 0.1))
     return made
 

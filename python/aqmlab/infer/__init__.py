@@ -12,6 +12,7 @@ docs/statistics.md says what is promised, and how that was found out.
 
 from aqmlab.infer.comparisons import NOT_SHOWN, SHOWN, Contest, Finding, compare
 from aqmlab.infer.intervals import (
+    FEWEST,
     LEVEL,
     MEAN_METHOD,
     NO_METHOD,
@@ -28,6 +29,7 @@ from aqmlab.infer.intervals import (
 )
 
 __all__ = [
+    "FEWEST",
     "LEVEL",
     "MEAN_METHOD",
     "NOT_SHOWN",

@@ -52,14 +52,15 @@ _TOLD = (
            "table `times`: `query` (workload `incast`)", "Alizadeh and others, DCTCP, 2010"),
     # Rates
     Metric("goodput", "flow, group", "bit/s", "Data that reached the receiver in order for the "
-           "first time (of datagrams: that arrived): of a flow over the time it was active, of a "
-           "group over the whole run.",
+           "first time (of datagrams: that arrived), after the warm-up: of a flow over the time it "
+           "was active, of a group over all of it.",
            f"table `flows`: `goodput_bps`; {COMPUTED}; series `goodput_bps`",
            "RFC 7928, section 2.5"),
     Metric("goodput_share", "group", "1", "Of the goodput of all groups, the part of this one.",
            COMPUTED, "this program"),
     Metric("throughput", "link, flow, group", "bit/s", "Of a link the egress: what left the "
-           "queue. Of flows what their senders sent, with headers and what was sent again.",
+           "queue after the warm-up. Of flows what their senders sent, with headers and what was "
+           "sent again.",
            f"{COMPUTED}; table `flows`: `throughput_bps`; of links over time: series "
            "`throughput_bps`", "RFC 7928, sections 2.5 and 4.2"),
     Metric("ingress", "link", "bit/s", "What came to the queue, over time.",
@@ -67,18 +68,19 @@ _TOLD = (
     Metric("cumulative_bytes", "link", "bytes", "What has left the queue since the start.",
            "series `delivered_bytes`", "Hill and Shah 2015"),
     Metric("utilisation", "link", "1", "What was used of what the link offered since its first "
-           "packet, also where its rate changes.", "table `links`: `utilisation`",
-           "RFC 7928, section 4.2"),
+           "packet or the end of the warm-up, also where its rate changes.",
+           "table `links`: `utilisation`", "RFC 7928, section 4.2"),
     Metric("possible_share", "link", "1", "Bytes that were delivered, of those the link offered "
-           "from the start to the end.", COMPUTED, "Hill and Shah 2015"),
+           "from the end of the warm-up to that of the run.", COMPUTED, "Hill and Shah 2015"),
     # Queue and losses
     Metric("queue_length", "link", "packets, bytes", "Backlog: mean over time, and largest.",
            "table `links`: `backlog_mean_packets`, `backlog_max_bytes`, ...; series "
            "`backlog_packets`, `backlog_bytes`", "RFC 7928, section 4.2"),
-    Metric("drop_share", "link", "1", "Of the packets that came, those the queue dropped; by "
-           "reason in the table `links`.", f"{COMPUTED}; table `links`: `drop_REASON`",
-           "RFC 7928, section 2.3"),
-    Metric("mark_share", "link", "1", "Of the packets that came, those that were marked (CE).",
+    Metric("drop_share", "link", "1", "Of the packets that came after the warm-up or waited at "
+           "its end, those the queue dropped; by reason in the table `links`.",
+           f"{COMPUTED}; table `links`: `drop_REASON`", "RFC 7928, section 2.3"),
+    Metric("mark_share", "link", "1", "Of the packets that came after the warm-up or waited at "
+           "its end, those that were marked (CE).",
            f"{COMPUTED}; table `links`: `mark_REASON`", "RFC 7928, section 4.5"),
     Metric("loss_share", "group", "1", "Of the packets that its flows sent after the warm-up, "
            "those that queues dropped.", COMPUTED, "RFC 7928, section 2.3"),

@@ -1,6 +1,7 @@
 """The metrics of a single run, from a few rows, without a library for tables.
 
-`aqmlab.metrics.table` computes the same of many runs at once; a test compares bit by bit.
+`aqmlab.metrics.table` computes the same of many runs at once, by the same formulas; a test
+compares bit by bit.
 """
 
 from __future__ import annotations
@@ -8,10 +9,11 @@ from __future__ import annotations
 from math import inf, isfinite, nan
 
 from aqmlab.metrics.flows import ALL, bulk_flows, is_alike, is_endless
+from aqmlab.metrics.formulas import of_group, of_link
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     Rows = Sequence[Mapping[str, Any]]
@@ -24,12 +26,13 @@ BLOCK, LANES = 128, 8
 def metrics(tables: Tables, scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rows of subject, metric and value: links, then groups, then all flows together."""
     flows = scenario["flows"]
-    end = tables["runs"][0]["end_s"]
-    found = [*_links(tables["links"], dict(bulk_flows(flows)), end)]
+    run = tables["runs"][0]
+    lasted = run["end_s"] - run["warmup_s"]
+    found = [*_links(tables["links"], dict(bulk_flows(flows)), lasted)]
     alike = {name: _goodputs(tables["flows"], name) for name in flows if is_alike(flows[name])}
     alike = {name: values for name, values in alike.items() if values}
     endless = [name for name in flows if is_endless(flows[name])]
-    found += _groups(tables, alike, endless, end)
+    found += _groups(tables, alike, endless, lasted)
     if len(endless) > 1:
         of_all = [value for name in endless for value in alike.get(name, ())]
         if of_all:
@@ -41,22 +44,27 @@ def metrics(tables: Tables, scenario: Mapping[str, Any]) -> list[dict[str, Any]]
     ]
 
 
-def _links(links: Rows, bulk: Mapping[str, int], end: float) -> list[tuple[str, str, float]]:
+def _of(row: Mapping[str, Any]) -> Callable[[str], float]:
+    """The quantities of a row by name, NaN for those that it has not."""
+
+    def of(name: str) -> float:
+        value = row.get(name)
+        return nan if value is None else float(value)
+
+    return of
+
+
+def _links(links: Rows, bulk: Mapping[str, int], lasted: float) -> list[tuple[str, str, float]]:
     found = []
     for row in links:
-        values = {
-            "throughput": _over(row["delivered_bytes"] * 8, end),
-            "possible_share": _over(row["delivered_bytes"], row["capacity_bytes"]),
-            "drop_share": _over(row["dropped"], row["arrived"]),
-            "mark_share": _over(row["marked"], row["arrived"]),
-            "loss_synchronisation": _over(row["loss_event_flows"], bulk.get(row["link"])),
-        }
+        whole = {**row, "lasted_s": lasted, "bulk_flows": bulk.get(row["link"])}
+        values = of_link(_of(whole), _over)
         found += [(row["link"], metric, value) for metric, value in values.items()]
     return found
 
 
 def _groups(
-    tables: Tables, alike: Mapping[str, list[float]], endless: Sequence[str], end: float
+    tables: Tables, alike: Mapping[str, list[float]], endless: Sequence[str], lasted: float
 ) -> list[tuple[str, str, float]]:
     total = sum(row["delivered_bytes"] for row in tables["groups"])
     first = endless[0] if endless else None
@@ -64,20 +72,15 @@ def _groups(
     for row in tables["groups"]:
         name = row["group"]
         own = [flow for flow in tables["flows"] if flow["group"] == name]
-        delay = _delay(tables["times"], name)
-        goodput = _over(row["delivered_bytes"] * 8, end)
-        values = {
-            "goodput": goodput,
-            "throughput": _over(None if row["sent_bytes"] is None else row["sent_bytes"] * 8, end),
-            "goodput_share": _over(row["delivered_bytes"], total),
-            "loss_share": _over(
-                sum(flow["dropped"] for flow in own),
-                sum(flow["sent_since_warmup"] for flow in own),
-            ),
-            "delay_variation": _less(delay.get("p999_s"), delay.get("min_s")),
-            "delay_variation_p95": _less(delay.get("p95_s"), delay.get("min_s")),
-            "power": _over(goodput if isfinite(goodput) else 0.0, delay.get("mean_s")),
+        whole = {
+            "delivered_bytes": row["delivered_bytes"],
+            "sent_bytes": row["sent_bytes"],
+            "total_bytes": total,
+            "lasted_s": lasted,
+            **{key: sum(flow[key] for flow in own) for key in ("dropped", "segments_sent")},
+            **_delay(tables["times"], name),
         }
+        values = of_group(_of(whole), _over, lambda value: value if isfinite(value) else 0.0)
         goodputs = alike.get(name, [])
         if len(goodputs) > 1:
             values["jain"] = _jain(goodputs)
@@ -101,17 +104,11 @@ def _goodputs(flows: Rows, group: str) -> list[float]:
     return [value for value in of if value is not None and value == value]
 
 
-def _over(value: float | None, whole: float | None) -> float:
+def _over(value: float, whole: float) -> float:
     """A share or rate; not finite where there is nothing to share."""
-    if value is None or whole is None:
-        return nan
     if whole == 0:
         return nan if value == 0 else inf
-    return float(value) / float(whole)
-
-
-def _less(value: float | None, other: float | None) -> float:
-    return nan if value is None or other is None else value - other
+    return value / whole
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.metrics.flows import ALL, bulk_flows, is_alike, is_endless
+from aqmlab.metrics.formulas import of_group, of_link
 from aqmlab.results import Tables
 from aqmlab.samples import Floats, Whole, jain_indices
 
@@ -19,7 +20,7 @@ LINK_COLUMNS = (
     "link", "delivered_bytes", "capacity_bytes", "dropped", "arrived", "marked", "loss_event_flows"
 )  # fmt: skip
 GROUP_COLUMNS = ("group", "delivered_bytes", "sent_bytes")
-FLOW_COLUMNS = ("group", "goodput_bps", "dropped", "sent_since_warmup")
+FLOW_COLUMNS = ("group", "goodput_bps", "dropped", "segments_sent")
 DELAY_COLUMNS = ("group", "quantity", "count", "mean_s", "p95_s", "p999_s", "min_s")
 KEYS = ["run", "group"]
 
@@ -30,8 +31,10 @@ def metrics(
     """The metrics of all runs; run `r` is of scenario `r // replications`. Of a run the links
     come first, then the groups, then all flows together."""
     points = [scenario["flows"] for scenario in scenarios]
-    ends = tables.load("runs", ["run", "end_s"]).with_columns(
-        (pl.col("run") // replications).cast(pl.UInt32).alias("point")
+    ends = tables.load("runs", ["run", "end_s", "warmup_s"]).select(
+        "run",
+        (pl.col("end_s") - pl.col("warmup_s")).alias("lasted_s"),
+        (pl.col("run") // replications).cast(pl.UInt32).alias("point"),
     )
     flows = _of_runs(tables, "flows", FLOW_COLUMNS, ends)
     alike = _alike(flows, points)
@@ -49,7 +52,8 @@ Facts = Mapping[str, Any]
 
 
 def _of_runs(tables: Tables, name: str, columns: Sequence[str], ends: pl.DataFrame) -> pl.DataFrame:
-    """Columns of a table, with the point and the end of each row's run; names as plain texts."""
+    """Columns of a table, with the point of each row's run and the time that counts; names as
+    plain texts."""
     frame = tables.load(name, ["run", *columns])
     plain = [pl.col(each).cast(pl.String) for each in ("link", "group") if each in columns]
     return frame.with_columns(plain).join(ends, on="run", maintain_order="left")
@@ -91,15 +95,7 @@ def _links(links: pl.DataFrame, points: Sequence[Facts]) -> pl.DataFrame:
     bulk = pl.DataFrame(_bulk_flows(points), schema=schema, orient="row")
     rows = links.join(bulk, on=["point", "link"], how="left", maintain_order="left")
     of = partial(_column, rows)
-    values = {
-        "throughput": _over(of("delivered_bytes") * 8, of("end_s")),
-        "possible_share": _over(of("delivered_bytes"), of("capacity_bytes")),
-        "drop_share": _over(of("dropped"), of("arrived")),
-        "mark_share": _over(of("marked"), of("arrived")),
-        # The global synchronisation ratio (RFC 7928, section 2.4).
-        "loss_synchronisation": _over(of("loss_event_flows"), of("bulk_flows")),
-    }
-    return _long(rows, "link", values)
+    return _long(rows, "link", of_link(of, _over))
 
 
 def _bulk_flows(points: Sequence[Facts]) -> Iterator[tuple[int, str, int]]:
@@ -115,26 +111,14 @@ def _bulk_flows(points: Sequence[Facts]) -> Iterator[tuple[int, str, int]]:
 def _groups(
     groups: pl.DataFrame, flows: pl.DataFrame, delays: pl.DataFrame, alike: pl.DataFrame
 ) -> pl.DataFrame:
-    sent = flows.group_by(KEYS).agg(pl.col("dropped", "sent_since_warmup").sum())
+    sent = flows.group_by(KEYS).agg(pl.col("dropped", "segments_sent").sum())
     rows = groups.with_columns(pl.col("delivered_bytes").sum().over("run").alias("total_bytes"))
     for more in (sent, delays, _fairness(alike)):
         rows = rows.join(more, on=KEYS, how="left", maintain_order="left")
     of = partial(_column, rows)
-    goodput = _over(of("delivered_bytes") * 8, of("end_s"))
-    values = {
-        "goodput": goodput,
-        "throughput": _over(of("sent_bytes") * 8, of("end_s")),
-        "goodput_share": _over(of("delivered_bytes"), of("total_bytes")),
-        # Of what the flows that are in the table sent.
-        "loss_share": _over(of("dropped"), of("sent_since_warmup")),
-        "delay_variation": of("p999_s") - of("min_s"),
-        "delay_variation_p95": of("p95_s") - of("min_s"),
-        # Kleinrock 1979.
-        "power": _over(np.where(np.isfinite(goodput), goodput, 0.0), of("mean_s")),
-        "jain": of("jain"),
-        "rtt_fairness": of("rtt_fairness"),
-    }
-    return _long(rows, "group", values)
+    values = of_group(of, _over, lambda value: np.where(np.isfinite(value), value, 0.0))
+    fairness = {name: of(name) for name in ("jain", "rtt_fairness")}
+    return _long(rows, "group", values | fairness)
 
 
 def _delays(tables: Tables, ends: pl.DataFrame) -> pl.DataFrame:

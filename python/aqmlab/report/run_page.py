@@ -143,7 +143,8 @@ def sojourn_figure(result: RunResult) -> Iterator[Figure]:
     shares = waited["count"].cum_sum() / waited["count"].sum()
     values = (waited["sojourn_s"] * 1e3).to_numpy()
     row = result.links.filter(link=name).row(0, named=True)
-    average = rate(row["delivered_bytes"] * 8 / float(result.runs["end_s"][0]))
+    lasted = result.runs["end_s"][0] - result.runs["warmup_s"][0]
+    average = rate(row["delivered_bytes"] * 8 / lasted)
     yield Figure(
         "sojourn",
         f"Time in the queue of {name}",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aqmlab.infer import Interval, interval
+from aqmlab.infer import POSITIVE, Interval, interval
 from aqmlab.measure import values
 from aqmlab.reproduce.model import Warning
 from aqmlab.results import StudyResult
@@ -83,7 +83,9 @@ class Measurements:
         """Its 95 % interval, if it has one."""
         key = (self.point(**labels), share)
         if key not in self._intervals:
-            self._intervals[key] = interval(self.histograms(**labels), f"p{100 * share:.6g}")
+            self._intervals[key] = interval(
+                self.histograms(**labels), f"p{100 * share:.6g}", bounds=POSITIVE
+            )
         return self._intervals[key]
 
     def maxima(self, **labels: str) -> Floats:

@@ -13,8 +13,16 @@ from typing import Any
 
 from aqmlab.document import Figure
 from aqmlab.errors import input_error, unknown
-from aqmlab.infer import MEAN_METHOD, NO_METHOD, POOLED_METHOD, Interval, interval
-from aqmlab.measure import metrics
+from aqmlab.infer import (
+    MEAN_METHOD,
+    NO_METHOD,
+    POOLED_METHOD,
+    POSITIVE,
+    SHARE,
+    Interval,
+    interval,
+)
+from aqmlab.measure import Metric, metrics
 from aqmlab.reproduce.catalogue import STUDIES, place, places
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table
@@ -44,7 +52,8 @@ def _link_mean(
 ) -> Measured:
     """The mean over the replications of a column of `links`."""
     values = scale * measured.count(column, **labels)
-    return float(values.mean()), interval(values)
+    low, high = SHARE if column == "utilisation" else POSITIVE
+    return float(values.mean()), interval(values, bounds=(scale * low, scale * high))
 
 
 def _time_mean(
@@ -57,7 +66,7 @@ def _time_mean(
 ) -> Measured:
     """The mean over the replications of a column of `times`."""
     values = scale * measured.times(group, quantity, column, **labels)
-    return float(values.mean()), interval(values)
+    return float(values.mean()), interval(values, bounds=POSITIVE)
 
 
 METRICS: dict[str, tuple[Callable[..., Measured], str]] = {
@@ -315,7 +324,7 @@ class Published:
 def known_metrics(hooks: ModuleType | None) -> dict[str, tuple[Callable[..., Measured], str]]:
     """What a table may name: those above, the study's own, and every metric of the registry."""
     found = {
-        name: (_registered(name), MEAN_METHOD)
+        name: (_registered(metric, name), MEAN_METHOD)
         for metric in metrics()
         if metric.compute is not None
         for name in (metric.name, *metric.names)
@@ -324,14 +333,15 @@ def known_metrics(hooks: ModuleType | None) -> dict[str, tuple[Callable[..., Mea
     return {**found, **METRICS, **(own if isinstance(own, Mapping) else {})}
 
 
-def _registered(name: str) -> Callable[..., Measured]:
+def _registered(metric: Metric, name: str) -> Callable[..., Measured]:
     """A metric of the registry: its mean over the replications at a point."""
 
     def measure(
         measured: Measurements, labels: dict[str, str], subject: str = "", scale: float = 1.0
     ) -> Measured:
         of = scale * measured.metric(name, subject or measured.link, **labels)
-        return float(of.mean()), interval(of)
+        bounds = (scale * metric.least, scale * metric.most)
+        return float(of.mean()), interval(of, bounds=bounds)
 
     return measure
 

@@ -9,6 +9,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod background;
+pub mod control;
 mod log;
 mod pcapng;
 pub mod view;
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use aqmlab_aqm::DropReason;
-use aqmlab_core::{Error, Result, Span, Time};
+use aqmlab_core::{Error, Result, Span, Time, choices};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::Network;
 use aqmlab_sim::rate::RateProcess;
@@ -26,7 +27,7 @@ use self::log::{Log, Offer};
 use self::pcapng::Capture;
 use crate::buffers::Buffers;
 use crate::handle::Handle;
-use crate::path::Tap;
+use crate::path::{Route, Tap};
 
 /// How often observers are told of the time.
 pub const TICK: Span = Span::from_millis(100);
@@ -42,7 +43,7 @@ pub struct LogFile {
     pub head: Vec<String>,
 }
 
-/// A capture of all packets.
+/// A capture of packets.
 #[derive(Clone, Debug)]
 pub struct CaptureFile {
     /// Where it goes.
@@ -51,6 +52,20 @@ pub struct CaptureFile {
     pub ring: Option<u64>,
     /// Bytes of each packet that are kept.
     pub most: u32,
+    /// Where packets are captured.
+    pub places: Places,
+}
+
+choices! {
+    /// Where packets are captured.
+    pub enum Places {
+        /// Each once, where the command sends or receives it.
+        Near = "near",
+        /// Each once, at the other end of its way.
+        Far = "far",
+        /// Before and after each link, and where it was dropped.
+        All = "all",
+    }
 }
 
 /// What is recorded while packets pass.
@@ -58,7 +73,7 @@ pub struct CaptureFile {
 pub struct Recordings {
     /// Logs, of one link each.
     pub logs: Vec<LogFile>,
-    /// A capture of all links.
+    /// A capture of packets.
     pub capture: Option<CaptureFile>,
 }
 
@@ -67,10 +82,11 @@ impl Recordings {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn open(&self, scenario: &Scenario) -> Result<Option<Box<dyn Tap>>> {
+    pub fn open(&self, scenario: &Scenario, routes: &[Route]) -> Result<Option<Box<dyn Tap>>> {
         let logs: Result<Vec<Log>> =
             self.logs.iter().map(|file| open_log(file, scenario)).collect();
-        let capture = self.capture.as_ref().map(|file| open_capture(file, scenario)).transpose()?;
+        let capture = self.capture.as_ref().map(|file| open_capture(file, scenario, routes));
+        let capture = capture.transpose()?;
         let observers = Observers { logs: logs?, capture };
         let is_idle = observers.logs.is_empty() && observers.capture.is_none();
         Ok((!is_idle).then(|| Box::new(observers) as Box<dyn Tap>))
@@ -89,9 +105,9 @@ fn open_log(file: &LogFile, scenario: &Scenario) -> Result<Log> {
     Log::create(file, offer, overhead).map_err(|error| not_written(&file.file, &error))
 }
 
-fn open_capture(file: &CaptureFile, scenario: &Scenario) -> Result<Capture> {
+fn open_capture(file: &CaptureFile, scenario: &Scenario, routes: &[Route]) -> Result<Capture> {
     let names: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
-    Capture::create(file, &names).map_err(|error| not_written(&file.file, &error))
+    Capture::create(file, &names, routes).map_err(|error| not_written(&file.file, &error))
 }
 
 fn not_written(file: &std::path::Path, error: &std::io::Error) -> Error {

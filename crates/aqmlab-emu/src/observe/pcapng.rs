@@ -1,9 +1,16 @@
-//! All packets before and after each link, in a file for Wireshark.
+//! Packets in a file for Wireshark: each once, or before and after each link.
+//!
+//! # Where
+//! An analysis of TCP takes all interfaces for one, and a packet that is there twice
+//! for one that was sent twice. So each is captured once unless more is asked for: where
+//! the command (the first host) sends or receives it, and what others send each other
+//! where it is sent; or at the other ends. What was dropped behind that place was seen
+//! there, and what was dropped before it was not, as on any host.
 //!
 //! # Source
 //! draft-ietf-opsawg-pcapng: a section header block, an interface description
-//! block for each of `NAME in`, `NAME out` and `NAME dropped` of every link,
-//! and an enhanced packet block for each packet, with time in nanoseconds.
+//! block for each place (`NAME in`, `NAME out` and, with all places, `NAME dropped`
+//! of links), with a comment that says what is there, and an enhanced packet block for each packet, with time in nanoseconds.
 //! Packets begin with the IP header (LINKTYPE_RAW). What was dropped is on
 //! `NAME dropped`, with the reason as its comment.
 //!
@@ -18,34 +25,73 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aqmlab_aqm::DropReason;
 use aqmlab_core::Time;
+use aqmlab_sim::capture::pcapng::{self, COMMENT, ENHANCED_PACKET, Interface, block, option, pad};
 
-use super::CaptureFile;
 use super::background::Background;
+use super::{CaptureFile, Places};
 use crate::buffers::Buffers;
 use crate::handle::Handle;
+use crate::path::Route;
 use crate::segments::{MOST_HEAD, Run};
 
-/// Block types, section 4.
-const SECTION_HEADER: u32 = 0x0A0D_0D0A;
-const INTERFACE: u32 = 1;
-const ENHANCED_PACKET: u32 = 6;
-/// Options, section 3.5 and those of each block.
-const COMMENT: u16 = 1;
-const IF_NAME: u16 = 2;
-const IF_TSRESOL: u16 = 9;
-const SHB_USERAPPL: u16 = 4;
-/// Raw IP.
-const LINKTYPE_RAW: u16 = 101;
-/// Interfaces of a link.
-const SIDES: [&str; 3] = ["in", "out", "dropped"];
-const IN: u32 = 0;
-const OUT: u32 = 1;
-const DROPPED: u32 = 2;
+/// Interfaces of a link, and what is there.
+const SIDES: [(&str, &str); 3] = [
+    ("in", "packets as they come to the link"),
+    ("out", "packets as they come out of the link"),
+    ("dropped", "packets that the link dropped or lost"),
+];
+const IN: usize = 0;
+const OUT: usize = 1;
+const DROPPED: usize = 2;
+
+/// What is captured.
+struct Chosen {
+    /// By link and side: the number of the interface, if it is captured.
+    interfaces: Vec<[Option<u32>; SIDES.len()]>,
+    /// By route: the link and the side of its packets; `None` for all.
+    of_routes: Option<Vec<(u32, usize)>>,
+}
+
+impl Chosen {
+    fn new(places: Places, links: usize, routes: &[Route]) -> Self {
+        let of_route = |route: &Route| {
+            // Port 0 is the command's, or the first host's.
+            let at_start = (route.exit == 0) == (places == Places::Far);
+            match at_start {
+                true => (route.links[0], IN),
+                false => (*route.links.last().expect("a route has a link"), OUT),
+            }
+        };
+        let of_routes = (places != Places::All).then(|| routes.iter().map(of_route).collect());
+        let of_routes: Option<Vec<(u32, usize)>> = of_routes;
+        let mut count = 0;
+        let interfaces = (0..links as u32).map(|link| {
+            [IN, OUT, DROPPED].map(|side| {
+                let is_used = of_routes.as_ref().is_none_or(|used| used.contains(&(link, side)));
+                count += u32::from(is_used);
+                is_used.then(|| count - 1)
+            })
+        });
+        let interfaces = interfaces.collect();
+        Chosen { interfaces, of_routes }
+    }
+
+    /// The interface of a packet of this route, if it is captured here.
+    #[inline]
+    fn interface(&self, link: u32, side: usize, route: u16) -> Option<u32> {
+        let is_here = match &self.of_routes {
+            None => true,
+            Some(places) => places.get(usize::from(route)) == Some(&(link, side)),
+        };
+        self.interfaces[link as usize][side].filter(|_| is_here)
+    }
+}
 
 /// A capture under way.
 pub struct Capture {
     file: Background,
     name: String,
+    chosen: Chosen,
     /// The time of the emulation's zero, in nanoseconds since 1970.
     zero: u64,
     is_set: bool,
@@ -55,12 +101,14 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Begins it, for links of these names: its time 0 is now.
-    pub fn create(file: &CaptureFile, links: &[&str]) -> io::Result<Self> {
+    /// Begins it, for links of these names and routes over them: its time 0 is now.
+    pub fn create(file: &CaptureFile, links: &[&str], routes: &[Route]) -> io::Result<Self> {
         let name = file.file.display().to_string();
         let most = file.most as usize;
-        let file = Background::create(&file.file, head(links, file.most), file.ring)?;
-        Ok(Capture { file, name, zero: since_1970(), is_set: false, most, skipped: 0 })
+        let chosen = Chosen::new(file.places, links.len(), routes);
+        let head = head(links, &chosen, file.most);
+        let file = Background::create(&file.file, head, file.ring)?;
+        Ok(Capture { file, name, chosen, zero: since_1970(), is_set: false, most, skipped: 0 })
     }
 
     pub fn arrived(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers) {
@@ -87,11 +135,12 @@ impl Capture {
         &mut self,
         time: Time,
         link: u32,
-        side: u32,
+        side: usize,
         handle: &Handle,
         buffers: &Buffers,
         comment: Option<&str>,
     ) {
+        let Some(interface) = self.chosen.interface(link, side, handle.route) else { return };
         if self.file.is_behind() {
             self.skipped += 1;
             return;
@@ -103,7 +152,6 @@ impl Capture {
         let rest = &rest[..rest.len().min(self.most - head.len())];
         let at = self.zero + time.as_nanos();
         block(self.file.buffer(), ENHANCED_PACKET, |body| {
-            let interface = link * SIDES.len() as u32 + side;
             let kept = (head.len() + rest.len()) as u32;
             for word in [interface, (at >> 32) as u32, at as u32, kept, length as u32] {
                 body.extend_from_slice(&word.to_le_bytes());
@@ -141,47 +189,16 @@ fn since_1970() -> u64 {
 }
 
 /// What a file begins with.
-fn head(links: &[&str], most: u32) -> Vec<u8> {
+fn head(links: &[&str], chosen: &Chosen, most: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    block(&mut bytes, SECTION_HEADER, |body| {
-        body.extend_from_slice(&0x1A2B_3C4Du32.to_le_bytes());
-        body.extend_from_slice(&[1, 0, 0, 0]); // Version 1.0.
-        body.extend_from_slice(&u64::MAX.to_le_bytes()); // Of a length not known.
-        option(body, SHB_USERAPPL, b"aqmlab");
-        option(body, 0, &[]);
+    pcapng::section(&mut bytes, None);
+    let places = links.iter().zip(&chosen.interfaces).flat_map(|(link, used)| {
+        let sides = SIDES.iter().zip(used).filter(|(_, number)| number.is_some());
+        sides.map(move |(side, _)| (link, side))
     });
-    for (link, side) in links.iter().flat_map(|link| SIDES.map(|side| (link, side))) {
-        block(&mut bytes, INTERFACE, |body| {
-            body.extend_from_slice(&LINKTYPE_RAW.to_le_bytes());
-            body.extend_from_slice(&[0, 0]);
-            body.extend_from_slice(&most.to_le_bytes());
-            option(body, IF_NAME, format!("{link} {side}").as_bytes());
-            option(body, IF_TSRESOL, &[9]);
-            option(body, 0, &[]);
-        });
+    for (link, (side, comment)) in places {
+        let (name, link_type) = (&format!("{link} {side}"), pcapng::LINKTYPE_RAW);
+        pcapng::interface(&mut bytes, &Interface { name, comment, link_type, most });
     }
     bytes
-}
-
-/// Appends a block: its type and length, what `fill` writes, its length.
-fn block(bytes: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
-    let start = bytes.len();
-    bytes.extend_from_slice(&kind.to_le_bytes());
-    bytes.extend_from_slice(&[0; 4]);
-    fill(bytes);
-    let length = ((bytes.len() - start + 4) as u32).to_le_bytes();
-    bytes[start + 4..start + 8].copy_from_slice(&length);
-    bytes.extend_from_slice(&length);
-}
-
-fn option(bytes: &mut Vec<u8>, code: u16, value: &[u8]) {
-    bytes.extend_from_slice(&code.to_le_bytes());
-    bytes.extend_from_slice(&(value.len() as u16).to_le_bytes());
-    bytes.extend_from_slice(value);
-    pad(bytes, value.len());
-}
-
-/// Fills up to 32 bits what is of this length.
-fn pad(bytes: &mut Vec<u8>, length: usize) {
-    bytes.extend_from_slice(&[0; 3][..length.wrapping_neg() % 4]);
 }

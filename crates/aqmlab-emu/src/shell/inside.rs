@@ -14,19 +14,20 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use aqmlab_core::Result;
 
+use super::broker::Broker;
 use super::network::{
-    NAME, configure_far, configure_near, failed, make_gateway, make_near, own_all_addresses,
-    start_loopback,
+    NAME, configure_attached, configure_far, configure_near, failed, make_gateway, make_near,
+    own_all_addresses, start_loopback,
 };
 use super::{Options, variables};
 use crate::addresses::Block;
 use crate::nat::keep_gate;
 use crate::sys::files::{self, RESOLV_CONF};
 use crate::sys::process::{
-    self, Ended, Pid, Program, Signals, default_signal, die_with_parent, exit, fork_into, identity,
-    keep_capabilities, kill, own_mounts, reap, unshare,
+    self, Ended, Pid, Program, Signals, confine, default_signal, die_with_parent, exit, fork_into,
+    identity, keep_capabilities, kill, own_mounts, reap, unshare,
 };
-use crate::sys::time::{set_real_time, wait};
+use crate::sys::time::{Polled, readable, set_real_time, wait_for};
 use crate::sys::{receive, send, socket_pair};
 
 /// Exit statuses of a command that could not be started, as shells give them.
@@ -58,8 +59,12 @@ pub enum FarEnd {
 /// What the first process needs to know.
 pub struct Inside<'a> {
     pub options: &'a Options,
+    /// The network namespace that the path is put in front of; a new one without it.
+    pub attached: Option<&'a File>,
     pub mtu: u32,
     pub priority: i32,
+    /// Whether the command keeps the capabilities that it has in a user namespace.
+    pub keeps: bool,
     pub far: FarEnd,
     /// The user and the group outside, if there is a user namespace.
     pub mapped: Option<(u32, u32)>,
@@ -82,6 +87,8 @@ struct Prepared {
     far: Option<OwnedFd>,
     /// The process that opens ports in the gateway.
     keeper: Option<Pid>,
+    /// Makes devices for shells inside.
+    broker: Option<Broker>,
 }
 
 impl Inside<'_> {
@@ -103,7 +110,7 @@ impl Inside<'_> {
             map_user(user, group)?;
         }
         own_mounts().map_err(|error| failed("a mount namespace", &error))?;
-        if self.mapped.is_some() {
+        if self.mapped.is_some() && self.keeps {
             keep_capabilities().map_err(|error| failed("capabilities", &error))?;
         }
         die_with_parent().map_err(|error| failed("prctl", &error))?;
@@ -122,11 +129,33 @@ impl Inside<'_> {
         let far_namespace =
             files::network().map_err(|error| failed("the network namespace", &error))?;
         let far = (!self.options.far.is_empty()).then(|| self.hold_far(&block)).transpose()?;
-        new_network()?;
-        let tun = make_near()?;
-        configure_near(&tun, &block, mtu)?;
+        let tun = match self.attached {
+            None => {
+                new_network()?;
+                let tun = make_near()?;
+                configure_near(&tun, &block, mtu)?;
+                tun
+            }
+            Some(namespace) => {
+                let entered = process::enter(namespace.as_fd());
+                entered.map_err(|error| failed("the network namespace", &error))?;
+                let tun = make_near()?;
+                configure_attached(&tun, &block, mtu)?;
+                tun
+            }
+        };
+        let broker = self.is_confined().then(|| {
+            allow_pings();
+            Broker::here()
+        });
+        let broker = broker.transpose()?;
         self.tell(NEAR, &tun)?;
-        Ok(Prepared { block, _far_namespace: far_namespace, far, keeper })
+        Ok(Prepared { block, _far_namespace: far_namespace, far, keeper, broker })
+    }
+
+    /// Whether programs here may not change the network.
+    fn is_confined(&self) -> bool {
+        self.mapped.is_some() && !self.keeps
     }
 
     /// Makes a process that starts the program of the far end when it is told
@@ -141,7 +170,7 @@ impl Inside<'_> {
         let environment = variables(self.options, block, self.is_inside);
         match (receive(theirs.as_fd()), Program::new(words, &environment)) {
             (Ok((told, _)), Ok(program)) if !told.is_empty() => {
-                execute(&program, words, self.signals)
+                execute(&program, words, self.signals, self.is_confined())
             }
             _ => exit(NOT_STARTED),
         }
@@ -173,15 +202,15 @@ impl Inside<'_> {
 
     /// Starts the command when it is told to, and waits for it.
     fn serve(&self, prepared: &Prepared) -> ! {
-        let Prepared { block, far, keeper, .. } = prepared;
+        let Prepared { block, far, keeper, broker, .. } = prepared;
         let environment = variables(self.options, block, self.is_inside);
         let start = |_: &[u8]| {
             if let Some(far) = far {
                 let _ = send(far.as_fd(), &[START], None);
             }
-            start(&self.options.command, &environment, None, self.signals)
+            start(&self.options.command, &environment, None, self.signals, self.is_confined())
         };
-        serve(&self.socket, *keeper, start, || files::dropped(NAME))
+        serve(&self.socket, *keeper, broker.as_slice(), start, || files::dropped(NAME))
     }
 }
 
@@ -192,13 +221,22 @@ impl Inside<'_> {
 pub(crate) fn serve(
     socket: &OwnedFd,
     keeper: Option<Pid>,
+    brokers: &[Broker],
     mut start: impl FnMut(&[u8]) -> Option<Pid>,
     dropped: impl Fn() -> u64,
 ) -> ! {
     let Ok(children) = Signals::block(&[libc::SIGCHLD]) else { exit(1) };
     let mut command: Option<Pid> = None;
     loop {
-        let Ok([has_message, _]) = wait([socket.as_fd(), children.as_fd()], None) else { exit(1) };
+        let watched = [socket.as_fd(), children.as_fd()].into_iter();
+        let watched = watched.chain(brokers.iter().map(AsFd::as_fd));
+        let mut polled: Vec<Polled> = watched.map(readable).collect();
+        if wait_for(&mut polled, None).is_err() {
+            exit(1);
+        }
+        let has_message = polled[0].revents != 0;
+        let asked = brokers.iter().zip(&polled[2..]).filter(|(_, each)| each.revents != 0);
+        asked.for_each(|(broker, _)| broker.serve());
         while children.next().is_some() {}
         while let Ok(Some((pid, ended))) = reap(-1) {
             if Some(pid) == command {
@@ -236,6 +274,7 @@ pub(crate) fn start(
     environment: &[(OsString, OsString)],
     namespace: Option<&File>,
     signals: &Signals,
+    is_confined: bool,
 ) -> Option<Pid> {
     let program = Program::new(words, environment).ok()?;
     match fork_into(0) {
@@ -247,11 +286,15 @@ pub(crate) fn start(
     {
         exit(NOT_STARTED);
     }
-    execute(&program, words, signals)
+    execute(&program, words, signals, is_confined)
 }
 
 /// Becomes the program; ends as a shell would where that cannot be.
-fn execute(program: &Program, words: &[OsString], signals: &Signals) -> ! {
+fn execute(program: &Program, words: &[OsString], signals: &Signals, is_confined: bool) -> ! {
+    if is_confined && let Err(error) = confine() {
+        let _ = writeln!(std::io::stderr(), "error: capabilities: {error}");
+        exit(NOT_STARTED);
+    }
     for signal in [libc::SIGPIPE, libc::SIGXFSZ, libc::SIGINT] {
         default_signal(signal);
     }
@@ -266,6 +309,13 @@ fn execute(program: &Program, words: &[OsString], signals: &Signals) -> ! {
 /// Ends as the command did.
 fn end(ended: Ended) -> ! {
     exit(ended.status())
+}
+
+/// Lets this user, who has no capabilities, send pings in this network namespace.
+pub(crate) fn allow_pings() {
+    let (_, group) = identity();
+    // Where it is read-only pings need a capability, as before.
+    let _ = files::set("/proc/sys/net/ipv4/ping_group_range", &format!("{group} {group}"));
 }
 
 /// A network namespace of its own, with a loopback device.

@@ -13,17 +13,19 @@
 //! The host's routes, forwarding and firewall are left alone: the one thing
 //! that appears in its namespace is the far end's device with its addresses.
 
+pub(crate) mod broker;
 pub(crate) mod inside;
 pub(crate) mod network;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aqmlab_core::{Bytes, Error, Result, Span, Time, params};
 use aqmlab_sim::network::probe::SojournSummary;
-use aqmlab_sim::scenario::FlowGroup;
+use aqmlab_sim::scenario::{Change, FlowGroup};
 use aqmlab_sim::{RunResult, Scenario};
 
 use self::inside::{DROPPED, ERROR, FAR, FarEnd, Inside, NEAR, SIGNAL, START};
@@ -32,6 +34,7 @@ use self::network::{NoDevice, configure_far, gateway_block, make_far};
 use crate::addresses::Block;
 use crate::live::{Clock, FAR as FAR_PORT, Live, Precision, Steward, Writer};
 use crate::nat::Gate;
+use crate::observe::control::Control;
 use crate::observe::view::View;
 use crate::observe::{Recordings, TICK};
 use crate::path::{DataPath, Route};
@@ -60,6 +63,11 @@ params! {
         /// them.
         drain: Span = Span::from_secs(2), in Span::ZERO => Span::from_secs(3600),
             source "this program";
+        /// What it is called, for `aqmlab set` and `aqmlab top`; `none`: by its process ID.
+        name: Option<String> = None, source "this program";
+        /// Whether commands keep the capabilities that they have in a user namespace of the
+        /// emulator; without them they cannot change the network there.
+        keep_capabilities: bool = false, source "capabilities(7)";
         /// Its real-time priority, where permitted; 0 for none.
         priority: u64 = 40, in 0 => 99, source "sched(7), SCHED_FIFO";
     }
@@ -71,6 +79,8 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// Whether the command reaches what is outside.
     pub nat: bool,
+    /// A process in front of whose network namespace the path is put; the command runs there.
+    pub attached: Option<u32>,
     /// A command for the far end, or nothing.
     pub far: Vec<OsString>,
     /// Links from the far end to the command, by index.
@@ -98,6 +108,8 @@ pub struct Outcome {
     pub input: SojournSummary,
     /// How late the kernel woke the emulator.
     pub wakeups: SojournSummary,
+    /// What changed in the links, and what was to change later.
+    pub changes: Vec<Change>,
     /// One sentence each, for the user.
     pub remarks: Vec<String>,
 }
@@ -137,7 +149,7 @@ const FAR_VARIABLE: &str = "AQMLAB_FAR";
 /// # Panics
 /// If a packet was lost without being counted: a bug.
 pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> Result<Outcome> {
-    crate::topology::without_changes(scenario)?;
+    crate::changes::check(scenario)?;
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let terminal = foreground();
@@ -146,13 +158,16 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
             Route { links: options.up.clone(), exit: 1 },
             Route { links: options.down.clone(), exit: 0 },
         ];
-        let mut path = DataPath::replicated(scenario, routes, params.mtu, shell.depth);
         // Their threads begin before there is a priority to inherit.
-        if let Some(tap) = options.recordings.open(scenario)? {
+        let tap = options.recordings.open(scenario, &routes)?;
+        let mut path = DataPath::replicated(scenario, routes, params.mtu, shell.depth);
+        if let Some(tap) = tap {
             path.set_tap(tap);
         }
         let view = View::open([options.down.clone(), options.up.clone()]);
-        shell.run(path, view, &scenario.flows, params)
+        let routes = [options.down.clone(), options.up.clone()];
+        let control = Control::open(params.name.as_deref(), routes)?;
+        shell.run(path, view, control, &scenario.flows, params)
     });
     if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
         set_foreground(group);
@@ -160,9 +175,16 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
     outcome
 }
 
-/// Signals that the emulator passes on.
-pub(crate) const HANDLED: [i32; 6] =
-    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
+/// Signals that the emulator passes on, and SIGURG, which says that something is asked of it.
+pub(crate) const HANDLED: [i32; 7] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGURG,
+];
 /// How long a command may take to end when it was told to.
 const PATIENCE: Span = Span::from_secs(2);
 
@@ -187,20 +209,19 @@ impl<'a> Shell<'a> {
     fn open(options: &'a Options, params: &EmulatorParams, signals: &'a Signals) -> Result<Self> {
         let mtu = params.mtu.get() as u32;
         let far = match make_far() {
-            Ok(made) => Some(made),
-            Err(NoDevice::NotPermitted) => None,
+            Ok((tun, block)) => {
+                configure_far(&tun, &block, mtu)?;
+                Some((tun, block))
+            }
+            Err(NoDevice::NotPermitted) => broker::ask(mtu)?,
             Err(NoDevice::Other(error)) => return Err(error),
         };
         let mapped = mapped_user(far.is_some());
         let far = far.filter(|_| !options.nat);
-        let block = match &far {
-            Some((tun, block)) => {
-                configure_far(tun, block, mtu)?;
-                *block
-            }
-            None => gateway_block()?,
-        };
+        let block = far.as_ref().map_or_else(gateway_block, |(_, block)| Ok(*block))?;
         let is_inside = network::is_inside()?;
+        let attached = options.attached.map(namespace_of).transpose()?;
+        let attached = attached.as_ref();
         let servers = files::name_servers();
         let is_own = |server: &IpAddr| server.is_loopback();
         let name_server = servers.first().copied().filter(|_| servers.iter().all(is_own));
@@ -219,8 +240,10 @@ impl<'a> Shell<'a> {
             let own_names = name_server.is_some();
             Inside {
                 options,
+                attached,
                 mtu,
                 priority: params.priority as i32,
+                keeps: params.keep_capabilities,
                 far: end,
                 mapped,
                 socket: theirs,
@@ -247,17 +270,30 @@ impl<'a> Shell<'a> {
         self,
         path: DataPath,
         view: View,
+        control: Control,
         flows: &[FlowGroup],
         params: &EmulatorParams,
     ) -> Result<Outcome> {
         let Shell { child, ended, socket, signals, ports, gate, until, .. } = self;
         let mut remarks = prioritise(params);
+        // In a namespace of its own nobody has rules.
+        let is_here = ports[1].name != network::GATEWAY_PORT;
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
         let tick = if path.has_tap() { Time::ZERO } else { Time::MAX };
         let (deadline, drain) = (Time::MAX, Drain::new(params.drain));
-        let mut steward =
-            Attendant { child, ended, socket, signals, deadline, until, drain, tick, view };
+        let mut steward = Attendant {
+            child,
+            ended,
+            socket,
+            signals,
+            deadline,
+            until,
+            drain,
+            tick,
+            view,
+            control,
+        };
         let mut live = Live::new(path, ports.into(), params.precision, Clock::start());
         live.writer.gate = gate;
         let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
@@ -269,6 +305,7 @@ impl<'a> Shell<'a> {
         let busy = Span::from_nanos(processor() - before);
         unset_real_time();
         remarks.extend(live.writer.remarks());
+        remarks.extend(unanswered(&live.path).filter(|_| is_here));
         Ok(to_result(live, end, status, busy, flows, params, remarks))
     }
 }
@@ -288,6 +325,7 @@ pub(crate) struct Attendant<'a> {
     /// When observers are told of the time next.
     pub tick: Time,
     pub view: View,
+    pub control: Control,
 }
 
 /// The time after the end of the command in which packets in flight arrive.
@@ -349,6 +387,10 @@ impl Steward for Attendant<'_> {
             self.deadline = self.deadline.min(now + PATIENCE);
         }
         while let Some(signal) = self.signals.next() {
+            if signal.number == libc::SIGURG {
+                self.control.attend(now, path);
+                continue;
+            }
             if self.drain.course.is_some() {
                 return false;
             }
@@ -376,6 +418,17 @@ impl Steward for Attendant<'_> {
     }
 }
 
+/// Says so if packets that await an answer have reached the far end, and nothing came back.
+fn unanswered(path: &DataPath) -> Option<String> {
+    let ([_, awaiting], [back, _]) = (path.came[0], path.came[1]);
+    (awaiting > 0 && back == 0 && path.left.packets > 0).then(|| {
+        "nothing came back from the far end: if a server listens there, a firewall may drop packets \
+         from 100.64.0.0/10 or on the device aqmlab0 (see `nft list ruleset`, `iptables -S` and \
+         net.ipv4.conf.all.rp_filter); other addresses than $AQMLAB_FAR need --nat"
+            .into()
+    })
+}
+
 /// Packets that the kernel dropped because they were not read in time: as the
 /// child told of its device, and of the one here, if it is here.
 fn dropped_by_devices(socket: &OwnedFd, writer: &Writer) -> u64 {
@@ -401,7 +454,7 @@ fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
     while near.is_none() || far.is_none() {
         let (text, fd) = receive(socket.as_fd()).map_err(|error| failed("the shell", &error))?;
         match (text.first(), fd) {
-            (Some(&FAR), Some(fd)) => far = Some(Tun::from_fd(fd, "far")),
+            (Some(&FAR), Some(fd)) => far = Some(Tun::from_fd(fd, network::GATEWAY_PORT)),
             (Some(&NEAR), Some(fd)) => near = Some(Tun::from_fd(fd, network::NAME)),
             (Some(&ERROR), _) => {
                 return Err(Error::new(String::from_utf8_lossy(&text[1..]).into_owned()));
@@ -422,10 +475,26 @@ pub(crate) fn only_one_thread() -> Result<()> {
     Ok(())
 }
 
+/// The network namespace of a process, which is not that of this one.
+fn namespace_of(pid: u32) -> Result<File> {
+    let named = |error: Error| error.at("--pid").given(pid);
+    let here = files::network().map_err(|error| failed("the network namespace", &error))?;
+    let there = files::network_of(pid).map_err(|error| named(failed("its namespace", &error)))?;
+    match files::is_same(&here, &there) {
+        Ok(false) => Ok(there),
+        Ok(true) => {
+            let problem = "this process is in the same network namespace as aqmlab";
+            let hint = "a path can be put in front of a namespace of its own, as containers have";
+            Err(named(Error::new(problem).hint(hint)))
+        }
+        Err(error) => Err(named(failed("its namespace", &error))),
+    }
+}
+
 /// Whether the far end of a shell is here, where the shell is started: whether
-/// this user may have a device here.
+/// this user may have a device here, or is given one.
 pub fn has_far_end_here() -> bool {
-    Tun::permitted()
+    Tun::permitted() || broker::is_there()
 }
 
 /// The user who needs a user namespace to be permitted the others: one who may

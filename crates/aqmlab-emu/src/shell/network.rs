@@ -1,6 +1,7 @@
 //! The devices at the two ends of a path, and their addresses.
 
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use aqmlab_core::{Error, Result};
 
@@ -13,6 +14,8 @@ use crate::sys::files;
 pub const NAME: &str = "aqmlab";
 /// The name of the far end in a gateway.
 const GATEWAY: &str = "aqmlab0";
+/// What it is called in the emulator, which is not in its namespace.
+pub const GATEWAY_PORT: &str = "far";
 /// Packets that wait in a device for this program to read them. (A large
 /// packet counts as one; beyond that the kernel drops.)
 const QUEUE: u32 = 16_384;
@@ -128,9 +131,9 @@ pub fn configure_far(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
 pub fn configure_near(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
     configure(&tun.name, mtu, |interface| {
         interface.add_v4(block.near().0, block.v4_bits)?;
-        interface.default_v4()?;
+        interface.route_v4(Ipv4Addr::UNSPECIFIED, 0)?;
         if interface.add_v6(block.near().1, block.v6_bits).is_ok() {
-            let _ = interface.default_v6();
+            let _ = interface.route_v6(Ipv6Addr::UNSPECIFIED, 0);
         }
         Ok(())
     })?;
@@ -138,6 +141,27 @@ pub fn configure_near(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
     let _ = files::set("/proc/sys/net/ipv4/ip_forward", "1");
     let _ = files::set("/proc/sys/net/ipv6/conf/all/forwarding", "1");
     Ok(())
+}
+
+/// Gives the near end its addresses in a namespace that is somebody else's, and sends through
+/// it what goes by the default route there: by two routes that are longer than that one.
+/// All of it hangs on the device, and is gone with it.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn configure_attached(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
+    configure(&tun.name, mtu, |interface| {
+        interface.add_v4(block.near().0, block.v4_bits)?;
+        for half in [0, 128] {
+            interface.route_v4(Ipv4Addr::new(half, 0, 0, 0), 1)?;
+        }
+        if interface.add_v6(block.near().1, block.v6_bits).is_ok() {
+            for half in [0, 0x8000] {
+                let _ = interface.route_v6(Ipv6Addr::new(half, 0, 0, 0, 0, 0, 0, 0), 1);
+            }
+        }
+        Ok(())
+    })
 }
 
 /// Sets the loopback device of a new namespace up.

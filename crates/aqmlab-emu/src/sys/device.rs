@@ -228,27 +228,29 @@ impl Interface {
         Self::call(self.v6()?, libc::SIOCSIFADDR as _, &request)
     }
 
-    /// Sends all IPv4 that goes nowhere else through it.
-    pub fn default_v4(&self) -> io::Result<()> {
+    /// Sends IPv4 to these addresses through it; all that goes nowhere else with 0 bits.
+    pub fn route_v4(&self, to: Ipv4Addr, bits: u32) -> io::Result<()> {
         let name = CString::new(self.name.as_str())?;
+        let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - bits).unwrap_or(0));
         let any = socket_address(Ipv4Addr::UNSPECIFIED);
         // SAFETY: a route of zeros is a valid one to fill in.
         let mut route: libc::rtentry = unsafe { zeroed() };
-        (route.rt_dst, route.rt_gateway, route.rt_genmask) = (any, any, any);
+        (route.rt_dst, route.rt_gateway) = (socket_address(to), any);
+        route.rt_genmask = socket_address(mask);
         route.rt_flags = libc::RTF_UP;
         route.rt_dev = name.as_ptr().cast_mut();
         Self::call(&self.v4, libc::SIOCADDRT as _, &route)
     }
 
-    /// Sends all IPv6 that goes nowhere else through it.
-    pub fn default_v6(&self) -> io::Result<()> {
+    /// Sends IPv6 to these addresses through it, as [`route_v4`](Self::route_v4).
+    pub fn route_v6(&self, to: Ipv6Addr, bits: u16) -> io::Result<()> {
         let any = libc::in6_addr { s6_addr: [0; 16] };
         let request = RouteRequest6 {
-            destination: any,
+            destination: libc::in6_addr { s6_addr: to.octets() },
             source: any,
             gateway: any,
             kind: 0,
-            destination_bits: 0,
+            destination_bits: bits,
             source_bits: 0,
             metric: 1,
             info: 0,

@@ -20,6 +20,18 @@ pub fn network() -> io::Result<File> {
     File::open("/proc/self/ns/net")
 }
 
+/// The network namespace of another process.
+pub fn network_of(pid: u32) -> io::Result<File> {
+    File::open(format!("/proc/{pid}/ns/net"))
+}
+
+/// Whether two files are the same namespace.
+pub fn is_same(one: &File, other: &File) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let (one, other) = (one.metadata()?, other.metadata()?);
+    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
+}
+
 /// The congestion controls that the kernel's TCP has.
 pub fn congestion_controls() -> io::Result<Vec<String>> {
     let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;

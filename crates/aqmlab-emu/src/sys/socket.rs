@@ -33,6 +33,54 @@ pub fn transparent(is_stream: bool, port: u16) -> io::Result<OwnedFd> {
     }
 }
 
+/// The address of a socket with a name that is known in one network namespace only.
+fn local(name: &str) -> (libc::sockaddr_un, libc::socklen_t) {
+    // SAFETY: an address of zeros is valid.
+    let mut address: libc::sockaddr_un = unsafe { zeroed() };
+    address.sun_family = libc::AF_UNIX as _;
+    // A first byte of zero: the name stands in no file system.
+    let most = address.sun_path.len() - 1;
+    for (to, from) in address.sun_path[1..].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    let head = std::mem::offset_of!(libc::sockaddr_un, sun_path);
+    (address, (head + 1 + name.len().min(most)) as libc::socklen_t)
+}
+
+fn local_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: the arguments are numbers.
+    check(unsafe { libc::socket(libc::AF_UNIX, kind, 0) }).map(owned)
+}
+
+/// Listens at a name that is known in this network namespace only.
+pub fn listen_local(name: &str) -> io::Result<OwnedFd> {
+    let (socket, (address, size)) = (local_socket()?, local(name));
+    // SAFETY: the address is complete and outlives the call.
+    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) })?;
+    // SAFETY: the arguments are numbers.
+    check(unsafe { libc::listen(socket.as_raw_fd(), 16) })?;
+    Ok(socket)
+}
+
+/// Connects to who listens at a name in this network namespace.
+pub fn connect_local(name: &str) -> io::Result<OwnedFd> {
+    let (socket, (address, size)) = (local_socket()?, local(name));
+    // SAFETY: the address is complete and outlives the call.
+    check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), size) })?;
+    Ok(socket)
+}
+
+/// Takes a connection.
+pub fn accept(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let none = std::ptr::null_mut();
+    // SAFETY: nobody asks for the address.
+    let fd = unsafe {
+        libc::accept4(socket.as_raw_fd(), none, std::ptr::null_mut(), libc::SOCK_CLOEXEC)
+    };
+    check(fd).map(owned)
+}
+
 pub(super) fn set(socket: &impl AsRawFd, level: i32, option: i32, value: i32) -> io::Result<()> {
     let size = size_of_val(&value) as libc::socklen_t;
     // SAFETY: the value outlives the call.

@@ -92,7 +92,8 @@ impl Job for Commands {
             if !self.words[host].is_empty() {
                 let environment = self.environment_of(host, hosts);
                 let namespace = Some(&hosts.namespaces[host]);
-                main = start(&self.words[host], &environment, namespace, signals);
+                let is_confined = !hosts.brokers.is_empty();
+                main = start(&self.words[host], &environment, namespace, signals, is_confined);
             }
         }
         main

@@ -20,12 +20,15 @@ use aqmlab_sim::Scenario;
 pub use self::commands::{Commands, run as run_commands};
 pub use self::router::Router;
 use crate::addresses::Block;
+use crate::changes;
 use crate::live::{Clock, Live, Steward};
 use crate::observe::Recordings;
+use crate::observe::control::Control;
 use crate::observe::view::View;
 use crate::path::{DataPath, Route};
 use crate::report::to_result;
-use crate::shell::inside::{self, ERROR, NEAR, START, map_user, new_network};
+use crate::shell::broker::Broker;
+use crate::shell::inside::{self, ERROR, NEAR, START, allow_pings, map_user, new_network};
 use crate::shell::network::{NAME, configure_near, make_near};
 use crate::shell::{
     Attendant, Drain, EmulatorParams, HANDLED, Outcome, failed, mapped_user, no_namespaces,
@@ -64,6 +67,8 @@ pub struct Hosts {
     pub namespaces: Vec<File>,
     /// Their addresses.
     pub blocks: Vec<Block>,
+    /// Make devices for shells inside, where commands may not.
+    pub(crate) brokers: Vec<Broker>,
 }
 
 impl Hosts {
@@ -105,17 +110,6 @@ impl Course {
 /// How long a job may take to end when its time is over.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Whether what a scenario says can be done with real packets: nothing changes during a run.
-///
-/// # Errors
-/// If something does.
-pub(crate) fn without_changes(scenario: &Scenario) -> Result<()> {
-    match scenario.changes.is_empty() {
-        true => Ok(()),
-        false => Err(Error::new("changes during a run are simulated only").at("changes")),
-    }
-}
-
 /// Runs a job in hosts between which packets pass the links of `scenario`.
 ///
 /// The process must have one thread only: it makes a copy of itself.
@@ -133,22 +127,21 @@ pub fn run(
     recordings: &Recordings,
     params: &EmulatorParams,
 ) -> Result<Outcome> {
-    without_changes(scenario)?;
+    changes::check(scenario)?;
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let blocks = blocks(topology.hosts)?;
-    let mtu = params.mtu.get() as u32;
-    let (child, socket) = open(&blocks, job, mtu, &signals)?;
+    let (child, socket) = open(&blocks, job, params, &signals)?;
     let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
     let ports = receive_ports(&socket, topology.hosts)?;
-    let routes = topology
+    let routes: Vec<Route> = topology
         .ways
         .iter()
         .map(|way| Route { links: way.links.clone(), exit: way.to as u16 })
         .collect();
-    let mut path = DataPath::new(scenario, routes, params.mtu);
     // Their threads begin before there is a priority to inherit.
-    let tap = recordings.open(scenario)?;
+    let tap = recordings.open(scenario, &routes)?;
+    let mut path = DataPath::new(scenario, routes, params.mtu);
     let tick = if tap.is_some() { Time::ZERO } else { Time::MAX };
     if let Some(tap) = tap {
         path.set_tap(tap);
@@ -160,12 +153,16 @@ pub fn run(
     send(socket.as_fd(), &message, None).map_err(|error| failed("the hosts", &error))?;
     let (deadline, until) = (Time::MAX, Time::MAX);
     let view = View::open([Vec::new(), Vec::new()]);
+    let control = Control::open(params.name.as_deref(), [Vec::new(), Vec::new()])?;
     // Links with an end of their own stand still then.
     let is_open = course.end == Time::MAX;
     let drain = Drain::new(if is_open { params.drain } else { Span::ZERO });
     let signals = &signals;
-    let attendant = Attendant { child, ended, socket, signals, deadline, until, drain, tick, view };
-    let mut steward = Timed { attendant, course };
+    let attendant =
+        Attendant { child, ended, socket, signals, deadline, until, drain, tick, view, control };
+    // Without a warm-up nothing ends.
+    let warmup = if course.warmup > Time::ZERO { course.warmup } else { Time::MAX };
+    let mut steward = Timed { attendant, course: Course { warmup, ..course } };
     let mut live = Live::new(path, ports, params.precision, clock);
     live.router = Some(Router::new(topology));
     let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
@@ -192,7 +189,7 @@ impl Steward for Timed<'_> {
     fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
         if now >= self.course.warmup {
             self.course.warmup = Time::MAX;
-            path.end_warmup();
+            path.end_warmup(now);
         }
         now < self.course.end && self.attendant.attend(now, path)
     }
@@ -212,14 +209,19 @@ fn blocks(hosts: usize) -> Result<Vec<Block>> {
 }
 
 /// Makes the process that makes the hosts.
-fn open(blocks: &[Block], job: &dyn Job, mtu: u32, signals: &Signals) -> Result<(Child, OwnedFd)> {
+fn open(
+    blocks: &[Block],
+    job: &dyn Job,
+    params: &EmulatorParams,
+    signals: &Signals,
+) -> Result<(Child, OwnedFd)> {
     let mapped = mapped_user(Tun::permitted());
     let user = if mapped.is_some() { libc::CLONE_NEWUSER } else { 0 };
     let namespaces = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user;
     let [socket, theirs] = socket_pair().map_err(|error| failed("a socket", &error))?;
     let Some(pid) = fork_into(namespaces).map_err(|error| no_namespaces(&error))? else {
         drop(socket);
-        match make_hosts(blocks, mapped, mtu, &theirs).and_then(|hosts| {
+        match make_hosts(blocks, mapped, params, &theirs).and_then(|hosts| {
             job.prepare(&hosts)?;
             Ok(hosts)
         }) {
@@ -229,7 +231,7 @@ fn open(blocks: &[Block], job: &dyn Job, mtu: u32, signals: &Signals) -> Result<
                     let zero = u64::from_le_bytes(said.try_into().ok()?);
                     job.start(&hosts, zero, signals)
                 };
-                inside::serve(&theirs, None, start, || hosts.dropped())
+                inside::serve(&theirs, None, &hosts.brokers, start, || hosts.dropped())
             }
             Err(error) => {
                 let text = [&[ERROR], error.to_string().as_bytes()].concat();
@@ -248,29 +250,34 @@ const READY: u8 = b'R';
 fn make_hosts(
     blocks: &[Block],
     mapped: Option<(u32, u32)>,
-    mtu: u32,
+    params: &EmulatorParams,
     socket: &OwnedFd,
 ) -> Result<Hosts> {
+    let (mtu, keeps) = (params.mtu.get() as u32, params.keep_capabilities);
     if let Some((user, group)) = mapped {
         map_user(user, group)?;
     }
     own_mounts().map_err(|error| failed("a mount namespace", &error))?;
-    if mapped.is_some() {
+    if mapped.is_some() && keeps {
         keep_capabilities().map_err(|error| failed("capabilities", &error))?;
     }
     die_with_parent().map_err(|error| failed("prctl", &error))?;
-    let mut namespaces = Vec::new();
+    let (mut namespaces, mut brokers) = (Vec::new(), Vec::new());
     for block in blocks {
         new_network()?;
         let tun = make_near()?;
         configure_near(&tun, block, mtu)?;
+        if mapped.is_some() && !keeps {
+            allow_pings();
+            brokers.push(Broker::here()?);
+        }
         let sent = send(socket.as_fd(), &[NEAR], Some(tun.as_fd()));
         sent.map_err(|error| failed("the emulator", &error))?;
         // While it is open the namespace stays.
         let namespace = files::network();
         namespaces.push(namespace.map_err(|error| failed("the network namespace", &error))?);
     }
-    Ok(Hosts { namespaces, blocks: blocks.to_vec() })
+    Ok(Hosts { namespaces, blocks: blocks.to_vec(), brokers })
 }
 
 /// The devices, as the child sends them, in the order of the hosts.

@@ -36,8 +36,8 @@ pub struct Connection {
     finish: Option<Time>,
     size: Option<u64>,
     info: Info,
-    /// Segments that were sent in the warm-up.
-    sent_before: u64,
+    /// What had been counted when the warm-up ended, if it was open by then.
+    before: Info,
     /// Not on paper: the socket, while it is open, and who waits for the last byte.
     stream: Option<Arc<TcpStream>>,
     told: Option<Sender<()>>,
@@ -51,9 +51,10 @@ pub struct Datagrams {
     start: Time,
     sent: u64,
     sent_bytes: u64,
-    sent_before: u64,
     received: u64,
     received_bytes: u64,
+    /// Sent, its bytes, received and its bytes when the warm-up ended.
+    before: [u64; 4],
     last_delay: Span,
     jitter: f64,
     delays: Vec<u64>,
@@ -78,6 +79,8 @@ pub struct Books {
     pub groups: Vec<Group>,
     connections: Vec<Connection>,
     datagrams: Vec<Datagrams>,
+    /// When the warm-up ended.
+    warmup: Time,
     /// By group.
     pub members_done: Vec<u64>,
     /// What went wrong, for people.
@@ -123,7 +126,7 @@ impl Books {
             finish: None,
             size,
             info: Info::default(),
-            sent_before: 0,
+            before: Info::default(),
             stream: Some(stream),
             told,
         });
@@ -192,14 +195,19 @@ impl Books {
         }
     }
 
-    /// What is counted from the warm-up on begins now.
-    pub fn end_warmup(&mut self) {
+    /// The warm-up is over: what is measured counts from now on.
+    pub fn end_warmup(&mut self, now: Time) {
+        self.warmup = now;
         for connection in &mut self.connections {
             connection.look();
-            connection.sent_before = u64::from(connection.info.data_segments);
+            connection.before = connection.info;
         }
         for flow in &mut self.datagrams {
-            flow.sent_before = flow.sent;
+            flow.before = flow.counts();
+        }
+        for group in &mut self.groups {
+            (group.started, group.completed, group.bytes) = (0, 0, 0);
+            group.times.iter_mut().for_each(Vec::clear);
         }
     }
 
@@ -210,8 +218,8 @@ impl Books {
 
     /// The rows of the flows, connections first.
     pub fn flow_results(&self, end: Time) -> Vec<FlowResult> {
-        let connections = self.connections.iter().map(|each| each.result(end));
-        connections.chain(self.datagrams.iter().map(|each| each.result(end))).collect()
+        let connections = self.connections.iter().map(|each| each.result(self.warmup, end));
+        connections.chain(self.datagrams.iter().map(|each| each.result(self.warmup, end))).collect()
     }
 
     /// The groups.
@@ -253,6 +261,7 @@ impl Books {
         self.connections.iter().for_each(|each| each.write(&mut words));
         words.number(self.datagrams.len() as u64);
         self.datagrams.iter().for_each(|each| each.write(&mut words));
+        words.number(self.warmup.as_nanos());
         words.list(&self.members_done);
         words.bytes.extend(self.failures.join("\n").bytes());
         words.bytes
@@ -272,10 +281,11 @@ impl Books {
         let connections = (0..count).map(|_| Connection::read(&mut words)).collect();
         let count = words.number();
         let datagrams = (0..count).map(|_| Datagrams::read(&mut words)).collect();
+        let warmup = Time::from_nanos(words.number());
         let members_done = words.list();
         let text = String::from_utf8_lossy(words.bytes);
         let failures = text.lines().map(str::to_string).collect();
-        Books { groups, connections, datagrams, members_done, failures }
+        Books { groups, connections, datagrams, warmup, members_done, failures }
     }
 }
 
@@ -285,8 +295,13 @@ fn summed(values: &[u64]) -> Sojourn {
     sum
 }
 
-/// Bits a second of bytes that took from `start` to `end`.
-fn rate(bytes: u64, start: Time, end: Time) -> f64 {
+/// Bits a second of bytes that took from `start` to `end`, as far as that is after the warm-up;
+/// NaN if it is not.
+fn rate(bytes: u64, start: Time, warmup: Time, end: Time) -> f64 {
+    if warmup > Time::ZERO && end <= warmup {
+        return f64::NAN;
+    }
+    let start = start.max(warmup);
     bytes as f64 * 8.0 / end.saturating_since(start).max(Span::from_nanos(1)).as_secs_f64()
 }
 
@@ -298,24 +313,31 @@ impl Connection {
         }
     }
 
-    fn result(&self, end: Time) -> FlowResult {
-        let sent = u64::from(self.info.data_segments);
-        let acked = self.finish.and(self.size).unwrap_or(self.info.bytes_acked);
+    fn result(&self, warmup: Time, end: Time) -> FlowResult {
+        let (info, before) = (&self.info, &self.before);
+        let since = |now: u64, before: u64| now.saturating_sub(before);
+        let sent = since(info.data_segments.into(), before.data_segments.into());
+        // What the socket said before the last acknowledgement may be less than all.
+        let had_finished = self.finish.is_some_and(|finish| finish <= warmup);
+        let acked = match self.finish.and(self.size) {
+            Some(_) if had_finished => 0,
+            Some(size) => since(size, before.bytes_acked),
+            None => since(info.bytes_acked, before.bytes_acked),
+        };
         FlowResult {
             group: self.group as u32,
             index: self.index as u32,
             start: self.start,
             finish: self.finish,
             size: self.size,
-            goodput: rate(acked, self.start, self.finish.unwrap_or(end)),
+            goodput: rate(acked, self.start, warmup, self.finish.unwrap_or(end)),
             throughput: f64::NAN,
             sent,
-            sent_since: sent - self.sent_before.min(sent),
             delivered: acked,
             stats: Some(Stats {
                 segments_sent: sent,
-                retransmissions: u64::from(self.info.retransmits),
-                timeouts: u64::from(self.info.timeouts),
+                retransmissions: since(info.retransmits.into(), before.retransmits.into()),
+                timeouts: since(info.timeouts.into(), before.timeouts.into()),
                 bytes_acked: acked,
                 ..Stats::default()
             }),
@@ -326,7 +348,6 @@ impl Connection {
     }
 
     fn write(&self, words: &mut Writer) {
-        let Info { rtt, retransmits, bytes_acked, data_segments, timeouts } = self.info;
         let option = |value: Option<u64>| value.map_or(u64::MAX, |value| value);
         for word in [
             self.group,
@@ -334,18 +355,25 @@ impl Connection {
             self.start.as_nanos(),
             option(self.finish.map(Time::as_nanos)),
             option(self.size),
-            self.sent_before,
-            rtt.into(),
-            retransmits.into(),
-            bytes_acked,
-            data_segments.into(),
-            timeouts.into(),
         ] {
             words.number(word);
+        }
+        for info in [&self.before, &self.info] {
+            let Info { rtt, retransmits, bytes_acked, data_segments, timeouts } = *info;
+            let counts = [rtt.into(), retransmits.into(), bytes_acked];
+            counts.into_iter().for_each(|word| words.number(word));
+            [data_segments.into(), timeouts.into()].into_iter().for_each(|word| words.number(word));
         }
     }
 
     fn read(words: &mut Reader<'_>) -> Self {
+        let info = |words: &mut Reader<'_>| Info {
+            rtt: words.number() as u32,
+            retransmits: words.number() as u32,
+            bytes_acked: words.number(),
+            data_segments: words.number() as u32,
+            timeouts: words.number() as u16,
+        };
         let option = |value: u64| (value != u64::MAX).then_some(value);
         Connection {
             group: words.number(),
@@ -353,14 +381,8 @@ impl Connection {
             start: Time::from_nanos(words.number()),
             finish: option(words.number()).map(Time::from_nanos),
             size: option(words.number()),
-            sent_before: words.number(),
-            info: Info {
-                rtt: words.number() as u32,
-                retransmits: words.number() as u32,
-                bytes_acked: words.number(),
-                data_segments: words.number() as u32,
-                timeouts: words.number() as u16,
-            },
+            before: info(words),
+            info: info(words),
             stream: None,
             told: None,
         }
@@ -368,27 +390,33 @@ impl Connection {
 }
 
 impl Datagrams {
-    fn result(&self, end: Time) -> FlowResult {
+    fn counts(&self) -> [u64; 4] {
+        [self.sent, self.sent_bytes, self.received, self.received_bytes]
+    }
+
+    fn result(&self, warmup: Time, end: Time) -> FlowResult {
         let delay = summed(&self.delays);
+        let counts = self.counts();
+        let [sent, sent_bytes, received, received_bytes] =
+            std::array::from_fn(|each| counts[each] - self.before[each]);
         FlowResult {
             group: self.group as u32,
             index: self.index as u32,
             start: self.start,
             finish: None,
             size: None,
-            goodput: rate(self.received_bytes, self.start, end),
-            throughput: rate(self.sent_bytes, self.start, end),
-            sent: self.sent,
-            sent_since: self.sent - self.sent_before,
-            delivered: self.received_bytes,
+            goodput: rate(received_bytes, self.start, warmup, end),
+            throughput: rate(sent_bytes, self.start, warmup, end),
+            sent,
+            delivered: received_bytes,
             stats: None,
             losses: FlowLosses::default(),
             delays: Some((delay.mean(), delay.max())),
             datagrams: Some(DatagramSummary {
-                sent: self.sent,
-                sent_bytes: self.sent_bytes,
-                received: self.received,
-                received_bytes: self.received_bytes,
+                sent,
+                sent_bytes,
+                received,
+                received_bytes,
                 delay: delay.summary(),
                 jitter: self.jitter,
             }),
@@ -402,7 +430,6 @@ impl Datagrams {
             self.start.as_nanos(),
             self.sent,
             self.sent_bytes,
-            self.sent_before,
             self.received,
             self.received_bytes,
             self.last_delay.as_nanos(),
@@ -410,6 +437,7 @@ impl Datagrams {
         ] {
             words.number(word);
         }
+        self.before.into_iter().for_each(|count| words.number(count));
         words.list(&self.delays);
     }
 
@@ -420,11 +448,11 @@ impl Datagrams {
             start: Time::from_nanos(words.number()),
             sent: words.number(),
             sent_bytes: words.number(),
-            sent_before: words.number(),
             received: words.number(),
             received_bytes: words.number(),
             last_delay: Span::from_nanos(words.number()),
             jitter: f64::from_bits(words.number()),
+            before: [(); 4].map(|()| words.number()),
             delays: words.list(),
         }
     }
@@ -478,7 +506,7 @@ mod tests {
         assert_eq!(read.groups, books.groups);
         assert_eq!(read.datagrams, books.datagrams);
         assert_eq!((read.members_done, read.failures), (books.members_done, books.failures));
-        let row = &read.datagrams[0].result(Time::from_nanos(1005));
+        let row = &read.datagrams[0].result(Time::ZERO, Time::from_nanos(1005));
         assert_eq!(row.goodput, 800.0 / 1e-6);
         assert_eq!(row.datagrams.as_ref().unwrap().delay.count, 1);
     }

@@ -94,7 +94,7 @@ pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
             .given("packets")
             .hint("summary or series; --pcap captures packets"));
     }
-    crate::topology::without_changes(scenario)?;
+    crate::changes::check(scenario)?;
     let of = |group: &FlowGroup| {
         playable(&group.workload)
             .and_then(|()| without_access(group))

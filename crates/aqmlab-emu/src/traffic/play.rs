@@ -196,7 +196,7 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
     let is_endless = awaited.iter().any(|group| !scenario.flows[*group].ends());
     if stage.warmup > Time::ZERO {
         stage.sleep_until(stage.warmup);
-        stage.books().end_warmup();
+        stage.books().end_warmup(stage.warmup);
     }
     let mut books = stage.books();
     loop {

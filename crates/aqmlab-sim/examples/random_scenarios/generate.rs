@@ -2,6 +2,7 @@
 
 use aqmlab_aqm::registry;
 use aqmlab_core::{Params, Stream, Table, Value};
+use aqmlab_sim::endpoints::tfrc::TfrcParams;
 use aqmlab_sim::impairment::{
     ChanceParams, GilbertElliottParams, JitterParams, OutageParams, SlotParams,
 };
@@ -308,6 +309,13 @@ fn group(draw: &mut Draw, down: &[String], up: &[String]) -> Table {
         }
     } else {
         group.insert("workload", of_kind(draw));
+    }
+    // What TFRC has no use for is refused, and taken out.
+    if draw.chance(0.15) {
+        let mut endpoint = Table::new();
+        endpoint.insert("kind", "tfrc".into());
+        draw.fill(&mut endpoint, &TfrcParams::specs(), &[]);
+        group.insert("endpoint", Value::Table(endpoint));
     }
     group.insert("transport", transport(draw));
     group

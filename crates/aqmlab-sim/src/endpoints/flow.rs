@@ -3,7 +3,8 @@
 use aqmlab_core::{Deadline, Ecn, Packet, Span, Time};
 use aqmlab_tcp::{Stats, TcpParams};
 
-use super::datagrams::{DatagramSink, DatagramSource, DatagramSummary};
+use super::custom::BoxedEnds;
+use super::datagrams::{DatagramSink, DatagramSource};
 use super::packet::{Header, Packed, SimPacket, Store};
 use super::tcp::{TcpSink, TcpSource};
 use super::{
@@ -35,7 +36,7 @@ pub(crate) struct Tcp {
     /// Data carry when they were sent: for timestamps, or to be measured.
     has_times: bool,
     /// The window that acknowledgements advertise as long as nothing fills it.
-    usual: u64,
+    pub usual: u64,
 }
 
 /// The ends of a flow of datagrams.
@@ -46,7 +47,7 @@ pub(crate) struct Datagrams {
     pub tells: bool,
 }
 
-/// Ends from another crate.
+/// Ends whose packets carry messages: TFRC's, and those of other crates.
 pub(crate) struct Other {
     pub source: Box<dyn MessageSource>,
     pub sink: Box<dyn MessageSink>,
@@ -84,17 +85,17 @@ pub(crate) struct Flow {
     /// With so many bytes received there is something to do: [`Opening`], or
     /// what the application expects.
     pub awaited: u64,
-    /// Packets that were sent in the warm-up.
-    pub sent_before: u64,
+    /// What had been counted when the warm-up ended, of a flow that had begun by then.
+    before: Option<Box<tally::Before>>,
     /// Bytes on the wire that its source sent, those sent again among them.
     pub sent_bytes: u64,
     /// The other direction of its connection, which is being opened.
     pub opening: Option<(u32, Opening)>,
     index: u32,
     /// Hashes of the two directions, as queues see them.
-    hashes: [u32; 2],
+    pub hashes: [u32; 2],
     /// The source's and the sink's host.
-    hosts: [u32; 2],
+    pub hosts: [u32; 2],
     pub class: u8,
     /// What the one-way delays of data packets sum up to, if they are measured.
     pub delays: Option<Delays>,
@@ -199,6 +200,7 @@ impl FlowSetup<'_> {
     fn ends(&self) -> Ends {
         let transport = self.transport;
         let (mss, header) = (transport.mss.get(), transport.header.get() as u32);
+        let setup = EndpointSetup { size: self.size, mss: mss as u32, header, seed: self.seed };
         match self.endpoint {
             EndpointConfig::Tcp(_) => {
                 let sink = TcpSink::new(transport);
@@ -211,12 +213,11 @@ impl FlowSetup<'_> {
                     has_times: transport.timestamps || self.delays,
                 })
             }
-            EndpointConfig::Custom(custom) => {
-                let (size, seed) = (self.size, self.seed);
-                let setup = EndpointSetup { size, mss: mss as u32, header, seed };
-                let (source, sink) = custom.config().build(&setup);
-                Ends::Other(Other { source, sink, sent: 0, is_answered: false })
+            EndpointConfig::Tfrc(params) => {
+                let (source, sink) = params.build(&setup);
+                Ends::other((Box::new(source), Box::new(sink)))
             }
+            EndpointConfig::Custom(custom) => Ends::other(custom.config().build(&setup)),
         }
     }
 }
@@ -250,7 +251,7 @@ impl Flow {
             goal,
             expects: goal,
             awaited: if goal > 0 { goal } else { u64::MAX },
-            sent_before: 0,
+            before: None,
             sent_bytes: 0,
             opening: None,
             index: setup.index,
@@ -361,26 +362,11 @@ impl Flow {
         self.tcp().map(|tcp| tcp.source.sender.stats())
     }
 
-    /// What has become of its datagrams, if it is of such.
-    pub fn datagram_summary(&self) -> Option<DatagramSummary> {
-        let Ends::Datagrams(datagrams) = &self.ends else { return None };
-        Some(datagrams.sink.summary(datagrams.source.sent, self.sent_bytes))
-    }
-
     /// The mean in seconds and the largest of its one-way delays, if they are measured.
     pub fn delay_summary(&self) -> Option<(f64, Span)> {
         match &self.ends {
             Ends::Datagrams(Datagrams { sink, .. }) => Some((sink.delay.mean(), sink.delay.max())),
             _ => self.delays.map(|delays| (delays.mean(), delays.max)),
-        }
-    }
-
-    /// What is measured as a distribution begins now.
-    pub fn end_warmup(&mut self) {
-        self.sent_before = self.sent();
-        self.delays = self.delays.map(|_| Delays::default());
-        if let Ends::Datagrams(datagrams) = &mut self.ends {
-            datagrams.sink.delay = Default::default();
         }
     }
 
@@ -493,6 +479,11 @@ impl Flow {
 }
 
 impl Ends {
+    /// Ends whose packets carry messages.
+    fn other((source, sink): BoxedEnds) -> Self {
+        Ends::Other(Other { source, sink, sent: 0, is_answered: false })
+    }
+
     #[inline(never)]
     fn poll_others(&mut self, of: End, now: Time, store: &mut Store) -> Option<(u32, Ecn, Packed)> {
         match (self, of) {
@@ -551,3 +542,6 @@ impl Tcp {
         self.sink.receiver.window()
     }
 }
+
+#[path = "tally.rs"]
+mod tally;

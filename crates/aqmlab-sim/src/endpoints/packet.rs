@@ -374,6 +374,41 @@ impl Store {
         }
     }
 
+    /// The segment of a packet, which stays where it is.
+    pub fn segment_of(&self, packet: &SimPacket, header: u32) -> Option<DataSegment> {
+        match packet.content() {
+            Content::Segment { flags, seq } => Some(DataSegment {
+                seq,
+                len: packet.size() - header,
+                syn: flags.has(Flags::SYN),
+                retransmission: flags.has(Flags::RETRANSMISSION),
+                ecn: packet.ecn(),
+                cwr: flags.has(Flags::CWR),
+                sent_at: Time::ZERO,
+                echo: Time::ZERO,
+            }),
+            Content::KeptSegment { place, .. } => {
+                Some(DataSegment { ecn: packet.ecn(), ..self.segments.kept[place as usize] })
+            }
+            _ => None,
+        }
+    }
+
+    /// The acknowledgement of a packet, which stays where it is.
+    pub fn ack_of(&self, packet: &SimPacket, usual: u64) -> Option<Ack> {
+        match packet.content() {
+            Content::Ack { flags, number } => Some(Ack {
+                ack: number,
+                syn: flags.has(Flags::SYN),
+                ece: flags.has(Flags::ECE),
+                window: usual,
+                ..Ack::default()
+            }),
+            Content::KeptAck { place, .. } => Some(self.acks.kept[place as usize]),
+            _ => None,
+        }
+    }
+
     /// The datagram of a packet.
     pub fn take_datagram(&mut self, packet: &SimPacket) -> Option<Sent> {
         match packet.content() {

@@ -37,6 +37,18 @@ pub struct LinkConfig {
     pub thresholds: Vec<Bytes>,
 }
 
+impl LinkConfig {
+    /// Takes one of the keys that may change from another: `rate`, `delay`, `loss` or `queue`.
+    pub(crate) fn change(&mut self, key: &str, to: &LinkConfig) {
+        match key {
+            "rate" => (self.rate, self.process) = (to.rate, to.process.clone()),
+            "delay" => (self.delay, self.way.delay) = (to.delay, to.way.delay.clone()),
+            "loss" => self.way.loss = to.way.loss.clone(),
+            _ => self.queue = to.queue.clone(),
+        }
+    }
+}
+
 /// What happened at a link.
 pub struct LinkResult {
     /// Packets and bytes that arrived, left, were dropped and marked.
@@ -65,6 +77,6 @@ pub struct LinkResult {
     pub loss_event_flows: f64,
     /// Backlog above thresholds.
     pub excursions: Vec<Excursions>,
-    /// At level `packets`.
+    /// At level `packets`; those that no sink has taken.
     pub packets: Vec<PacketRecord>,
 }

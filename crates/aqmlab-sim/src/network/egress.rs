@@ -260,6 +260,8 @@ pub(crate) struct Egress<P> {
     shaper: Option<Shaper<P>>,
     driver: Driver<P>,
     pub summary: DriverSummary,
+    /// Packets that passed in the warm-up.
+    passed_before: u64,
 }
 
 impl<P: Carried> Egress<P> {
@@ -274,6 +276,7 @@ impl<P: Carried> Egress<P> {
             shaper: link.shaper.as_ref().map(|params| Shaper::new(params, env.mtu)),
             driver: Driver::new(&driver, env),
             summary: DriverSummary::default(),
+            passed_before: 0,
         })
     }
 
@@ -303,6 +306,17 @@ impl<P: Carried> Egress<P> {
         self.summary.total += u128::from(waited.as_nanos());
         self.summary.max = self.summary.max.max(waited);
         Some(packet)
+    }
+
+    /// The warm-up is over: the summary begins again.
+    pub fn restart(&mut self) {
+        self.passed_before += self.summary.count;
+        self.summary = DriverSummary { max_bytes: self.driver.bytes, ..DriverSummary::default() };
+    }
+
+    /// Packets that passed since the start of the run.
+    pub fn passed(&self) -> u64 {
+        self.passed_before + self.summary.count
     }
 
     /// A packet of this size has been sent.

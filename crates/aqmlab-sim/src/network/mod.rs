@@ -19,11 +19,14 @@ mod medium;
 pub mod pipe;
 pub mod probe;
 pub mod queued;
+pub mod records;
 pub mod routes;
 pub mod series;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod wire;
+
+use std::sync::Arc;
 
 use aqmlab_aqm::QueueDiscipline;
 use aqmlab_core::{Bytes, Span, Time};
@@ -38,6 +41,7 @@ pub use self::wire::Capacity;
 use self::events::{Key, LinkEvent, LinkEvents};
 use self::link::Link;
 use self::medium::Medium;
+use self::records::RecordSink;
 use self::routes::Routes;
 
 /// The largest packet there is: keeps the transmitter's arithmetic in 64 bits.
@@ -295,9 +299,9 @@ impl<P: Carried> Network<P> {
         self.links[link as usize].expect_queued().replace_queue(discipline, &mut self.shared);
     }
 
-    /// What is measured as a distribution begins now.
-    pub fn end_warmup(&mut self) {
-        self.links_mut().for_each(QueuedLink::end_warmup);
+    /// The warm-up is over: what is measured counts from now on.
+    pub fn end_warmup(&mut self, now: Time) {
+        self.links_mut().for_each(|link| link.end_warmup(now));
     }
 
     /// It is over: closes the books.
@@ -308,7 +312,14 @@ impl<P: Carried> Network<P> {
         self.links_mut().for_each(|link| link.finish(end));
     }
 
-    /// What happened at the links that have a queue, up to `end`;
+    /// Has a sink take what is recorded of packets from now on.
+    pub fn give_records(&mut self, sink: &Arc<dyn RecordSink>) {
+        for (index, link) in (0..).zip(self.links_mut()) {
+            link.give_records(index, sink);
+        }
+    }
+
+    /// What happened at the links that have a queue, from the end of the warm-up to `end`;
     /// [finished](Self::finish) before.
     pub fn into_results(self, end: Time) -> Vec<LinkResult> {
         let queued = |link| match link {

@@ -11,7 +11,9 @@ use aqmlab_core::{Span, Stream, Time};
 use super::Shared;
 use super::carried::Carried;
 use super::events::LinkEvent;
-use crate::impairment::{ChanceState, DelayProcess, JitterState, LossState, PathConfig, SlotState};
+use crate::impairment::{
+    ChanceState, DelayProcess, JitterState, Loss, LossState, PathConfig, SlotState,
+};
 
 /// What happened to packets on their way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +26,18 @@ pub struct PathCounts {
     pub duplicated: u64,
     /// Packets that arrived after one that was sent later.
     pub reordered: u64,
+}
+
+impl PathCounts {
+    /// What has happened since `before`, an earlier state.
+    pub fn since(&self, before: &PathCounts) -> PathCounts {
+        PathCounts {
+            lost: self.lost - before.lost,
+            lost_bytes: self.lost_bytes - before.lost_bytes,
+            duplicated: self.duplicated - before.duplicated,
+            reordered: self.reordered - before.reordered,
+        }
+    }
 }
 
 /// Packets on their way.
@@ -92,6 +106,18 @@ impl<P: Carried> Pipe<P> {
                 *self = Pipe::Varied(Box::new(Varied::of_fixed(packets, to, stream)));
             }
             Pipe::Varied(varied) => varied.delay = DelayProcess::Constant(to),
+        }
+    }
+
+    /// What is sent from now on is lost so.
+    pub fn set_loss(&mut self, loss: Option<Loss>, end: Time, stream: impl Fn(&str) -> Stream) {
+        if let Pipe::Fixed { delay, packets } = self {
+            let (delay, packets) = (*delay, std::mem::take(packets));
+            let varied = Varied::of_fixed(packets, delay, stream("way"));
+            *self = Pipe::Varied(Box::new(varied));
+        }
+        if let Pipe::Varied(varied) = self {
+            varied.loss = loss.map(|loss| LossState::new(loss, end, stream("outages")));
         }
     }
 

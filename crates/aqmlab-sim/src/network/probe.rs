@@ -6,6 +6,7 @@ use aqmlab_core::{Bytes, Ecn, Span, Time};
 use super::carried::Carried;
 use super::histogram::Histogram;
 use super::losses::Losses;
+use super::records::Records;
 
 /// Collects times: those in a queue of all packets that are sent, and others.
 #[derive(Clone)]
@@ -146,6 +147,12 @@ impl Excursions {
     fn new(threshold: Bytes) -> Self {
         Excursions { threshold, count: 0, longest: Span::ZERO, total: Span::ZERO, since: None }
     }
+    /// Only what is above from now on counts.
+    fn restart(&mut self, now: Time) {
+        let since = self.since.map(|_| now);
+        *self =
+            Excursions { count: u64::from(since.is_some()), since, ..Self::new(self.threshold) };
+    }
     #[inline]
     fn update(&mut self, now: Time, bytes: u64) {
         let above = bytes > self.threshold.get();
@@ -223,6 +230,8 @@ pub(crate) struct LinkProbe {
     packets_integral: u128,
     backlog_now: Backlog,
     last_change: Time,
+    /// What is counted here counts from then on: the end of the warm-up.
+    measured_from: Time,
     pub first_arrival: Option<Time>,
     /// When the discipline gave its first signal, and when a packet was first
     /// dropped for want of room.
@@ -240,7 +249,7 @@ pub(crate) struct LinkProbe {
     drops: Option<Box<(Time, Sojourn)>>,
     pub busy: Span,
     pub excursions: Vec<Excursions>,
-    pub packets: Option<Vec<PacketRecord>>,
+    pub packets: Option<Records>,
     /// What happens to each packet, for those who watch a run.
     pub watched: Option<Vec<PacketEvent>>,
 }
@@ -255,6 +264,7 @@ impl LinkProbe {
             packets_integral: 0,
             backlog_now: Backlog::default(),
             last_change: Time::ZERO,
+            measured_from: Time::ZERO,
             first_arrival: None,
             first_signal: None,
             first_overflow: None,
@@ -265,7 +275,7 @@ impl LinkProbe {
             drops: None,
             busy: Span::ZERO,
             excursions: thresholds.iter().copied().map(Excursions::new).collect(),
-            packets: record_packets.then(Vec::new),
+            packets: record_packets.then(Records::default),
             watched: None,
         }
     }
@@ -366,10 +376,25 @@ impl LinkProbe {
         }
     }
 
-    /// The warm-up is over: distributions and loss events begin again.
-    pub fn restart(&mut self) {
+    /// The warm-up is over: all begins again but what was the first of its kind. The packet on
+    /// the transmitter is `sending` for so long yet.
+    pub fn restart(&mut self, now: Time, sending: Span) {
+        self.backlog(now, self.backlog_now);
+        (self.bytes_integral, self.packets_integral) = (0, 0);
+        self.backlog_max = self.backlog_now;
+        self.measured_from = now;
         self.sojourn = Sojourn::new();
         self.losses.restart();
+        self.drops = None;
+        self.dropped_queued = 0;
+        self.busy = sending;
+        self.excursions.iter_mut().for_each(|excursions| excursions.restart(now));
+    }
+
+    /// When the time began for which the link's use is stated: with its first packet, or with
+    /// the end of the warm-up; `None` if no packet has come.
+    pub fn used_from(&self) -> Option<Time> {
+        self.first_arrival.map(|first| first.max(self.measured_from))
     }
 
     /// The run is over: closes what is still open.
@@ -380,9 +405,10 @@ impl LinkProbe {
         }
     }
 
-    /// The mean backlog over the time up to `end`: in packets, and in bytes.
+    /// The mean backlog over the time up to `end`, without the warm-up: in packets, and in bytes.
     pub fn backlog_mean(&self, end: Time) -> [f64; 2] {
-        let mean = |integral: u128| integral as f64 / end.as_nanos().max(1) as f64;
+        let lasted = end.saturating_since(self.measured_from).as_nanos().max(1);
+        let mean = |integral: u128| integral as f64 / lasted as f64;
         [mean(self.packets_integral), mean(self.bytes_integral)]
     }
 
@@ -394,10 +420,10 @@ impl LinkProbe {
         }
     }
 
-    /// The share of the time from the first packet to `end` that the
+    /// The share of the time from [`used_from`](Self::used_from) to `end` that the
     /// transmitter was busy; at most 1.
     pub fn utilisation(&self, end: Time) -> f64 {
-        let Some(first) = self.first_arrival else { return 0.0 };
+        let Some(first) = self.used_from() else { return 0.0 };
         let span = end.saturating_since(first).as_nanos();
         (self.busy.as_nanos() as f64 / span.max(1) as f64).min(1.0)
     }

@@ -1,17 +1,21 @@
 //! A link with a queue, a wire, and the way to the far end.
 
+use std::sync::Arc;
+
 use aqmlab_aqm::{LinkEnv, Queue, QueueDiscipline};
 use aqmlab_core::{Rate, Span, Stream, Time};
 
 use super::carried::Carried;
-use super::config::{LinkConfig, LinkResult};
+use super::config::LinkConfig;
 use super::egress::Egress;
 use super::events::{LinkEvent, Simultaneous};
 use super::medium::Share;
 use super::pipe::{PathCounts, Pipe};
 use super::probe::{LinkProbe, PacketEvent, PacketRecord, Sojourn};
+use super::records::RecordSink;
 use super::wire::{Capacity, Meter, Wire};
 use super::{Setup, Shared};
+use crate::impairment::Loss;
 
 /// What a link is made of.
 struct LinkParts<P> {
@@ -55,6 +59,10 @@ pub struct QueuedLink<P> {
     departures_first: bool,
     /// If the rate has changed: bytes that were offered before, and when that was.
     offered: Option<(f64, Time)>,
+    /// How often the rate of a link with framing has changed: what was a meter is none then.
+    pub(crate) rate_changes: u32,
+    /// What had been counted when the warm-up ended, if there was one.
+    before: Option<Box<measured::Before>>,
 }
 
 impl<P: Carried> QueuedLink<P> {
@@ -102,6 +110,8 @@ impl<P: Carried> QueuedLink<P> {
             wakeup_at: None,
             departures_first: simultaneous == Simultaneous::DeparturesFirst,
             offered: None,
+            rate_changes: 0,
+            before: None,
         }
     }
 
@@ -223,7 +233,10 @@ impl<P: Carried> QueuedLink<P> {
 
     /// What is sent from now on takes another rate: of a link of constant rate.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
-        if let Wire::Constant(transmitter) = &mut self.wire {
+        if let Wire::Course(wire) = &mut self.wire {
+            wire.set_rate(now, rate);
+            self.rate_changes += 1;
+        } else if let Wire::Constant(transmitter) = &mut self.wire {
             let before = self.offered.map_or(0.0, |(bytes, _)| bytes);
             let since = self.offered.map_or(Time::ZERO, |(_, since)| since);
             let capacity = transmitter.rate().as_bps() as f64 / 8.0;
@@ -235,6 +248,16 @@ impl<P: Carried> QueuedLink<P> {
     /// What is sent from now on takes another delay; the order stays.
     pub fn set_delay(&mut self, delay: Span, stream: Stream) {
         self.pipe.set_delay(delay, stream);
+    }
+
+    /// What is sent from now on is lost so; what is on its way arrives.
+    pub(crate) fn set_loss(
+        &mut self,
+        loss: Option<Loss>,
+        end: Time,
+        stream: impl Fn(&str) -> Stream,
+    ) {
+        self.pipe.set_loss(loss, end, stream);
     }
 
     /// Another discipline takes the place of the present one, and its packets.
@@ -263,15 +286,17 @@ impl<P: Carried> QueuedLink<P> {
         self.ask_wakeup(shared);
     }
 
-    /// What is measured as a distribution begins now.
-    pub fn end_warmup(&mut self) {
-        self.probe.restart();
-    }
-
     /// What became of each packet since this was last asked, at recording
     /// level `packets`.
     pub fn take_records(&mut self) -> Vec<PacketRecord> {
-        self.probe.packets.as_mut().map(std::mem::take).unwrap_or_default()
+        self.probe.packets.as_mut().map(|it| std::mem::take(it.kept())).unwrap_or_default()
+    }
+
+    /// Has a sink take what is recorded of packets, as those of the link with this index.
+    pub(crate) fn give_records(&mut self, index: u32, sink: &Arc<dyn RecordSink>) {
+        if let Some(records) = &mut self.probe.packets {
+            records.give_to(index, Arc::clone(sink));
+        }
     }
 
     /// Has what happens to each packet noted from now on, or not any more.
@@ -282,26 +307,6 @@ impl<P: Carried> QueuedLink<P> {
     /// What happened to packets since this was last asked, if they are watched.
     pub fn take_events(&mut self) -> Vec<PacketEvent> {
         self.probe.watched.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    /// What happened, up to `end`; call [`finish`](Link::finish) before.
-    pub fn into_result(self, end: Time) -> LinkResult {
-        LinkResult {
-            counts: self.queue.counts(),
-            dropped_queued: self.probe.dropped_queued,
-            backlog_mean: self.probe.backlog_mean(end),
-            capacity: self.capacity().bytes(end),
-            loss_intervals: self.probe.loss_intervals(),
-            utilisation: self.utilisation(end),
-            way: self.way(),
-            sojourn: self.probe.sojourn.summary(),
-            backlog_max: self.probe.backlog_max,
-            driver: self.egress.map(|egress| egress.summary),
-            loss_events: self.probe.losses.events(),
-            loss_event_flows: self.probe.losses.mean_flows(),
-            excursions: self.probe.excursions,
-            packets: self.probe.packets.unwrap_or_default(),
-        }
     }
 
     /// The times in queue so far.
@@ -326,20 +331,6 @@ impl<P: Carried> QueuedLink<P> {
             (capacity.before, capacity.since) = (before, since);
         }
         capacity
-    }
-
-    /// The share of what the link offered from the first packet to `end` that
-    /// packets used; with a constant rate, the share of the time.
-    pub fn utilisation(&self, end: Time) -> f64 {
-        match (self.meter(), self.probe.first_arrival) {
-            (Some(mut meter), Some(first)) => {
-                let before = meter.bits(first);
-                let offered = meter.bits(end + Span::from_nanos(1)) - before;
-                let used = self.wire.used_bits(self.is_sent(end));
-                if offered > 0.0 { (used / offered).min(1.0) } else { 0.0 }
-            }
-            _ => self.probe.utilisation(end),
-        }
     }
 
     /// Tells the queue of a transmission that ended with nothing to send.
@@ -562,7 +553,7 @@ impl<P: Carried> QueuedLink<P> {
         self.pipe.assert_conservation(&self.name);
         self.queue.assert_conservation(&self.name);
         if let Some(egress) = &self.egress {
-            let passed = egress.summary.count + egress.waiting();
+            let passed = egress.passed() + egress.waiting();
             assert_eq!(passed, self.queue.counts().delivered, "{}: lost in the driver", self.name);
         }
     }
@@ -585,6 +576,9 @@ fn take_dropped<P: Carried>(
         probe.dropped(now, &packet, reason);
     });
 }
+
+#[path = "measured.rs"]
+mod measured;
 
 #[cfg(test)]
 #[path = "queued_tests.rs"]

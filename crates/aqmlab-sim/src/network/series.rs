@@ -45,6 +45,8 @@ pub struct LinkSeries {
     links: Vec<LinkCounts>,
     /// Of links whose rate changes: what counts their capacity, and the count.
     capacity: Vec<Option<(Meter, f64)>>,
+    /// How often their rates had changed then.
+    rate_changes: Vec<u32>,
 }
 
 impl LinkSeries {
@@ -67,6 +69,7 @@ impl LinkSeries {
             self.links = network.links().map(|_| LinkCounts::default()).collect();
             let meters = network.links().map(|link| link.meter());
             self.capacity = meters.map(|meter| meter.map(|meter| (meter, 0.0))).collect();
+            self.rate_changes = network.links().map(|link| link.rate_changes).collect();
         }
         for (index, link) in network.links_mut().enumerate() {
             let subject = Subject::Link(index as u32);
@@ -94,6 +97,10 @@ impl LinkSeries {
                 sojourns,
             };
             if let Some((meter, before)) = &mut self.capacity[index] {
+                if self.rate_changes[index] != link.rate_changes {
+                    self.rate_changes[index] = link.rate_changes;
+                    *meter = link.meter().expect("what had one has one");
+                }
                 let bits = meter.bits(time + Span::from_nanos(1));
                 see("capacity_bps", if elapsed > 0.0 { (bits - *before) / elapsed } else { 0.0 });
                 *before = bits;

@@ -63,6 +63,14 @@ impl CourseWire {
     pub fn transmit(&mut self, size: u32) -> Option<Time> {
         self.transmitter.transmit(self.framing.wire_size(size))
     }
+
+    /// What is sent from now on takes another rate: of a wire whose rate follows no random course.
+    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        if let Some(course) = self.meter.course().with_rate_from(now, rate.as_bps()) {
+            self.meter = CourseMeter::new(course.clone());
+            self.transmitter.follow(course);
+        }
+    }
 }
 
 /// A wire that sends when it is granted.

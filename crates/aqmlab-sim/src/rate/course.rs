@@ -29,6 +29,14 @@ impl Course {
         Course::Random(Box::new(Random::OrnsteinUhlenbeck(process)))
     }
 
+    /// The same up to a moment, and one rate from then on; `None` for a random one.
+    pub fn with_rate_from(&self, time: Time, rate: u64) -> Option<Course> {
+        match self {
+            Course::Schedule(schedule) => Some(Course::Schedule(schedule.with_step(time, rate))),
+            Course::Random(_) => None,
+        }
+    }
+
     /// The rate at `time`, and until when it holds; `None` for ever. Times must not go back.
     fn at(&mut self, time: Time) -> (u64, Option<Time>) {
         let random = match self {
@@ -62,6 +70,10 @@ pub(crate) struct CourseMeter {
 impl CourseMeter {
     pub fn new(course: Course) -> Self {
         CourseMeter { course, now: Time::ZERO, sum: 0 }
+    }
+    /// What it counts.
+    pub fn course(&self) -> &Course {
+        &self.course
     }
     /// What is offered up to `time`. Times must not go back.
     pub fn until(&mut self, time: Time) -> u128 {
@@ -106,6 +118,11 @@ impl CourseTransmitter {
     pub fn restart(&mut self, now: Time) {
         self.now = now;
         self.owed = 0;
+    }
+
+    /// Goes on with another course.
+    pub fn follow(&mut self, course: Course) {
+        self.course = course;
     }
 
     /// When the next `bytes` have been sent, from the end of those before; `None` if that is

@@ -103,6 +103,14 @@ impl Schedule {
         Schedule { steps, period }
     }
 
+    /// The same up to a moment, and this value from then on, for ever. A course that does not repeat.
+    pub fn with_step(&self, time: Time, value: u64) -> Schedule {
+        let start = time.as_nanos();
+        let kept = self.steps.iter().take_while(|step| step.start < start);
+        let kept = kept.map(|step| (Span::from_nanos(step.start), step.value));
+        Schedule::new(kept.chain([(Span::from_nanos(start), value)]).collect(), false)
+    }
+
     /// The value at `time`, and until when it holds; `None` for ever.
     pub fn at(&self, time: Time) -> (u64, Option<Time>) {
         let nanos = time.as_nanos();

@@ -59,6 +59,10 @@ impl Host for Simulation {
         if flow.tcp().is_some() {
             flow.opening = Some((to_client, Opening::Listen));
             flow.awaited = 0;
+            if let Some(recorder) = &mut self.recorder {
+                let of = |index: u32| (index, &self.flows[index as usize]);
+                recorder.paired(self.now, of(to_server), of(to_client));
+            }
         } else {
             // Only TCP's two directions have one handshake.
             self.open_flow(to_client);
@@ -158,7 +162,10 @@ impl Host for Simulation {
             datagrams.source.send(self.now, size);
         }
         while let Some(packet) = flow.poll(End::Source, self.now, self.network.store_mut()) {
-            self.network.inject(self.now, flow.route(End::Source), packet, &mut ());
+            if let Some(recorder) = &mut self.recorder {
+                recorder.sent(self.now, flow, &packet, self.network.store());
+            }
+            self.network.inject(self.now, flow.route(End::Source), packet, &mut self.recorder);
         }
     }
     fn spawn(&mut self, app: u32, make: Make<'_>) {
@@ -376,6 +383,12 @@ impl Simulation {
             let (app, flow) = (flow.app, packet.flow);
             self.tell(app, |app, cx| app.on_datagram(flow, sent, cx));
         }
+    }
+
+    /// What applications report begins now.
+    pub(super) fn end_warmup_of_apps(&mut self) {
+        let now = self.now;
+        self.apps.iter_mut().filter_map(|slot| slot.app.as_mut()).for_each(|app| app.restart(now));
     }
 
     /// The numbers that the applications of a group sum up to, as means.

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use aqmlab_aqm::LinkEnv;
 use aqmlab_core::Time;
 
 use super::events::Event;
 use super::simulation::{MTU, Simulation};
 use crate::endpoints::End;
 use crate::endpoints::flow::{Ends, GONE, NONE};
-use crate::scenario::{Effect, LinkChange, Scenario};
+use crate::scenario::{Effect, Scenario, Surroundings};
 
 impl Simulation {
     /// A change of the scenario comes.
@@ -23,24 +22,17 @@ impl Simulation {
             return;
         };
         self.changed += 1;
-        let env =
-            |to: &LinkChange| LinkEnv { rate: to.config.rate, base_rtt: to.base_rtt, mtu: MTU };
         match &change.effect {
             Effect::Begin(group) => {
                 self.add_routes(*group);
                 self.make_flows(*group);
             }
             Effect::Stop(group) => self.stop_group(*group),
-            Effect::Rate(to) => {
-                self.network.link_mut(to.link as usize).set_rate(self.now, to.config.rate);
-            }
-            Effect::Delay(to) => {
-                let stream = self.stream(&format!("links.{}.way", to.config.name));
-                self.network.link_mut(to.link as usize).set_delay(to.config.delay, stream);
-            }
-            Effect::Queue(to) => {
-                let queue = to.config.queue.build(&env(to));
-                self.network.replace_queue(self.now, to.link, queue);
+            of_link => {
+                let (seed, replication) = (scenario.seed, self.replication);
+                let end = Time::ZERO + scenario.duration;
+                let around = Surroundings { seed, replication, mtu: MTU, end };
+                of_link.apply(&mut self.network, self.now, &around);
             }
         }
     }

@@ -105,7 +105,7 @@ impl Digest {
         let stats = flow.stats.unwrap_or_default();
         self.words(&[flow.sent, stats.retransmissions, stats.timeouts]);
         self.words(&[stats.fast_retransmits, stats.tail_probes, stats.undone]);
-        self.words(&[stats.ecn_reductions, flow.delivered, flow.sent_since]);
+        self.words(&[stats.ecn_reductions, flow.delivered]);
         self.words(&[flow.losses.data, flow.losses.acks, flow.losses.syns]);
         if let Some((mean, max)) = flow.delays {
             self.number(mean);

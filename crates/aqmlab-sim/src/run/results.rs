@@ -7,10 +7,11 @@ use super::diagnosis::{Finding, diagnose};
 use super::simulation::Simulation;
 use crate::endpoints::Volume;
 use crate::endpoints::datagrams::DatagramSummary;
-use crate::endpoints::flow::{Ends, Flow};
+use crate::endpoints::flow::{Ends, Flow, NONE};
 use crate::network::LinkResult;
 use crate::network::losses::FlowLosses;
 use crate::network::probe::SojournSummary;
+use crate::network::records::Records;
 use crate::network::series::{Sample, Subject};
 use crate::scenario::Level;
 use crate::workload::app::Activity;
@@ -21,6 +22,9 @@ pub struct RunResult {
     pub replication: u64,
     /// The virtual time at its end.
     pub end: Time,
+    /// What was left out at its beginning: what is measured counts from then on. Zero without a
+    /// warm-up, and in a run that ended within it.
+    pub warmup: Span,
     /// Events handled.
     pub events: u64,
     /// By link, in the order of the scenario.
@@ -34,6 +38,8 @@ pub struct RunResult {
     pub findings: Vec<Finding>,
     /// At levels `series` and `packets`.
     pub samples: Vec<Sample>,
+    /// The row in `flows` of each flow, as records that a sink has taken number them.
+    pub flow_rows: Vec<u32>,
 }
 
 /// What became of a flow.
@@ -48,14 +54,13 @@ pub struct FlowResult {
     pub finish: Option<Time>,
     /// Bytes it had to transfer; `None` without end.
     pub size: Option<u64>,
-    /// Bytes acknowledged, over the time it was active, in bit/s.
+    /// Bytes acknowledged, over the time it was active after the warm-up, in bit/s; NaN if it
+    /// had finished by then. All that follows is of that time, too.
     pub goodput: f64,
     /// Bytes on the wire that its sender sent, over the same time; NaN where it is not known.
     pub throughput: f64,
     /// Data packets that its source sent, those sent again among them.
     pub sent: u64,
-    /// Those of them after the warm-up.
-    pub sent_since: u64,
     /// Bytes acknowledged, or of datagrams arrived.
     pub delivered: u64,
     /// The sender's counts, of TCP.
@@ -69,7 +74,7 @@ pub struct FlowResult {
     pub datagrams: Option<DatagramSummary>,
 }
 
-/// What became of the applications of a group.
+/// What became of the applications of a group after the warm-up.
 pub struct GroupResult {
     /// Flows or requests that were started.
     pub started: u64,
@@ -105,19 +110,21 @@ impl RunResult {
             }
         }
         let records = simulation.network.links_mut().filter_map(|link| link.probe.packets.as_mut());
-        for packet in records.flatten() {
+        for packet in records.flat_map(Records::kept) {
             packet.flow = place(packet.flow);
         }
         let events = simulation.events_handled();
         RunResult {
             replication: simulation.replication,
             end,
+            warmup: simulation.warmup,
             events,
             findings,
             links: simulation.network.into_results(end),
             flows,
             groups,
             samples,
+            flow_rows: rows,
         }
     }
 
@@ -142,19 +149,20 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
     let named = in_order(simulation).filter(|(_, flow)| is_named || !flow.is_transient);
     named
         .map(|(place, flow)| {
-            let active = flow.finish.unwrap_or(end).saturating_since(flow.start);
+            let measured = flow.measured();
+            let active = flow.measured_time(end);
+            let over = |bytes: u64| active.map_or(f64::NAN, |active| rate(bytes, active));
             FlowResult {
                 group: flow.group,
                 index: number(flow.group),
                 start: flow.start,
                 finish: flow.finish,
                 size: flow.size,
-                goodput: rate(flow.delivered(), active),
-                throughput: rate(flow.sent_bytes, active),
-                sent: flow.sent(),
-                sent_since: flow.sent() - flow.sent_before,
-                delivered: flow.delivered(),
-                stats: flow.stats(),
+                goodput: over(measured.volume.delivered),
+                throughput: over(measured.volume.sent),
+                sent: measured.sent,
+                delivered: measured.volume.delivered,
+                stats: measured.stats,
                 losses: losses(simulation, place as u32),
                 delays: flow.delay_summary(),
                 datagrams: flow.datagram_summary(),
@@ -206,6 +214,32 @@ pub(super) fn volume(simulation: &Simulation, group: u32) -> Volume {
     sum
 }
 
+/// What a group had counted when the warm-up ended.
+#[derive(Clone, Copy, Default)]
+pub(super) struct GroupBefore {
+    started: u64,
+    completed: u64,
+    bytes: u64,
+    volume: Volume,
+}
+
+/// What the groups have counted so far.
+pub(super) fn counted(simulation: &Simulation) -> Vec<GroupBefore> {
+    let now = simulation.now;
+    // Flows without an application count from the start on, also those that begin later.
+    let later = |number: usize| {
+        let of_group = simulation.flows.iter().filter(|flow| flow.group as usize == number);
+        of_group.filter(|flow| flow.app == NONE && flow.start >= now).count() as u64
+    };
+    let of = |(number, activity): (usize, &Activity)| GroupBefore {
+        started: activity.started - later(number),
+        completed: activity.completed,
+        bytes: activity.bytes,
+        volume: volume(simulation, number as u32),
+    };
+    simulation.activities.iter().enumerate().map(of).collect()
+}
+
 fn groups(simulation: &Simulation) -> Vec<GroupResult> {
     let of = |(number, activity): (usize, &Activity)| {
         let mut times: Vec<(&'static str, SojournSummary)> =
@@ -221,12 +255,14 @@ fn groups(simulation: &Simulation) -> Vec<GroupResult> {
             times.push(("delay", delay.summary()));
         }
         let volume = volume(simulation, number as u32);
+        // Groups that begin later have counted nothing by then.
+        let before = simulation.before.get(number).copied().unwrap_or_default();
         GroupResult {
-            started: activity.started,
-            completed: activity.completed,
-            bytes: activity.bytes,
-            delivered_bytes: volume.delivered,
-            sent_bytes: Some(volume.sent),
+            started: activity.started - before.started,
+            completed: activity.completed - before.completed,
+            bytes: activity.bytes - before.bytes,
+            delivered_bytes: volume.delivered - before.volume.delivered,
+            sent_bytes: Some(volume.sent - before.volume.sent),
             times,
             values: simulation.reports(number as u32),
             losses: group_losses(simulation, number as u32),

@@ -6,8 +6,10 @@ use aqmlab_core::{Bytes, Sampler, Span, Stream, Time};
 
 use super::apps::AppSlot;
 use super::events::{Event, Events};
+use super::results::{GroupBefore, counted};
 use super::series::Series;
 use super::watch::{Effort, Stopped, Watch};
+use crate::capture::Recorder;
 use crate::endpoints::End;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
 use crate::endpoints::packet::SimPacket;
@@ -46,6 +48,12 @@ pub(crate) struct Simulation {
     endless: bool,
     /// How many of the changes of the scenario have come.
     pub(super) changed: usize,
+    /// What is recorded besides the results.
+    pub recorder: Option<Box<Recorder>>,
+    /// What was left out at the beginning: nothing before the warm-up has ended.
+    pub(super) warmup: Span,
+    /// By group, what had been counted then.
+    pub(super) before: Vec<GroupBefore>,
 }
 
 /// The routes of a group: to the receivers, and back.
@@ -110,10 +118,13 @@ impl Simulation {
             apps: Vec::new(),
             free_apps: Vec::new(),
             activities: Vec::new(),
+            warmup: Span::ZERO,
+            before: Vec::new(),
             free_flows: Vec::new(),
             unfinished: 0,
             endless: false,
             changed: 0,
+            recorder: None,
             scenario,
         };
         let first = simulation.scenario.flows.iter().filter(|group| !group.is_added).count();
@@ -286,7 +297,7 @@ impl Simulation {
         self.now = time;
         self.effort.show(event, is_in_network);
         if is_in_network {
-            if let Some(packet) = &self.network.step(&mut ()) {
+            if let Some(packet) = &self.network.step(&mut self.recorder) {
                 self.arrived(packet);
             }
         } else {
@@ -386,9 +397,10 @@ impl Simulation {
     /// Sends what one end of a flow has to send.
     #[inline]
     pub fn send(&mut self, index: u32, of: End) {
-        match of {
-            End::Source => self.send_data(index),
-            End::Sink => self.send_acks(index),
+        match (&self.recorder, of) {
+            (None, End::Source) => self.send_data(index),
+            (None, End::Sink) => self.send_acks(index),
+            (Some(_), of) => self.send_recorded(index, of),
         }
     }
 
@@ -396,21 +408,39 @@ impl Simulation {
     // way of a packet is inlined, from the endpoint to its link.
     #[inline(never)]
     fn send_data(&mut self, index: u32) {
-        self.send_all(index, End::Source);
+        self.send_all::<false>(index, End::Source);
     }
     #[inline(never)]
     fn send_acks(&mut self, index: u32) {
-        self.send_all(index, End::Sink);
+        self.send_all::<false>(index, End::Sink);
+    }
+
+    /// The same, out of the way of runs that nobody records.
+    #[cold]
+    #[inline(never)]
+    fn send_recorded(&mut self, index: u32, of: End) {
+        self.send_all::<true>(index, of);
     }
 
     #[inline(always)]
-    fn send_all(&mut self, index: u32, of: End) {
+    fn send_all<const IS_RECORDED: bool>(&mut self, index: u32, of: End) {
         let flow = &mut self.flows[index as usize];
         while let Some(packet) = flow.poll(of, self.now, self.network.store_mut()) {
-            self.network.inject(self.now, flow.route(of), packet, &mut ());
+            let route = flow.route(of);
+            match self.recorder.as_mut().filter(|_| IS_RECORDED) {
+                None => self.network.inject(self.now, route, packet, &mut ()),
+                Some(recorder) => {
+                    recorder.sent(self.now, flow, &packet, self.network.store());
+                    self.network.inject(self.now, route, packet, &mut self.recorder);
+                }
+            }
             if of == End::Source && !self.effort.spend() {
                 return;
             }
+        }
+        if let Some(recorder) = self.recorder.as_mut().filter(|_| IS_RECORDED && of == End::Source)
+        {
+            recorder.settled(self.now, index, flow);
         }
         self.arm(index, of);
     }
@@ -454,13 +484,18 @@ impl Simulation {
         self.events.push(self.now + self.scenario.record.interval, Event::Sample);
     }
 
-    /// What is measured as a distribution begins now.
+    /// The warm-up is over: what is measured counts from now on.
     #[inline(never)]
     fn end_warmup(&mut self) {
-        self.network.end_warmup();
-        self.flows.iter_mut().for_each(Flow::end_warmup);
+        let now = self.now;
+        self.warmup = now - Time::ZERO;
+        self.before = counted(self);
+        self.network.end_warmup(now);
+        self.flows.iter_mut().for_each(|flow| flow.end_warmup(now));
+        self.end_warmup_of_apps();
         for activity in &mut self.activities {
-            activity.times.retain(|(name, _)| *name != "delay");
+            activity.times.clear();
+            activity.scores.clear();
         }
         if let Some(series) = &mut self.series {
             series.restart_sojourns();

@@ -9,9 +9,7 @@ use crate::endpoints::EndpointConfig;
 impl Scenario {
     /// The scenario as canonical JSON. It reads back as the same scenario.
     pub fn to_json(&self) -> String {
-        let mut text = String::new();
-        write_json(&Value::Table(self.to_table()), &mut text);
-        text
+        to_json(&Value::Table(self.to_table()))
     }
 
     /// The scenario as values, every default filled in.
@@ -133,6 +131,13 @@ fn owned((key, value): (&'static str, Value)) -> (String, Value) {
 /// A value as a scenario states it.
 fn stated<T: ParamType>(value: &Value) -> Stated<T> {
     Stated::read(value).expect("what was read reads back")
+}
+
+/// A value as JSON.
+pub fn to_json(value: &Value) -> String {
+    let mut text = String::new();
+    write_json(value, &mut text);
+    text
 }
 
 fn write_json(value: &Value, out: &mut String) {

@@ -6,23 +6,27 @@
 //!
 //! # What a change means
 //! 1. `links.NAME.rate`: packets that are sent from then on take the new rate; the one on the
-//!    transmitter ends as it began. For links of constant rate without framing.
+//!    transmitter ends as it began. For links of constant rate.
 //! 2. `links.NAME.delay`: packets whose transmission begins from then on take the new delay,
 //!    but none overtakes another.
-//! 3. `links.NAME.queue`, or a key below it: a new discipline takes the place of the old one,
+//! 3. `links.NAME.loss`: packets whose transmission ends from then on are lost so; what is on
+//!    its way arrives. `none` ends the losses.
+//! 4. `links.NAME.queue`, or a key below it: a new discipline takes the place of the old one,
 //!    as by `tc qdisc replace`, but takes over the packets of the old one with their arrival
 //!    times. The state of its control begins anew, also if only one parameter differs.
-//! 4. `flows.NAME` with a table: a new group of flows begins, at once or at its `start`.
-//! 5. `flows.NAME.active = false`: the group sends nothing new. What is under way is still
+//! 5. `flows.NAME` with a table: a new group of flows begins, at once or at its `start`.
+//! 6. `flows.NAME.active = false`: the group sends nothing new. What is under way is still
 //!    sent again where it is lost. A group that has stopped does not come back: another takes
 //!    its place.
 
+use aqmlab_aqm::LinkEnv;
 use aqmlab_core::params::read_value;
-use aqmlab_core::{Error, ParamType, Result, Span, Table, Value};
+use aqmlab_core::{Bytes, Error, ParamType, Result, Span, Stream, Table, Time, Value};
 
-use super::read::{read_flow, read_links, set, transport_of};
+use super::read::{at_path, read_flow, read_link_alone, set, transport_of};
 use super::{FlowGroup, LinkConfig, Outside, Scenario, Start};
-use crate::impairment::DelayProcess;
+use crate::impairment::{DelayProcess, Loss};
+use crate::network::{Carried, Network};
 use crate::rate::RateProcess;
 
 /// Something that changes in the middle of a run.
@@ -41,6 +45,8 @@ pub enum Effect {
     Rate(LinkChange),
     /// A link has another delay.
     Delay(LinkChange),
+    /// A link loses other packets.
+    Loss(LinkChange),
     /// A link has another queue.
     Queue(LinkChange),
     /// The group of flows of this index begins.
@@ -58,6 +64,48 @@ pub struct LinkChange {
     pub config: Box<LinkConfig>,
     /// The longest round-trip time without queues over it, then.
     pub base_rtt: Span,
+}
+
+/// What a change of a link needs to know of the network that it is made in.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings {
+    /// The seed of the scenario.
+    pub seed: u64,
+    /// The replication.
+    pub replication: u64,
+    /// The largest packet on the link layer, for disciplines that ask.
+    pub mtu: Bytes,
+    /// When the run is over.
+    pub end: Time,
+}
+
+impl Effect {
+    /// Makes the change in a network, at `now`, which is no earlier than all that has happened
+    /// there and no later than what is next. Flows are not the network's.
+    pub fn apply<P: Carried>(&self, network: &mut Network<P>, now: Time, around: &Surroundings) {
+        let stream = |to: &LinkChange, part: &str| {
+            let path = format!("links.{}.{part}", to.config.name);
+            Stream::for_component(around.seed, around.replication, &path)
+        };
+        match self {
+            Effect::Rate(to) => network.link_mut(to.link as usize).set_rate(now, to.config.rate),
+            Effect::Delay(to) => {
+                let stream = stream(to, "way");
+                network.link_mut(to.link as usize).set_delay(to.config.delay, stream);
+            }
+            Effect::Loss(to) => {
+                let loss = to.config.way.loss.clone();
+                let link = network.link_mut(to.link as usize);
+                link.set_loss(loss, around.end, |part| stream(to, part));
+            }
+            Effect::Queue(to) => {
+                let (rate, base_rtt) = (to.config.rate, to.base_rtt);
+                let env = LinkEnv { rate, base_rtt, mtu: around.mtu };
+                network.replace_queue(now, to.link, to.config.queue.build(&env));
+            }
+            Effect::Begin(_) | Effect::Stop(_) => {}
+        }
+    }
 }
 
 const EXAMPLE: &str =
@@ -105,7 +153,7 @@ pub(super) fn read_changes(
     let mut after = scenario.clone();
     for change in changes {
         let effect = read_change(change, &mut table, &mut after, outside);
-        let effect = effect.map_err(|error| error.at(change.key).at("changes"))?;
+        let effect = effect.map_err(|error| error.at("changes"))?;
         after.changes.push(Change { at: change.at, effect });
     }
     scenario.flows = after.flows;
@@ -113,30 +161,103 @@ pub(super) fn read_changes(
     Ok(())
 }
 
-/// What one change does to a scenario, of which `table` is all but the changes.
+/// A scenario as it has become by changes that are made one after another.
+#[derive(Clone, Debug)]
+pub struct Changing {
+    table: Table,
+    scenario: Scenario,
+}
+
+impl Changing {
+    /// A scenario before its changes.
+    pub fn new(scenario: &Scenario) -> Self {
+        let scenario = scenario.without_changes();
+        Changing { table: scenario.to_table(), scenario }
+    }
+
+    /// Makes a change.
+    ///
+    /// # Errors
+    /// If the key cannot change, or not to this value: then nothing has changed.
+    pub fn change(
+        &mut self,
+        at: Span,
+        key: &str,
+        value: &Value,
+        outside: Outside<'_>,
+    ) -> Result<Change> {
+        let mut next = self.clone();
+        let change = Written { at, key, value };
+        let effect = read_change(&change, &mut next.table, &mut next.scenario, outside)?;
+        *self = next;
+        Ok(Change { at, effect })
+    }
+
+    /// Takes over a change of a link that was read before.
+    pub fn take(&mut self, effect: &Effect) {
+        let (what, to) = match effect {
+            Effect::Rate(to) => ("rate", to),
+            Effect::Delay(to) => ("delay", to),
+            Effect::Loss(to) => ("loss", to),
+            Effect::Queue(to) => ("queue", to),
+            Effect::Begin(_) | Effect::Stop(_) => return,
+        };
+        let link = &mut self.scenario.links[to.link as usize];
+        link.change(what, &to.config);
+        self.table = self.scenario.to_table();
+    }
+
+    /// What stands at a dotted key now, every default filled in.
+    pub fn value(&self, key: &str) -> Option<Value> {
+        at_path(&self.scenario.to_table(), key).cloned()
+    }
+}
+
+/// What one change does to a scenario, of which `table` is all but the changes. An error has
+/// the whole key.
 fn read_change(
     change: &Written,
     table: &mut Table,
     scenario: &mut Scenario,
     outside: Outside<'_>,
 ) -> Result<Effect> {
-    let bottleneck = &scenario.links[scenario.bottleneck].name;
-    let key = match change.key.split('.').next() {
-        Some("queue") => format!("links.{bottleneck}.{}", change.key),
-        _ => change.key.to_string(),
-    };
+    let key = full_key(change.key, scenario);
     let parts: Vec<&str> = key.split('.').collect();
     match parts[..] {
-        ["links", name, what @ ("rate" | "delay" | "queue"), ..]
-            if parts.len() == 3 || what == "queue" =>
+        ["links", name, what @ ("rate" | "delay" | "loss" | "queue"), ..]
+            if parts.len() == 3 || ["loss", "queue"].contains(&what) =>
         {
             let index = scenario.links.iter().position(|link| link.name == name);
             let names = scenario.links.iter().map(|link| link.name.as_str());
-            let index = index.ok_or_else(|| Error::unknown("link", name, names))?;
+            let index = index.ok_or_else(|| Error::unknown("link", name, names).at(&key))?;
             set(table, &key, change.value)?;
-            let config = read_links(table, scenario.duration, outside)?.swap_remove(index);
-            read_link_change(what, index, config, scenario)
+            let link = at_path(table, &format!("links.{name}")).expect("it has just been set");
+            let next = read_link_alone(link, &scenario.links[index], what, outside);
+            let next = next.map_err(|error| error.at(name).at("links"))?;
+            read_link_change(what, index, next, scenario).map_err(|error| error.at(&key))
         }
+        _ => read_other_change(change, &parts, table, scenario, outside)
+            .map_err(|error| error.at(&key)),
+    }
+}
+
+/// The key with its link, if it is one of the bottleneck's queue.
+fn full_key(key: &str, scenario: &Scenario) -> String {
+    match key.split('.').next() {
+        Some("queue") => format!("links.{}.{key}", scenario.links[scenario.bottleneck].name),
+        _ => key.to_string(),
+    }
+}
+
+/// What a change of flows does.
+fn read_other_change(
+    change: &Written,
+    parts: &[&str],
+    table: &Table,
+    scenario: &mut Scenario,
+    outside: Outside<'_>,
+) -> Result<Effect> {
+    match parts[..] {
         ["flows", name] => {
             let group = read_group(name, change, table, scenario, outside)?;
             scenario.flows.push(group);
@@ -159,7 +280,7 @@ fn read_change(
             Ok(Effect::Stop(index))
         }
         _ => Err(Error::new("this cannot change during a run").hint(
-            "links.NAME.rate, .delay, .queue or .queue.KEY; flows.NAME = a new group; \
+            "links.NAME.rate, .delay, .loss, .queue or .queue.KEY; flows.NAME = a new group; \
              flows.NAME.active = false",
         )),
     }
@@ -168,18 +289,13 @@ fn read_change(
 fn read_link_change(
     what: &str,
     index: usize,
-    mut config: LinkConfig,
+    config: LinkConfig,
     scenario: &mut Scenario,
 ) -> Result<Effect> {
-    // What links share does not change, and is not read from one alone.
-    config.medium = scenario.links[index].medium;
     let constant = matches!(config.process, RateProcess::Constant(_))
         && matches!(scenario.links[index].process, RateProcess::Constant(_));
-    if what == "rate" && !(constant && config.framing == aqmlab_core::Framing::NONE) {
-        return Err(Error::new(
-            "the rate changes only if it is constant before and after, and the \
-             link has no overhead",
-        ));
+    if what == "rate" && !constant {
+        return Err(Error::new("the rate changes only if it is constant before and after"));
     }
     if what == "delay" && !matches!(config.way.delay, DelayProcess::Constant(_)) {
         return Err(Error::new("the delay changes only to a constant one"));
@@ -190,6 +306,7 @@ fn read_link_change(
     Ok(match what {
         "rate" => Effect::Rate(change),
         "delay" => Effect::Delay(change),
+        "loss" => Effect::Loss(change),
         _ => Effect::Queue(change),
     })
 }
@@ -233,6 +350,10 @@ impl Scenario {
         let (key, value) = match &change.effect {
             Effect::Rate(to) => (link(to, "rate"), to.config.process.to_value()),
             Effect::Delay(to) => (link(to, "delay"), to.config.way.delay.to_value()),
+            Effect::Loss(to) => {
+                let loss = to.config.way.loss.as_ref().map(Loss::to_value);
+                (link(to, "loss"), loss.unwrap_or_else(|| "none".into()))
+            }
             Effect::Queue(to) => (link(to, "queue"), Value::Table(to.config.queue.to_table())),
             Effect::Begin(group) => {
                 let group = &self.flows[*group as usize];
@@ -244,6 +365,15 @@ impl Scenario {
         };
         let entries = [("at", change.at.to_text().into()), ("key", key.into()), ("value", value)];
         Value::Table(entries.map(|(key, value)| (key.to_string(), value)).into_iter().collect())
+    }
+
+    /// The scenario as it is at the start, and stays.
+    #[must_use]
+    pub fn without_changes(&self) -> Scenario {
+        let mut cut = self.clone();
+        cut.changes.clear();
+        cut.flows.retain(|flows| !flows.is_added);
+        cut
     }
 
     /// Has the changes of a run end here: those after `at` are taken out, and the groups of

@@ -23,7 +23,8 @@ use crate::network::egress::{DriverParams, ShaperParams};
 use crate::rate::{InputFile, MAX_RATE, ReadFile};
 use crate::workload::WorkloadConfig;
 
-pub use self::changes::{Change, Effect, LinkChange};
+pub use self::canonical::to_json;
+pub use self::changes::{Change, Changing, Effect, LinkChange, Surroundings};
 pub use self::columns::ColumnParams;
 #[cfg(test)]
 pub(crate) use self::columns::with_columns;
@@ -131,8 +132,8 @@ params! {
         interval: Span = Span::from_millis(100),
             in Span::from_micros(1) => Span::from_secs(3600),
             source "this program";
-        /// Distributions (sojourn times, delays) and losses by flow and event count from here;
-        /// the links' counts of packets from the start.
+        /// Counts, times and rates are measured from here; samples and packets are recorded from
+        /// the start.
         warmup: Span = Span::ZERO, [left out], in Span::ZERO => Span::from_secs(10_000_000),
             source "RFC 7928, section 8.2: time 0 is when slow start is over";
         /// Whether flows are sampled too, or links alone: many short flows make many samples.

@@ -11,6 +11,7 @@ use super::{
     FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, Reroute, RunParams, Scenario, Start,
 };
 use crate::endpoints::EndpointConfig;
+use crate::endpoints::tfrc::TfrcParams;
 use crate::impairment::{ChanceParams, DelayProcess, Loss, PathConfig};
 use crate::network::MAX_PACKET;
 use crate::rate::RateProcess;
@@ -149,7 +150,7 @@ pub(super) fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
 }
 
 /// What stands at a dotted path.
-fn at_path<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
+pub(super) fn at_path<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
     match path.split_once('.') {
         None => table.get(path),
         Some((head, rest)) => at_path(table.get(head)?.as_table().ok()?, rest),
@@ -240,11 +241,7 @@ fn named_tables<'a>(table: &'a Table, key: &str, example: &str) -> Result<&'a Ta
     if tables.is_empty() { Err(missing().at(key)) } else { Ok(tables) }
 }
 
-pub(super) fn read_links(
-    table: &Table,
-    duration: Span,
-    outside: Outside<'_>,
-) -> Result<Vec<LinkConfig>> {
+fn read_links(table: &Table, duration: Span, outside: Outside<'_>) -> Result<Vec<LinkConfig>> {
     let tables = named_tables(table, "links", "[links.bottleneck]")?;
     let read = |name: &str, value: &Value| -> Result<(LinkConfig, Option<String>)> {
         let params = LinkParams::parse(value).map_err(crate::rate::hinted)?;
@@ -262,6 +259,27 @@ pub(super) fn read_links(
             .map_err(|error| error.at("shares").at(name).at("links"))?;
     }
     Ok(links)
+}
+
+/// A link as it was `before` but for one of its keys: `rate`, `delay`, `loss` or `queue`. `link`
+/// has all keys; the others are not read again.
+pub(super) fn read_link_alone(
+    link: &Value,
+    before: &LinkConfig,
+    key: &str,
+    outside: Outside<'_>,
+) -> Result<LinkConfig> {
+    let mut alone = Table::new();
+    alone.insert("rate", "1mbit".into()); // There must be one.
+    if let Some(value) = link.as_table()?.get(key) {
+        alone.insert(key, value.clone());
+    }
+    let params = LinkParams::parse(&Value::Table(alone)).map_err(crate::rate::hinted)?;
+    // A course that changes is not read here: its mean does not matter.
+    let read = read_link(&before.name, &params, Span::MAX, outside)?;
+    let mut after = before.clone();
+    after.change(key, &read);
+    Ok(after)
 }
 
 /// Puts two links on one medium, with all that share it with either.
@@ -408,6 +426,10 @@ pub(super) fn read_flow(
         let endpoint = EndpointConfig::read(value, outside.endpoints);
         endpoint.map_err(|error| error.at("endpoint"))
     });
+    let endpoint = endpoint.transpose()?.unwrap_or_default();
+    if let EndpointConfig::Tfrc(_) = endpoint {
+        TfrcParams::check_group(workload.has_app().then(|| workload.name()), table)?;
+    }
     Ok(FlowGroup {
         name: name.to_string(),
         count: params.count,
@@ -421,7 +443,7 @@ pub(super) fn read_flow(
         delays: params.delays,
         access_delay: params.access_delay,
         start: read_start(table).map_err(|error| error.at("start"))?,
-        endpoint: endpoint.transpose()?.unwrap_or_default(),
+        endpoint,
         transport,
         reroutes: read_reroutes(table, links).map_err(|error| error.at("reroutes"))?,
         is_added: false,

@@ -25,6 +25,9 @@ pub trait App: Send {
     /// Numbers that sum up the application at `now`, by name: their means over
     /// the group are reported.
     fn report(&self, _now: Time, _see: &mut dyn FnMut(&'static str, f64)) {}
+    /// The warm-up is over: what is reported counts from now on. A test with a beginning of its
+    /// own leaves it as it is.
+    fn restart(&mut self, _now: Time) {}
 }
 
 /// Gives random streams by name.

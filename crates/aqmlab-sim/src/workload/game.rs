@@ -139,4 +139,7 @@ impl App for Side {
         see(names[0], self.ledger.lost as f64 / due);
         see(names[1], self.late as f64 / due);
     }
+    fn restart(&mut self, _now: Time) {
+        (self.in_time, self.late, self.ledger.lost) = (0, 0, 0);
+    }
 }

@@ -96,6 +96,15 @@ impl Player {
         player
     }
 
+    /// What is counted counts from now on: a stall that goes on is one.
+    pub fn restart(&mut self, now: Time) {
+        self.pass(now);
+        (self.played, self.stalled, self.stalls) = (Span::ZERO, Span::ZERO, 0);
+        if let State::Stalled(since) = &mut self.state {
+            (*since, self.stalls) = (now, 1);
+        }
+    }
+
     /// The share of the time since it began in which it stood still.
     pub fn stalled_share(&self) -> f64 {
         let (stalled, played) = (self.stalled.as_secs_f64(), self.played.as_secs_f64());

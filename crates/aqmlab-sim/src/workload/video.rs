@@ -203,7 +203,13 @@ impl App for Datagrams {
         let Some(delay) = self.plays_after else { return };
         let overdue = self.waiting.iter().filter(|frame| frame.sent + delay < now).count() as u64;
         let missed = self.missed + overdue;
-        see("missed", missed as f64 / (missed + self.shown) as f64);
+        if missed + self.shown > 0 {
+            see("missed", missed as f64 / (missed + self.shown) as f64);
+        }
+    }
+    fn restart(&mut self, now: Time) {
+        self.give_up(now);
+        (self.missed, self.shown) = (0, 0);
     }
 }
 
@@ -243,5 +249,8 @@ impl App for Connection {
         let player = self.player.at(now);
         see("stalls", player.stalls as f64);
         see("stalled", player.stalled_share());
+    }
+    fn restart(&mut self, now: Time) {
+        self.player.restart(now);
     }
 }

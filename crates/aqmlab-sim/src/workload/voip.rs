@@ -178,12 +178,18 @@ impl App for Talker {
     fn report(&self, _now: Time, see: &mut dyn FnMut(&'static str, f64)) {
         let Some(plays_after) = self.plays_after else { return };
         let due = (self.played + self.late + self.ledger.lost) as f64;
+        if due == 0.0 {
+            return; // Nothing was due after the warm-up.
+        }
         let missed = (self.late + self.ledger.lost) as f64 / due;
         let rating = rating(plays_after + FRAME + self.coding.lookahead, missed, &self.coding);
         see("mos", mos(rating));
         see("r_factor", rating);
         see("lost", self.ledger.lost as f64 / due);
         see("late", self.late as f64 / due);
+    }
+    fn restart(&mut self, _now: Time) {
+        (self.played, self.late, self.ledger.lost) = (0, 0, 0);
     }
 }
 

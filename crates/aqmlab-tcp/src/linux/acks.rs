@@ -81,6 +81,8 @@ impl LinuxSender {
         }
         self.refresh(now);
         self.stage = Stage::Established;
+        // The SYN of an answering side is its SYN-ACK, which has been sent for it.
+        self.outbox.clear();
         let state = &mut self.state;
         (state.una, state.nxt) = (1, 1);
         (state.window, state.max_window) = (ack.window, ack.window);

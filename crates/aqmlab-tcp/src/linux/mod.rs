@@ -29,18 +29,18 @@ mod undo;
 
 use std::collections::VecDeque;
 
-use aqmlab_core::{Limit, Span, Time};
+use aqmlab_core::{Limit, Rate, Span, Time};
 use clock::Clock;
 use control::Control;
 use memory::Memory;
 use offload::Buffer;
 use queue::Queue;
-use state::{Pending, REORDERING, State};
+use state::{CaState, Pending, REORDERING, State};
 
 use crate::params::{Codepoint, EcnMode, Stack, TcpParams, WindowValidation};
 use crate::recovery::Recovery;
 use crate::segment::DataSegment;
-use crate::sender::Stats;
+use crate::sender::{CongestionState, Stats};
 
 /// Where the connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,6 +280,28 @@ impl LinuxSender {
     }
     pub fn rto(&self) -> Span {
         Span::from_millis(self.state.rto)
+    }
+    pub fn min_rtt(&self) -> Option<Span> {
+        (self.state.srtt8 > 0).then(|| Span::from_micros(self.state.min_rtt()))
+    }
+    pub fn rtt_variation(&self) -> Option<Span> {
+        (self.state.srtt8 > 0).then(|| Span::from_micros(self.state.mdev / 4))
+    }
+    pub fn congestion_state(&self) -> CongestionState {
+        match self.state.ca_state {
+            CaState::Open | CaState::Disorder if self.state.cwnd < self.state.ssthresh => {
+                CongestionState::SlowStart
+            }
+            CaState::Open | CaState::Disorder => CongestionState::Avoidance,
+            CaState::Cwr => CongestionState::Reduction,
+            CaState::Recovery => CongestionState::Recovery,
+            CaState::Loss => CongestionState::Loss,
+        }
+    }
+    /// If it is paced.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        let bits = self.state.pacing_rate.checked_mul(8).filter(|_| self.state.paces);
+        bits.map(Rate::from_bps)
     }
     pub fn bytes_in_flight(&self) -> u64 {
         u64::from(self.state.in_flight()) * u64::from(self.state.mss)

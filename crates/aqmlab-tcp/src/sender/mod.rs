@@ -56,6 +56,21 @@ enum State {
     Established,
 }
 
+/// What a sender is doing about congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CongestionState {
+    /// The window is below the slow start threshold.
+    SlowStart,
+    /// It is not.
+    Avoidance,
+    /// It comes down for an ECN echo.
+    Reduction,
+    /// Fast recovery.
+    Recovery,
+    /// After a timeout.
+    Loss,
+}
+
 /// What a sender has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -75,6 +90,22 @@ pub struct Stats {
     pub ecn_reductions: u64,
     /// Bytes acknowledged.
     pub bytes_acked: u64,
+}
+
+impl Stats {
+    /// What it has done since `before`, an earlier state.
+    pub fn since(&self, before: &Stats) -> Stats {
+        Stats {
+            segments_sent: self.segments_sent - before.segments_sent,
+            retransmissions: self.retransmissions - before.retransmissions,
+            timeouts: self.timeouts - before.timeouts,
+            fast_retransmits: self.fast_retransmits - before.fast_retransmits,
+            tail_probes: self.tail_probes - before.tail_probes,
+            undone: self.undone - before.undone,
+            ecn_reductions: self.ecn_reductions - before.ecn_reductions,
+            bytes_acked: self.bytes_acked - before.bytes_acked,
+        }
+    }
 }
 
 /// The sending end of a connection.
@@ -257,6 +288,24 @@ impl Sender {
     /// The retransmission timeout.
     pub fn rto(&self) -> Span {
         self.rtt.rto()
+    }
+    /// The least round-trip time, once there is one.
+    pub fn min_rtt(&self) -> Option<Span> {
+        self.rtt.min()
+    }
+    /// The mean deviation of the round-trip time.
+    pub fn rtt_variation(&self) -> Option<Span> {
+        self.rtt.variation()
+    }
+    /// What it is doing about congestion.
+    pub fn congestion_state(&self) -> CongestionState {
+        match self.phase {
+            Phase::Open if self.cwnd() < self.control.ssthresh() => CongestionState::SlowStart,
+            Phase::Open => CongestionState::Avoidance,
+            Phase::Reduction { .. } => CongestionState::Reduction,
+            Phase::Recovery { .. } => CongestionState::Recovery,
+            Phase::Loss { .. } => CongestionState::Loss,
+        }
     }
     /// Bytes thought to be in the network.
     pub fn bytes_in_flight(&self) -> u64 {

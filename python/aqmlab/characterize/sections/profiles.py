@@ -18,10 +18,11 @@ LEDBAT = {"algorithm": "ledbat", "target": "5ms", "gain": 10.0}
 
 
 def friendly(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
-    """One NewReno flow with an initial window of 3."""
-    plan = Dumbbell(environment, contender)
+    """One NewReno flow with an initial window of 3; one TFRC flow."""
+    plan, smooth = (Dumbbell(environment, contender) for _ in range(2))
     plan.tcp("bulk")
-    return [plan.case("5.1.1")]
+    smooth.tfrc("tfrc")
+    return [plan.case("5.1.1"), smooth.case("5.1.1", "TFRC")]
 
 
 def windows(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
@@ -78,7 +79,7 @@ def background(
 
 MUST, MAY = "must be considered", "may be considered"
 SECTIONS = [
-    Section("5.1.1", "TCP-friendly sender", "One NewReno flow.", friendly, MUST),
+    Section("5.1.1", "TCP-friendly sender", "One NewReno flow; one TFRC flow.", friendly, MUST),
     Section(
         "5.1.2",
         "Initial windows",

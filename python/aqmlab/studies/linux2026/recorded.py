@@ -79,7 +79,7 @@ class Quantity:
             means: Floats = seconds(measured, self.key, **labels)[:, BEGINS:].mean(axis=1)
             return means
         if self.key == "drops":
-            return measured.count("dropped", **labels)
+            return drops(measured, **labels)
         if self.key == "mean":
             milliseconds: Floats = 1e3 * measured.count("sojourn_mean_s", **labels)
             return milliseconds
@@ -100,6 +100,13 @@ QUANTITIES = (
     Quantity("mean", "Mean time in queue", "ms"),
     Quantity("drops", "Drops in all", "packets"),
 )
+
+
+def drops(measured: Measurements, **labels: str) -> Floats:
+    """Packets dropped since the start of each run, the warm-up with it."""
+    each = range(measured.replications)
+    runs_ = [measured.series("dropped", replication=one, **labels)[1] for one in each]
+    return np.array([values[-1] for values in runs_])
 
 
 def seconds(measured: Measurements, flow: str, **labels: str) -> Floats:

@@ -15,6 +15,7 @@ from aqmlab.studies.linux2026.recorded import (
     QUANTITIES,
     QUEUES,
     Quantity,
+    drops,
     is_inside,
     shares_of_seconds,
 )
@@ -162,7 +163,7 @@ def _interval(part: Measurements) -> Iterator[Cause]:
 def _drops(part: Measurements, label: str) -> str | None:
     if not part.has(experiment=label):
         return None
-    values = part.count("dropped", experiment=label)
+    values = drops(part, experiment=label)
     return f"{values.mean():.0f} ({values.min():.0f} to {values.max():.0f})"
 
 

@@ -131,4 +131,4 @@ def _cells(points: Points, metric: Metric, sweep: Sweep) -> Iterator[Cell]:
                 runs = points.runs(metric, queue, place)
                 row = f"{number:g} {unit}".strip()
                 mean = float(runs.mean())
-                yield Cell.judged(row, queue, None, mean, interval(runs))
+                yield Cell.judged(row, queue, None, mean, interval(runs, bounds=metric.bounds))

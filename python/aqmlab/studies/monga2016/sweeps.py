@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from aqmlab.infer import POSITIVE, Bounds
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.samples import Floats
 
@@ -61,6 +62,11 @@ class Metric:
         self.title = title
         self.unit = unit
         self.digits = digits
+
+    @property
+    def bounds(self) -> Bounds:
+        """What it can be at least and at most."""
+        return (0.0, 100.0) if self.unit == "%" else POSITIVE
 
     def text(self, values: Sequence[float]) -> str:
         """`97.5, 98.5, 59.9`."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from aqmlab.infer import MEAN_METHOD, interval
+from aqmlab.infer import MEAN_METHOD, POSITIVE, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.samples import Floats, quantile
@@ -68,7 +68,8 @@ def _medians(
             values = values[~np.isnan(values).any(axis=1)]
             if values.size:
                 each = np.median(values, axis=0)
-                cells.append(Cell.judged(queue, label, None, float(each.mean()), interval(each)))
+                within = interval(each, bounds=POSITIVE)
+                cells.append(Cell.judged(queue, label, None, float(each.mean()), within))
     return Table(ident, name, unit, tuple(cells), method=f"{MEAN_METHOD}, of the medians")
 
 

@@ -11,19 +11,18 @@ import numpy as np
 from aqmlab.infer import MEAN_METHOD, SHARE, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Table
-from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.samples import Floats
 from aqmlab.studies.rules import Rule, checked
+from aqmlab.studies.ware2019 import validation
+from aqmlab.studies.ware2019.model import NEAR, PACKET, STEP, Path
 
 __all__ = ["causes", "claims", "tables"]
 
-RATE, RTT, PACKET = 50e6, 0.04, 1500
+PATH = Path(50e6, 0.04)
 FROM = 60.0
 """From this time on everything is measured, s."""
 DEEP = 2.0
 """From so many bandwidth-delay products on BBR is limited by its window."""
-STEP = 0.05
-"""A share is the same within this much."""
 
 
 @dataclass(frozen=True)
@@ -44,23 +43,12 @@ class Point:
     @property
     def model(self) -> float:
         """The paper's share."""
-        return model(self.buffer)
+        return PATH.share(self.buffer)
 
     @property
     def limited(self) -> float:
         """The paper's share times what was in flight of the window."""
         return self.model * float(self.filled.mean())
-
-
-def others(buffer: float) -> float:
-    """The share of the loss-based flow by the model, p."""
-    packets = buffer * RATE * RTT / 8 / PACKET
-    return max(0.0, 0.5 - 1 / (2 * buffer) - 4 / packets)
-
-
-def model(buffer: float) -> float:
-    """BBR's share by the model, in a buffer of so many bandwidth-delay products."""
-    return (1 - others(buffer)) * (1 - (buffer * RTT + 0.2 + RTT) / 10)
 
 
 def points(measured: Measurements, beside: str) -> list[Point]:
@@ -84,12 +72,18 @@ def _point(measured: Measurements, beside: str, buffer: str) -> Point:
         size,
         ours / (ours + theirs),
         mean("in_flight_bytes", "bbr.0") / mean("cwnd_bytes", "bbr.0"),
-        8 * PACKET * mean("backlog_packets") / (size * RATE * RTT),
+        8 * PACKET * mean("backlog_packets") / (size * PATH.rate * PATH.rtt),
         1e-3 * mean("min_rtt_ms", "bbr.0"),
     )
 
 
 def tables(measured: Measurements) -> list[Table]:
+    """The study's own points, and the paper's validation."""
+    study, part = measured.part("study"), measured.part(validation.PART)
+    return [*(_shares_of(study) if study else []), *(validation.tables(part) if part else [])]
+
+
+def _shares_of(measured: Measurements) -> list[Table]:
     """Shares beside the model, and beside the model times what was in flight."""
     kinds: tuple[tuple[str, str, str, float, Callable[[Point], float]], ...] = (
         (
@@ -116,7 +110,7 @@ def tables(measured: Measurements) -> list[Table]:
                 value(point),
                 float(point.shares.mean()),
                 interval(point.shares, bounds=SHARE),
-                Criterion.within(STEP, relative=False),
+                NEAR,
             )
             for beside in measured.axes["beside"]
             for buffer, point in zip(measured.axes["buffer"], points(measured, beside), strict=True)
@@ -180,22 +174,30 @@ WINDOW: Rule[Measurements, list[tuple[float, float]]] = Rule(
 )
 
 
-RULES = (SHAPE, WINDOW)
+RULES = (SHAPE, WINDOW, *validation.RULES)
 
 
 def claims(measured: Measurements) -> list[Claim]:
-    """The shape of the paper's curve, and what separates ours from it."""
-    return checked(RULES, measured)
+    """The shape of the paper's curve, what separates ours from it, and the paper's validation."""
+    return [
+        *checked((SHAPE, WINDOW), measured.part("study")),
+        *checked(validation.RULES, measured),
+    ]
 
 
 def causes(measured: Measurements) -> list[Cause]:
     """Where the model and the runs part."""
-    if not measured.has(beside="CUBIC", buffer="8 BDP"):
+    study, part = measured.part("study"), measured.part(validation.PART)
+    return [*(_of_one(study) if study else []), *(validation.causes(part) if part else [])]
+
+
+def _of_one(study: Measurements) -> list[Cause]:
+    if not study.has(beside="CUBIC", buffer="8 BDP"):
         return []
     told = []
-    for point in points(measured, "CUBIC"):
+    for point in points(study, "CUBIC"):
         if point.buffer >= DEEP:
-            supposed = 1e3 * RTT * (1 + others(point.buffer) * point.buffer)
+            supposed = 1e3 * PATH.rtt * (1 + PATH.others(point.buffer) * point.buffer)
             told.append(
                 f"{point.buffer:g}: {1e3 * point.least_rtt.mean():.0f} ({supposed:.0f}) ms, "
                 f"{100 * point.occupied.mean():.0f} %, {100 * point.filled.mean():.0f} %"

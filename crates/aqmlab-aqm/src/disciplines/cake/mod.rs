@@ -49,7 +49,7 @@ mod tin;
 mod tins;
 
 pub use ack_filter::AckFilter;
-pub use overhead::{Extra, Framing, LinkLayer};
+pub use overhead::{Extra, Keyword};
 pub use settings::{Bandwidth, CakeParams, Isolation, Rtt};
 pub use tins::Diffserv;
 

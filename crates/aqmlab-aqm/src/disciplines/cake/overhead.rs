@@ -7,23 +7,11 @@
 use alloc::{format, string::String, string::ToString};
 
 use aqmlab_core::params::ParamType;
-use aqmlab_core::{Bytes, Value, choices};
+use aqmlab_core::{Bytes, Cells, Value, choices};
 
 choices! {
-    /// How a link layer cuts packets.
-    pub enum Framing {
-        /// Not at all.
-        None = "none",
-        /// Into cells of 53 bytes that carry 48 each.
-        Atm = "atm",
-        /// With one more byte for every 64, or part of them.
-        Ptm = "ptm",
-    }
-}
-
-choices! {
-    /// The overhead, the least packet and the framing of link layers.
-    pub enum LinkLayer {
+    /// tc-cake(8)'s keywords: the overhead, the least packet and the cells of link layers.
+    pub enum Keyword {
         /// Nothing but the packet.
         Raw = "raw",
         /// More than is likely on any link in use.
@@ -55,23 +43,23 @@ choices! {
     }
 }
 
-impl LinkLayer {
-    /// Bytes added, the least size, the framing.
-    fn values(self) -> (i64, u64, Framing) {
+impl Keyword {
+    /// Bytes added, the least size, the cells.
+    fn values(self) -> (i64, u64, Cells) {
         match self {
-            LinkLayer::Raw => (0, 0, Framing::None),
-            LinkLayer::Conservative => (48, 0, Framing::Atm),
-            LinkLayer::IpoaVcmux => (8, 0, Framing::Atm),
-            LinkLayer::IpoaLlcsnap => (16, 0, Framing::Atm),
-            LinkLayer::BridgedVcmux => (24, 0, Framing::Atm),
-            LinkLayer::BridgedLlcsnap | LinkLayer::PppoeVcmux => (32, 0, Framing::Atm),
-            LinkLayer::PppoaVcmux => (10, 0, Framing::Atm),
-            LinkLayer::PppoaLlc => (14, 0, Framing::Atm),
-            LinkLayer::PppoeLlcsnap => (40, 0, Framing::Atm),
-            LinkLayer::PppoePtm => (30, 0, Framing::Ptm),
-            LinkLayer::BridgedPtm => (22, 0, Framing::Ptm),
-            LinkLayer::Docsis => (18, 64, Framing::None),
-            LinkLayer::Ethernet => (38, 84, Framing::None),
+            Keyword::Raw => (0, 0, Cells::None),
+            Keyword::Conservative => (48, 0, Cells::Atm),
+            Keyword::IpoaVcmux => (8, 0, Cells::Atm),
+            Keyword::IpoaLlcsnap => (16, 0, Cells::Atm),
+            Keyword::BridgedVcmux => (24, 0, Cells::Atm),
+            Keyword::BridgedLlcsnap | Keyword::PppoeVcmux => (32, 0, Cells::Atm),
+            Keyword::PppoaVcmux => (10, 0, Cells::Atm),
+            Keyword::PppoaLlc => (14, 0, Cells::Atm),
+            Keyword::PppoeLlcsnap => (40, 0, Cells::Atm),
+            Keyword::PppoePtm => (30, 0, Cells::Ptm),
+            Keyword::BridgedPtm => (22, 0, Cells::Ptm),
+            Keyword::Docsis => (18, 64, Cells::None),
+            Keyword::Ethernet => (38, 84, Cells::None),
         }
     }
 }
@@ -104,23 +92,18 @@ impl ParamType for Extra {
 pub(super) struct Overhead {
     added: i64,
     least: i64,
-    framing: Framing,
+    cells: Cells,
 }
 
 impl Overhead {
     /// What the link layer says, with what is given besides it: further bytes,
-    /// another least size, another framing.
-    pub fn new(
-        layer: LinkLayer,
-        extra: Extra,
-        mpu: Option<Bytes>,
-        framing: Option<Framing>,
-    ) -> Self {
+    /// another least size, other cells.
+    pub fn new(layer: Keyword, extra: Extra, mpu: Option<Bytes>, cells: Option<Cells>) -> Self {
         let (added, least, usual) = layer.values();
         Overhead {
             added: added + extra.0,
             least: mpu.map_or(least, Bytes::get) as i64,
-            framing: framing.unwrap_or(usual),
+            cells: cells.unwrap_or(usual),
         }
     }
 
@@ -128,11 +111,7 @@ impl Overhead {
     #[inline]
     pub fn on_the_link(&self, size: u32) -> u64 {
         let size = (i64::from(size) + self.added).max(self.least).max(0) as u64;
-        match self.framing {
-            Framing::None => size,
-            Framing::Atm => size.div_ceil(48) * 53,
-            Framing::Ptm => size + size.div_ceil(64),
-        }
+        self.cells.carry(size)
     }
 }
 
@@ -140,48 +119,48 @@ impl Overhead {
 mod tests {
     use super::*;
 
-    fn of(layer: LinkLayer) -> Overhead {
+    fn of(layer: Keyword) -> Overhead {
         Overhead::new(layer, Extra(0), None, None)
     }
 
     #[test]
     fn atm_fills_whole_cells() {
-        let overhead = of(LinkLayer::IpoaVcmux);
+        let overhead = of(Keyword::IpoaVcmux);
         // 1508 bytes are 31.4 cells.
         assert_eq!(overhead.on_the_link(1500), 32 * 53);
         // An acknowledgement of 40 bytes just fills one; a byte more takes two.
         assert_eq!(overhead.on_the_link(40), 53);
         assert_eq!(overhead.on_the_link(41), 106);
         // PPPoE over LLC: 52 bytes are two cells.
-        assert_eq!(of(LinkLayer::PppoeLlcsnap).on_the_link(12), 106);
+        assert_eq!(of(Keyword::PppoeLlcsnap).on_the_link(12), 106);
     }
 
     #[test]
     fn ptm_adds_a_byte_for_every_64_begun() {
         // 1530 bytes are 23.9 times 64.
-        assert_eq!(of(LinkLayer::PppoePtm).on_the_link(1500), 1530 + 24);
-        assert_eq!(of(LinkLayer::BridgedPtm).on_the_link(42), 64 + 1);
-        assert_eq!(of(LinkLayer::BridgedPtm).on_the_link(43), 65 + 2);
+        assert_eq!(of(Keyword::PppoePtm).on_the_link(1500), 1530 + 24);
+        assert_eq!(of(Keyword::BridgedPtm).on_the_link(42), 64 + 1);
+        assert_eq!(of(Keyword::BridgedPtm).on_the_link(43), 65 + 2);
     }
 
     #[test]
     fn ethernet_frames_have_a_least_size() {
-        let ethernet = of(LinkLayer::Ethernet);
+        let ethernet = of(Keyword::Ethernet);
         assert_eq!(ethernet.on_the_link(1500), 1538);
         assert_eq!(ethernet.on_the_link(40), 84);
-        assert_eq!(of(LinkLayer::Docsis).on_the_link(40), 64);
-        assert_eq!(of(LinkLayer::Docsis).on_the_link(1500), 1518);
+        assert_eq!(of(Keyword::Docsis).on_the_link(40), 64);
+        assert_eq!(of(Keyword::Docsis).on_the_link(1500), 1518);
     }
 
     #[test]
     fn single_values_add_to_a_link_layer_or_replace_its_own() {
         // One VLAN tag.
-        let vlan = Overhead::new(LinkLayer::Ethernet, Extra(4), None, None);
+        let vlan = Overhead::new(Keyword::Ethernet, Extra(4), None, None);
         assert_eq!(vlan.on_the_link(1500), 1542);
         let least = Some(Bytes::new(100));
-        let replaced = Overhead::new(LinkLayer::Ethernet, Extra(-64), least, Some(Framing::Atm));
+        let replaced = Overhead::new(Keyword::Ethernet, Extra(-64), least, Some(Cells::Atm));
         assert_eq!(replaced.on_the_link(40), 3 * 53);
-        assert_eq!(Overhead::new(LinkLayer::Raw, Extra(-64), None, None).on_the_link(40), 0);
+        assert_eq!(Overhead::new(Keyword::Raw, Extra(-64), None, None).on_the_link(40), 0);
     }
 
     #[test]

@@ -236,4 +236,8 @@ impl App for Viewer {
         }
         see("switches", self.switches as f64);
     }
+    fn restart(&mut self, now: Time) {
+        self.player.restart(now);
+        (self.bits, self.fetched, self.switches) = (0.0, 0, 0);
+    }
 }

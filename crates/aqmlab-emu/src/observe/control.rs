@@ -1,0 +1,145 @@
+//! Changes of a running emulator, asked for from outside: `aqmlab set`.
+//!
+//! # How it is asked
+//! By a file in memory, as in `view`: who may look into this process (the same
+//! user, and root) finds it in `/proc`, from any terminal and any namespace.
+//! It holds the number of the last request, the number of the last answer, the
+//! length of the text, each in eight bytes, and the text. Who asks
+//! locks the file, writes the text (keys and values, each ended by a zero; values in
+//! TOML), then the next number, and sends the process SIGURG, which means
+//! nothing to a process that does not know it. The answer, a line of JSON, takes
+//! the place of the text; then comes its number.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use aqmlab_core::{Error, Result, Table, Time, Value};
+use aqmlab_sim::scenario::{parse_value, to_json};
+
+use crate::path::DataPath;
+use crate::sys::files::memory_file;
+
+/// What the file is called in `/proc`: `/memfd:aqmlab-set.NAME`.
+const NAME: &str = "aqmlab-set";
+/// Where the answer's number stands, the length, and the text.
+const ANSWERED: u64 = 8;
+const LENGTH: u64 = 16;
+const TEXT: u64 = 24;
+/// What may change of a link.
+const CHANGING: [&str; 4] = ["rate", "delay", "loss", "queue"];
+/// No request is longer.
+const MOST: u64 = 65_536;
+/// No name is longer.
+const LONGEST_NAME: usize = 64;
+
+/// The file, and whose links they are.
+pub struct Control {
+    file: Option<File>,
+    routes: [Vec<u32>; 2],
+    answered: u64,
+}
+
+impl Control {
+    /// Makes the file; without one nobody can ask, and that is all. `routes`
+    /// are as for a [`View`](super::view::View).
+    ///
+    /// # Errors
+    /// If the name is not allowed.
+    pub fn open(name: Option<&str>, routes: [Vec<u32>; 2]) -> Result<Self> {
+        let name = name.unwrap_or_default();
+        let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
+        if name.len() > LONGEST_NAME || !name.chars().all(is_fit) || is_number {
+            let allowed = "letters, digits, `-`, `_` and `.`, at most 64, and not digits alone";
+            return Err(Error::not_allowed(name, allowed).at("name"));
+        }
+        Ok(Control { file: memory_file(&format!("{NAME}.{name}")).ok(), routes, answered: 0 })
+    }
+
+    /// Does what is asked, if something is.
+    pub fn attend(&mut self, now: Time, path: &mut DataPath) {
+        let Some(file) = &self.file else { return };
+        let number = |place| {
+            let mut bytes = [0; 8];
+            file.read_exact_at(&mut bytes, place).map_or(0, |()| u64::from_le_bytes(bytes))
+        };
+        let request = number(0);
+        if request == self.answered {
+            return;
+        }
+        let mut text = vec![0; number(LENGTH).min(MOST) as usize];
+        if file.read_exact_at(&mut text, TEXT).is_err() {
+            return;
+        }
+        let answer = match self.pairs(&text, path).and_then(|pairs| path.set(now, &pairs)) {
+            Ok((at, made)) => {
+                let of = |made: crate::changes::Made| {
+                    table([
+                        ("key", made.key.into()),
+                        ("before", made.before),
+                        ("after", made.after),
+                    ])
+                };
+                let made = made.into_iter().map(of).collect();
+                table([("time_s", Value::Float(at.as_secs_f64())), ("made", Value::List(made))])
+            }
+            Err(error) => {
+                let known = [("given", error.given), ("hint", error.hint)];
+                let mut told = vec![("problem", error.problem.into()), ("key", error.key.into())];
+                told.extend(known.into_iter().filter_map(|(key, text)| Some((key, text?.into()))));
+                table([("error", table(told))])
+            }
+        };
+        let answer = to_json(&answer);
+        let length = answer.len() as u64;
+        // Who asks waits for the number, which comes last; without room it waits in vain.
+        let _ = file
+            .write_all_at(answer.as_bytes(), TEXT)
+            .and_then(|()| file.write_all_at(&length.to_le_bytes(), LENGTH))
+            .and_then(|()| file.write_all_at(&request.to_le_bytes(), ANSWERED));
+        self.answered = request;
+    }
+
+    /// The keys, with their links, and values of a request.
+    fn pairs(&self, text: &[u8], path: &DataPath) -> Result<Vec<(String, Value)>> {
+        let text = String::from_utf8_lossy(text);
+        let words: Vec<&str> = text.split_terminator('\0').collect();
+        let names: Vec<&str> = path.network().links().map(|link| link.name.as_str()).collect();
+        let pair = |pair: &[&str]| match pair {
+            [key, value] => Ok((self.full_key(key, &names)?, parse_value(value))),
+            _ => Err(Error::new("a request has a value for every key")),
+        };
+        words.chunks(2).map(pair).collect()
+    }
+
+    /// `down.rate` as `links.NAME.rate`: by the name of the link, or by its direction if there is
+    /// one link in it.
+    fn full_key(&self, key: &str, names: &[&str]) -> Result<String> {
+        let rest = key.strip_prefix("links.").unwrap_or(key);
+        let (link, rest) = rest.split_once('.').unwrap_or((rest, ""));
+        let what = rest.split('.').next().unwrap_or(rest);
+        let direction = match link {
+            "down" => &self.routes[0][..],
+            "up" => &self.routes[1][..],
+            _ => &[],
+        };
+        let name = match direction {
+            _ if names.contains(&link) => link,
+            [only] => names[*only as usize],
+            _ => {
+                let mut error = Error::unknown("link", link, names.iter().copied()).at(key);
+                error.hint.get_or_insert(format!("a key begins with a link: {}.rate", names[0]));
+                return Err(error);
+            }
+        };
+        match CHANGING.contains(&what) {
+            true => Ok(format!("links.{name}.{rest}")),
+            false => Err(Error { given: None, ..Error::unknown("key", what, CHANGING).at(key) }),
+        }
+    }
+}
+
+fn table(entries: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    let entries = entries.into_iter().map(|(key, value)| (key.to_string(), value));
+    Value::Table(entries.collect::<Table>())
+}

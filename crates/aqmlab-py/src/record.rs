@@ -1,0 +1,53 @@
+//! Files in which a run is recorded while it goes on.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use aqmlab_sim::Scenario;
+use aqmlab_sim::capture::{self, Recorder};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::spill::{Unwritten, to_os_error};
+
+/// What is recorded of a run, and where: `pcap` with the indices of its links, `qlog`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Record {
+    pcap: Option<String>,
+    pcap_links: Vec<usize>,
+    qlog: Option<String>,
+}
+
+impl Record {
+    /// Makes the files.
+    pub fn begin(self, scenario: &Scenario) -> PyResult<Recorder> {
+        let mut recorder = Recorder::default();
+        if let Some(link) = self.pcap_links.iter().find(|link| **link >= scenario.links.len()) {
+            return Err(PyValueError::new_err(format!("pcap_links: {link}")));
+        }
+        if let Some(file) = self.pcap {
+            let to = create(&file)?;
+            recorder = recorder.with_packets(scenario, &self.pcap_links, file, to);
+        }
+        if let Some(file) = self.qlog {
+            let to = create(&file)?;
+            recorder = recorder.with_qlog(scenario, file, to);
+        }
+        Ok(recorder)
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the engine is given what it writes to")]
+fn create(file: &str) -> PyResult<Box<dyn Write + Send>> {
+    match File::create(file) {
+        Ok(opened) => Ok(Box::new(opened)),
+        Err(error) => Err(to_os_error(&error, Path::new(file))),
+    }
+}
+
+/// The same, as for records of packets.
+pub fn from_capture(problem: capture::Unwritten) -> Unwritten {
+    Unwritten(problem.error, problem.file.into())
+}

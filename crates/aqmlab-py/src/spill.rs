@@ -1,0 +1,269 @@
+//! Records of packets that wait on the disk, not in memory, until the tables are made of them.
+//!
+//! While a run goes on, blocks of records are appended to a file of its own, and read from there
+//! when the run is finished. The file counts for nothing: it goes with its run, and what is left
+//! of one whose process was killed is removed with the folder that it is in.
+//!
+//! A record takes about 11 bytes: the numbers are written with seven bits a byte, the times as
+//! the time since the record before and the time in the queue.
+#![allow(clippy::disallowed_methods, reason = "files of the results, not of the engine")]
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::FileExt;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use aqmlab_aqm::DropReason;
+use aqmlab_core::Time;
+use aqmlab_sim::network::probe::PacketRecord;
+use aqmlab_sim::network::records::RecordSink;
+use pyo3::PyErr;
+use pyo3::exceptions::PyOSError;
+
+/// Makes the names of files differ.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// The end of a run whose records could not be written: unwinds to the runner.
+pub struct Unwritten(pub io::Error, pub PathBuf);
+
+/// An error of a file, as Python knows it: with its number and path.
+pub fn to_os_error(error: &io::Error, path: &Path) -> PyErr {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default().to_string();
+    PyOSError::new_err((error.raw_os_error(), text, path.to_string_lossy().into_owned()))
+}
+
+/// Records of one link that are in one place of the file.
+#[derive(Clone, Copy)]
+struct Block {
+    start: u64,
+    bytes: u32,
+    rows: u32,
+    checksum: u64,
+}
+
+#[derive(Default)]
+struct Written {
+    /// While the run goes on.
+    file: Option<File>,
+    /// By link.
+    blocks: Vec<Vec<Block>>,
+    end: u64,
+    buffer: Vec<u8>,
+}
+
+/// The records of one run.
+pub struct Spill {
+    path: PathBuf,
+    written: Mutex<Written>,
+}
+
+impl Spill {
+    /// For a run whose file is to be in `folder`. There is none before there are records.
+    pub fn new(folder: &Path) -> Self {
+        let name = format!("{}.packets", NEXT.fetch_add(1, Ordering::Relaxed));
+        Spill { path: folder.join(name), written: Mutex::default() }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The run is finished: no more will come.
+    pub fn close(&self) {
+        let mut written = self.lock();
+        (written.file, written.buffer) = (None, Vec::new());
+    }
+
+    /// How many records of all links are there.
+    pub fn rows(&self) -> usize {
+        self.lock().blocks.iter().flatten().map(|block| block.rows as usize).sum()
+    }
+
+    /// The records of a link in `window`, block by block.
+    pub fn read(
+        &self,
+        link: u32,
+        window: &mut Window,
+        mut each: impl FnMut(Vec<PacketRecord>),
+    ) -> io::Result<()> {
+        let blocks = self.lock().blocks.get(link as usize).cloned().unwrap_or_default();
+        let mut file = None;
+        for block in blocks {
+            let (from, count) = window.pass(block.rows as usize);
+            if count == 0 {
+                continue;
+            }
+            let file = match &file {
+                Some(file) => file,
+                None => file.insert(File::open(&self.path)?),
+            };
+            let mut bytes = vec![0; block.bytes as usize];
+            file.read_exact_at(&mut bytes, block.start)?;
+            if checksum(&bytes) != block.checksum {
+                return Err(io::Error::other("damaged: its checksum differs"));
+            }
+            let mut records = decode(&bytes, block.rows as usize);
+            records.drain(..from);
+            records.truncate(count);
+            each(records);
+        }
+        Ok(())
+    }
+}
+
+impl Written {
+    fn append(&mut self, path: &Path, link: u32, records: &[PacketRecord]) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(create(path)?),
+        };
+        self.buffer.clear();
+        encode(records, &mut self.buffer);
+        file.write_all(&self.buffer)?;
+        let link = link as usize;
+        if self.blocks.len() <= link {
+            self.blocks.resize_with(link + 1, Vec::new);
+        }
+        let (bytes, rows) = (self.buffer.len() as u32, records.len() as u32);
+        self.blocks[link].push(Block {
+            start: self.end,
+            bytes,
+            rows,
+            checksum: checksum(&self.buffer),
+        });
+        self.end += u64::from(bytes);
+        Ok(())
+    }
+}
+
+impl RecordSink for Spill {
+    fn take(&self, link: u32, records: &[PacketRecord]) {
+        if let Err(error) = self.lock().append(&self.path, link, records) {
+            resume_unwind(Box::new(Unwritten(error, self.path.clone())));
+        }
+    }
+}
+
+impl Drop for Spill {
+    fn drop(&mut self) {
+        let written = self.lock();
+        if written.file.is_some() || written.end > 0 {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    File::create(path)
+}
+
+/// Rows that are asked for, of all that pass.
+pub struct Window {
+    skip: usize,
+    take: usize,
+}
+
+impl Window {
+    /// From row `start` on, `rows` at most.
+    pub fn new(start: usize, rows: usize) -> Self {
+        Window { skip: start, take: rows }
+    }
+    /// Of the next `rows` rows: from which on, and how many.
+    pub fn pass(&mut self, rows: usize) -> (usize, usize) {
+        let from = self.skip.min(rows);
+        let count = (rows - from).min(self.take);
+        self.skip -= from;
+        self.take -= count;
+        (from, count)
+    }
+}
+
+/// Bits of the first byte of a record: the rest is 0 if it was sent, or the reason of the drop.
+const IS_ACK: u8 = 1;
+const CE: u8 = 2;
+const REASON: u8 = 4;
+
+const _: () = assert!(DropReason::ALL.len() < (u8::MAX / REASON) as usize);
+
+fn encode(records: &[PacketRecord], to: &mut Vec<u8>) {
+    let mut before = 0;
+    for record in records {
+        let reason = record.dropped.map_or(0, |reason| reason as u8 + 1);
+        to.push(u8::from(record.is_ack) * IS_ACK + u8::from(record.ce) * CE + reason * REASON);
+        let (arrival, end) = (record.arrival.as_nanos(), record.end.as_nanos());
+        let times = [end.wrapping_sub(before), end.wrapping_sub(arrival)];
+        [u64::from(record.flow), u64::from(record.size)].iter().for_each(|it| put(*it, to));
+        times.iter().for_each(|it| put(*it, to));
+        before = end;
+    }
+}
+
+fn decode(mut bytes: &[u8], rows: usize) -> Vec<PacketRecord> {
+    let mut end = 0u64;
+    let mut next = || {
+        let first = get_byte(&mut bytes);
+        let [flow, size] = [(); 2].map(|()| get(&mut bytes) as u32);
+        end = end.wrapping_add(get(&mut bytes));
+        let arrival = end.wrapping_sub(get(&mut bytes));
+        PacketRecord {
+            flow,
+            size,
+            is_ack: first & IS_ACK != 0,
+            arrival: Time::from_nanos(arrival),
+            end: Time::from_nanos(end),
+            dropped: (first / REASON).checked_sub(1).map(|at| DropReason::ALL[at as usize]),
+            ce: first & CE != 0,
+        }
+    };
+    (0..rows).map(|_| next()).collect()
+}
+
+/// Differs for other bytes: FNV-1a, eight bytes at a time.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.chunks(8).fold(0xcbf2_9ce4_8422_2325, |sum: u64, part| {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        (sum ^ u64::from_le_bytes(word)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29)
+    })
+}
+
+/// Seven bits a byte, the lowest first; all but the last byte have the highest bit.
+fn put(mut number: u64, to: &mut Vec<u8>) {
+    while number > 0x7f {
+        to.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+fn get(bytes: &mut &[u8]) -> u64 {
+    let (mut number, mut shift) = (0, 0);
+    loop {
+        let byte = get_byte(bytes);
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return number;
+        }
+        shift += 7;
+    }
+}
+
+fn get_byte(bytes: &mut &[u8]) -> u8 {
+    let (first, rest) = bytes.split_first().expect("what was written is read");
+    *bytes = rest;
+    *first
+}

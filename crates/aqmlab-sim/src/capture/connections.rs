@@ -1,0 +1,368 @@
+//! Which connection a packet belongs to, and what its headers say of that.
+
+use std::collections::BTreeMap;
+
+use aqmlab_core::{Auto, Packet, Time};
+use aqmlab_tcp::params::EcnMode;
+use aqmlab_tcp::{Ack, DataSegment, TcpParams};
+
+use super::headers::{self, ACK, AE, Address, CWR, ECE, Ip, SYN, Syn, Tcp};
+use crate::endpoints::End;
+use crate::endpoints::flow::{Ends, Flow};
+use crate::endpoints::packet::{Content, SimPacket, Store};
+use crate::scenario::FlowGroup;
+
+/// Ports of groups of flows: no protocol of Wireshark's has one of them.
+const GROUPS: std::ops::Range<u32> = 50_000..54_000;
+/// Ports of those that open connections; likewise.
+const OPENERS: std::ops::Range<u32> = 60_002..65_536;
+/// The largest window scale (RFC 7323, section 2.3).
+const MOST_SCALE: u8 = 14;
+
+/// A flow that packets may belong to.
+#[derive(Clone, Copy)]
+struct Known {
+    /// Those of its packets, by direction.
+    hashes: [u32; 2],
+    /// By index.
+    connection: u32,
+    /// The side of it from which data go.
+    from: usize,
+}
+
+/// A connection, or a flow of datagrams. The first side opens it.
+struct Connection {
+    sides: [Side; 2],
+    /// The group of flows, by index.
+    group: u32,
+    /// Places of flows that know it.
+    users: u32,
+    scale: u8,
+}
+
+/// One side of a connection.
+#[derive(Clone, Copy, Default)]
+struct Side {
+    address: Address,
+    /// The number of its SYN.
+    initial: u32,
+    /// Bytes of data that it has sent.
+    sent: u64,
+    /// What it said last of the other side's data.
+    said: Ack,
+    /// When its SYN was sent.
+    opened: Time,
+}
+
+/// All that packets may belong to.
+pub(super) struct Connections {
+    transports: Vec<TcpParams>,
+    /// By flow, the one that has its place, and the one before: packets of that may be under way.
+    places: Vec<[Option<Known>; 2]>,
+    all: Vec<Connection>,
+    free: Vec<u32>,
+    /// By the hosts' numbers, their places in the order in which they came, and the ports that
+    /// they have used.
+    hosts: BTreeMap<u32, (u32, u32)>,
+}
+
+impl Connections {
+    pub fn new(groups: &[FlowGroup]) -> Self {
+        Connections {
+            transports: groups.iter().map(|group| group.transport.clone()).collect(),
+            places: Vec::new(),
+            all: Vec::new(),
+            free: Vec::new(),
+            hosts: BTreeMap::new(),
+        }
+    }
+
+    /// Which port a group of flows has.
+    pub fn port(group: u32) -> u16 {
+        (GROUPS.start + group % GROUPS.len() as u32) as u16
+    }
+
+    /// Two flows are the directions of one connection, which the first opens.
+    pub fn pair(&mut self, first: (u32, &Flow), second: (u32, &Flow)) {
+        let connection = self.connect(first.1);
+        self.place(first, connection, 0);
+        self.place(second, connection, 1);
+    }
+
+    /// A flow sends a packet.
+    pub fn sent(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
+        if self.find(packet).is_none() {
+            let connection = self.connect(flow);
+            self.place((packet.flow, flow), connection, 0);
+        }
+        let Some(known) = self.find(packet) else { return };
+        let connection = &mut self.all[known.connection as usize];
+        let header = self.transports[connection.group as usize].header.get() as u32;
+        match packet.to() {
+            End::Sink => {
+                let side = &mut connection.sides[known.from];
+                if let Some(segment) = store.segment_of(packet, header) {
+                    side.sent = side.sent.max(segment.end());
+                    side.opened = if segment.syn { now } else { side.opened };
+                }
+            }
+            End::Source => {
+                let side = &mut connection.sides[1 - known.from];
+                if let Some(ack) = store.ack_of(packet, side.said.window) {
+                    side.said = ack;
+                    side.opened = if ack.syn { now } else { side.opened };
+                }
+            }
+        }
+    }
+
+    fn find(&self, packet: &SimPacket) -> Option<Known> {
+        let owns =
+            |known: &&Known| known.hashes[usize::from(packet.to() == End::Source)] == packet.hash;
+        self.places.get(packet.flow as usize)?.iter().flatten().find(owns).copied()
+    }
+
+    /// A flow takes a place.
+    fn place(&mut self, (place, flow): (u32, &Flow), connection: u32, from: usize) {
+        let place = place as usize;
+        if self.places.len() <= place {
+            self.places.resize(place + 1, [None; 2]);
+        }
+        let known = Known { hashes: flow.hashes, connection, from };
+        let [last, gone] = self.places[place];
+        self.places[place] = [Some(known), last];
+        self.all[connection as usize].users += 1;
+        if let Some(gone) = gone {
+            let connection = &mut self.all[gone.connection as usize];
+            connection.users -= 1;
+            if connection.users == 0 {
+                self.free.push(gone.connection);
+            }
+        }
+    }
+
+    /// A new connection, opened by a flow's source.
+    fn connect(&mut self, flow: &Flow) -> u32 {
+        let transport = &self.transports[flow.group as usize];
+        let (window, scale) = match &flow.ends {
+            Ends::Tcp(tcp) => (tcp.usual, scale(transport, tcp.usual)),
+            _ => (0, 0),
+        };
+        let [opener, answerer] = flow.hosts;
+        let (host, used) = self.host(opener);
+        let port = (OPENERS.start + used % OPENERS.len() as u32) as u16;
+        let opener = Address { host, port };
+        let answerer = Address { host: self.host(answerer).0, port: Self::port(flow.group) };
+        let side = |address, initial| {
+            let said = Ack { window, ..Ack::default() };
+            Side { address, initial, said, ..Side::default() }
+        };
+        let [first, second] = flow.hashes;
+        let sides = [side(opener, first), side(answerer, second)];
+        let connection = Connection { sides, group: flow.group, users: 0, scale };
+        match self.free.pop() {
+            Some(free) => {
+                self.all[free as usize] = connection;
+                free
+            }
+            None => {
+                self.all.push(connection);
+                self.all.len() as u32 - 1
+            }
+        }
+    }
+
+    /// The address of a host, and how many ports it has used before.
+    fn host(&mut self, number: u32) -> ([u8; 4], u32) {
+        let next = self.hosts.len() as u32 + 1;
+        let (place, ports) = self.hosts.entry(number).or_insert((next, 0));
+        let [_, a, b, c] = place.to_be_bytes();
+        *ports += 1;
+        ([10, a, b, c], *ports - 1)
+    }
+
+    /// Appends the headers of a packet; gives its length.
+    pub fn write(&self, packet: &SimPacket, store: &Store, bytes: &mut Vec<u8>) -> u32 {
+        let Some(known) = self.find(packet) else { return packet.size() };
+        let connection = &self.all[known.connection as usize];
+        let transport = &self.transports[connection.group as usize];
+        let header = transport.header.get() as u32;
+        let sender = if packet.to() == End::Sink { known.from } else { 1 - known.from };
+        let [from, to] = [sender, 1 - sender].map(|side| connection.sides[side].address);
+        let ip = Ip { from, to, class: packet.class() << 2 | packet.ecn() as u8 };
+        let length = match packet.content() {
+            Content::Segment { .. } | Content::KeptSegment { .. } => {
+                let segment = store.segment_of(packet, header);
+                connection.segment(bytes, &ip, sender, &segment.unwrap_or_default(), transport)
+            }
+            Content::Ack { .. } | Content::KeptAck { .. } => {
+                let usual = connection.sides[sender].said.window;
+                let ack = store.ack_of(packet, usual).unwrap_or_default();
+                connection.ack(bytes, &ip, sender, &ack, transport)
+            }
+            Content::Datagram { .. } => headers::udp(bytes, &ip, packet.size().saturating_sub(28)),
+            Content::Message { .. } => headers::other(bytes, &ip, packet.size().saturating_sub(20)),
+        };
+        length.max(packet.size())
+    }
+}
+
+/// What windows are divided by so that the largest fits into 16 bits.
+fn scale(transport: &TcpParams, usual: u64) -> u8 {
+    let largest = match transport.receive_window {
+        Auto::Auto => transport.receive_buffer_max.get(),
+        Auto::Set(_) => usual,
+    };
+    (0..MOST_SCALE).find(|scale| largest >> scale <= 0xffff).unwrap_or(MOST_SCALE)
+}
+
+/// The clock of timestamps: milliseconds, as Linux has them. 0 would mean that there is none.
+fn clock(time: Time) -> u32 {
+    (time.as_nanos() / 1_000_000) as u32 + 1
+}
+
+impl Connection {
+    /// Appends a segment with data, or a SYN.
+    fn segment(
+        &self,
+        bytes: &mut Vec<u8>,
+        ip: &Ip,
+        sender: usize,
+        segment: &DataSegment,
+        transport: &TcpParams,
+    ) -> u32 {
+        let [side, other] = [sender, 1 - sender].map(|side| &self.sides[side]);
+        // The SYN of the second direction is the answer to that of the first.
+        let is_answer = sender == 1;
+        let times = [clock(segment.sent_at), self.echo(segment.echo, other)];
+        let flags = match (segment.syn, is_answer) {
+            (true, false) => SYN | opening_flags(transport),
+            (true, true) => SYN | ACK | answer_flags(transport),
+            // RFC 9768, section 3.2.2.1: the first one tells how the SYN-ACK came.
+            (false, false) if segment.seq == 0 && !segment.retransmission => {
+                ACK | self.echo_flags(side, transport, true)
+            }
+            (false, _) => ACK | self.echo_flags(side, transport, false),
+        };
+        let cwr = if segment.cwr { CWR } else { 0 };
+        let number = side.initial.wrapping_add(u32::from(!segment.syn));
+        let is_first = segment.syn && !is_answer;
+        headers::tcp(
+            bytes,
+            ip,
+            &Tcp {
+                seq: number.wrapping_add(segment.seq as u32),
+                ack: if is_first { 0 } else { other.number(side.said.ack) },
+                flags: flags | cwr,
+                window: self.window(side.said.window, segment.syn),
+                times: transport.timestamps.then_some(if is_first { [times[0], 0] } else { times }),
+                sack: &[],
+                syn: segment.syn.then(|| self.syn(transport)),
+                payload: segment.len,
+            },
+        )
+    }
+
+    /// Appends an acknowledgement.
+    fn ack(
+        &self,
+        bytes: &mut Vec<u8>,
+        ip: &Ip,
+        sender: usize,
+        ack: &Ack,
+        transport: &TcpParams,
+    ) -> u32 {
+        let [side, other] = [sender, 1 - sender].map(|side| &self.sides[side]);
+        // That of the second direction's SYN ends the handshake of the first.
+        let is_syn = ack.syn && sender == 1;
+        let said = Side { said: *ack, ..*side };
+        let flags = match is_syn {
+            true => SYN | answer_flags(transport),
+            false => self.echo_flags(&said, transport, ack.syn),
+        };
+        let mut sack = [[0; 2]; aqmlab_tcp::SackBlocks::MAX];
+        let blocks = ack.sack.as_slice();
+        for (written, (start, end)) in sack.iter_mut().zip(blocks) {
+            *written = [other.number(*start), other.number(*end)];
+        }
+        let times = ack.timestamps.map(|times| {
+            let echo = if ack.syn { Time::ZERO } else { times.echo };
+            [clock(times.value), self.echo(echo, other)]
+        });
+        headers::tcp(
+            bytes,
+            ip,
+            &Tcp {
+                seq: if is_syn { side.initial } else { side.number(side.sent) },
+                ack: other.number(ack.ack),
+                flags: flags | ACK,
+                window: self.window(ack.window, is_syn),
+                times,
+                sack: &sack[..blocks.len()],
+                syn: is_syn.then(|| self.syn(transport)),
+                payload: 0,
+            },
+        )
+    }
+
+    /// TSecr: what came last, or else with the other's SYN.
+    fn echo(&self, time: Time, other: &Side) -> u32 {
+        clock(if time == Time::ZERO { other.opened } else { time })
+    }
+
+    /// The options of a SYN. Its MSS counts no options (RFC 6691, section 2).
+    fn syn(&self, transport: &TcpParams) -> Syn {
+        let options = if transport.timestamps { 12 } else { 0 };
+        let mss = u16::try_from(transport.mss.get() + options).unwrap_or(u16::MAX);
+        Syn { mss, sack: transport.sends_sack(), scale: self.scale }
+    }
+
+    fn window(&self, window: u64, is_syn: bool) -> u16 {
+        let scale = if is_syn { 0 } else { self.scale };
+        u16::try_from(window >> scale).unwrap_or(u16::MAX)
+    }
+
+    /// What a side says of congestion marks with each segment.
+    fn echo_flags(&self, side: &Side, transport: &TcpParams, is_third: bool) -> u16 {
+        match transport.ecn {
+            EcnMode::Off => 0,
+            EcnMode::Classic | EcnMode::Dctcp if side.said.ece => ECE,
+            EcnMode::Classic | EcnMode::Dctcp => 0,
+            // RFC 9768, section 3.2.2.1: a SYN-ACK that was not ECN-capable.
+            EcnMode::Accurate if is_third => CWR,
+            // Section 3.2.1: the counter begins at 5; section 3.2.2: of it three bits.
+            EcnMode::Accurate => accurate((5 + side.said.ce.packets) as u16 & 7),
+        }
+    }
+}
+
+impl Side {
+    /// The number of a byte of its data.
+    fn number(&self, byte: u64) -> u32 {
+        self.initial.wrapping_add(1).wrapping_add(byte as u32)
+    }
+}
+
+/// Three bits as AE, CWR and ECE.
+fn accurate(bits: u16) -> u16 {
+    let flag = |bit, flag| if bits & bit != 0 { flag } else { 0 };
+    flag(4, AE) | flag(2, CWR) | flag(1, ECE)
+}
+
+/// What a SYN asks for: RFC 3168, section 6.1.1; RFC 9768, section 3.1.1.
+fn opening_flags(transport: &TcpParams) -> u16 {
+    match transport.ecn {
+        EcnMode::Off => 0,
+        EcnMode::Classic | EcnMode::Dctcp => ECE | CWR,
+        EcnMode::Accurate => AE | CWR | ECE,
+    }
+}
+
+/// What a SYN-ACK grants; with accurate ECN that the SYN was not ECN-capable.
+fn answer_flags(transport: &TcpParams) -> u16 {
+    match transport.ecn {
+        EcnMode::Off => 0,
+        EcnMode::Classic | EcnMode::Dctcp => ECE,
+        EcnMode::Accurate => CWR,
+    }
+}

@@ -1,0 +1,80 @@
+//! What is counted of a flow, from the end of the warm-up on.
+
+use aqmlab_core::{Span, Time};
+use aqmlab_tcp::Stats;
+
+use super::{Delays, Ends, Flow};
+use crate::endpoints::Volume;
+use crate::endpoints::datagrams::DatagramSummary;
+
+/// What of a flow is counted: packets, bytes, and what TCP does.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Tally {
+    /// Data packets that its source sent, those sent again among them.
+    pub sent: u64,
+    pub volume: Volume,
+    pub stats: Option<Stats>,
+    /// Datagrams that arrived.
+    received: u64,
+}
+
+/// What had been counted at the end of the warm-up.
+pub(super) struct Before {
+    tally: Tally,
+    time: Time,
+}
+
+impl Flow {
+    fn tally(&self) -> Tally {
+        let received = match &self.ends {
+            Ends::Datagrams(datagrams) => datagrams.sink.received,
+            _ => 0,
+        };
+        Tally { sent: self.sent(), volume: self.volume(), stats: self.stats(), received }
+    }
+
+    /// What is counted of it, without the warm-up.
+    pub fn measured(&self) -> Tally {
+        let mut tally = self.tally();
+        if let Some(before) = self.before.as_deref() {
+            let then = &before.tally;
+            tally.sent -= then.sent;
+            tally.volume.sent -= then.volume.sent;
+            tally.volume.delivered -= then.volume.delivered;
+            tally.received -= then.received;
+            tally.stats = tally.stats.zip(then.stats).map(|(now, then)| now.since(&then));
+        }
+        tally
+    }
+
+    /// For how long it was active after the warm-up, in a run that ends at `end`; `None` if it
+    /// had finished by then.
+    pub fn measured_time(&self, end: Time) -> Option<Span> {
+        let until = self.finish.unwrap_or(end);
+        match &self.before {
+            Some(before) if self.finish.is_some_and(|finish| finish <= before.time) => None,
+            Some(before) => Some(until.saturating_since(self.start.max(before.time))),
+            None => Some(until.saturating_since(self.start)),
+        }
+    }
+
+    /// What has become of its datagrams after the warm-up, if it is of such.
+    pub fn datagram_summary(&self) -> Option<DatagramSummary> {
+        let Ends::Datagrams(datagrams) = &self.ends else { return None };
+        let Tally { sent, volume, received, .. } = self.measured();
+        Some(DatagramSummary {
+            received,
+            received_bytes: volume.delivered,
+            ..datagrams.sink.summary(sent, volume.sent)
+        })
+    }
+
+    /// The warm-up is over: what is measured counts from now on.
+    pub fn end_warmup(&mut self, now: Time) {
+        self.before = Some(Box::new(Before { tally: self.tally(), time: now }));
+        self.delays = self.delays.map(|_| Delays::default());
+        if let Ends::Datagrams(datagrams) = &mut self.ends {
+            datagrams.sink.delay = Default::default();
+        }
+    }
+}

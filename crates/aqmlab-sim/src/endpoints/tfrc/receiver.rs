@@ -1,0 +1,195 @@
+//! TFRC's receiver (RFC 5348, section 6): measures losses and the rate, and reports them.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::{Ecn, Span, Time};
+
+use super::equation;
+use super::losses::Losses;
+use super::{Data, Feedback, TfrcParams};
+use crate::endpoints::{Endpoint, EndpointSetup, Incoming, Outgoing, Sink};
+
+/// Ends of measured intervals that are kept. The timer ends one each round-trip time, and each new loss
+/// event another.
+const ENDS: usize = 16;
+
+/// The end that takes the data.
+pub struct TfrcSink {
+    /// Bytes of data of a full packet, s, and of headers.
+    size: f64,
+    header: u32,
+    losses: Losses,
+    /// Packets and bytes of data that arrived, each once.
+    packets: u64,
+    bytes: u64,
+    /// How many bytes had been sent with the last packet of all that arrived.
+    end: u64,
+    /// The packet that arrived last, and when; none at the beginning.
+    last: Option<(Data, Time)>,
+    /// The sender's round-trip time, in the packet with the highest number.
+    rtt: f64,
+    /// The round-trip time when the timer was set, `R_(m-1)`.
+    rtt_before: f64,
+    /// The largest rate measured so far.
+    fastest: f64,
+    /// The loss event rate when it was last computed, `p_prev`.
+    reported: f64,
+    /// When intervals ended, and the bytes received until then.
+    ends: VecDeque<(Time, u64)>,
+    /// Data have arrived since the last feedback.
+    has_news: bool,
+    timer: Option<Time>,
+    /// The timer expired without news: the next packet is answered at once.
+    owes: bool,
+    answer: Option<Feedback>,
+}
+
+impl TfrcSink {
+    /// Nothing has arrived.
+    pub fn new(params: &TfrcParams, setup: &EndpointSetup) -> Self {
+        TfrcSink {
+            size: f64::from(setup.mss),
+            header: setup.header,
+            losses: Losses::new(params.intervals as usize, params.discounting),
+            packets: 0,
+            bytes: 0,
+            end: 0,
+            last: None,
+            rtt: 0.0,
+            rtt_before: 0.0,
+            fastest: 0.0,
+            reported: 0.0,
+            ends: VecDeque::new(),
+            has_news: false,
+            timer: None,
+            owes: false,
+            answer: None,
+        }
+    }
+
+    /// The rate of the data received since the most recent end of an interval at least
+    /// `R_(m-1)` ago (section 6.2, step 2); since the first one if none is so old.
+    fn measured(&self, now: Time) -> f64 {
+        let age = Span::from_secs_f64(self.rtt_before);
+        let old = self.ends.iter().rev().find(|(end, _)| now.saturating_since(*end) >= age);
+        let Some(&(since, before)) = old.or(self.ends.front()) else { return 0.0 };
+        let time = now.saturating_since(since).as_secs_f64();
+        if time > 0.0 { (self.bytes - before) as f64 / time } else { 0.0 }
+    }
+
+    /// An interval ends.
+    fn end_interval(&mut self, now: Time, bytes: u64) {
+        self.ends.push_back((now, bytes));
+        if self.ends.len() > ENDS {
+            self.ends.pop_front();
+        }
+    }
+
+    /// The timer would have gone on expiring while nothing came: the last but one time is as
+    /// far back as is measured (between one and two round-trip times).
+    fn catch_up(&mut self, now: Time, before: u64) {
+        let Some(&(last, _)) = self.ends.back() else { return };
+        let period = Span::from_secs_f64(self.rtt).as_nanos().max(1);
+        let times = now.saturating_since(last).as_nanos() / period;
+        if times > 1 {
+            let end = last + Span::from_nanos((times - 1) * period);
+            self.end_interval(end, before);
+        }
+    }
+
+    /// Reports (section 6.2), with the loss event rate p.
+    fn report(&mut self, now: Time, losses: f64) {
+        let Some((last, arrived)) = self.last else { return };
+        let rate = self.measured(now);
+        self.fastest = self.fastest.max(rate);
+        self.reported = losses;
+        self.answer = Some(Feedback {
+            echo: last.sent,
+            delay: now.saturating_since(arrived).as_nanos(),
+            rate,
+            losses,
+            next: self.losses.next(),
+            packets: self.packets,
+            bytes: self.bytes,
+        });
+        self.end_interval(now, self.bytes);
+        self.has_news = false;
+        self.rtt_before = self.rtt;
+        // Without a round-trip time every packet is answered (section 6.3).
+        self.owes = self.rtt == 0.0;
+        self.timer = (!self.owes).then(|| now + Span::from_secs_f64(self.rtt));
+    }
+
+    /// The first loss interval (section 6.3.1): that with which the equation gives the largest
+    /// rate received so far; half a packet a round-trip time if the first packet was lost.
+    fn first_interval(size: f64, rtt: f64, fastest: f64, is_null: bool) -> f64 {
+        if rtt == 0.0 {
+            // No time passes: f(p) = 2 for half a packet a round-trip time, whatever that is.
+            return 1.0 / equation::losses_for(1.0, 1.0, 0.5);
+        }
+        let least = 0.5 * size / rtt;
+        let target = if is_null { least } else { fastest.max(least) };
+        1.0 / equation::losses_for(size, rtt, target)
+    }
+}
+
+impl Endpoint for TfrcSink {
+    fn poll(&mut self, _now: Time) -> Option<Outgoing> {
+        let payload = self.answer.take()?.message();
+        Some(Outgoing { payload, size: self.header, ecn: Ecn::NotEct })
+    }
+
+    fn on_packet(&mut self, now: Time, packet: Incoming) {
+        let Some(data) = Data::read(&packet.payload) else { return };
+        let length = u64::from(packet.size - self.header);
+        let is_first = self.last.is_none();
+        let is_highest = data.number >= self.losses.next();
+        let rtt = if is_highest { data.rtt } else { self.rtt };
+        let (size, fastest) = (self.size, self.fastest.max(self.measured(now)));
+        let first = |is_null| Self::first_interval(size, rtt, fastest, is_null);
+        let is_marked = packet.ecn == Ecn::Ce;
+        let arrival = self.losses.arrive(data.number, now.as_secs_f64(), is_marked, rtt, &first);
+        if !arrival.is_new {
+            return;
+        }
+        self.rtt = rtt;
+        if self.owes {
+            self.catch_up(now, self.bytes);
+        }
+        self.packets += 1;
+        self.bytes += length;
+        self.end = self.end.max(data.end);
+        self.last = Some((data, now));
+        self.has_news = true;
+        if is_first || self.owes {
+            self.report(now, self.losses.rate());
+        } else if arrival.is_event {
+            let losses = self.losses.rate();
+            if losses > self.reported {
+                self.report(now, losses);
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.timer
+    }
+
+    fn on_deadline(&mut self, now: Time) {
+        if self.has_news {
+            let losses = self.losses.rate();
+            self.report(now, losses);
+        } else {
+            self.end_interval(now, self.bytes);
+            self.owes = true;
+            self.timer = None;
+        }
+    }
+}
+
+impl Sink for TfrcSink {
+    /// How far the data have come; lost ones do not come again.
+    fn received(&self) -> u64 {
+        self.end
+    }
+}

@@ -1,0 +1,181 @@
+"""Rules for kinds of senders, round-trip times, levels of load and paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+
+import numpy as np
+
+from aqmlab.characterize.outcomes import BETTER, EVEN, OPEN, TRADE, WORSE, Finding, judged
+from aqmlab.characterize.rules.common import (
+    compared,
+    more_than_theirs,
+    ms,
+    percent,
+    queue_and_goodput_of,
+    ratio_of,
+    trade,
+)
+from aqmlab.characterize.rules.thresholds import LONGER, RATIO, REST, SHORTER, STREAM_LOSS, YIELDS
+from aqmlab.characterize.view import View, geometric
+from aqmlab.metrics.rfc7928 import unfairness
+
+
+def short_flows(view: View) -> Finding:
+    """Completion times of the short flows, and the long flow's goodput."""
+    found = compared(
+        view,
+        lambda each: each.both("completion", "short"),
+        lambda each: each.both("goodput", "bulk"),
+        "short flows done in",
+    )
+    return judged(trade, found.words, found.ratio, found.change)
+
+
+def unresponsive(view: View) -> Finding:
+    """Time in the queue, and what TCP gets of what the datagrams leave."""
+    mixed = [case for case in view.cases() if "TCP" in case]
+    if not mixed:
+        return Finding(OPEN, "nothing was measured")
+    left = 0.25 * view.environment.rate
+    delay = view.both("queue_delay")
+    own, other = (each / left for each in view.pair(mixed[0], "bulk", "goodput"))
+    words = (
+        f"queue {ms(delay[0])} against {ms(delay[1])}; TCP gets {own:.0%} of what is left, "
+        f"with {view.other} {other:.0%}"
+    )
+
+    def rule(ratio: float, rest: float, change: float) -> str:
+        if rest < REST and change < SHORTER:
+            return TRADE if ratio <= SHORTER else WORSE
+        if ratio <= SHORTER or change >= 1 / SHORTER:
+            return BETTER
+        return WORSE if ratio >= LONGER else EVEN
+
+    return judged(
+        rule,
+        words,
+        view.measured(lambda each: ratio_of(*each.both("queue_delay")), *RATIO),
+        view.measured(lambda each: each.pair(mixed[0], "bulk", "goodput")[0] / left, REST),
+        view.measured(lambda each: ratio_of(*each.pair(mixed[0], "bulk", "goodput")), *RATIO),
+    )
+
+
+def background(view: View) -> Finding:
+    """LEDBAT's share of the goodput beside NewReno."""
+
+    def share(place: int) -> Callable[[View], float]:
+        def of(each: View) -> float:
+            low = each.pair("", "ledbat", "goodput")[place]
+            return ratio_of(low, low + each.pair("", "bulk", "goodput")[place])
+
+        return of
+
+    def rule(own: float, other: float) -> str:
+        if own <= YIELDS:
+            return BETTER if other > YIELDS else EVEN
+        return WORSE if other <= YIELDS else EVEN
+
+    own, other = (view.measured(share(place), YIELDS) for place in (0, 1))
+    words = f"LEDBAT has {own.value:.0%} of the goodput, with {view.other} {other.value:.0%}"
+    return judged(rule, words, own, other)
+
+
+def rtt_fairness(view: View) -> Finding:
+    """How far goodput_Cat_II / goodput_Cat_I is from 1, over all round-trip times."""
+
+    def apart(each: View) -> list[float]:
+        one, two = (
+            [each.pair(case, name, "goodput") for case in each.cases()] for name in ("cat1", "cat2")
+        )
+        return [
+            unfairness([ratio_of(b[place], a[place]) for a, b in zip(one, two, strict=True)])
+            for place in (0, 1)
+        ]
+
+    own, other = apart(view)
+    words = f"shares a factor {own:.2f} apart, with {view.other} {other:.2f}"
+    # A factor of 1 is fair: the excess over it counts.
+    ratio = view.measured(lambda each: ratio_of(*(factor - 1 for factor in apart(each))), *RATIO)
+    return judged(
+        lambda ratio: BETTER if ratio <= SHORTER else WORSE if ratio >= LONGER else EVEN,
+        words,
+        ratio,
+    )
+
+
+def levels(view: View) -> Finding:
+    """As for most, with how drops compare with the level that was aimed at."""
+    found = queue_and_goodput_of(view)
+    drops, other = view.pair("", "down", "drop_share")
+    together, theirs = view.pair("", "down", "loss_synchronisation")
+    words = f"{found.words}; {drops:.2%} dropped against {other:.2%}"
+    if isfinite(together) and isfinite(theirs):
+        words += f", {together:.0%} of the flows lose at once against {theirs:.0%}"
+    return judged(trade, words, found.ratio, found.change)
+
+
+def phases(view: View) -> Finding:
+    """Time in the queue over the phases, each with the same weight, and the goodput; realistic
+    capacities are told besides."""
+    cases = [
+        name for name in view.cases() if view.measures.case(view.section, name, view.own).phases
+    ]
+
+    def delays(each: View) -> list[tuple[float, float]]:
+        return [
+            each.pair(name, f"down/{phase.name}", "queue_delay")
+            for name in cases
+            for phase in each.measures.case(each.section, name, each.own).phases
+        ]
+
+    found = compared(
+        view,
+        lambda each: geometric(delays(each)),
+        lambda each: each.both("goodput", "all", cases=cases),
+        "queue over the phases",
+    )
+    worst = [np.nanmax([pair[place] for pair in delays(view)] or [np.nan]) for place in (0, 1)]
+    words = f"{found.words}; worst phase {ms(worst[0])} against {ms(worst[1])}"
+    for name in view.cases():
+        if name not in cases:
+            own, other = view.pair(name, "down", "queue_delay")
+            change = ratio_of(*view.pair(name, "all", "goodput")) - 1
+            words += f"; {name}: queue {ms(own)} against {ms(other)}, goodput {percent(change)}"
+    return judged(trade, words, found.ratio, found.change)
+
+
+def bursts(view: View) -> Finding:
+    """Page load time, and what the constant stream loses."""
+    load = view.both("page_load", "web")
+    own, other = view.average("loss_share", "cbr")
+    words = (
+        f"pages in {load[0]:.2f} s against {load[1]:.2f} s; the constant stream loses {own:.2%} "
+        f"against {other:.2%}"
+    )
+
+    def rule(ratio: float, larger: float, more: float) -> str:
+        worse_loss = larger > 0 and more > STREAM_LOSS
+        if ratio <= SHORTER:
+            return TRADE if worse_loss else BETTER
+        return WORSE if ratio >= LONGER or worse_loss else EVEN
+
+    ratio = view.measured(lambda each: ratio_of(*each.both("page_load", "web")), *RATIO)
+    return judged(rule, words, ratio, *more_than_theirs(view, "loss_share", "cbr", STREAM_LOSS))
+
+
+def in_series(view: View) -> Finding:
+    """The delay of those who pass both queues, and all goodput, with the same queue twice."""
+    found = compared(
+        view,
+        lambda each: each.pair("same", "a", "waiting"),
+        lambda each: each.pair("same", "all", "goodput"),
+        "both queues together",
+    )
+    every, a = view.pair("same", "all", "goodput"), view.pair("same", "a", "goodput")
+    shares = [ratio_of(a[i], every[i]) for i in (0, 1)]
+    words = (
+        f"{found.words}; senders A have {shares[0]:.0%} of it, with {view.other} {shares[1]:.0%}"
+    )
+    return judged(trade, words, found.ratio, found.change)

@@ -1,0 +1,95 @@
+"""`aqmlab attach`: a path in front of processes that run already."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aqmlab.cli.common import EXAMPLES, Pcap, PcapAt, Seed, Set, command_line, reported
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab attach --pid 4711 --rate 12mbit --delay 20ms --queue fq_codel\n\n"
+    "aqmlab attach --pid 4711 --down 'rate=50mbit queue=cake' --up rate=5mbit --for 60 "
+    "--out results/attached"
+)
+WAITS = ("sh", "-c", 'echo "aqmlab: attached until Ctrl-C" >&2; exec sleep infinity')
+"""The command: it begins when the path is there, and everything ends with it."""
+
+
+@reported
+def attach(
+    pid: Annotated[
+        int,
+        typer.Option("--pid", min=1, metavar="PID", help="A process of the namespace."),
+    ],
+    profile: Annotated[
+        str | None, typer.Option("--profile", metavar="NAME", help="An access line, as for shell.")
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option("--rate", metavar="RATE", help="Rate in both directions.")
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option("--delay", metavar="TIME", help="One-way delay.")
+    ] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option("--queue", metavar="QUEUE", help="Discipline and settings, as for shell."),
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option("--loss", metavar="SHARE", help="Random loss: 1%.")
+    ] = None,
+    down: Annotated[
+        list[str] | None,
+        typer.Option("--down", metavar="SETTINGS", help="A link to the processes; as for shell."),
+    ] = None,
+    up: Annotated[
+        list[str] | None,
+        typer.Option("--up", metavar="SETTINGS", help="A link from them; same form as --down."),
+    ] = None,
+    set_: Set = None,
+    seed: Seed = None,
+    for_: Annotated[
+        float | None,
+        typer.Option("--for", min=0.0, metavar="SECONDS", help="End after so long; or by Ctrl-C."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Its name for `aqmlab set`.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Write results to this new folder."),
+    ] = None,
+    pcap: Pcap = None,
+    pcap_at: PcapAt = None,
+) -> None:
+    """Put a path in front of the network namespace of a running process, such as a container's.
+
+    Connections to other networks that begin meanwhile take the path. It goes with this program,
+    however that ends. Needs root. See docs/emulator.md.
+    """
+    from aqmlab.emulate import emulate
+    from aqmlab.emulate.keep import check_folder, keep
+    from aqmlab.emulate.links import from_options
+    from aqmlab.emulate.recordings import recordings
+    from aqmlab.settings import parse_settings
+
+    given = {"rate": rate, "delay": delay, "queue": queue, "loss": loss}
+    common = {key: text for key, text in given.items() if text is not None}
+    settings = parse_settings(set_ or [])
+    if seed is not None:
+        settings["seed"] = seed
+    if out is not None:
+        settings.setdefault("record.level", "series")
+        check_folder(out)
+    path = from_options(common, down or [], up or [], settings, profile)
+    captured = recordings(pcap, places=pcap_at).of_run(1, path.scenario)
+    done = emulate(path, WAITS, nat=True, settings={"name": name} if name else {},
+                   until=for_, attached=pid, **captured)  # fmt: skip
+    for remark in done.remarks:
+        print(f"aqmlab: {remark}", file=sys.stderr)
+    if out is not None:
+        keep(done, out, command_line())
+    print("aqmlab: detached", file=sys.stderr)

@@ -1,0 +1,55 @@
+"""`aqmlab set`: changes the links of a running emulator."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from aqmlab.cli.common import EXAMPLES, Json, print_json, reported
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab set lab down.rate=5mbit\n\n"
+    "aqmlab set 4711 down.queue=fq_codel down.queue.target=20ms\n\n"
+    "aqmlab set lab up.loss=1% up.delay=40ms"
+)
+
+
+@reported
+def set_(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Its --name or process ID; see `aqmlab top`.")
+    ],
+    settings: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY=VALUE...",
+            help="A link (or down, up), a dot, and rate, delay, loss, queue or queue.PARAMETER.",
+        ),
+    ],
+    json: Json = False,
+) -> None:
+    """Change the links of a running emulator: `aqmlab shell --name NAME` in another terminal.
+
+    All changes are made, or none. They are in the results of the emulator, with their times.
+    See docs/emulator.md.
+    """
+    from aqmlab.emulate.change import change
+    from aqmlab.settings import parse_settings
+
+    done = change(name, parse_settings(settings))
+    if json:
+        made = [{"key": each.key, "before": each.before, "after": each.after}
+                for each in done.changes]  # fmt: skip
+        print_json({"time_s": done.time_s, "changes": made})
+        return
+    for each in done.changes:
+        key = each.key.removeprefix("links.")
+        print(f"{key}: {_shown(each.before)} -> {_shown(each.after)} at {done.time_s:.3f} s")
+
+
+def _shown(value: Any) -> str:
+    """A value as one would write it."""
+    from aqmlab.scenarios import toml_value
+
+    return value if isinstance(value, str) else toml_value(value)

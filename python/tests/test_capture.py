@@ -1,0 +1,230 @@
+"""`aqmlab run --pcap`: what tshark finds in a capture is what the run counted."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import Aqmlab
+
+import aqmlab as package
+from aqmlab.results import RunResult
+
+LINKS = """
+[links.down]
+rate = "10mbit"
+delay = "10ms"
+queue = { discipline = "codel", limit = "100p" }
+[links.up]
+rate = "10mbit"
+delay = "10ms"
+[flows.bulk]
+count = 2
+path = ["down"]
+return_path = ["up"]
+transport = { profile = "linux-6" }
+"""
+SCENARIO = f'duration = "4s"\nseed = 1\n{LINKS}'
+SUSPECTED = "This frame is a (suspected) "
+REPAIRS = {"retransmission", "fast retransmission", "spurious retransmission"}
+# A repair that leaves within a round-trip time of new data; tshark has no other name for it.
+OUT_OF_ORDER = "out-of-order segment"
+
+needs_tshark = pytest.mark.needs("tshark")
+
+
+def tshark(file: Path, *options: str) -> str:
+    done = subprocess.run(["tshark", "-n", "-r", str(file), *options],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    problems = [line for line in done.stderr.splitlines() if "as user" not in line]
+    assert not problems
+    return done.stdout
+
+
+def fields(file: Path, *names: str, only: str = "") -> list[list[str]]:
+    options = [option for name in names for option in ("-e", name)]
+    text = tshark(file, "-Y", only, "-T", "fields", *options)
+    return [line.split("\t") for line in text.splitlines()]
+
+
+def expert(file: Path) -> dict[str, Counter[str]]:
+    """What tshark has to say, by severity; duplicate acknowledgements as one."""
+    found: dict[str, Counter[str]] = {}
+    severity = ""
+    for line in tshark(file, "-q", "-z", "expert").splitlines():
+        words = line.split(None, 3)
+        if line[:1].isalpha() and line.endswith(")"):
+            severity = words[0]
+        elif words and words[0].isdigit():
+            what = words[3].split(" (#")[0]
+            found.setdefault(severity, Counter())[what] += int(words[0])
+    return found
+
+
+def captured(text: str, tmp_path: Path, **options: Any) -> tuple[Path, RunResult]:
+    (tmp_path / "scenario.toml").write_text(text)
+    file = tmp_path / "out.pcapng"
+    return file, package.run(tmp_path / "scenario.toml", pcap=file, **options)
+
+
+def assert_checksums(file: Path) -> None:
+    checked = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE",
+               "-o", "udp.check_checksum:TRUE", "-T", "fields"]  # fmt: skip
+    status = [f"{name}.checksum.status" for name in ("ip", "tcp", "udp")]
+    found = Counter(tshark(file, *checked, *(o for s in status for o in ("-e", s))).splitlines())
+    assert found
+    for states in found:
+        ip, *transport = states.split("\t")
+        # 1 is good, 2 not checked: of a packet with payload, which is not in the file.
+        assert ip == "1" and set(transport) <= {"", "1", "2"}, found
+    assert any("1" in states.split("\t")[1:] for states in found) or "udp" in str(file)
+
+
+@needs_tshark
+def test_sack_and_retransmissions_are_those_of_the_run(tmp_path: Path) -> None:
+    file, result = captured(SCENARIO, tmp_path)
+    found = expert(file)
+    assert set(found) <= {"Warns", "Notes", "Chats"}
+    assert set(found.get("Warns", ())) <= {SUSPECTED + OUT_OF_ORDER}
+    assert set(found["Notes"]) <= {"Duplicate ACK", *(SUSPECTED + each for each in REPAIRS)}
+    assert_checksums(file)
+    names = ("tcp.stream", "frame.len", "tcp.len", "tcp.analysis.retransmission",
+             "tcp.analysis.out_of_order", "tcp.flags.syn")  # fmt: skip
+    packets = fields(file, *names, only="tcp.dstport == 50000")
+    flows = result.flows.to_dicts()
+    assert sum(flow["retransmissions"] for flow in flows) > 20
+    for stream, flow in enumerate(flows):
+        own = [each for each in packets if each[0] == str(stream)]
+        data = [each for each in own if each[2] != "0"]
+        assert len(data) == flow["segments_sent"]
+        again = [each for each in data if each[3] or each[4]]
+        assert len(again) == flow["retransmissions"]
+        # The SYN is longer by its options.
+        size = sum(int(each[1]) if each[5] in ("0", "False") else 52 for each in own)
+        seconds = result.runs["end_s"][0] - flow["start_s"]
+        assert size * 8 / seconds == pytest.approx(flow["throughput_bps"], rel=1e-9)
+    sacked = fields(file, "tcp.options.sack.count", only="tcp.options.sack.count > 0")
+    assert {row[0] for row in sacked} >= {"1", "2"}
+    assert max(int(row[0]) for row in sacked) <= 3
+
+
+@needs_tshark
+def test_a_syn_has_the_options_of_its_transport(tmp_path: Path) -> None:
+    own = '{ receive_window = "100000b", ecn = "classic" }'
+    text = SCENARIO.replace('{ profile = "linux-6" }', own).replace("4s", "100ms")
+    file, _ = captured(text, tmp_path)
+    names = ("tcp.flags.str", "tcp.options.mss_val", "tcp.options.wscale.shift",
+             "tcp.options.timestamp.tsval", "tcp.window_size", "ip.len")  # fmt: skip
+    rows = fields(file, *names, only="tcp.stream == 0")
+    assert rows[0] == ["····CE····S·", "1460", "1", "", "65535", "52"]
+    assert rows[1] == ["·····E·A··S·", "1460", "1", "", "65535", "52"]
+    assert {row[4] for row in rows[2:]} == {"100000"} and rows[2][5] == "1500"
+    assert set(expert(file)) == {"Chats"}
+
+
+@needs_tshark
+def test_accurate_ecn_counts_the_marks(tmp_path: Path) -> None:
+    behind = '[links.lan]\nrate = "1gbit"\ndelay = "0ms"\n'
+    text = SCENARIO.replace("linux-6", "linux-l4s").replace("[links.up]", f"{behind}[links.up]")
+    text = text.replace('["down"]', '["down", "lan"]').replace("count = 2", "count = 1")
+    options = {"set": {"queue": "dualpi2"}}
+    file, result = captured(text, tmp_path, **options)
+    assert set(expert(file)) == {"Chats"}
+    assert_checksums(file)
+    rows = fields(file, "tcp.srcport", "tcp.flags.ace", "tcp.flags.str", "ip.dsfield.ecn")
+    assert rows[0][2:] == ["···ACE····S·", "0"] and rows[1][2:] == ["····C··A··S·", "0"]
+    data = [row for row in rows[2:] if row[0] != "50000"]
+    assert {row[3] for row in data} == {"1"}
+    # RFC 9768, section 3.2.2.1: the first tells how the SYN-ACK came; then nothing has a mark.
+    assert data[0][1] == "2" and {row[1] for row in data[1:]} == {"5"}
+    counts = [int(row[1]) for row in rows[2:] if row[0] == "50000"]
+    steps = sum((after - before) % 8 for before, after in zip([5, *counts], counts, strict=False))
+    captured(text, tmp_path, **options, pcap_links=["lan"])
+    marks = Counter(row[0] for row in fields(file, "ip.dsfield.ecn"))["3"]
+    assert marks == result.links.row(0, named=True)["marked"] > 100
+    # What was on its way at the end has not been told of.
+    assert marks - 20 < steps <= marks
+
+
+@needs_tshark
+def test_datagrams_and_pages_have_addresses_ports_and_checksums(tmp_path: Path) -> None:
+    page = SCENARIO.replace("[flows.bulk]\ncount = 2", '[flows.web]\nworkload = "page"')
+    page = page.replace('"linux-6"', '"linux-6", dsack = false')
+    path = 'path = ["down"]\nreturn_path = ["up"]\n'
+    file, result = captured(f'{page}\n[flows.call]\nworkload = "voip"\n{path}', tmp_path)
+    assert_checksums(file)
+    found = expert(file)
+    assert set(found.get("Warns", ())) <= {SUSPECTED + OUT_OF_ORDER} and "Errors" not in found
+    assert set(found["Notes"]) <= {"Duplicate ACK", *(SUSPECTED + each for each in REPAIRS)}
+    # Both directions of a connection are one: its data carry acknowledgements.
+    opened = fields(file, "tcp.stream", only="tcp.flags.syn == 1 && tcp.flags.ack == 0")
+    assert len(opened) == len({row[0] for row in opened}) > 6
+    sizes = fields(file, "udp.srcport", "udp.dstport", "frame.len", "udp.length", only="udp")
+    groups = {row["group"]: row for row in result.groups.to_dicts()}
+    assert all(int(length) == int(datagram) + 20 for *_, length, datagram in sizes)
+    # Group 0 is the page with its DNS, group 1 the call.
+    assert groups["call"]["sent_bytes"] == sum(int(row[2]) for row in sizes if "50001" in row[:2])
+    tcp = fields(file, "frame.number", only="tcp.port == 50000")
+    assert len(tcp) > 500
+
+
+@needs_tshark
+def test_a_link_shows_all_that_comes_to_it(tmp_path: Path) -> None:
+    file, result = captured(SCENARIO, tmp_path, pcap_links=["up", "down"])
+    rows = fields(file, "frame.interface_name", "frame.time_epoch")
+    counts = Counter(row[0] for row in rows)
+    arrived = {row["link"]: row["arrived"] for row in result.links.to_dicts()}
+    assert counts == arrived
+    times = [float(row[1]) for row in rows]
+    assert times[0] == 0.0 and times == sorted(times) and times[-1] < 4.0
+
+
+def test_a_capture_is_the_same_each_time_and_leaves_the_run_alone(
+    aqmlab: Aqmlab, tmp_path: Path
+) -> None:
+    file, result = captured(SCENARIO.replace("4s", "1s"), tmp_path)
+    once = file.read_bytes()
+    plain = package.run(tmp_path / "scenario.toml")
+    assert result.flows.equals(plain.flows) and result.links.equals(plain.links)
+    done = aqmlab("run", "scenario.toml", "--pcap", "again.pcapng", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "again.pcapng").read_bytes() == once
+    assert once[:4] == bytes.fromhex("0a0d0d0a") and len(once) > 100_000
+
+
+@needs_tshark
+def test_what_is_killed_leaves_a_file_that_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "long.toml").write_text(SCENARIO.replace("4s", "10000s"))
+    file = tmp_path / "cut.pcapng"
+    command = [sys.executable, "-m", "aqmlab", "run", "long.toml", "--pcap", file.name]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as running:
+        deadline = time.monotonic() + 30
+        while not (file.exists() and file.stat().st_size > 300_000):
+            assert running.poll() is None and time.monotonic() < deadline
+            time.sleep(0.02)
+        running.send_signal(signal.SIGKILL)
+    assert len(fields(file, "frame.number", only="frame.number < 100")) == 99
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--pcap", "nowhere/x.pcapng"), "nowhere/x.pcapng"),
+        (("--pcap", "/dev/full"), "/dev/full"),
+        (("--pcap", "x.pcapng", "--pcap-link", "dwn"), "dwn"),
+        (("--pcap-link", "down"), "--pcap"),
+    ],
+)
+def test_files_and_links_that_cannot_be_are_named(
+    aqmlab: Aqmlab, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "scenario.toml").write_text(SCENARIO.replace("4s", "20ms"))
+    done = aqmlab("run", "scenario.toml", *words)
+    assert done.returncode in (1, 2) and said in done.stderr
+    assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr

@@ -1,0 +1,144 @@
+"""Memory does not grow with what a run records, nor with the runs of a study."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from helpers import assert_refused, command, environment, table_bytes
+
+import aqmlab
+from aqmlab.benchmarks import memory
+from aqmlab.execute import study_info
+from aqmlab.folder import ResultsFolder
+
+PACKETS = """
+name = "packets"
+replications = 2
+
+[scenario]
+duration = "6s"
+record.level = "packets"
+[scenario.links.down]
+rate = "20mbit"
+delay = "5ms"
+queue = "fq_codel"
+[scenario.links.up]
+rate = "20mbit"
+delay = "5ms"
+queue = "red"
+[scenario.flows.both]
+path = ["down"]
+return_path = ["up"]
+workload = "rrul"
+transport.ecn = "classic"
+[scenario.flows.pages]
+path = ["down"]
+return_path = ["up"]
+workload = "rfc7928-web"
+"""
+
+
+AT_ONCE = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0", "MALLOC_ARENA_MAX": "1"}
+"""Has memory that is free go back at once: what counts is what is held. It takes time."""
+
+
+def measured(size: str, folder: Path, **settings: str) -> dict[str, float]:
+    """What a process took that made the study of this size, in MB and seconds."""
+    line = [sys.executable, "-m", memory.__name__, memory.ALONE, size, str(folder / size)]
+    done = subprocess.run(
+        line, capture_output=True, text=True, check=True, env=environment() | settings
+    )
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def test_packets_wait_on_the_disk(tmp_path: Path) -> None:
+    """Four times as many packets: in memory the others would take 96 MB."""
+    sizes = ("1000000p", "4000000p")
+    few, many = (measured(size, tmp_path, **AT_ONCE)["peak_mb"] for size in sizes)
+    assert many < few + 40, (few, many)
+
+
+def test_tables_are_made_in_parts(tmp_path: Path) -> None:
+    """The table of links of all runs takes 110 MB: it is never there as a whole."""
+    found = measured("3000x1x60", tmp_path)
+    assert found["peak_mb"] < found["peak_mb_before_finish"] + 90, found
+
+
+@pytest.fixture
+def packets(tmp_path: Path) -> Path:
+    """A study that records the packets of all kinds of flows on two links."""
+    path = tmp_path / "study.toml"
+    path.write_text(PACKETS)
+    return path
+
+
+def test_packets_that_waited_on_the_disk_are_the_same(packets: Path) -> None:
+    plan = aqmlab.Study(packets)
+    kept, written = plan.run(), plan.run(packets.parent / "out")
+    rows = written.raw("packets")
+    counts = rows.group_by("run", "link").len()["len"]
+    assert len(counts) == 4 and counts.min() > 4000  # several blocks a link
+    assert rows["verdict"].n_unique() > 1 and rows["ce"].any() and rows["is_ack"].any()
+    assert rows["flow"].n_unique() > 20
+    for name in kept.table_names:
+        assert kept.raw(name).equals(written.raw(name)), name
+    assert not (packets.parent / "out" / "spill").exists()
+    plan.run(packets.parent / "one", threads=1)
+    assert table_bytes(packets.parent / "one") == table_bytes(packets.parent / "out")
+
+
+LONG = ("--set", "duration=1000s", "--threads", "1", "--json")
+"""What makes a run of the study last longer than a test."""
+
+
+def spilled(out: Path) -> list[Path]:
+    """The files in which packets of runs that have not ended are."""
+    return [each for each in out.glob("spill/*") if each.stat().st_size > 100_000]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_packets_of_a_run_that_did_not_end_count_for_nothing(
+    number: signal.Signals, packets: Path
+) -> None:
+    """What a killed process leaves there is gone when the study goes on."""
+    out = packets.parent / "out"
+    words = command("study", packets, "--out", out, *LONG)
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not spilled(out):
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=60)
+    if number == signal.SIGKILL:
+        assert spilled(out)
+        study = aqmlab.Study(packets, set={"duration": "1000s"})
+        with ResultsFolder(out, study_info(study), study.points.resolved) as folder:
+            assert list(folder.missing()) == [0, 1]
+    else:
+        assert "0 of 2 runs are kept" in stderr, stderr
+    assert not (out / "spill").exists()
+
+
+def test_a_disk_without_room_for_packets(packets: Path) -> None:
+    """`ulimit -f` in units of 512 bytes: the error says how to go on, and nothing is left."""
+    out = packets.parent / "out"
+    line = shlex.join(command("study", packets, "--json", "--out", out))
+    words = ["sh", "-c", f"ulimit -f 100; {line}"]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment(), check=False)
+    assert_refused(
+        done, f"{out}: the limit on the size of a file is reached; 0 of 2 runs are kept", status=1
+    )
+    assert not (out / "spill").exists()
+    result = aqmlab.Study(packets).run(out)
+    assert result.computed == 2
+    aqmlab.Study(packets).run(packets.parent / "right")
+    assert table_bytes(out) == table_bytes(packets.parent / "right")

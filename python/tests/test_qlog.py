@@ -1,0 +1,127 @@
+"""`aqmlab run --qlog`: the drafts' required fields, and the values that recordings have."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from helpers import Aqmlab
+from test_capture import SCENARIO
+
+import aqmlab as package
+from aqmlab.results import RunResult
+
+# draft-ietf-quic-qlog-quic-events-13: fields by event, the required ones with True.
+FIELDS = {
+    "quic:recovery_parameters_set": {
+        "timer_granularity": True, "max_datagram_size": False, "initial_congestion_window": False,
+    },
+    "quic:packet_sent": {"header": True, "frames": False, "raw": False},
+    "quic:recovery_metrics_updated": dict.fromkeys(
+        ("min_rtt", "smoothed_rtt", "rtt_variance", "congestion_window", "bytes_in_flight",
+         "ssthresh", "pacing_rate"), False),
+    "quic:congestion_state_updated": {"new": True, "old": False},
+}  # fmt: skip
+# What events may have besides.
+EXTENSIONS = {"congestion_control", "retransmission"}
+STATES = {"slow_start", "congestion_avoidance", "recovery", "loss", "ecn_reduction", "open"}
+
+
+def logged(text: str, tmp_path: Path, **options: Any) -> tuple[list[Any], RunResult]:
+    (tmp_path / "scenario.toml").write_text(text)
+    file = tmp_path / "out.sqlog"
+    result = package.run(tmp_path / "scenario.toml", qlog=file, **options)
+    # RFC 7464, section 2: each text after a record separator, ended by a line feed.
+    first, *texts = file.read_text(encoding="utf-8").split("\x1e")
+    assert first == "" and all(text.endswith("\n") for text in texts)
+    return [json.loads(text) for text in texts], result
+
+
+def test_the_log_has_what_the_drafts_require(tmp_path: Path) -> None:
+    (head, scenario, *events), _ = logged(SCENARIO.replace("4s", "1s"), tmp_path)
+    # draft-ietf-quic-qlog-main-schema-14, LogFile and TraceSeq.
+    assert head["file_schema"] == "urn:ietf:params:qlog:file:sequential"
+    assert head["serialization_format"] == "application/qlog+json-seq"
+    trace = head["trace"]
+    assert "urn:ietf:params:qlog:events:quic" in trace["event_schemas"]
+    assert trace["vantage_point"]["type"] in ("client", "server", "network", "unknown")
+    clock = trace["common_fields"]["reference_time"]
+    assert clock == {"clock_type": "monotonic", "epoch": "unknown"}
+    assert scenario["name"] == "simulation:scenario"
+    assert scenario["data"]["details"]["links"]["down"]["rate"] == "10mbit"
+    assert [event["time"] for event in events] == sorted(event["time"] for event in events)
+    for event in events:
+        assert event.keys() == {"time", "name", "data", "group_id"}
+        known, data = FIELDS[event["name"]], event["data"]
+        assert data and data.keys() <= known.keys() | EXTENSIONS
+        assert all(name in data for name, required in known.items() if required)
+        if event["name"] == "quic:packet_sent":
+            assert data["header"].keys() == {"packet_type", "packet_number"}
+            assert all(frame["frame_type"] == "stream" for frame in data.get("frames", ()))
+        if event["name"] == "quic:congestion_state_updated":
+            assert {data["new"], data.get("old", data["new"])} <= STATES
+    assert {event["name"] for event in events} == FIELDS.keys()
+
+
+def test_metrics_are_those_of_recordings_at_any_time(tmp_path: Path) -> None:
+    record = {"level": "series", "interval": "7ms"}
+    events, result = logged(SCENARIO, tmp_path, record=record)
+    series = result.series
+    names = {"cwnd_bytes": ("congestion_window", 1), "in_flight_bytes": ("bytes_in_flight", 1),
+             "smoothed_rtt_s": ("smoothed_rtt", 1e-3)}  # fmt: skip
+    for flow in ("bulk.0", "bulk.1"):
+        own = [event for event in events if event.get("group_id") == flow]
+        for quantity, (name, scale) in names.items():
+            told = [(event["time"], event["data"][name]) for event in own if name in event["data"]]
+            assert all(one[1] != two[1] for one, two in pairwise(told))
+            sampled = series.filter(subject=flow, quantity=quantity).select("time_s", "value")
+            assert sampled.height > 500
+            for time, value in sampled.iter_rows():
+                at = bisect_right(told, (time * 1e3 + 1e-7, float("inf"))) - 1
+                assert told[at][1] * scale == pytest.approx(value, rel=1e-9), (time, quantity)
+        sent = [event["data"] for event in own if event["name"] == "quic:packet_sent"]
+        row = result.flows.filter(pl.col("index") == int(flow[-1])).row(0, named=True)
+        assert sum("frames" in packet for packet in sent) == row["segments_sent"]
+        again = sum("retransmission" in packet for packet in sent)
+        assert again == row["retransmissions"] > 0
+        assert [packet["header"]["packet_number"] for packet in sent] == list(range(len(sent)))
+        states = [event["data"]["new"] for event in own if "new" in event["data"]]
+        # One may begin with the acknowledgement that ends another.
+        assert row["fast_retransmits"] / 2 < states.count("recovery") <= row["fast_retransmits"]
+
+
+@pytest.mark.parametrize("control", ["bbr", "prague"])
+def test_paced_senders_tell_their_rate(tmp_path: Path, control: str) -> None:
+    own = f'{{ profile = "linux-l4s", congestion_control = "{control}" }}'
+    text = SCENARIO.replace('{ profile = "linux-6" }', own).replace('"4s"', '"1s"')
+    (_, *events), _ = logged(text, tmp_path, set={"queue": "dualpi2"})
+    rates = [event["data"]["pacing_rate"] for event in events if "pacing_rate" in event["data"]]
+    assert len(rates) > 20 and min(rates) > 100_000
+    states = {event["data"]["new"] for event in events if "new" in event["data"]}
+    assert ("open" in states) == (control == "bbr")
+
+
+def test_each_connection_of_a_page_has_its_own_group(tmp_path: Path) -> None:
+    page = SCENARIO.replace("[flows.bulk]\ncount = 2", '[flows.web]\nworkload = "page"')
+    (_, *events), _ = logged(page, tmp_path)
+    begun = [event["group_id"] for event in events
+             if event["name"] == "quic:recovery_parameters_set"]  # fmt: skip
+    assert len(begun) == len(set(begun)) > 10
+    opened = [event for event in events
+              if event["data"].get("header", {}).get("packet_type") == "initial"]  # fmt: skip
+    # The answering side of a connection sends no SYN of its own.
+    assert len(opened) <= len(begun) // 2 + 1
+
+
+def test_the_command_writes_both_files_the_same_each_time(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    logged(SCENARIO.replace("4s", "500ms"), tmp_path)
+    done = aqmlab("run", "scenario.toml", "--qlog", "b.sqlog", "--pcap", "b.pcapng")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "b.sqlog").read_bytes() == (tmp_path / "out.sqlog").read_bytes()
+    refused = aqmlab("run", "scenario.toml", "--qlog", "nowhere/b.sqlog")
+    assert refused.returncode == 1 and "nowhere/b.sqlog" in refused.stderr

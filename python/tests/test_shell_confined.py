@@ -1,0 +1,84 @@
+"""What a command in a user namespace may do to its path: nothing; shells inside work all the same.
+
+Root who lacks capabilities, as in a container, is in a user namespace as well, and gets all
+capabilities that there are with every program."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import command, environment
+from real_packets import NOBODY, TRAFFIC, as_root, tun_for_all, without
+
+PORT = 20_000 + os.getpid() % 20_000
+pytestmark = pytest.mark.real_packets
+
+
+def as_nobody(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs it as a user who is not root, where everyone may open /dev/net/tun."""
+    if not shutil.which("setpriv"):
+        pytest.skip("setpriv is not installed")
+    machine = ["unshare", "--mount", "sh", "-c", f'{tun_for_all(folder)} exec "$@"', "sh"]
+    return subprocess.run([*machine, *NOBODY, *words], capture_output=True, text=True, cwd="/",
+                          check=False, env=environment())  # fmt: skip
+
+
+TRIES = (
+    "import fcntl, socket, struct; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"
+    'fcntl.ioctl(s, 0x8922, struct.pack("16si12x", b"aqmlab", 900))'  # SIOCSIFMTU
+)
+"""Sets the MTU of the command's end of the path."""
+
+
+@as_root
+def test_the_command_of_a_user_has_no_capabilities_unless_it_keeps_them(tmp_path: Path) -> None:
+    show = ["grep", "CapEff", "/proc/self/status"]
+    for options, is_confined in (([], True), (["--keep-capabilities"], False)):
+        place = tmp_path / str(is_confined)
+        place.mkdir()
+        done = as_nobody(command("shell", "-q", *options, "--", *show), place)
+        assert done.returncode == 0, done.stderr
+        assert (int(done.stdout.split()[1], 16) == 0) == is_confined
+
+
+@as_root
+def test_the_path_cannot_be_changed(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", TRIES]
+    done = without("-sys_admin", command("shell", "-q", "--", *words), tmp_path)
+    assert done.returncode == 1
+    assert "Operation not permitted" in done.stderr
+    kept = command("shell", "-q", "--keep-capabilities", "--", *words)
+    done = without("-sys_admin", kept, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@as_root
+@pytest.mark.parametrize("lacks", ["-sys_admin", "-sys_admin,-net_admin"])
+def test_shells_inside_have_their_far_ends(tmp_path: Path, lacks: str) -> None:
+    """Twelve deep, by a device that each gets from the one around it: all paths are passed."""
+    words = ["sh", "-c", f"{TRAFFIC} rtt $AQMLAB_FAR {PORT} 5; {sys.executable} -c '{TRIES}'"]
+    for _ in range(11):
+        words = command("shell", "-q", "--delay", "1ms", "--", *words)
+    far = ["--far", f"{TRAFFIC} serve {PORT}"]
+    done = without(lacks, command("shell", "-q", *far, "--", *words), tmp_path)
+    assert "Operation not permitted" in done.stderr
+    assert min(json.loads(done.stdout)) >= 22
+
+
+@as_root
+@pytest.mark.needs("ping")
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_a_far_end_that_answers_nothing_is_remarked_on(is_silent: bool) -> None:
+    script = f'echo {int(is_silent)} > /proc/sys/net/ipv4/icmp_echo_ignore_all; exec "$@"'
+    words = command("shell", "--", "sh", "-c", "ping -c 1 -W 1 $AQMLAB_FAR")
+    done = subprocess.run(["unshare", "--net", "sh", "-c", script, "sh", *words], text=True,
+                          capture_output=True, check=False)  # fmt: skip
+    assert done.returncode == int(is_silent)
+    assert ("nothing came back from the far end" in done.stderr) == is_silent
+    assert ("100.64.0.0/10" in done.stderr) == is_silent
