@@ -162,5 +162,5 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	touch $@
 
 $(VENV)/.tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install altair distributed hypothesis import-linter mypy pytest pytest-rerunfailures pytest-xdist ruff
+	$(BIN)/python -m pip install altair distributed flent hypothesis import-linter matplotlib mypy pytest pytest-rerunfailures pytest-xdist ruff
 	touch $@

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +66,17 @@ def test_flents_file_has_goodput_and_ping(folder: Path, aqmlab: Aqmlab, tmp_path
 
 
 def test_flent_opens_and_plots_it(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
-    if not shutil.which("flent"):
+    places = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    program = shutil.which("flent", path=places)
+    if program is None:
         pytest.skip("not installed: flent")
     aqmlab("export", folder, "x.flent.gz")
-    words = ["flent", "-i", "x.flent.gz", "-p", "totals", "-o", "x.png"]
+    words = [program, "-i", "x.flent.gz", "-p", "totals", "-o", "x.png"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "rror" not in done.stderr and (tmp_path / "x.png").stat().st_size > 10_000
+    assert "rror" not in done.stderr
+    picture = (tmp_path / "x.png").read_bytes()
+    assert picture.startswith(b"\x89PNG") and len(picture) > 10_000
 
 
 def test_mahimahis_log_counts_every_packet(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:

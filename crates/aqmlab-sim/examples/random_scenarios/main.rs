@@ -11,12 +11,14 @@
 //! random_scenarios --seed 7 --minutes 60               # as many as there is time for
 //! random_scenarios --run DIR/*.toml                    # digests of scenarios that were saved
 //! random_scenarios --ranges                            # each parameter over its whole range
+//! random_scenarios --count 10 --broken                 # with a queue that loses packets
 //! ```
 //!
 //! Digests are comparable between builds if the scenarios are: save them with one, run them with
 //! the other.
 #![allow(clippy::disallowed_methods, reason = "a program, not the engine")]
 
+mod broken;
 mod check;
 mod draw;
 mod generate;
@@ -50,11 +52,15 @@ fn read_file(name: &str) -> Result<Arc<InputFile>> {
 }
 
 fn parse(table: &Table) -> Result<Scenario> {
-    Scenario::from_table_with(table.clone(), "scenario", &[], Outside::files(&read_file))
+    let disciplines = broken::disciplines();
+    let outside = Outside { disciplines: &disciplines, ..Outside::files(&read_file) };
+    Scenario::from_table_with(table.clone(), "scenario", &[], outside)
 }
 
 fn parse_text(text: &str) -> Result<Scenario> {
-    Scenario::parse_with(text, "scenario", &[], Outside::files(&read_file))
+    let disciplines = broken::disciplines();
+    let outside = Outside { disciplines: &disciplines, ..Outside::files(&read_file) };
+    Scenario::parse_with(text, "scenario", &[], outside)
 }
 
 /// What the command line says.
@@ -67,6 +73,7 @@ struct Options {
     save: Option<String>,
     run: Vec<String>,
     ranges: bool,
+    broken: bool,
 }
 
 fn options() -> Option<Options> {
@@ -79,6 +86,7 @@ fn options() -> Option<Options> {
         save: None,
         run: Vec::new(),
         ranges: false,
+        broken: false,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -90,6 +98,7 @@ fn options() -> Option<Options> {
             "--seconds" => options.seconds = arguments.next()?.parse().ok()?,
             "--save" => options.save = Some(arguments.next()?),
             "--ranges" => options.ranges = true,
+            "--broken" => options.broken = true,
             "--run" => options.run.extend(arguments.by_ref()),
             _ => return None,
         }
@@ -104,7 +113,7 @@ fn main() -> ExitCode {
     let Some(options) = options() else {
         eprintln!(
             "random_scenarios [--seed S] [--from K] [--count N | --minutes M] [--seconds EACH] \
-             [--save DIR] | --run FILES | --ranges"
+             [--save DIR] [--broken] | --run FILES | --ranges"
         );
         return ExitCode::from(2);
     };
@@ -151,7 +160,11 @@ struct Tally {
 /// Runs the scenario of this number, shortened until it is little work.
 fn one(options: &Options, number: u64, tally: &mut Tally) {
     let patience = Duration::from_secs_f64(options.seconds);
-    let (table, outcome) = trial::shortened(generate::scenario(options.seed, number), patience);
+    let mut table = generate::scenario(options.seed, number);
+    if options.broken {
+        broken::plant(&mut table);
+    }
+    let (table, outcome) = trial::shortened(table, patience);
     tally.run += 1;
     match outcome {
         Outcome::Done(Trial { digest, events }) => {

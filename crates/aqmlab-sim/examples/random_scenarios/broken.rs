@@ -1,0 +1,60 @@
+//! A fault of an engine, for a test of all this: a queue that loses packets and counts none.
+
+use aqmlab_aqm::fifo::Fifo;
+use aqmlab_aqm::{Backlog, Context, Discipline, Disciplines, LinkEnv, QueueDiscipline};
+use aqmlab_core::{Packet, Table, Value, params};
+
+params! {
+    /// The parameters of the queue.
+    pub struct BrokenParams {
+        /// Of so many packets one is lost.
+        every: u64 = 20, in 1 => 1000, source "made up";
+    }
+}
+
+impl Discipline for BrokenParams {
+    const NAME: &'static str = "broken";
+    const SUMMARY: &'static str = "loses packets without a word";
+
+    fn build<P: Packet + Send + 'static>(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Broken { every: self.every, seen: 0, fifo: Fifo::default() })
+    }
+}
+
+struct Broken<P> {
+    every: u64,
+    seen: u64,
+    fifo: Fifo<P>,
+}
+
+impl<P: Packet + Send> QueueDiscipline<P> for Broken<P> {
+    fn enqueue(&mut self, packet: P, _: &mut Context<'_, P>) {
+        self.seen += 1;
+        if !self.seen.is_multiple_of(self.every) {
+            self.fifo.push(packet);
+        }
+    }
+    fn dequeue(&mut self, _: &mut Context<'_, P>) -> Option<P> {
+        self.fifo.pop()
+    }
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+}
+
+/// What scenarios may name besides the catalogue.
+pub fn disciplines() -> Disciplines {
+    Disciplines::default().with::<BrokenParams>().expect("the name is free")
+}
+
+/// Puts the queue at the first link of a scenario.
+pub fn plant(scenario: &mut Table) {
+    let Some(Value::Table(links)) = scenario.get("links") else { return };
+    let mut links = links.clone();
+    let first = links.iter().next().map(|(name, link)| (name.to_string(), link.clone()));
+    if let Some((name, Value::Table(mut link))) = first {
+        link.insert("queue", BrokenParams::NAME.into());
+        links.insert(&name, Value::Table(link));
+        scenario.insert("links", Value::Table(links));
+    }
+}
