@@ -148,3 +148,22 @@ fn a_run_too_short_for_its_discipline_says_what_was_on_its_way() {
     // 10^5 packets of 1514 bytes at 10 Mbit/s.
     assert!(text.contains("the average queue takes 121s"), "{text}");
 }
+
+/// Datagrams at twice the capacity: the buffer is full, and BLUE drops most.
+#[test]
+fn a_buffer_that_sets_off_blue_is_noted() {
+    for queue in ["cobalt", "fq_cobalt", "cake"] {
+        let findings = findings(&[
+            ("queue", queue),
+            ("queue.limit", "20p"),
+            ("flows.bulk.workload", "cbr"),
+            ("flows.bulk.workload.rate", "5mbit"),
+        ]);
+        let said = |id| findings.iter().find(|(found, of, _)| (*found, *of) == (id, DOWN));
+        let (_, _, text) = said("blue-set-off").unwrap_or_else(|| panic!("{queue}: {findings:?}"));
+        assert!(text.contains("BLUE dropped"), "{text}");
+    }
+    assert!(findings(&[("queue", "cobalt")]).is_empty(), "with room for all");
+    let blue = findings(&[("queue", "blue"), ("queue.limit", "20p")]);
+    assert!(blue.iter().all(|(id, ..)| *id != "blue-set-off"), "BLUE alone has no control law");
+}

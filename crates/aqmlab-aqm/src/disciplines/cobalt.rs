@@ -18,12 +18,12 @@
 //!    does, which does not look while there is no packet of any flow.
 //! 3. `ecn = false` is not in Linux.
 
-use alloc::{boxed::Box, format, vec, vec::Vec};
+use alloc::boxed::Box;
 
 use aqmlab_core::{Limit, Packet, Span, params};
 
 use crate::cobalt::{CobaltState, Law, Variant};
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::fifo::Fifo;
 
 params! {
@@ -56,7 +56,6 @@ impl Discipline for CobaltParams {
             ecn: self.ecn,
             state: CobaltState::new(&law),
             law,
-            drops: [0; 2],
         })
     }
 }
@@ -68,8 +67,6 @@ struct Cobalt<P> {
     ecn: bool,
     law: Law,
     state: CobaltState,
-    /// By the control law and by BLUE.
-    drops: [u64; 2],
 }
 
 impl<P: Packet + Send> QueueDiscipline<P> for Cobalt<P> {
@@ -101,7 +98,6 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cobalt<P> {
             match self.state.release(&self.law, Span::ZERO, packet, is_last, self.ecn, cx) {
                 Ok(packet) => return Some(packet),
                 Err((packet, reason)) => {
-                    self.drops[usize::from(reason == DropReason::Blue)] += 1;
                     cx.drop(packet, reason);
                 }
             }
@@ -116,22 +112,6 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cobalt<P> {
         see("count", self.state.count());
         see("dropping", f64::from(u8::from(self.state.is_dropping())));
         see("blue_probability", self.state.probability());
-    }
-
-    fn notes(&self) -> Vec<Note> {
-        let [by_law, by_blue] = self.drops;
-        if by_blue <= by_law {
-            return Vec::new();
-        }
-        vec![Note {
-            id: "cobalt-mostly-blue",
-            text: format!(
-                "BLUE dropped more packets than the control law: the buffer of {} overflowed \
-                 before the law could answer, so the result says more about the limit than about \
-                 `target` and `interval`.",
-                self.limit
-            ),
-        }]
     }
 }
 
@@ -241,14 +221,6 @@ mod tests {
         let mut lost = Vec::new();
         queue.take_dropped(|packet, _| lost.push(aqmlab_core::Packet::flow_hash(&packet)));
         assert_eq!(lost, [0]);
-    }
-
-    #[test]
-    fn a_small_buffer_under_overload_is_noted() {
-        let params = CobaltParams { limit: Limit::Packets(20), ..CobaltParams::default() };
-        let mut queue = queue(&params);
-        run(&mut queue, Span::from_millis(1), 10);
-        assert_eq!(queue.notes()[0].id, "cobalt-mostly-blue");
     }
 
     #[test]

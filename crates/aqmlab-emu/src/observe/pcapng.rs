@@ -25,6 +25,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aqmlab_aqm::DropReason;
 use aqmlab_core::Time;
+use aqmlab_sim::capture::pcapng::{self, COMMENT, ENHANCED_PACKET, Interface, block, option, pad};
 
 use super::background::Background;
 use super::{CaptureFile, Places};
@@ -33,17 +34,6 @@ use crate::handle::Handle;
 use crate::path::Route;
 use crate::segments::{MOST_HEAD, Run};
 
-/// Block types, section 4.
-const SECTION_HEADER: u32 = 0x0A0D_0D0A;
-const INTERFACE: u32 = 1;
-const ENHANCED_PACKET: u32 = 6;
-/// Options, section 3.5 and those of each block.
-const COMMENT: u16 = 1;
-const IF_NAME: u16 = 2;
-const IF_TSRESOL: u16 = 9;
-const SHB_USERAPPL: u16 = 4;
-/// Raw IP.
-const LINKTYPE_RAW: u16 = 101;
 /// Interfaces of a link, and what is there.
 const SIDES: [(&str, &str); 3] = [
     ("in", "packets as they come to the link"),
@@ -201,50 +191,14 @@ fn since_1970() -> u64 {
 /// What a file begins with.
 fn head(links: &[&str], chosen: &Chosen, most: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    block(&mut bytes, SECTION_HEADER, |body| {
-        body.extend_from_slice(&0x1A2B_3C4Du32.to_le_bytes());
-        body.extend_from_slice(&[1, 0, 0, 0]); // Version 1.0.
-        body.extend_from_slice(&u64::MAX.to_le_bytes()); // Of a length not known.
-        option(body, SHB_USERAPPL, b"aqmlab");
-        option(body, 0, &[]);
-    });
+    pcapng::section(&mut bytes, None);
     let places = links.iter().zip(&chosen.interfaces).flat_map(|(link, used)| {
         let sides = SIDES.iter().zip(used).filter(|(_, number)| number.is_some());
         sides.map(move |(side, _)| (link, side))
     });
     for (link, (side, comment)) in places {
-        block(&mut bytes, INTERFACE, |body| {
-            body.extend_from_slice(&LINKTYPE_RAW.to_le_bytes());
-            body.extend_from_slice(&[0, 0]);
-            body.extend_from_slice(&most.to_le_bytes());
-            option(body, COMMENT, comment.as_bytes());
-            option(body, IF_NAME, format!("{link} {side}").as_bytes());
-            option(body, IF_TSRESOL, &[9]);
-            option(body, 0, &[]);
-        });
+        let (name, link_type) = (&format!("{link} {side}"), pcapng::LINKTYPE_RAW);
+        pcapng::interface(&mut bytes, &Interface { name, comment, link_type, most });
     }
     bytes
-}
-
-/// Appends a block: its type and length, what `fill` writes, its length.
-fn block(bytes: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
-    let start = bytes.len();
-    bytes.extend_from_slice(&kind.to_le_bytes());
-    bytes.extend_from_slice(&[0; 4]);
-    fill(bytes);
-    let length = ((bytes.len() - start + 4) as u32).to_le_bytes();
-    bytes[start + 4..start + 8].copy_from_slice(&length);
-    bytes.extend_from_slice(&length);
-}
-
-fn option(bytes: &mut Vec<u8>, code: u16, value: &[u8]) {
-    bytes.extend_from_slice(&code.to_le_bytes());
-    bytes.extend_from_slice(&(value.len() as u16).to_le_bytes());
-    bytes.extend_from_slice(value);
-    pad(bytes, value.len());
-}
-
-/// Fills up to 32 bits what is of this length.
-fn pad(bytes: &mut Vec<u8>, length: usize) {
-    bytes.extend_from_slice(&[0; 3][..length.wrapping_neg() % 4]);
 }

@@ -27,7 +27,7 @@
 mod connections;
 mod headers;
 mod output;
-mod pcapng;
+pub mod pcapng;
 mod qlog;
 
 use std::io::Write;
@@ -37,6 +37,7 @@ use aqmlab_core::Time;
 use self::connections::Connections;
 use self::output::Output;
 pub use self::output::Unwritten;
+use self::pcapng::Interface;
 use self::qlog::Qlog;
 use crate::endpoints::flow::Flow;
 use crate::endpoints::packet::{SimPacket, Store};
@@ -75,7 +76,7 @@ impl Recorder {
         to: Box<dyn Write + Send>,
     ) -> Self {
         let mut output = Output::new(file, to);
-        output.add(|bytes| pcapng::section(bytes, "aqmlab", &told(scenario)));
+        output.add(|bytes| pcapng::section(bytes, Some(&told(scenario))));
         let mut count = 0;
         let mut interface = |(index, name): (usize, &str)| {
             let chosen = links.is_empty() || links.contains(&index);
@@ -84,7 +85,13 @@ impl Recorder {
                     true => format!("what senders put into the link {name}"),
                     false => format!("what comes to the link {name}"),
                 };
-                output.add(|bytes| pcapng::interface(bytes, name, &what));
+                let interface = Interface {
+                    name,
+                    comment: &what,
+                    link_type: pcapng::LINKTYPE_IPV4,
+                    most: pcapng::MOST_KEPT,
+                };
+                output.add(|bytes| pcapng::interface(bytes, &interface));
                 count += 1;
                 count - 1
             })

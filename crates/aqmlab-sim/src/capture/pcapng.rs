@@ -1,4 +1,4 @@
-//! Files of packets for Wireshark and its relatives.
+//! Files of packets for Wireshark and its relatives: the emulator's, too.
 //!
 //! # Source
 //! draft-ietf-opsawg-pcapng: a section header block, an interface description block for each
@@ -10,38 +10,55 @@ use aqmlab_core::Time;
 /// Block types, section 4.
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
-const ENHANCED_PACKET: u32 = 6;
-/// Options, section 3.5 and those of each block.
-const COMMENT: u16 = 1;
+/// The block of a packet.
+pub const ENHANCED_PACKET: u32 = 6;
+/// The option of a comment, of all blocks (section 3.5).
+pub const COMMENT: u16 = 1;
 const IF_NAME: u16 = 2;
-const IF_DESCRIPTION: u16 = 3;
 const IF_TSRESOL: u16 = 9;
 const SHB_USERAPPL: u16 = 4;
 /// Packets that begin with an IPv4 header.
-const LINKTYPE_IPV4: u16 = 228;
+pub const LINKTYPE_IPV4: u16 = 228;
+/// Packets that begin with a header of IPv4 or IPv6.
+pub const LINKTYPE_RAW: u16 = 101;
 /// The longest headers of a packet: 20 bytes of IPv4, 60 of TCP.
-pub(super) const MOST_KEPT: usize = 80;
+pub(super) const MOST_KEPT: u32 = 80;
 
-/// Appends what a file begins with.
-pub(super) fn section(bytes: &mut Vec<u8>, program: &str, comment: &str) {
+/// Appends what a file begins with; a comment, if there is one.
+pub fn section(bytes: &mut Vec<u8>, comment: Option<&str>) {
     block(bytes, SECTION_HEADER, |body| {
         body.extend_from_slice(&0x1A2B_3C4Du32.to_le_bytes());
         body.extend_from_slice(&[1, 0, 0, 0]); // version 1.0
         body.extend_from_slice(&u64::MAX.to_le_bytes()); // of a length not known
-        option(body, COMMENT, comment.as_bytes());
-        option(body, SHB_USERAPPL, program.as_bytes());
+        if let Some(comment) = comment {
+            option(body, COMMENT, comment.as_bytes());
+        }
+        option(body, SHB_USERAPPL, b"aqmlab");
         option(body, 0, &[]);
     });
 }
 
-/// Appends the description of an interface. They are numbered in their order, from 0.
-pub(super) fn interface(bytes: &mut Vec<u8>, name: &str, description: &str) {
+/// An interface; they are numbered in their order, from 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Interface<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What is captured there.
+    pub comment: &'a str,
+    /// What its packets begin with.
+    pub link_type: u16,
+    /// The most bytes that are kept of a packet.
+    pub most: u32,
+}
+
+/// Appends the description of an interface.
+pub fn interface(bytes: &mut Vec<u8>, interface: &Interface) {
     block(bytes, INTERFACE, |body| {
-        body.extend_from_slice(&LINKTYPE_IPV4.to_le_bytes());
+        body.extend_from_slice(&interface.link_type.to_le_bytes());
         body.extend_from_slice(&[0, 0]);
-        body.extend_from_slice(&(MOST_KEPT as u32).to_le_bytes());
-        option(body, IF_NAME, name.as_bytes());
-        option(body, IF_DESCRIPTION, description.as_bytes());
+        body.extend_from_slice(&interface.most.to_le_bytes());
+        option(body, COMMENT, interface.comment.as_bytes());
+        option(body, IF_NAME, interface.name.as_bytes());
         option(body, IF_TSRESOL, &[9]);
         option(body, 0, &[]);
     });
@@ -60,7 +77,7 @@ pub(super) fn packet(bytes: &mut Vec<u8>, interface: u32, time: Time, kept: &[u8
 }
 
 /// Appends a block: its type and length, what `fill` writes, its length.
-fn block(bytes: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+pub fn block(bytes: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = bytes.len();
     bytes.extend_from_slice(&kind.to_le_bytes());
     bytes.extend_from_slice(&[0; 4]);
@@ -71,7 +88,7 @@ fn block(bytes: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// Appends an option; what does not fit into one is left out.
-fn option(bytes: &mut Vec<u8>, code: u16, value: &[u8]) {
+pub fn option(bytes: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = &value[..value.len().min(usize::from(u16::MAX))];
     bytes.extend_from_slice(&code.to_le_bytes());
     bytes.extend_from_slice(&(value.len() as u16).to_le_bytes());
@@ -80,7 +97,7 @@ fn option(bytes: &mut Vec<u8>, code: u16, value: &[u8]) {
 }
 
 /// Fills up to 32 bits what is of this length.
-fn pad(bytes: &mut Vec<u8>, length: usize) {
+pub fn pad(bytes: &mut Vec<u8>, length: usize) {
     bytes.extend_from_slice(&[0; 3][..length.wrapping_neg() % 4]);
 }
 
@@ -104,9 +121,10 @@ mod tests {
     #[test]
     fn interfaces_count_nanoseconds() {
         let mut bytes = Vec::new();
-        interface(&mut bytes, "down", "");
+        let link_type = LINKTYPE_IPV4;
+        interface(&mut bytes, &Interface { name: "down", comment: "", link_type, most: 80 });
         assert_eq!(bytes[8..10], 228u16.to_le_bytes());
-        assert_eq!(bytes[16..24], [2, 0, 4, 0, b'd', b'o', b'w', b'n']);
+        assert_eq!(bytes[20..28], [2, 0, 4, 0, b'd', b'o', b'w', b'n']);
         let resolution = [9, 0, 1, 0, 9, 0, 0, 0];
         assert!(bytes.windows(8).any(|window| window == resolution));
         assert_eq!(bytes.len() % 4, 0);

@@ -4,7 +4,7 @@
 //! left behind and answers with a [`Note`] or not. What only a discipline can
 //! know of itself (PIE without a rate sample) it says in its own `notes`.
 
-use aqmlab_aqm::{LinkEnv, Note};
+use aqmlab_aqm::{DropReason, LinkEnv, Note};
 use aqmlab_core::{Bytes, Span, Time};
 
 use super::simulation::{MTU, Simulation};
@@ -41,6 +41,8 @@ const IDLE: f64 = 0.5;
 const FEW_PACKETS: u64 = 1000;
 /// Averages settle over so many of the slowest cycles.
 const CYCLES: u64 = 3;
+/// BLUE is worth a word if it gave one in so many of COBALT's signals.
+const BLUE_SHARE: u64 = 4;
 /// A delay behind the queue that is worth a word.
 const HIDDEN: Span = Span::from_millis(2);
 /// A mean time in the queues on the way back that LEDBAT should not take for its own.
@@ -95,7 +97,7 @@ impl Site<'_> {
     /// Signals that the discipline gave, as drops and as marks.
     fn signals(&self) -> u64 {
         let counts = self.link.queue.counts();
-        let dropped = aqmlab_aqm::DropReason::ALL.into_iter().filter(|reason| reason.is_signal());
+        let dropped = DropReason::ALL.into_iter().filter(|reason| reason.is_signal());
         dropped.map(|reason| counts.dropped[reason as usize]).sum::<u64>() + counts.marked_total()
     }
 
@@ -106,7 +108,7 @@ impl Site<'_> {
     }
 
     fn at_any_link(&self) -> Vec<Note> {
-        [self.overflow_first(), self.capable_dropped(), self.hidden()]
+        [self.overflow_first(), self.blue_set_off(), self.capable_dropped(), self.hidden()]
             .into_iter()
             .flatten()
             .collect()
@@ -168,6 +170,27 @@ impl Site<'_> {
                 rounded(signal - Time::ZERO),
                 self.overflows(),
                 self.overflows() + self.signals()
+            ),
+        })
+    }
+
+    /// COBALT's BLUE: a few packets over the limit raise its probability, and it takes thousands of
+    /// empty queues to come down. Counted over the whole run, as they set it off at its beginning.
+    fn blue_set_off(&self) -> Option<Note> {
+        let counts = self.link.queue.counts();
+        let [blue, law] = [DropReason::Blue, DropReason::Cobalt].map(|reason| reason as usize);
+        let by_law = counts.dropped[law] + counts.marked[law];
+        // Of disciplines with BLUE, COBALT's are those that have a control law as well.
+        let has_law = self.config.queue.settings().iter().any(|(key, _)| *key == "interval");
+        let by_blue = counts.dropped[blue];
+        let is_noted = by_blue > 0 && BLUE_SHARE * by_blue >= by_blue + by_law;
+        (has_law && is_noted).then(|| Note {
+            id: "blue-set-off",
+            text: format!(
+                "BLUE dropped {by_blue} packets and the control law dropped or marked {by_law}: \
+                 the buffer overflowed by {} packets, which set BLUE off, and its probability falls \
+                 slowly. The result says more about `limit` than about `target` and `interval`.",
+                self.overflows(),
             ),
         })
     }
