@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import aqmlab as api
 from aqmlab import files
+from aqmlab.benchmarks import sizes
 from aqmlab.cli import app
 
 SOON = 20.0
@@ -164,3 +165,28 @@ def test_many_values_on_an_axis_take_as_long_as_they_are_many() -> None:
 
     few = min(seconds(2_000) for _ in range(3))
     assert seconds(40_000) < 100 * few
+
+
+def test_many_links_take_as_long_as_they_are_many() -> None:
+    """200,000 were not read in 25 s; twenty times as many may take 20 times as long, and more."""
+    few = sizes.seconds(sizes.links, 2_000)
+    assert sizes.seconds(sizes.links, 40_000) < 100 * few
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"flows.first.transport.initial_window": "unlimited"},
+        {"flows.first.transport.byte_counting": 2**63},
+        {"flows.first.workload": {"kind": "video", "variation": 1e6}, "flows.first.size": "none"},
+        {"flows.first.workload": {"kind": "dash", "variation": -1}, "flows.first.size": "none"},
+        {"queue": {"discipline": "red", "mark_p": -1}},
+    ],
+    ids=["initial_window", "byte_counting", "video", "dash", "mark_p"],
+)
+def test_values_without_an_end_are_refused(scenario: Path, value: dict[str, Any]) -> None:
+    """Each was accepted; the first doubled memory until there was none, the third never ended."""
+    key = next(iter(value)).split(".")[-1]
+    inner = next(iter(value.values()))
+    name = list(inner)[-1] if isinstance(inner, dict) else key
+    assert name in error_of(scenario, set=value)
