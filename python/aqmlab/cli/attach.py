@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from aqmlab.cli.common import EXAMPLES, Pcap, PcapAt, Seed, Set, command_line, reported
+from aqmlab.cli.path_options import (
+    Delay,
+    Loss,
+    Name,
+    NewFolder,
+    Profile,
+    Queue,
+    Rate,
+    link_option,
+)
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab attach --pid 4711 --rate 12mbit --delay 20ms --queue fq_codel\n\n"
@@ -25,29 +34,18 @@ def attach(
         int,
         typer.Option("--pid", min=1, metavar="PID", help="A process of the namespace."),
     ],
-    profile: Annotated[
-        str | None, typer.Option("--profile", metavar="NAME", help="An access line, as for shell.")
-    ] = None,
-    rate: Annotated[
-        str | None, typer.Option("--rate", metavar="RATE", help="Rate in both directions.")
-    ] = None,
-    delay: Annotated[
-        str | None, typer.Option("--delay", metavar="TIME", help="One-way delay.")
-    ] = None,
-    queue: Annotated[
-        str | None,
-        typer.Option("--queue", metavar="QUEUE", help="Discipline and settings, as for shell."),
-    ] = None,
-    loss: Annotated[
-        str | None, typer.Option("--loss", metavar="SHARE", help="Random loss: 1%.")
-    ] = None,
+    profile: Profile = None,
+    rate: Rate = None,
+    delay: Delay = None,
+    queue: Queue = None,
+    loss: Loss = None,
     down: Annotated[
         list[str] | None,
-        typer.Option("--down", metavar="SETTINGS", help="A link to the processes; as for shell."),
+        link_option("--down", "SETTINGS", "A link to the processes: `rate=50mbit queue=codel`."),
     ] = None,
     up: Annotated[
         list[str] | None,
-        typer.Option("--up", metavar="SETTINGS", help="A link from them; same form as --down."),
+        link_option("--up", "SETTINGS", "A link from them; same form as --down."),
     ] = None,
     set_: Set = None,
     seed: Seed = None,
@@ -55,13 +53,8 @@ def attach(
         float | None,
         typer.Option("--for", min=0.0, metavar="SECONDS", help="End after so long; or by Ctrl-C."),
     ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Its name for `aqmlab set`.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FOLDER", help="Write results to this new folder."),
-    ] = None,
+    name: Name = None,
+    out: NewFolder = None,
     pcap: Pcap = None,
     pcap_at: PcapAt = None,
 ) -> None:

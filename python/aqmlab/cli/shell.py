@@ -23,6 +23,18 @@ from aqmlab.cli.common import (
     print_json,
     reported,
 )
+from aqmlab.cli.path_options import (
+    Delay,
+    Down,
+    Loss,
+    Name,
+    NewFolder,
+    Profile,
+    Queue,
+    Rate,
+    Up,
+    link_option,
+)
 from aqmlab.document.numbers import is_none, seconds
 
 if TYPE_CHECKING:
@@ -38,11 +50,6 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab shell --scenario scenario.toml --out results/real --watch -- ./client\n\n"
     "aqmlab shell --topology examples/topology.toml -- ping -c 5 server"
 )
-Links = list[str] | None
-
-
-def _link(name: str, metavar: str, text: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=text, rich_help_panel="Links")
 
 
 @reported
@@ -53,65 +60,39 @@ def shell(
             metavar="[-- COMMAND [ARGUMENT]...]", help="Command to run; default: $SHELL."
         ),
     ] = None,
-    profile: Annotated[
-        str | None,
-        _link(
-            "--profile",
-            "NAME",
-            "An access line: dsl, cable, lte, 5g, satellite, geo, wifi, office; other options "
-            "change it.",
-        ),
-    ] = None,
-    rate: Annotated[
-        str | None, _link("--rate", "RATE", "Rate in both directions; default: no limit.")
-    ] = None,
+    profile: Profile = None,
+    rate: Rate = None,
     trace: Annotated[
-        Path | None, _link("--trace", "FILE", "Delivery opportunities in mahimahi's format.")
+        Path | None, link_option("--trace", "FILE", "Delivery opportunities in mahimahi's format.")
     ] = None,
-    delay: Annotated[
-        str | None, _link("--delay", "TIME", "One-way delay in both directions.")
-    ] = None,
-    queue: Annotated[
-        str | None,
-        _link("--queue", "QUEUE", "Discipline and settings: `fq_codel target=5ms limit=1000p`."),
-    ] = None,
-    loss: Annotated[
-        str | None,
-        _link("--loss", "SHARE", "Random loss: 1%, 0.01, or with correlation `1% 25%`."),
-    ] = None,
+    delay: Delay = None,
+    queue: Queue = None,
+    loss: Loss = None,
     jitter: Annotated[
         str | None,
-        _link("--jitter", "TIME", "Spread of the delay: 2ms, or netem's `2ms 25% pareto`."),
+        link_option("--jitter", "TIME", "Spread of the delay: 2ms, or netem's `2ms 25% pareto`."),
     ] = None,
     slot: Annotated[
         str | None,
-        _link("--slot", "TIMES", "Deliver packets in bursts, as netem's `2ms 8ms packets 16`."),
+        link_option(
+            "--slot", "TIMES", "Deliver packets in bursts, as netem's `2ms 8ms packets 16`."
+        ),
     ] = None,
     duplicate: Annotated[
-        str | None, _link("--duplicate", "SHARE", "Duplication; same form as --loss.")
+        str | None, link_option("--duplicate", "SHARE", "Duplication; same form as --loss.")
     ] = None,
     reordering: Annotated[
         bool,
         typer.Option("--reordering", help="Let jitter reorder packets.", rich_help_panel="Links"),
     ] = False,
     overhead: Annotated[
-        str | None, _link("--overhead", "BYTES", "Bytes that the link adds to each packet.")
+        str | None, link_option("--overhead", "BYTES", "Bytes that the link adds to each packet.")
     ] = None,
-    down: Annotated[
-        Links,
-        _link(
-            "--down",
-            "SETTINGS",
-            "A link to the command: `rate=50mbit queue=codel`; repeat for "
-            "more in a row. With --scenario: its name.",
-        ),
-    ] = None,
-    up: Annotated[
-        Links, _link("--up", "SETTINGS", "A link from the command; same form as --down.")
-    ] = None,
+    down: Down = None,
+    up: Up = None,
     scenario: Annotated[
         Path | None,
-        _link(
+        link_option(
             "--scenario",
             "FILE",
             "Links of a scenario: the path of its first flow group leads to the command.",
@@ -180,14 +161,8 @@ def shell(
             help="Let a command in a user namespace change the network there.",
         ),
     ] = False,
-    name: Annotated[
-        str | None,
-        typer.Option("--name", metavar="NAME", help="Its name for `aqmlab set` and `aqmlab top`."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FOLDER", help="Write results to this new folder."),
-    ] = None,
+    name: Name = None,
+    out: NewFolder = None,
     pcap: Pcap = None,
     pcap_ring: PcapRing = None,
     pcap_at: PcapAt = None,

@@ -341,16 +341,7 @@ impl Store {
     #[inline(always)]
     pub fn take_segment(&mut self, packet: &SimPacket, header: u32) -> Option<DataSegment> {
         match packet.content() {
-            Content::Segment { flags, seq } => Some(DataSegment {
-                seq,
-                len: packet.size() - header,
-                syn: flags.has(Flags::SYN),
-                retransmission: flags.has(Flags::RETRANSMISSION),
-                ecn: packet.ecn(),
-                cwr: flags.has(Flags::CWR),
-                sent_at: Time::ZERO,
-                echo: Time::ZERO,
-            }),
+            Content::Segment { flags, seq } => Some(plain_segment(packet, header, flags, seq)),
             Content::KeptSegment { place, .. } => {
                 Some(DataSegment { ecn: packet.ecn(), ..self.segments.take(place) })
             }
@@ -362,13 +353,7 @@ impl Store {
     #[inline(always)]
     pub fn take_ack(&mut self, packet: &SimPacket, usual: u64) -> Option<Ack> {
         match packet.content() {
-            Content::Ack { flags, number } => Some(Ack {
-                ack: number,
-                syn: flags.has(Flags::SYN),
-                ece: flags.has(Flags::ECE),
-                window: usual,
-                ..Ack::default()
-            }),
+            Content::Ack { flags, number } => Some(plain_ack(usual, flags, number)),
             Content::KeptAck { place, .. } => Some(self.acks.take(place)),
             _ => None,
         }
@@ -377,16 +362,7 @@ impl Store {
     /// The segment of a packet, which stays where it is.
     pub fn segment_of(&self, packet: &SimPacket, header: u32) -> Option<DataSegment> {
         match packet.content() {
-            Content::Segment { flags, seq } => Some(DataSegment {
-                seq,
-                len: packet.size() - header,
-                syn: flags.has(Flags::SYN),
-                retransmission: flags.has(Flags::RETRANSMISSION),
-                ecn: packet.ecn(),
-                cwr: flags.has(Flags::CWR),
-                sent_at: Time::ZERO,
-                echo: Time::ZERO,
-            }),
+            Content::Segment { flags, seq } => Some(plain_segment(packet, header, flags, seq)),
             Content::KeptSegment { place, .. } => {
                 Some(DataSegment { ecn: packet.ecn(), ..self.segments.kept[place as usize] })
             }
@@ -397,13 +373,7 @@ impl Store {
     /// The acknowledgement of a packet, which stays where it is.
     pub fn ack_of(&self, packet: &SimPacket, usual: u64) -> Option<Ack> {
         match packet.content() {
-            Content::Ack { flags, number } => Some(Ack {
-                ack: number,
-                syn: flags.has(Flags::SYN),
-                ece: flags.has(Flags::ECE),
-                window: usual,
-                ..Ack::default()
-            }),
+            Content::Ack { flags, number } => Some(plain_ack(usual, flags, number)),
             Content::KeptAck { place, .. } => Some(self.acks.kept[place as usize]),
             _ => None,
         }
@@ -459,6 +429,33 @@ impl Store {
             Content::Message { place } => drop(self.messages.take(place)),
             _ => {}
         }
+    }
+}
+
+/// The segment that a packet carries in itself.
+#[inline(always)]
+fn plain_segment(packet: &SimPacket, header: u32, flags: Flags, seq: u64) -> DataSegment {
+    DataSegment {
+        seq,
+        len: packet.size() - header,
+        syn: flags.has(Flags::SYN),
+        retransmission: flags.has(Flags::RETRANSMISSION),
+        ecn: packet.ecn(),
+        cwr: flags.has(Flags::CWR),
+        sent_at: Time::ZERO,
+        echo: Time::ZERO,
+    }
+}
+
+/// The acknowledgement that a packet carries in itself, with the usual window.
+#[inline(always)]
+fn plain_ack(usual: u64, flags: Flags, number: u64) -> Ack {
+    Ack {
+        ack: number,
+        syn: flags.has(Flags::SYN),
+        ece: flags.has(Flags::ECE),
+        window: usual,
+        ..Ack::default()
     }
 }
 
