@@ -324,6 +324,8 @@ class Results:
         """The tables that `part` can make: those that may be too large to be made at once."""
     large_rows: int
     """How many rows the large tables have together."""
+    small_rows: int
+    """How many flows, links and steps of histograms the other tables are made of."""
     @staticmethod
     def table_names() -> list[str]: ...
 

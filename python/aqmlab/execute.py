@@ -44,6 +44,8 @@ Job = tuple[int, _core.Scenario, int]
 AHEAD = 64
 """For each thread so many jobs are made before they are due."""
 POLL_SECONDS = 0.1
+MOST_WAITING = 1 << 17
+"""Rows of finished runs in memory from which on they are written at once."""
 PAUSE_SECONDS = 0.005
 """Between two batches, so that they are not of single runs."""
 
@@ -222,6 +224,7 @@ class Keeper:
     def __init__(self, folder: ResultsFolder) -> None:
         self._folder = folder
         self._waiting: list[Batch] = []
+        self._rows = 0
         self._since = 0.0
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._writing: Future[None] | None = None
@@ -239,17 +242,19 @@ class Keeper:
         if not self._waiting:
             self._since = time.monotonic()
         self._waiting.append(batch)
+        self._rows += batch.small_rows
 
     def flush_if_due(self) -> None:
-        """Begins to write what has waited for a second. What was begun before has to be done
-        by then. Raises `StorageError` if that failed."""
-        if self._waiting and time.monotonic() - self._since >= FLUSH_SECONDS:
+        """Begins to write what has waited for a second, or is much. What was begun before has to
+        be done by then. Raises `StorageError` if that failed."""
+        late = time.monotonic() - self._since >= FLUSH_SECONDS
+        if self._waiting and (late or self._rows >= MOST_WAITING):
             self._flush()
 
     def _flush(self) -> None:
         self._wait()
         if self._waiting:
-            keep, self._waiting = self._waiting, []
+            keep, self._waiting, self._rows = self._waiting, [], 0
             self._writing = self._pool.submit(self._folder.add, keep)
 
     def _wait(self) -> None:

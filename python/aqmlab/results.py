@@ -110,6 +110,11 @@ class Batch(Protocol):
         """How many rows the large tables (series and packets) have together."""
         ...
 
+    @property
+    def small_rows(self) -> int:
+        """How many rows the other tables have, roughly."""
+        ...
+
     def table(self, name: str) -> Any:
         """The table called `name`, for `pl.DataFrame`."""
         ...

@@ -95,6 +95,12 @@ class Part:
         """How many rows the large tables have together."""
         return sum(self._frames[name].height for name in _core.Results.large_tables())
 
+    @property
+    def small_rows(self) -> int:
+        """How many rows the other tables have together."""
+        large = _core.Results.large_tables()
+        return sum(frame.height for name, frame in self._frames.items() if name not in large)
+
     def table(self, name: str) -> pl.DataFrame:
         """The table called `name`."""
         return self._frames[name]

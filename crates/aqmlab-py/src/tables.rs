@@ -149,6 +149,14 @@ impl Results {
     fn large_rows(&self) -> usize {
         self.runs.iter().map(|f| f.packet_rows() + f.result.samples.len()).sum()
     }
+    /// How many flows, links and steps of histograms the other tables are made of.
+    #[getter]
+    fn small_rows(&self) -> usize {
+        let of_links = |f: &Finished| -> usize {
+            f.result.links.iter().map(|link| 1 + link.sojourn.buckets.len()).sum()
+        };
+        self.runs.iter().map(|f| f.result.flows.len() + of_links(f)).sum()
+    }
     #[staticmethod]
     fn table_names() -> Vec<&'static str> {
         TABLES.iter().map(|(name, _)| *name).chain(Self::large_tables()).collect()
