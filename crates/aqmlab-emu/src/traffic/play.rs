@@ -67,7 +67,7 @@ impl Stage {
         Ok(Arc::new(Stage {
             zero,
             end: Time::ZERO + scenario.duration,
-            warmup: Time::ZERO + scenario.record.warmup,
+            warmup: super::end_of_warmup(scenario),
             scenario: scenario.clone(),
             replication,
             controls: controls.to_vec(),
