@@ -126,7 +126,7 @@ mod tests {
         let again = Scenario::from_table_with(with_gain.to_table(), "x", &[], outside).unwrap();
         assert_eq!(again, with_gain);
         for (value, expected) in [
-            ("\"windo\"", "flows.mine.endpoint: `windo`: unknown endpoint; known: tcp, tfrc, window"),
+            ("\"windo\"", "`windo`: unknown endpoint; known: tcp, tfrc, window"),
             ("{ kind = \"window\", gain = -1.0 }", "flows.mine.endpoint.gain"),
             ("{ kind = \"tcp\", gain = 1.0 }", "flows.mine.endpoint.gain: unknown key"),
         ] {
