@@ -27,6 +27,7 @@ pub mod stated;
 pub mod suggest;
 pub mod time;
 pub mod value;
+pub mod varint;
 
 pub use catalogue::{Catalogue, Preset};
 pub use custom::{Added, Custom, CustomParams, Lookup, Never, Nothing};

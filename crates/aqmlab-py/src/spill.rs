@@ -18,6 +18,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use aqmlab_aqm::DropReason;
 use aqmlab_core::Time;
+use aqmlab_core::varint::{put, take};
 use aqmlab_sim::network::probe::PacketRecord;
 use aqmlab_sim::network::records::RecordSink;
 use pyo3::PyErr;
@@ -206,8 +207,8 @@ fn encode(records: &[PacketRecord], to: &mut Vec<u8>) {
         to.push(u8::from(record.is_ack) * IS_ACK + u8::from(record.ce) * CE + reason * REASON);
         let (arrival, end) = (record.arrival.as_nanos(), record.end.as_nanos());
         let times = [end.wrapping_sub(before), end.wrapping_sub(arrival)];
-        [u64::from(record.flow), u64::from(record.size)].iter().for_each(|it| put(*it, to));
-        times.iter().for_each(|it| put(*it, to));
+        [u64::from(record.flow), u64::from(record.size)].iter().for_each(|it| put(to, *it));
+        times.iter().for_each(|it| put(to, *it));
         before = end;
     }
 }
@@ -241,25 +242,8 @@ fn checksum(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Seven bits a byte, the lowest first; all but the last byte have the highest bit.
-fn put(mut number: u64, to: &mut Vec<u8>) {
-    while number > 0x7f {
-        to.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    to.push(number as u8);
-}
-
 fn get(bytes: &mut &[u8]) -> u64 {
-    let (mut number, mut shift) = (0, 0);
-    loop {
-        let byte = get_byte(bytes);
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return number;
-        }
-        shift += 7;
-    }
+    take(bytes).expect("what was written is read")
 }
 
 fn get_byte(bytes: &mut &[u8]) -> u8 {

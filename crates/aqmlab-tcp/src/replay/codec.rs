@@ -1,6 +1,7 @@
 //! Recordings as they come with the package: columns of small numbers, each as the difference
 //! from what is to be expected, which general compression then makes short.
 
+use aqmlab_core::varint::{self, put};
 use aqmlab_core::{Error, ParamType, Result, Span, Time, Value};
 
 use super::case::{Acknowledged, Case, Event, Settings};
@@ -50,13 +51,6 @@ mod kind {
 /// What the next numbers are near: the last of each column.
 type Last = [u64; NUMBER];
 
-fn put(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
 fn put_text(bytes: &mut Vec<u8>, text: &str) {
     put(bytes, text.len() as u64);
     bytes.extend(text.as_bytes());
@@ -146,16 +140,7 @@ fn damaged() -> Error {
     Error::new("the packed recording is damaged")
 }
 fn take(bytes: &mut &[u8]) -> Result<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, rest) = bytes.split_first().ok_or_else(damaged)?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Ok(number);
-        }
-    }
-    Err(damaged())
+    varint::take(bytes).ok_or_else(damaged)
 }
 fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8]> {
     let len = take(bytes)? as usize;
