@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use aqmlab_core::Result;
 
-use super::network::{NoDevice, configure_far, failed, is_inside, make_far};
+use super::devices::{NoDevice, configure_far, is_inside, make_far};
 use crate::addresses::Block;
+use crate::errors::failed;
 use crate::sys::device::Tun;
 use crate::sys::process::enter;
 use crate::sys::socket::{accept, connect_local, listen_local};

@@ -16,11 +16,11 @@
 
 use aqmlab_core::Span;
 
-use crate::buffers::{Buffers, Frame};
-use crate::checksum::{fold, update};
-use crate::handle::Handle;
-use crate::offload::{self, Offload};
-use crate::wire::{Headers, TCP, UDP, Unfit, be16, be32};
+use crate::packet::buffers::{Buffers, Frame};
+use crate::packet::checksum::{fold, update};
+use crate::packet::handle::Handle;
+use crate::packet::offload::{self, Offload};
+use crate::packet::wire::{Headers, TCP, UDP, Unfit, be16, be32};
 
 /// More bytes of headers than any large packet has.
 pub const MOST_HEAD: usize = 512;

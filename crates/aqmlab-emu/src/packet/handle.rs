@@ -5,7 +5,7 @@ use aqmlab_aqm::DropReason;
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
 use aqmlab_sim::network::{Carried, Position};
 
-use crate::buffers::{Buffers, Frame};
+use crate::packet::buffers::{Buffers, Frame};
 
 /// One packet on the wire: a whole frame, or a segment of one.
 #[derive(Clone, Copy, Debug)]

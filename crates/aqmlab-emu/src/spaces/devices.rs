@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use aqmlab_core::{Error, Result};
 
 use crate::addresses::Block;
+use crate::errors::failed;
 use crate::sys::device::{Interface, Tun, addresses_v4};
 use crate::sys::files;
 
@@ -184,9 +185,4 @@ fn configure(
         addresses(&interface)
     });
     configured.map_err(|error| failed(name, &error))
-}
-
-/// An error of the kernel about something.
-pub fn failed(what: &str, error: &io::Error) -> Error {
-    Error::new(format!("{what}: {error}"))
 }

@@ -10,7 +10,7 @@ pub(crate) fn v4(protocol: u8, load: &[u8]) -> Vec<u8> {
     packet.extend(load);
     let length = packet.len() as u16;
     packet[2..4].copy_from_slice(&length.to_be_bytes());
-    let checksum = !crate::checksum::fold(crate::checksum::sum(&packet[..20]));
+    let checksum = !crate::packet::checksum::fold(crate::packet::checksum::sum(&packet[..20]));
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
     packet
 }

@@ -2,7 +2,7 @@
 //!
 //! The kernel gives one packet at a time, or a large one of up to 64 kB of
 //! which the network sees many. Its bytes stay in one place from the reading
-//! to the writing; queues and pipes handle [`Handle`](crate::handle::Handle)s
+//! to the writing; queues and pipes handle [`Handle`](crate::packet::handle::Handle)s
 //! of its segments, and the last of these gives the place back.
 
 use std::collections::VecDeque;
@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 use aqmlab_aqm::DropReason;
 use aqmlab_core::Span;
 
-use crate::handle::Handle;
-use crate::offload::Offload;
-use crate::wire::Headers;
+use crate::packet::handle::Handle;
+use crate::packet::offload::Offload;
+use crate::packet::wire::Headers;
 
 /// Sizes of places: what is read goes into the smallest that holds it.
 const CLASSES: [usize; 3] = [2 << 10, 10 << 10, LARGEST];

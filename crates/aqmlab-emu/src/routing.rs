@@ -1,12 +1,31 @@
-//! Which way a packet goes: by the host that sends it and its destination.
+//! Which way a packet goes among several hosts: by the host that sends it and its destination.
 
-use super::Topology;
 use crate::addresses::Block;
 
 /// No way at all: the data path counts such packets.
 const NOWHERE: u16 = u16::MAX;
 /// Blocks of addresses that there are.
 const BLOCKS: usize = 128;
+
+/// The way of packets from one host to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The host that sends, by index.
+    pub from: usize,
+    /// The host that receives.
+    pub to: usize,
+    /// The links, by index, at least one.
+    pub links: Vec<u32>,
+}
+
+/// Hosts and the ways between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// The number of hosts.
+    pub hosts: usize,
+    /// The ways.
+    pub ways: Vec<Way>,
+}
 
 /// Finds the way of a packet.
 pub struct Router {
@@ -43,7 +62,6 @@ impl Router {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::Way;
 
     fn packet_v4(to: std::net::Ipv4Addr) -> Vec<u8> {
         let mut packet = vec![0; 20];

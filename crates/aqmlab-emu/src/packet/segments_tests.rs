@@ -1,9 +1,9 @@
 //! Cutting and joining, against a segmentation made packet by packet.
 
 use super::*;
-use crate::checksum::sum;
-use crate::wire::parse;
-use crate::wire::tests::{tcp, v4, v6};
+use crate::packet::checksum::sum;
+use crate::packet::wire::parse;
+use crate::packet::wire::tests::{tcp, v4, v6};
 use proptest::prelude::*;
 
 /// The one's complement sum of the pseudo header, as the kernel leaves it.
