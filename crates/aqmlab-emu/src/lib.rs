@@ -18,7 +18,7 @@
 //! 10. [`observe`]: logs, captures, views, requests for changes.
 //! 11. [`live`]: the loop that waits and writes.
 //! 12. [`params`]: how the emulator works.
-//! 13. [`report`]: results.
+//! 13. [`report`]: what a run leaves.
 //! 14. `spaces`: namespaces, their devices and first processes.
 //! 15. `steward`: what else happens while packets pass.
 //! 16. [`shell`]: one command behind a path.
