@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from aqmlab.errors import input_error
-from aqmlab.quantities import canonical
 from aqmlab.results import RunResult
+from aqmlab.scenarios.quantities import canonical
 
 APART = 0.5
 """Seconds without a drop that part two episodes of a queue without a target."""

@@ -21,7 +21,7 @@ import polars.selectors as cs
 from aqmlab._core import Results
 from aqmlab._late import late
 from aqmlab.errors import FolderError, InputError, input_error, unknown
-from aqmlab.precision import Precision
+from aqmlab.plan.precision import Precision
 from aqmlab.storage import Damaged, decoded
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core, scenarios
 from aqmlab.errors import input_error
-from aqmlab.quantities import quantity
-from aqmlab.single import load
+from aqmlab.scenarios.quantities import quantity
+from aqmlab.study.single import load
 
 if TYPE_CHECKING:
     from aqmlab.results import RunResult

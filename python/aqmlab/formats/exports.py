@@ -22,8 +22,8 @@ from typing import Any
 import polars as pl
 
 from aqmlab.errors import StorageError, input_error, unknown
-from aqmlab.quantities import quantity
 from aqmlab.results import RunResult, StudyResult
+from aqmlab.scenarios.quantities import quantity
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """When a simulation began, for formats in which something has to stand there."""
