@@ -42,7 +42,7 @@ from aqmlab.manifest import (
     study_info,
     write_manifest,
 )
-from aqmlab.results import METRICS, Batch, FolderTables, StudyInfo, StudyResult
+from aqmlab.results import METRICS, Batch, StudyInfo, StudyResult
 from aqmlab.sequential import renumbered
 from aqmlab.shards import WHOLE, Shard, shard_of
 from aqmlab.storage import (
@@ -56,6 +56,7 @@ from aqmlab.storage import (
     stream,
     sync,
 )
+from aqmlab.tables import FolderTables
 
 CHUNKS = "chunks"
 DAMAGED = "damaged"
