@@ -76,6 +76,11 @@ class _OfRun:
         frame = self._result.raw(name).filter(pl.col("run") == self._run)
         return frame if columns is None else frame.select(columns)
 
+    def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
+        """Some columns of its rows of the table called `name`, in frames of some rows."""
+        for part in self._result.parts(name, "run", *columns):
+            yield part.filter(pl.col("run") == self._run).select(columns)
+
 
 def _run(result: StudyResult, run: int) -> RunResult:
     runs = result.info.points * result.info.replications

@@ -17,7 +17,6 @@ from aqmlab.errors import ClusterError, CustomError, FolderError, StorageError, 
 from aqmlab.plan.shards import Shard
 from aqmlab.results import (
     Batch,
-    MemoryTables,
     RunResult,
     StudyInfo,
     StudyResult,
@@ -28,6 +27,7 @@ from aqmlab.results import (
 from aqmlab.study.folder import ResultsFolder
 from aqmlab.study.sequential import is_reached, renumbered, stages
 from aqmlab.study.spread import spread
+from aqmlab.tables import MemoryTables
 
 if TYPE_CHECKING:
     import polars as pl

@@ -31,7 +31,7 @@ import polars as pl
 from aqmlab import _core
 from aqmlab.errors import DamageWarning, FolderError, StorageError
 from aqmlab.plan.shards import WHOLE, Shard, shard_of
-from aqmlab.results import METRICS, Batch, FolderTables, StudyInfo, StudyResult
+from aqmlab.results import METRICS, Batch, StudyInfo, StudyResult
 from aqmlab.storage import (
     Damaged,
     Seal,
@@ -56,6 +56,7 @@ from aqmlab.study.manifest import (
     write_manifest,
 )
 from aqmlab.study.sequential import renumbered
+from aqmlab.tables import FolderTables
 
 CHUNKS = "chunks"
 DAMAGED = "damaged"

@@ -111,7 +111,8 @@ class Run:
 
     def finish(self) -> RunResult:
         """Goes on to the end and returns the tables. The run is over then."""
-        from aqmlab.results import MemoryTables, RunResult, gather, resolved
+        from aqmlab.results import RunResult, gather, resolved
+        from aqmlab.tables import MemoryTables
 
         scenario = self._run.scenario
         results, self._digest = self._run.finish()
