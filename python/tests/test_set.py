@@ -19,8 +19,8 @@ from real_packets import NOBODY, TRAFFIC
 from aqmlab.emulate import view
 from aqmlab.emulate.change import change
 from aqmlab.errors import InputError
-from aqmlab.folder import open_results
-from aqmlab.quantities import quantity
+from aqmlab.scenarios.quantities import quantity
+from aqmlab.study.folder import open_results
 
 PORT = 15_000 + os.getpid() % 5_000
 NAME = f"set-{os.getpid()}"

@@ -10,7 +10,8 @@
 //! # Source
 //! draft-ietf-opsawg-pcapng: a section header block, an interface description
 //! block for each place (`NAME in`, `NAME out` and, with all places, `NAME dropped`
-//! of links), with a comment that says what is there, and an enhanced packet block for each packet, with time in nanoseconds.
+//! of links), with a comment that says what is there, and an enhanced packet block for
+//! each packet, with time in nanoseconds.
 //! Packets begin with the IP header (LINKTYPE_RAW). What was dropped is on
 //! `NAME dropped`, with the reason as its comment.
 //!

@@ -29,7 +29,7 @@ def answer(words: Sequence[str]) -> bool:
     if not words:
         return False
     if words[0] == "--complete":
-        from aqmlab.completion import complete
+        from aqmlab.quick.completion import complete
 
         plain.flush("".join(f"{each}\n" for each in complete(words[1:])))
         return True
@@ -48,7 +48,7 @@ def _help(words: Sequence[str]) -> str | None:
     command = "" if words[0] in HELP else words[0]
     if len(words) != (2 if command else 1):
         return None
-    file = os.path.join(os.path.dirname(__file__), "told", "help.txt")
+    file = os.path.join(os.path.dirname(os.path.dirname(__file__)), "told", "help.txt")
     with open(file, encoding="utf-8") as opened:
         for page in opened.read().split("\f"):
             name, _, text = page.partition("\n")
@@ -101,7 +101,8 @@ def _run(words: Sequence[str]) -> str | None:
 
     signals.install()
     try:
-        from aqmlab import _core, light
+        from aqmlab import _core
+        from aqmlab.quick import light
 
         overrides = {key: _core.parse_value(value) for key, value in settings.items()}
         folder = os.path.dirname(file) or "."

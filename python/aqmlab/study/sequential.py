@@ -15,15 +15,15 @@ import polars as pl
 
 from aqmlab.errors import FolderError, input_error
 from aqmlab.infer import Estimate, estimate
-from aqmlab.manifest import MANIFEST, read_manifest
 from aqmlab.measure import find, values
+from aqmlab.study.manifest import MANIFEST, read_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from aqmlab.precision import Precision
+    from aqmlab.plan.precision import Precision
     from aqmlab.results import StudyResult
-    from aqmlab.study import Study
+    from aqmlab.study.sweep import Study
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core, scenarios
 from aqmlab.errors import input_error
-from aqmlab.quantities import quantity
-from aqmlab.single import load
+from aqmlab.scenarios.quantities import quantity
+from aqmlab.study.single import load
 
 if TYPE_CHECKING:
     from aqmlab.results import RunResult
@@ -111,7 +111,8 @@ class Run:
 
     def finish(self) -> RunResult:
         """Goes on to the end and returns the tables. The run is over then."""
-        from aqmlab.results import MemoryTables, RunResult, gather, resolved
+        from aqmlab.results import RunResult, gather, resolved
+        from aqmlab.tables import MemoryTables
 
         scenario = self._run.scenario
         results, self._digest = self._run.finish()

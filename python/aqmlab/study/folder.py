@@ -1,6 +1,6 @@
 """The results folder: Parquet tables beside a manifest that says what they are.
 
-While a study runs, finished runs are kept in `chunks/` (`aqmlab.chunks`). At the end the
+While a study runs, finished runs are kept in `chunks/` (`aqmlab.study.chunks`). At the end the
 chunks become one file a table, sorted by run, so that the bytes depend neither on the
 threads nor on interruptions. A folder is only ever written to by the study (digest) and the
 build of aqmlab that began it.
@@ -29,22 +29,9 @@ import numpy as np
 import polars as pl
 
 from aqmlab import _core
-from aqmlab.chunks import Chunk, file_of, merged, read_chunk, write_chunk, write_frames
 from aqmlab.errors import DamageWarning, FolderError, StorageError
-from aqmlab.manifest import (
-    ADVICE,
-    MANIFEST,
-    SCENARIOS,
-    difference,
-    engine_digest,
-    read_manifest,
-    seals_of,
-    study_info,
-    write_manifest,
-)
-from aqmlab.results import METRICS, Batch, FolderTables, StudyInfo, StudyResult
-from aqmlab.sequential import renumbered
-from aqmlab.shards import WHOLE, Shard, shard_of
+from aqmlab.plan.shards import WHOLE, Shard, shard_of
+from aqmlab.results import METRICS, Batch, StudyInfo, StudyResult
 from aqmlab.storage import (
     Damaged,
     Seal,
@@ -56,6 +43,20 @@ from aqmlab.storage import (
     stream,
     sync,
 )
+from aqmlab.study.chunks import Chunk, file_of, merged, read_chunk, write_chunk, write_frames
+from aqmlab.study.manifest import (
+    ADVICE,
+    MANIFEST,
+    SCENARIOS,
+    difference,
+    engine_digest,
+    read_manifest,
+    seals_of,
+    study_info,
+    write_manifest,
+)
+from aqmlab.study.sequential import renumbered
+from aqmlab.tables import FolderTables
 
 CHUNKS = "chunks"
 DAMAGED = "damaged"

@@ -14,7 +14,7 @@ from typing import Any
 
 from aqmlab import _core
 from aqmlab.errors import FolderError, InputError
-from aqmlab.precision import KEY, Precision
+from aqmlab.plan.precision import KEY, Precision
 from aqmlab.results import StudyInfo
 from aqmlab.storage import DIGEST_BYTES, Damaged, Seal, content, opened, replace
 

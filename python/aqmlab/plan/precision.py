@@ -16,7 +16,7 @@ from math import ceil
 from typing import Any
 
 from aqmlab.errors import input_error
-from aqmlab.settings import check_keys
+from aqmlab.scenarios.settings import check_keys
 
 KEY = "precision"
 METRIC = "sojourn_p95"

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 from aqmlab import _core, signals
 from aqmlab.errors import ClusterError, CustomError, FolderError, StorageError, StuckError
-from aqmlab.folder import ResultsFolder
+from aqmlab.plan.shards import Shard
 from aqmlab.results import (
     Batch,
-    MemoryTables,
     RunResult,
     StudyInfo,
     StudyResult,
@@ -25,14 +24,15 @@ from aqmlab.results import (
     gather,
     resolved,
 )
-from aqmlab.sequential import is_reached, renumbered, stages
-from aqmlab.shards import Shard
-from aqmlab.spread import spread
+from aqmlab.study.folder import ResultsFolder
+from aqmlab.study.sequential import is_reached, renumbered, stages
+from aqmlab.study.spread import spread
+from aqmlab.tables import MemoryTables
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from aqmlab.study import Progress, Study
+    from aqmlab.study.sweep import Progress, Study
 
 FLUSH_SECONDS = 1.0
 """Finished runs wait at most about this long before they are on the disk."""

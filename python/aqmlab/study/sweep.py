@@ -18,19 +18,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aqmlab._face import make_callable
 from aqmlab._late import late
 from aqmlab.errors import input_error, unknown
-from aqmlab.points import Axis, AxisValue, Points
-from aqmlab.precision import KEY, Precision
-from aqmlab.settings import check_keys, parse_toml, read_text
+from aqmlab.plan.points import Axis, AxisValue, Points
+from aqmlab.plan.precision import KEY, Precision
+from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
 
+    from aqmlab.plan.shards import Shard
     from aqmlab.results import StudyResult
-    from aqmlab.shards import Shard
 
     Progress = Callable[[int, int], None]
     """Called with the number of finished runs and of all runs, about ten times a second."""
@@ -166,7 +165,7 @@ class Study:
         `StorageError` if results cannot be written (what was written is kept), `ClusterError` if
         the executor ends or its workers have another aqmlab.
         """
-        from aqmlab.execute import Means, execute
+        from aqmlab.study.execute import Means, execute
 
         return execute(self, None if out is None else Path(out), Means(threads, executor), progress)
 
@@ -182,7 +181,7 @@ class Study:
         """Runs a part of the study, `Shard(3, 16)`, into the folder `out`: how many runs were
         computed. `aqmlab.merge` puts the parts together. Raises what `run` does.
         """
-        from aqmlab.execute import Means, execute_shard
+        from aqmlab.study.execute import Means, execute_shard
 
         if self.precision is not None:
             problem = "how many replications it takes depends on the results of all parts"
@@ -385,6 +384,3 @@ def _whole(value: Any, key: str, file: str | None, *, low: int) -> int:
 def _covers(setting: str, own: str) -> bool:
     """Whether `setting` replaces all that an axis did with `own`."""
     return own == setting or own.startswith(f"{setting}.")
-
-
-make_callable(__name__)

@@ -14,7 +14,7 @@ from typing import Any
 
 from aqmlab._late import late
 from aqmlab.errors import ClusterError, input_error
-from aqmlab.spread import Build, own_build
+from aqmlab.study.spread import Build, own_build
 
 TIMEOUT_SECONDS = 10.0
 """How long a scheduler may take to answer."""

@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aqmlab._face import make_callable
-from aqmlab.chunks import Chunk, file_of, read_chunk
 from aqmlab.errors import FolderError
-from aqmlab.folder import CHUNKS, ResultsFolder
-from aqmlab.manifest import (
+from aqmlab.plan.shards import Shard, shard_of
+from aqmlab.results import METRICS, StudyInfo, StudyResult
+from aqmlab.samples import Whole
+from aqmlab.storage import Damaged, read_table
+from aqmlab.study.chunks import Chunk, file_of, read_chunk
+from aqmlab.study.folder import CHUNKS, ResultsFolder
+from aqmlab.study.manifest import (
     MANIFEST,
     SCENARIOS,
     difference,
@@ -26,10 +29,6 @@ from aqmlab.manifest import (
     seals_of,
     study_info,
 )
-from aqmlab.results import METRICS, StudyInfo, StudyResult
-from aqmlab.samples import Whole
-from aqmlab.shards import Shard, shard_of
-from aqmlab.storage import Damaged, read_table
 
 SHOWN = 10
 """So many shards that are missing are named."""
@@ -172,6 +171,3 @@ def _who(parts: Sequence[Part], missing: NDArray[np.bool_]) -> str:
         more = f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else ""
         return f"no folder has part {', '.join(absent[:SHOWN])}{more}"
     return f"the first is run {int(np.argmax(missing))}"
-
-
-make_callable(__name__)

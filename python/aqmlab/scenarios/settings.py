@@ -11,8 +11,8 @@ from typing import Any
 from aqmlab._core import parse_value
 from aqmlab.errors import input_error, nearest, unknown
 from aqmlab.files import read_bytes
-from aqmlab.linux_queues import is_line
-from aqmlab.linux_queues import read as read_line
+from aqmlab.scenarios.linux_queues import is_line
+from aqmlab.scenarios.linux_queues import read as read_line
 
 PART = r"[\w \t\"'-]*+"
 MANY_PARTS = re.compile(rf"^[ \t]*+\[*+{PART}(?:\.{PART}){{64,}}+[]=]", re.MULTILINE)

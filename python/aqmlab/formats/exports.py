@@ -22,8 +22,8 @@ from typing import Any
 import polars as pl
 
 from aqmlab.errors import StorageError, input_error, unknown
-from aqmlab.quantities import quantity
 from aqmlab.results import RunResult, StudyResult
+from aqmlab.scenarios.quantities import quantity
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """When a simulation began, for formats in which something has to stand there."""
@@ -75,6 +75,11 @@ class _OfRun:
         """Its rows of the table called `name`, or some columns of them."""
         frame = self._result.raw(name).filter(pl.col("run") == self._run)
         return frame if columns is None else frame.select(columns)
+
+    def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
+        """Some columns of its rows of the table called `name`, in frames of some rows."""
+        for part in self._result.parts(name, "run", *columns):
+            yield part.filter(pl.col("run") == self._run).select(columns)
 
 
 def _run(result: StudyResult, run: int) -> RunResult:

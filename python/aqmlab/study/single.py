@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from aqmlab import scenarios
 from aqmlab._core import Scenario
 from aqmlab.errors import input_error, unknown
-from aqmlab.settings import check_keys, parse_toml, read_text
+from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
 
 if TYPE_CHECKING:
-    from aqmlab.execute import Record
     from aqmlab.results import RunResult
+    from aqmlab.study.execute import Record
 
 RECORD_KEYS = ("level", "interval")
 
@@ -46,7 +46,7 @@ def run(
     congestion control written in Python does something wrong in the run, and `StorageError` if a
     file cannot be written.
     """
-    from aqmlab.execute import run_scenario
+    from aqmlab.study.execute import run_scenario
 
     overrides = dict(set or {})
     if seed is not None:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from aqmlab.errors import unknown
-from aqmlab.quantities import quantity
+from aqmlab.scenarios.quantities import quantity
 
 Link = dict[str, Any]
 
