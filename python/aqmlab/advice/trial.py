@@ -11,13 +11,13 @@ import numpy as np
 import polars as pl
 
 from aqmlab import infer, measure
-from aqmlab.access import KINDS, Line
 from aqmlab.advice import loads, tc
 from aqmlab.errors import InputError, input_error, unknown
-from aqmlab.linux_queues import is_line
-from aqmlab.linux_queues import read as read_line
-from aqmlab.quantities import quantity
 from aqmlab.results import StudyResult
+from aqmlab.scenarios.access import KINDS, Line
+from aqmlab.scenarios.linux_queues import is_line
+from aqmlab.scenarios.linux_queues import read as read_line
+from aqmlab.scenarios.quantities import quantity
 
 AXIS = "queue"
 WAYS = ("down", "up")
