@@ -184,7 +184,7 @@ impl<P: Carried> Network<P> {
     }
 
     /// A packet begins its route at `now`, no earlier than anything before.
-    #[inline]
+    #[inline(always)]
     pub fn inject(
         &mut self,
         now: Time,
