@@ -313,9 +313,14 @@ impl Store {
             .with(Flags::RETRANSMISSION, segment.retransmission)
             .with(Flags::CWR, segment.cwr);
         if has_times {
-            return Content::KeptSegment { flags, place: self.segments.put(segment) }.packed();
+            return self.keep_segment(flags, segment);
         }
         Content::Segment { flags, seq: segment.seq }.packed()
+    }
+
+    #[inline(never)]
+    fn keep_segment(&mut self, flags: Flags, segment: DataSegment) -> Packed {
+        Content::KeptSegment { flags, place: self.segments.put(segment) }.packed()
     }
 
     /// An acknowledgement, which says no more than its number if the window is `usual`.
