@@ -38,8 +38,15 @@ def test_an_answer_imports_nothing(line: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["explain codel.target", "explain limit", "explain jain", "explain delay", "list metrics",
-     "list --json", "explain codel --json"],
+    [
+        "explain codel.target",
+        "explain limit",
+        "explain jain",
+        "explain delay",
+        "list metrics",
+        "list --json",
+        "explain codel --json",
+    ],
 )
 def test_an_answer_is_what_the_command_itself_says(
     line: str, capsys: pytest.CaptureFixture[str]
