@@ -37,6 +37,7 @@ use offload::Buffer;
 use queue::Queue;
 use state::{CaState, Pending, REORDERING, State};
 
+use crate::losses::Losses;
 use crate::params::{Codepoint, EcnMode, Stack, TcpParams, WindowValidation};
 use crate::recovery::Recovery;
 use crate::segment::DataSegment;
@@ -110,6 +111,8 @@ pub(crate) struct LinuxSender {
     /// TS.Recent: when the acknowledgement was sent that came last (RFC 7323).
     echo: Time,
     stats: Stats,
+    /// What was taken for lost, if somebody logs it.
+    losses: Losses,
 }
 
 impl LinuxSender {
@@ -174,6 +177,7 @@ impl LinuxSender {
             syn_repeats: 0,
             echo: Time::ZERO,
             stats: Stats::default(),
+            losses: Losses::default(),
         };
         sender.fill();
         Some(sender)
@@ -311,6 +315,10 @@ impl LinuxSender {
     }
     pub fn stats(&self) -> Stats {
         self.stats
+    }
+    /// What was taken for lost since the last call.
+    pub fn take_losses(&mut self) -> Vec<(u64, u32)> {
+        self.losses.take()
     }
 
     /// The segment to be sent now, if there is one: call until `None`.
