@@ -183,7 +183,7 @@ def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None
     """Simulates what `done` has of real packets, and puts both into one result."""
     from aqmlab.execute import finished, study_info
     from aqmlab.folder import ResultsFolder
-    from aqmlab.results import StudyResult, gather, resolved
+    from aqmlab.results import StudyResult, in_memory, resolved
     from aqmlab.tables import MemoryTables
 
     repeat = study.replications
@@ -191,7 +191,7 @@ def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None
     batches = [*finished(jobs, None), *(each.results for each in done)]
     texts = [point.scenario.resolved for point in study.points]
     if out is None:
-        tables = MemoryTables(gather(batches))
+        tables = MemoryTables(in_memory(batches))
         scenarios = [resolved(text) for text in texts]
         result = StudyResult(study_info(study), tables, scenarios, computed=study.total)
     else:
