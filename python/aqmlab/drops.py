@@ -14,9 +14,9 @@ import numpy as np
 import polars as pl
 
 from aqmlab.errors import InputError, input_error
-from aqmlab.quantities import canonical
 from aqmlab.results import RunResult
 from aqmlab.samples import Floats, Whole
+from aqmlab.scenarios.quantities import canonical
 
 APART = 0.5
 """Seconds without a drop that part two episodes of a queue without a target."""

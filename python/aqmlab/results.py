@@ -20,7 +20,7 @@ import polars as pl
 from aqmlab._core import Results
 from aqmlab._late import late
 from aqmlab.errors import InputError, input_error, unknown
-from aqmlab.precision import Precision
+from aqmlab.plan.precision import Precision
 from aqmlab.tables import PART, Tables, plain_texts
 
 if TYPE_CHECKING:
@@ -514,7 +514,7 @@ def _load(
     names = tables.names()
     if name != METRICS:
         if name not in names:
-            raise unknown("table", name, [*names, METRICS])
+            raise unknown("table", name, dict.fromkeys([*names, METRICS]))
         return tables.load(name)
     there = METRICS in names
     computed = tables.load(name) if there else late("metrics")(tables, scenarios, replications)

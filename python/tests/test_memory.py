@@ -15,8 +15,8 @@ from helpers import assert_refused, command, environment, table_bytes
 import aqmlab
 from aqmlab import results, tables
 from aqmlab.benchmarks import memory
-from aqmlab.execute import study_info
-from aqmlab.folder import ResultsFolder
+from aqmlab.study.execute import study_info
+from aqmlab.study.folder import ResultsFolder
 
 PACKETS = """
 name = "packets"

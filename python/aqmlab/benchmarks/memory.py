@@ -70,8 +70,8 @@ def runs_study(runs: int, flows: int, idle: int = 0) -> dict[str, Any]:
 
 def measure(size: str, folder: Path) -> dict[str, float]:
     """Makes the study in this process."""
-    from aqmlab.folder import ResultsFolder
     from aqmlab.study import Study
+    from aqmlab.study.folder import ResultsFolder
 
     spent = {"finish": 0.0}
     finish = ResultsFolder.finish

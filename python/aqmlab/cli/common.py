@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from aqmlab.study import Progress
+    from aqmlab.study.sweep import Progress
 
 REPORT = ("polars", "numpy", "scipy", "tomli_w", "jinja2", "markdown_it", "vl_convert")
 """Modules of the extra `report`."""
@@ -155,7 +155,8 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
         except ModuleNotFoundError as error:
             if error.name not in REPORT:
                 bug(error)
-            hint = "pip install 'aqmlab[report]'"
+            extra = "cluster" if "address" in kwargs or kwargs.get("cluster") else "report"
+            hint = f"pip install 'aqmlab[{extra}]'"
             fail(f"this needs the package {error.name}, which is not installed ({hint})", FAILURE)
         except BrokenPipeError:
             raise SystemExit(FAILURE) from None
@@ -182,7 +183,7 @@ def executor_at(address: str | None) -> Iterator[Executor | None]:
     if address is None:
         yield None
         return
-    from aqmlab.cluster import connect
+    from aqmlab.study.cluster import connect
 
     with connect(address) as executor:
         yield executor
@@ -293,5 +294,5 @@ def save_chart(figure: Figure, path: Path) -> None:
     try:
         figure.save(path)
     except OSError as error:
-        raise StorageError(error, path, "the chart was not written") from error
+        raise StorageError(error, path, "the chart was not written", resumes=False) from error
     console().print(f"The chart is in {path}.", soft_wrap=True)

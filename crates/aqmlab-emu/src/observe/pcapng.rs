@@ -30,10 +30,10 @@ use aqmlab_sim::capture::pcapng::{self, COMMENT, ENHANCED_PACKET, Interface, blo
 
 use super::background::Background;
 use super::{CaptureFile, Places};
-use crate::buffers::Buffers;
-use crate::handle::Handle;
+use crate::packet::buffers::Buffers;
+use crate::packet::handle::Handle;
+use crate::packet::segments::{MOST_HEAD, Run};
 use crate::path::Route;
-use crate::segments::{MOST_HEAD, Run};
 
 /// Interfaces of a link, and what is there.
 const SIDES: [(&str, &str); 3] = [

@@ -1,0 +1,184 @@
+"""One run in memory, without a library for tables: what `aqmlab run` shows if nothing is kept.
+
+The tables are lists of dictionaries, with the columns of docs/results.md.
+"""
+
+from __future__ import annotations
+
+from aqmlab import _core, plain, signals
+from aqmlab.metrics.single import metrics
+from aqmlab.numbers import percent, rate, reasons, seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    Rows = Sequence[Mapping[str, Any]]
+
+NOT_SAVED = "Nothing was saved; --out FOLDER saves the tables and a report with figures."
+NOT_ALL_SAVED = "Nothing else was saved; --out FOLDER saves the tables and a report with figures."
+POLL_SECONDS = 0.1
+TABLES = ("runs", "links", "flows", "groups", "times", "scores", "excursions", "notes")
+SHOWN_FLOWS = 20
+# Scores in bit/s.
+RATES = {"bitrate", "download", "upload"}
+
+
+def run(scenario: _core.Scenario) -> dict[str, list[dict[str, Any]]]:
+    """The tables of one run of `scenario`, `metrics` among them, without `run`.
+
+    Raises `StuckError` if it makes no progress.
+    """
+    runner = _core.Runner([(0, scenario, 0)], threads=1)
+    try:
+        while (results := runner.poll(POLL_SECONDS)) is None:
+            stuck = runner.stuck()
+            if stuck:
+                from aqmlab.errors import StuckError
+
+                raise StuckError(stuck)
+    finally:
+        signals.stop(runner)
+    tables = {name: results.table(name).to_dicts() for name in TABLES}
+    for rows in tables.values():
+        for row in rows:
+            del row["run"]
+    tables["metrics"] = metrics(tables, scenario.table)
+    return tables
+
+
+def text(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> str:
+    """The tables of a run for a terminal, and its notes in words."""
+    facts = tables["runs"][0]
+    lines = [
+        f"{facts['end_s']:.6g} s simulated, {facts['delivered_packets']:,} packets through the "
+        f"bottleneck ({scenario['bottleneck']}), {facts['events']:,} events, seed {facts['seed']}.",
+        "",
+        *_links(tables),
+        *_groups(tables, scenario),
+        *_flows(tables["flows"]),
+        *_applications(tables),
+    ]
+    lines += [
+        f"{plain.styled('Note', '1;33')} {row['subject']}: {row['text']}" for row in tables["notes"]
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _links(tables: Mapping[str, Rows]) -> Iterator[str]:
+    heads = ("link", "sent", "dropped", "marked", "busy", "mean", "p50", "p95", "p99", "max")
+    rows = []
+    for row in tables["links"]:
+        delays = [row[f"sojourn_{key}_s"] for key in ("mean", "p50", "p95", "p99", "max")]
+        rows.append(
+            [
+                row["link"],
+                f"{row['delivered']:,}",
+                f"{row['dropped']:,}",
+                f"{row['marked']:,}",
+                percent(row["utilisation"]),
+                *(seconds(delay if row["delivered"] else None) for delay in delays),
+                f"{row['backlog_max_packets']:,} p",
+            ]
+        )
+    yield from plain.table("Links", (*heads, "queued"), rows)
+    yield "mean to max: sojourn time (time in the queue); queued: maximum backlog in packets"
+    for row in tables["links"]:
+        for word, prefix in (("dropped", "drop_"), ("marked", "mark_")):
+            if row[word]:
+                share = row[word] / row["arrived"]
+                why = reasons(row, prefix)
+                yield f"{row['link']}: {share:.2%} of the packets were {word} ({why})"
+    for row in tables["excursions"]:
+        size, count, longest = row["threshold_bytes"], row["count"], row["longest_s"]
+        told = f"{row['link']}: the backlog was above {size:,} B {count:,} times"
+        yield f"{told}, at most for {seconds(longest)}" if count else told
+    yield ""
+
+
+def _groups(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator[str]:
+    """What groups of flows have together, if there is more than one flow."""
+    of: dict[str, dict[str, float]] = {}
+    for row in tables["metrics"]:
+        of.setdefault(row["subject"], {})[row["metric"]] = row["value"]
+    groups = [name for name in scenario["flows"] if "goodput" in of.get(name, {})]
+    counts = [int(group["count"]) for group in scenario["flows"].values()]
+    if sum(counts) < 2 or not groups:
+        return
+    heads = ("group", "goodput", "share", "Jain", "lost", "delay variation", "power")
+    rows = []
+    for name in groups:
+        own = of[name]
+        rows.append(
+            [
+                name,
+                rate(own["goodput"]),
+                percent(own.get("goodput_share")),
+                f"{own['jain']:.3f}" if "jain" in own else "–",
+                f"{own['loss_share']:.2%}" if "loss_share" in own else "–",
+                seconds(own.get("delay_variation")),
+                f"{own['power'] / 1e6:.3g} Mbit/s²" if "power" in own else "–",
+            ]
+        )
+    yield from plain.table("Groups", heads, rows)
+    for name, own in of.items():
+        if "loss_synchronisation" in own:
+            share = own["loss_synchronisation"]
+            yield f"{name}: on average {share:.0%} of the flows lose packets in a loss event"
+        if "rtt_fairness" in own:
+            ratio = own["rtt_fairness"]
+            yield f"{name}: a flow has {ratio:.3g} times the goodput of one of the first group"
+    yield ""
+
+
+def _flows(flows: Rows) -> Iterator[str]:
+    heads = ("flow", "size", "start", "time taken", "goodput", "retransmitted", "timeouts")
+    rows = []
+    for row in flows[:SHOWN_FLOWS]:
+        finish = row["finish_s"]
+        rows.append(
+            [
+                f"{row['group']}.{row['index']}",
+                "endless" if row["size_bytes"] is None else f"{row['size_bytes']:,} B",
+                seconds(row["start_s"]),
+                seconds(None if finish is None else finish - row["start_s"]),
+                rate(row["goodput_bps"]),
+                f"{row['retransmissions']:,} of {row['segments_sent']:,}",
+                f"{row['timeouts']:,}",
+            ]
+        )
+    yield from plain.table("Flows", heads, rows)
+    if len(flows) > SHOWN_FLOWS:
+        yield f"... and {len(flows) - SHOWN_FLOWS} more flows (all with --out or --json)"
+    yield ""
+
+
+def _applications(tables: Mapping[str, Rows]) -> Iterator[str]:
+    """Times and scores of groups that are more than flows."""
+    of_flows = {row["group"] for row in tables["flows"]}
+    plainly = {"startup", "completion"}
+    times = tables["times"]
+    told = {row["group"] for row in times if row["quantity"] not in plainly}
+    shown = [row for row in times if row["group"] in told or row["group"] not in of_flows]
+    if shown:
+        keys = ("mean", "p50", "p95", "p99", "max")
+        rows = [
+            [
+                row["group"],
+                row["quantity"],
+                f"{row['count']:,}",
+                *(seconds(row[f"{key}_s"]) for key in keys),
+            ]
+            for row in shown
+        ]
+        yield from plain.table("Times", ("group", "of", "number", *keys), rows, labels=2)
+    scores: dict[str, list[str]] = {}
+    for row in tables["scores"]:
+        is_rate = row["quantity"] in RATES
+        value = rate(row["value"]) if is_rate else f"{row['value']:.4g}"
+        scores.setdefault(row["group"], []).append(f"{row['quantity']} {value}")
+    for group, values in scores.items():
+        yield f"{group}: {', '.join(values)}"
+    if shown or scores:
+        yield ""
