@@ -33,6 +33,8 @@ RUST_FILES := $(filter %.rs,$(RUST)) $(shell find examples -name '*.rs')
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
+# The backend is packaging/aqmlab_build.py, around maturin's: maturin warns of any other than its own.
+export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
 .PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies parity characterize evaluate setup clean
 
@@ -53,7 +55,7 @@ lint: $(VENV)/.installed $(VENV)/.tools
 	@echo "rustfmt --check"
 	@$(RUSTFMT) --check $(RUST_FILES)
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet $(PUBLISHED)
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet $(PUBLISHED) -p aqmlab-sim
 	cargo check --quiet --no-default-features -p aqmlab-core -p aqmlab-aqm
 	$(PYTHON) crates/faults.py --check
 	$(BIN)/ruff format --check python examples

@@ -39,15 +39,15 @@ if TYPE_CHECKING:
         StuckError,
     )
     from aqmlab.measure import Runs, metric
-    from aqmlab.merge import merge
+    from aqmlab.plan.shards import Shard
     from aqmlab.queue import Queue
     from aqmlab.report.own import chart
     from aqmlab.reproduce import reproduce
     from aqmlab.results import RunResult, StudyResult
-    from aqmlab.shards import Shard
-    from aqmlab.single import run
-    from aqmlab.stepping import Run
     from aqmlab.study import Study, study
+    from aqmlab.study.merge import merge
+    from aqmlab.study.single import run
+    from aqmlab.study.stepping import Run
 
 __all__ = [
     "AqmlabError",
@@ -96,21 +96,22 @@ _LAZY = {
     "__version__": "_core",
     "CongestionControl": "control",
     "Queue": "queue",
-    "Run": "stepping",
+    "Run": "study.stepping",
     "RunResult": "results",
     "Runs": "measure",
     "Scenario": "_core",
     "reference": "_core",
     "Study": "study",
     "chart": "report.own",
-    "Shard": "shards",
+    "Shard": "plan.shards",
     "StudyResult": "results",
+    "merge": "study.merge",
     "metric": "measure",
-    "run": "single",
+    "run": "study.single",
 }
 _MODULES = (
-    "characterize", "compare", "document", "emulate", "measure", "merge", "reproduce",
-    "scenarios", "study",
+    "characterize", "compare", "document", "emulate", "measure", "reproduce", "scenarios",
+    "study",
 )  # fmt: skip
 """Of these, those that are functions as well can be called (`aqmlab._face`)."""
 

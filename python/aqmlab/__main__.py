@@ -10,11 +10,12 @@ import sys
 def main() -> None:
     """Answers at once, or loads the command line and runs it."""
     try:
-        from aqmlab import _quick, plain
+        from aqmlab import plain
+        from aqmlab.quick import answers
 
         plain.any_encoding()
         try:
-            if _quick.answer(sys.argv[1:]):
+            if answers.answer(sys.argv[1:]):
                 return
         except Exception as error:
             _failed(error)

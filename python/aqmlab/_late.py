@@ -33,7 +33,7 @@ LATE = {
     "write_run": "aqmlab.report.run_page:write",
     "study_document": "aqmlab.report.study_page:document",
     "write_study": "aqmlab.report.study_page:write",
-    "open_results": "aqmlab.folder:open_results",
+    "open_results": "aqmlab.study.folder:open_results",
     "drops_explained": "aqmlab.report.drops_page:sections",
     "own_metrics_shown": "aqmlab.report.run_page:own_metrics",
     "metrics": "aqmlab.metrics.table:metrics",

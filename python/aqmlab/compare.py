@@ -10,7 +10,8 @@ import polars as pl
 
 from aqmlab._face import make_callable
 from aqmlab.errors import input_error
-from aqmlab.results import MemoryTables, StudyInfo, StudyResult
+from aqmlab.results import StudyInfo, StudyResult
+from aqmlab.tables import MemoryTables
 
 AXIS = "result"
 

@@ -7,15 +7,16 @@ episode is what RFC 8289 calls the dropping state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
-from aqmlab.errors import input_error
-from aqmlab.quantities import canonical
+from aqmlab.errors import InputError, input_error
 from aqmlab.results import RunResult
+from aqmlab.samples import Floats, Whole
+from aqmlab.scenarios.quantities import canonical
 
 APART = 0.5
 """Seconds without a drop that part two episodes of a queue without a target."""
@@ -48,7 +49,7 @@ LAWS: Mapping[str, str] = {
 """Reason to sentence; names in braces are parameters of the queue."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Episode:
     """Drops of one link that are close together."""
 
@@ -68,38 +69,71 @@ class Episode:
         return sum(self.drops.values())
 
 
+@dataclass(frozen=True)
+class Course:
+    """What became of the packets of a link."""
+
+    episodes: list[Episode]
+    sent: int
+    """How many packets left the queue at its end."""
+
+
 def episodes(result: RunResult, link: str | None = None) -> list[Episode]:
     """The episodes of drops at `link` (the bottleneck), in order of time.
 
     Raises `InputError` if packets were not recorded, or there is no such link.
     """
-    packets = packets_of(result, link or result.bottleneck)
-    lost = packets.filter(pl.col("verdict") != "delivered").sort("end_s", maintain_order=True)
-    if lost.is_empty():
-        return []
-    sent = packets.filter(pl.col("verdict") == "delivered").sort("end_s", maintain_order=True)
-    target = target_of(result, link or result.bottleneck)
-    if target is None:
-        is_new = (pl.col("end_s").diff() > APART).fill_null(True)
-        lost = lost.with_columns(is_new.cum_sum().alias("episode"))
-    else:
-        short = sent.filter(pl.col("sojourn_s") < target)["end_s"].to_numpy()
-        before = np.searchsorted(short, lost["end_s"].to_numpy())
-        lost = lost.with_columns(pl.Series("episode", before))
-    return [
-        _episode(rows, sent, target) for _, rows in lost.group_by("episode", maintain_order=True)
-    ]
+    found = course(result, link)
+    if found is None:
+        raise _not_recorded(link or result.bottleneck)
+    return found.episodes
+
+
+def course(result: RunResult, link: str | None = None) -> Course | None:
+    """The episodes of drops at `link` (the bottleneck), of packets that are read in parts; None
+    if they were not recorded.
+
+    Raises `InputError` if there is no such link.
+    """
+    link = link or result.bottleneck
+    finder = _Finder(target_of(result, _known(result, link)))
+    parts = 0
+    for part in _whole_moments(in_parts(result, link)):
+        finder.take(part)
+        parts += 1
+    return Course(finder.found, finder.sent) if parts else None
+
+
+def in_parts(result: RunResult, link: str) -> Iterator[pl.DataFrame]:
+    """What became of the packets of a link, in frames of some: `verdict`, `end_s`, `sojourn_s`.
+
+    They were recorded when it happened: `end_s` never goes back.
+    """
+    wait = (pl.col("end_s") - pl.col("arrival_s")).alias("sojourn_s")
+    for part in result.parts("packets", "link", "verdict", "arrival_s", "end_s"):
+        yield part.filter(pl.col("link") == link).select("verdict", "end_s", wait)
 
 
 def packets_of(result: RunResult, link: str) -> pl.DataFrame:
-    """The packets of a link with `sojourn_s`; of dropped ones the wait until the drop."""
+    """The packets of a link with `sojourn_s`; of dropped ones the wait until the drop.
+
+    Raises `InputError` if packets were not recorded, or there is no such link.
+    """
+    packets = result.packets.filter(pl.col("link") == _known(result, link))
+    if packets.is_empty():
+        raise _not_recorded(link)
+    return packets.with_columns((pl.col("end_s") - pl.col("arrival_s")).alias("sojourn_s"))
+
+
+def _known(result: RunResult, link: str) -> str:
     if link not in result.scenario["links"]:
         raise input_error("there is no such link", key="link", given=link)
-    packets = result.packets.filter(pl.col("link") == link)
-    if packets.is_empty():
-        hint = 'run it with record.level = "packets"'
-        raise input_error("the packets of this run were not recorded", key=link, hint=hint)
-    return packets.with_columns((pl.col("end_s") - pl.col("arrival_s")).alias("sojourn_s"))
+    return link
+
+
+def _not_recorded(link: str) -> InputError:
+    hint = 'run it with record.level = "packets"'
+    return input_error("the packets of this run were not recorded", key=link, hint=hint)
 
 
 def target_of(result: RunResult, link: str) -> float | None:
@@ -121,13 +155,103 @@ class _Known(dict[str, str]):
         return "not set"
 
 
-def _episode(lost: pl.DataFrame, sent: pl.DataFrame, target: float | None) -> Episode:
-    first, last = lost["end_s"][0], lost["end_s"][-1]
-    before = sent.filter(pl.col("end_s") < first)
-    above = None
-    if target is not None and not before.is_empty() and before["sojourn_s"][-1] >= target:
-        below = before.filter(pl.col("sojourn_s") < target)
-        above = first - (before["end_s"][0] if below.is_empty() else below["end_s"][-1])
-    during = sent.filter(pl.col("end_s").is_between(first, last))["sojourn_s"].to_numpy()
-    counts = lost.group_by("verdict", maintain_order=True).len().rows()
-    return Episode(first, last, dict(counts), above, float(during.max(initial=0.0)))
+def _whole_moments(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The same rows: those of one time are in one frame, and none is empty."""
+    left: pl.DataFrame | None = None
+    for part in parts:
+        if part.is_empty():
+            continue
+        rows = part if left is None else pl.concat([left, part])
+        is_last = rows["end_s"] == rows["end_s"][-1]
+        whole, left = rows.filter(~is_last), rows.filter(is_last)
+        if not whole.is_empty():
+            yield whole
+    if left is not None:
+        yield left
+
+
+class _Finder:
+    """Finds the episodes of a link; knows of what it has seen no more than it needs."""
+
+    def __init__(self, target: float | None) -> None:
+        self.found: list[Episode] = []
+        self.sent = 0
+        self._target = target
+        self._key: int | None = None
+        """The episode of the last drop: drops with the same key belong together."""
+        self._keys = 0
+        """So many waits below the target, or gaps between drops, have been."""
+        self._last_drop = np.nan
+        self._wait, self._since = np.nan, np.nan
+        """The wait of the last packet sent, and since when none had waited less than the target."""
+        self._later = 0.0
+        """The longest wait of a packet sent after the last drop."""
+
+    def take(self, part: pl.DataFrame) -> None:
+        """Takes the next packets: all of the times that are in it."""
+        is_sent = part["verdict"] == "delivered"
+        sent, lost = part.filter(is_sent), part.filter(~is_sent)
+        ends, waits = sent["end_s"].to_numpy(), sent["sojourn_s"].to_numpy()
+        drops = lost["end_s"].to_numpy()
+        if self._target is None:
+            keys = self._keys + np.cumsum(np.diff(drops, prepend=self._last_drop) > APART)
+            self._keys = int(keys[-1]) if keys.size else self._keys
+        else:
+            short = ends[waits < self._target]
+            keys = self._keys + np.searchsorted(short, drops)
+            self._keys += short.size
+        since = self._times_since(ends, waits)
+        after = 0
+        for key, first, last, counts in _together(lost, keys):
+            start = int(np.searchsorted(ends, first))
+            after = int(np.searchsorted(ends, last, side="right"))
+            if key == self._key:
+                self._extend(last, counts, float(waits[:after].max(initial=self._later)))
+            else:
+                wait = waits[start - 1] if start else self._wait
+                from_ = since[start - 1] if start else self._since
+                above = None
+                if self._target is not None and wait >= self._target:
+                    above = first - float(from_)
+                longest = float(waits[start:after].max(initial=0.0))
+                self.found.append(Episode(first, last, counts, above, longest))
+            self._key, self._later = key, 0.0
+        self._later = float(waits[after:].max(initial=self._later))
+        self._last_drop = drops[-1] if drops.size else self._last_drop
+        if waits.size:
+            self._wait, self._since = waits[-1], since[-1]
+            self.sent += waits.size
+
+    def _times_since(self, ends: Floats, waits: Floats) -> Floats:
+        """At each packet sent: since when none had waited less than the target."""
+        if self._target is None or not ends.size:
+            return ends
+        short = np.where(waits < self._target, np.arange(ends.size), -1)
+        last = np.maximum.accumulate(short)
+        before = ends[0] if np.isnan(self._since) else self._since
+        return np.where(last < 0, before, ends[last])
+
+    def _extend(self, last: float, counts: Mapping[str, int], longest: float) -> None:
+        """Adds drops to the last episode."""
+        whole = self.found[-1]
+        drops = dict(whole.drops)
+        for reason, number in counts.items():
+            drops[reason] = drops.get(reason, 0) + number
+        longest = max(whole.sojourn_max_s, longest)
+        self.found[-1] = replace(whole, last_s=last, drops=drops, sojourn_max_s=longest)
+
+
+def _together(
+    lost: pl.DataFrame, keys: Whole
+) -> Iterator[tuple[int, float, float, dict[str, int]]]:
+    """Key, first and last time, and number by reason of drops that have the same key."""
+    keyed = lost.with_columns(pl.Series("key", keys, dtype=pl.Int64))
+    end, reason = pl.col("end_s"), pl.col("verdict")
+    rows = keyed.group_by("key", "verdict", maintain_order=True).agg(
+        end.first().alias("first"), end.last().alias("last"), pl.len()
+    )
+    groups = rows.group_by("key", maintain_order=True).agg(
+        pl.col("first").min(), pl.col("last").max(), reason, pl.col("len")
+    )
+    for key, first, last, reasons, numbers in groups.iter_rows():
+        yield key, first, last, dict(zip(reasons, numbers, strict=True))

@@ -20,9 +20,9 @@ import polars.selectors as cs
 
 from aqmlab._core import Results
 from aqmlab._late import late
-from aqmlab.errors import FolderError, InputError, input_error, unknown
-from aqmlab.precision import Precision
-from aqmlab.storage import Damaged, decoded
+from aqmlab.errors import InputError, input_error, unknown
+from aqmlab.plan.precision import Precision
+from aqmlab.tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,65 +36,6 @@ if TYPE_CHECKING:
 
 IDLE, BUSY = 0.2, 0.5
 """Links that are used less, and more, are idle and busy."""
-
-
-class Tables(Protocol):
-    """Where the tables of a result are: in memory or in a folder."""
-
-    def names(self) -> list[str]:
-        """The names of the tables there are."""
-        ...
-
-    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
-        """The table called `name`, or some columns of it."""
-        ...
-
-
-class MemoryTables:
-    """Tables that were never written."""
-
-    def __init__(self, frames: Mapping[str, pl.DataFrame]) -> None:
-        self._frames = dict(frames)
-
-    def names(self) -> list[str]:
-        """The names of the tables there are."""
-        return list(self._frames)
-
-    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
-        """The table called `name`, or some columns of it."""
-        frame = self._frames[name]
-        return frame if columns is None else frame.select(columns)
-
-
-class FolderTables:
-    """The Parquet files of a results folder, read when they are asked for."""
-
-    def __init__(self, folder: Path, names: Sequence[str], runs: range | None = None) -> None:
-        self._folder, self._names = folder, list(names)
-        self._runs = runs
-        """The runs whose rows are read, if not all."""
-
-    def names(self) -> list[str]:
-        """The names of the tables there are."""
-        return self._names
-
-    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
-        """The table called `name`, or some columns of it.
-
-        Raises `FolderError` if its file is damaged.
-        """
-        path = self._folder / f"{name}.parquet"
-        try:
-            with decoded(path):
-                if self._runs is None:
-                    return pl.read_parquet(path, columns=columns, glob=False)
-                first, last = self._runs.start, self._runs.stop - 1
-                chosen = pl.scan_parquet(path, glob=False).filter(
-                    pl.col("run").is_between(first, last)
-                )
-                return (chosen if columns is None else chosen.select(columns)).collect()
-        except Damaged as error:
-            raise FolderError(str(error)) from None
 
 
 class Batch(Protocol):
@@ -166,9 +107,26 @@ def _missing(method: str, packages: str) -> InputError:
 class _TableAttributes:
     """The tables as attributes; `table(name)` is what differs."""
 
+    _tables: Tables
+
     def table(self, name: str) -> pl.DataFrame:
         """The table called `name`."""
         raise NotImplementedError
+
+    @property
+    def table_names(self) -> list[str]:
+        """The tables there are."""
+        return self._tables.names()
+
+    def parts(self, name: str, *columns: str) -> Iterator[pl.DataFrame]:
+        """Columns of the table called `name` in frames of some rows, in order: of a large table
+        in a folder only one such frame is in memory.
+
+        Raises `InputError` if there is no table of that name.
+        """
+        if name not in self.table_names:
+            raise unknown("table", name, self.table_names)
+        return self._tables.parts(name, list(columns))
 
     def to_pandas(self, name: str) -> pandas.DataFrame:
         """The table called `name` for pandas.
@@ -279,11 +237,6 @@ class RunResult(_TableAttributes):
     def shown(self) -> str:
         """The link that pages are about: the bottleneck, or the busy one where that was idle."""
         return _in_place_of(self.bottleneck, _use(self.raw("links")))
-
-    @property
-    def table_names(self) -> list[str]:
-        """The tables there are."""
-        return self._tables.names()
 
     def table(self, name: str) -> pl.DataFrame:
         """The table called `name`, without the column `run`.
@@ -399,11 +352,6 @@ class StudyResult(_TableAttributes):
         """
         result: StudyResult = late("open_results")(Path(folder))
         return result
-
-    @property
-    def table_names(self) -> list[str]:
-        """The tables there are."""
-        return self._tables.names()
 
     def raw(self, name: str) -> pl.DataFrame:
         """The table called `name` as the engine gave it: `run` and its own columns."""
@@ -531,7 +479,9 @@ def _in_place_of(link: str, use: Use) -> str:
 
 def _sizes(result: RunResult | StudyResult) -> str:
     """The tables and how many rows each has."""
-    return ", ".join(f"{name} {result.raw(name).height:,}" for name in result.table_names)
+    rows = {name: sum(part.height for part in result.parts(name, "run"))
+            for name in result.table_names}  # fmt: skip
+    return ", ".join(f"{name} {count:,}" for name, count in rows.items())
 
 
 METRICS = "metrics"

@@ -7,7 +7,8 @@ import polars as pl
 
 from aqmlab.reproduce import Reproduction
 from aqmlab.reproduce.published import Published
-from aqmlab.results import MemoryTables, StudyInfo, StudyResult, resolved
+from aqmlab.results import StudyInfo, StudyResult, resolved
+from aqmlab.tables import MemoryTables
 
 PACKETS = 500
 

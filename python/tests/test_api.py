@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import aqmlab
-from aqmlab.study import TAKEN, UNITS
+from aqmlab.study.sweep import TAKEN, UNITS
 
 
 def test_run_takes_a_file_a_mapping_or_a_scenario(scenario: Path, mapping: dict[str, Any]) -> None:

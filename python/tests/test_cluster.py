@@ -31,9 +31,9 @@ from helpers import (
 )
 
 import aqmlab as package
-from aqmlab import cluster as cluster_module
-from aqmlab import spread
-from aqmlab.points import Points
+from aqmlab.plan.points import Points
+from aqmlab.study import cluster as cluster_module
+from aqmlab.study import spread
 
 dask = pytest.mark.skipif(
     importlib.util.find_spec("distributed") is None,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from helpers import COMMAND, Aqmlab
 
-from aqmlab.completion import SCRIPTS, complete
+from aqmlab.quick.completion import SCRIPTS, complete
 
 OFFERED = {
     "stu": ["study"],

@@ -17,9 +17,9 @@ from aqmlab.cli import app
 from aqmlab.cli.explain import find
 from aqmlab.cli.listing import studies
 from aqmlab.emulate.links import from_options
-from aqmlab.settings import parse_selection, parse_settings
-from aqmlab.single import load
+from aqmlab.scenarios.settings import parse_selection, parse_settings
 from aqmlab.study import Study
+from aqmlab.study.single import load
 
 ROOT = Path(__file__).parents[2]
 PAGES = [

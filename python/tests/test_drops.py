@@ -11,7 +11,8 @@ import pytest
 from helpers import SCENARIO_TEXT, Aqmlab
 
 import aqmlab as package
-from aqmlab import drops
+from aqmlab import drops, tables
+from aqmlab.report import drops_page
 
 RECORD = {"record.level": "packets"}
 
@@ -45,6 +46,27 @@ def test_a_full_buffer_is_the_reason_of_drop_tail(mapping: dict[str, Any]) -> No
     # Without a target, time alone parts them.
     for one, other in pairwise(found):
         assert other.first_s - one.last_s > drops.APART
+
+
+@pytest.mark.parametrize("queue", ["codel", "pie", "fq_codel", "dualpi2", "droptail"])
+def test_packets_that_are_read_in_parts_say_the_same(
+    queue: str, mapping: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Episodes and what is drawn, of parts that end in the middle of anything."""
+    limit = {"queue.limit": "20p"} if queue == "droptail" else {}
+    more = {"flows.bulk.count": 30, "links.down.rate": "2mbit"}
+    result = package.run(mapping, set=RECORD | {"queue": queue} | limit | more)
+    whole = drops.course(result)
+    monkeypatch.setattr(drops_page, "MOST_POINTS", 100)
+    monkeypatch.setattr(drops_page, "MOST_DROPS", 20)
+    page = list(drops_page.sections(result))
+    assert whole is not None and len(whole.episodes) > 1 and "drops 20 are drawn" in str(page)
+    sent = drops.packets_of(result, "down").filter(pl.col("verdict") == "delivered")
+    assert whole.sent == sent.height
+    for rows in (7, 500):
+        monkeypatch.setattr(tables, "PART", rows)
+        assert drops.course(result) == whole
+        assert list(drops_page.sections(result)) == page
 
 
 def test_a_queue_that_drops_nothing_has_no_episodes(mapping: dict[str, Any]) -> None:

@@ -147,7 +147,7 @@ def test_a_new_folder_is_on_the_disk_before_runs_are_in_it(
 
     monkeypatch.setattr(Path, "rename", spy_rename)
     monkeypatch.setattr(Path, "mkdir", spy_mkdir)
-    for module in ("storage", "chunks", "folder"):
+    for module in ("storage", "study.chunks", "study.folder"):
         monkeypatch.setattr(f"aqmlab.{module}.sync", spy_sync)
     study = aqmlab.Study(long_study, only={"length": ["1", "2"]})
     study.run(long_study.parent / "deep" / "down" / "out")

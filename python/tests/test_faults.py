@@ -192,8 +192,8 @@ def test_a_study_of_many_chunks(tmp_path: Path) -> None:
     """A chunk a run, 36 of them: what is there is what one chunk gives."""
     study = package.Study(write_study(tmp_path, replications=6))
     study.run(tmp_path / "one")
-    from aqmlab import execute
-    from aqmlab.folder import ResultsFolder
+    from aqmlab.study import execute
+    from aqmlab.study.folder import ResultsFolder
 
     scenarios = [point.scenario for point in study.points]
     texts = [scenario.resolved for scenario in scenarios]

@@ -156,7 +156,7 @@ def test_many_values_on_an_axis_take_as_long_as_they_are_many() -> None:
     """40,000 took 400 times as long as 2,000; they may take 20 times, and some more."""
 
     def seconds(count: int) -> float:
-        from aqmlab.study import _axes
+        from aqmlab.study.sweep import _axes
 
         axes = [{"key": "flows.one.count", "name": "many", "values": list(range(count))}]
         begun = time.process_time()

@@ -15,10 +15,10 @@ import pytest
 from helpers import Aqmlab, assert_refused, table_bytes
 
 import aqmlab
-from aqmlab import chunks, execute, folder
 from aqmlab.errors import DamageWarning
-from aqmlab.folder import ResultsFolder
-from aqmlab.manifest import sealed
+from aqmlab.study import chunks, execute, folder
+from aqmlab.study.folder import ResultsFolder
+from aqmlab.study.manifest import sealed
 
 FLIPS = 25
 """Bits that are flipped in each file."""

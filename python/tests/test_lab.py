@@ -405,4 +405,5 @@ def test_flows_that_change_are_simulated_only(aqmlab: Aqmlab, tmp_path: Path) ->
     change = '[[changes]]\nat = "1s"\nkey = "flows.download.active"\nvalue = false\n'
     (tmp_path / "scene.toml").write_text(SCENE + change)
     assert aqmlab("run", "scene.toml").returncode == 0
-    assert_refused(aqmlab("parity", "scene.toml"), "changes of flows are simulated only")
+    refused = aqmlab("parity", "scene.toml")
+    assert_refused(refused, "changes.flows.download.active", "simulated only")

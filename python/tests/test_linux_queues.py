@@ -9,7 +9,7 @@ import pytest
 from helpers import Aqmlab, assert_refused
 
 from aqmlab.advice import tc
-from aqmlab.linux_queues import is_line, read
+from aqmlab.scenarios.linux_queues import is_line, read
 
 LINES: dict[str, dict[str, Any]] = {
     "fq_codel target 5ms limit 1024": {

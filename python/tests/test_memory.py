@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,8 +13,8 @@ from helpers import assert_refused, command, environment, table_bytes
 
 import aqmlab
 from aqmlab.benchmarks import memory
-from aqmlab.execute import study_info
-from aqmlab.folder import ResultsFolder
+from aqmlab.study.execute import study_info
+from aqmlab.study.folder import ResultsFolder
 
 PACKETS = """
 name = "packets"
@@ -49,26 +47,35 @@ AT_ONCE = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0", "MALLOC_ARE
 """Has memory that is free go back at once: what counts is what is held. It takes time."""
 
 
-def measured(size: str, folder: Path, **settings: str) -> dict[str, float]:
-    """What a process took that made the study of this size, in MB and seconds."""
-    line = [sys.executable, "-m", memory.__name__, memory.ALONE, size, str(folder / size)]
-    done = subprocess.run(
-        line, capture_output=True, text=True, check=True, env=environment() | settings
-    )
-    found: dict[str, float] = json.loads(done.stdout)
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, float]]:
+    """Folders with a run that recorded many packets, and the memory that this took, in MB."""
+    sizes, found = ("1000000p", "4000000p"), {}
+    for size in sizes:
+        out = tmp_path_factory.mktemp(size)
+        took = memory.in_child([memory.ALONE, size, str(out)], environment() | AT_ONCE)
+        found[size] = out, took["peak_mb"]
     return found
 
 
-def test_packets_wait_on_the_disk(tmp_path: Path) -> None:
+def test_packets_wait_on_the_disk(recorded: dict[str, tuple[Path, float]]) -> None:
     """Four times as many packets: in memory the others would take 96 MB."""
-    sizes = ("1000000p", "4000000p")
-    few, many = (measured(size, tmp_path, **AT_ONCE)["peak_mb"] for size in sizes)
+    few, many = (peak for _, peak in recorded.values())
+    assert many < few + 40, (few, many)
+
+
+def test_a_report_reads_packets_in_parts(recorded: dict[str, tuple[Path, float]]) -> None:
+    """Four times as many packets: whole tables of the others would take 700 MB."""
+    few, many = (
+        memory.in_child([memory.REPORT, str(out)], environment() | AT_ONCE)["report_peak_mb"]
+        for out, _ in recorded.values()
+    )
     assert many < few + 40, (few, many)
 
 
 def test_tables_are_made_in_parts(tmp_path: Path) -> None:
     """The table of links of all runs takes 110 MB: it is never there as a whole."""
-    found = measured("3000x1x60", tmp_path)
+    found = memory.in_child([memory.ALONE, "3000x1x60", str(tmp_path)], environment())
     assert found["peak_mb"] < found["peak_mb_before_finish"] + 90, found
 
 

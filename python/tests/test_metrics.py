@@ -179,7 +179,7 @@ def test_a_study_has_a_tradeoff(aqmlab: Aqmlab, scenario: Path) -> None:
 
 @pytest.mark.parametrize("flows", [1, 2, 7, 8, 20, 130, 300])
 def test_the_metrics_of_a_single_run_are_the_same_without_tables(flows: int) -> None:
-    from aqmlab import light
+    from aqmlab.quick import light
 
     scenario = aqmlab.Scenario(
         {

@@ -101,6 +101,22 @@ def test_bulk_flows_fill_the_link_in_both(aqmlab: Aqmlab, tmp_path: Path) -> Non
     assert sum(row["retransmissions"] for row in flows) > 0
 
 
+def test_a_run_that_ends_within_its_warm_up_ends_then_in_both(
+    aqmlab: Aqmlab, tmp_path: Path
+) -> None:
+    one = f'[flows.one]\n{PATH}size = "200000b"\n'
+    file = scenario(tmp_path, one, "20s")
+    settings = ("--set", "until=one", "--set", "record.warmup=10s")
+    done = aqmlab("parity", file, "--out", "out", *settings)
+    assert done.returncode == 0, done.stderr
+    for by in ("simulator", "emulator"):
+        (run,) = rows(tmp_path / "out", "runs", by)
+        assert run["end_s"] < 2
+        (flow,) = rows(tmp_path / "out", "flows", by)
+        # Without a warm-up all of it is measured.
+        assert flow["goodput_bps"] > 1e6, by
+
+
 def test_the_report_shows_both(aqmlab: Aqmlab, tmp_path: Path) -> None:
     options = ("--duration", "1s", "--control", "reno", "--figures")
     done = aqmlab("parity", scenario(tmp_path, BULK), *options)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import aqmlab
-from aqmlab.manifest import sealed
 from aqmlab.storage import Seal
+from aqmlab.study.manifest import sealed
 
 INPUTS = int(os.environ.get("AQMLAB_INPUTS", "150"))
 SEED = int(os.environ.get("AQMLAB_SEED", "1"))

@@ -13,11 +13,11 @@ import aqmlab as package
 from aqmlab.errors import InputError
 from aqmlab.infer import interval
 from aqmlab.infer.intervals import after_looks, limits
-from aqmlab.precision import Precision
+from aqmlab.plan.precision import Precision
 from aqmlab.report.findings import intervals
 from aqmlab.report.measures import measures
 from aqmlab.report.notes import note_lines
-from aqmlab.sequential import reached
+from aqmlab.study.sequential import reached
 
 LINK = {"rate": "2mbit", "delay": "10ms"}
 CALLS = {"kind": "transfers", "gap": {"exponential": "0.2s"}, "size": {"exponential": "20kb"}}

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import aqmlab
-from aqmlab.settings import parse_settings
+from aqmlab.scenarios.settings import parse_settings
 
 NAMES = """
 links flows down up rate delay queue discipline codel pie red limit target interval path

@@ -24,9 +24,9 @@ from helpers import (
 )
 
 import aqmlab
-from aqmlab import chunks
-from aqmlab.manifest import sealed
 from aqmlab.storage import Fill, Seal
+from aqmlab.study import chunks
+from aqmlab.study.manifest import sealed
 
 
 def test_threads_and_repetition_give_the_same_bytes(study: Path, aqmlab: Aqmlab) -> None:
@@ -155,7 +155,7 @@ def test_a_disk_that_fills_keeps_what_is_computed(
 ) -> None:
     plan = aqmlab.Study(study)
     undisturbed = table_bytes(plan.run(study.parent / "undisturbed").folder or Path())
-    monkeypatch.setattr("aqmlab.execute.FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr("aqmlab.study.execute.FLUSH_SECONDS", 0.0)
     write, calls = chunks.write_synced, 0
 
     def full_after_a_while(path: Path, fill: Fill) -> Seal:

@@ -19,8 +19,8 @@ from real_packets import NOBODY, TRAFFIC
 from aqmlab.emulate import view
 from aqmlab.emulate.change import change
 from aqmlab.errors import InputError
-from aqmlab.folder import open_results
-from aqmlab.quantities import quantity
+from aqmlab.scenarios.quantities import quantity
+from aqmlab.study.folder import open_results
 
 PORT = 15_000 + os.getpid() % 5_000
 NAME = f"set-{os.getpid()}"
@@ -150,7 +150,7 @@ def test_a_scenario_changes_while_packets_pass(aqmlab: Aqmlab, tmp_path: Path) -
     with (tmp_path / "s.toml").open("a") as file:
         file.write(of_flows)
     refused = aqmlab("shell", "--scenario", "s.toml", "--", "true")
-    assert_refused(refused, "changes", "simulated only")
+    assert_refused(refused, "changes.flows.bulk.active", "simulated only")
 
 
 def test_names_that_are_none_are_refused(aqmlab: Aqmlab) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from aqmlab import Scenario
+from aqmlab.report.setup_diagram import Layout, caption, diagram, hosts
 from aqmlab.reproduce.published import Published
-from aqmlab.setup_diagram import Layout, caption, diagram, hosts
 
 
 def resolved(name: str, *only: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import pytest
 from helpers import Aqmlab, assert_refused, command, environment
 from real_packets import NOBODY, TRAFFIC, as_root, tun_for_all, without
 
-from aqmlab.folder import open_results
+from aqmlab.study.folder import open_results
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUEUE = "queue={ discipline = 'droptail', limit = 'unlimited' }"

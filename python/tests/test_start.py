@@ -10,9 +10,10 @@ import pytest
 from helpers import Aqmlab, command, environment
 
 import aqmlab as package
-from aqmlab import _quick, plain
+from aqmlab import plain
 from aqmlab.benchmarks import start
 from aqmlab.cli import app, told_files
+from aqmlab.quick import answers
 
 FOLDER = Path(package.__file__).parent / "told"
 HEAVY = ("typing", "re", "json", "pathlib", "typer", "rich", "polars", "numpy")
@@ -42,7 +43,7 @@ def test_an_answer_imports_nothing(line: str, tmp_path: Path) -> None:
 def test_an_answer_is_what_the_command_itself_says(
     line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _quick.answer(line.split())
+    assert answers.answer(line.split())
     quick = capsys.readouterr().out
     app(line.split(), standalone_mode=False)
     assert capsys.readouterr().out == quick
@@ -51,17 +52,17 @@ def test_an_answer_is_what_the_command_itself_says(
 
 @pytest.mark.parametrize("line", ["explain coddel", "list queues", "explain jarvinen2014", "run"])
 def test_what_is_wrong_is_left_to_the_command(line: str) -> None:
-    assert not _quick.answer(line.split())
+    assert not answers.answer(line.split())
 
 
 def test_packages_that_add_metrics_are_seen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not _quick.has_packages()
+    assert not answers.has_packages()
     (tmp_path / "more-1.0.dist-info").mkdir()
     (tmp_path / "more-1.0.dist-info" / "entry_points.txt").write_text("[aqmlab.metrics]\nx = x\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert _quick.has_packages()
+    assert answers.has_packages()
 
 
 def test_any_encoding_will_do(aqmlab: Aqmlab, scenario: Path) -> None:

@@ -9,8 +9,9 @@ import pytest
 from conftest import Aqmlab
 
 import aqmlab
-from aqmlab import __main__, _quick, light
+from aqmlab import __main__
 from aqmlab.errors import StuckError
+from aqmlab.quick import answers, light
 
 STUDY = """
 scenario = "scenario.toml"
@@ -72,7 +73,7 @@ def test_the_quick_way_gives_a_run_up_once(
         raise StuckError({0: "no progress here"})
 
     monkeypatch.setattr(light, "run", counted)
-    monkeypatch.setattr(_quick, "has_packages", lambda: False)
+    monkeypatch.setattr(answers, "has_packages", lambda: False)
     monkeypatch.setattr("sys.argv", ["aqmlab", "run", str(study.parent / "scenario.toml")])
     with pytest.raises(SystemExit) as ended:
         __main__.main()

@@ -12,7 +12,7 @@ use aqmlab_sim::network::Network;
 use aqmlab_sim::scenario::{Change, Changing, Effect, Surroundings};
 use aqmlab_sim::{Outside, Scenario};
 
-use crate::handle::Handle;
+use crate::packet::handle::Handle;
 
 /// What one change has done.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,10 +38,20 @@ pub struct Changes {
 /// # Errors
 /// If flows begin or stop by a change.
 pub fn check(scenario: &Scenario) -> Result<()> {
-    let of_flows = |change: &Change| matches!(change.effect, Effect::Begin(_) | Effect::Stop(_));
-    match scenario.changes.iter().any(of_flows) {
-        false => Ok(()),
-        true => Err(Error::new("changes of flows are simulated only").at("changes")),
+    let key = |change: &Change| {
+        let name = |group: u32| &scenario.flows[group as usize].name;
+        match change.effect {
+            Effect::Begin(group) => Some(format!("flows.{}", name(group))),
+            Effect::Stop(group) => Some(format!("flows.{}.active", name(group))),
+            Effect::Rate(_) | Effect::Delay(_) | Effect::Loss(_) | Effect::Queue(_) => None,
+        }
+    };
+    match scenario.changes.iter().find_map(key) {
+        None => Ok(()),
+        Some(key) => {
+            let error = Error::new("changes of flows are simulated only");
+            Err(error.at(key).at("changes"))
+        }
     }
 }
 

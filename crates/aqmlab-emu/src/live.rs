@@ -26,9 +26,9 @@ pub use self::pace::Precision;
 use self::pace::{Pace, Wait};
 use crate::nat::{Gate, Verdict};
 use crate::path::{DataPath, Departure, Exits, Tally};
+use crate::routing::Router;
 use crate::sys::device::Tun;
 use crate::sys::time as system;
-use crate::topology::Router;
 
 /// The port of the far end.
 pub const FAR: u16 = 1;

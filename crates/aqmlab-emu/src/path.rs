@@ -17,12 +17,12 @@ use aqmlab_sim::network::series::{LinkSeries, Sample};
 use aqmlab_sim::network::{Network, Observer, RouteId, Setup};
 use aqmlab_sim::scenario::{Change, Level, Surroundings};
 
-use crate::buffers::{Buffers, Frame};
 use crate::changes::{Changes, Made};
-use crate::handle::Handle;
-use crate::offload::Offload;
-use crate::segments::{MOST_HEAD, Run, plan};
-use crate::wire::{UDP, Unfit, parse};
+use crate::packet::buffers::{Buffers, Frame};
+use crate::packet::handle::Handle;
+use crate::packet::offload::Offload;
+use crate::packet::segments::{MOST_HEAD, Run, plan};
+use crate::packet::wire::{UDP, Unfit, parse};
 
 /// Bytes of the Ethernet header that disciplines are told of besides the MTU.
 const ETHERNET: u64 = 14;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::segments::tests::{large, segmented};
-use crate::wire::tests::{tcp, v4, v6};
-use crate::wire::{TCP, UDP, be32};
+use crate::packet::segments::tests::{large, segmented};
+use crate::packet::wire::tests::{tcp, v4, v6};
+use crate::packet::wire::{TCP, UDP, be32};
 use aqmlab_core::{Span, Stream};
 use aqmlab_sim::Outside;
 use aqmlab_sim::rate::InputFile;
@@ -99,7 +99,7 @@ impl Input {
             let class = u16::from_be_bytes([packet[0], packet[1] & 0xFC | self.ecn]);
             let checksum = u16::from_be_bytes([packet[10], packet[11]]);
             let before = u16::from_be_bytes([packet[0], packet[1]]);
-            let checksum = crate::checksum::update(checksum, before, class);
+            let checksum = crate::packet::checksum::update(checksum, before, class);
             packet[..2].copy_from_slice(&class.to_be_bytes());
             packet[10..12].copy_from_slice(&checksum.to_be_bytes());
         }

@@ -16,12 +16,12 @@ use aqmlab_sim::Scenario;
 use aqmlab_sim::network::probe::PacketRecord;
 use aqmlab_sim::network::{Network, Setup};
 
-use crate::buffers::Buffers;
-use crate::checksum::{fold, sum};
-use crate::handle::Handle;
-use crate::offload::Offload;
+use crate::packet::buffers::Buffers;
+use crate::packet::checksum::{fold, sum};
+use crate::packet::handle::Handle;
+use crate::packet::offload::Offload;
+use crate::packet::wire::{UDP, be32};
 use crate::path::{DataPath, Departure, Exits, Route, Tap};
-use crate::wire::{UDP, be32};
 
 /// Headers of a packet: nothing smaller can be made.
 const LEAST: u32 = 28;

@@ -9,12 +9,30 @@ use aqmlab_sim::network::losses::FlowLosses;
 use aqmlab_sim::network::probe::SojournSummary;
 use aqmlab_sim::network::series::{Sample, Subject};
 use aqmlab_sim::run::diagnosis::{About, Finding};
-use aqmlab_sim::scenario::FlowGroup;
+use aqmlab_sim::scenario::{Change, FlowGroup};
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult};
 
 use crate::live::Live;
-use crate::shell::{EmulatorParams, Outcome};
-use crate::wire::Unfit;
+use crate::packet::wire::Unfit;
+use crate::params::EmulatorParams;
+
+/// What has come of it.
+pub struct Outcome {
+    /// The exit status of the command, as shells give it.
+    pub status: i32,
+    /// What the links did.
+    pub result: RunResult,
+    /// How late packets left.
+    pub lateness: SojournSummary,
+    /// How long of that they waited to be read.
+    pub input: SojournSummary,
+    /// How late the kernel woke the emulator.
+    pub wakeups: SojournSummary,
+    /// What changed in the links, and what was to change later.
+    pub changes: Vec<Change>,
+    /// One sentence each, for the user.
+    pub remarks: Vec<String>,
+}
 
 /// Closes the books.
 pub(crate) fn to_result(

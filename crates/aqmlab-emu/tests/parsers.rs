@@ -3,11 +3,11 @@
 #[path = "../../fuzz/inputs.rs"]
 mod inputs;
 
-use aqmlab_emu::buffers::Buffers;
-use aqmlab_emu::handle::Handle;
-use aqmlab_emu::offload::{self, Offload};
-use aqmlab_emu::segments::{MOST_HEAD, Run, plan};
-use aqmlab_emu::wire::parse;
+use aqmlab_emu::packet::buffers::Buffers;
+use aqmlab_emu::packet::handle::Handle;
+use aqmlab_emu::packet::offload::{self, Offload};
+use aqmlab_emu::packet::segments::{MOST_HEAD, Run, plan};
+use aqmlab_emu::packet::wire::parse;
 
 /// Each input is the kernel's offload header and a packet.
 #[test]

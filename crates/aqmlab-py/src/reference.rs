@@ -2,7 +2,7 @@
 
 use aqmlab_aqm::QueueConfig;
 use aqmlab_core::{Catalogue, ParamSpec, Params, Preset};
-use aqmlab_emu::shell::EmulatorParams;
+use aqmlab_emu::params::EmulatorParams;
 use aqmlab_sim::endpoints::EndpointConfig;
 use aqmlab_sim::impairment::{
     ChanceParams, DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams,

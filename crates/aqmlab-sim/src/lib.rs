@@ -1,6 +1,6 @@
 //! Virtual time: scenarios, the event loop, links, flows, probes.
 //!
-//! [`Scenario::parse`] reads and checks a scenario, [`run`] runs one
+//! [`Scenario::parse`] reads and checks a scenario, [`run`](fn@run) runs one
 //! replication of it and gives a [`RunResult`]. Nothing here reads a clock,
 //! a file or the environment: the same scenario, seed and replication give
 //! the same bits anywhere.

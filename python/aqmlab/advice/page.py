@@ -28,7 +28,7 @@ from aqmlab.document import (
     Verdict,
 )
 from aqmlab.errors import StorageError
-from aqmlab.quantities import quantity
+from aqmlab.scenarios.quantities import quantity
 
 NOTICEABLE = 0.05
 """The least difference that counts, as a share of the smaller mean: 0.1 ms of delay between two

@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 
 from aqmlab import infer, measure
-from aqmlab.access import KINDS, Line
 from aqmlab.advice import loads
 from aqmlab.errors import input_error, unknown
-from aqmlab.quantities import quantity
 from aqmlab.results import StudyResult
+from aqmlab.scenarios.access import KINDS, Line
+from aqmlab.scenarios.quantities import quantity
 
 AXIS = "queue"
 SECONDS = 30.0

@@ -2,6 +2,7 @@
 
 Each study is made in a process of its own, from the first run to the final tables; what is
 printed is the most memory that this process ever held, and how long the final tables took.
+With packets, another process makes the report of the run afterwards.
 Arguments: RUNSxFLOWS or RUNSxFLOWSxLINKS, as in `50000x4`, with that many idle links besides;
 or PACKETSp, as in `4000000p`, for one run at level `packets` with about as many rows there.
 """
@@ -13,13 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from aqmlab.benchmarks.measure import peak_rss
 
 SIZES = ("5000x4", "50000x4", "200000x4", "30000x64", "100000p", "4000000p")
-ALONE = "--alone"
+ALONE, REPORT = "--alone", "--report"
 ROWS_PER_SECOND = 125_000
 """Of the run at level `packets`: packets of 1500 bytes at 1 Gbit/s, and acknowledgements of
 every second."""
@@ -67,8 +69,8 @@ def runs_study(runs: int, flows: int, idle: int = 0) -> dict[str, Any]:
 
 def measure(size: str, folder: Path) -> dict[str, float]:
     """Makes the study in this process."""
-    from aqmlab.folder import ResultsFolder
     from aqmlab.study import Study
+    from aqmlab.study.folder import ResultsFolder
 
     spent = {"finish": 0.0}
     finish = ResultsFolder.finish
@@ -91,20 +93,46 @@ def measure(size: str, folder: Path) -> dict[str, float]:
     }
 
 
+def report(folder: Path) -> dict[str, float]:
+    """Makes the report of the run in `folder` in this process."""
+    from aqmlab.results import StudyResult
+
+    began = time.monotonic()
+    StudyResult.open(folder).single().write_report(folder, figures=False)
+    return {
+        "report_seconds": round(time.monotonic() - began, 1),
+        "report_peak_mb": round(peak_rss() / 1e6),
+    }
+
+
+def in_child(words: list[str], environment: Mapping[str, str] | None = None) -> dict[str, float]:
+    """What a process of its own measured that has these arguments."""
+    line = [sys.executable, "-m", __spec__.name, *words]
+    done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
 def main(words: list[str]) -> None:
-    """Prints a line a size; with `--alone` the measurement of one, as JSON."""
+    """Prints a line a size; with `--alone` or `--report` one measurement, as JSON."""
     if words[:1] == [ALONE]:
         print(json.dumps(measure(words[1], Path(words[2]))))
         return
-    print(f"{'size':>12} {'peak MB':>8} {'before the end':>15} {'end, s':>7} {'s':>7}")
+    if words[:1] == [REPORT]:
+        print(json.dumps(report(Path(words[1]))))
+        return
+    print(
+        f"{'size':>12} {'peak MB':>8} {'before the end':>15} {'end, s':>7} {'s':>7} {'report':>7}"
+    )
     for size in words or SIZES:
         with tempfile.TemporaryDirectory() as folder:
-            line = [sys.executable, "-m", __spec__.name, ALONE, size, folder]
-            done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=True)
-        found = json.loads(done.stdout)
+            found = in_child([ALONE, size, folder])
+            if size.endswith("p"):
+                found |= in_child([REPORT, folder])
         print(
             f"{size:>12} {found['peak_mb']:8} {found['peak_mb_before_finish']:15} "
-            f"{found['finish_seconds']:7} {found['seconds']:7}",
+            f"{found['finish_seconds']:7} {found['seconds']:7} "
+            f"{found.get('report_peak_mb', ''):>7}",
             flush=True,
         )
 

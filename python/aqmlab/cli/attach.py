@@ -67,7 +67,7 @@ def attach(
     from aqmlab.emulate.keep import check_folder, keep
     from aqmlab.emulate.links import from_options
     from aqmlab.emulate.recordings import recordings
-    from aqmlab.settings import parse_settings
+    from aqmlab.scenarios.settings import parse_settings
 
     given = {"rate": rate, "delay": delay, "queue": queue, "loss": loss}
     common = {key: text for key, text in given.items() if text is not None}

@@ -62,7 +62,7 @@ def bench(
     if START in (names or []):
         _start_measured(names or [], repeat, as_json=json)
         return
-    from aqmlab.settings import parse_settings
+    from aqmlab.scenarios.settings import parse_settings
 
     settings = parse_settings(set_ or [])
     rows = []

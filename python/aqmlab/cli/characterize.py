@@ -91,8 +91,8 @@ def characterize(
     """
     from aqmlab.characterize import REPLICATIONS, SEED, Environment
     from aqmlab.characterize import characterize as run
-    from aqmlab.quantities import quantity
-    from aqmlab.settings import parse_settings
+    from aqmlab.scenarios.quantities import quantity
+    from aqmlab.scenarios.settings import parse_settings
 
     settings = parse_settings(set_ or [])
     others = [name for group in against or [] for name in group.split(",") if name.strip()]

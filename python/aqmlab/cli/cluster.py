@@ -23,8 +23,8 @@ def cluster(
 
     The exit status is 0 if there are workers and all have it, else 1.
     """
-    from aqmlab.cluster import workers
-    from aqmlab.spread import own_build
+    from aqmlab.study.cluster import workers
+    from aqmlab.study.spread import own_build
 
     found = workers(address)
     fits = bool(found) and all(each.fits for each in found)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from aqmlab.study import Progress
+    from aqmlab.study.sweep import Progress
 
 REPORT = ("polars", "numpy", "scipy", "tomli_w", "jinja2", "markdown_it", "vl_convert")
 """Modules of the extra `report`."""
@@ -182,7 +182,7 @@ def executor_at(address: str | None) -> Iterator[Executor | None]:
     if address is None:
         yield None
         return
-    from aqmlab.cluster import connect
+    from aqmlab.study.cluster import connect
 
     with connect(address) as executor:
         yield executor

@@ -51,7 +51,7 @@ def compare(
     """
     from aqmlab.cli.study import show, to_json
     from aqmlab.compare import compare as side_by_side
-    from aqmlab.outside import is_measurement
+    from aqmlab.formats.outside import is_measurement
 
     load_own(with_)
     named = _named(folders)
@@ -74,7 +74,7 @@ def _beside_measurements(named: dict[str, Path], *, as_json: bool) -> None:
     """Shows goodput and round-trip times of results and of files of other programs."""
     from dataclasses import asdict
 
-    from aqmlab.outside import is_measurement, ours, read
+    from aqmlab.formats.outside import is_measurement, ours, read
     from aqmlab.results import StudyResult
 
     found = {

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from aqmlab.cli.common import EXAMPLES, reported
-from aqmlab.completion import SCRIPTS
 from aqmlab.errors import unknown
+from aqmlab.quick.completion import SCRIPTS
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab completion bash > ~/.local/share/bash-completion/completions/aqmlab\n\n"

@@ -84,7 +84,7 @@ def evaluate(
     """
     from aqmlab.evaluate import QUICK_REPLICATIONS, REPLICATIONS, SEED
     from aqmlab.evaluate import evaluate as run
-    from aqmlab.settings import parse_settings
+    from aqmlab.scenarios.settings import parse_settings
 
     params, transport = parse_settings(param or []), parse_settings(set_ or [])
     name = control.rpartition(":")[2]

@@ -87,7 +87,7 @@ def _sides(file: Path, against: str) -> dict[str, Any]:
     """The scenario, and the same with another queue. Raises `InputError` if one is none."""
     import json
 
-    from aqmlab.single import load
+    from aqmlab.study.single import load
 
     sides = [load(file, {}), load(file, {"queue": against})]
     resolved = [json.loads(side.resolved) for side in sides]
@@ -97,7 +97,7 @@ def _sides(file: Path, against: str) -> dict[str, Any]:
 
 def _print_digest(file: Path, *, as_json: bool) -> None:
     """Runs a scenario and prints what names its results."""
-    from aqmlab.stepping import Run
+    from aqmlab.study.stepping import Run
 
     run = Run(file)
     run.finish()

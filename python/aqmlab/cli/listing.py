@@ -8,8 +8,8 @@ import typer
 
 from aqmlab import plain
 from aqmlab._late import late
-from aqmlab.access import PROFILES
 from aqmlab.cli.common import EXAMPLES, Json, With, load_own, print_json, reported
+from aqmlab.scenarios.access import PROFILES
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab list\n\naqmlab list disciplines\n\naqmlab list metrics\n\naqmlab list presets --json"

@@ -61,7 +61,7 @@ def mahimahi(
     from aqmlab.emulate.keep import check_folder, keep
     from aqmlab.emulate.mahimahi import USAGE, read
     from aqmlab.emulate.recordings import recordings
-    from aqmlab.settings import parse_settings
+    from aqmlab.scenarios.settings import parse_settings
 
     if tool in USAGE and (words or [])[:1] in (["--help"], ["-h"]):
         print(f"usage: aqmlab mahimahi {USAGE[tool]}")

@@ -42,8 +42,8 @@ def merge(
     The results go to results/NAME or --out; the parts are left as they are.
     """
     from aqmlab.cli.study import show, to_json
-    from aqmlab.manifest import read_manifest
-    from aqmlab.merge import merge as put_together
+    from aqmlab.study.manifest import read_manifest
+    from aqmlab.study.merge import merge as put_together
 
     began = time.monotonic()
     place = out

@@ -83,7 +83,7 @@ def parity(
     from aqmlab.emulate.keep import check_folder
     from aqmlab.emulate.play import parity as run_both
     from aqmlab.emulate.recordings import recordings
-    from aqmlab.settings import parse_settings
+    from aqmlab.scenarios.settings import parse_settings
 
     settings = parse_settings(set_ or [])
     if duration is not None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aqmlab import light, plain
+from aqmlab import plain
 from aqmlab._late import late
-from aqmlab._quick import has_packages
 from aqmlab.cli.common import (
     EXAMPLES,
     Figures,
@@ -25,6 +24,8 @@ from aqmlab.cli.common import (
     print_json,
     reported,
 )
+from aqmlab.quick import light
+from aqmlab.quick.answers import has_packages
 
 if TYPE_CHECKING:
     from aqmlab.results import RunResult
@@ -74,7 +75,7 @@ def run(
     --out saves the tables and writes report.html with figures (not with --json); it also
     records time series unless the scenario sets the recording level.
     """
-    from aqmlab.settings import parse_settings
+    from aqmlab.scenarios.settings import parse_settings
 
     load_own(with_)
     settings = parse_settings(set_ or [])
@@ -109,7 +110,7 @@ def run(
 
 def _shown(file: Path, overrides: dict[str, Any], *, json: bool) -> None:
     """Runs once and keeps nothing."""
-    from aqmlab.single import load
+    from aqmlab.study.single import load
 
     scenario = load(file, overrides)
     tables = light.run(scenario)
@@ -127,10 +128,10 @@ def _run(
     What is kept has the course over time too, unless the scenario says what is recorded. A
     capture is of a run of its own: the same, whatever is kept.
     """
-    from aqmlab.execute import run_scenario
-    from aqmlab.settings import parse_toml, read_text
-    from aqmlab.single import load, recording
+    from aqmlab.scenarios.settings import parse_toml, read_text
     from aqmlab.study import Study
+    from aqmlab.study.execute import run_scenario
+    from aqmlab.study.single import load, recording
 
     scenario = load(file, overrides)
     record = recording(scenario, **recorded)

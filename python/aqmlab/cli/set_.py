@@ -35,7 +35,7 @@ def set_(
     See docs/emulator.md.
     """
     from aqmlab.emulate.change import change
-    from aqmlab.settings import parse_settings
+    from aqmlab.scenarios.settings import parse_settings
 
     done = change(name, parse_settings(settings))
     if json:

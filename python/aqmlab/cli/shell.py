@@ -331,7 +331,7 @@ def _value(key: str, text: Any) -> Any:
 
 
 def _settings(set_: list[str] | None, seed: int | None, out: Path | None) -> dict[str, Any]:
-    from aqmlab.settings import parse_settings
+    from aqmlab.scenarios.settings import parse_settings
 
     settings = parse_settings(set_ or [])
     if seed is not None:

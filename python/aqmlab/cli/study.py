@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from aqmlab.infer import Interval
+    from aqmlab.plan.shards import Shard
     from aqmlab.report.measures import Measure
     from aqmlab.results import StudyResult
-    from aqmlab.shards import Shard
     from aqmlab.study import Study
 
 EXAMPLE = EXAMPLES.format(
@@ -103,8 +103,8 @@ def study(
     Results go to results/NAME (with -rN and -sN for other replications and seeds),
     or to the folder given by --out.
     """
-    from aqmlab.settings import parse_selection, parse_settings
-    from aqmlab.shards import Shard
+    from aqmlab.plan.shards import Shard
+    from aqmlab.scenarios.settings import parse_selection, parse_settings
     from aqmlab.study import Study
 
     part = Shard.parse(shard) if shard is not None else None
@@ -213,7 +213,7 @@ def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
 
 def _precision(result: StudyResult) -> dict[str, Any]:
     """What was asked for, and whether it was reached."""
-    from aqmlab.sequential import is_reached
+    from aqmlab.study.sequential import is_reached
 
     assert result.info.precision is not None
     return {**result.info.precision.to_json(), "reached": is_reached(result)}

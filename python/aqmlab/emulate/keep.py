@@ -30,10 +30,10 @@ def check_folder(folder: Path) -> None:
 def keep(emulation: Emulation, folder: Path, command: str = "") -> None:
     """Writes tables, manifest and report; `command` is what made them."""
     from aqmlab.emulate.report import title, write
-    from aqmlab.execute import study_info
-    from aqmlab.folder import ResultsFolder
     from aqmlab.results import resolved
     from aqmlab.study import Study
+    from aqmlab.study.execute import study_info
+    from aqmlab.study.folder import ResultsFolder
 
     text = emulation.scenario.resolved
     study = Study(
@@ -47,6 +47,7 @@ def keep(emulation: Emulation, folder: Path, command: str = "") -> None:
 
 def result_of(results: Results, scenario: Scenario) -> RunResult:
     """The tables in memory."""
-    from aqmlab.results import MemoryTables, RunResult, gather, resolved
+    from aqmlab.results import RunResult, gather, resolved
+    from aqmlab.tables import MemoryTables
 
     return RunResult(MemoryTables(gather([results])), resolved(scenario.resolved))

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from aqmlab._core import InputError, Scenario, parse_value
-from aqmlab.access import PROFILES
 from aqmlab.errors import input_error, unknown
-from aqmlab.linux_queues import is_line
-from aqmlab.linux_queues import read as read_line
+from aqmlab.scenarios.access import PROFILES
+from aqmlab.scenarios.linux_queues import is_line
+from aqmlab.scenarios.linux_queues import read as read_line
 
 UNLIMITED = "1000000gbit"
 """The rate of a link that is to have none: a packet takes no time."""
@@ -44,7 +44,7 @@ def from_scenario(
     The command stands where the receivers are: `down` is their path. Raises `InputError`
     for whatever is wrong in the file or in the names.
     """
-    from aqmlab.single import load
+    from aqmlab.study.single import load
 
     scenario = load(file, settings)
     table = json.loads(scenario.resolved)

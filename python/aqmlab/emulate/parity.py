@@ -181,9 +181,10 @@ def _is_greedy(flow: Mapping[str, Any]) -> bool:
 
 def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None) -> Parity:
     """Simulates what `done` has of real packets, and puts both into one result."""
-    from aqmlab.execute import finished, study_info
-    from aqmlab.folder import ResultsFolder
-    from aqmlab.results import MemoryTables, StudyResult, gather, resolved
+    from aqmlab.results import StudyResult, gather, resolved
+    from aqmlab.study.execute import finished, study_info
+    from aqmlab.study.folder import ResultsFolder
+    from aqmlab.tables import MemoryTables
 
     repeat = study.replications
     jobs = [(number, study.points[0].scenario, number) for number in range(repeat)]

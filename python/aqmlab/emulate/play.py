@@ -90,7 +90,7 @@ def parity(
     Raises `InputError` for what is wrong in the scenario, for workloads and congestion
     controls that cannot be had with real sockets, and if the system permits no emulation.
     """
-    from aqmlab.settings import parse_toml, read_text
+    from aqmlab.scenarios.settings import parse_toml, read_text
     from aqmlab.study import Study
 
     table = parse_toml(read_text(file), str(file))

@@ -25,13 +25,13 @@ from aqmlab.document import (
 )
 from aqmlab.document.colours import by_label
 from aqmlab.document.numbers import percent, seconds
-from aqmlab.quantities import quantity
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
 from aqmlab.report.run_page import finding, links, parameters, sojourn_figure
 from aqmlab.results import RunResult
 from aqmlab.samples import Floats
 from aqmlab.scenarios import toml_value
+from aqmlab.scenarios.quantities import quantity
 
 TITLE = "An emulation"
 """The title where the command is not known."""

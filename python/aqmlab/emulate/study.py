@@ -20,9 +20,9 @@ from aqmlab.emulate.play import played
 from aqmlab.errors import AqmlabError, EmulationError
 
 if TYPE_CHECKING:
-    from aqmlab.folder import ResultsFolder
     from aqmlab.results import StudyResult
     from aqmlab.study import Study
+    from aqmlab.study.folder import ResultsFolder
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def run(order: Order, out: Path, told: Callable[[str], None] | None = None) -> S
     Raises `EmulationError` if a run could not be made.
     """
     told = told or _silent
-    from aqmlab.execute import GOES_ON, study_info
-    from aqmlab.folder import ResultsFolder, open_results
-    from aqmlab.manifest import read_manifest
+    from aqmlab.study.execute import GOES_ON, study_info
+    from aqmlab.study.folder import ResultsFolder, open_results
+    from aqmlab.study.manifest import read_manifest
 
     study = order.study()
     if (out / "manifest.json").exists() and read_manifest(out)["complete"]:
@@ -134,7 +134,7 @@ def _made() -> list[str]:
     point, replication = divmod(number, study.replications)
     (done,) = played([(number, study.points[point].scenario, replication)])
     # From here on there may be threads.
-    from aqmlab.chunks import write_chunk
+    from aqmlab.study.chunks import write_chunk
 
     write_chunk(chunk, [done.results])
     return list(done.remarks)

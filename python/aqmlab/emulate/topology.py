@@ -31,7 +31,7 @@ from aqmlab import _core
 from aqmlab.emulate import DEFAULT_SHELL
 from aqmlab.emulate.recordings import Capture, Log
 from aqmlab.errors import input_error, unknown
-from aqmlab.settings import check_keys, parse_toml, read_text
+from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
 
 HOST_KEYS = ("command",)
 ENDS = ("from", "to")

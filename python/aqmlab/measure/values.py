@@ -10,7 +10,8 @@ import polars as pl
 from aqmlab.errors import unknown
 from aqmlab.measure.registry import find, own
 from aqmlab.measure.runs import Runs
-from aqmlab.results import RunResult, StudyResult, Tables
+from aqmlab.results import RunResult, StudyResult
+from aqmlab.tables import Tables
 
 
 def values(result: RunResult | StudyResult, name: str) -> pl.DataFrame:

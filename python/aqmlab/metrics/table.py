@@ -12,8 +12,8 @@ import polars as pl
 
 from aqmlab.metrics.flows import ALL, bulk_flows, is_alike, is_endless
 from aqmlab.metrics.formulas import of_group, of_link
-from aqmlab.results import Tables
 from aqmlab.samples import Floats, Whole, jain_indices
+from aqmlab.tables import Tables
 
 COLUMNS = {"run": pl.UInt32, "subject": pl.String, "metric": pl.String, "value": pl.Float64}
 LINK_COLUMNS = (

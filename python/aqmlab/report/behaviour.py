@@ -16,7 +16,7 @@ import polars as pl
 from aqmlab.document import Figure, charts
 from aqmlab.results import RunResult
 from aqmlab.samples import Floats
-from aqmlab.single import run
+from aqmlab.study.single import run
 
 STEP = 20.0
 """Seconds at which the load grows."""

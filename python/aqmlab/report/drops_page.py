@@ -10,7 +10,7 @@ import polars as pl
 from aqmlab.document import Block, Column, Figure, Items, Section, Table, Text
 from aqmlab.document.numbers import count, seconds, whole
 from aqmlab.document.vega import WIDTH, Spec, colour, data, name, number, spec, tip
-from aqmlab.drops import Episode, episodes, packets_of, target_of, why
+from aqmlab.drops import Course, Episode, course, in_parts, target_of, why
 from aqmlab.results import RunResult
 
 MOST_POINTS = 1500
@@ -25,15 +25,15 @@ WAIT, SHADE = "#7f7f7f", "#e69f00"
 
 def sections(result: RunResult) -> Iterator[Section]:
     """The section about the drops at the bottleneck, if its packets were recorded."""
-    link = result.bottleneck
-    if result.packets.filter(pl.col("link") == link).is_empty():
+    whole = course(result)
+    if whole is None:
         return
-    found = episodes(result)
+    found = whole.episodes
     blocks: list[Block] = [Text(summary(result, found))]
     if found:
         blocks += [Items(tuple(Text(law) for law in laws(result, found)))]
-        blocks += [figure(result, found), table(found)]
-    yield Section(f"Why {link} dropped", tuple(blocks), id="drops")
+        blocks += [figure(result, whole), table(found)]
+    yield Section(f"Why {result.bottleneck} dropped", tuple(blocks), id="drops")
 
 
 def summary(result: RunResult, found: list[Episode]) -> str:
@@ -87,14 +87,12 @@ def table(found: list[Episode]) -> Table:
     return Table(columns, rows, id="episodes", caption=caption)
 
 
-def figure(result: RunResult, found: list[Episode]) -> Figure:
+def figure(result: RunResult, whole: Course) -> Figure:
     """Sojourn time of the packets, the target, the episodes shaded, and each drop by reason."""
-    link = result.bottleneck
-    packets = packets_of(result, link).sort("end_s", maintain_order=True)
-    sent = packets.filter(pl.col("verdict") == "delivered")
-    lost = packets.filter(pl.col("verdict") != "delivered")
-    shown = lost.gather_every(max(1, -(-lost.height // MOST_DROPS)))
-    left = "" if shown.height == lost.height else f" Of the drops {shown.height:,} are drawn."
+    link, found = result.bottleneck, whole.episodes
+    waits, shown = _drawn(result, whole)
+    lost = sum(each.total for each in found)
+    left = "" if shown.height == lost else f" Of the drops {shown.height:,} are drawn."
     return Figure(
         "drops",
         f"Drops at {link}",
@@ -102,12 +100,37 @@ def figure(result: RunResult, found: list[Episode]) -> Figure:
         "Grey: sojourn time of the packets sent. Dashed: the target, if the queue "
         "has one. Shaded: the episodes of drops. Points: drops, with the time they had waited."
         + left,
-        _spec(sent, shown, found, target_of(result, link), float(result.runs["end_s"][0])),
+        _spec(waits, shown, found, target_of(result, link), float(result.runs["end_s"][0])),
     )
 
 
+def _drawn(result: RunResult, whole: Course) -> tuple[list[dict[str, float]], pl.DataFrame]:
+    """Departures and waits in ms, where there are many the longest of each bin; and every so
+    many a drop."""
+    bin_ = max(1, -(-whole.sent // MOST_POINTS))
+    every = max(1, -(-sum(each.total for each in whole.episodes) // MOST_DROPS))
+    starts: list[float] = []
+    longest = np.full(-(-whole.sent // bin_), -np.inf)
+    shown: list[pl.DataFrame] = []
+    sent = lost = 0
+    for part in in_parts(result, result.bottleneck):
+        is_sent = part["verdict"] == "delivered"
+        left, dropped = part.filter(is_sent), part.filter(~is_sent)
+        shown.append(dropped.gather_every(every, -lost % every))
+        starts += left["end_s"].gather_every(bin_, -sent % bin_).to_list()
+        places = (sent + np.arange(left.height)) // bin_
+        np.maximum.at(longest, places, 1e3 * left["sojourn_s"].to_numpy())
+        sent, lost = sent + left.height, lost + dropped.height
+    pairs = zip(starts, longest.tolist(), strict=True)
+    return [{"x": round(x, 4), "y": round(y, 4)} for x, y in pairs], pl.concat(shown)
+
+
 def _spec(
-    sent: pl.DataFrame, lost: pl.DataFrame, found: list[Episode], target: float | None, end: float
+    waits: list[dict[str, float]],
+    lost: pl.DataFrame,
+    found: list[Episode],
+    target: float | None,
+    end: float,
 ) -> Spec:
     reasons = list(dict.fromkeys(lost["verdict"]))
     colours = {each: PALETTE[place % len(PALETTE)] for place, each in enumerate(reasons)}
@@ -129,7 +152,7 @@ def _spec(
             "encoding": {"x": number("from", TIME), "x2": {"field": "to"}},
         },
         {
-            "data": data(_waits(sent)),
+            "data": data(waits),
             "mark": {"type": "line", "strokeWidth": 1.2, "color": WAIT},
             "encoding": {"x": x, "y": y},
         },
@@ -157,13 +180,3 @@ def _spec(
         }
     )
     return spec({"width": WIDTH - 120, "height": 260, "layer": layers})
-
-
-def _waits(sent: pl.DataFrame) -> list[dict[str, float]]:
-    """Departures and waits in ms; where there are many, the longest of each bin."""
-    times, waits = sent["end_s"].to_numpy(), 1e3 * sent["sojourn_s"].to_numpy()
-    every = max(1, -(-times.size // MOST_POINTS))
-    starts = np.arange(0, times.size, every)
-    longest = np.maximum.reduceat(waits, starts) if times.size else waits
-    pairs = zip(times[starts].tolist(), longest.tolist(), strict=True)
-    return [{"x": round(x, 4), "y": round(y, 4)} for x, y in pairs]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aqmlab.document import Block, Code, Text
-from aqmlab.manifest import MANIFEST
+from aqmlab.study.manifest import MANIFEST
 
 
 def made(command: str, folder: Path | None) -> Iterator[Block]:

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from aqmlab.results import RunResult, StudyResult
-from aqmlab.sequential import reached
+from aqmlab.study.sequential import reached
 
 SHOWN_PLACES = 4
 OWN = ("replications-identical", "idle-link", "precision-not-reached")

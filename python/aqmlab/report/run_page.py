@@ -30,9 +30,9 @@ from aqmlab.measure import own
 from aqmlab.report import drops_page
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
+from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.results import BUSY, RunResult
 from aqmlab.samples import Floats
-from aqmlab.setup_diagram import caption, diagram
 
 SHOWN_FLOWS = 50
 MOST_SAMPLES = 600

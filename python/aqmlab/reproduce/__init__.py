@@ -23,11 +23,11 @@ import aqmlab
 from aqmlab._face import make_callable
 from aqmlab.document import Document, Figure, save
 from aqmlab.infer import estimate
+from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table, Warning
 from aqmlab.reproduce.published import MAIN, Published, names
 from aqmlab.reproduce.signs import same_signs
-from aqmlab.setup_diagram import caption, diagram
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -28,7 +28,7 @@ from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table
 from aqmlab.reproduce.schema import check, labels_of
 from aqmlab.reproduce.verdicts import Criterion
-from aqmlab.settings import parse_selection, parse_toml, read_text
+from aqmlab.scenarios.settings import parse_selection, parse_toml, read_text
 from aqmlab.study import Study
 
 __all__ = ["MAIN", "METRICS", "STUDIES", "Published", "axis_labels", "names", "title"]

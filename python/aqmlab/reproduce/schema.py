@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from aqmlab.errors import InputError, input_error, nearest, unknown
-from aqmlab.study import label_of
+from aqmlab.study.sweep import label_of
 
 HOOKS = ("tables", "claims", "causes", "figures", "shortened")
 """The functions that `study.py` may have."""

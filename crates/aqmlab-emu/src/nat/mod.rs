@@ -37,14 +37,14 @@ use aqmlab_core::Result;
 
 use self::relay::Relay;
 use crate::addresses::Block;
-use crate::offload::{self, Offload};
+use crate::errors::failed;
+use crate::packet::offload::{self, Offload};
+use crate::packet::wire::{Headers, TCP, UDP, be16, parse};
 use crate::path::Departure;
-use crate::shell::failed;
 use crate::sys::device::Tun;
 use crate::sys::epoll::{raise_descriptors, set_nonblocking};
 use crate::sys::socket::transparent;
 use crate::sys::{receive, send, socket_pair};
-use crate::wire::{Headers, TCP, UDP, be16, parse};
 
 /// Where packets to the far end's own address go.
 #[derive(Clone, Copy, Debug)]

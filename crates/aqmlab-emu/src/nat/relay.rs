@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use super::streams::{Pair, ROOM, Turn};
 use super::{Held, Inward, OPEN, Shared, UNKNOWN};
+use crate::packet::wire::TCP;
 use crate::sys::device::Tun;
 use crate::sys::epoll::{Epoll, set_nonblocking};
 use crate::sys::socket::{begin_connection, receive_from, reset_at_close, send_from};
 use crate::sys::time::monotonic;
 use crate::sys::{receive, send};
-use crate::wire::TCP;
 
 const SECOND: u64 = 1_000_000_000;
 /// How long a connection outside may take to be made.
@@ -463,7 +463,7 @@ impl Relay {
                 Err(_) => continue,
             };
             if let Some(Door { socket: Socket::Datagrams(door), last }) =
-                self.doors.get_mut(&(crate::wire::UDP, port))
+                self.doors.get_mut(&(crate::packet::wire::UDP, port))
             {
                 *last = now;
                 let _ = send_from(door.as_fd(), &self.room[..size], to, &from);

@@ -34,7 +34,7 @@ use aqmlab_sim::rate::{Cursor, Opportunities};
 
 use super::LogFile;
 use super::background::Background;
-use crate::handle::Handle;
+use crate::packet::handle::Handle;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 /// Of one millisecond: 12 Gbit/s.

@@ -25,8 +25,8 @@ use aqmlab_sim::rate::RateProcess;
 
 use self::log::{Log, Offer};
 use self::pcapng::Capture;
-use crate::buffers::Buffers;
-use crate::handle::Handle;
+use crate::packet::buffers::Buffers;
+use crate::packet::handle::Handle;
 use crate::path::{Route, Tap};
 
 /// How often observers are told of the time.

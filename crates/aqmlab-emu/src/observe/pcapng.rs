@@ -10,7 +10,8 @@
 //! # Source
 //! draft-ietf-opsawg-pcapng: a section header block, an interface description
 //! block for each place (`NAME in`, `NAME out` and, with all places, `NAME dropped`
-//! of links), with a comment that says what is there, and an enhanced packet block for each packet, with time in nanoseconds.
+//! of links), with a comment that says what is there, and an enhanced packet block for
+//! each packet, with time in nanoseconds.
 //! Packets begin with the IP header (LINKTYPE_RAW). What was dropped is on
 //! `NAME dropped`, with the reason as its comment.
 //!
@@ -29,10 +30,10 @@ use aqmlab_sim::capture::pcapng::{self, COMMENT, ENHANCED_PACKET, Interface, blo
 
 use super::background::Background;
 use super::{CaptureFile, Places};
-use crate::buffers::Buffers;
-use crate::handle::Handle;
+use crate::packet::buffers::Buffers;
+use crate::packet::handle::Handle;
+use crate::packet::segments::{MOST_HEAD, Run};
 use crate::path::Route;
-use crate::segments::{MOST_HEAD, Run};
 
 /// Interfaces of a link, and what is there.
 const SIDES: [(&str, &str); 3] = [

@@ -16,7 +16,7 @@ use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::Network;
 use aqmlab_sim::network::probe::Sojourn;
 
-use crate::handle::Handle;
+use crate::packet::handle::Handle;
 use crate::sys::files::memory_file;
 use crate::sys::time::monotonic;
 

@@ -13,65 +13,36 @@
 //! The host's routes, forwarding and firewall are left alone: the one thing
 //! that appears in its namespace is the far end's device with its addresses.
 
-pub(crate) mod broker;
-pub(crate) mod inside;
-pub(crate) mod network;
+mod inside;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
-use aqmlab_core::{Bytes, Error, Result, Span, Time, params};
-use aqmlab_sim::network::probe::SojournSummary;
-use aqmlab_sim::scenario::{Change, FlowGroup};
-use aqmlab_sim::{RunResult, Scenario};
+use aqmlab_core::{Error, Result, Span, Time};
+use aqmlab_sim::Scenario;
+use aqmlab_sim::scenario::FlowGroup;
 
-use self::inside::{DROPPED, ERROR, FAR, FarEnd, Inside, NEAR, SIGNAL, START};
-pub(crate) use self::network::failed;
-use self::network::{NoDevice, configure_far, gateway_block, make_far};
+use self::inside::{FarEnd, Inside};
 use crate::addresses::Block;
-use crate::live::{Clock, FAR as FAR_PORT, Live, Precision, Steward, Writer};
+use crate::errors::failed;
+use crate::live::{Clock, FAR as FAR_PORT, Live, Writer};
 use crate::nat::Gate;
+use crate::observe::Recordings;
 use crate::observe::control::Control;
 use crate::observe::view::View;
-use crate::observe::{Recordings, TICK};
+use crate::params::EmulatorParams;
 use crate::path::{DataPath, Route};
-use crate::report::to_result;
+use crate::report::{Outcome, to_result};
+use crate::spaces::devices::{self, NoDevice, configure_far, gateway_block, make_far};
+use crate::spaces::first::{ERROR, FAR, NEAR, START};
+use crate::spaces::{broker, mapped_user, no_namespaces, only_one_thread};
+use crate::steward::{Attendant, Drain, HANDLED, prioritise, told_drops};
 use crate::sys::device::Tun;
-use crate::sys::process::{
-    Child, Signals, foreground, fork_into, identity, may_make_namespaces, set_foreground,
-};
-use crate::sys::time::{pin, processor, set_exact_timers, set_real_time, unset_real_time, wait};
+use crate::sys::process::{Child, Signals, foreground, fork_into, set_foreground};
+use crate::sys::time::{processor, unset_real_time};
 use crate::sys::{files, receive, send, socket_pair};
-
-params! {
-    /// How the emulator works.
-    pub struct EmulatorParams {
-        /// How it waits for the time of a departure: `low-cpu`, `balanced` or `exact`.
-        precision: Precision = Precision::Balanced, source "this program";
-        /// The largest packet.
-        mtu: Bytes = Bytes::new(1500), in Bytes::new(68) => Bytes::new(65_535),
-            source "Ethernet; RFC 791 for the range";
-        /// A run is said to be late if one packet in a hundred was held up for longer than this.
-        lateness: Span = Span::from_micros(500), in Span::ZERO => Span::from_secs(3600),
-            source "this program";
-        /// The processor that it stays on; `none` for any.
-        cpu: Option<u64> = None, source "sched_setaffinity(2)";
-        /// How long packets in flight may take to arrive when the command has ended; 0s discards
-        /// them.
-        drain: Span = Span::from_secs(2), in Span::ZERO => Span::from_secs(3600),
-            source "this program";
-        /// What it is called, for `aqmlab set` and `aqmlab top`; `none`: by its process ID.
-        name: Option<String> = None, source "this program";
-        /// Whether commands keep the capabilities that they have in a user namespace of the
-        /// emulator; without them they cannot change the network there.
-        keep_capabilities: bool = false, source "capabilities(7)";
-        /// Its real-time priority, where permitted; 0 for none.
-        priority: u64 = 40, in 0 => 99, source "sched(7), SCHED_FIFO";
-    }
-}
 
 /// What is to be run, and where.
 pub struct Options {
@@ -94,24 +65,6 @@ pub struct Options {
     /// When the links end, and with them the command, whose exit status is then 0;
     /// `None` for never.
     pub until: Option<Span>,
-}
-
-/// What has come of it.
-pub struct Outcome {
-    /// The exit status of the command, as shells give it.
-    pub status: i32,
-    /// What the links did.
-    pub result: RunResult,
-    /// How late packets left.
-    pub lateness: SojournSummary,
-    /// How long of that they waited to be read.
-    pub input: SojournSummary,
-    /// How late the kernel woke the emulator.
-    pub wakeups: SojournSummary,
-    /// What changed in the links, and what was to change later.
-    pub changes: Vec<Change>,
-    /// One sentence each, for the user.
-    pub remarks: Vec<String>,
 }
 
 /// Adds what commands are told of the path to their environment. Inside
@@ -175,19 +128,6 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
     outcome
 }
 
-/// Signals that the emulator passes on, and SIGURG, which says that something is asked of it.
-pub(crate) const HANDLED: [i32; 7] = [
-    libc::SIGINT,
-    libc::SIGTERM,
-    libc::SIGHUP,
-    libc::SIGQUIT,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGURG,
-];
-/// How long a command may take to end when it was told to.
-const PATIENCE: Span = Span::from_secs(2);
-
 /// The processes and devices.
 struct Shell<'a> {
     child: Child,
@@ -219,7 +159,7 @@ impl<'a> Shell<'a> {
         let mapped = mapped_user(far.is_some());
         let far = far.filter(|_| !options.nat);
         let block = far.as_ref().map_or_else(gateway_block, |(_, block)| Ok(*block))?;
-        let is_inside = network::is_inside()?;
+        let is_inside = devices::is_inside()?;
         let attached = options.attached.map(namespace_of).transpose()?;
         let attached = attached.as_ref();
         let servers = files::name_servers();
@@ -277,7 +217,7 @@ impl<'a> Shell<'a> {
         let Shell { child, ended, socket, signals, ports, gate, until, .. } = self;
         let mut remarks = prioritise(params);
         // In a namespace of its own nobody has rules.
-        let is_here = ports[1].name != network::GATEWAY_PORT;
+        let is_here = ports[1].name != devices::GATEWAY_PORT;
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
         let tick = if path.has_tap() { Time::ZERO } else { Time::MAX };
@@ -310,114 +250,6 @@ impl<'a> Shell<'a> {
     }
 }
 
-/// Looks after signals and the child.
-pub(crate) struct Attendant<'a> {
-    pub child: Child,
-    pub ended: OwnedFd,
-    pub socket: OwnedFd,
-    pub signals: &'a Signals,
-    /// When patience is at an end.
-    pub deadline: Time,
-    /// When the links end.
-    pub until: Time,
-    /// What is done for packets in flight when the child has ended.
-    pub drain: Drain,
-    /// When observers are told of the time next.
-    pub tick: Time,
-    pub view: View,
-    pub control: Control,
-}
-
-/// The time after the end of the command in which packets in flight arrive.
-pub(crate) struct Drain {
-    most: Span,
-    course: Option<Draining>,
-}
-
-#[derive(Clone, Copy)]
-struct Draining {
-    /// When it ends in any case.
-    end: Time,
-    /// When it ends if nothing is in flight until then: answers take a moment.
-    quiet: Time,
-    /// When to look next.
-    look: Time,
-}
-
-impl Drain {
-    /// How long a path must be empty to be taken for drained.
-    const QUIET: Span = Span::from_millis(5);
-    /// How often it is looked at.
-    const LOOK: Span = Span::from_millis(1);
-
-    /// For so long at most; not at all for zero.
-    pub(crate) fn new(most: Span) -> Self {
-        Drain { most, course: None }
-    }
-
-    /// The command has ended. Whether to wait for packets.
-    fn goes_on(&mut self, now: Time, is_empty: bool) -> bool {
-        let begun = Draining { end: now + self.most, quiet: now + Self::QUIET, look: now };
-        let course = self.course.get_or_insert(begun);
-        if !is_empty {
-            course.quiet = now + Self::QUIET;
-        }
-        course.look = now + Self::LOOK;
-        now < course.end && now < course.quiet
-    }
-}
-
-impl Steward for Attendant<'_> {
-    fn watched(&self) -> [BorrowedFd<'_>; 2] {
-        // What has ended can be read for ever.
-        let ended =
-            if self.drain.course.is_some() { self.signals.as_fd() } else { self.ended.as_fd() };
-        [self.signals.as_fd(), ended]
-    }
-
-    fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
-        if now >= self.tick {
-            path.tick(now);
-            self.tick = now + TICK;
-        }
-        self.view.attend(now, path.network());
-        if now >= self.until {
-            self.until = Time::MAX;
-            let _ = send(self.socket.as_fd(), &[SIGNAL, libc::SIGHUP as u8], None);
-            self.deadline = self.deadline.min(now + PATIENCE);
-        }
-        while let Some(signal) = self.signals.next() {
-            if signal.number == libc::SIGURG {
-                self.control.attend(now, path);
-                continue;
-            }
-            if self.drain.course.is_some() {
-                return false;
-            }
-            let ends = [libc::SIGTERM, libc::SIGHUP].contains(&signal.number);
-            // What a terminal sends goes to the command without our help.
-            if signal.is_sent || ends {
-                let _ = send(self.socket.as_fd(), &[SIGNAL, signal.number as u8], None);
-            }
-            if ends {
-                self.deadline = self.deadline.min(now + PATIENCE);
-            }
-        }
-        if now >= self.deadline {
-            self.child.signal(libc::SIGKILL);
-            self.deadline = Time::MAX;
-        }
-        let has_ended = wait([self.ended.as_fd()], Some(std::time::Duration::ZERO));
-        let has_ended = has_ended.is_ok_and(|[has_ended]| has_ended);
-        !has_ended || self.drain.goes_on(now, path.under_way() == 0)
-    }
-
-    fn deadline(&self) -> Time {
-        let look = self.drain.course.map_or(Time::MAX, |course| course.look);
-        self.deadline.min(self.until).min(self.tick).min(self.view.deadline()).min(look)
-    }
-}
-
 /// Says so if packets that await an answer have reached the far end, and nothing came back.
 fn unanswered(path: &DataPath) -> Option<String> {
     let ([_, awaiting], [back, _]) = (path.came[0], path.came[1]);
@@ -435,27 +267,14 @@ fn dropped_by_devices(socket: &OwnedFd, writer: &Writer) -> u64 {
     told_drops(socket) + files::dropped(writer.name_of(FAR_PORT))
 }
 
-/// What the child, which has ended, told of the drops of its devices.
-pub(crate) fn told_drops(socket: &OwnedFd) -> u64 {
-    let is_readable = wait([socket.as_fd()], Some(std::time::Duration::ZERO));
-    let told = match is_readable {
-        Ok([true]) => receive(socket.as_fd()).map(|(text, _)| text).unwrap_or_default(),
-        _ => Vec::new(),
-    };
-    match told.split_first() {
-        Some((&DROPPED, count)) => count.try_into().map_or(0, u64::from_ne_bytes),
-        _ => 0,
-    }
-}
-
 /// The devices, near and far, as the child sends them.
 fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
     let mut near = None;
     while near.is_none() || far.is_none() {
         let (text, fd) = receive(socket.as_fd()).map_err(|error| failed("the shell", &error))?;
         match (text.first(), fd) {
-            (Some(&FAR), Some(fd)) => far = Some(Tun::from_fd(fd, network::GATEWAY_PORT)),
-            (Some(&NEAR), Some(fd)) => near = Some(Tun::from_fd(fd, network::NAME)),
+            (Some(&FAR), Some(fd)) => far = Some(Tun::from_fd(fd, devices::GATEWAY_PORT)),
+            (Some(&NEAR), Some(fd)) => near = Some(Tun::from_fd(fd, devices::NAME)),
             (Some(&ERROR), _) => {
                 return Err(Error::new(String::from_utf8_lossy(&text[1..]).into_owned()));
             }
@@ -463,16 +282,6 @@ fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
         }
     }
     Ok([near, far].map(|tun| tun.expect("both have come")))
-}
-
-/// A copy of a process has one thread: what others hold would stay held.
-pub(crate) fn only_one_thread() -> Result<()> {
-    let threads = files::threads();
-    if threads > 1 {
-        let problem = format!("a shell cannot be started by a process with {threads} threads");
-        return Err(Error::new(problem).hint("start it by `aqmlab shell`"));
-    }
-    Ok(())
 }
 
 /// The network namespace of a process, which is not that of this one.
@@ -495,45 +304,4 @@ fn namespace_of(pid: u32) -> Result<File> {
 /// this user may have a device here, or is given one.
 pub fn has_far_end_here() -> bool {
     Tun::permitted() || broker::is_there()
-}
-
-/// The user who needs a user namespace to be permitted the others: one who may
-/// have no device here, and root who may make no namespaces, as in a container.
-pub(crate) fn mapped_user(has_device: bool) -> Option<(u32, u32)> {
-    (!has_device || !may_make_namespaces()).then(identity)
-}
-
-/// What the kernel forbids, and what to do about it.
-pub(crate) fn no_namespaces(error: &io::Error) -> Error {
-    let problem = format!("the kernel refuses namespaces: {error}");
-    let hint = match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => {
-            "run it as root, or let users make user namespaces: sysctls \
-             kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0; \
-             in a container: `--security-opt seccomp=unconfined --device /dev/net/tun`, or \
-             `--cap-add SYS_ADMIN --cap-add NET_ADMIN --device /dev/net/tun`"
-        }
-        Some(libc::ENOSPC | libc::EUSERS) => "sysctl user.max_user_namespaces is too small",
-        _ => return Error::new(problem),
-    };
-    Error::new(problem).hint(hint)
-}
-
-/// Takes what priority there is; says what was refused.
-pub(crate) fn prioritise(params: &EmulatorParams) -> Vec<String> {
-    set_exact_timers();
-    let mut remarks = Vec::new();
-    if let Some(cpu) = params.cpu
-        && let Err(error) = pin(usize::try_from(cpu).unwrap_or(usize::MAX))
-    {
-        remarks.push(format!("not bound to processor {cpu}: {error}"));
-    }
-    if params.priority > 0
-        && let Err(error) = set_real_time(params.priority as i32)
-    {
-        remarks.push(format!(
-            "without real-time priority ({error}): other programs may delay packets"
-        ));
-    }
-    remarks
 }

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use super::{check, owned};
-use crate::offload::{self, Offload};
+use crate::packet::offload::{self, Offload};
 
 /// Linux's `if_tun.h`: what a program that reads large packets has to say.
 const TUN_F_CSUM: libc::c_uint = 0x01;

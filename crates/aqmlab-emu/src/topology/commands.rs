@@ -6,10 +6,13 @@ use std::net::Ipv4Addr;
 use aqmlab_core::Result;
 use aqmlab_sim::Scenario;
 
-use super::{Course, Hosts, Job, Topology};
+use super::{Course, Hosts, Job};
+use crate::errors::failed;
 use crate::observe::Recordings;
-use crate::shell::inside::start;
-use crate::shell::{EmulatorParams, Outcome, failed};
+use crate::params::EmulatorParams;
+use crate::report::Outcome;
+use crate::routing::Topology;
+use crate::spaces::first::start;
 use crate::sys::files;
 use crate::sys::process::{Pid, Signals, foreground, set_foreground};
 

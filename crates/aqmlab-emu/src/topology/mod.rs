@@ -9,7 +9,6 @@
 //! is the caller's: commands, or the workloads of a scenario (`traffic`).
 
 mod commands;
-mod router;
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,48 +17,30 @@ use aqmlab_core::{Error, Result, Span, Time};
 use aqmlab_sim::Scenario;
 
 pub use self::commands::{Commands, run as run_commands};
-pub use self::router::Router;
 use crate::addresses::Block;
 use crate::changes;
+use crate::errors::failed;
 use crate::live::{Clock, Live, Steward};
 use crate::observe::Recordings;
 use crate::observe::control::Control;
 use crate::observe::view::View;
+use crate::params::EmulatorParams;
 use crate::path::{DataPath, Route};
-use crate::report::to_result;
-use crate::shell::broker::Broker;
-use crate::shell::inside::{self, ERROR, NEAR, START, allow_pings, map_user, new_network};
-use crate::shell::network::{NAME, configure_near, make_near};
-use crate::shell::{
-    Attendant, Drain, EmulatorParams, HANDLED, Outcome, failed, mapped_user, no_namespaces,
-    only_one_thread, prioritise, told_drops,
+use crate::report::{Outcome, to_result};
+use crate::routing::{Router, Topology};
+use crate::spaces::broker::Broker;
+use crate::spaces::devices::{NAME, configure_near, make_near};
+use crate::spaces::first::{ERROR, NEAR, START, serve};
+use crate::spaces::{
+    allow_pings, map_user, mapped_user, new_network, no_namespaces, only_one_thread,
 };
+use crate::steward::{Attendant, Drain, HANDLED, prioritise, told_drops};
 use crate::sys::device::Tun;
 use crate::sys::process::{
     Child, Pid, Signals, die_with_parent, enter, exit, fork_into, keep_capabilities, own_mounts,
 };
 use crate::sys::time::{processor, unset_real_time};
 use crate::sys::{files, receive, send, socket_pair};
-
-/// The way of packets from one host to another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
-    /// The host that sends, by index.
-    pub from: usize,
-    /// The host that receives.
-    pub to: usize,
-    /// The links, by index, at least one.
-    pub links: Vec<u32>,
-}
-
-/// Hosts and the ways between them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Topology {
-    /// The number of hosts.
-    pub hosts: usize,
-    /// The ways.
-    pub ways: Vec<Way>,
-}
 
 /// The hosts, as the process sees them that starts what runs there.
 pub struct Hosts {
@@ -231,7 +212,7 @@ fn open(
                     let zero = u64::from_le_bytes(said.try_into().ok()?);
                     job.start(&hosts, zero, signals)
                 };
-                inside::serve(&theirs, None, &hosts.brokers, start, || hosts.dropped())
+                serve(&theirs, None, &hosts.brokers, start, || hosts.dropped())
             }
             Err(error) => {
                 let text = [&[ERROR], error.to_string().as_bytes()].concat();

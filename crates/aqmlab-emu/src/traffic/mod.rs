@@ -40,11 +40,14 @@ use aqmlab_tcp::TcpParams;
 
 use self::books::Books;
 use self::play::Stage;
+use crate::errors::failed;
 use crate::observe::Recordings;
-use crate::shell::{EmulatorParams, Outcome, failed};
+use crate::params::EmulatorParams;
+use crate::report::Outcome;
+use crate::routing::{Topology, Way};
 use crate::sys::files;
 use crate::sys::process::{Pid, Signals, exit, fork_into};
-use crate::topology::{self, Course, Hosts, Job, Topology, Way};
+use crate::topology::{self, Course, Hosts, Job};
 
 /// When what is measured begins: at the start if the warm-up would outlast the run, as in the
 /// simulator.

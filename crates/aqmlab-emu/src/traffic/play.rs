@@ -17,7 +17,7 @@ use aqmlab_tcp::params::EcnMode;
 
 use super::books::{Books, KERNEL};
 use super::{datagrams, requests, streams};
-use crate::shell::failed;
+use crate::errors::failed;
 use crate::sys::files;
 use crate::sys::process::enter;
 use crate::sys::time::{monotonic, set_exact_timers, sleep};
@@ -194,16 +194,17 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
         None => (0..scenario.flows.len()).collect(),
     };
     let is_endless = awaited.iter().any(|group| !scenario.flows[*group].ends());
-    if stage.warmup > Time::ZERO {
-        stage.sleep_until(stage.warmup);
-        stage.books().end_warmup(stage.warmup);
-    }
+    let mut warmup = Some(stage.warmup).filter(|end| *end > Time::ZERO);
     let mut books = stage.books();
     loop {
+        let now = stage.now();
+        if let Some(end) = warmup.filter(|end| now >= *end) {
+            warmup = None;
+            books.end_warmup(end);
+        }
         let all_done =
             awaited.iter().all(|group| books.members_done[*group] >= scenario.flows[*group].count);
-        let left = stage.end.saturating_since(stage.now());
-        if left == Span::ZERO || (all_done && !is_endless) {
+        if now >= stage.end || (all_done && !is_endless) {
             books.close();
             for (group, seen) in books.groups.iter_mut().enumerate() {
                 if stage.enter(group, End::Sender).is_ok() {
@@ -215,6 +216,7 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
             std::mem::forget(books);
             return Ok(bytes);
         }
+        let left = warmup.unwrap_or(stage.end).saturating_since(now);
         let left = Duration::from_nanos(left.as_nanos());
         books = stage.done.wait_timeout(books, left).expect("no thread panics").0;
     }

@@ -4,7 +4,7 @@
 //! and what the sink answers to the source. An endpoint is a state machine
 //! without clock, timer or socket: it is given the packets that arrive and the
 //! time, and asked for packets and for its next deadline. [TCP](tcp) is one,
-//! [TFRC](tfrc) another, [datagrams](datagrams) a third, and [`Endpoints`] adds those of
+//! [TFRC](tfrc) another, [datagrams] a third, and [`Endpoints`] adds those of
 //! other crates: `examples/rust-endpoint` is a whole program.
 
 pub mod custom;

@@ -34,7 +34,7 @@ impl<P: Carried> QueuedLink<P> {
         }));
     }
 
-    /// What happened from the end of the warm-up to `end`; call [`finish`](Link::finish) before.
+    /// What happened from the end of the warm-up to `end`; call `Link::finish` before.
     pub fn into_result(mut self, end: Time) -> LinkResult {
         let packets = self.take_records();
         let (counts, way, capacity) = (self.queue.counts(), self.way(), self.capacity().bytes(end));

@@ -1,6 +1,6 @@
 //! A run in steps: go on to a moment, look, change something, go on.
 //!
-//! A run in steps gives the same bits as [`run`](super::run) on the same scenario. What
+//! A run in steps gives the same bits as [`run`](fn@super::run) on the same scenario. What
 //! [`Run::set`] changes becomes a [change](crate::scenario::Change) of the scenario, so the
 //! scenario of the run, saved and run from the start, gives the same again.
 //!

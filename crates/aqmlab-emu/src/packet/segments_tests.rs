@@ -1,0 +1,223 @@
+//! Cutting and joining, against a segmentation made packet by packet.
+
+use super::*;
+use crate::packet::checksum::sum;
+use crate::packet::wire::parse;
+use crate::packet::wire::tests::{tcp, v4, v6};
+use proptest::prelude::*;
+
+/// The one's complement sum of the pseudo header, as the kernel leaves it.
+fn pseudo(packet: &[u8], headers: &Headers) -> u16 {
+    let addresses = if headers.is_v6 { &packet[8..40] } else { &packet[12..20] };
+    let length = u64::from(headers.length) - u64::from(headers.transport);
+    fold(sum(addresses) + u64::from(headers.protocol) + length)
+}
+
+/// A large packet as the kernel gives it.
+pub(crate) fn large(
+    is_v6: bool,
+    protocol: u8,
+    flags: u8,
+    step: u16,
+    payload: usize,
+) -> (Vec<u8>, Offload) {
+    let load: Vec<u8> = (0..payload).map(|i| (i * 7 + i / 251) as u8).collect();
+    let transport = match protocol {
+        TCP => tcp([4000, 80], flags, &[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2], &load),
+        _ => {
+            let length = (8 + load.len()) as u16;
+            let ports = [4000u16.to_be_bytes(), 80u16.to_be_bytes()].concat();
+            [ports, length.to_be_bytes().to_vec(), vec![0, 0], load].concat()
+        }
+    };
+    let mut packet = if is_v6 { v6(protocol, &transport) } else { v4(protocol, &transport) };
+    let headers = parse(&packet).unwrap();
+    let at = usize::from(headers.transport) + if protocol == TCP { 16 } else { 6 };
+    let partial = pseudo(&packet, &headers);
+    packet[at..at + 2].copy_from_slice(&partial.to_be_bytes());
+    let kind = match (protocol, is_v6) {
+        (UDP, _) => offload::UDP_L4,
+        (_, false) => offload::TCP_V4,
+        (_, true) => offload::TCP_V6,
+    };
+    let offload = Offload {
+        flags: offload::NEEDS_CHECKSUM,
+        kind: kind | if flags & CWR != 0 { offload::WITH_ECN } else { 0 },
+        head: headers.transport + if protocol == TCP { 32 } else { 8 },
+        step,
+        checksum_start: headers.transport,
+        checksum_offset: if protocol == TCP { 16 } else { 6 },
+    };
+    (packet, offload)
+}
+
+/// What a device does with a frame: the packets on the wire, checksums done.
+pub(crate) fn segmented(offload: Offload, packet: &[u8]) -> Vec<Vec<u8>> {
+    let headers = parse(packet).unwrap();
+    let transport = usize::from(headers.transport);
+    let head = match headers.protocol {
+        TCP => transport + usize::from(packet[transport + 12] >> 4) * 4,
+        _ => transport + 8,
+    };
+    let step = match offload.kind {
+        offload::NONE => packet.len(),
+        _ => usize::from(offload.step),
+    };
+    let payload = &packet[head..];
+    let count = payload.len().div_ceil(step).max(1);
+    (0..count)
+        .map(|number| {
+            let part = &payload[number * step..payload.len().min((number + 1) * step)];
+            let mut out = [&packet[..head], part].concat();
+            let length = out.len();
+            if headers.is_v6 {
+                out[4..6].copy_from_slice(&((length - 40) as u16).to_be_bytes());
+            } else {
+                out[2..4].copy_from_slice(&(length as u16).to_be_bytes());
+                let id = be16(packet, 4).wrapping_add(number as u16);
+                out[4..6].copy_from_slice(&id.to_be_bytes());
+                out[10..12].fill(0);
+                let checksum = !fold(sum(&out[..transport]));
+                out[10..12].copy_from_slice(&checksum.to_be_bytes());
+            }
+            let at = if headers.protocol == TCP {
+                let sequence = be32(packet, transport + 4) + (number * step) as u32;
+                out[transport + 4..transport + 8].copy_from_slice(&sequence.to_be_bytes());
+                if number + 1 < count {
+                    out[transport + 13] &= !FIN_PSH;
+                }
+                if number > 0 {
+                    out[transport + 13] &= !CWR;
+                }
+                transport + 16
+            } else {
+                out[transport + 4..transport + 6]
+                    .copy_from_slice(&((length - transport) as u16).to_be_bytes());
+                transport + 6
+            };
+            out[at..at + 2].fill(0);
+            let headers = parse(&out).unwrap();
+            let checksum = !fold(u64::from(pseudo(&out, &headers)) + sum(&out[transport..]));
+            out[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
+            out
+        })
+        .collect()
+}
+
+/// Does the kernel's part for a frame: each checksum must hold the sum of its
+/// pseudo header, and the IPv4 header's must be right.
+fn check(offload: Offload, packet: &[u8]) {
+    let headers = parse(packet).unwrap();
+    assert_eq!(headers.length as usize, packet.len());
+    if !headers.is_v6 {
+        assert_eq!(fold(sum(&packet[..usize::from(headers.transport)])), 0xFFFF, "IPv4 header");
+    }
+    if offload.flags & offload::NEEDS_CHECKSUM != 0 {
+        let at = usize::from(offload.checksum_start + offload.checksum_offset);
+        let (found, expected) = (be16(packet, at), pseudo(packet, &headers));
+        assert!(found % 0xFFFF == expected % 0xFFFF, "pseudo header {found:x} {expected:x}");
+    }
+}
+
+fn kept(packet: &[u8], offload: Offload) -> (Buffers, u32, Frame) {
+    let mut buffers = Buffers::default();
+    buffers.scratch()[..packet.len()].copy_from_slice(packet);
+    let frame = plan(packet, parse(packet).unwrap(), offload).unwrap();
+    let place = buffers.keep(frame);
+    (buffers, place, frame)
+}
+
+proptest! {
+    /// However the segments of a large packet leave, alone or in runs, with
+    /// marks or without, the wire carries the same packets.
+    #[test]
+    fn runs_are_the_packets_that_the_device_would_have_made(
+        is_v6 in any::<bool>(),
+        is_udp in any::<bool>(),
+        flags in prop::sample::select(vec![0x10u8, 0x18, 0x19, 0x90, 0x98]),
+        step in 1u16..1449,
+        payload in 1usize..20_000,
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        marks in any::<u64>(),
+    ) {
+        let payload = payload.min(usize::from(step) * 300);
+        let protocol = if is_udp { UDP } else { TCP };
+        let (packet, offload) = large(is_v6, protocol, flags, step, payload);
+        let (mut buffers, place, frame) = kept(&packet, offload);
+        let expected = segmented(offload, &packet);
+        prop_assert_eq!(expected.len(), usize::from(frame.segments));
+        let breaks: Vec<u16> =
+            cuts.iter().map(|cut| cut.index(usize::from(frame.segments)) as u16).collect();
+        let mut runs: Vec<Run> = Vec::new();
+        let mut marked = Vec::new();
+        for segment in 0..frame.segments {
+            let mut handle = Handle::new(place, &frame, segment, 0);
+            prop_assert_eq!(handle.size as usize, expected[usize::from(segment)].len());
+            if marks >> (segment / 3 % 64) & 1 == 1 {
+                aqmlab_core::Packet::mark(&mut handle);
+            }
+            marked.push(handle.traffic_class());
+            let joined = !breaks.contains(&segment)
+                && runs.last_mut().is_some_and(|run| run.join(&handle));
+            if !joined {
+                runs.push(Run::new(&handle));
+            }
+        }
+        let mut out = Vec::new();
+        for run in &runs {
+            let mut room = [0; MOST_HEAD];
+            let (offload, parts) = run.frame(&buffers, &mut room);
+            let packet = parts.concat();
+            check(offload, &packet);
+            out.extend(segmented(offload, &packet));
+        }
+        prop_assert_eq!(out.len(), expected.len());
+        for ((out, expected), class) in out.iter().zip(&expected).zip(&marked) {
+            let mut expected = expected.clone();
+            set_traffic_class(&mut expected, is_v6, *class);
+            prop_assert_eq!(out, &expected);
+        }
+        for run in runs {
+            buffers.release(run.place, u32::from(run.count));
+        }
+        prop_assert_eq!(buffers.handles(), 0);
+    }
+
+    /// Whatever the offload header says: a plan whose segments are the packet.
+    #[test]
+    fn no_offload_header_is_too_strange(
+        bytes in prop::collection::vec(any::<u8>(), 10),
+        right in any::<u8>(),
+        step in 0u16..2000,
+        payload in 0usize..5000,
+        is_v6 in any::<bool>(),
+    ) {
+        let (packet, good) = large(is_v6, TCP, 0x18, step, payload);
+        let strange = Offload::from_bytes(bytes[..].try_into().unwrap());
+        prop_assert_eq!(Offload::from_bytes(&strange.to_bytes()), strange);
+        // Some of its fields are right, so that it gets further.
+        let pick = |bit: u8, good: u16, strange: u16| if right >> bit & 1 == 1 { good } else { strange };
+        let offload = Offload {
+            flags: pick(0, good.flags.into(), strange.flags.into()) as u8,
+            kind: pick(1, good.kind.into(), strange.kind.into()) as u8,
+            head: pick(2, good.head, strange.head),
+            step: pick(3, good.step, strange.step),
+            checksum_start: pick(4, good.checksum_start, strange.checksum_start),
+            checksum_offset: pick(5, good.checksum_offset, strange.checksum_offset),
+        };
+        let headers = parse(&packet).unwrap();
+        if let Ok(frame) = plan(&packet, headers, offload) {
+            let (buffers, place, frame_again) = kept(&packet, offload);
+            prop_assert_eq!(frame.segments, frame_again.segments);
+            let mut room = [0; MOST_HEAD];
+            let mut bytes = 0;
+            for segment in 0..frame.segments {
+                let handle = Handle::new(place, &frame, segment, 0);
+                let (_, parts) = Run::new(&handle).frame(&buffers, &mut room);
+                prop_assert_eq!(parts.concat().len(), handle.size as usize);
+                bytes += handle.size - if frame.step > 0 { frame.head } else { 0 };
+            }
+            prop_assert_eq!(bytes, headers.length - frame.head);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Devices for shells inside a shell whose command has no capabilities.
+//!
+//! The far end of a nested shell is a device in the namespace of the command that starts it,
+//! which that command may not make. The first process of the outer shell makes it for whom
+//! asks: by a socket with a name that is known in that network namespace only. All that
+//! can be had there is a device with a block of addresses that is free inside the
+//! shell's own, and it is gone with whom it was made for.
+
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use aqmlab_core::Result;
+
+use super::devices::{NoDevice, configure_far, is_inside, make_far};
+use crate::addresses::Block;
+use crate::errors::failed;
+use crate::sys::device::Tun;
+use crate::sys::process::enter;
+use crate::sys::socket::{accept, connect_local, listen_local};
+use crate::sys::time::wait;
+use crate::sys::{files, receive, send};
+
+/// The name of the socket, in the command's network namespace.
+const NAME: &str = "aqmlab-broker";
+/// An answer with a device, and one with words.
+const MADE: u8 = b'M';
+const REFUSED: u8 = b'R';
+/// Who connects says what it wants at once.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Makes devices in one network namespace.
+pub(crate) struct Broker {
+    listener: OwnedFd,
+    namespace: File,
+}
+
+impl Broker {
+    /// For the network namespace of this process.
+    pub(crate) fn here() -> Result<Self> {
+        let listener = listen_local(NAME).map_err(|error| failed("a socket", &error))?;
+        let namespace =
+            files::network().map_err(|error| failed("the network namespace", &error))?;
+        Ok(Broker { listener, namespace })
+    }
+
+    /// Somebody asks.
+    pub(crate) fn serve(&self) {
+        let Ok(client) = accept(self.listener.as_fd()) else { return };
+        let is_asked = wait([client.as_fd()], Some(PATIENCE)).is_ok_and(|[ready]| ready);
+        let asked =
+            if is_asked { receive(client.as_fd()).unwrap_or_default().0 } else { Vec::new() };
+        let Ok(mtu) = <[u8; 4]>::try_from(asked) else { return };
+        // Who is gone by now does not get it.
+        let _ = match self.make(u32::from_le_bytes(mtu)) {
+            Ok((tun, block)) => {
+                let address = block.far().0.octets();
+                let text = [&[MADE, block.v4_bits as u8], &address[..], tun.name.as_bytes()];
+                send(client.as_fd(), &text.concat(), Some(tun.as_fd()))
+            }
+            Err(problem) => send(client.as_fd(), &[&[REFUSED], problem.as_bytes()].concat(), None),
+        };
+    }
+
+    fn make(&self, mtu: u32) -> std::result::Result<(Tun, Block), String> {
+        enter(self.namespace.as_fd()).map_err(|error| error.to_string())?;
+        let (tun, block) = make_far().map_err(|problem| match problem {
+            NoDevice::NotPermitted => "no device is permitted".to_string(),
+            NoDevice::Other(error) => error.to_string(),
+        })?;
+        configure_far(&tun, &block, mtu).map_err(|error| error.to_string())?;
+        Ok((tun, block))
+    }
+}
+
+impl AsFd for Broker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+/// Whether the shell around this process, if there is one, makes devices.
+pub(crate) fn is_there() -> bool {
+    is_inside().is_ok_and(|inside| inside) && connect_local(NAME).is_ok()
+}
+
+/// A far end that the shell around this process makes, with its addresses; `None` if there is no
+/// such shell.
+///
+/// # Errors
+/// With its words if it makes none.
+pub(crate) fn ask(mtu: u32) -> Result<Option<(Tun, Block)>> {
+    if !is_inside()? {
+        return Ok(None);
+    }
+    let Ok(socket) = connect_local(NAME) else { return Ok(None) };
+    let broken = |error: io::Error| failed("the shell around this one", &error);
+    send(socket.as_fd(), &mtu.to_le_bytes(), None).map_err(broken)?;
+    let (text, fd) = receive(socket.as_fd()).map_err(broken)?;
+    match (&text[..], fd) {
+        ([MADE, bits, a, b, c, d, name @ ..], Some(fd)) => {
+            let block = Block::of(Ipv4Addr::new(*a, *b, *c, *d), u32::from(*bits));
+            let name = String::from_utf8_lossy(name);
+            let made = block.map(|block| (Tun::from_fd(fd, &name), block));
+            made.ok_or_else(|| broken(io::ErrorKind::InvalidData.into())).map(Some)
+        }
+        ([REFUSED, words @ ..], _) => {
+            Err(aqmlab_core::Error::new(String::from_utf8_lossy(words).into_owned()))
+        }
+        _ => Err(broken(io::ErrorKind::UnexpectedEof.into())),
+    }
+}

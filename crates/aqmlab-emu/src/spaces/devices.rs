@@ -1,0 +1,188 @@
+//! The devices at the two ends of a path, and their addresses.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use aqmlab_core::{Error, Result};
+
+use crate::addresses::Block;
+use crate::errors::failed;
+use crate::sys::device::{Interface, Tun, addresses_v4};
+use crate::sys::files;
+
+/// The name of the near end, in the namespace of the command. The far ends
+/// have a number behind it.
+pub const NAME: &str = "aqmlab";
+/// The name of the far end in a gateway.
+const GATEWAY: &str = "aqmlab0";
+/// What it is called in the emulator, which is not in its namespace.
+pub const GATEWAY_PORT: &str = "far";
+/// Packets that wait in a device for this program to read them. (A large
+/// packet counts as one; beyond that the kernel drops.)
+const QUEUE: u32 = 16_384;
+
+/// Why there is no device.
+pub enum NoDevice {
+    /// This user may not have one in this namespace.
+    NotPermitted,
+    /// Something else, for the user to read.
+    Other(Error),
+}
+
+/// Makes the far end in the namespace of this process, with a block of
+/// addresses that nobody else has.
+pub fn make_far() -> std::result::Result<(Tun, Block), NoDevice> {
+    let addresses =
+        addresses_v4().map_err(|error| NoDevice::Other(failed("the list of addresses", &error)))?;
+    // Inside a shell: a block out of that shell's.
+    let own = addresses.iter().find(|(name, ..)| name == NAME);
+    let own = own.and_then(|(_, address, bits)| Block::of(*address, *bits));
+    let around = own.unwrap_or(Block::ALL);
+    for number in around.numbers() {
+        let Some(block) = around.inner(number) else { break };
+        if addresses.iter().any(|(_, address, _)| block.holds(*address)) {
+            continue;
+        }
+        match Tun::create(&format!("{NAME}{number}")) {
+            Ok(tun) => return Ok((tun, block)),
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
+            Err(error) => return Err(no_device(&error)),
+        }
+    }
+    let problem = match around.numbers().is_empty() {
+        true => "shells are nested too deep: the addresses are used up",
+        false => "no addresses are left for another shell here",
+    };
+    Err(NoDevice::Other(Error::new(problem)))
+}
+
+/// Whether this namespace is that of a command behind a path.
+pub fn is_inside() -> Result<bool> {
+    let addresses = addresses_v4().map_err(|error| failed("the list of addresses", &error))?;
+    Ok(addresses.iter().any(|(name, ..)| name == NAME))
+}
+
+/// A block for the gateway of a shell that is started in this namespace: none
+/// that is known here.
+pub fn gateway_block() -> Result<Block> {
+    let addresses = addresses_v4().map_err(|error| failed("the list of addresses", &error))?;
+    let mut blocks = Block::ALL.numbers().filter_map(|number| Block::ALL.inner(number));
+    let is_free = |block: &Block| !addresses.iter().any(|(_, address, _)| block.holds(*address));
+    blocks.find(is_free).ok_or_else(|| Error::new("no addresses are left for a shell here"))
+}
+
+/// Makes the far end in a gateway.
+pub fn make_gateway() -> Result<Tun> {
+    Tun::create(GATEWAY).map_err(|error| match no_device(&error) {
+        NoDevice::NotPermitted => {
+            Error::new("the kernel permits no TUN device in a user namespace")
+        }
+        NoDevice::Other(error) => error,
+    })
+}
+
+/// Makes all addresses the gateway's own, so that it takes the place of the outside.
+pub fn own_all_addresses() -> Result<()> {
+    Interface::named("lo")
+        .and_then(|loopback| loopback.own_all())
+        .map_err(|error| failed("the addresses of the gateway", &error))
+}
+
+/// Makes the near end in the namespace of this process.
+pub fn make_near() -> Result<Tun> {
+    Tun::create(NAME).map_err(|error| match no_device(&error) {
+        NoDevice::NotPermitted => failed("the device of the command", &error),
+        NoDevice::Other(error) => error,
+    })
+}
+
+fn no_device(error: &io::Error) -> NoDevice {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => NoDevice::NotPermitted,
+        Some(libc::EACCES) => NoDevice::Other(
+            Error::new("/dev/net/tun: this user may not open it")
+                .hint("`chmod 0666 /dev/net/tun` as root, as most systems have it"),
+        ),
+        Some(libc::ENOENT | libc::ENXIO | libc::ENODEV) => NoDevice::Other(
+            Error::new("/dev/net/tun: there is no such device")
+                .hint("`modprobe tun` as root; in a container: `--device /dev/net/tun`"),
+        ),
+        _ => NoDevice::Other(failed("a TUN device", error)),
+    }
+}
+
+/// Gives the far end its addresses.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn configure_far(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
+    configure(&tun.name, mtu, |interface| {
+        interface.add_v4(block.far().0, block.v4_bits)?;
+        // A machine without IPv6 has none here either.
+        let _ = interface.add_v6(block.far().1, block.v6_bits);
+        Ok(())
+    })
+}
+
+/// Gives the near end its addresses and sends everything through it. Packets
+/// of shells inside this one are forwarded: the namespace is ours.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn configure_near(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
+    configure(&tun.name, mtu, |interface| {
+        interface.add_v4(block.near().0, block.v4_bits)?;
+        interface.route_v4(Ipv4Addr::UNSPECIFIED, 0)?;
+        if interface.add_v6(block.near().1, block.v6_bits).is_ok() {
+            let _ = interface.route_v6(Ipv6Addr::UNSPECIFIED, 0);
+        }
+        Ok(())
+    })?;
+    // Read-only in some containers: then shells do not nest there.
+    let _ = files::set("/proc/sys/net/ipv4/ip_forward", "1");
+    let _ = files::set("/proc/sys/net/ipv6/conf/all/forwarding", "1");
+    Ok(())
+}
+
+/// Gives the near end its addresses in a namespace that is somebody else's, and sends through
+/// it what goes by the default route there: by two routes that are longer than that one.
+/// All of it hangs on the device, and is gone with it.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn configure_attached(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
+    configure(&tun.name, mtu, |interface| {
+        interface.add_v4(block.near().0, block.v4_bits)?;
+        for half in [0, 128] {
+            interface.route_v4(Ipv4Addr::new(half, 0, 0, 0), 1)?;
+        }
+        if interface.add_v6(block.near().1, block.v6_bits).is_ok() {
+            for half in [0, 0x8000] {
+                let _ = interface.route_v6(Ipv6Addr::new(half, 0, 0, 0, 0, 0, 0, 0), 1);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Sets the loopback device of a new namespace up.
+pub fn start_loopback() -> Result<()> {
+    Interface::named("lo")
+        .and_then(|loopback| loopback.set_up())
+        .map_err(|error| failed("the loopback device", &error))
+}
+
+fn configure(
+    name: &str,
+    mtu: u32,
+    addresses: impl FnOnce(&Interface) -> io::Result<()>,
+) -> Result<()> {
+    let configured = Interface::named(name).and_then(|interface| {
+        interface.set_sizes(mtu, QUEUE)?;
+        // No link-local address: such a path has two ends and no neighbours.
+        let _ = files::set(&format!("/proc/sys/net/ipv6/conf/{name}/addr_gen_mode"), "1");
+        interface.set_up()?;
+        addresses(&interface)
+    });
+    configured.map_err(|error| failed(name, &error))
+}

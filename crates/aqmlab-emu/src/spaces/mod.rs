@@ -1,0 +1,82 @@
+//! Namespaces of our own, the devices in them, and their first process.
+
+pub(crate) mod broker;
+pub(crate) mod devices;
+pub(crate) mod first;
+
+use std::io;
+
+use aqmlab_core::{Error, Result};
+
+use self::devices::start_loopback;
+use crate::errors::failed;
+use crate::sys::files;
+use crate::sys::process::{identity, may_make_namespaces, unshare};
+
+/// A copy of a process has one thread: what others hold would stay held.
+pub(crate) fn only_one_thread() -> Result<()> {
+    let threads = files::threads();
+    if threads > 1 {
+        let problem = format!("a shell cannot be started by a process with {threads} threads");
+        return Err(Error::new(problem).hint("start it by `aqmlab shell`"));
+    }
+    Ok(())
+}
+
+/// The user who needs a user namespace to be permitted the others: one who may
+/// have no device here, and root who may make no namespaces, as in a container.
+pub(crate) fn mapped_user(has_device: bool) -> Option<(u32, u32)> {
+    (!has_device || !may_make_namespaces()).then(identity)
+}
+
+/// What the kernel forbids, and what to do about it.
+pub(crate) fn no_namespaces(error: &io::Error) -> Error {
+    let problem = format!("the kernel refuses namespaces: {error}");
+    let hint = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "run it as root, or let users make user namespaces: sysctls \
+             kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0; \
+             in a container: `--security-opt seccomp=unconfined --device /dev/net/tun`, or \
+             `--cap-add SYS_ADMIN --cap-add NET_ADMIN --device /dev/net/tun`"
+        }
+        Some(libc::ENOSPC | libc::EUSERS) => "sysctl user.max_user_namespaces is too small",
+        _ => return Error::new(problem),
+    };
+    Error::new(problem).hint(hint)
+}
+
+/// Lets this user, who has no capabilities, send pings in this network namespace.
+pub(crate) fn allow_pings() {
+    let (_, group) = identity();
+    // Where it is read-only pings need a capability, as before.
+    let _ = files::set("/proc/sys/net/ipv4/ping_group_range", &format!("{group} {group}"));
+}
+
+/// A network namespace of its own, with a loopback device.
+pub(crate) fn new_network() -> Result<()> {
+    unshare(libc::CLONE_NEWNET).map_err(|error| failed("a network namespace", &error))?;
+    start_loopback()
+}
+
+/// Makes the user of this process the same user in the new namespace.
+pub(crate) fn map_user(user: u32, group: u32) -> Result<()> {
+    let write = |file: &str, text: String| {
+        let path = format!("/proc/self/{file}");
+        files::set(&path, &text).map_err(|error| {
+            let is_refused = error.raw_os_error() == Some(libc::EPERM);
+            match (failed(&path, &error), is_refused && user == 0) {
+                // user_namespaces(7): since Linux 5.12.
+                (error, true) => error.hint(
+                    "root without CAP_SETFCAP may not be root in a namespace: run it as \
+                     another user; in a container: `--cap-add SETFCAP`",
+                ),
+                (error, false) => error,
+            }
+        })
+    };
+    write("setgroups", "deny".into())?;
+    write("uid_map", format!("{user} {user} 1"))?;
+    write("gid_map", format!("{group} {group} 1"))?;
+    debug_assert_eq!(identity(), (user, group));
+    Ok(())
+}

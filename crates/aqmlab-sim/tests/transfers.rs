@@ -1,0 +1,126 @@
+//! The workload `transfers`: times and sizes of its flows, and that all of them complete.
+
+mod common;
+
+use common::{mean, result};
+
+#[test]
+fn transfers_come_at_their_times_and_all_complete() {
+    let result =
+        result(r#"{ kind = "transfers", size = "14600b", gap = "100ms", number = 50 }"#, &[]);
+    let group = &result.groups[0];
+    assert_eq!((group.started, group.completed, group.bytes), (50, 50, 50 * 14_600));
+    // SYN and SYN-ACK, of 40 bytes each.
+    assert!((mean(group, "startup") - 0.040064).abs() < 1e-9, "{}", mean(group, "startup"));
+    // And ten segments after it, which fit the initial window.
+    assert!((mean(group, "completion") - 0.072064).abs() < 1e-6, "{}", mean(group, "completion"));
+    assert!(result.flows.is_empty(), "places are used again");
+    // The last starts at 5 s, and the run ends with it.
+    assert!((result.end.as_secs_f64() - 5.1).abs() < 0.1, "{:?}", result.end);
+}
+
+#[test]
+fn closed_transfers_follow_one_another() {
+    let workload =
+        r#"{ kind = "transfers", size = "14600b", gap = "100ms", number = 20, timing = "closed" }"#;
+    let result = result(workload, &[("record.level", "series")]);
+    assert_eq!(result.groups[0].completed, 20);
+    let flows = &result.flows;
+    assert_eq!(flows.len(), 20, "all have a row where there are records");
+    let lasted = mean(&result.groups[0], "completion");
+    for pair in flows.windows(2) {
+        let gap = (pair[1].start - pair[0].start).as_secs_f64() - lasted;
+        assert!((gap - 0.1).abs() < 1e-6, "{gap}");
+    }
+}
+
+/// Places are used again, with packets of those that had them before still on
+/// their way: nothing that is measured changes.
+#[test]
+fn using_places_again_changes_nothing() {
+    let workload = r#"{ kind = "transfers", gap = { exponential = "4ms" },
+        size = { pareto = { shape = 1.2, mean = "3kb", cap = "1mb" } } }"#;
+    let lossy = ("links.down.queue.limit", "20p");
+    let scenarios = ["summary", "series"]
+        .map(|level| result(&workload.replace('\n', " "), &[lossy, ("record.level", level)]));
+    let counts = scenarios.each_ref().map(|result| {
+        let group = &result.groups[0];
+        let down = result.links[0].counts;
+        (group.started, group.completed, group.bytes, down, result.events)
+    });
+    assert_eq!(counts[0].0, counts[1].0);
+    assert!(counts[0].0 > 4500, "{}", counts[0].0);
+    assert!(counts[0].3.dropped_total() > 100);
+    let close = |a: u64, b: u64| (a as f64 / b as f64 - 1.0).abs() < 0.01;
+    assert!(close(counts[0].1, counts[1].1), "{counts:?}");
+    assert!(close(counts[0].3.arrived, counts[1].3.arrived), "{counts:?}");
+}
+
+#[test]
+fn gaps_may_be_given_one_by_one() {
+    let workload = r#"{ kind = "transfers", size = { list = ["1kb", "5kb"] }, number = 3,
+        gap = { list = ["1s", "2s", "500ms"] } }"#;
+    let workload = workload.split_whitespace().collect::<Vec<_>>().join(" ");
+    let result = result(&workload, &[("record.level", "series"), ("flows.app.start", "1s")]);
+    let flows: Vec<_> =
+        result.flows.iter().map(|flow| (flow.start.as_secs_f64(), flow.size)).collect();
+    assert_eq!(flows, [(2.0, Some(1024)), (4.0, Some(5120)), (4.5, Some(1024))]);
+}
+
+/// Kolmogorov and Smirnov's distance of a sample from a law, times the root of
+/// its size: above 1.63 it is 1 % likely.
+fn distance(mut sample: Vec<f64>, law: impl Fn(f64) -> f64) -> f64 {
+    sample.sort_unstable_by(f64::total_cmp);
+    let n = sample.len() as f64;
+    let gaps = sample.iter().enumerate().map(|(i, x)| {
+        let share = law(*x);
+        (share - i as f64 / n).abs().max(((i + 1) as f64 / n - share).abs())
+    });
+    gaps.fold(0.0, f64::max) * libm::sqrt(n)
+}
+
+/// What arrives at the link is what was asked for: a Poisson process of flows
+/// with sizes of their law, and numbers in a second as they are of one.
+#[test]
+fn transfers_are_a_poisson_process_of_their_sizes() {
+    let workload = r#"{ kind = "transfers", gap = "exponential(50ms)",
+        size = "pareto(shape=1.4, scale=4kb)" }"#;
+    let workload = workload.split_whitespace().collect::<Vec<_>>().join(" ");
+    let result = result(
+        &workload,
+        &[
+            ("duration", "500s"),
+            ("links.down.rate", "1gbit"),
+            ("record.level", "series"),
+            ("record.interval", "100s"),
+        ],
+    );
+    let starts: Vec<f64> = result.flows.iter().map(|flow| flow.start.as_secs_f64()).collect();
+    let gaps: Vec<f64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.len() > 9500, "{}", gaps.len());
+    let found = distance(gaps.clone(), |gap| 1.0 - libm::exp(-gap / 0.05));
+    assert!(found < 1.63, "{found}");
+    assert!(distance(gaps, |gap| 1.0 - libm::exp(-gap / 0.053)) > 1.63, "a mean of 53 ms is told");
+    let sizes = result.flows.iter().map(|flow| flow.size.unwrap() as f64);
+    let found = distance(sizes.collect(), |size| 1.0 - libm::pow(4096.0 / size.max(4096.0), 1.4));
+    assert!(found < 1.63, "{found}");
+    // The variance of a Poisson number is its mean.
+    let mut numbers = vec![0.0f64; 500];
+    starts.iter().for_each(|start| numbers[(*start as usize).min(499)] += 1.0);
+    let mean = numbers.iter().sum::<f64>() / 500.0;
+    let variance = numbers.iter().map(|n| (n - mean) * (n - mean)).sum::<f64>() / 499.0;
+    assert!((variance / mean - 1.0).abs() < 3.0 * libm::sqrt(2.0 / 499.0), "{variance} {mean}");
+}
+
+#[test]
+fn a_run_says_that_it_was_too_short_for_its_transfers() {
+    let workload = r#"{ kind = "transfers", size = "10mb", gap = "1s", number = 10 }"#;
+    let note = |duration: &str| {
+        let findings = result(workload, &[("duration", duration)]).findings;
+        let found = findings.into_iter().find(|found| found.note.id == "unfinished-transfers");
+        found.map(|found| found.note.text)
+    };
+    let text = note("20s").expect("80 s are needed");
+    assert!(text.contains("of 10 transfers were not finished"), "{text}");
+    assert_eq!(note("500s"), None);
+}

@@ -1,0 +1,1 @@
+"""Results in the words of other programs, and theirs in ours."""

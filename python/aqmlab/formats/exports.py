@@ -1,0 +1,215 @@
+"""Results in the formats of other programs: CSV, Arrow, Parquet, flent's and mahimahi's.
+
+Sources: flent's `resultset.py`, file format 4 (what a data file has to have); mahimahi's
+`link_queue.cc` (what a log of mm-link says).
+
+# Differences
+1. flent's ping is what a packet of no size would see: the delays of both directions without
+   queues, and the mean sojourn time of their links in each sampling interval.
+2. A log has one opportunity for each packet that leaves, of its size: the simulator keeps no list
+   of those that were not used.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from aqmlab.errors import StorageError, input_error, unknown
+from aqmlab.results import RunResult, StudyResult
+from aqmlab.scenarios.quantities import quantity
+
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+"""When a simulation began, for formats in which something has to stand there."""
+HEADER = 4
+"""Bytes that mahimahi counts besides those of the IP packet."""
+WRITERS = {".csv": "write_csv", ".arrow": "write_ipc", ".parquet": "write_parquet"}
+FLENT = ".flent.gz"
+LOG = ".log"
+SUFFIXES = (*WRITERS, FLENT, LOG)
+
+
+def export(result: StudyResult, file: Path, *, table: str = "", run: int = 0) -> None:
+    """Writes `file` in the format that its name ends with.
+
+    `.csv`, `.arrow` and `.parquet` hold the table `table` (`links` unless said) of all runs;
+    `.flent.gz` and `.log` are about one run, a log about one link of it, `table`. Raises
+    `InputError` for what does not exist and `StorageError` if the file cannot be written.
+    """
+    suffix = next((each for each in SUFFIXES if file.name.endswith(each)), None)
+    if suffix is None:
+        problem = f"expected a file that ends in {', '.join(SUFFIXES)}"
+        raise input_error(problem, key="FILE", given=str(file))
+    write: Callable[[], object]
+    if suffix in WRITERS:
+        frame = result.table(table or "links")
+        write = lambda: getattr(frame, WRITERS[suffix])(file)  # noqa: E731
+    else:
+        one = _run(result, run)
+        content = flent(one, file.name) if suffix == FLENT else log(one, table or one.bottleneck)
+        write = lambda: file.write_bytes(content)  # noqa: E731
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write()
+    except OSError as error:
+        raise StorageError(error, file, "the file was not written") from error
+
+
+class _OfRun:
+    """The tables of one run of a study."""
+
+    def __init__(self, result: StudyResult, run: int) -> None:
+        self._result, self._run = result, run
+
+    def names(self) -> list[str]:
+        """The names of the tables there are."""
+        return self._result.table_names
+
+    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """Its rows of the table called `name`, or some columns of them."""
+        frame = self._result.raw(name).filter(pl.col("run") == self._run)
+        return frame if columns is None else frame.select(columns)
+
+    def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
+        """Some columns of its rows of the table called `name`, in frames of some rows."""
+        for part in self._result.parts(name, "run", *columns):
+            yield part.filter(pl.col("run") == self._run).select(columns)
+
+
+def _run(result: StudyResult, run: int) -> RunResult:
+    runs = result.info.points * result.info.replications
+    if not 0 <= run < runs:
+        problem = f"expected a number below {runs}, the number of runs"
+        raise input_error(problem, key="--run", given=run)
+    return RunResult(_OfRun(result, run), result.scenarios[run // result.info.replications])
+
+
+# flent
+
+
+def flent(run: RunResult, name: str) -> bytes:
+    """A data file of flent's test `tcp_ndown`: what flows over the bottleneck receive, and a ping.
+
+    Raises `InputError` if nothing was sampled, or no flow with goodput was.
+    """
+    series = run.series.filter(pl.col("value").is_finite())
+    goodputs = series.filter(pl.col("quantity") == "goodput_bps")
+    flows = goodputs["subject"].unique(maintain_order=True).to_list()
+    if not flows:
+        hint = "run it with --out, or record.level=series"
+        raise input_error("flent's file needs flows that were sampled", key="FILE", hint=hint)
+    times = sorted(goodputs["time_s"].unique().to_list())
+    by_flow = {flow: _course(goodputs, flow, 1e-6) for flow in flows}
+    results = {f"TCP download::{n}": by_flow[flow] for n, flow in enumerate(flows, 1)}
+    results["Ping (ms) ICMP"] = _ping(run, series, times)
+    columns = {key: [course.get(time) for time in times] for key, course in results.items()}
+    there = [
+        [value for value in values if value is not None]
+        for values in zip(*(columns[key] for key in results if "::" in key), strict=True)
+    ]
+    columns["TCP download sum"] = [sum(each) if each else None for each in there]
+    columns["TCP download avg"] = [
+        sum(values) / len(values) if values else None for values in there
+    ]
+    document = {
+        "version": 4,
+        "metadata": _metadata(run, name, flows, times),
+        "x_values": times,
+        "results": columns,
+        "raw_values": {
+            key: [{"t": EPOCH.timestamp() + time, "val": value} for time, value in course.items()]
+            for key, course in results.items()
+        },
+    }
+    return gzip.compress(json.dumps(document, allow_nan=False).encode(), mtime=0)
+
+
+def _course(series: pl.DataFrame, subject: str, scale: float) -> dict[float, float]:
+    """Values of a subject by time."""
+    rows = series.filter(pl.col("subject") == subject).select("time_s", "value").iter_rows()
+    return {time: value * scale for time, value in rows}
+
+
+def _ping(run: RunResult, series: pl.DataFrame, times: list[float]) -> dict[float, float]:
+    """Milliseconds of the way there and back over the links of the first group of flows."""
+    group = next(iter(run.scenario["flows"].values()))
+    links = [*group["path"], *group["return_path"]]
+    base = sum(_delay(run.scenario["links"][link]) for link in links)
+    sojourns = series.filter(pl.col("quantity") == "sojourn_mean_s")
+    courses = [_course(sojourns, link, 1.0) for link in links]
+    return {time: 1e3 * (base + sum(each.get(time, 0.0) for each in courses)) for time in times}
+
+
+def _delay(link: dict[str, Any]) -> float:
+    """The propagation delay of a link in seconds; that at the beginning if it varies."""
+    delay = link["delay"]
+    return quantity(delay, "delay", "delay") if isinstance(delay, str) else 0.0
+
+
+def _metadata(run: RunResult, name: str, flows: list[str], times: list[float]) -> dict[str, object]:
+    """What flent wants to know of a test. A simulation begins at `EPOCH`."""
+    start = EPOCH.replace(tzinfo=None)
+    queue = run.scenario["links"][run.bottleneck]["queue"]
+    step = times[1] - times[0] if len(times) > 1 else 0.1
+    return {
+        "NAME": "tcp_ndown",
+        "TITLE": f"{queue['discipline']} (simulated by aqmlab)",
+        "DATA_FILENAME": name,
+        "TIME": f"{start.isoformat()}.000000Z",
+        "T0": f"{start.isoformat()}.000000Z",
+        "BATCH_TIME": None,
+        "END_TIME": f"{(start + timedelta(seconds=times[-1])).isoformat()}Z",
+        "LENGTH": times[-1],
+        "TOTAL_LENGTH": times[-1],
+        "STEP_SIZE": step,
+        "HOST": "simulated",
+        "HOSTS": ["simulated"],
+        "LOCAL_HOST": "simulated",
+        "NOTE": None,
+        "FLENT_VERSION": "2.0.0",
+        "IP_VERSION": 4,
+        "TEST_PARAMETERS": {"download_streams": str(len(flows))},
+        "SERIES_META": {},
+    }
+
+
+# mahimahi
+
+
+def log(run: RunResult, link: str) -> bytes:
+    """The log of mm-link for a link whose packets were recorded.
+
+    Raises `InputError` for another link, and if no packets were recorded.
+    """
+    links = list(run.scenario["links"])
+    if link not in links:
+        raise unknown("link", link, links, key="--table")
+    packets = run.packets.filter(pl.col("link").cast(pl.String) == link)
+    if packets.height == 0:
+        hint = "set record.level=packets"
+        raise input_error("a log needs recorded packets", key="--table", given=link, hint=hint)
+    head = [f"# aqmlab ({link})", "# base timestamp: 0"]
+    lines = sorted(_lines(packets), key=lambda line: line[:2])
+    return ("\n".join([*head, *(text for *_, text in lines)]) + "\n").encode()
+
+
+def _lines(packets: pl.DataFrame) -> Iterator[tuple[float, int, str]]:
+    """Time, order at a time, and line of what befell the packets."""
+    names = ("arrival_s", "end_s", "size_bytes", "verdict")
+    for arrival, end, size, verdict in packets.select(
+        *names[:3], pl.col("verdict").cast(pl.String)
+    ).iter_rows():
+        size += HEADER
+        yield arrival, 0, f"{int(arrival * 1e3)} + {size}"
+        at = int(end * 1e3)
+        if verdict == "delivered":
+            yield end, 1, f"{at} # {size}"
+            yield end, 2, f"{at} - {size} {round((end - arrival) * 1e3)}"
+        else:
+            yield end, 1, f"{at} d 1 {size}"

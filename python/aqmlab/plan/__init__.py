@@ -1,0 +1,1 @@
+"""What a study is going to run: its points, one machine's part of them, and how exactly."""

@@ -1,0 +1,1 @@
+"""What is answered before a library is loaded."""

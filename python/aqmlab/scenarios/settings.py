@@ -1,0 +1,101 @@
+"""Settings given as text: `key=value` pairs, and TOML files read into mappings."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from aqmlab._core import parse_value
+from aqmlab.errors import input_error, nearest, unknown
+from aqmlab.files import read_bytes
+from aqmlab.scenarios.linux_queues import is_line
+from aqmlab.scenarios.linux_queues import read as read_line
+
+PART = r"[\w \t\"'-]*+"
+MANY_PARTS = re.compile(rf"^[ \t]*+\[*+{PART}(?:\.{PART}){{64,}}+[]=]", re.MULTILINE)
+"""A dotted key, or the name of a table, of more than 64 parts."""
+MOST_TEXT = 64 << 20
+"""The most bytes of a scenario or study."""
+EXAMPLE = "a setting such as queue.target=2ms"
+
+
+def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
+    """Turns `["queue.target=2ms", ...]` into dotted keys and values, in their order.
+
+    A value is what it is in TOML (`2`, `true`, `["down"]`), else plain text (`2ms`); a queue may be
+    in the words of tc (`queue=fq_codel target 5ms`).
+    Raises `InputError` for a pair without `=` or with an empty part in its key.
+    """
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        key = key.strip()
+        if not equals or not all(part.strip() for part in key.split(".")):
+            raise input_error(f"expected {EXAMPLE}", key="--set", given=pair)
+        settings.pop(key, None)
+        is_queue = key.rpartition(".")[2] == "queue" and is_line(value)
+        settings[key] = read_line(value, key) if is_queue else parse_value(value.strip())
+    return settings
+
+
+def parse_selection(pairs: Iterable[str]) -> dict[str, list[str]]:
+    """Turns `["queue=CoDel", "queue=PIE"]` into axes with the labels wanted of them."""
+    selection: dict[str, list[str]] = {}
+    for pair in pairs:
+        axis, equals, label = pair.partition("=")
+        if not equals:
+            problem = "expected an axis and a label such as queue=CoDel"
+            raise input_error(problem, key="--only", given=pair)
+        selection.setdefault(axis.strip(), []).append(label.strip())
+    return selection
+
+
+def read_text(path: Path) -> str:
+    """The text of the file at `path`.
+
+    Raises `InputError` if it is missing, is not a file, may not be read or is not UTF-8 text.
+    """
+    try:
+        return read_bytes(path, MOST_TEXT).decode("utf-8")
+    except FileNotFoundError:
+        near = _neighbour(path)
+        hint = f"did you mean `{near}`?" if near else None
+        raise input_error("there is no such file", file=str(path), hint=hint) from None
+    except UnicodeDecodeError:
+        raise input_error("this is not a TOML file: not UTF-8 text", file=str(path)) from None
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+        raise input_error(problem, file=str(path)) from None
+
+
+def parse_toml(text: str, file: str) -> dict[str, Any]:
+    """The tables of a TOML text; `InputError` with line and column if it is not TOML."""
+    if MANY_PARTS.search(text):  # tomllib takes minutes for one of 100,000
+        raise input_error("expected keys of at most 64 parts", file=file)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise input_error(f"this is not TOML: {error}", file=file) from None
+    except RecursionError:
+        raise input_error("lists or tables are nested too deeply", file=file) from None
+
+
+def check_keys(table: Mapping[str, Any], known: Iterable[str], file: str, where: str = "") -> None:
+    """Refuses keys of `table` that are none of `known`, naming the nearest."""
+    names = list(known)
+    for key in table:
+        if key not in names:
+            raise unknown("key", str(key), names, file=file, key=where)
+
+
+def _neighbour(path: Path) -> str | None:
+    """A TOML file in the same folder with nearly the same name."""
+    try:
+        stems = [each.stem for each in path.parent.glob("*.toml")]
+    except OSError:
+        return None
+    guess = nearest(path.stem, stems)
+    return str(path.parent / f"{guess}.toml") if guess else None

@@ -1,0 +1,131 @@
+"""Clusters of dask.distributed: the executor of one, and whether its workers have this aqmlab.
+
+It needs the extra `cluster` (`pip install 'aqmlab[cluster]'`), here, on the scheduler and on
+the workers; docs/cluster.md says how to start these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aqmlab._late import late
+from aqmlab.errors import ClusterError, input_error
+from aqmlab.study.spread import Build, own_build
+
+TIMEOUT_SECONDS = 10.0
+"""How long a scheduler may take to answer."""
+EXTRA = "dask.distributed is not installed: pip install 'aqmlab[cluster]'"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker of a cluster."""
+
+    address: str
+    threads: int
+    build: Build | None
+    """Which aqmlab it has; `None` if it has none, or does not answer."""
+    problem: str = ""
+    """Why not."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether its results are those of this process."""
+        return self.build == own_build()
+
+    def to_json(self) -> dict[str, Any]:
+        """{"address", "threads", "version", "engine", "fits", "problem"}."""
+        return {
+            "address": self.address,
+            "threads": self.threads,
+            "version": self.build.version if self.build else None,
+            "engine": self.build.engine if self.build else None,
+            "fits": self.fits,
+            "problem": self.problem,
+        }
+
+
+class ClusterExecutor(Executor):
+    """The workers of a cluster as an executor."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._executor = client.get_executor(pure=False)
+
+    def slots(self) -> int:
+        """The threads of all workers there are now."""
+        return sum(self._client.nthreads().values())
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Gives a call to a worker."""
+        future: Future[Any] = self._executor.submit(fn, *args, **kwargs)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Takes no further calls; the cluster goes on."""
+        self._executor.shutdown(wait and not cancel_futures)
+
+
+@contextmanager
+def connect(address: str) -> Iterator[ClusterExecutor]:
+    """An executor on the cluster whose scheduler is at `address`, `tcp://HOST:8786`.
+
+    It may have no workers yet: runs wait for them. Raises `ClusterError` if there is no
+    scheduler, if dask.distributed is not installed, or if a worker has another aqmlab.
+    """
+    with _client(address) as client:
+        for worker in _workers(client):
+            if not worker.fits:
+                has = f"aqmlab {worker.build}" if worker.build else worker.problem
+                hint = f"`aqmlab cluster check {address}` shows all"
+                problem = f"worker {worker.address} has {has}, and this is {own_build()}"
+                raise ClusterError(f"{problem} ({hint})")
+        executor = ClusterExecutor(client)
+        try:
+            yield executor
+        finally:
+            executor.shutdown(wait=False)
+
+
+def workers(address: str) -> list[Worker]:
+    """The workers of the cluster whose scheduler is at `address`. Raises `ClusterError`."""
+    with _client(address) as client:
+        return _workers(client)
+
+
+def _workers(client: Any) -> list[Worker]:
+    threads = client.nthreads()
+    found = client.run(own_build, on_error="return")
+    return [_worker(place, count, found.get(place)) for place, count in sorted(threads.items())]
+
+
+def _worker(address: str, threads: int, answer: Any) -> Worker:
+    if isinstance(answer, Build):
+        return Worker(address, threads, answer)
+    if isinstance(answer, ModuleNotFoundError):
+        return Worker(address, threads, None, "no aqmlab (with its engine)")
+    return Worker(address, threads, None, f"no answer ({type(answer).__name__}: {answer})")
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Any]:
+    if "://" not in address:
+        problem = "expected the address of a scheduler such as tcp://HOST:8786"
+        raise input_error(problem, key="--cluster", given=address)
+    try:
+        distributed = late("distributed")
+    except ImportError as error:
+        raise ClusterError(EXTRA) from error
+    try:
+        client = distributed.Client(address, timeout=TIMEOUT_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        problem = f"there is no scheduler at {address} ({str(error) or type(error).__name__})"
+        raise ClusterError(problem) from error
+    try:
+        yield client
+    finally:
+        client.close(timeout=TIMEOUT_SECONDS)

@@ -1,0 +1,560 @@
+"""The results folder: Parquet tables beside a manifest that says what they are.
+
+While a study runs, finished runs are kept in `chunks/` (`aqmlab.study.chunks`). At the end the
+chunks become one file a table, sorted by run, so that the bytes depend neither on the
+threads nor on interruptions. A folder is only ever written to by the study (digest) and the
+build of aqmlab that began it.
+
+Every file has its checksum, in the manifest or in its chunk. What does not match it is
+moved to `damaged/`, and made again where that is possible.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import time
+import warnings
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace as replace_fields
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from aqmlab import _core
+from aqmlab.errors import DamageWarning, FolderError, StorageError
+from aqmlab.plan.shards import WHOLE, Shard, shard_of
+from aqmlab.results import METRICS, Batch, StudyInfo, StudyResult
+from aqmlab.storage import (
+    Damaged,
+    Seal,
+    Target,
+    group_rows,
+    make_folder,
+    opened,
+    replace,
+    stream,
+    sync,
+)
+from aqmlab.study.chunks import Chunk, file_of, merged, read_chunk, write_chunk, write_frames
+from aqmlab.study.manifest import (
+    ADVICE,
+    MANIFEST,
+    SCENARIOS,
+    difference,
+    engine_digest,
+    read_manifest,
+    seals_of,
+    study_info,
+    write_manifest,
+)
+from aqmlab.study.sequential import renumbered
+from aqmlab.tables import FolderTables
+
+CHUNKS = "chunks"
+DAMAGED = "damaged"
+SPILL = "spill"
+LOCK = ".lock"
+REST = {LOCK, f"{MANIFEST}.tmp", f"{SCENARIOS}.tmp", SCENARIOS}
+"""What may lie in a folder in which the very first write was interrupted."""
+LARGE_ROWS = 1 << 18
+"""Rows of series and packets that are put together in memory, for a chunk of several batches."""
+PART_ROWS = 20_000
+"""Rows of a table, roughly, of the runs whose metrics are computed together."""
+
+
+class ResultsFolder:
+    """A folder that one study writes to. Use it in a `with` statement: it is locked.
+
+    What is found to be damaged is told as a `DamageWarning`.
+    """
+
+    def __init__(
+        self, path: Path, info: StudyInfo, scenarios: Sequence[str], shard: Shard = WHOLE
+    ) -> None:
+        self.path = path
+        self.info = info
+        self.shard = shard
+        """Which runs belong here."""
+        self._done = np.zeros(self.total, bool)
+        """Of each run whether it is on the disk."""
+        self._scenarios = scenarios
+        self._started = time.monotonic()
+        self._chunks: list[Chunk] = []
+        self._next = 0
+        self._lock = -1
+        self._seal = Seal(0, "")
+        """Of the scenarios."""
+
+    @property
+    def total(self) -> int:
+        """The number of runs of the study."""
+        return self.info.points * self.info.replications
+
+    def __enter__(self) -> ResultsFolder:
+        """Checks that the folder is this study's or new, and reads what is done."""
+        self._refuse_strangers()
+        try:
+            with self.storage():
+                make_folder(self.path)
+                self._take_lock()
+                self.clean_spill()
+                # Once more: another aqmlab may have been at work until now.
+                self._refuse_strangers()
+                if (self.path / MANIFEST).exists():
+                    self._find()
+                else:
+                    self._begin()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lock >= 0:
+            (self.path / LOCK).unlink(missing_ok=True)
+            os.close(self._lock)
+            self._lock = -1
+
+    @property
+    def kept(self) -> str:
+        """In words, what is on the disk."""
+        return f"{self.done:,} of {self.total:,} runs are kept in {self.path}"
+
+    @property
+    def done(self) -> int:
+        """How many runs are on the disk."""
+        return int(self._done.sum())
+
+    @property
+    def complete(self) -> bool:
+        """Whether the final tables are there."""
+        return bool(self._read_manifest()["complete"])
+
+    def missing(self) -> Sequence[int]:
+        """The numbers of the runs of the shard that are not on the disk, ascending."""
+        own = np.fromiter(self.shard.runs(self.total), np.int64)
+        return array("q", own[~self._done[own]].tobytes())
+
+    def has_any(self, chunk: Chunk) -> bool:
+        """Whether any run of the chunk is on the disk already."""
+        return bool(self._done[chunk.runs].any())
+
+    def add(self, batches: Sequence[Batch]) -> None:
+        """Puts finished runs on the disk. Of those of a chunk all are there or none; batches
+        of very many rows have a chunk of their own, as they are not put together in memory."""
+        with self.storage():
+            for part in _together(batches):
+                self._take(write_chunk(self.next_chunk(), part))
+
+    @property
+    def spill(self) -> Path:
+        """The folder in which records of packets wait while runs go on; made when it is needed."""
+        return self.path / SPILL
+
+    def clean_spill(self) -> None:
+        """Removes what is left of runs that did not end."""
+        shutil.rmtree(self.spill, ignore_errors=True)
+
+    def next_chunk(self) -> Path:
+        """Where the next finished runs belong, whoever writes them (`write_chunk`)."""
+        self._next += 1
+        return self.path / CHUNKS / f"{self._next - 1:06}"
+
+    def adopt(self, chunk: Path) -> None:
+        """Takes over finished runs that another process has written to `next_chunk()`.
+
+        Raises `FolderError` if they are damaged.
+        """
+        try:
+            self._take(read_chunk(chunk))
+        except Damaged as error:
+            raise FolderError(str(error)) from None
+
+    def borrow(self, chunk: Chunk) -> None:
+        """Counts finished runs that are in another folder and stay there."""
+        self._take(chunk)
+
+    def pause(self) -> None:
+        """Adds the time spent to the manifest of a study that is not finished."""
+        with self.storage():
+            self._write_manifest(complete=False)
+
+    def finish(self) -> None:
+        """Makes the final tables of the chunks.
+
+        Raises `FolderError` if a chunk turns out to be damaged: then it has been set aside, and
+        its runs are `missing` again.
+        """
+        rows: dict[str, int] = {}
+        seals: dict[str, Seal] = {}
+        with self.storage():
+            for name in _core.Results.table_names():
+                rows[name], seals[f"{name}.parquet"] = self._merge(name)
+            self._complete(rows, seals)
+            self._clean()
+
+    def grow(self, info: StudyInfo) -> None:
+        """Makes the finished study an unfinished one with more replications, of which it has
+        the runs there are. Until the manifest is written it is finished as it was."""
+        before, now = self.info.replications, info.replications
+        names = _core.Results.table_names()
+        tables = {
+            name: pl.scan_parquet(file_of(self.path, name), glob=False).collect_schema()
+            for name in names
+        }
+
+        def frames(name: str) -> Iterator[pl.DataFrame]:
+            whole = pl.scan_parquet(file_of(self.path, name), glob=False)
+            rows = group_rows(tables[name])
+            for start in count(0, rows):
+                part = whole.slice(start, rows).collect()
+                yield renumbered(part, before, now)
+                if part.height < rows:
+                    return
+
+        with self.storage():
+            runs = renumbered(pl.DataFrame({"run": np.arange(self.total)}), before, now)["run"]
+            chunk = write_frames(
+                self.next_chunk(),
+                runs.to_numpy(),
+                {name: (frames(name), tables[name]) for name in names},
+            )
+            self.info, self._chunks = info, []
+            self._done = np.zeros(self.total, bool)
+            self._write_manifest(complete=False)
+            self._take(chunk)
+
+    def result(self, computed: int) -> StudyResult:
+        """The finished results."""
+        names = list(self._read_manifest()["tables"])
+        scenarios = [json.loads(text) for text in self._scenarios]
+        tables = FolderTables(self.path, names)
+        return StudyResult(self.info, tables, scenarios, folder=self.path, computed=computed)
+
+    # What is found in the folder
+
+    def _begin(self) -> None:
+        self._write_scenarios()
+        self._write_manifest(complete=False)
+
+    def _find(self) -> None:
+        """Reads what is done; sets aside what is damaged."""
+        manifest = self._read_manifest()
+        bad = damaged_files(self.path, manifest)
+        complete = manifest["complete"]
+        for name, error in bad.items():
+            if name == SCENARIOS:
+                then = "it was written again"
+            elif name == f"{METRICS}.parquet":
+                then = "it is made again from the other tables"
+            else:
+                then = "the runs are computed again"
+            self._set_aside(error, self.path / name, then)
+        seals = seals_of(manifest)
+        if SCENARIOS in bad or SCENARIOS not in seals:
+            self._write_scenarios()
+        else:
+            self._seal = seals[SCENARIOS]
+        if complete and not bad.keys() - {SCENARIOS, f"{METRICS}.parquet"}:
+            self._done[:] = True
+            self._keep_precision(manifest, seals)
+            if bad:
+                rows = {name: rows for name, rows in manifest["tables"].items() if name != METRICS}
+                self._complete(rows, seals)
+            self._clean()
+            return
+        if complete:
+            self._write_manifest(complete=False)
+        self._find_chunks()
+
+    def _keep_precision(self, manifest: Mapping[str, Any], seals: Mapping[str, Seal]) -> None:
+        """Has the manifest of a finished study say for what its replications were chosen last;
+        once they were chosen, that is not forgotten."""
+        there = study_info(manifest).precision
+        if self.info.precision is None:
+            self.info = replace_fields(self.info, precision=there)
+        elif there != self.info.precision:
+            self._write_manifest(complete=True, seals=seals, tables=manifest["tables"])
+
+    def _find_chunks(self) -> None:
+        folder = self.path / CHUNKS
+        for path in sorted(folder.iterdir()) if folder.exists() else []:
+            if path.suffix == ".tmp":
+                shutil.rmtree(path)
+                continue
+            self._next = max(self._next, int(path.name) + 1)
+            try:
+                self._take(read_chunk(path))
+            except Damaged as error:
+                self._set_aside(error, path, "its runs are computed again")
+
+    def _take(self, chunk: Chunk) -> None:
+        if chunk.runs.max(initial=0) >= self.total:
+            raise Damaged(chunk.path, "it has runs that this study does not")
+        if self.has_any(chunk):
+            raise Damaged(chunk.path, "it has runs that another chunk has, too")
+        self._chunks.append(chunk)
+        self._done[chunk.runs] = True
+
+    def _set_aside(self, error: Damaged, path: Path, then: str) -> None:
+        """Moves what is damaged to `damaged/`, where it does not count, and says so."""
+        place = self.path / DAMAGED / path.name
+        number = 1
+        while place.exists():
+            number += 1
+            place = place.with_name(f"{path.name}-{number}")
+        kept = ""
+        if path.exists():
+            make_folder(place.parent)
+            path.rename(place)
+            sync(place.parent)
+            sync(path.parent)
+            kept = f"; kept as {place.relative_to(self.path)}"
+        warnings.warn(DamageWarning(f"{error}{kept}; {then}"), stacklevel=2)
+
+    # The final tables
+
+    def _merge(self, name: str) -> tuple[int, Seal]:
+        """Writes the table called `name` of all chunks: its rows and its seal."""
+        schema = pl.scan_parquet(self._chunks[0].file(name), glob=False).collect_schema()
+        height = 0
+
+        def frames() -> Iterator[pl.DataFrame]:
+            nonlocal height
+            for frame in merged(self._chunks, name, group_rows(schema)):
+                height += frame.height
+                yield frame
+
+        try:
+            seal = replace(file_of(self.path, name), stream(frames(), schema))
+        except Damaged as error:
+            chunk = error.path.parent
+            if chunk.parent != self.path / CHUNKS:
+                raise FolderError(str(error)) from None
+            self._set_aside(error, chunk, "its runs are computed again")
+            bad = [each for each in self._chunks if each.path == chunk]
+            self._chunks = [each for each in self._chunks if each.path != chunk]
+            for each in bad:
+                self._done[each.runs] = False
+            raise FolderError(f"{error}; {self.kept}") from None
+        return height, seal
+
+    def _complete(self, rows: Mapping[str, int], seals: Mapping[str, Seal]) -> None:
+        """Computes the metrics of the tables there are; then the folder is complete."""
+        from aqmlab.metrics.table import COLUMNS
+
+        height = 0
+
+        def frames() -> Iterator[pl.DataFrame]:
+            nonlocal height
+            for frame in self._metrics(rows):
+                height += frame.height
+                yield frame
+
+        file = f"{METRICS}.parquet"
+        seal = replace(self.path / file, stream(frames(), COLUMNS))
+        rows = {**rows, METRICS: height}
+        self._write_manifest(complete=True, seals={**seals, file: seal}, tables=rows)
+
+    def _metrics(self, rows: Mapping[str, int]) -> Iterator[pl.DataFrame]:
+        """The table of metrics, for some runs at a time."""
+        from aqmlab.metrics.table import metrics
+
+        scenarios = [json.loads(text) for text in self._scenarios]
+        most = max(rows[name] for name in ("runs", "links", "flows", "groups", "times"))
+        runs = max(1, self.total * PART_ROWS // max(most, 1))
+        for first in range(0, self.total, runs):
+            part = range(first, min(first + runs, self.total))
+            tables = FolderTables(self.path, list(rows), part)
+            yield metrics(tables, scenarios, self.info.replications)
+
+    def _clean(self) -> None:
+        shutil.rmtree(self.path / CHUNKS, ignore_errors=True)
+
+    # Whose folder it is
+
+    def _refuse_strangers(self) -> None:
+        """Raises `FolderError` for a folder of something else; changes nothing."""
+        if not self.path.exists():
+            return
+        if not self.path.is_dir():
+            raise FolderError(f"{self.path}: this is a file, not a folder for results")
+        if not (self.path / MANIFEST).exists():
+            if any(each.name not in REST for each in self.path.iterdir()):
+                raise FolderError(
+                    f"{self.path}: this folder has other files in it and no results of aqmlab; "
+                    "nothing was changed. Choose another folder with --out"
+                )
+            return
+        manifest = self._read_manifest()
+        where = f"{self.path}: this folder holds results"
+        advice = (
+            "; nothing was changed. Choose another folder with --out, "
+            f"or remove this one (rm -r {self.path})"
+        )
+        if manifest["version"] != self.info.version:
+            versions = f"{manifest['version']}, and this is {self.info.version}"
+            raise FolderError(f"{where} of aqmlab {versions}{advice}")
+        if manifest["digest"] != self.info.digest:
+            what, there, here = difference(self.path, manifest, self.info, self._scenarios)
+            said = f"{what} {there} there and {here} here" if there or here else what
+            raise FolderError(f"{where} of another scenario: {said}{advice}")
+        if manifest["engine"] != engine_digest():
+            version = self.info.version
+            raise FolderError(f"{where} of another build of aqmlab {version}{advice}")
+
+    def _take_lock(self) -> None:
+        """Locks the folder. The file is removed by who had the lock before, so it counts only
+        if it still has its name."""
+        path = self.path / LOCK
+        while True:
+            lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                raise FolderError(
+                    f"{self.path}: another aqmlab process is writing to this folder"
+                ) from None
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), path.stat()):
+                    self._lock = lock
+                    return
+            os.close(lock)
+
+    # The manifest
+
+    def _write_scenarios(self) -> None:
+        self._seal = replace(self.path / SCENARIOS, self._fill_scenarios)
+
+    def _fill_scenarios(self, target: Target) -> None:
+        """Writes them one by one: a study may have a million."""
+        for place, text in enumerate(self._scenarios):
+            target.write(f"{',' if place else '['}\n{text}".encode())
+        target.write(b"\n]\n")
+
+    def _write_manifest(
+        self,
+        *,
+        complete: bool,
+        seals: Mapping[str, Seal] | None = None,
+        tables: Mapping[str, int] | None = None,
+    ) -> None:
+        files = {**(seals or {}), SCENARIOS: self._seal}
+        state: dict[str, Any] = {
+            "complete": complete,
+            "wall_seconds": self._wall(),
+            **({} if complete or self.shard.whole else {"shard": self.shard.to_json()}),
+            "files": {name: seal.to_json() for name, seal in sorted(files.items())},
+        }
+        write_manifest(self.path, self.info, state | ({"tables": dict(tables)} if tables else {}))
+
+    def _wall(self) -> float:
+        """The time spent, with that of the sessions before."""
+        there = (self.path / MANIFEST).exists()
+        before = float(self._read_manifest()["wall_seconds"]) if there else 0.0
+        now = time.monotonic()
+        spent, self._started = now - self._started, now
+        return round(before + spent, 3)
+
+    def _read_manifest(self) -> dict[str, Any]:
+        return read_manifest(self.path)
+
+    def storage(self) -> _Storage:
+        """Turns an `OSError` on the way out into a `StorageError` that says what is kept."""
+        return _Storage(self)
+
+
+def _together(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
+    """The batches of each chunk: those of few rows together, but not of too many in all."""
+    small: list[Batch] = []
+    rows = 0
+    for batch in batches:
+        if batch.large_rows > LARGE_ROWS:
+            yield [batch]
+            continue
+        if small and rows + batch.large_rows > LARGE_ROWS:
+            yield small
+            small, rows = [], 0
+        small.append(batch)
+        rows += batch.large_rows
+    if small:
+        yield small
+
+
+class _Storage:
+    """See `ResultsFolder.storage`."""
+
+    def __init__(self, folder: ResultsFolder) -> None:
+        self._folder = folder
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, StorageError):
+            done, total = self._folder.done, self._folder.total
+            kept = f"{done:,} of {total:,} runs are kept"
+            raise StorageError(error, self._folder.path, kept) from error
+
+
+def open_results(path: Path) -> StudyResult:
+    """The finished results in `path`, whatever version of aqmlab computed them.
+
+    Raises `FolderError` if there are none, if they are not finished, or if a file is not what
+    was written; a damaged table of metrics is left out, as it follows from the others.
+    """
+    if not (path / MANIFEST).exists():
+        raise FolderError(f"{path}: there are no results of aqmlab here")
+    manifest = read_manifest(path)
+    if not manifest["complete"]:
+        shard = shard_of(manifest)
+        if not shard.whole:
+            hint = "`aqmlab merge` puts all parts together"
+            raise FolderError(f"{path}: this is part {shard} of a study; {hint}")
+        raise FolderError(f"{path}: these results are incomplete; rerun the same command to resume")
+    names = list(manifest["tables"])
+    bad = damaged_files(path, manifest)
+    if error := bad.pop(f"{METRICS}.parquet", None):
+        warnings.warn(DamageWarning(f"{error}; computed from the other tables"), stacklevel=2)
+        names.remove(METRICS)
+    for error in bad.values():
+        raise FolderError(f"{error}; {ADVICE}")
+    info = study_info(manifest)
+    return StudyResult(info, FolderTables(path, names), scenarios_of(path, info), folder=path)
+
+
+def scenarios_of(path: Path, info: StudyInfo) -> list[dict[str, Any]]:
+    """The scenarios in a results folder. Raises `FolderError` unless there is one for a point."""
+    file = path / SCENARIOS
+    try:
+        with opened(file) as handle:
+            scenarios = json.loads(handle.read())
+        if isinstance(scenarios, list) and len(scenarios) == info.points:
+            for each in scenarios:
+                each["links"].keys(), each["flows"].keys()
+            return scenarios
+    except Damaged as error:
+        raise FolderError(f"{error}; {ADVICE}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        pass
+    raise FolderError(f"{file}: these are not the scenarios of this study")
+
+
+def damaged_files(path: Path, manifest: Mapping[str, Any]) -> dict[str, Damaged]:
+    """Which files of the folder `path` are not what its manifest says, and why."""
+    found = {}
+    for name, seal in seals_of(manifest).items():
+        try:
+            seal.check(path / name)
+        except Damaged as error:
+            found[name] = error
+    return found

@@ -1,0 +1,195 @@
+"""The manifest of a results folder: whose results they are, and the checksums of its files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from aqmlab import _core
+from aqmlab.errors import FolderError, InputError
+from aqmlab.plan.precision import KEY, Precision
+from aqmlab.results import StudyInfo
+from aqmlab.storage import DIGEST_BYTES, Damaged, Seal, content, opened, replace
+
+FORMAT = 2
+UNSEALED = 1
+"""The format that had no checksums. Such results can be opened."""
+MANIFEST = "manifest.json"
+SCENARIOS = "scenarios.json"
+CHECKSUM = "checksum"
+NAME = re.compile(r"[a-z_]+(\.[a-z]+)?")
+"""Of a table or file."""
+ADVICE = (
+    "the command that made these results computes them again if they are of a study; "
+    "results of real packets have to come from a copy"
+)
+
+
+def write_manifest(path: Path, info: StudyInfo, state: Mapping[str, Any]) -> None:
+    """Writes the manifest of the folder `path`. `state` is what changes while a study runs:
+    `complete`, `wall_seconds`, `files`, `tables`. Raises `OSError`."""
+    form = {
+        "format": FORMAT,
+        "name": info.name,
+        "title": info.title,
+        "version": info.version,
+        "engine": engine_digest(),
+        "digest": info.digest,
+        "seed": info.seed,
+        "replications": info.replications,
+        "runs": info.points * info.replications,
+        **({KEY: info.precision.to_json()} if info.precision else {}),
+        "axes": axes_json(info),
+        "host": host(),
+        **state,
+    }
+    replace(path / MANIFEST, content(sealed(form)))
+
+
+def sealed(form: Mapping[str, Any]) -> bytes:
+    """The text of a manifest, its own checksum in it."""
+    whole = {**form, CHECKSUM: checksum(form)}
+    return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def checksum(form: Mapping[str, Any]) -> str:
+    """The checksum of what a manifest says."""
+    said = {key: value for key, value in form.items() if key != CHECKSUM}
+    text = json.dumps(said, sort_keys=True).encode()
+    return hashlib.blake2b(text, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a results folder; `FolderError` if it is not one, or damaged."""
+    file = path / MANIFEST
+    try:
+        with opened(file) as handle:
+            manifest = json.loads(handle.read())
+        if manifest["format"] not in (FORMAT, UNSEALED):
+            raise FolderError(f"{file}: these results have the format of another version of aqmlab")
+        if manifest["format"] == FORMAT and manifest[CHECKSUM] != checksum(manifest):
+            raise FolderError(
+                f"{file}: damaged (its checksum differs); nothing was changed. Restore a copy "
+                f"of it, or remove the folder (rm -r {path}) and rerun the study"
+            )
+        _check(manifest)
+    except Damaged as error:
+        raise FolderError(f"{error}; {ADVICE}") from None
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        InputError,
+        OverflowError,
+        RecursionError,
+    ):
+        raise FolderError(f"{file}: this is not a manifest of aqmlab, or it is damaged") from None
+    return dict(manifest)
+
+
+def _check(manifest: Mapping[str, Any]) -> None:
+    """Raises an exception unless everything in a manifest is of the kind that others rely on. A
+    right checksum does not say so: anybody can compute it."""
+    info = study_info(manifest)
+    texts = (info.name, info.title, info.digest, info.version, manifest["engine"])
+    labels = [each for name, labels in info.axes for each in (name, *labels)]
+    numbers = [info.replications, *manifest.get("tables", {}).values()]
+    sound = (
+        all(isinstance(text, str) for text in (*texts, *labels))
+        and all(type(axis["labels"]) is list for axis in manifest["axes"])
+        and all(type(number) is int and 0 <= number < 2**63 for number in numbers)
+        and (info.seed is None or type(info.seed) is int)
+        and info.replications > 0
+        and type(manifest["complete"]) is bool
+        and 0 <= float(manifest["wall_seconds"]) < float("inf")
+        and (not manifest["complete"] or "tables" in manifest)
+    )
+    # What is named lies in the folder itself.
+    names = [*seals_of(manifest), *manifest.get("tables", {})]
+    if not sound or not all(NAME.fullmatch(name) for name in names):
+        raise ValueError
+
+
+def study_info(manifest: Mapping[str, Any]) -> StudyInfo:
+    """The study that a manifest is of."""
+    axes = tuple((axis["name"], tuple(axis["labels"])) for axis in manifest["axes"])
+    keys = ("name", "title", "replications", "seed", "digest", "version")
+    precision = Precision.parse(manifest[KEY]) if KEY in manifest else None
+    return StudyInfo(axes=axes, precision=precision, **{key: manifest[key] for key in keys})
+
+
+def seals_of(manifest: Mapping[str, Any]) -> dict[str, Seal]:
+    """The checksum of every file that the manifest names; of results that have none, nothing."""
+    return {name: Seal.from_json(seal) for name, seal in manifest.get("files", {}).items()}
+
+
+@cache
+def engine_digest() -> str:
+    """The first 16 digits of the SHA-256 of the engine's binary: which build it is."""
+    return hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()[:16]
+
+
+def axes_json(info: StudyInfo) -> list[dict[str, Any]]:
+    """The axes as they stand in the manifest."""
+    return [{"name": name, "labels": list(labels)} for name, labels in info.axes]
+
+
+def host() -> dict[str, Any]:
+    """The machine, for the manifest."""
+    return {
+        "name": platform.node(),
+        "machine": platform.machine(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+    }
+
+
+def difference(
+    path: Path, manifest: Mapping[str, Any], info: StudyInfo, scenarios: Sequence[str]
+) -> tuple[str, str, str]:
+    """How the study in the folder `path` differs from another: what differs (with "is"), as it is
+    there, and as it is in the other."""
+    for key in ("name", "replications", "seed"):
+        own = getattr(info, key)
+        if manifest[key] != own:
+            return f"{key} is", str(manifest[key]), str(own)
+    theirs = {axis["name"]: ", ".join(axis["labels"]) for axis in manifest["axes"]}
+    mine = {name: ", ".join(labels) for name, labels in info.axes}
+    if list(theirs) != list(mine):
+        names = [", ".join(each) or "none" for each in (theirs, mine)]
+        return "the axes are", names[0], names[1]
+    for name in mine:
+        if theirs[name] != mine[name]:
+            return f"the axis {name} has", theirs[name], mine[name]
+    try:
+        texts = json.loads((path / SCENARIOS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        texts = []
+    for their, text in zip(texts, scenarios, strict=False):
+        if found := first_difference(their, json.loads(text)):
+            key, there, here = found
+            return f"{key} is", there, here
+    return "its settings differ (see scenarios.json there)", "", ""
+
+
+def first_difference(theirs: Any, own: Any, place: str = "") -> tuple[str, str, str] | None:
+    """Dotted key and both values of the first place where two scenarios differ."""
+    if theirs == own:
+        return None
+    if not (isinstance(theirs, Mapping) and isinstance(own, Mapping)):
+        there, here = ("not set" if each is None else str(each) for each in (theirs, own))
+        return place, there, here
+    for key in dict.fromkeys([*own, *theirs]):
+        inner = f"{place}.{key}" if place else str(key)
+        if found := first_difference(theirs.get(key), own.get(key), inner):
+            return found
+    return None

@@ -1,0 +1,173 @@
+"""The parts of a study (`aqmlab study --shard`) become one results folder.
+
+The tables are made from the chunks of the parts as if one folder had all of them, so their bytes
+are those of a study that was run on one machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aqmlab.errors import FolderError
+from aqmlab.plan.shards import Shard, shard_of
+from aqmlab.results import METRICS, StudyInfo, StudyResult
+from aqmlab.samples import Whole
+from aqmlab.storage import Damaged, read_table
+from aqmlab.study.chunks import Chunk, file_of, read_chunk
+from aqmlab.study.folder import CHUNKS, ResultsFolder
+from aqmlab.study.manifest import (
+    MANIFEST,
+    SCENARIOS,
+    difference,
+    read_manifest,
+    seals_of,
+    study_info,
+)
+
+SHOWN = 10
+"""So many shards that are missing are named."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A folder with some of the runs of a study."""
+
+    path: Path
+    manifest: dict[str, Any]
+    chunks: tuple[Chunk, ...]
+
+    @property
+    def info(self) -> StudyInfo:
+        """The study."""
+        return study_info(self.manifest)
+
+    @property
+    def shard(self) -> Shard:
+        """The shard that it is to hold."""
+        return shard_of(self.manifest)
+
+    def runs(self) -> Whole:
+        """The numbers of the runs that it holds."""
+        return np.concatenate([np.zeros(0, int), *(each.runs for each in self.chunks)])
+
+
+def merge(folders: Sequence[str | Path], out: str | Path) -> StudyResult:
+    """Puts the parts of a study together in the folder `out`. The parts are left as they are.
+
+    Raises `FolderError` if a part belongs to another study or was made by another build of
+    aqmlab (and names what differs), if runs are missing or in two parts, or if a file is
+    damaged; `out` is only made if all is well.
+    """
+    parts = [_read(Path(each)) for each in folders]
+    if not parts:
+        raise FolderError("there are no parts to merge")
+    first = parts[0]
+    scenarios = _scenarios(first)
+    for part in parts[1:]:
+        _check_same(part, first, scenarios)
+    _check_runs(parts)
+    if Path(out).resolve() in {each.path.resolve() for each in parts}:
+        raise FolderError(f"{out}: this is one of the parts; choose another folder with --out")
+    with ResultsFolder(Path(out), first.info, scenarios) as folder:
+        if not folder.complete:
+            for chunk in (chunk for part in parts for chunk in part.chunks):
+                if folder.has_any(chunk):
+                    raise FolderError(f"{out}: this folder has some of these runs already")
+                folder.borrow(chunk)
+            folder.finish()
+        return folder.result(computed=0)
+
+
+def _read(path: Path) -> Part:
+    if not (path / MANIFEST).exists():
+        raise FolderError(f"{path}: there are no results of aqmlab here")
+    manifest = read_manifest(path)
+    try:
+        return Part(path, manifest, tuple(_chunks(path, manifest)))
+    except Damaged as error:
+        raise FolderError(f"{error}; rerun the command that made this part") from None
+
+
+def _chunks(path: Path, manifest: dict[str, Any]) -> Iterator[Chunk]:
+    """What a part holds, every file compared with its checksum. A finished folder is one chunk:
+    its files are the same."""
+    if not manifest["complete"]:
+        folder = path / CHUNKS
+        for each in sorted(folder.iterdir()) if folder.exists() else []:
+            if each.suffix != ".tmp":
+                yield read_chunk(each)
+        return
+    seals = {
+        name.removesuffix(".parquet"): seal
+        for name, seal in seals_of(manifest).items()
+        if name not in (SCENARIOS, f"{METRICS}.parquet")
+    }
+    for name, seal in seals.items():
+        seal.check(file_of(path, name))
+    runs = read_table(file_of(path, "runs"), file_of(path, "runs"), ["run"])["run"]
+    yield Chunk(path, runs.to_numpy().astype(np.int64), seals)
+
+
+def _scenarios(part: Part) -> list[str]:
+    """The scenario of every point, as the study wrote it."""
+    try:
+        seals_of(part.manifest)[SCENARIOS].check(part.path / SCENARIOS)
+    except Damaged as error:
+        raise FolderError(str(error)) from None
+    text = (part.path / SCENARIOS).read_text(encoding="utf-8")
+    return text.removeprefix("[\n").removesuffix("\n]\n").split(",\n")
+
+
+def _check_same(part: Part, first: Part, scenarios: Sequence[str]) -> None:
+    """Refuses a part of another study, or one that another aqmlab has made."""
+    mine, other = part.manifest, first.manifest
+    where = f"{part.path}: results of another"
+    if mine["version"] != other["version"]:
+        versions = f"{mine['version']} there and {other['version']} in {first.path}"
+        raise FolderError(f"{where} aqmlab: {versions}")
+    if mine["digest"] != other["digest"]:
+        what, there, here = difference(part.path, mine, first.info, scenarios)
+        said = f"{what} {there} there and {here} in {first.path}" if there else what
+        raise FolderError(f"{where} scenario: {said}")
+    if mine["engine"] != other["engine"]:
+        builds = f"{mine['engine']} there and {other['engine']} in {first.path}"
+        raise FolderError(f"{where} build of aqmlab {mine['version']}: {builds}")
+
+
+def _check_runs(parts: Sequence[Part]) -> None:
+    """Refuses parts that have runs twice, or not all."""
+    total = parts[0].info.points * parts[0].info.replications
+    owner = np.full(total, -1)
+    for place, part in enumerate(parts):
+        runs = part.runs()
+        twice = runs[owner[runs] >= 0]
+        if len(twice) or len(np.unique(runs)) < len(runs):
+            other = parts[int(owner[twice[0]])].path if len(twice) else part.path
+            raise FolderError(f"{part.path}: {len(twice):,} of its runs are in {other}, too")
+        owner[runs] = place
+    missing = int((owner < 0).sum())
+    if missing:
+        raise FolderError(f"{missing:,} of {total:,} runs are missing: {_who(parts, owner < 0)}")
+
+
+def _who(parts: Sequence[Part], missing: NDArray[np.bool_]) -> str:
+    """In words, which parts lack runs."""
+    total = len(missing)
+    for part in parts:
+        own = [run for run in part.shard.runs(total) if missing[run]]
+        if own and not part.shard.whole:
+            return f"{part.path} is not finished (part {part.shard}, {len(own):,} runs to do)"
+    counts = {part.shard.of for part in parts}
+    if len(counts) == 1 and counts != {1}:
+        of = counts.pop()
+        there = {part.shard.number for part in parts}
+        absent = [f"{number}/{of}" for number in range(1, of + 1) if number not in there]
+        more = f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else ""
+        return f"no folder has part {', '.join(absent[:SHOWN])}{more}"
+    return f"the first is run {int(np.argmax(missing))}"

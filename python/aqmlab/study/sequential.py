@@ -1,0 +1,117 @@
+"""Studies that go on until they are exact enough: which replications come next, and when to stop.
+
+The replications of all points are the same in number, as points are compared replication by
+replication. So the study stops when the last of its points is exact enough, and its tables are,
+byte for byte, those of a study with as many replications from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from aqmlab.errors import FolderError, input_error
+from aqmlab.infer import Estimate, estimate
+from aqmlab.measure import find, values
+from aqmlab.study.manifest import MANIFEST, read_manifest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from aqmlab.plan.precision import Precision
+    from aqmlab.results import StudyResult
+    from aqmlab.study.sweep import Study
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How exact the values of one link or group are at one point."""
+
+    point: int
+    subject: str
+    found: Estimate
+
+    @property
+    def relative(self) -> float:
+        """How far the interval goes from the mean, as a share of it; infinite without one."""
+        within = self.found.interval
+        if within is None:
+            return float("inf")
+        far = max(within.high - self.found.value, self.found.value - within.low)
+        return far / abs(self.found.value) if far else 0.0
+
+
+def reached(result: StudyResult, precision: Precision) -> list[Reached]:
+    """How exact each point is, of each link or group that the precision is about.
+
+    Raises `InputError` if no run has a value.
+    """
+    rows = values(result, precision.metric).with_columns(
+        (pl.col("run") // result.info.replications).cast(pl.UInt32).alias("point")
+    )
+    if precision.subject:
+        rows = rows.filter(pl.col("subject") == precision.subject)
+    else:
+        links = {name for each in result.scenarios for name in each["links"]}
+        of_links = pl.col("subject").is_in(sorted(links))
+        own = rows.filter(of_links).join(_bottlenecks(result), on=["point", "subject"], how="semi")
+        rows = pl.concat([own, rows.filter(~of_links)])
+    if not rows.height:
+        of = f" of `{precision.subject}`" if precision.subject else ""
+        problem = f"no run has a value of this metric{of}"
+        raise input_error(problem, key="precision.metric", given=precision.metric)
+    metric, _ = find(precision.metric)
+    bounds = metric.least, metric.most
+    groups = rows.sort("run", maintain_order=True).group_by("point", "subject", maintain_order=True)
+    return [
+        Reached(
+            int(str(point)),
+            str(subject),
+            estimate(own["value"].to_numpy(), looked=True, bounds=bounds),
+        )
+        for (point, subject), own in groups
+    ]
+
+
+def _bottlenecks(result: StudyResult) -> pl.DataFrame:
+    names = result.bottlenecks
+    frame = pl.DataFrame({"point": range(len(names)), "subject": names})
+    return frame.cast({"point": pl.UInt32})
+
+
+def is_reached(result: StudyResult) -> bool:
+    """Whether the study is as exact as it was to be."""
+    precision = result.info.precision
+    if precision is None:
+        return True
+    return all(each.relative <= precision.relative for each in reached(result, precision))
+
+
+def stages(study: Study, out: Path | None) -> Iterator[Study]:
+    """The study with as many replications as there are at each look; of a folder in which there
+    are some already, from these on."""
+    assert study.precision is not None
+    plans = [study.with_replications(n) for n in study.precision.looks(study.replications)]
+    there = _there(out)
+    begun = [at for at, plan in enumerate(plans) if there == (plan.replications, plan.digest)]
+    yield from plans[begun[0] if begun else 0 :]
+
+
+def _there(out: Path | None) -> tuple[int, str] | None:
+    """Replications and digest of the study in a folder, if there is one."""
+    if out is None or not (out / MANIFEST).exists():
+        return None
+    try:
+        manifest = read_manifest(out)
+    except FolderError:  # told when the folder is opened
+        return None
+    return int(manifest["replications"]), str(manifest["digest"])
+
+
+def renumbered(frame: pl.DataFrame, before: int, now: int) -> pl.DataFrame:
+    """The rows of a table with `before` replications a point as those of one with `now`."""
+    run, kind = pl.col("run"), frame.schema["run"]
+    return frame.with_columns(((run // before) * now + run % before).cast(kind))

@@ -1,0 +1,109 @@
+"""One run of one scenario."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aqmlab import scenarios
+from aqmlab._core import Scenario
+from aqmlab.errors import input_error, unknown
+from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
+
+if TYPE_CHECKING:
+    from aqmlab.results import RunResult
+    from aqmlab.study.execute import Record
+
+RECORD_KEYS = ("level", "interval")
+
+
+def run(
+    source: str | Path | Mapping[str, Any] | Scenario | scenarios.Scenario,
+    *,
+    set: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    record: str | Mapping[str, Any] | None = None,
+    replication: int = 0,
+    pcap: str | Path | None = None,
+    pcap_links: Sequence[str] = (),
+    qlog: str | Path | None = None,
+) -> RunResult:
+    """Runs a scenario once and returns its tables.
+
+    `source` is the path of a scenario file, the same as a mapping, a `Scenario`, or an object of
+    `aqmlab.scenarios`. `set` maps dotted keys to values (`{"queue.target": "2ms"}`;
+    `queue` means the bottleneck's; its discipline may be a class, see `aqmlab.Queue`, and so
+    may a congestion control, see `aqmlab.CongestionControl`);
+    `seed` takes the place of the scenario's; `record` is a level (`"summary"`, `"series"`,
+    `"packets"`) or a table with `level` and `interval`; `replication` chooses another
+    draw of the same seed. `pcap` is a file for Wireshark with every packet as it is sent, or with
+    all that come to the links `pcap_links`; `qlog` one with each change of the senders' windows and
+    round-trip times.
+
+    Raises `InputError` for whatever is wrong in them, `CustomError` if a queue or a
+    congestion control written in Python does something wrong in the run, and `StorageError` if a
+    file cannot be written.
+    """
+    from aqmlab.study.execute import run_scenario
+
+    overrides = dict(set or {})
+    if seed is not None:
+        overrides["seed"] = seed
+    if isinstance(record, str):
+        overrides["record.level"] = record
+    elif record is not None:
+        check_keys(record, RECORD_KEYS, "<record>")
+        overrides |= {f"record.{key}": value for key, value in record.items()}
+    if isinstance(replication, bool) or not isinstance(replication, int) or replication < 0:
+        problem = "expected a whole number from 0"
+        raise input_error(problem, key="replication", given=replication)
+    scenario = load(source, overrides)
+    return run_scenario(scenario, replication, recording(scenario, pcap, pcap_links, qlog))
+
+
+def recording(
+    scenario: Scenario,
+    pcap: str | Path | None,
+    pcap_links: Sequence[str],
+    qlog: str | Path | None,
+) -> Record | None:
+    """What is recorded of a run while it goes on, checked; None if nothing is."""
+    names = list(scenario.table["links"])
+    if pcap_links and pcap is None:
+        raise input_error("needs --pcap FILE", key="--pcap-link", given=pcap_links[0])
+    for name in pcap_links:
+        if name not in names:
+            raise unknown("link", name, names, key="--pcap-link")
+    if pcap is None and qlog is None:
+        return None
+    return {
+        "pcap": None if pcap is None else str(pcap),
+        "pcap_links": [names.index(name) for name in pcap_links],
+        "qlog": None if qlog is None else str(qlog),
+    }
+
+
+def load(
+    source: str | Path | Mapping[str, Any] | Scenario | scenarios.Scenario,
+    overrides: Mapping[str, Any],
+) -> Scenario:
+    """The checked scenario in a file, a mapping, or another scenario, with overrides."""
+    if isinstance(source, Scenario):
+        if not overrides:
+            return source
+        table = json.loads(source.resolved)
+        return Scenario(table, overrides=overrides, folders=source.folders)
+    if isinstance(source, scenarios.Scenario):
+        source = source.table()
+    if isinstance(source, Mapping):
+        return Scenario(source, overrides=overrides)
+    path = Path(source)
+    text = read_text(path)
+    if "[scenario]" in text or "[[axes]]" in text:
+        table = parse_toml(text, str(path))
+        if "scenario" in table or "axes" in table:
+            hint = f"run it by `aqmlab study {path}`"
+            raise input_error("this is a study, not a scenario", file=str(path), hint=hint)
+    return Scenario(text, file=str(path), overrides=overrides, folders=[str(path.parent)])

@@ -1,0 +1,334 @@
+"""Runs of a study on any executor of `concurrent.futures`: other processes, or other machines.
+
+Runs travel in batches of about `TARGET_SECONDS` of work. How many runs that is follows from what
+the batches before took; as points differ, a worker that has spent `MOST_SECONDS` sends back what
+it has, and the rest of its batch is given out again. A worker gets the points of the study, with
+the files that they name, once, when it first finds that it does not have them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import pickle
+import queue
+import time
+import zlib
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from aqmlab import _core
+from aqmlab.errors import AqmlabError, ClusterError, StuckError
+from aqmlab.plan.points import Points
+from aqmlab.results import Batch, gather
+from aqmlab.study.manifest import engine_digest
+
+TARGET_SECONDS = 1.0
+MOST_SECONDS = 2.0
+"""What a batch is to take, and when a worker begins no further run of it."""
+GROWTH = 4
+"""A batch has at most so many times the runs of the largest that has come back."""
+MOST_RUNS = 20_000
+"""Of a batch: that many of a few milliseconds each would be above its seconds."""
+AHEAD = 2
+"""Batches for each slot that are under way: one that is computed, and the next."""
+POLL_SECONDS = 0.1
+PLANS = 4
+"""So many studies a worker remembers."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """Which aqmlab."""
+
+    version: str
+    engine: str
+
+    def __str__(self) -> str:
+        return f"{self.version} (build {self.engine})"
+
+
+def own_build() -> Build:
+    """That of this process."""
+    return Build(_core.__version__, engine_digest())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a worker has to know of a study."""
+
+    points: Points
+    replications: int
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What comes back of a batch."""
+
+    runs: tuple[int, ...] = ()
+    """The runs that are finished."""
+    tables: Mapping[str, bytes] = field(default_factory=dict)
+    """Their tables, as Arrow IPC."""
+    stuck: Mapping[int, str] = field(default_factory=dict)
+    """Runs that were given up."""
+    left: tuple[int, ...] = ()
+    """Runs that were not begun."""
+    seconds: float = 0.0
+    needs_plan: bool = False
+    """Nothing was done: the worker does not know the study."""
+
+
+class Part:
+    """Finished runs that came from a worker."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.runs = list(reply.runs)
+        self._frames = {name: pl.read_ipc(io.BytesIO(it)) for name, it in reply.tables.items()}
+
+    @property
+    def large_rows(self) -> int:
+        """How many rows the large tables have together."""
+        return sum(self._frames[name].height for name in _core.Results.large_tables())
+
+    @property
+    def small_rows(self) -> int:
+        """How many rows the other tables have together."""
+        large = _core.Results.large_tables()
+        return sum(frame.height for name, frame in self._frames.items() if name not in large)
+
+    def table(self, name: str) -> pl.DataFrame:
+        """The table called `name`."""
+        return self._frames[name]
+
+    def part(self, name: str, start: int, rows: int) -> pl.DataFrame:
+        """Rows of a large table from row `start` on, `rows` at most."""
+        return self._frames[name].slice(start, rows)
+
+
+# What the worker does
+
+_plans: dict[str, Plan] = {}
+
+
+def work(key: str, build: Build, plan: bytes | None, runs: Sequence[int]) -> Reply:
+    """Computes runs of the study called `key`, and begins no further one after `MOST_SECONDS`.
+
+    Raises `ClusterError` if this is another aqmlab than that of the client, and what runs raise.
+    """
+    if own_build() != build:
+        raise ClusterError(f"a worker has aqmlab {own_build()}, and this is {build}")
+    known = _plans.get(key)
+    if known is None:
+        if plan is None:
+            return Reply(left=tuple(runs), needs_plan=True)
+        known = pickle.loads(zlib.decompress(plan))
+        if len(_plans) >= PLANS:
+            _plans.clear()
+        _plans[key] = known
+    began = time.monotonic()
+    batches: list[_core.Results] = []
+    stuck: dict[int, str] = {}
+    place = 0
+    while place < len(runs) and (not place or time.monotonic() - began < MOST_SECONDS):
+        end = _next_end(known, runs, place, time.monotonic() - began)
+        _compute(known, runs[place:end], batches, stuck)
+        place = end
+    return Reply(
+        runs=tuple(sorted(run for batch in batches for run in batch.runs)),
+        tables={name: _packed(frame) for name, frame in gather(batches).items()} if batches else {},
+        stuck=stuck,
+        left=tuple(runs[place:]),
+        seconds=time.monotonic() - began,
+    )
+
+
+def _next_end(plan: Plan, runs: Sequence[int], place: int, spent: float) -> int:
+    """Which runs are begun together: of one point, as others may take a thousand times as long,
+    and as many as fit into what is left of the seconds if they take what the others did."""
+    left = TARGET_SECONDS - spent
+    most = max(1, int(place * left / spent)) if place and spent > 0 else 1
+    point = runs[place] // plan.replications
+    end = place + 1
+    while end < min(len(runs), place + most) and runs[end] // plan.replications == point:
+        end += 1
+    return end
+
+
+def _compute(
+    plan: Plan, runs: Sequence[int], batches: list[_core.Results], stuck: dict[int, str]
+) -> None:
+    scenario = plan.points[runs[0] // plan.replications].scenario
+    jobs = [(run, scenario, run % plan.replications) for run in runs]
+    runner = _core.Runner(jobs, threads=1)
+    left = len(jobs)
+    try:
+        while left:
+            batch = runner.poll(MOST_SECONDS)
+            given_up = runner.stuck()
+            stuck |= given_up
+            left -= len(given_up)
+            if batch is not None:
+                batches.append(batch)
+                left -= len(batch.runs)
+    finally:
+        runner.stop()
+
+
+def _packed(frame: pl.DataFrame) -> bytes:
+    file = io.BytesIO()
+    frame.write_ipc(file, compression="lz4")
+    return file.getvalue()
+
+
+# What the client does
+
+
+def spread(
+    points: Points, replications: int, runs: Sequence[int], executor: Executor
+) -> Iterator[Batch | None]:
+    """The results of these runs, as they come; `None` whenever there was nothing for a moment.
+
+    What had come when Ctrl-C was pressed is given before it goes on. Raises `StuckError`, after
+    all other results, if runs made no progress; `ClusterError` if the executor ends or has workers
+    with another aqmlab.
+    """
+    given = _Given(Plan(points, replications), runs, executor)
+    stuck: dict[int, str] = {}
+    try:
+        while given.hand_out():
+            reply = given.next(POLL_SECONDS)
+            if reply is None:
+                yield None
+                continue
+            stuck |= reply.stuck
+            yield Part(reply) if reply.runs else None
+    except (KeyboardInterrupt, AqmlabError):
+        for reply in given.rest():
+            yield Part(reply)
+        raise
+    finally:
+        given.cancel()
+    if stuck:
+        raise StuckError(stuck)
+
+
+class _Given:
+    """What was given to the executor, and what is still to be."""
+
+    def __init__(self, plan: Plan, runs: Sequence[int], executor: Executor) -> None:
+        self._executor = executor
+        self._runs, self._place = runs, 0
+        self._again: deque[tuple[int, ...]] = deque()
+        """Runs that came back undone."""
+        self._plan = _pickled(plan)
+        self._key = hashlib.sha256(self._plan).hexdigest()
+        self._build = own_build()
+        self._under_way: dict[Future[Reply], tuple[int, ...]] = {}
+        self._came: queue.SimpleQueue[Future[Reply]] = queue.SimpleQueue()
+        self._slots, self._counted = 1, float("-inf")
+        self._seconds = 0.0
+        """What a run takes, of late."""
+        self._largest = 0
+
+    def hand_out(self) -> bool:
+        """Gives out what is due; whether anything is under way."""
+        if time.monotonic() - self._counted > 1:
+            self._slots, self._counted = slots(self._executor), time.monotonic()
+        while len(self._under_way) < AHEAD * self._slots:
+            if self._again:
+                batch = self._again.popleft()
+            else:
+                size = self._size()
+                batch = tuple(self._runs[self._place : self._place + size])
+                self._place += len(batch)
+            if not batch:
+                break
+            self._submit(batch, None)
+        return bool(self._under_way)
+
+    def next(self, timeout: float) -> Reply | None:
+        """What came next, if anything did in `timeout` seconds."""
+        try:
+            future = self._came.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        return self._taken(future)
+
+    def rest(self) -> Iterator[Reply]:
+        """What has come, without what failed."""
+        while True:
+            try:
+                future = self._came.get_nowait()
+            except queue.Empty:
+                return
+            if not future.cancelled() and future.exception() is None and future.result().runs:
+                yield future.result()
+
+    def cancel(self) -> None:
+        """Gives up what is under way."""
+        for future in self._under_way:
+            future.cancel()
+
+    def _submit(self, batch: tuple[int, ...], plan: bytes | None) -> None:
+        try:
+            future = self._executor.submit(work, self._key, self._build, plan, batch)
+        except RuntimeError as error:  # shut down, or broken
+            raise ClusterError(f"the executor takes no more work: {_words(error)}") from error
+        self._under_way[future] = batch
+        future.add_done_callback(self._came.put)
+
+    def _taken(self, future: Future[Reply]) -> Reply:
+        batch = self._under_way.pop(future)
+        try:
+            reply = future.result()
+        except AqmlabError:
+            raise
+        except (BrokenExecutor, CancelledError) as error:
+            raise ClusterError(f"the executor ended: {_words(error)}") from error
+        except Exception as error:
+            first, last = batch[0], batch[-1]
+            what = f"the workers failed at runs {first} to {last}: {_words(error)}"
+            raise ClusterError(what) from error
+        if reply.needs_plan:
+            self._submit(batch, self._plan)
+            return Reply()
+        if reply.left:
+            self._again.append(reply.left)
+        done = len(reply.runs) + len(reply.stuck)
+        if done:
+            seconds = reply.seconds / done
+            self._seconds = (self._seconds + seconds) / 2 if self._seconds else seconds
+            self._largest = max(self._largest, done)
+        return reply
+
+    def _size(self) -> int:
+        """How many runs the next batch has. Towards the end all slots have a share."""
+        left = len(self._runs) - self._place
+        wanted = int(TARGET_SECONDS / self._seconds) if self._seconds else 1
+        most = min(wanted, GROWTH * max(1, self._largest), MOST_RUNS, -(-left // self._slots))
+        return max(1, most)
+
+
+def slots(executor: Executor) -> int:
+    """How many batches the executor computes at a time, as far as it says."""
+    if counted := getattr(executor, "slots", None):
+        return max(1, int(counted()))
+    known = getattr(executor, "_max_workers", None)
+    return known if isinstance(known, int) else os.cpu_count() or 1
+
+
+def _pickled(plan: Plan) -> bytes:
+    try:
+        return zlib.compress(pickle.dumps(plan))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        problem = "classes have to be in a file (`FILE.py:CLASS`) or module that workers can import"
+        raise ClusterError(f"this study cannot be sent to workers: {problem} ({error})") from None
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

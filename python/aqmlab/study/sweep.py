@@ -1,0 +1,386 @@
+"""Studies: one scenario, axes along which it varies, and replications.
+
+The points of a study are the cross product of its axes, in the order in which
+they are written (the last axis varies fastest). Run number = point index x
+replications + replication. Replication `r` of every point draws from the same
+random streams, so points are compared under the same arrivals.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aqmlab._late import late
+from aqmlab.errors import input_error, unknown
+from aqmlab.plan.points import Axis, AxisValue, Points
+from aqmlab.plan.precision import KEY, Precision
+from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from aqmlab.plan.shards import Shard
+    from aqmlab.results import StudyResult
+
+    Progress = Callable[[int, int], None]
+    """Called with the number of finished runs and of all runs, about ten times a second."""
+
+MOST_RUNS = 10_000_000
+KEYS = (
+    "name", "title", "description", "replications", "precision", "seed", "scenario", "axes",
+)  # fmt: skip
+SHORT_KEYS = ("queue", "duration", "until", "simultaneous", "bottleneck")
+"""Keys of scenarios without a dot; an axis may be called so, too."""
+AXIS_KEYS = ("name", "key", "values")
+VALUE_KEYS = ("label", "set")
+AXIS_NAME = re.compile(r"[a-z][a-z0-9_]*")
+COLUMNS = """
+run point replication seed events link arrived delivered dropped marked lost duplicated reordered
+utilisation group index
+segments_sent retransmissions timeouts fast_retransmits
+tail_probes undone ecn_reductions count id text subject quantity value flow
+is_ack verdict ce started completed datagrams_received loss_events loss_event_flows
+dropped_acks dropped_syns dropped_queued metric
+"""
+TAKEN = frozenset(COLUMNS.split())
+UNITS = ("_s", "_bytes", "_packets", "_bps")
+"""Columns of the result tables have these names, or end so: an axis may not."""
+
+
+class Study:
+    """A scenario with axes, replications and paired seeds.
+
+    `source` is the path of a study file, or the same as a mapping (then a
+    scenario given by file name is looked for in the working directory).
+    `set` maps dotted keys to values for every point, after the axes had their
+    say; `seed` and `replications` take the place of the study's own. `only` keeps
+    some values of an axis by their labels: `{"queue": ["CoDel", "DropTail"]}`. With a
+    `precision` (`"5%"`, `"goodput=5%"`, or a table) replications are added until it is reached.
+
+    Raises `InputError` for whatever is wrong in the study or in the scenario of any of its
+    points. Of a study of more than 2,048 points it tries each value of each axis; the other
+    points are built, and checked, when they are due.
+    """
+
+    def __init__(
+        self,
+        source: str | Path | Mapping[str, Any],
+        *,
+        set: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        replications: int | None = None,
+        only: Mapping[str, Sequence[str]] | None = None,
+        precision: Precision | Mapping[str, Any] | str | None = None,
+    ) -> None:
+        if isinstance(source, Mapping):
+            self.file, folder, table = "<study>", Path(), dict(source)
+        else:
+            self.file, folder = str(source), Path(source).parent
+            table = parse_toml(read_text(Path(source)), self.file)
+        self._check(table)
+        self.name: str = self._text(table, "name", Path(self.file).stem.strip("<>"))
+        self.title: str = self._text(table, "title", self.name)
+        self.axes: tuple[Axis, ...] = _kept(
+            tuple(_axes(table.get("axes", []), self.file)), only or {}, self.file
+        )
+        own = _whole(table.get("replications", 1), "replications", self.file, low=1)
+        self.replications: int = (
+            own if replications is None else _whole(replications, "replications", None, low=1)
+        )
+        self.precision = self._precision(table, precision)
+        """What the replications are to reach, beginning with `replications`."""
+        self._base, self._base_file = _base(table["scenario"], folder, self.file)
+        self._folders = [str(folder)]
+        if isinstance(table["scenario"], str):
+            self._folders.insert(0, str((folder / table["scenario"]).parent))
+        chosen = seed if seed is not None else table.get("seed")
+        self._settings = self._checked_settings(set or {})
+        if chosen is not None:
+            file = None if seed is not None else self.file
+            self._settings = {"seed": _whole(chosen, "seed", file, low=0), **self._settings}
+        self._check_size()
+        self.points = Points(self._base, self._base_file, self._folders, self.axes, self._settings)
+        self.points.check()
+        self._check_bottleneck()
+
+    def __repr__(self) -> str:
+        axes = " × ".join(f"{axis.name} ({len(axis.values)})" for axis in self.axes) or "one point"
+        return f"<Study {self.name!r}: {axes}, {self.replications} replications>"
+
+    @property
+    def total(self) -> int:
+        """The number of runs: points x replications."""
+        return len(self.points) * self.replications
+
+    def with_replications(self, replications: int) -> Study:
+        """The same study with this number of replications."""
+        other = copy.copy(self)
+        other.replications = replications
+        other.__dict__.pop("digest", None)
+        return other
+
+    @cached_property
+    def seed(self) -> int:
+        """The seed of the random streams."""
+        return int(json.loads(self.points[0].scenario.resolved)["seed"])
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all that the results depend on, apart from the version of aqmlab:
+        the scenarios with every default filled in (the seed is part of them), the axes,
+        and the number of replications."""
+        state = hashlib.sha256(b'{"scenarios": [')
+        for place, text in enumerate(self.points.resolved):
+            state.update(f"{', ' if place else ''}{json.dumps(text)}".encode())
+        axes = [[axis.name, axis.labels] for axis in self.axes]
+        rest = f'], "axes": {json.dumps(axes)}, "replications": {self.replications}}}'
+        state.update(rest.encode())
+        return state.hexdigest()
+
+    def run(
+        self,
+        out: str | Path | None = None,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        executor: Executor | None = None,
+    ) -> StudyResult:
+        """Runs what is not yet there, on `threads` cores (default: all), or on an `executor`: any
+        of `concurrent.futures`, in other processes or on other machines (docs/cluster.md).
+
+        With `out`, results go to that folder as they come; a study that was
+        interrupted goes on where it stopped, and a finished one is only opened.
+        `progress` is called with (finished runs, all runs).
+
+        Raises `FolderError` if `out` holds something else (nothing is changed),
+        `StorageError` if results cannot be written (what was written is kept), `ClusterError` if
+        the executor ends or its workers have another aqmlab.
+        """
+        from aqmlab.study.execute import Means, execute
+
+        return execute(self, None if out is None else Path(out), Means(threads, executor), progress)
+
+    def run_shard(
+        self,
+        shard: Shard,
+        out: str | Path,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+        executor: Executor | None = None,
+    ) -> int:
+        """Runs a part of the study, `Shard(3, 16)`, into the folder `out`: how many runs were
+        computed. `aqmlab.merge` puts the parts together. Raises what `run` does.
+        """
+        from aqmlab.study.execute import Means, execute_shard
+
+        if self.precision is not None:
+            problem = "how many replications it takes depends on the results of all parts"
+            raise input_error(problem, key="precision", hint="run it as a whole")
+        return execute_shard(self, Path(out), shard, Means(threads, executor), progress)
+
+    def _check(self, table: Mapping[str, Any]) -> None:
+        if "scenario" not in table and {"links", "flows"} & table.keys():
+            hint = f"run it by `aqmlab run {self.file}`; docs/studies.md says what a study has"
+            raise input_error("this is a scenario, not a study", file=self.file, hint=hint)
+        check_keys(table, KEYS, self.file)
+        if "scenario" not in table:
+            hint = 'a file, as in scenario = "scenario.toml", or a table [scenario]'
+            raise input_error("a study needs a scenario", file=self.file, key="scenario", hint=hint)
+
+    def _precision(self, table: Mapping[str, Any], given: Any) -> Precision | None:
+        found = Precision.parse(table[KEY], self.file) if KEY in table else None
+        if given is not None:
+            found = Precision.parse(given, key="--precision", own=found)
+        if found is not None:
+            late("find_metric")(found.metric)
+        return found
+
+    def _text(self, table: Mapping[str, Any], key: str, default: str) -> str:
+        value = table.get(key, default)
+        if not isinstance(value, str) or not value.strip():
+            raise input_error("expected text", file=self.file, key=key, given=value)
+        return value
+
+    def _checked_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Refuses a setting that would make the values of an axis all alike."""
+        for key in settings:
+            for axis in self.axes:
+                if key == axis.name and key not in SHORT_KEYS:
+                    hint = f"--only {key}={axis.labels[0]} takes one of its values"
+                    problem = "this is an axis of the study, not a key of its scenario"
+                    raise input_error(problem, key="--set", given=key, hint=hint)
+                if all(any(_covers(key, own) for own in value.settings) for value in axis.values):
+                    problem = f"the axis `{axis.name}` of this study sets it"
+                    raise input_error(problem, key="--set", given=key)
+        return dict(settings)
+
+    def _check_size(self) -> None:
+        runs = self.replications * math.prod(len(axis.values) for axis in self.axes)
+        if runs > MOST_RUNS:
+            problem = f"expected at most {MOST_RUNS:,} runs: points times replications"
+            raise input_error(problem, file=self.file, given=f"{runs:,} runs")
+
+    def _check_bottleneck(self) -> None:
+        """Refuses a setting of the bottleneck's queue under the link's name beside an axis
+        that sets it as `queue`: the axis would win."""
+        if not any(
+            key.startswith("queue") for axis in self.axes for key in axis.values[0].settings
+        ):
+            return
+        link = json.loads(self.points[0].scenario.resolved)["bottleneck"]
+        for key in self._settings:
+            if f"{key}.".startswith(f"links.{link}.queue."):
+                short = key.removeprefix(f"links.{link}.")
+                problem = "an axis of this study sets this queue as `queue`"
+                raise input_error(problem, key="--set", given=key, hint=f"use `{short}`")
+
+
+def study(
+    source: str | Path | Mapping[str, Any],
+    out: str | Path | None = None,
+    *,
+    set: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    replications: int | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
+    precision: Precision | Mapping[str, Any] | str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
+) -> StudyResult:
+    """Runs a study: `Study(source, ...).run(out, ...)`, whose arguments these are."""
+    plan = Study(
+        source, set=set, seed=seed, replications=replications, only=only, precision=precision
+    )
+    return plan.run(out, threads=threads, progress=progress, executor=executor)
+
+
+def _base(given: Any, folder: Path, file: str) -> tuple[str | Mapping[str, Any], str]:
+    """The scenario's text or mapping, and the name under which errors speak of it."""
+    if isinstance(given, Mapping):
+        return given, f"{file}: scenario" if file != "<study>" else file
+    if isinstance(given, str):
+        path = folder / given
+        return read_text(path), str(path)
+    raise input_error(
+        'expected a table, or the name of a file such as "scenario.toml"',
+        file=file,
+        key="scenario",
+        given=given,
+    )
+
+
+def _axes(given: Any, file: str) -> Iterator[Axis]:
+    if not isinstance(given, list):
+        raise input_error("expected tables [[axes]]", file=file, key="axes", given=given)
+    seen: set[str] = set()
+    for number, table in enumerate(given, start=1):
+        place = f"axes {number}"
+        axis = _axis(table, file, place)
+        if axis.name in seen:
+            raise input_error("two axes of one name", file=file, key=place, given=axis.name)
+        seen.add(axis.name)
+        yield axis
+
+
+def _axis(table: Any, file: str, place: str) -> Axis:
+    if not isinstance(table, Mapping):
+        raise input_error("expected a table", file=file, key=place, given=table)
+    check_keys(table, AXIS_KEYS, file, place)
+    key = table.get("key")
+    if key is not None and not isinstance(key, str):
+        raise input_error("expected a dotted key", file=file, key=f"{place}.key", given=key)
+    name = table.get("name", key.rpartition(".")[2] if key else None)
+    if not isinstance(name, str) or not AXIS_NAME.fullmatch(name):
+        problem = "expected a name of small letters, digits and _"
+        raise input_error(problem, file=file, key=f"{place}.name", given=name)
+    if name in TAKEN or name.startswith(("drop_", "mark_")) or name.endswith(UNITS):
+        problem = "the result tables have such a column; choose another name"
+        raise input_error(problem, file=file, key=f"{place}.name", given=name)
+    given = table.get("values")
+    if not isinstance(given, list) or not given:
+        raise input_error("an axis needs a list of values", file=file, key=f"{place}.values")
+    values = [_value(each, key, file, f"{place} ({name}) value {i}") for i, each in
+              enumerate(given, start=1)]  # fmt: skip
+    seen = set()
+    for value in values:
+        if value.label in seen:
+            problem = "two values of one label"
+            raise input_error(problem, file=file, key=f"{place}.values", given=value.label)
+        seen.add(value.label)
+    return Axis(name, tuple(values))
+
+
+def _kept(axes: tuple[Axis, ...], only: Mapping[str, Sequence[str]], file: str) -> tuple[Axis, ...]:
+    """The axes with those values alone that `only` names; in the study's order."""
+    for name, labels in only.items():
+        axis = next((axis for axis in axes if axis.name == name), None)
+        if axis is None:
+            raise unknown("axis", name, [axis.name for axis in axes], file=file)
+        known = set(axis.labels)
+        for label in labels:
+            if label not in known:
+                raise unknown("label", label, axis.labels, file=file, key=f"axis {name}")
+    wanted = {axis.name: set(only.get(axis.name, axis.labels)) for axis in axes}
+    return tuple(
+        Axis(axis.name, tuple(each for each in axis.values if each.label in wanted[axis.name]))
+        for axis in axes
+    )
+
+
+def _value(given: Any, key: str | None, file: str, place: str) -> AxisValue:
+    if key is not None and not (isinstance(given, Mapping) and "set" in given):
+        return AxisValue(_label(given), {key: given})
+    if not isinstance(given, Mapping):
+        problem = "expected { label = ..., set = { ... } }, as the axis has no `key`"
+        raise input_error(problem, file=file, key=place, given=given)
+    check_keys(given, VALUE_KEYS, file, place)
+    label, settings = given.get("label"), given.get("set")
+    if not isinstance(label, str) or not label:
+        raise input_error("expected text", file=file, key=f"{place}.label", given=label)
+    if not label.isprintable():  # charts cannot be drawn with line separators in names
+        problem = "expected text in one line, without control characters"
+        raise input_error(problem, file=file, key=f"{place}.label", given=ascii(label))
+    if not isinstance(settings, Mapping):
+        problem = "expected a table of dotted keys and values"
+        raise input_error(problem, file=file, key=f"{place}.set", given=settings)
+    return AxisValue(label, dict(settings))
+
+
+def label_of(value: Any) -> str:
+    """How a value of an axis, as a study file has it, is called in tables."""
+    if isinstance(value, Mapping) and "set" in value:
+        return str(value["label"])
+    return _label(value)
+
+
+def _label(value: Any) -> str:
+    """How a value given in short form is called in tables."""
+    if isinstance(value, Mapping):
+        for key in ("discipline", "algorithm"):
+            if isinstance(value.get(key), (str, type)):
+                return _label(value[key])
+    if isinstance(value, type):
+        return value.__name__
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _whole(value: Any, key: str, file: str | None, *, low: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        raise input_error(f"expected a whole number from {low}", file=file, key=key, given=value)
+    return value
+
+
+def _covers(setting: str, own: str) -> bool:
+    """Whether `setting` replaces all that an axis did with `own`."""
+    return own == setting or own.startswith(f"{setting}.")

@@ -1,0 +1,103 @@
+"""Where the tables of a result are: in memory or in the Parquet files of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import polars as pl
+
+from aqmlab.errors import FolderError
+from aqmlab.storage import Damaged, decoded
+
+PART = 1 << 17
+"""Rows of a large table that are read at a time: the row group of `packets`."""
+
+
+class Tables(Protocol):
+    """Where the tables of a result are: in memory or in a folder."""
+
+    def names(self) -> list[str]:
+        """The names of the tables there are."""
+        ...
+
+    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """The table called `name`, or some columns of it."""
+        ...
+
+    def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
+        """Some columns of the table called `name`, in frames of `PART` rows at most."""
+        ...
+
+
+class MemoryTables:
+    """Tables that were never written."""
+
+    def __init__(self, frames: Mapping[str, pl.DataFrame]) -> None:
+        self._frames = dict(frames)
+
+    def names(self) -> list[str]:
+        """The names of the tables there are."""
+        return list(self._frames)
+
+    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """The table called `name`, or some columns of it."""
+        frame = self._frames[name]
+        return frame if columns is None else frame.select(columns)
+
+    def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
+        """Some columns of the table called `name`, in frames of `PART` rows at most."""
+        yield from self._frames[name].select(columns).iter_slices(PART)
+
+
+class FolderTables:
+    """The Parquet files of a results folder, read when they are asked for."""
+
+    def __init__(self, folder: Path, names: Sequence[str], runs: range | None = None) -> None:
+        self._folder, self._names = folder, list(names)
+        self._runs = runs
+        """The runs whose rows are read, if not all."""
+
+    def names(self) -> list[str]:
+        """The names of the tables there are."""
+        return self._names
+
+    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """The table called `name`, or some columns of it.
+
+        Raises `FolderError` if its file is damaged.
+        """
+        path = self._folder / f"{name}.parquet"
+        try:
+            with decoded(path):
+                if self._runs is None:
+                    return pl.read_parquet(path, columns=columns, glob=False)
+                first, last = self._runs.start, self._runs.stop - 1
+                chosen = pl.scan_parquet(path, glob=False).filter(
+                    pl.col("run").is_between(first, last)
+                )
+                return (chosen if columns is None else chosen.select(columns)).collect()
+        except Damaged as error:
+            raise FolderError(str(error)) from None
+
+    def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
+        """Some columns of the table called `name`, in frames of `PART` rows at most.
+
+        Raises `FolderError` if its file is damaged.
+        """
+        path = self._folder / f"{name}.parquet"
+        height, start = PART, 0
+        while height == PART:
+            try:
+                with decoded(path):
+                    whole = pl.scan_parquet(path, glob=False).select({"run", *columns})
+                    frame = whole.slice(start, PART).collect()
+            except Damaged as error:
+                raise FolderError(str(error)) from None
+            height = frame.height
+            start += height
+            if self._runs is not None:
+                first, last = self._runs.start, self._runs.stop - 1
+                frame = frame.filter(pl.col("run").is_between(first, last))
+            yield frame.select(columns)
