@@ -111,8 +111,8 @@ def _classic(part: Measurements, classic: Measurements) -> Cause:
         of(control, queue) for control in ("Reno", "CUBIC") for queue in (SINGLE, "PIE")
     )
     return Cause(
-        "Reno and CUBIC beside Prague in a queue of RFC 3168: when Linux 5.4 takes a window for "
-        "full",
+        "Reno and CUBIC beside Prague in a queue of RFC 3168: full windows that do not grow in "
+        "Linux 5.4",
         "The kernel of August 2020 is older than the kernel's repairs of `tcp_is_cwnd_limited`: a "
         "paced window that is not a multiple of the two segments that leave at once counted as not "
         "full and did not grow (`stack = linux-5.4`). Beside Prague windows have two to ten "
