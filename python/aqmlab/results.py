@@ -495,7 +495,7 @@ def _load(
     names = tables.names()
     if name != METRICS:
         if name not in names:
-            raise unknown("table", name, [*names, METRICS])
+            raise unknown("table", name, dict.fromkeys([*names, METRICS]))
         return tables.load(name)
     there = METRICS in names
     computed = tables.load(name) if there else late("metrics")(tables, scenarios, replications)

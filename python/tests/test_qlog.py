@@ -125,3 +125,5 @@ def test_the_command_writes_both_files_the_same_each_time(aqmlab: Aqmlab, tmp_pa
     assert (tmp_path / "b.sqlog").read_bytes() == (tmp_path / "out.sqlog").read_bytes()
     refused = aqmlab("run", "scenario.toml", "--qlog", "nowhere/b.sqlog")
     assert refused.returncode == 1 and "nowhere/b.sqlog" in refused.stderr
+    assert "there is no folder nowhere" in refused.stderr and "resume" not in refused.stderr
+    assert "Written: b.pcapng, b.sqlog\nNothing else was saved" in done.stdout

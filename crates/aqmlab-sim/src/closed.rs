@@ -229,6 +229,7 @@ fn build(path: &Path) -> Result<(Network<Packed>, Routes)> {
         mtu: Bytes::new(1500),
         end: Setup::NO_END,
         record_packets: false,
+        is_lazy: false,
     });
     let back = network.add_delay(path.return_delay);
     let late = path.late.iter().map(|(number, more)| {

@@ -158,7 +158,10 @@ def run_scenario(
     except OSError as error:
         if error.filename is None:
             raise
-        raise StorageError(error, Path(error.filename), "not all of the run is in it") from error
+        file = Path(error.filename)
+        is_there = file.parent.is_dir()
+        kept = "not all of the run is in it" if is_there else f"there is no folder {file.parent}"
+        raise StorageError(error, file, kept, resumes=False) from error
     return RunResult(MemoryTables(gather(batches)), resolved(scenario.resolved))
 
 

@@ -50,6 +50,7 @@ impl LinkConfig {
 }
 
 /// What happened at a link.
+#[derive(Debug)]
 pub struct LinkResult {
     /// Packets and bytes that arrived, left, were dropped and marked.
     pub counts: Counts,

@@ -30,6 +30,8 @@ choices! {
 pub struct Key(u128);
 
 impl Key {
+    /// Before all others.
+    pub const FIRST: Key = Key(0);
     /// That of no event: behind all others.
     pub const NONE: Key = Key(u128::MAX);
 
@@ -37,6 +39,20 @@ impl Key {
     fn new(time: Time, kind: u32, index: u32) -> Self {
         let low = u64::from(kind) << 32 | u64::from(index);
         Key(u128::from(time.as_nanos()) << 64 | u128::from(low))
+    }
+    /// That of the end of a link's transmission.
+    #[inline]
+    pub fn transmission_end(time: Time, link: u32) -> Self {
+        Key::new(time, TRANSMISSION_END, link)
+    }
+    /// Before all that happens at a moment.
+    pub fn before(time: Time) -> Self {
+        Key::new(time, 0, 0)
+    }
+    /// Behind all that happens at a moment in a network.
+    #[inline]
+    pub fn after(time: Time) -> Self {
+        Key::new(time, u32::MAX, u32::MAX)
     }
     /// When it happens; of none, at the end of all time.
     #[inline]
@@ -194,7 +210,7 @@ impl LinkEvent {
     #[inline]
     pub fn new(kind: u32, index: u32) -> Self {
         match kind {
-            1 => LinkEvent::TransmissionEnd(index),
+            TRANSMISSION_END => LinkEvent::TransmissionEnd(index),
             2 => LinkEvent::Wakeup(index),
             _ => LinkEvent::Delivery(index),
         }
@@ -204,6 +220,8 @@ impl LinkEvent {
 /// The kind of a delivery if arrivals are first, and if departures are.
 const FIRST: u32 = 0;
 const LAST: u32 = 3;
+/// That of an end of a transmission.
+const TRANSMISSION_END: u32 = 1;
 
 /// The pending events of a network's links.
 #[derive(Clone)]
@@ -225,15 +243,15 @@ impl LinkEvents {
     pub fn push(&mut self, time: Time, event: LinkEvent) {
         let (kind, index) = match event {
             LinkEvent::Delivery(index) => (self.delivery, index),
-            LinkEvent::TransmissionEnd(index) => (1, index),
+            LinkEvent::TransmissionEnd(index) => (TRANSMISSION_END, index),
             LinkEvent::Wakeup(index) => (2, index),
         };
         self.pending.push(time, kind, index);
     }
     #[inline]
-    pub fn pop(&mut self) -> Option<(Time, LinkEvent)> {
+    pub fn pop(&mut self) -> Option<(Key, LinkEvent)> {
         let next = self.pending.pop().any()?;
-        Some((next.time(), LinkEvent::new(next.kind(), next.index())))
+        Some((next, LinkEvent::new(next.kind(), next.index())))
     }
     /// What happens next, which stays pending.
     #[inline(always)]

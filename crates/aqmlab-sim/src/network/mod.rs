@@ -66,6 +66,9 @@ pub struct Setup<'a> {
     pub end: Time,
     /// Whether what becomes of every packet at every link is recorded.
     pub record_packets: bool,
+    /// Whether ends of transmissions do without events where they can: whoever looks at the links
+    /// has them [catch up](Network::catch_up) first.
+    pub is_lazy: bool,
 }
 
 impl Setup<'_> {
@@ -87,6 +90,8 @@ impl Setup<'_> {
 pub(crate) struct Shared<P: Carried> {
     /// The time of what happens now.
     pub now: Time,
+    /// The latest of all events that have happened, in their order.
+    pub reached: Key,
     pub events: LinkEvents,
     pub store: P::Store,
     pub media: Vec<Medium>,
@@ -131,6 +136,7 @@ where
         }
         let shared = Shared {
             now: Time::ZERO,
+            reached: Key::FIRST,
             events: LinkEvents::new(setup.simultaneous),
             store: P::Store::default(),
             media,
@@ -197,6 +203,7 @@ impl<P: Carried> Network<P> {
     /// When something happens next.
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
+        debug_assert!(self.next_end().is_none(), "what ends without an event is not told of");
         self.shared.events.next().any().map(Key::time)
     }
 
@@ -210,9 +217,11 @@ impl<P: Carried> Network<P> {
     /// come to the end of its route by it.
     #[inline]
     pub fn step(&mut self, observer: &mut impl Observer<P>) -> Option<P> {
-        let (time, event) = self.shared.events.pop()?;
+        let (key, event) = self.shared.events.pop()?;
+        let time = key.time();
         debug_assert!(time >= self.shared.now, "time goes forward");
         self.shared.now = time;
+        self.shared.reached = self.shared.reached.max(key);
         self.handled += 1;
         match event {
             LinkEvent::Delivery(link) => {
@@ -257,9 +266,9 @@ impl<P: Carried> Network<P> {
         }
     }
 
-    /// Events handled so far.
+    /// Events handled so far, and ends of transmissions that needed none.
     pub fn handled(&self) -> u64 {
-        self.handled
+        self.handled + self.links().map(QueuedLink::ended).sum::<u64>()
     }
 
     /// What packets keep besides themselves.
@@ -293,14 +302,57 @@ impl<P: Carried> Network<P> {
         self.links[index].expect_queued()
     }
 
+    /// All has happened that comes before `key` in the order of events.
+    #[inline]
+    pub(crate) fn reach(&mut self, key: Key) {
+        self.shared.now = self.shared.now.max(key.time());
+        self.shared.reached = self.shared.reached.max(key);
+    }
+
+    /// Lets all transmissions end that have ended by now without an event.
+    pub fn catch_up(&mut self) {
+        for link in self.links.iter_mut().filter_map(Link::queued_mut) {
+            link.catch_up(&mut self.shared);
+        }
+    }
+
+    /// The next end of a transmission that has no event, and its link.
+    pub(crate) fn next_end(&self) -> Option<(Key, u32)> {
+        let ends = (0..).zip(&self.links).filter_map(|(index, link)| {
+            let end = link.queued()?.due_end()?;
+            Some((end, index))
+        });
+        ends.min_by_key(|(end, _)| *end)
+    }
+
+    /// Lets that happen as if it had one.
+    pub(crate) fn end_one(&mut self, end: Key, link: u32) {
+        self.reach(end);
+        self.links[link as usize].expect_queued().end_one(&mut self.shared);
+    }
+
+    /// Changes something about a link.
+    pub(crate) fn change_link(
+        &mut self,
+        now: Time,
+        link: u32,
+        change: impl FnOnce(&mut QueuedLink<P>, &mut Shared<P>),
+    ) {
+        self.shared.now = now;
+        let link = self.links[link as usize].expect_queued();
+        link.catch_up(&mut self.shared);
+        change(link, &mut self.shared);
+        link.changed(&mut self.shared);
+    }
+
     /// Another discipline takes the place of that of a link, and its packets.
     pub fn replace_queue(&mut self, now: Time, link: u32, discipline: Box<dyn QueueDiscipline<P>>) {
-        self.shared.now = now;
-        self.links[link as usize].expect_queued().replace_queue(discipline, &mut self.shared);
+        self.change_link(now, link, |link, shared| link.replace_queue(discipline, shared));
     }
 
     /// The warm-up is over: what is measured counts from now on.
     pub fn end_warmup(&mut self, now: Time) {
+        self.catch_up();
         self.links_mut().for_each(|link| link.end_warmup(now));
     }
 
@@ -309,6 +361,7 @@ impl<P: Carried> Network<P> {
     /// # Panics
     /// If packets were lost without being counted: a bug of a discipline.
     pub fn finish(&mut self, end: Time) {
+        self.catch_up();
         self.links_mut().for_each(|link| link.finish(end));
     }
 

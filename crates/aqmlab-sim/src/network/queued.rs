@@ -50,6 +50,14 @@ pub struct QueuedLink<P> {
     busy_until: Option<Time>,
     /// Whether a `TransmissionEnd` is pending.
     end_pending: bool,
+    /// Whether packets wait for the end of the transmission, and it gets no event.
+    end_due: bool,
+    /// Whether ends of transmissions can do without events.
+    is_lazy: bool,
+    /// Whether that is wanted.
+    may_be_lazy: bool,
+    /// How many had none.
+    ended: u64,
     pipe: Pipe<P>,
     /// When the pending wake-up of queue or egress is due, if there is one.
     wakeup_at: Option<Time>,
@@ -82,7 +90,10 @@ impl<P: Carried> QueuedLink<P> {
             wire: Wire::new(config, stream("rate"), setup.end),
             pipe: Pipe::new(&config.way, setup.end, stream),
         };
-        QueuedLink::new(config, index as u32, parts, setup.simultaneous)
+        let mut link = QueuedLink::new(config, index as u32, parts, setup.simultaneous);
+        link.may_be_lazy = setup.is_lazy;
+        link.choose_ends();
+        link
     }
 
     fn new(
@@ -106,6 +117,10 @@ impl<P: Carried> QueuedLink<P> {
             busy: false,
             busy_until: Some(Time::ZERO),
             end_pending: false,
+            end_due: false,
+            is_lazy: false,
+            may_be_lazy: false,
+            ended: 0,
             pipe,
             wakeup_at: None,
             departures_first: simultaneous == Simultaneous::DeparturesFirst,
@@ -118,6 +133,7 @@ impl<P: Carried> QueuedLink<P> {
     /// A packet comes to the queue, with the time as that of its arrival.
     pub(crate) fn arrive(&mut self, packet: P, shared: &mut Shared<P>) {
         let now = shared.now;
+        self.catch_up(shared);
         if self
             .busy_until
             .is_some_and(|until| until < now || (until == now && self.departures_first))
@@ -205,6 +221,7 @@ impl<P: Carried> QueuedLink<P> {
             return; // An earlier one was asked for since.
         }
         self.wakeup_at = None;
+        self.catch_up(shared);
         if self.is_sent(now) {
             self.settle();
         }
@@ -228,6 +245,7 @@ impl<P: Carried> QueuedLink<P> {
     /// Takes the packet that arrives at the far end now, if there is one.
     #[inline]
     pub(crate) fn deliver(&mut self, shared: &mut Shared<P>) -> Option<P> {
+        self.catch_up(shared);
         self.pipe.pop(self.index, shared)
     }
 
@@ -333,30 +351,6 @@ impl<P: Carried> QueuedLink<P> {
         capacity
     }
 
-    /// Tells the queue of a transmission that ended with nothing to send.
-    ///
-    /// No event is spent on these. Disciplines get their time as an argument,
-    /// so telling them late, but before anything else, is the same. To be
-    /// called when `busy_until` has passed. (With an egress every end has its
-    /// event.)
-    #[inline]
-    fn settle(&mut self) {
-        if let Some(until) = self.busy_until
-            && self.busy
-            && !self.end_pending
-        {
-            self.busy = false;
-            let none = self.queue.dequeue(until);
-            debug_assert!(none.is_none(), "{}: a packet out of an empty queue", self.name);
-        }
-    }
-
-    /// Whether the transmitter is done with all that it was given.
-    #[inline]
-    fn is_sent(&self, now: Time) -> bool {
-        self.busy_until.is_some_and(|until| until <= now)
-    }
-
     /// Packets that are waiting to be sent, here or in the egress.
     #[inline]
     fn waiting(&self) -> u64 {
@@ -392,15 +386,22 @@ impl<P: Carried> QueuedLink<P> {
 
     /// Gives the transmitter, which is free, the next packet.
     fn send_next(&mut self, shared: &mut Shared<P>) {
-        let now = shared.now;
         if self.is_unusual && !self.may_send(shared) {
             return;
         }
+        if self.transmit(shared.now, shared) {
+            self.await_end(shared);
+        }
+    }
+
+    /// Puts the next packet on the transmitter, which is free from `now` on. Whether there was one.
+    #[inline(always)]
+    fn transmit(&mut self, now: Time, shared: &mut Shared<P>) -> bool {
         let Some(packet) = self.take(now, &mut shared.store) else {
             if let Some(medium) = self.medium {
                 medium.release(&mut shared.media);
             }
-            return;
+            return false;
         };
         self.busy = true;
         self.sending = packet.size();
@@ -417,7 +418,7 @@ impl<P: Carried> QueuedLink<P> {
             Some(sent) => self.pipe.push(packet, sent, self.index, shared),
             None => packet.forget(&mut shared.store),
         }
-        self.await_end(shared);
+        true
     }
 
     /// Whether a packet may be sent now, and not only when a grant comes or
@@ -493,20 +494,7 @@ impl<P: Carried> QueuedLink<P> {
     pub(crate) fn share(&mut self, share: Share) {
         self.medium = Some(share);
         self.is_unusual = true;
-    }
-
-    /// Asks for an event at the end of the transmission if there is something
-    /// to do then.
-    #[inline]
-    fn await_end(&mut self, shared: &mut Shared<P>) {
-        let matters =
-            || self.is_unusual || self.egress.is_some() || self.queue.counted().packets > 0;
-        if !self.end_pending && matters() {
-            self.end_pending = true;
-            if let Some(until) = self.busy_until {
-                shared.events.push(until, LinkEvent::TransmissionEnd(self.index));
-            }
-        }
+        self.choose_ends();
     }
 
     /// Sees to it that the next wake-up is pending, after packets came or went.
@@ -577,6 +565,8 @@ fn take_dropped<P: Carried>(
     });
 }
 
+#[path = "ends.rs"]
+mod ends;
 #[path = "measured.rs"]
 mod measured;
 

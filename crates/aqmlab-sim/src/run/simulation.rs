@@ -104,7 +104,8 @@ impl GroupRoutes {
 impl Simulation {
     pub fn new(scenario: Arc<Scenario>, replication: u64, watch: &Watch) -> Self {
         let end = Time::ZERO + scenario.duration;
-        let network = Network::new(&Setup { mtu: MTU, end, ..scenario.network(replication) });
+        let setup = Setup { mtu: MTU, end, is_lazy: true, ..scenario.network(replication) };
+        let network = Network::new(&setup);
         let mut simulation = Simulation {
             replication,
             now: Time::ZERO,
@@ -247,18 +248,33 @@ impl Simulation {
         }
     }
 
-    /// What happens next, and whether that is in the network.
+    /// The next event, and whether that is in the network.
     #[inline(always)]
     fn next(&self) -> (Key, bool) {
+        self.first(self.network.next())
+    }
+
+    /// The first of what is next in the network, and outside.
+    #[inline(always)]
+    fn first(&self, inside: Key) -> (Key, bool) {
         // At one moment what happens in the network is first.
-        let (inside, outside) = (self.network.next(), self.events.next());
+        let outside = self.events.next();
         if inside.time() <= outside.time() { (inside, true) } else { (outside, false) }
+    }
+
+    /// What happens next, events or not: as [`next`](Self::next); and the link of the end of a
+    /// transmission that has no event.
+    fn next_of_all(&self) -> (Key, bool, Option<u32>) {
+        let event = self.network.next();
+        let end = self.network.next_end().filter(|(end, _)| *end < event);
+        let (next, is_in_network) = self.first(end.map_or(event, |(end, _)| end));
+        (next, is_in_network, end.map(|(_, link)| link).filter(|_| is_in_network))
     }
 
     /// When something happens next, before the end of the run.
     pub fn next_time(&self) -> Option<Time> {
         let end = Time::ZERO + self.scenario.duration;
-        let next = self.next().0.any().map(Key::time).filter(|time| *time <= end);
+        let next = self.next_of_all().0.any().map(Key::time).filter(|time| *time <= end);
         next.filter(|_| !self.is_over())
     }
 
@@ -269,6 +285,13 @@ impl Simulation {
 
     /// Goes on to the end of the run, or until just before `until`.
     pub fn run(&mut self, until: Option<Time>) -> Result<(), Stopped> {
+        let ran = self.run_events(until);
+        self.network.catch_up();
+        ran
+    }
+
+    #[inline(always)]
+    fn run_events(&mut self, until: Option<Time>) -> Result<(), Stopped> {
         if self.is_over() && self.events_handled() > 0 {
             return Ok(());
         }
@@ -277,6 +300,8 @@ impl Simulation {
         loop {
             let (event, is_in_network) = self.next();
             if event == Key::NONE || is_past(event.time()) {
+                let until = until.filter(|until| *until <= end).map(Key::before);
+                self.network.reach(until.unwrap_or(Key::after(end)));
                 return Ok(());
             }
             self.step(event, is_in_network)?;
@@ -302,6 +327,7 @@ impl Simulation {
             }
         } else {
             self.handled += 1;
+            self.network.reach(Key::after(time));
             let event = self.events.pop();
             self.handle(event);
         }
@@ -313,8 +339,16 @@ impl Simulation {
         if self.next_time().is_none() {
             return Ok(false);
         }
-        let (event, is_in_network) = self.next();
-        self.step(event, is_in_network).map(|()| true)
+        let (event, is_in_network, end) = self.next_of_all();
+        match end {
+            None => self.step(event, is_in_network)?,
+            Some(link) => {
+                self.now = event.time();
+                self.network.end_one(event, link);
+            }
+        }
+        self.network.catch_up();
+        Ok(true)
     }
 
     /// The run is over: closes the books.
@@ -479,6 +513,7 @@ impl Simulation {
 
     fn sample(&mut self) {
         let Some(mut series) = self.series.take() else { return };
+        self.network.catch_up();
         series.sample(self);
         self.series = Some(series);
         self.events.push(self.now + self.scenario.record.interval, Event::Sample);

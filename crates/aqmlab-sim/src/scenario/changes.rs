@@ -88,15 +88,19 @@ impl Effect {
             Stream::for_component(around.seed, around.replication, &path)
         };
         match self {
-            Effect::Rate(to) => network.link_mut(to.link as usize).set_rate(now, to.config.rate),
+            Effect::Rate(to) => {
+                network.change_link(now, to.link, |link, _| link.set_rate(now, to.config.rate));
+            }
             Effect::Delay(to) => {
                 let stream = stream(to, "way");
-                network.link_mut(to.link as usize).set_delay(to.config.delay, stream);
+                network
+                    .change_link(now, to.link, |link, _| link.set_delay(to.config.delay, stream));
             }
             Effect::Loss(to) => {
                 let loss = to.config.way.loss.clone();
-                let link = network.link_mut(to.link as usize);
-                link.set_loss(loss, around.end, |part| stream(to, part));
+                let stream = |part: &str| stream(to, part);
+                network
+                    .change_link(now, to.link, |link, _| link.set_loss(loss, around.end, stream));
             }
             Effect::Queue(to) => {
                 let (rate, base_rtt) = (to.config.rate, to.base_rtt);

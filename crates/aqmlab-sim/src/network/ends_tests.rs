@@ -1,0 +1,145 @@
+//! Networks with and without events for ends of transmissions do the same.
+
+use aqmlab_aqm::{LinkEnv, QueueConfig};
+use aqmlab_core::{Bytes, Rate, Span, Stream, Time};
+use proptest::prelude::*;
+
+use crate::network::events::Key;
+use crate::network::testing::Plain;
+use crate::network::{Network, RouteId, Setup};
+use crate::scenario::Scenario;
+
+/// What somebody outside does to a network.
+#[derive(Clone, Debug)]
+enum Act {
+    /// So many packets of a size begin a route.
+    Inject(u32, u32, u64),
+    /// Looks at all links.
+    Look,
+    /// Gives a link another rate, delay or queue.
+    Rate(u32, u64),
+    Delay(u32, u64),
+    Queue(u32, &'static str),
+    WarmupEnd,
+}
+
+const QUEUES: [&str; 6] = ["droptail", "codel", "pie", "fq_codel", "red", "cake"];
+
+/// Rates at which a byte takes a nanosecond, two, or (four bytes) nothing.
+const RATES: [u64; 3] = [8_000_000_000, 4_000_000_000, 999_000_000_000];
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        8 => (0u32..4, 1u32..6, 1u64..6).prop_map(|(route, size, count)| Act::Inject(route, size, count)),
+        1 => Just(Act::Look),
+        1 => (0u32..3, prop::sample::select(RATES.to_vec())).prop_map(|(link, rate)| Act::Rate(link, rate)),
+        1 => (0u32..3, 0u64..4).prop_map(|(link, delay)| Act::Delay(link, delay)),
+        1 => (0u32..3, prop::sample::select(QUEUES.to_vec())).prop_map(|(link, queue)| Act::Queue(link, queue)),
+        1 => Just(Act::WarmupEnd),
+    ]
+}
+
+fn scenario(links: &[(u64, u64, &str)], order: &str) -> Scenario {
+    let mut text = format!("simultaneous = \"{order}\"\n");
+    for (number, (rate, delay, queue)) in links.iter().enumerate() {
+        text += &format!(
+            "[links.l{number}]\nrate = \"{}mbit\"\ndelay = \"{delay}ns\"\nqueue = \"{queue}\"\n",
+            rate / 1_000_000
+        );
+    }
+    text += "[flows.one]\npath = [\"l0\"]\nreturn_path = [\"l1\"]\n";
+    Scenario::parse(&text, "ends", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// All that can be seen of a network to which this is done: packets that come out, what those who
+/// look find, the results, and how many events that took.
+fn seen(scenario: &Scenario, plan: &[(u64, Act)], is_lazy: bool) -> Vec<String> {
+    let setup = Setup { is_lazy, record_packets: true, ..scenario.network(0) };
+    let mut network = Network::<Plain>::new(&setup);
+    network.add_delay(Span::ZERO);
+    for route in [&[0][..], &[0, 1, 2], &[2, 0, 3], &[1, 3]] {
+        network.add_route(route.iter().copied());
+    }
+    network.start();
+    let mut seen = Vec::new();
+    let mut plan = plan.iter().peekable();
+    let mut number = 0;
+    let end = Time::from_nanos(400);
+    loop {
+        let next = plan.peek().map_or(end, |(at, _)| Time::from_nanos(*at));
+        let event = network.next();
+        if event != Key::NONE && event.time() <= next {
+            let Some(packet) = network.step(&mut ()) else { continue };
+            seen.push(format!("{:?} {} out", event.time(), packet.number));
+            // It is answered at once, as often as not.
+            if packet.number % 3 != 0 && number < 500 {
+                number += 1;
+                let answer = Plain::new(number, 1 + packet.number as u32 % 4);
+                network.inject(event.time(), RouteId(packet.number as u32 % 4), answer, &mut ());
+            }
+            continue;
+        }
+        network.reach(Key::after(next));
+        let Some((_, act)) = plan.next() else { break };
+        done(&mut network, next, act, &mut number, &mut seen);
+    }
+    network.finish(end);
+    seen.push(format!("{} events", network.handled()));
+    seen.extend(network.into_results(end).iter().map(|link| format!("{link:?}")));
+    seen
+}
+
+fn done(
+    network: &mut Network<Plain>,
+    now: Time,
+    act: &Act,
+    number: &mut u64,
+    seen: &mut Vec<String>,
+) {
+    match act {
+        Act::Inject(route, size, count) => (0..*count).for_each(|_| {
+            *number += 1;
+            network.inject(now, RouteId(*route), Plain::new(*number, *size), &mut ());
+        }),
+        Act::Look => {
+            network.catch_up();
+            seen.extend(network.links().map(|link| {
+                let sojourns = link.sojourn().total();
+                format!("{now:?} {:?} {:?} {sojourns:?}", link.queue.backlog(), link.queue.counts())
+            }));
+            seen.push(format!("{} events", network.handled()));
+        }
+        Act::Rate(link, rate) => {
+            network.change_link(now, *link, |link, _| link.set_rate(now, Rate::from_bps(*rate)));
+        }
+        Act::Delay(link, delay) => network.change_link(now, *link, |link, _| {
+            link.set_delay(Span::from_nanos(*delay), Stream::for_component(0, 0, "way"));
+        }),
+        Act::Queue(link, queue) => {
+            let config = QueueConfig::read(&(*queue).into()).expect("it is a name");
+            let env = LinkEnv {
+                rate: Rate::from_bps(RATES[0]),
+                base_rtt: Span::from_nanos(20),
+                mtu: Bytes::new(6),
+            };
+            network.replace_queue(now, *link, config.build(&env));
+        }
+        Act::WarmupEnd => network.end_warmup(now),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+    #[test]
+    fn ends_of_transmissions_without_events_are_those_with_events(
+        links in prop::collection::vec(
+            (prop::sample::select(RATES.to_vec()), 0u64..4, prop::sample::select(QUEUES.to_vec())), 3,
+        ),
+        mut plan in prop::collection::vec((0u64..200, act()), 1..60),
+        order in prop::sample::select(vec!["arrivals-first", "departures-first"]),
+    ) {
+        plan.sort_by_key(|(at, _)| *at);
+        let scenario = scenario(&links, order);
+        prop_assert_eq!(seen(&scenario, &plan, true), seen(&scenario, &plan, false));
+    }
+}
