@@ -61,6 +61,8 @@ struct Sysctl {
     /// Segmentation offload, and whether buffers are filled up when they are sent.
     offload: bool,
     grows: bool,
+    /// Linux 5.4: a window that is no multiple of what is sent at once counts as not full.
+    forgets: bool,
     frto: bool,
     after_idle: bool,
     pacing_slow_start: u64,
@@ -142,6 +144,7 @@ impl LinuxSender {
             tail_probe: params.tail_loss_probe,
             offload: params.segmentation_offload,
             grows: params.stack == Stack::Linux612,
+            forgets: params.stack == Stack::Linux54,
             frto: params.frto,
             after_idle: params.window_validation == WindowValidation::Rfc2861,
             pacing_slow_start: params.pacing_slow_start,
