@@ -9,7 +9,7 @@
 use aqmlab_core::{Bytes, Span, Stream, params};
 
 use super::Workload;
-use crate::run::app::{App, Context, Direction};
+use crate::workload::app::{App, Context, Direction};
 
 params! {
     /// Datagrams at regular times.

@@ -122,10 +122,11 @@ class DamageWarning(UserWarning):
 class StorageError(AqmlabError, OSError):
     """Results could not be written. `str(error)` says what is kept and what to do."""
 
-    def __init__(self, cause: OSError, folder: Path, kept: str) -> None:
+    def __init__(self, cause: OSError, folder: Path, kept: str, *, resumes: bool = True) -> None:
         reason = NO_ROOM.get(cause.errno or 0) or cause.strerror or str(cause)
         advice = "Free some space" if cause.errno in NO_ROOM else "Fix this"
-        self.message = f"{folder}: {reason}; {kept}. {advice} and rerun the same command to resume."
+        rerun = "rerun the same command to resume" if resumes else "rerun the command"
+        self.message = f"{folder}: {reason}; {kept}. {advice} and {rerun}."
         super().__init__(cause.errno, reason, str(folder))
 
     def __str__(self) -> str:

@@ -68,8 +68,10 @@ def reasons(row: Mapping[str, Any], kind: str) -> str:
 
 
 def digits(value: float, low: float, high: float) -> int:
-    """The decimals that an interval leaves to its value: its half width has two digits."""
+    """The decimals that an interval leaves to its value: its half width has two digits, and the
+    value at most four."""
     half = (high - low) / 2
-    if not half > 0:
-        return 3
-    return max(0, 1 - floor(log10(half)))
+    if value == low == high and value == round(value):
+        return 0
+    most = 3 - floor(log10(abs(value))) if value else 3
+    return max(0, min(most, 1 - floor(log10(half)) if half > 0 else 3))

@@ -114,13 +114,15 @@ def wrapped(text: str, columns: int) -> list[str]:
         return [text]
     lines = []
     for paragraph in text.split("\n"):
-        line = ""
-        for word in paragraph.split(" "):
-            if line and len(line) + 1 + len(word) > columns:
+        indent = " " * (len(paragraph) - len(paragraph.lstrip(" ")))
+        first, *words = paragraph.lstrip(" ").split(" ")
+        line = indent + first
+        for word in words:
+            if len(line) + 1 + len(word) > columns:
                 lines.append(line)
-                line = word
+                line = indent + word
             else:
-                line = f"{line} {word}" if line else word
+                line = f"{line} {word}"
         lines.append(line)
     return lines
 

@@ -65,6 +65,14 @@ def test_bash_completes(aqmlab: Aqmlab, tmp_path: Path) -> None:
         assert done.stdout.split() == [found]
 
 
+@pytest.mark.needs("fish")
+def test_fish_offers_files_only_where_there_is_nothing_else(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    (tmp_path / "line.toml").write_text("")
+    asked = [f"complete -C 'aqmlab {line}'" for line in ("try --load ", "run li")]
+    found = completed("fish", "source script; " + "; ".join(asked), aqmlab, tmp_path)
+    assert sorted(found) == ["gaming", "home", "line.toml", "office", "rrul"]
+
+
 def completed(shell: str, program: str, aqmlab: Aqmlab, folder: Path) -> list[str]:
     """What a program for a shell prints that has read its script, a line each."""
     script = aqmlab("completion", shell)

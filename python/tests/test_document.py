@@ -78,6 +78,10 @@ def test_digits_follow_the_interval() -> None:
     assert Estimate(12.3456, 12.0, 12.7).told() == ("12.35", "12.00–12.70")
     assert Estimate(1234.56, 1100.0, 1400.0).told() == ("1235", "1100–1400")
     assert Estimate(0.5).told() == ("0.5", "")
+    # But no more than a reader wants, however narrow the interval.
+    assert Estimate(4.40928581, 4.40928560, 4.40928584).told() == ("4.409", "4.409–4.409")
+    assert Estimate(11.231, 11.221, 11.242).told() == ("11.23", "11.22–11.24")
+    assert Estimate(0.0, 0.0, 0.0).told() == ("0", "0–0")
 
 
 def test_markdown_and_the_terminal() -> None:

@@ -125,6 +125,8 @@ def test_what_cannot_change_is_refused_and_nothing_changes(
             change(NAME, settings)
     with pytest.raises(InputError, match=f"did you mean `{NAME}`"):
         change(f"{NAME}x", {"up.rate": "1mbit"})
+    assert_refused(aqmlab("lab", "--shell", f"{NAME}x"), "--shell", f"did you mean `{NAME}`")
+    assert view.named(NAME, key="--shell") == view.named(str(process.pid), key="NAME")
     if os.geteuid() == 0:
         words = [*NOBODY, COMMAND, "set", NAME, "up.rate=1mbit"]
         other = subprocess.run(words, check=False, cwd="/", env=environment())

@@ -72,6 +72,24 @@ def test_the_command_prints_json_and_writes_a_study_that_runs(
     assert json.loads(done.stdout)["runs"] == 2
 
 
+def test_a_queue_in_the_words_of_tc_is_tried_and_printed(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    words = "fq_codel target 3ms"
+    done = aqmlab("try", *LINE, "droptail", words, "--load", "gaming", "--json", "--no-report")
+    found = json.loads(done.stdout)
+    assert found["recommended"] == words
+    assert found["tc"][-1] == "tc qdisc replace dev eth0 parent 1:1 fq_codel target 3ms"
+    table = tomllib.loads((tmp_path / "results/try/study.toml").read_text())
+    queue = table["axes"][0]["values"][1]["set"]["links.up.queue"]
+    assert queue == {"discipline": "fq_codel", "target": "3ms"}
+
+
+def test_no_interval_reaches_below_zero(aqmlab: Aqmlab) -> None:
+    slow = ["--down", "500kbit", "--up", "100kbit", "--rtt", "20ms"]
+    found = json.loads(aqmlab("try", *slow, "codel", "--json", "--no-report").stdout)
+    lows = {name: each["low"] for name, each in found["queues"]["codel"].items()}
+    assert all(low is None or low >= 0 for low in lows.values()), lows
+
+
 def aqmlab_study(table: dict[str, Any]) -> dict[str, Any]:
     return json.loads(Study(table).points[0].scenario.resolved)
 
@@ -96,7 +114,8 @@ def test_assertions_decide_the_exit_status(aqmlab: Aqmlab) -> None:
         (["--rtt", "20"], ["--rtt", "20", "ms"]),
         (["--access", "dls"], ["dls", "dsl"]),
         (["--load", "hom"], ["hom", "home"]),
-        (["fq_codle"], ["fq_codle", "fq_codel"]),
+        (["fq_codle"], ["error: QUEUE: `fq_codle`", "fq_codel"]),
+        (["fq_codel trget 3ms"], ["error: QUEUE: `trget`", "target"]),
         (["codel", "codel"], ["twice"]),
     ],
 )

@@ -353,6 +353,17 @@ fn duplicates_are_counted_and_do_no_harm() {
 }
 
 #[test]
+fn a_probe_has_one_answer_however_many_come() {
+    let count = ("flows.bulk.count", "1");
+    let twice = [("links.down.duplicate", "1"), ("links.up.duplicate", "0.5")];
+    let result = result(&[count, ("flows.bulk.workload", "probe"), twice[0], twice[1]]);
+    let group = &result.groups[0];
+    assert!(group.completed > 90 && group.completed <= group.started, "{}", group.completed);
+    let rtt = group.times.iter().find(|(name, _)| *name == "rtt").unwrap();
+    assert_eq!(rtt.1.count, group.completed);
+}
+
+#[test]
 fn packets_keep_their_order_unless_they_need_not() {
     let jitter = ("links.down.jitter", "{ spread = '4ms', distribution = 'uniform' }");
     let steps = ("links.down.delay", "{ steps = [['0s', '40ms'], ['1s', '5ms']], repeat = true }");

@@ -11,13 +11,16 @@ import numpy as np
 import polars as pl
 
 from aqmlab import infer, measure
-from aqmlab.advice import loads
-from aqmlab.errors import input_error, unknown
+from aqmlab.advice import loads, tc
+from aqmlab.errors import InputError, input_error, unknown
 from aqmlab.results import StudyResult
 from aqmlab.scenarios.access import KINDS, Line
+from aqmlab.scenarios.linux_queues import is_line
+from aqmlab.scenarios.linux_queues import read as read_line
 from aqmlab.scenarios.quantities import quantity
 
 AXIS = "queue"
+WAYS = ("down", "up")
 SECONDS = 30.0
 WARMUP = 5.0
 REPLICATIONS = 10
@@ -75,6 +78,21 @@ def noticed_with(load: str) -> tuple[Noticed, ...]:
     return tuple(each for each in NOTICED if each.group in loads.KINDS[load].flows)
 
 
+def queue(words: str) -> str | dict[str, Any]:
+    """The queue that a word of the command line means: a name, or the words of tc."""
+    return read_line(words, "QUEUE") if is_line(words) else words
+
+
+def check_queues(queues: Sequence[str]) -> None:
+    """Raises `InputError` for a queue that does not exist or has a wrong setting."""
+    for words in queues:
+        try:
+            tc.line(queue(words))
+        except InputError as error:
+            given = words if error.given is None else error.given
+            raise input_error(error.problem, key="QUEUE", given=given, hint=error.hint) from None
+
+
 def study_of(line: Line, load: str, queues: Sequence[str]) -> dict[str, Any]:
     """The study as a mapping, as a study file would have it: each queue at both ends of the line.
 
@@ -103,7 +121,7 @@ def study_of(line: Line, load: str, queues: Sequence[str]) -> dict[str, Any]:
             {
                 "name": AXIS,
                 "values": [
-                    {"label": name, "set": {"links.down.queue": name, "links.up.queue": name}}
+                    {"label": name, "set": {f"links.{way}.queue": queue(name) for way in WAYS}}
                     for name in queues
                 ],
             }
@@ -137,7 +155,7 @@ class Trial:
 
     def estimate(self, what: Noticed, queue: str) -> infer.Estimate:
         """The mean over the replications, with its interval where it has one."""
-        return infer.estimate(self.values(what, queue))
+        return infer.estimate(self.values(what, queue), bounds=infer.POSITIVE)
 
     def _of(self, what: Noticed) -> Mapping[str, np.ndarray[Any, np.dtype[np.float64]]]:
         rows = measure.values(self.result, what.metric).filter(pl.col("subject") == what.group)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from aqmlab.cli.common import EXAMPLES, FAILURE, Json, console, grid, print_json, reported
+from aqmlab.numbers import count
 
 EXAMPLE = EXAMPLES.format("aqmlab cluster check tcp://scheduler:8786")
 
@@ -15,7 +16,7 @@ EXAMPLE = EXAMPLES.format("aqmlab cluster check tcp://scheduler:8786")
 def cluster(
     action: Annotated[Literal["check"], typer.Argument(metavar="check", help="What to do.")],
     address: Annotated[
-        str, typer.Argument(metavar="ADDRESS", help="Of the scheduler: tcp://HOST:8786.")
+        str, typer.Argument(metavar="ADDRESS", help="Address of the scheduler: tcp://HOST:8786.")
     ],
     json: Json = False,
 ) -> None:
@@ -41,6 +42,6 @@ def cluster(
             table.add_row(each.address, str(each.threads), has, "same" if each.fits else "other")
         screen.print(table)
         threads = sum(each.threads for each in found)
-        screen.print(f"{len(found)} workers with {threads} threads.")
+        screen.print(f"{count(len(found), 'worker')} with {count(threads, 'thread')}.")
     if not fits:
         raise SystemExit(FAILURE)

@@ -155,7 +155,8 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
         except ModuleNotFoundError as error:
             if error.name not in REPORT:
                 bug(error)
-            hint = "pip install 'aqmlab[report]'"
+            extra = "cluster" if "address" in kwargs or kwargs.get("cluster") else "report"
+            hint = f"pip install 'aqmlab[{extra}]'"
             fail(f"this needs the package {error.name}, which is not installed ({hint})", FAILURE)
         except BrokenPipeError:
             raise SystemExit(FAILURE) from None
@@ -293,5 +294,5 @@ def save_chart(figure: Figure, path: Path) -> None:
     try:
         figure.save(path)
     except OSError as error:
-        raise StorageError(error, path, "the chart was not written") from error
+        raise StorageError(error, path, "the chart was not written", resumes=False) from error
     console().print(f"The chart is in {path}.", soft_wrap=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab lab\n\naqmlab lab examples/scenario.toml --against pie\n\n"
-    "aqmlab lab --shell iperf3\n\naqmlab lab --digest saved.toml"
+    "aqmlab lab --shell NAME\n\naqmlab lab --digest saved.toml"
 )
 
 
@@ -39,7 +39,7 @@ def lab(
         typer.Option(
             "--shell",
             metavar="NAME",
-            help="Show the links of a running emulator: its process ID or part of its command.",
+            help="Show the links of a running emulator, by its `--name` or process ID.",
         ),
     ] = None,
     digest: Annotated[
@@ -67,7 +67,9 @@ def lab(
     given: object = None
     live = None
     if shell is not None:
-        emulator = _emulator(shell)
+        from aqmlab.emulate.view import named
+
+        emulator = named(shell, key="--shell")
         given = {"live": emulator.command}
         live = _looks(emulator)
     elif scenario is not None:
@@ -105,26 +107,6 @@ def _print_digest(file: Path, *, as_json: bool) -> None:
         print_json({"file": str(file), "result": run.digest})
     else:
         print(run.digest)
-
-
-def _emulator(name: str) -> Emulator:
-    """The running emulator of this process ID or command. Raises `InputError` if there is none,
-    or more than one."""
-    from aqmlab.emulate.view import running
-    from aqmlab.errors import input_error
-
-    found = running()
-    chosen = [each for each in found if name == str(each.pid) or name in each.command]
-    if not found:
-        problem = "no emulator is running that this user may inspect"
-        raise input_error(problem, key="--shell", hint="start one with `aqmlab shell`")
-    if len(chosen) != 1:
-        problem = (
-            "no emulator has this process ID or command" if not chosen else "this is more than one"
-        )
-        known = "; ".join(f"{each.pid}: {each.command}" for each in chosen or found)
-        raise input_error(problem, key="--shell", given=name, hint=known)
-    return chosen[0]
 
 
 def _looks(emulator: Emulator) -> Any:

@@ -40,7 +40,7 @@ def new(
         ),
     ] = None,
 ) -> None:
-    """Write a scenario, study, queue, control, metric or endpoint to begin with.
+    """Write a scenario, study, queue, control, metric or endpoint to start from.
 
     The files go into the working directory; no file is overwritten. The last line shows the
     command that runs them.
@@ -63,7 +63,9 @@ def new(
             Path(file).parent.mkdir(parents=True, exist_ok=True)
             Path(file).write_text(text, encoding="utf-8")
         except OSError as error:
-            raise StorageError(error, Path(file), "the file was not written") from error
+            raise StorageError(
+                error, Path(file), "the file was not written", resumes=False
+            ) from error
     print(f"Written: {', '.join(files)}. Run it:\n\n    {line}")
 
 

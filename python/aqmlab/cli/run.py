@@ -97,8 +97,10 @@ def run(
     late("blocks")(own, screen)
     if explain_drops:
         late("blocks")(late("drops_explained")(result), screen)
+    if written := ", ".join(str(file) for file in (pcap, qlog) if file):
+        screen.print(f"Written: {written}", soft_wrap=True)
     if out is None:
-        print(plain.styled(light.NOT_SAVED, plain.DIM))
+        print(plain.styled(light.NOT_ALL_SAVED if written else light.NOT_SAVED, plain.DIM))
         return
     if no_report:
         screen.print(f"Results are in {out}.", soft_wrap=True)

@@ -40,7 +40,10 @@ def try_(
     ],
     queues: Annotated[
         list[str],
-        typer.Argument(metavar="QUEUE...", help="Disciplines and presets to use at both ends."),
+        typer.Argument(
+            metavar="QUEUE...",
+            help="Queues to use at both ends: disciplines, presets, 'fq_codel target 3ms'.",
+        ),
     ],
     access: Annotated[
         str, typer.Option(metavar="KIND", help="fibre, dsl, docsis, lte, wifi or satellite.")
@@ -71,12 +74,13 @@ def try_(
     from aqmlab.advice import Line, Trial, study_of
     from aqmlab.advice.assertion import parse
     from aqmlab.advice.page import answer, document, write_study
-    from aqmlab.advice.trial import noticed_with
+    from aqmlab.advice.trial import check_queues, noticed_with
     from aqmlab.document import save
     from aqmlab.document.terminal import show
     from aqmlab.study import Study
 
     wanted = [parse(text, noticed_with(load)) for text in assert_ or []]
+    check_queues(queues)
     line = Line(down, up, rtt, access)
     table = study_of(line, load, queues)
     plan = Study(table, seed=seed)

@@ -13,7 +13,7 @@ from aqmlab.conformance.archive import Archive
 from aqmlab.conformance.case import Case
 from aqmlab.conformance.folder import find_cases, read_case
 from aqmlab.conformance.replay import Report, check
-from aqmlab.errors import InputError, unknown
+from aqmlab.errors import InputError, input_error, nearest
 
 Progress = Callable[[int, int], None]
 
@@ -56,7 +56,11 @@ def check_all(
     for name in algorithms:
         found = [each for each in known if each == name or each.startswith(f"{name}_")]
         if not found:
-            raise unknown("algorithm", name, known)
+            families = {each.partition("_")[0] for each in known}
+            meant_by = nearest(name, [*known, *sorted(families)])
+            hint = f"did you mean `{meant_by}`?" if meant_by else None
+            problem = f"unknown algorithm; known: {', '.join(known)}"
+            raise input_error(problem, given=name, hint=hint)
         meant.update(found)
     jobs = [job for job in jobs if not algorithms or job.algorithm in meant]
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:

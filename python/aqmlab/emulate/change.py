@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from aqmlab.emulate.links import link
-from aqmlab.emulate.view import Emulator, running
-from aqmlab.errors import EmulationError, input_error, unknown
+from aqmlab.emulate.view import Emulator, named
+from aqmlab.errors import EmulationError, input_error
 from aqmlab.scenarios import toml_value
 
 PATIENCE = 5.0
@@ -61,7 +61,7 @@ def change(emulator: str | int, settings: Mapping[str, Any]) -> Changed:
     Raises `InputError` if there is no such emulator, or it refuses a key or a value, and
     `EmulationError` if it does not answer.
     """
-    found = _named(emulator)
+    found = named(emulator, key="NAME")
     words = [word for key, value in settings.items() for word in (key, _text(key, value))]
     answer = _ask(found, "".join(f"{word}\0" for word in words).encode())
     if "error" in answer:
@@ -79,29 +79,13 @@ def _text(key: str, value: Any) -> str:
     return toml_value(value)
 
 
-def _named(emulator: str | int) -> Emulator:
-    """The emulator of this name or process ID."""
-    text = str(emulator)
-    known = running()
-    found = [each for each in known if text in (each.name, str(each.pid))]
-    if len(found) == 1 and found[0].control is not None:
-        return found[0]
-    if found:
-        pids = ", ".join(str(each.pid) for each in found)
-        raise input_error("several emulators have this name", key="NAME", given=text,
-                          hint=f"use a process ID: {pids}")  # fmt: skip
-    if not known:
-        problem = "no emulator is running that this user may inspect"
-        raise input_error(problem, key="NAME", given=text, hint="start one with `aqmlab shell`")
-    names = [each.name or str(each.pid) for each in known]
-    raise unknown("emulator", text, names, key="NAME")
-
-
 def _ask(emulator: Emulator, text: bytes) -> dict[str, Any]:
     """Asks, and waits for the answer."""
     gone = EmulationError(f"the emulator {emulator.pid} has ended")
+    if emulator.control is None:
+        raise EmulationError(f"the emulator {emulator.pid} had no memory for requests")
     try:
-        file = os.open(emulator.control or "", os.O_RDWR)
+        file = os.open(emulator.control, os.O_RDWR)
     except OSError:
         raise gone from None
     try:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aqmlab.errors import input_error, unknown
+
 NAME = "/memfd:aqmlab-view"
 CONTROL = "/memfd:aqmlab-set."
 DELETED = " (deleted)"
@@ -73,6 +75,24 @@ def running() -> list[Emulator]:
             pid = int(process.name)
             found.append(Emulator(pid, command, view, name.removeprefix(CONTROL), file))
     return found
+
+
+def named(emulator: str | int, *, key: str) -> Emulator:
+    """The running emulator of this process ID or name. Raises `InputError`, about `key`, if there
+    is none, or more than one."""
+    text = str(emulator)
+    known = running()
+    found = [each for each in known if text in (each.name, str(each.pid))]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        pids = ", ".join(str(each.pid) for each in found)
+        raise input_error("several emulators have this name", key=key, given=text,
+                          hint=f"use a process ID: {pids}")  # fmt: skip
+    if not known:
+        problem = "no emulator is running that this user may inspect"
+        raise input_error(problem, key=key, given=text, hint="start one with `aqmlab shell`")
+    raise unknown("emulator", text, [each.name or str(each.pid) for each in known], key=key)
 
 
 def _files(process: Path) -> Iterator[tuple[Path, str]]:

@@ -58,7 +58,7 @@ def export(result: StudyResult, file: Path, *, table: str = "", run: int = 0) ->
         file.parent.mkdir(parents=True, exist_ok=True)
         write()
     except OSError as error:
-        raise StorageError(error, file, "the file was not written") from error
+        raise StorageError(error, file, "the file was not written", resumes=False) from error
 
 
 class _OfRun:

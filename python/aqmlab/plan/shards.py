@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aqmlab.errors import input_error
+from aqmlab.errors import InputError, input_error
 
 STRETCHES = 64
 """Of these each shard has about so many: neighbouring points take about as long as each other, so
@@ -42,7 +42,10 @@ class Shard:
         if not found:
             problem = "expected a part and the number of parts, such as 3/16"
             raise input_error(problem, key="--shard", given=text)
-        return Shard(int(found[1]), int(found[2]))
+        try:
+            return Shard(int(found[1]), int(found[2]))
+        except InputError as error:
+            raise input_error(error.problem, key="--shard", given=text) from None
 
     @property
     def whole(self) -> bool:

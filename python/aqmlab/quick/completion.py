@@ -43,7 +43,15 @@ _aqmlab() {
 if [[ $funcstack[1] == _aqmlab ]]; then _aqmlab "$@"; else compdef _aqmlab aqmlab; fi
 """
 FISH = """# aqmlab completion fish > ~/.config/fish/completions/aqmlab.fish
-complete -c aqmlab -a '(aqmlab --complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+function __aqmlab_complete
+    set -l found (aqmlab --complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)
+    if test -n "$found"
+        printf '%s\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c aqmlab -f -a '(__aqmlab_complete)'
 """
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 

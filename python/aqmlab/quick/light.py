@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Rows = Sequence[Mapping[str, Any]]
 
 NOT_SAVED = "Nothing was saved; --out FOLDER saves the tables and a report with figures."
+NOT_ALL_SAVED = "Nothing else was saved; --out FOLDER saves the tables and a report with figures."
 POLL_SECONDS = 0.1
 TABLES = ("runs", "links", "flows", "groups", "times", "scores", "excursions", "notes")
 SHOWN_FLOWS = 20

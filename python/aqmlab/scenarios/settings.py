@@ -20,6 +20,7 @@ MANY_PARTS = re.compile(rf"^[ \t]*+\[*+{PART}(?:\.{PART}){{64,}}+[]=]", re.MULTI
 MOST_TEXT = 64 << 20
 """The most bytes of a scenario or study."""
 EXAMPLE = "a setting such as queue.target=2ms"
+TO_BEGIN_WITH = "`aqmlab new scenario NAME` and `aqmlab new study NAME` write one to start from"
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def read_text(path: Path) -> str:
         return read_bytes(path, MOST_TEXT).decode("utf-8")
     except FileNotFoundError:
         near = _neighbour(path)
-        hint = f"did you mean `{near}`?" if near else None
+        hint = f"did you mean `{near}`?" if near else TO_BEGIN_WITH
         raise input_error("there is no such file", file=str(path), hint=hint) from None
     except UnicodeDecodeError:
         raise input_error("this is not a TOML file: not UTF-8 text", file=str(path)) from None

@@ -77,7 +77,7 @@ def connect(address: str) -> Iterator[ClusterExecutor]:
     It may have no workers yet: runs wait for them. Raises `ClusterError` if there is no
     scheduler, if dask.distributed is not installed, or if a worker has another aqmlab.
     """
-    with _client(address) as client:
+    with _client(address, "--cluster") as client:
         for worker in _workers(client):
             if not worker.fits:
                 has = f"aqmlab {worker.build}" if worker.build else worker.problem
@@ -93,7 +93,7 @@ def connect(address: str) -> Iterator[ClusterExecutor]:
 
 def workers(address: str) -> list[Worker]:
     """The workers of the cluster whose scheduler is at `address`. Raises `ClusterError`."""
-    with _client(address) as client:
+    with _client(address, "ADDRESS") as client:
         return _workers(client)
 
 
@@ -112,10 +112,10 @@ def _worker(address: str, threads: int, answer: Any) -> Worker:
 
 
 @contextmanager
-def _client(address: str) -> Iterator[Any]:
+def _client(address: str, key: str) -> Iterator[Any]:
     if "://" not in address:
         problem = "expected the address of a scheduler such as tcp://HOST:8786"
-        raise input_error(problem, key="--cluster", given=address)
+        raise input_error(problem, key=key, given=address)
     try:
         distributed = late("distributed")
     except ImportError as error:

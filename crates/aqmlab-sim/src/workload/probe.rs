@@ -71,12 +71,14 @@ pub(super) struct Echo {
     packet: u32,
     there: u32,
     back: u32,
+    /// When the packets were sent that have no answer yet.
+    asked: VecDeque<Time>,
     /// When each echo was sent, and what it answers.
     echoes: VecDeque<(Time, Time)>,
 }
 
-/// So many echoes may be on their way; older ones are lost.
-const ECHOES: usize = 4096;
+/// So many packets or echoes may be on their way; older ones are lost.
+const UNDER_WAY: usize = 4096;
 
 impl Echo {
     pub fn new(packet: u32) -> Self {
@@ -89,26 +91,35 @@ impl Echo {
     pub fn has(&self, flow: u32) -> bool {
         flow == self.there || flow == self.back
     }
-    pub fn send(&self, cx: &mut Context) {
+    pub fn send(&mut self, cx: &mut Context) {
+        bounded(&mut self.asked, cx.now());
         cx.send_datagram(self.there, self.packet);
     }
-    /// Answers what has come; of what is an answer, when it was asked for, and
-    /// the time that it took.
+    /// Answers what has come; of the first answer to a packet, when that was sent,
+    /// and the time that it took. A link may duplicate packets and echoes: other
+    /// answers to the same packet say nothing new.
     pub fn on_datagram(&mut self, flow: u32, sent: Time, cx: &mut Context) -> Option<(Time, Span)> {
         if flow == self.there {
-            self.echoes.push_back((cx.now(), sent));
-            if self.echoes.len() > ECHOES {
-                self.echoes.pop_front();
-            }
+            bounded(&mut self.echoes, (cx.now(), sent));
             cx.send_datagram(self.back, self.packet);
             return None;
         }
         let place = self.echoes.binary_search_by_key(&sent, |(echoed, _)| *echoed).ok()?;
         let (_, asked) = self.echoes.remove(place)?;
+        let waiting = self.asked.binary_search(&asked).ok()?;
+        self.asked.remove(waiting);
         Some((asked, cx.now() - asked))
     }
     pub fn close(&self, cx: &mut Context) {
         cx.close(self.there);
         cx.close(self.back);
+    }
+}
+
+/// Adds to what is under way, and forgets what is too old.
+fn bounded<T>(under_way: &mut VecDeque<T>, new: T) {
+    under_way.push_back(new);
+    if under_way.len() > UNDER_WAY {
+        under_way.pop_front();
     }
 }

@@ -149,7 +149,7 @@ impl App for Test {
                 Step::Load => self.load(cx),
                 Step::Unload => self.unload(cx),
                 Step::Probe => {
-                    self.echoes.iter().for_each(|echo| echo.send(cx));
+                    self.echoes.iter_mut().for_each(|echo| echo.send(cx));
                     if !self.flows.is_empty() {
                         self.count(cx);
                     }
