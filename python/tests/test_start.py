@@ -38,7 +38,15 @@ def test_an_answer_imports_nothing(line: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["explain codel.target", "explain limit", "explain jain", "explain delay", "list metrics"],
+    [
+        "explain codel.target",
+        "explain limit",
+        "explain jain",
+        "explain delay",
+        "list metrics",
+        "list --json",
+        "explain codel --json",
+    ],
 )
 def test_an_answer_is_what_the_command_itself_says(
     line: str, capsys: pytest.CaptureFixture[str]
@@ -80,6 +88,7 @@ def test_any_encoding_will_do(aqmlab: Aqmlab, scenario: Path) -> None:
 def test_lines_are_wrapped_at_words() -> None:
     assert plain.wrapped("one two three", 7) == ["one two", "three"]
     assert plain.wrapped("alongerword it", 4) == ["alongerword", "it"]
+    assert plain.wrapped("  one two three", 9) == ["  one two", "  three"]
     assert plain.unstyled("\x1b[1;36mname\x1b[0m is") == "name is"
 
 

@@ -37,3 +37,39 @@ fn a_paced_window_needs_almost_no_queue() {
     assert!(delivered(&paced) > 0.95 * delivered(&burst));
     assert!(paced.events as f64 <= 1.6 * burst.events as f64, "{} {}", paced.events, burst.events);
 }
+
+const BURSTS: &str = r#"
+    duration = "20s"
+    bottleneck = "down"
+    [links.down]
+    rate = "50mbit"
+    loss = 0.01
+    [links.up]
+    rate = "50mbit"
+    delay = "35ms"
+    [transport]
+    profile = "linux-6.1"
+    segmentation_offload = true
+    congestion_control = "reno"
+    [flows.bulk]
+    path = "down"
+    return_path = "up"
+"#;
+
+/// Segments leave in pairs: in Linux 5.4 a paced window that is odd does not grow. Unpaced ones do.
+#[test]
+fn linux_5_4_forgets_that_a_paced_window_was_full() {
+    let delivered = |stack: &str, pacing: bool| {
+        let overrides = [
+            ("transport.stack".to_string(), Value::from(stack)),
+            ("transport.pacing".to_string(), Value::Bool(pacing)),
+        ];
+        let results =
+            (0..4).map(|seed| run(&Scenario::parse(BURSTS, "bursts", &overrides).unwrap(), seed));
+        results.map(|result| result.delivered_packets(0)).sum::<u64>() as f64
+    };
+    let (newer, older) = (delivered("linux-6.1", true), delivered("linux-5.4", true));
+    assert!(older < 0.6 * newer, "{older} {newer}");
+    let (newer, older) = (delivered("linux-6.1", false), delivered("linux-5.4", false));
+    assert!((0.8..1.05).contains(&(older / newer)), "{older} {newer}");
+}

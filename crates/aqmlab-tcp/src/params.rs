@@ -25,6 +25,8 @@ choices! {
     pub enum Stack {
         /// The RFCs', with all ways of recovery and all settings.
         Rfc = "rfc",
+        /// That of Linux 6.1, but a window is full as in Linux 5.4.
+        Linux54 = "linux-5.4",
         /// That of Linux 6.1.
         Linux61 = "linux-6.1",
         /// That of Linux 6.12.

@@ -68,7 +68,9 @@ impl RightSizing {
         let payload = |buffer: u64| {
             let payload = match params.stack {
                 Stack::Rfc => buffer * SHARE.0 / SHARE.1,
-                Stack::Linux61 => (buffer * SHARE_61.0 / SHARE_61.1).saturating_sub(mss),
+                Stack::Linux54 | Stack::Linux61 => {
+                    (buffer * SHARE_61.0 / SHARE_61.1).saturating_sub(mss)
+                }
                 Stack::Linux612 => buffer.saturating_sub(SEGMENT) * SHARE.0 / SHARE.1,
             };
             payload.max(mss)

@@ -56,7 +56,9 @@ def attach(
     seed: Seed = None,
     for_: Annotated[
         float | None,
-        typer.Option("--for", min=0.0, metavar="SECONDS", help="End after so long; or by Ctrl-C."),
+        typer.Option(
+            "--for", min=0.0, metavar="SECONDS", help="End after this time; default: at Ctrl-C."
+        ),
     ] = None,
     name: Name = None,
     out: NewFolder = None,
@@ -66,9 +68,9 @@ def attach(
     """Put a path in front of the network namespace of a running process, such as a container's,
     or of an interface.
 
-    With --pid, connections to other networks that begin meanwhile take the path; with --interface,
-    all IP packets that this interface sends and receives. The path goes with this program, however
-    that ends. Needs root. See docs/emulator.md.
+    With --pid, new connections to other networks take the path; with --interface, all IP packets
+    that this interface sends and receives. The path is removed when this program ends, however it
+    ends. Needs root. See docs/emulator.md.
     """
     from aqmlab.emulate import emulate
     from aqmlab.emulate.keep import check_folder, keep

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+JSON = "--json"
 HELP = ("--help", "-h")
 MOST = 1 << 20
 """The most characters of a scenario that is run at once."""
@@ -61,7 +62,8 @@ def _help(words: Sequence[str]) -> str | None:
 
 def _told(words: Sequence[str]) -> str | None:
     """What `list` or `explain` say; None if an option, or nothing of that name."""
-    asked, *names = words
+    asked, *names = [word for word in words if word != JSON]
+    as_json = JSON in words
     if words == ["--version"]:
         from aqmlab._core import __version__
 
@@ -76,13 +78,24 @@ def _told(words: Sequence[str]) -> str | None:
         lists: dict[str, Any] = LISTS
         if names:
             lists = {key: rows for key, rows in lists.items() if key == names[0]}
+        if as_json:
+            return _json(lists) if lists else None
         return plain.listing(lists) if lists else None
     from aqmlab.told.reference import ENTRIES
 
     found: Any = ENTRIES
     if names:
         found = plain.matching(names[0], found)
+    if as_json:
+        return _json(found) if found else None
     return "\n".join(map(plain.explained, found)) if found else None
+
+
+def _json(value: Any) -> str:
+    """As the commands print it."""
+    import json
+
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _run(words: Sequence[str]) -> str | None:

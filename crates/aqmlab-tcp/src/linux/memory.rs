@@ -28,7 +28,7 @@ impl Memory {
     /// The one that these parameters ask for, if any.
     pub fn new(params: &TcpParams) -> Option<Self> {
         let overhead = match params.stack {
-            Stack::Linux61 => OVERHEAD_61,
+            Stack::Linux54 | Stack::Linux61 => OVERHEAD_61,
             _ => OVERHEAD,
         };
         let together = if params.segmentation_offload { OFFLOADED } else { 1 };

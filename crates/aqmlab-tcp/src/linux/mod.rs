@@ -37,6 +37,7 @@ use offload::Buffer;
 use queue::Queue;
 use state::{CaState, Pending, REORDERING, State};
 
+use crate::losses::Losses;
 use crate::params::{Codepoint, EcnMode, Stack, TcpParams, WindowValidation};
 use crate::recovery::Recovery;
 use crate::segment::DataSegment;
@@ -60,6 +61,8 @@ struct Sysctl {
     /// Segmentation offload, and whether buffers are filled up when they are sent.
     offload: bool,
     grows: bool,
+    /// Linux 5.4: a window that is no multiple of what is sent at once counts as not full.
+    forgets: bool,
     frto: bool,
     after_idle: bool,
     pacing_slow_start: u64,
@@ -110,6 +113,8 @@ pub(crate) struct LinuxSender {
     /// TS.Recent: when the acknowledgement was sent that came last (RFC 7323).
     echo: Time,
     stats: Stats,
+    /// What was taken for lost, if somebody logs it.
+    losses: Losses,
 }
 
 impl LinuxSender {
@@ -139,6 +144,7 @@ impl LinuxSender {
             tail_probe: params.tail_loss_probe,
             offload: params.segmentation_offload,
             grows: params.stack == Stack::Linux612,
+            forgets: params.stack == Stack::Linux54,
             frto: params.frto,
             after_idle: params.window_validation == WindowValidation::Rfc2861,
             pacing_slow_start: params.pacing_slow_start,
@@ -174,6 +180,7 @@ impl LinuxSender {
             syn_repeats: 0,
             echo: Time::ZERO,
             stats: Stats::default(),
+            losses: Losses::default(),
         };
         sender.fill();
         Some(sender)
@@ -312,9 +319,13 @@ impl LinuxSender {
     pub fn stats(&self) -> Stats {
         self.stats
     }
+    /// What was taken for lost since the last call.
+    pub fn take_losses(&mut self) -> Vec<(u64, u32)> {
+        self.losses.take()
+    }
 
     /// The segment to be sent now, if there is one: call until `None`.
-    #[inline]
+    #[inline(never)] // with this in it, the poll of all senders would go through memory
     pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
         if self.has_written && self.stage == Stage::Established {
             self.has_written = false;

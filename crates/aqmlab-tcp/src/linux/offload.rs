@@ -36,7 +36,7 @@ impl LinuxSender {
         };
         let mut bytes = state.pacing_rate >> PACING_SHIFT;
         let far = state.min_rtt() >> RTT_SHIFT;
-        if far < 32 {
+        if far < 32 && !self.sysctl.forgets {
             bytes = bytes.saturating_add(LARGEST >> far);
         }
         ((bytes.min(LARGEST) / u64::from(state.mss)) as u32).max(least)
@@ -90,7 +90,9 @@ impl LinuxSender {
         let Some(head) = self.queue.head() else { return false };
         let srtt = state.srtt8 * (1000 >> 3);
         let expected = head.sent + srtt;
-        if expected > state.nanos + (srtt >> 1).min(MILLISECOND) {
+        // Linux 5.4 waits for an acknowledgement that is half a round trip away.
+        let soon = if self.sysctl.forgets { srtt >> 1 } else { (srtt >> 1).min(MILLISECOND) };
+        if expected > state.nanos + soon {
             return false;
         }
         *limited |= congestion < receiver && congestion <= left;

@@ -78,7 +78,7 @@ impl LinuxSender {
             }
         }
         limited |= self.state.in_flight() >= self.state.cwnd;
-        if sent > 0 || limited {
+        if sent > 0 || (limited && !self.sysctl.forgets) {
             self.validate(limited);
         }
         if sent > 0 {
@@ -279,10 +279,10 @@ impl LinuxSender {
     /// Whether the window was full in this round trip; if not, and for a timeout, it comes
     /// down to what was used (RFC 2861).
     fn validate(&mut self, limited: bool) {
-        let state = &mut self.state;
+        let (state, forgets) = (&mut self.state, self.sysctl.forgets);
         if state.una >= state.usage_end
-            || limited
-            || (!state.cwnd_limited && state.packets_out > state.max_packets_out)
+            || (limited && !forgets)
+            || ((forgets || !state.cwnd_limited) && state.packets_out > state.max_packets_out)
         {
             state.cwnd_limited = limited;
             state.max_packets_out = state.packets_out;
