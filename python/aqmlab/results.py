@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
-import polars.selectors as cs
 
 from aqmlab._core import Results
 from aqmlab._late import late
 from aqmlab.errors import InputError, input_error, unknown
 from aqmlab.plan.precision import Precision
-from aqmlab.tables import Tables
+from aqmlab.tables import PART, Tables, plain_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -81,9 +80,14 @@ def gather(batches: Iterable[Batch], names: Iterable[str] | None = None) -> dict
 
 def in_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:
     """A large table of finished runs, in frames of `rows` rows, the last of what is left."""
+    for part in _engine_parts(batch, name, rows):
+        yield by_run([part])
+
+
+def _engine_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:
     start, height = 0, rows
     while height == rows:
-        frame = by_run([pl.DataFrame(batch.part(name, start, rows))])
+        frame = pl.DataFrame(batch.part(name, start, rows))
         height = frame.height
         start += height
         yield frame
@@ -94,8 +98,23 @@ def by_run(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
     Texts become plain: the codes of categorical ones depend on what was read before.
     """
-    texts = cs.categorical().cast(pl.String)
-    return pl.concat(parts).with_columns(texts).sort("run", maintain_order=True).rechunk()
+    return (
+        pl.concat([plain_texts(part) for part in parts]).sort("run", maintain_order=True).rechunk()
+    )
+
+
+def in_memory(batches: Sequence[Batch]) -> dict[str, pl.DataFrame]:
+    """The tables of finished runs for `MemoryTables`: as `gather` puts them together, but large
+    ones are made in parts and never copied while runs are in order, and their texts stay codes.
+    """
+    large = Results.large_tables()
+    frames = gather(batches, [name for name in Results.table_names() if name not in large])
+    for name in large:
+        parts = [part for batch in batches for part in _engine_parts(batch, name, PART)]
+        whole = pl.concat(parts)
+        is_sorted = whole["run"].is_sorted()
+        frames[name] = whole if is_sorted else whole.sort("run", maintain_order=True)
+    return {name: frames[name] for name in Results.table_names()}
 
 
 def _missing(method: str, packages: str) -> InputError:

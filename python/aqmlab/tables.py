@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 import polars as pl
+import polars.selectors as cs
 
 from aqmlab.errors import FolderError
 from aqmlab.storage import Damaged, decoded
@@ -31,11 +32,20 @@ class Tables(Protocol):
         ...
 
 
+def plain_texts(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same table with texts in the place of codes."""
+    return frame.with_columns(cs.categorical().cast(pl.String))
+
+
 class MemoryTables:
-    """Tables that were never written."""
+    """Tables that were never written. Large ones have codes for their texts, which take a third
+    of the memory, until they are asked for."""
 
     def __init__(self, frames: Mapping[str, pl.DataFrame]) -> None:
-        self._frames = dict(frames)
+        self._frames = {
+            name: frame if frame.height > PART else plain_texts(frame)
+            for name, frame in frames.items()
+        }
 
     def names(self) -> list[str]:
         """The names of the tables there are."""
@@ -44,11 +54,12 @@ class MemoryTables:
     def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
         """The table called `name`, or some columns of it."""
         frame = self._frames[name]
-        return frame if columns is None else frame.select(columns)
+        return plain_texts(frame if columns is None else frame.select(columns))
 
     def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
         """Some columns of the table called `name`, in frames of `PART` rows at most."""
-        yield from self._frames[name].select(columns).iter_slices(PART)
+        for part in self._frames[name].select(columns).iter_slices(PART):
+            yield plain_texts(part)
 
 
 class FolderTables:

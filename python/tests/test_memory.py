@@ -8,10 +8,12 @@ import subprocess
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 from helpers import assert_refused, command, environment, table_bytes
 
 import aqmlab
+from aqmlab import results, tables
 from aqmlab.benchmarks import memory
 from aqmlab.study.execute import study_info
 from aqmlab.study.folder import ResultsFolder
@@ -73,6 +75,14 @@ def test_a_report_reads_packets_in_parts(recorded: dict[str, tuple[Path, float]]
     assert many < few + 40, (few, many)
 
 
+def test_a_run_in_memory_is_held_once() -> None:
+    """800,000 packets more: with copies of the table and plain texts they took 170 MB."""
+    sizes = ("200000p", "1000000p")
+    few, many = (memory.in_child([memory.HELD, size], environment() | AT_ONCE) for size in sizes)
+    assert many["rows"] - few["rows"] > 790_000
+    assert many["run_peak_mb"] < few["run_peak_mb"] + 110, (few, many)
+
+
 def test_tables_are_made_in_parts(tmp_path: Path) -> None:
     """The table of links of all runs takes 110 MB: it is never there as a whole."""
     found = memory.in_child([memory.ALONE, "3000x1x60", str(tmp_path)], environment())
@@ -100,6 +110,33 @@ def test_packets_that_waited_on_the_disk_are_the_same(packets: Path) -> None:
     assert not (packets.parent / "out" / "spill").exists()
     plan.run(packets.parent / "one", threads=1)
     assert table_bytes(packets.parent / "one") == table_bytes(packets.parent / "out")
+
+
+def test_tables_held_in_parts_are_the_same(packets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large tables in memory have codes for their texts and are made in parts: nobody sees it."""
+    study = aqmlab.Study(packets, set={"duration": "1s"}, replications=3)
+    plain = study.run(threads=1)
+    for module in (results, tables):
+        monkeypatch.setattr(module, "PART", 300)
+    held = study.run(threads=2)
+    assert held.raw("packets").height > 3000
+    for name in plain.table_names:
+        assert held.raw(name).equals(plain.raw(name)), name
+        assert held.raw(name).schema == plain.raw(name).schema
+    again = pl.concat(held.parts("packets", "run", "link", "end_s"))
+    assert again.equals(plain.raw("packets").select("run", "link", "end_s"))
+
+
+def test_more_replications_of_large_tables(packets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables that were held and those of replications that came later are put together."""
+    for module in (results, tables):
+        monkeypatch.setattr(module, "PART", 300)
+    wanted = {"metric": "sojourn_p95", "relative": 0.001, "at_most": 12}
+    study = aqmlab.Study(packets, set={"duration": "300ms"}, precision=wanted)
+    found, written = study.run(), study.run(packets.parent / "out")
+    assert found.info.replications == 12
+    for name in written.table_names:
+        assert found.raw(name).equals(written.raw(name)), name
 
 
 LONG = ("--set", "duration=1000s", "--threads", "1", "--json")

@@ -2,7 +2,8 @@
 
 Each study is made in a process of its own, from the first run to the final tables; what is
 printed is the most memory that this process ever held, and how long the final tables took.
-With packets, another process makes the report of the run afterwards.
+With packets, another process makes the report of the run afterwards, and one more does the
+same run in memory (`aqmlab.run`) and looks at the packets.
 Arguments: RUNSxFLOWS or RUNSxFLOWSxLINKS, as in `50000x4`, with that many idle links besides;
 or PACKETSp, as in `4000000p`, for one run at level `packets` with about as many rows there.
 """
@@ -21,7 +22,7 @@ from typing import Any
 from aqmlab.benchmarks.measure import peak_rss
 
 SIZES = ("5000x4", "50000x4", "200000x4", "30000x64", "100000p", "4000000p")
-ALONE, REPORT = "--alone", "--report"
+ALONE, REPORT, HELD = "--alone", "--report", "--held"
 ROWS_PER_SECOND = 125_000
 """Of the run at level `packets`: packets of 1500 bytes at 1 Gbit/s, and acknowledgements of
 every second."""
@@ -105,6 +106,19 @@ def report(folder: Path) -> dict[str, float]:
     }
 
 
+def held(size: str) -> dict[str, float]:
+    """Runs in memory what `size` stands for, and looks at the packets."""
+    import aqmlab
+
+    result = aqmlab.run(packets_study(int(size[:-1]))["scenario"])
+    before = peak_rss()
+    return {
+        "rows": result.packets.height,
+        "run_peak_mb": round(before / 1e6),
+        "held_peak_mb": round(peak_rss() / 1e6),
+    }
+
+
 def in_child(words: list[str], environment: Mapping[str, str] | None = None) -> dict[str, float]:
     """What a process of its own measured that has these arguments."""
     line = [sys.executable, "-m", __spec__.name, *words]
@@ -114,25 +128,29 @@ def in_child(words: list[str], environment: Mapping[str, str] | None = None) -> 
 
 
 def main(words: list[str]) -> None:
-    """Prints a line a size; with `--alone` or `--report` one measurement, as JSON."""
-    if words[:1] == [ALONE]:
-        print(json.dumps(measure(words[1], Path(words[2]))))
-        return
-    if words[:1] == [REPORT]:
-        print(json.dumps(report(Path(words[1]))))
+    """Prints a line a size; with `--alone` and its like one measurement, as JSON."""
+    alone = {
+        ALONE: lambda: measure(words[1], Path(words[2])),
+        REPORT: lambda: report(Path(words[1])),
+        HELD: lambda: held(words[1]),
+    }
+    if words and words[0] in alone:
+        print(json.dumps(alone[words[0]]()))
         return
     print(
-        f"{'size':>12} {'peak MB':>8} {'before the end':>15} {'end, s':>7} {'s':>7} {'report':>7}"
+        f"{'size':>12} {'peak MB':>8} {'before the end':>15} {'end, s':>7} {'s':>7} "
+        f"{'report':>7} {'run':>7} {'packets':>7}"
     )
     for size in words or SIZES:
         with tempfile.TemporaryDirectory() as folder:
             found = in_child([ALONE, size, folder])
             if size.endswith("p"):
-                found |= in_child([REPORT, folder])
+                found |= in_child([REPORT, folder]) | in_child([HELD, size])
+        more = ("report_peak_mb", "run_peak_mb", "held_peak_mb")
         print(
             f"{size:>12} {found['peak_mb']:8} {found['peak_mb_before_finish']:15} "
             f"{found['finish_seconds']:7} {found['seconds']:7} "
-            f"{found.get('report_peak_mb', ''):>7}",
+            + " ".join(f"{found.get(key, ''):>7}" for key in more),
             flush=True,
         )
 

@@ -47,7 +47,7 @@ def keep(emulation: Emulation, folder: Path, command: str = "") -> None:
 
 def result_of(results: Results, scenario: Scenario) -> RunResult:
     """The tables in memory."""
-    from aqmlab.results import RunResult, gather, resolved
+    from aqmlab.results import RunResult, in_memory, resolved
     from aqmlab.tables import MemoryTables
 
-    return RunResult(MemoryTables(gather([results])), resolved(scenario.resolved))
+    return RunResult(MemoryTables(in_memory([results])), resolved(scenario.resolved))

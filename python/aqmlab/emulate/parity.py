@@ -181,7 +181,7 @@ def _is_greedy(flow: Mapping[str, Any]) -> bool:
 
 def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None) -> Parity:
     """Simulates what `done` has of real packets, and puts both into one result."""
-    from aqmlab.results import StudyResult, gather, resolved
+    from aqmlab.results import StudyResult, in_memory, resolved
     from aqmlab.study.execute import finished, study_info
     from aqmlab.study.folder import ResultsFolder
     from aqmlab.tables import MemoryTables
@@ -191,7 +191,7 @@ def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None
     batches = [*finished(jobs, None), *(each.results for each in done)]
     texts = [point.scenario.resolved for point in study.points]
     if out is None:
-        tables = MemoryTables(gather(batches))
+        tables = MemoryTables(in_memory(batches))
         scenarios = [resolved(text) for text in texts]
         result = StudyResult(study_info(study), tables, scenarios, computed=study.total)
     else:

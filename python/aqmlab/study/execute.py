@@ -21,7 +21,7 @@ from aqmlab.results import (
     StudyInfo,
     StudyResult,
     by_run,
-    gather,
+    in_memory,
     resolved,
 )
 from aqmlab.study.folder import ResultsFolder
@@ -162,7 +162,7 @@ def run_scenario(
         is_there = file.parent.is_dir()
         kept = "not all of the run is in it" if is_there else f"there is no folder {file.parent}"
         raise StorageError(error, file, kept, resumes=False) from error
-    return RunResult(MemoryTables(gather(batches)), resolved(scenario.resolved))
+    return RunResult(MemoryTables(in_memory(batches)), resolved(scenario.resolved))
 
 
 def _in_memory(plans: Sequence[Study], means: Means, progress: Progress | None) -> StudyResult:
@@ -180,9 +180,9 @@ def _in_memory(plans: Sequence[Study], means: Means, progress: Progress | None) 
             count += len(batch.runs)
             if progress:
                 progress(count, study.total)
-        new = gather(batches)
-        there = {name: [renumbered(frame, before, now)] for name, frame in tables.items()}
-        tables = {name: by_run([*there.get(name, []), frame]) for name, frame in new.items()}
+        new = in_memory(batches)
+        there = {name: renumbered(frame, before, now) for name, frame in tables.items()}
+        tables = new | {name: by_run([frame, new[name]]) for name, frame in there.items()}
         info = study_info(study)
         result = StudyResult(info, MemoryTables(tables), scenarios, computed=study.total)
         if is_reached(result):

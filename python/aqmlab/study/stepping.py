@@ -111,12 +111,12 @@ class Run:
 
     def finish(self) -> RunResult:
         """Goes on to the end and returns the tables. The run is over then."""
-        from aqmlab.results import RunResult, gather, resolved
+        from aqmlab.results import RunResult, in_memory, resolved
         from aqmlab.tables import MemoryTables
 
         scenario = self._run.scenario
         results, self._digest = self._run.finish()
-        return RunResult(MemoryTables(gather([results])), resolved(scenario.resolved))
+        return RunResult(MemoryTables(in_memory([results])), resolved(scenario.resolved))
 
     @property
     def digest(self) -> str:
