@@ -322,7 +322,9 @@ impl Simulation {
         self.now = time;
         self.effort.show(event, is_in_network);
         if is_in_network {
-            if let Some(packet) = &self.network.step(&mut self.recorder) {
+            let mut arrived = None;
+            self.network.step_into(&mut arrived, &mut self.recorder);
+            if let Some(packet) = &arrived {
                 self.arrived(packet);
             }
         } else {

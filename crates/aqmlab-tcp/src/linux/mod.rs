@@ -325,7 +325,7 @@ impl LinuxSender {
     }
 
     /// The segment to be sent now, if there is one: call until `None`.
-    #[inline]
+    #[inline(never)] // with this in it, the poll of all senders would go through memory
     pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
         if self.has_written && self.stage == Stage::Established {
             self.has_written = false;
