@@ -105,7 +105,6 @@ FULL = f"""
 0; evaluate cubic --quick --only short; Report: results
 0; conformance codel; 28 of 28 cases equal
 2; conformance codle; did you mean `codel`?
-2; top --once; no emulator is running
 2; cluster check localhost:8786; ADDRESS
 """
 
