@@ -145,7 +145,7 @@ class Tour:
             env=self.environment | more,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
         output = done.stdout + done.stderr
         print(f"{time.monotonic() - began:5.1f} s  aqmlab {words}", flush=True)
