@@ -174,6 +174,46 @@ def test_datagrams_and_pages_have_addresses_ports_and_checksums(tmp_path: Path) 
     assert len(tcp) > 500
 
 
+DUPLICATES = {"links.down.duplicate": 0.01}
+LATE = {"links.down.reordering": True, "links.down.jitter": {"spread": "3ms"}}
+LAN = '[links.lan]\nrate = "1gbit"\ndelay = "0ms"\n'
+BEHIND = SCENARIO.replace("[links.up]", f"{LAN}[links.up]").replace('["down"]', '["down", "lan"]')
+BEHIND = BEHIND.replace("count = 2", "count = 1")
+
+
+@needs_tshark
+@pytest.mark.parametrize("way", [DUPLICATES, LATE], ids=["duplicated", "reordered"])
+def test_warnings_at_the_hosts_are_true_of_the_packets(tmp_path: Path, way: dict[str, Any]) -> None:
+    file, result = captured(BEHIND, tmp_path, set=way)
+    found = expert(file)
+    warned, flow = found["Warns"], result.flows.row(0, named=True)
+    assert set(warned) <= {"D-SACK Sequence", SUSPECTED + OUT_OF_ORDER}
+    assert_checksums(file)
+    # All that tshark takes for sent again was.
+    notes = found["Notes"]
+    again = notes[SUSPECTED + "retransmission"] + warned[SUSPECTED + OUT_OF_ORDER]
+    assert again == flow["retransmissions"] > 10
+    # A D-SACK for each packet that came twice: on the way, or sent again though not lost.
+    twice = result.links["duplicated"][0] if way == DUPLICATES else again - flow["dropped"]
+    assert twice - 2 <= warned["D-SACK Sequence"] <= twice + 2 and twice > 4
+
+
+@needs_tshark
+def test_warnings_behind_a_link_are_true_of_the_packets(tmp_path: Path) -> None:
+    file, _ = captured(BEHIND, tmp_path, set=LATE, pcap_links=["lan"])
+    top, late = 0, 0
+    for (row,) in fields(file, "tcp.seq", only="tcp.dstport == 50000 && tcp.len > 0"):
+        late += int(row) < top
+        top = max(top, int(row))
+    found = expert(file)
+    assert found["Warns"].pop(SUSPECTED + OUT_OF_ORDER) == late > 1000
+    # A gap in what has come: tshark cannot know that the rest comes later.
+    assert set(found["Warns"]) == {"Previous segment(s) not captured (common at capture start)"}
+    file, result = captured(BEHIND, tmp_path, set=DUPLICATES, pcap_links=["lan"])
+    seen = expert(file)["Notes"][SUSPECTED + "retransmission"]
+    assert result.links["duplicated"][0] - 2 <= seen <= result.links["duplicated"][0]
+
+
 @needs_tshark
 def test_a_link_shows_all_that_comes_to_it(tmp_path: Path) -> None:
     file, result = captured(SCENARIO, tmp_path, pcap_links=["up", "down"])

@@ -22,13 +22,16 @@ FIELDS = {
         "timer_granularity": True, "max_datagram_size": False, "initial_congestion_window": False,
     },
     "quic:packet_sent": {"header": True, "frames": False, "raw": False},
+    "quic:packet_received": {"header": True, "frames": False, "raw": False},
+    "quic:packet_lost": {"header": False, "frames": False, "trigger": False},
     "quic:recovery_metrics_updated": dict.fromkeys(
         ("min_rtt", "smoothed_rtt", "rtt_variance", "congestion_window", "bytes_in_flight",
          "ssthresh", "pacing_rate"), False),
     "quic:congestion_state_updated": {"new": True, "old": False},
 }  # fmt: skip
 # What events may have besides.
-EXTENSIONS = {"congestion_control", "retransmission"}
+EXTENSIONS = {"congestion_control", "retransmission", "ece"}
+TRIGGERS = {"reordering_threshold", "time_threshold", "pto_expired"}
 STATES = {"slow_start", "congestion_avoidance", "recovery", "loss", "ecn_reduction", "open"}
 
 
@@ -60,9 +63,12 @@ def test_the_log_has_what_the_drafts_require(tmp_path: Path) -> None:
         known, data = FIELDS[event["name"]], event["data"]
         assert data and data.keys() <= known.keys() | EXTENSIONS
         assert all(name in data for name, required in known.items() if required)
-        if event["name"] == "quic:packet_sent":
+        if event["name"].startswith("quic:packet"):
             assert data["header"].keys() == {"packet_type", "packet_number"}
-            assert all(frame["frame_type"] == "stream" for frame in data.get("frames", ()))
+            kinds = {frame["frame_type"] for frame in data.get("frames", ())}
+            assert kinds <= {"ack" if event["name"].endswith("received") else "stream"}
+        if event["name"] == "quic:packet_lost":
+            assert data["trigger"] in TRIGGERS
         if event["name"] == "quic:congestion_state_updated":
             assert {data["new"], data.get("old", data["new"])} <= STATES
     assert {event["name"] for event in events} == FIELDS.keys()
@@ -95,6 +101,65 @@ def test_metrics_are_those_of_recordings_at_any_time(tmp_path: Path) -> None:
         assert row["fast_retransmits"] / 2 < states.count("recovery") <= row["fast_retransmits"]
 
 
+def numbers(events: list[Any], name: str) -> list[int]:
+    """The numbers of the packets in events of this name."""
+    named = [event["data"]["header"] for event in events if event["name"] == f"quic:{name}"]
+    return [header["packet_number"] for header in named]
+
+
+def acked(events: list[Any]) -> list[int]:
+    frames = [frame for event in events if event["name"] == "quic:packet_received"
+              for frame in event["data"]["frames"]]  # fmt: skip
+    ranges = [each for frame in frames for each in frame.get("acked_ranges", ())]
+    return [number for each in ranges for number in range(each[0], each[-1] + 1)]
+
+
+@pytest.mark.parametrize("own", ['{ profile = "linux-6" }', "{ }", '{ recovery = "newreno" }'])
+def test_each_packet_is_acknowledged_lost_or_under_way(tmp_path: Path, own: str) -> None:
+    text = SCENARIO.replace('{ profile = "linux-6" }', own)
+    (_, _, *events), result = logged(text, tmp_path)
+    received = 0
+    for row in result.flows.to_dicts():
+        mine = [event for event in events if event["group_id"] == f"bulk.{row['index']}"]
+        sent, lost, arrived = (
+            numbers(mine, "packet_sent"),
+            numbers(mine, "packet_lost"),
+            acked(mine),
+        )
+        assert len(arrived) == len(set(arrived)) and arrived[0] == 0
+        # Nothing is reordered here: what is taken for lost is what the queue dropped.
+        assert len(lost) == len(set(lost)) == row["dropped"] > 10
+        assert not set(lost) & set(arrived) and set(lost) | set(arrived) <= set(sent)
+        under_way = set(sent) - set(lost) - set(arrived)
+        assert len(under_way) < 40 and min(under_way) > max(sent) - 60
+        received += len(numbers(mine, "packet_received"))
+    up = result.links.filter(pl.col("link") == "up").row(0, named=True)
+    assert up["arrived"] - 40 < received <= up["delivered"]
+
+
+def test_the_cause_of_a_loss_is_named(tmp_path: Path) -> None:
+    def triggers(own: str, loss: float) -> set[str]:
+        text = SCENARIO.replace('{ profile = "linux-6" }', own)
+        (_, _, *events), _ = logged(text, tmp_path, set={"links.down.loss": loss})
+        return {event["data"]["trigger"] for event in events if event["name"] == "quic:packet_lost"}
+
+    assert triggers('{ profile = "linux-6" }', 0.0) == {"time_threshold"}
+    assert triggers("{ }", 0.0) == {"reordering_threshold"}
+    assert triggers("{ }", 0.2) == {"reordering_threshold", "pto_expired"}
+
+
+def test_acknowledgements_carry_the_echo_of_marks(tmp_path: Path) -> None:
+    classic = SCENARIO.replace('"linux-6"', '"linux-6", ecn = "classic"')
+    events, result = logged(classic, tmp_path, set={"queue.ecn": True})
+    assert result.links["marked"][0] > 5
+    assert sum("ece" in event.get("data", ()) for event in events) > 5
+    events, result = logged(SCENARIO.replace("linux-6", "linux-l4s"), tmp_path,
+                            set={"queue": "dualpi2"})  # fmt: skip
+    counts = [frame["ce"] for event in events for frame in event.get("data", {}).get("frames", ())
+              if frame["frame_type"] == "ack"]  # fmt: skip
+    assert result.links["marked"][0] >= max(counts) > 20
+
+
 @pytest.mark.parametrize("control", ["bbr", "prague"])
 def test_paced_senders_tell_their_rate(tmp_path: Path, control: str) -> None:
     own = f'{{ profile = "linux-l4s", congestion_control = "{control}" }}'
@@ -112,8 +177,8 @@ def test_each_connection_of_a_page_has_its_own_group(tmp_path: Path) -> None:
     begun = [event["group_id"] for event in events
              if event["name"] == "quic:recovery_parameters_set"]  # fmt: skip
     assert len(begun) == len(set(begun)) > 10
-    opened = [event for event in events
-              if event["data"].get("header", {}).get("packet_type") == "initial"]  # fmt: skip
+    opened = [event for event in events if event["name"] == "quic:packet_sent"
+              and event["data"]["header"]["packet_type"] == "initial"]  # fmt: skip
     # The answering side of a connection sends no SYN of its own.
     assert len(opened) <= len(begun) // 2 + 1
 

@@ -27,6 +27,13 @@ pub trait QueueDiscipline<P: Packet>: Send {
     /// Gives the next packet to be sent.
     fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P>;
 
+    /// A packet comes to an idle link: [`enqueue`](Self::enqueue), and [`dequeue`](Self::dequeue)
+    /// after it. To be given by disciplines that know a shorter way to the same.
+    fn pass(&mut self, packet: P, cx: &mut Context<'_, P>) -> Option<P> {
+        self.enqueue(packet, cx);
+        self.dequeue(cx)
+    }
+
     /// When [`on_wakeup`](Self::on_wakeup) wants to be called next: the timer
     /// of PIE, DualPI2, Adaptive RED.
     fn next_wakeup(&self) -> Option<Time> {

@@ -99,11 +99,7 @@ impl<P: Packet> Queue<P> {
     #[inline]
     pub fn enqueue_stamped(&mut self, packet: P, now: Time) {
         debug_assert!(packet.arrival() == now);
-        let bytes = u64::from(packet.size());
-        self.arrived += 1;
-        self.arrived_bytes += bytes;
-        self.backlog.packets += 1;
-        self.backlog.bytes += bytes;
+        self.took(packet.size());
         let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
         self.discipline.enqueue(packet, &mut cx);
     }
@@ -115,11 +111,39 @@ impl<P: Packet> Queue<P> {
         let packet = self.discipline.dequeue(&mut cx);
         // Not taken out of the option and put in again: that would be copies.
         if let Some(packet) = &packet {
-            self.delivered += 1;
-            self.delivered_bytes += u64::from(packet.size());
-            self.left(packet.size());
+            self.gave(packet.size());
         }
         packet
+    }
+
+    /// A packet, which has `now` as its arrival time already, comes to an idle link: it is
+    /// enqueued, and the next to send is dequeued.
+    #[inline]
+    pub fn pass_stamped(&mut self, packet: P, now: Time) -> Option<P> {
+        debug_assert!(packet.arrival() == now);
+        self.took(packet.size());
+        let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
+        let packet = self.discipline.pass(packet, &mut cx);
+        if let Some(packet) = &packet {
+            self.gave(packet.size());
+        }
+        packet
+    }
+
+    #[inline(always)]
+    fn took(&mut self, size: u32) {
+        let bytes = u64::from(size);
+        self.arrived += 1;
+        self.arrived_bytes += bytes;
+        self.backlog.packets += 1;
+        self.backlog.bytes += bytes;
+    }
+
+    #[inline(always)]
+    fn gave(&mut self, size: u32) {
+        self.delivered += 1;
+        self.delivered_bytes += u64::from(size);
+        self.left(size);
     }
 
     /// A packet of this size is not in the queue any more. (A discipline that gives more than it

@@ -125,6 +125,11 @@ impl Sender {
     pub fn stats(&self) -> Stats {
         each!(self, sender => sender.stats())
     }
+    /// What was taken for lost since the last call: the number of the first byte and the length of
+    /// each segment, in order. Nothing is kept before the first call.
+    pub fn take_losses(&mut self) -> Vec<(u64, u32)> {
+        each!(mut self, sender => sender.take_losses())
+    }
     /// An acknowledgement arrives.
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &Ack) {

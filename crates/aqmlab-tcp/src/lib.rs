@@ -8,6 +8,7 @@ pub mod congestion;
 mod delivery;
 mod endpoint;
 mod linux;
+mod losses;
 pub mod params;
 mod profiles;
 mod reassembly;

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use aqmlab_core::Time;
 
 use crate::delivery::{Delivery, Segment};
+use crate::losses::Losses;
 use crate::segment::SackBlocks;
 
 /// Duplicate acknowledgements that mean a loss (RFC 6675, section 2).
@@ -85,6 +86,8 @@ pub(crate) struct Scoreboard {
     /// What was delivered and lost, with a record for each segment if the
     /// control needs it.
     pub delivery: Delivery,
+    /// What was taken for lost, if somebody logs it.
+    pub losses: Losses,
 }
 
 impl Scoreboard {
@@ -105,6 +108,7 @@ impl Scoreboard {
             news: Vec::new(),
             collects: false,
             delivery,
+            losses: Losses::default(),
         }
     }
 
@@ -301,6 +305,7 @@ impl Scoreboard {
                 self.pipe -= u64::from(record.len);
                 record.lost = true;
                 self.delivery.on_lost(index, record.len);
+                self.losses.add(record.seq, record.len);
             }
         }
         self.lost_edge = edge;
@@ -313,6 +318,7 @@ impl Scoreboard {
             self.pipe -= head.in_network();
             if head.in_network() > 0 {
                 self.delivery.on_lost(0, head.len);
+                self.losses.add(head.seq, head.len);
             }
             head.lost = true;
             head.retransmitted = false;
@@ -337,6 +343,7 @@ impl Scoreboard {
         for (index, record) in self.records.iter_mut().enumerate() {
             if record.in_network() > 0 {
                 self.delivery.on_lost(index, record.len);
+                self.losses.add(record.seq, record.len);
             }
             record.lost = !record.sacked;
             record.retransmitted = false;
@@ -374,6 +381,7 @@ impl Scoreboard {
         record.lost = true;
         record.retransmitted = false;
         self.delivery.on_lost(index, record.len);
+        self.losses.add(record.seq, record.len);
         self.lost_edge = self.lost_edge.max(record.end());
         self.high_rxt = self.high_rxt.min(record.seq);
     }

@@ -16,7 +16,7 @@ EXAMPLE = EXAMPLES.format("aqmlab cluster check tcp://scheduler:8786")
 def cluster(
     action: Annotated[Literal["check"], typer.Argument(metavar="check", help="What to do.")],
     address: Annotated[
-        str, typer.Argument(metavar="ADDRESS", help="Of the scheduler: tcp://HOST:8786.")
+        str, typer.Argument(metavar="ADDRESS", help="Address of the scheduler: tcp://HOST:8786.")
     ],
     json: Json = False,
 ) -> None:

@@ -45,9 +45,9 @@ def compare(
 ) -> None:
     """Compare results of runs, studies and emulations side by side, in tables and one figure.
 
-    They must have the same axes and as many replications. The report goes to results/compare
-    or --out; the results stay where they are. Beside measurements of flent, iperf3 or irtt
-    (their files), goodput and round-trip times are compared.
+    The results must have the same axes and number of replications. The report goes to
+    results/compare or --out. If one of them is a file of flent, iperf3 or irtt, goodput and
+    round-trip times are compared.
     """
     from aqmlab.cli.study import show, to_json
     from aqmlab.compare import compare as side_by_side

@@ -84,9 +84,9 @@ def conformance(
 ) -> None:
     """Replay recorded runs of reference implementations (Linux, ns-2, RFC pseudo-code).
 
-    Every packet has to meet the same verdict at the same time. The exit status is 1 if a
-    case differs or cannot be replayed; with --tcp, if fewer than 99.5 % of all segments or
-    windows are equal. docs/conformance.md describes cases and table.
+    Every packet must get the same verdict at the same time. The exit status is 1 if a case
+    differs or cannot be replayed; with --tcp, if fewer than 99.5 % of all segments or
+    windows are equal. docs/conformance.md describes the cases and the table.
     """
     if tcp:
         if vectors or emulator or markdown:

@@ -38,7 +38,7 @@ def export(
     """Write results in the format of another program.
 
     flent's file has the goodput of each flow and a ping, and needs recorded time series; a log
-    as of mahimahi's mm-link needs recorded packets.
+    in the format of mahimahi's mm-link needs recorded packets.
     """
     from aqmlab.formats.exports import export as write
     from aqmlab.results import StudyResult

@@ -37,9 +37,9 @@ def merge(
     figures: Figures = False,
     json: Json = False,
 ) -> None:
-    """Put the parts of a study together: the same bytes as of a study that one machine has run.
+    """Merge the parts of a study into one folder, with the same bytes as a run on one machine.
 
-    The results go to results/NAME or --out; the parts are left as they are.
+    The results go to results/NAME or --out; the parts stay as they are.
     """
     from aqmlab.cli.study import show, to_json
     from aqmlab.study.manifest import read_manifest

@@ -40,7 +40,7 @@ def new(
         ),
     ] = None,
 ) -> None:
-    """Write a scenario, study, queue, control, metric or endpoint to begin with.
+    """Write a scenario, study, queue, control, metric or endpoint to start from.
 
     The files go into the working directory; no file is overwritten. The last line shows the
     command that runs them.

@@ -75,10 +75,9 @@ def parity(
 ) -> None:
     """Run a scenario with simulated senders and with the kernel's own, and compare.
 
-    Both ends are in namespaces made for it; the links and queues are the same code. It takes
-    the scenario's duration in real time. Tables, report.html and figures go to
-    results/parity-SCENARIO or --out. --pcap and --log are of the real packets; with --repeat
-    each run has files of its own.
+    Both ends run in their own namespaces; links and queues are the same code. The real run takes
+    the scenario's duration. Tables, report.html and figures go to results/parity-SCENARIO or
+    --out. --pcap and --log record the real packets; with --repeat each run has its own files.
     """
     from aqmlab.emulate.keep import check_folder
     from aqmlab.emulate.play import parity as run_both

@@ -31,7 +31,7 @@ def set_(
 ) -> None:
     """Change the links of a running emulator: `aqmlab shell --name NAME` in another terminal.
 
-    All changes are made, or none. They are in the results of the emulator, with their times.
+    Makes all changes or none. The emulator's results list them with their times.
     See docs/emulator.md.
     """
     from aqmlab.emulate.change import change

@@ -110,7 +110,10 @@ def shell(
     at: Annotated[
         str | None,
         typer.Option(
-            "--at", metavar="HOST", help="Where COMMAND runs; the first.", rich_help_panel="Hosts"
+            "--at",
+            metavar="HOST",
+            help="Host that runs COMMAND; default: the first.",
+            rich_help_panel="Hosts",
         ),
     ] = None,
     host: Annotated[
@@ -118,14 +121,14 @@ def shell(
         typer.Option(
             "--host",
             metavar="NAME=COMMAND",
-            help="What runs in another host meanwhile; may be repeated.",
+            help="Command to run on another host. May be repeated.",
             rich_help_panel="Hosts",
         ),
     ] = None,
     set_: Set = None,
     seed: Seed = None,
     far: Annotated[
-        str, typer.Option("--far", metavar="COMMAND", help="Runs at the far end meanwhile.")
+        str, typer.Option("--far", metavar="COMMAND", help="Command to run at the far end.")
     ] = "",
     nat: Annotated[
         bool, typer.Option("--nat", help="Let the command reach other networks, including DNS.")

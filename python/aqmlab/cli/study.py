@@ -83,7 +83,7 @@ def study(
         typer.Option(
             "--shard",
             metavar="N/M",
-            help="Run part N of M alone; `aqmlab merge` puts the parts together.",
+            help="Run only part N of M; `aqmlab merge` combines the parts.",
         ),
     ] = None,
     with_: With = None,

@@ -46,8 +46,8 @@ def top(
 ) -> None:
     """Show the links of running emulators: rate, sojourn time, drops, marks, backlog.
 
-    In a terminal of its own, while `aqmlab shell` or `aqmlab mahimahi` runs in another; it
-    ends when they do. Nested shells are shown too.
+    Run it in another terminal while `aqmlab shell` or `aqmlab mahimahi` runs; it ends when they
+    end. Nested shells are shown, too.
     """
     emulators = _chosen(pids or [])
     before = _first(emulators)

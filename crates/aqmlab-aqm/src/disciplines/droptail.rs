@@ -90,6 +90,14 @@ impl<P: Packet + Send> QueueDiscipline<P> for DropTail<P> {
     fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
         self.fifo.pop()
     }
+    fn pass(&mut self, packet: P, cx: &mut Context<'_, P>) -> Option<P> {
+        let backlog = self.fifo.backlog();
+        if backlog.packets == 0 && self.room.admits(backlog, packet.size()) {
+            return Some(packet); // it is at the head at once
+        }
+        self.enqueue(packet, cx);
+        self.dequeue(cx)
+    }
     fn backlog(&self) -> Backlog {
         self.fifo.backlog()
     }

@@ -132,6 +132,23 @@ impl Recorder {
         }
     }
 
+    /// A packet comes to the source of its flow.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn received(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
+        if let Some(qlog) = &mut self.qlog {
+            qlog.received(now, flow, packet, store);
+        }
+    }
+
+    /// The source of a flow, by index, knows what has happened, and has sent nothing yet.
+    #[inline(never)]
+    pub(crate) fn judged(&mut self, now: Time, index: u32, flow: &mut Flow) {
+        if let Some(qlog) = &mut self.qlog {
+            qlog.judged(now, index, flow);
+        }
+    }
+
     /// The source of a flow, by index, has sent what it could.
     #[inline(never)]
     pub(crate) fn settled(&mut self, now: Time, index: u32, flow: &Flow) {

@@ -11,17 +11,25 @@
 //!    a SYN is of the type `initial` and has no frame, all else is `1RTT`;
 //! 2. packets are numbered in the order in which they are sent, which TCP does not do; one that is
 //!    sent again has `"retransmission": true`, which is not of the schema;
-//! 3. there are no events for packets that are received or lost: acknowledgements show as changes of
-//!    `bytes_in_flight`;
-//! 4. states are `slow_start`, `congestion_avoidance`, `recovery`, `loss` (after a timeout) and
+//! 3. an acknowledgement is a packet that is received, numbered in the order of arrival, with one `ack`
+//!    frame. Its `acked_ranges` are the packets that it is the first to acknowledge, by number or
+//!    by SACK: of a segment that was sent more than once the last, though TCP does not know which
+//!    of them has arrived. It has none if nothing is new. `ece` (not of the schema) is the echo of
+//!    classic ECN, `ce` the counter of accurate ECN;
+//! 4. `packet_lost` names the last transmission of a segment that is taken for lost, and
+//!    as its `trigger` `time_threshold` with RACK, `pto_expired` after a retransmission timeout and
+//!    else `reordering_threshold`. A SYN is never said to be lost;
+//! 5. states are `slow_start`, `congestion_avoidance`, `recovery`, `loss` (after a timeout) and
 //!    `ecn_reduction`; of a control without a threshold all but the last three are `open`;
-//! 5. `group_id` is the flow, as the tables of results have it: group and index.
+//! 6. `group_id` is the flow, as the tables of results have it: group and index.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 
 use aqmlab_core::{Packet, Span, Time};
-use aqmlab_tcp::{CongestionState, Sender};
+use aqmlab_tcp::params::EcnMode;
+use aqmlab_tcp::{Ack, CongestionState, Recovery, Sender};
 
 use super::output::{Output, Unwritten};
 use crate::endpoints::End;
@@ -51,6 +59,9 @@ struct Group {
     first_window: u64,
     granularity: u64,
     control: String,
+    /// Losses are found by time.
+    by_time: bool,
+    accurate_ecn: bool,
     /// Flows so far.
     count: u32,
 }
@@ -60,9 +71,23 @@ struct Told {
     /// Its packets'.
     hash: u32,
     id: String,
+    /// Packets sent, and acknowledgements received.
     packets: u64,
+    acks: u64,
+    /// The SYN that was sent last, if it is not acknowledged.
+    syn: Option<u64>,
+    /// By its first byte, the last transmission of each segment that is not acknowledged.
+    flying: BTreeMap<u64, Flying>,
+    timeouts: u64,
     state: Option<&'static str>,
     metrics: Metrics,
+}
+
+/// A segment under way.
+struct Flying {
+    packet: u64,
+    len: u32,
+    is_lost: bool,
 }
 
 /// Metrics by their names in the schema; times in nanoseconds.
@@ -117,6 +142,12 @@ impl Qlog {
         let Some(told) = self.flows[packet.flow as usize].as_mut() else { return };
         let (number, id) = (told.packets, told.id.clone());
         told.packets += 1;
+        if segment.syn {
+            told.syn = Some(number);
+        } else {
+            let flying = Flying { packet: number, len: segment.len, is_lost: false };
+            told.flying.insert(segment.seq, flying);
+        }
         self.begin(now, Some(&id), "quic:packet_sent");
         let kind = if segment.syn { "initial" } else { "1RTT" };
         let _ = write!(
@@ -139,6 +170,66 @@ impl Qlog {
         }
         self.text.push_str("}}");
         self.end();
+    }
+
+    /// An acknowledgement comes to a sender.
+    pub fn received(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
+        let Some(tcp) = flow.tcp() else { return };
+        self.know(now, packet.flow, flow);
+        let Some(ack) = store.ack_of(packet, tcp.usual) else { return };
+        let Some(told) = self.flows[packet.flow as usize].as_mut() else { return };
+        let (number, id) = (told.acks, told.id.clone());
+        told.acks += 1;
+        let acked = told.acknowledge(&ack);
+        self.begin(now, Some(&id), "quic:packet_received");
+        let kind = if ack.syn { "initial" } else { "1RTT" };
+        let _ = write!(
+            self.text,
+            "\"header\":{{\"packet_type\":\"{kind}\",\"packet_number\":{number}}},\
+             \"raw\":{{\"length\":{}}},\"frames\":[{{\"frame_type\":\"ack\"",
+            packet.size(),
+        );
+        if !acked.is_empty() {
+            let _ = write!(self.text, ",\"acked_ranges\":[{}]", ranges(&acked));
+        }
+        if self.groups[flow.group as usize].accurate_ecn {
+            let _ = write!(self.text, ",\"ce\":{}", ack.ce.packets);
+        }
+        self.text.push_str("}]");
+        if ack.ece {
+            self.text.push_str(",\"ece\":true");
+        }
+        self.text.push_str("}}");
+        self.end();
+    }
+
+    /// A sender knows what has happened, and has sent nothing yet: what it takes for lost.
+    pub fn judged(&mut self, now: Time, place: u32, flow: &mut Flow) {
+        let group = &self.groups[flow.group as usize];
+        let by_time = group.by_time;
+        let Some(tcp) = flow.tcp_mut() else { return };
+        let losses = tcp.source.sender.take_losses();
+        let timeouts = tcp.source.sender.stats().timeouts;
+        let known = self.flows.get_mut(place as usize).and_then(Option::as_mut);
+        let Some(told) = known.filter(|told| told.hash == flow.hashes[0]) else { return };
+        let has_timed_out = std::mem::replace(&mut told.timeouts, timeouts) < timeouts;
+        let id = told.id.clone();
+        let lost: Vec<_> = losses.iter().flat_map(|of| told.lose(of.0, of.1)).collect();
+        let trigger = match (has_timed_out, by_time) {
+            (true, _) => "pto_expired",
+            (_, true) => "time_threshold",
+            _ => "reordering_threshold",
+        };
+        for (packet, seq, len) in lost {
+            self.begin(now, Some(&id), "quic:packet_lost");
+            let _ = write!(
+                self.text,
+                "\"header\":{{\"packet_type\":\"1RTT\",\"packet_number\":{packet}}},\
+                 \"frames\":[{{\"frame_type\":\"stream\",\"stream_id\":0,\"offset\":{seq},\
+                 \"raw\":{{\"length\":{len}}}}}],\"trigger\":\"{trigger}\"}}}}"
+            );
+            self.end();
+        }
     }
 
     /// Something has happened to a sender, and it has sent what it could.
@@ -209,7 +300,17 @@ impl Qlog {
         self.text.push_str(&parameters);
         self.end();
         let metrics = Metrics::default();
-        self.flows[at] = Some(Told { hash, id, packets: 0, state: None, metrics });
+        self.flows[at] = Some(Told {
+            hash,
+            id,
+            packets: 0,
+            acks: 0,
+            syn: None,
+            flying: BTreeMap::new(),
+            timeouts: 0,
+            state: None,
+            metrics,
+        });
     }
 
     /// The common fields of an event, up to its data.
@@ -234,6 +335,50 @@ impl Qlog {
     }
 }
 
+impl Told {
+    /// The numbers of the packets that are acknowledged for the first time, ascending.
+    fn acknowledge(&mut self, ack: &Ack) -> Vec<u64> {
+        let mut acked: Vec<u64> = self.syn.take_if(|_| ack.syn).into_iter().collect();
+        let below = [(0, ack.ack)];
+        for &(start, end) in below.iter().chain(ack.sack.as_slice()) {
+            let within = self.flying.range(start..end.max(start));
+            let ends = |seq: u64, flying: &Flying| seq + u64::from(flying.len);
+            let whole = within.filter(|(seq, flying)| ends(**seq, flying) <= end);
+            let gone: Vec<u64> = whole.map(|(seq, _)| *seq).collect();
+            acked.extend(gone.iter().filter_map(|seq| self.flying.remove(seq)).map(|it| it.packet));
+        }
+        acked.sort_unstable();
+        acked
+    }
+
+    /// A segment is lost: number, first byte and length of each packet of it that was not said to be.
+    fn lose(&mut self, seq: u64, len: u32) -> Vec<(u64, u64, u32)> {
+        let within = self.flying.range_mut(seq..seq + u64::from(len));
+        let new = within.filter(|(_, flying)| !flying.is_lost);
+        new.map(|(seq, flying)| {
+            flying.is_lost = true;
+            (flying.packet, *seq, flying.len)
+        })
+        .collect()
+    }
+}
+
+/// Ascending numbers as ranges: `[0,4],[7]`.
+fn ranges(numbers: &[u64]) -> String {
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    for &number in numbers {
+        match found.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => found.push((number, number)),
+        }
+    }
+    let texts = found.into_iter().map(|(first, last)| match first == last {
+        true => format!("[{first}]"),
+        false => format!("[{first},{last}]"),
+    });
+    texts.collect::<Vec<_>>().join(",")
+}
+
 const EVENTS: &str = "urn:ietf:params:qlog:events";
 
 impl Group {
@@ -246,6 +391,8 @@ impl Group {
             first_window: transport.in_bytes(transport.initial_window),
             granularity: transport.clock_granularity.as_nanos().div_ceil(1_000_000),
             control: transport.congestion_control.name().to_string(),
+            by_time: transport.recovery == Recovery::Rack,
+            accurate_ecn: transport.ecn == EcnMode::Accurate,
             count: 0,
         }
     }
@@ -293,6 +440,11 @@ fn millis(nanos: u64, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_in_a_row_are_a_range() {
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "[0,2],[5],[7,8]");
+    }
 
     #[test]
     fn milliseconds_are_exact() {

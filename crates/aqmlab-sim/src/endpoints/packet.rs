@@ -1,6 +1,8 @@
 //! A packet in the simulator: a value of 48 bytes that is copied from queue
 //! to pipe to queue, and the store for what does not fit in.
 
+use std::num::NonZeroU64;
+
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
 use aqmlab_tcp::{Ack, CeCount, DataSegment};
 
@@ -13,7 +15,8 @@ use crate::network::{Carried, Position};
 /// Only whole numbers, and what queues and links ask for in words of its own. With an enum in it,
 /// `Option<SimPacket>` would have its discriminant among the packet's bytes, and with the bytes
 /// themselves compilers copy a packet in pieces: the next copy then waits for all of them to
-/// leave the processor's store buffer.
+/// leave the processor's store buffer. So it does when the discriminant is before the packet, and
+/// an option is copied as one: a word that is not zero makes it as large as the packet.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct SimPacket {
@@ -35,12 +38,13 @@ pub(crate) struct SimPacket {
 }
 
 // The hot path copies these from queue to pipe: the size is a promise.
-const _: () = assert!(size_of::<SimPacket>() == 48);
+const _: () = assert!(size_of::<SimPacket>() == 48 && size_of::<Option<SimPacket>>() == 48);
 
 /// What a packet is, in one word: bytes on the wire (32 bits), DSCP (8), which [`Content`] (8),
-/// its [`Flags`] (8), the ECN codepoint (2), and whether it goes to the source of its flow.
+/// its [`Flags`] (8), the ECN codepoint (2), whether it goes to the source of its flow; and a
+/// bit that is always set.
 #[derive(Clone, Copy, Debug)]
-struct What(u64);
+struct What(NonZeroU64);
 
 impl What {
     const CLASS: u32 = 32;
@@ -48,14 +52,15 @@ impl What {
     const FLAGS: u32 = 48;
     const ECN: u32 = 56;
     const TO_SOURCE: u32 = 58;
+    const ALWAYS: NonZeroU64 = NonZeroU64::new(1 << 63).expect("a bit is set");
 
     #[inline(always)]
     fn byte(self, at: u32) -> u8 {
-        (self.0 >> at) as u8
+        (self.0.get() >> at) as u8
     }
     #[inline(always)]
     fn to_source(self) -> bool {
-        self.0 >> Self::TO_SOURCE & 1 != 0
+        self.0.get() >> Self::TO_SOURCE & 1 != 0
     }
 }
 
@@ -80,7 +85,7 @@ impl SimPacket {
             | (ecn as u64) << What::ECN
             | u64::from(to == End::Source) << What::TO_SOURCE;
         SimPacket {
-            what: What(what),
+            what: What(What::ALWAYS | what),
             arrival: Time::ZERO,
             number: content.number,
             hosts,
@@ -195,7 +200,7 @@ impl Packet for SimPacket {
     packet_fields!(hash, hosts, arrival);
     #[inline]
     fn size(&self) -> u32 {
-        self.what.0 as u32
+        self.what.0.get() as u32
     }
     #[inline]
     fn class(&self) -> u8 {
@@ -203,7 +208,7 @@ impl Packet for SimPacket {
     }
     #[inline]
     fn clear_class(&mut self) {
-        self.what.0 &= !(0xff << What::CLASS);
+        self.what.0 = What::ALWAYS | (self.what.0.get() & !(0xff << What::CLASS));
     }
     #[inline]
     fn ecn(&self) -> Ecn {
@@ -308,9 +313,14 @@ impl Store {
             .with(Flags::RETRANSMISSION, segment.retransmission)
             .with(Flags::CWR, segment.cwr);
         if has_times {
-            return Content::KeptSegment { flags, place: self.segments.put(segment) }.packed();
+            return self.keep_segment(flags, segment);
         }
         Content::Segment { flags, seq: segment.seq }.packed()
+    }
+
+    #[inline(never)]
+    fn keep_segment(&mut self, flags: Flags, segment: DataSegment) -> Packed {
+        Content::KeptSegment { flags, place: self.segments.put(segment) }.packed()
     }
 
     /// An acknowledgement, which says no more than its number if the window is `usual`.

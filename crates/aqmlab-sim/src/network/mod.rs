@@ -184,7 +184,7 @@ impl<P: Carried> Network<P> {
     }
 
     /// A packet begins its route at `now`, no earlier than anything before.
-    #[inline]
+    #[inline(always)]
     pub fn inject(
         &mut self,
         now: Time,
@@ -217,7 +217,16 @@ impl<P: Carried> Network<P> {
     /// come to the end of its route by it.
     #[inline]
     pub fn step(&mut self, observer: &mut impl Observer<P>) -> Option<P> {
-        let (key, event) = self.shared.events.pop()?;
+        let mut arrived = None;
+        self.step_into(&mut arrived, observer);
+        arrived
+    }
+
+    /// The same, with a place for the packet, in which there is none: there it need not be copied
+    /// once more.
+    #[inline(always)]
+    pub(crate) fn step_into(&mut self, arrived: &mut Option<P>, observer: &mut impl Observer<P>) {
+        let Some((key, event)) = self.shared.events.pop() else { return };
         let time = key.time();
         debug_assert!(time >= self.shared.now, "time goes forward");
         self.shared.now = time;
@@ -225,20 +234,20 @@ impl<P: Carried> Network<P> {
         self.handled += 1;
         match event {
             LinkEvent::Delivery(link) => {
-                let packet = self.links[link as usize].deliver(&mut self.shared);
-                let next = packet.as_ref().and_then(|packet| {
-                    observer.left(time, link, packet, &self.shared.store);
-                    self.routes.link(packet.position())
-                });
-                let Some(next) = next else { return packet };
-                self.forward(next, packet?, observer);
+                *arrived = self.links[link as usize].deliver(&mut self.shared);
+                let Some(packet) = arrived else { return };
+                observer.left(time, link, packet, &self.shared.store);
+                if let Some(next) = self.routes.link(packet.position())
+                    && let Some(packet) = arrived.take()
+                {
+                    self.forward(next, packet, observer);
+                }
             }
             LinkEvent::TransmissionEnd(link) => self.transmission_end(link),
             LinkEvent::Wakeup(link) => {
                 self.links[link as usize].expect_queued().wakeup(&mut self.shared);
             }
         }
-        None
     }
 
     /// A packet goes on to its next link.

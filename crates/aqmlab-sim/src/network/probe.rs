@@ -319,6 +319,15 @@ impl LinkProbe {
         }
     }
 
+    /// A packet has left the queue, if there was one, and that is its backlog now.
+    #[inline(always)]
+    pub fn left(&mut self, now: Time, packet: &Option<impl Carried>, backlog: Backlog) {
+        self.backlog(now, backlog);
+        if let Some(packet) = packet {
+            self.departure(now, packet);
+        }
+    }
+
     /// A packet leaves the queue for the transmitter.
     #[inline(always)]
     pub fn departure(&mut self, now: Time, packet: &impl Carried) {

@@ -141,6 +141,9 @@ impl<P: Carried> QueuedLink<P> {
             self.settle();
         }
         self.probe.arrived(now, &packet);
+        if !self.busy && !self.is_unusual && self.egress.is_none() {
+            return self.pass(packet, shared);
+        }
         self.queue.enqueue_stamped(packet, now);
         self.take_dropped(now, &mut shared.store);
         if self.busy {
@@ -150,6 +153,21 @@ impl<P: Carried> QueuedLink<P> {
         } else {
             self.wire.restart(now);
             self.send_next(shared);
+        }
+        self.await_wakeup(shared);
+    }
+
+    /// A packet comes while nothing is sent, and goes through the queue in one step.
+    #[inline(never)]
+    fn pass(&mut self, packet: P, shared: &mut Shared<P>) {
+        let now = shared.now;
+        self.wire.restart(now);
+        let packet = self.queue.pass_stamped(packet, now);
+        self.take_dropped(now, &mut shared.store);
+        self.probe.left(now, &packet, self.queue.counted());
+        if let Some(packet) = packet {
+            self.send(packet, now, shared);
+            self.await_end(shared);
         }
         self.await_wakeup(shared);
     }
@@ -368,10 +386,7 @@ impl<P: Carried> QueuedLink<P> {
         let packet = queue.dequeue(now);
         take_dropped(queue, probe, now, store);
         debug_assert_eq!(queue.counted(), queue.backlog());
-        probe.backlog(now, queue.counted());
-        if let Some(packet) = &packet {
-            probe.departure(now, packet);
-        }
+        probe.left(now, &packet, queue.counted());
         packet
     }
 
@@ -403,6 +418,13 @@ impl<P: Carried> QueuedLink<P> {
             }
             return false;
         };
+        self.send(packet, now, shared);
+        true
+    }
+
+    /// Sends a packet.
+    #[inline(always)]
+    fn send(&mut self, packet: P, now: Time, shared: &mut Shared<P>) {
         self.busy = true;
         self.sending = packet.size();
         match &mut self.wire {
@@ -418,7 +440,6 @@ impl<P: Carried> QueuedLink<P> {
             Some(sent) => self.pipe.push(packet, sent, self.index, shared),
             None => packet.forget(&mut shared.store),
         }
-        true
     }
 
     /// Whether a packet may be sent now, and not only when a grant comes or

@@ -322,7 +322,9 @@ impl Simulation {
         self.now = time;
         self.effort.show(event, is_in_network);
         if is_in_network {
-            if let Some(packet) = &self.network.step(&mut self.recorder) {
+            let mut arrived = None;
+            self.network.step_into(&mut arrived, &mut self.recorder);
+            if let Some(packet) = &arrived {
                 self.arrived(packet);
             }
         } else {
@@ -401,6 +403,9 @@ impl Simulation {
         if !flow.owns(packet) {
             packet.forget(store);
         } else if packet.to() == End::Source {
+            if let Some(recorder) = &mut self.recorder {
+                recorder.received(now, flow, packet, store);
+            }
             let is_answer = flow.receive(now, packet, store);
             let is_drained = flow.finish.is_none() && flow.is_finished();
             if is_answer {
@@ -459,6 +464,10 @@ impl Simulation {
     #[inline(always)]
     fn send_all<const IS_RECORDED: bool>(&mut self, index: u32, of: End) {
         let flow = &mut self.flows[index as usize];
+        if let Some(recorder) = self.recorder.as_mut().filter(|_| IS_RECORDED && of == End::Source)
+        {
+            recorder.judged(self.now, index, flow);
+        }
         while let Some(packet) = flow.poll(of, self.now, self.network.store_mut()) {
             let route = flow.route(of);
             match self.recorder.as_mut().filter(|_| IS_RECORDED) {

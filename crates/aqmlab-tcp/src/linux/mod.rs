@@ -37,6 +37,7 @@ use offload::Buffer;
 use queue::Queue;
 use state::{CaState, Pending, REORDERING, State};
 
+use crate::losses::Losses;
 use crate::params::{Codepoint, EcnMode, Stack, TcpParams, WindowValidation};
 use crate::recovery::Recovery;
 use crate::segment::DataSegment;
@@ -112,6 +113,8 @@ pub(crate) struct LinuxSender {
     /// TS.Recent: when the acknowledgement was sent that came last (RFC 7323).
     echo: Time,
     stats: Stats,
+    /// What was taken for lost, if somebody logs it.
+    losses: Losses,
 }
 
 impl LinuxSender {
@@ -177,6 +180,7 @@ impl LinuxSender {
             syn_repeats: 0,
             echo: Time::ZERO,
             stats: Stats::default(),
+            losses: Losses::default(),
         };
         sender.fill();
         Some(sender)
@@ -315,9 +319,13 @@ impl LinuxSender {
     pub fn stats(&self) -> Stats {
         self.stats
     }
+    /// What was taken for lost since the last call.
+    pub fn take_losses(&mut self) -> Vec<(u64, u32)> {
+        self.losses.take()
+    }
 
     /// The segment to be sent now, if there is one: call until `None`.
-    #[inline]
+    #[inline(never)] // with this in it, the poll of all senders would go through memory
     pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
         if self.has_written && self.stage == Stage::Established {
             self.has_written = false;

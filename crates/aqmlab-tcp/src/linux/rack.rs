@@ -146,10 +146,12 @@ impl LinuxSender {
             self.state.lost_out += 1;
             self.queue.at_mut(place).tags |= tag::LOST;
             self.state.lost += 1;
+            self.losses.add(segment.seq - 1, segment.len);
         } else if segment.has(tag::RETRANSMITTED) {
             self.queue.at_mut(place).tags &= !tag::RETRANSMITTED;
             self.state.retrans_out -= 1;
             self.state.lost += 1;
+            self.losses.add(segment.seq - 1, segment.len);
         }
     }
 

@@ -319,6 +319,10 @@ impl Sender {
     pub fn stats(&self) -> Stats {
         self.stats
     }
+    /// What was taken for lost since the last call.
+    pub(crate) fn take_losses(&mut self) -> Vec<(u64, u32)> {
+        self.board.losses.take()
+    }
 
     /// Checks what always holds.
     #[cfg(test)]

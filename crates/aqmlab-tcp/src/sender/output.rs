@@ -94,7 +94,7 @@ impl Sender {
 
     /// The payload of new data to be sent now, as far as both windows allow; 0
     /// for none.
-    #[inline]
+    #[inline(always)]
     fn new_data(&mut self, now: Time) -> u64 {
         let len = self.next_len();
         if len == 0 {
@@ -119,7 +119,7 @@ impl Sender {
     }
 
     /// Sends new data, whatever the window.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_new(&mut self, len: u64, now: Time) -> DataSegment {
         let (seq, prior_in_flight) = (self.board.nxt(), self.board.pipe());
         self.board.sent(len as u32, now);
