@@ -105,7 +105,6 @@ FULL = f"""
 0; evaluate cubic --quick --only short; Report: results
 0; conformance codel; 28 of 28 cases equal
 2; conformance codle; did you mean `codel`?
-2; top --once; no emulator is running
 2; cluster check localhost:8786; ADDRESS
 """
 
@@ -146,7 +145,7 @@ class Tour:
             env=self.environment | more,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
         output = done.stdout + done.stderr
         print(f"{time.monotonic() - began:5.1f} s  aqmlab {words}", flush=True)
