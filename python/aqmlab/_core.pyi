@@ -503,6 +503,7 @@ def emulate(
     capture: tuple[str, int | None, int, str] | None = None,
     until: float | None = None,
     attached: int | None = None,
+    interface: str | None = None,
 ) -> Emulation:
     """Runs `command` in a namespace of its own behind links of `scenario`.
 
@@ -516,7 +517,8 @@ def emulate(
     last are kept (`None` for all), how many bytes of each packet, and where packets are
     captured: `near` (where the command sends or receives them), `far` or `all`. After `until`
     seconds the command is ended. With `attached`, a process ID, the path is put in front of the
-    network namespace of that process, and the command runs there.
+    network namespace of that process, and the command runs there; with `interface`, a name, in
+    front of that interface of this network namespace.
 
     Raises `InputError` for settings that are not right, and if the system permits no
     such thing.

@@ -10,6 +10,7 @@ use crate::observe::control::Control;
 use crate::observe::view::View;
 use crate::params::EmulatorParams;
 use crate::path::DataPath;
+use crate::spaces::diversion::Diversion;
 use crate::spaces::first::{DROPPED, SIGNAL};
 use crate::sys::process::{Child, Signals};
 use crate::sys::time::{pin, set_exact_timers, set_real_time, wait};
@@ -40,6 +41,8 @@ pub(crate) struct Attendant<'a> {
     pub until: Time,
     /// What is done for packets in flight when the child has ended.
     pub drain: Drain,
+    /// What has packets take the path, if that ends before the path does.
+    pub diversion: Option<Diversion>,
     /// When observers are told of the time next.
     pub tick: Time,
     pub view: View,
@@ -127,6 +130,9 @@ impl Steward for Attendant<'_> {
         }
         let has_ended = wait([self.ended.as_fd()], Some(std::time::Duration::ZERO));
         let has_ended = has_ended.is_ok_and(|[has_ended]| has_ended);
+        if has_ended && let Some(diversion) = &mut self.diversion {
+            diversion.stop();
+        }
         !has_ended || self.drain.goes_on(now, path.under_way() == 0)
     }
 

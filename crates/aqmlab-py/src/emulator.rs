@@ -12,7 +12,7 @@ use aqmlab_emu::observe::{CaptureFile, LogFile, Recordings};
 use aqmlab_emu::params::EmulatorParams;
 use aqmlab_emu::report::Outcome;
 use aqmlab_emu::routing::{Topology, Way};
-use aqmlab_emu::shell::{self, Options};
+use aqmlab_emu::shell::{self, Attached, Options};
 use aqmlab_emu::topology::{Commands, run_commands};
 use aqmlab_emu::traffic;
 use aqmlab_sim::Scenario;
@@ -75,7 +75,7 @@ fn quantiles<'py>(py: Python<'py>, times: &SojournSummary) -> PyResult<Bound<'py
 #[pyfunction]
 #[pyo3(signature = (
     scenario, command, *, down, up, environment, far = vec![], nat = false, settings = None,
-    logs = vec![], capture = None, until = None, attached = None,
+    logs = vec![], capture = None, until = None, attached = None, interface = None,
 ))]
 #[allow(clippy::too_many_arguments)]
 pub fn emulate(
@@ -92,6 +92,7 @@ pub fn emulate(
     capture: CaptureOf,
     until: Option<f64>,
     attached: Option<u32>,
+    interface: Option<String>,
 ) -> PyResult<Emulation> {
     let scenario = Arc::clone(&scenario.scenario);
     let params = params_of(py, settings)?;
@@ -99,6 +100,7 @@ pub fn emulate(
     let up = indices(py, &scenario, &up, "up")?;
     let recordings = recordings(py, &scenario, logs, capture)?;
     let until = until.map(Span::from_secs_f64);
+    let attached = attached.map(Attached::Process).or(interface.map(Attached::Interface));
     let options = Options { command, nat, attached, far, down, up, environment, recordings, until };
     let run = || catch_unwind(AssertUnwindSafe(|| shell::run(&scenario, &options, &params)));
     emulation(py, 0, Arc::clone(&scenario), py.detach(run))

@@ -1,4 +1,4 @@
-"""`aqmlab attach`: a path in front of processes that run already."""
+"""`aqmlab attach`: a path in front of processes that run already, or of an interface."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from aqmlab.cli.path_options import (
 EXAMPLE = EXAMPLES.format(
     "aqmlab attach --pid 4711 --rate 12mbit --delay 20ms --queue fq_codel\n\n"
     "aqmlab attach --pid 4711 --down 'rate=50mbit queue=cake' --up rate=5mbit --for 60 "
-    "--out results/attached"
+    "--out results/attached\n\n"
+    "aqmlab attach --interface eth0 --rate 50mbit --delay 10ms --queue cake"
 )
 WAITS = ("sh", "-c", 'echo "aqmlab: attached until Ctrl-C" >&2; exec sleep infinity')
 """The command: it begins when the path is there, and everything ends with it."""
@@ -31,9 +32,13 @@ WAITS = ("sh", "-c", 'echo "aqmlab: attached until Ctrl-C" >&2; exec sleep infin
 @reported
 def attach(
     pid: Annotated[
-        int,
+        int | None,
         typer.Option("--pid", min=1, metavar="PID", help="A process of the namespace."),
-    ],
+    ] = None,
+    interface: Annotated[
+        str | None,
+        typer.Option("--interface", metavar="NAME", help="An interface of this namespace."),
+    ] = None,
     profile: Profile = None,
     rate: Rate = None,
     delay: Delay = None,
@@ -60,17 +65,23 @@ def attach(
     pcap: Pcap = None,
     pcap_at: PcapAt = None,
 ) -> None:
-    """Put a path in front of the network namespace of a running process, such as a container's.
+    """Put a path in front of the network namespace of a running process, such as a container's,
+    or of an interface.
 
-    New connections to other networks take the path. The path is removed when this program ends,
-    however it ends. Needs root. See docs/emulator.md.
+    With --pid, new connections to other networks take the path; with --interface, all IP packets
+    that this interface sends and receives. The path is removed when this program ends, however it
+    ends. Needs root. See docs/emulator.md.
     """
     from aqmlab.emulate import emulate
     from aqmlab.emulate.keep import check_folder, keep
     from aqmlab.emulate.links import from_options
     from aqmlab.emulate.recordings import recordings
+    from aqmlab.errors import input_error
     from aqmlab.scenarios.settings import parse_settings
 
+    if (pid is None) == (interface is None):
+        problem = "expected one of --pid and --interface"
+        raise input_error(problem, hint="--pid 4711 or --interface eth0")
     given = {"rate": rate, "delay": delay, "queue": queue, "loss": loss}
     common = {key: text for key, text in given.items() if text is not None}
     settings = parse_settings(set_ or [])
@@ -81,8 +92,8 @@ def attach(
         check_folder(out)
     path = from_options(common, down or [], up or [], settings, profile)
     captured = recordings(pcap, places=pcap_at).of_run(1, path.scenario)
-    done = emulate(path, WAITS, nat=True, settings={"name": name} if name else {},
-                   until=for_, attached=pid, **captured)  # fmt: skip
+    done = emulate(path, WAITS, nat=pid is not None, settings={"name": name} if name else {},
+                   until=for_, attached=pid, interface=interface, **captured)  # fmt: skip
     for remark in done.remarks:
         print(f"aqmlab: {remark}", file=sys.stderr)
     if out is not None:

@@ -35,13 +35,14 @@ def emulate(
     capture: Capture | None = None,
     until: float | None = None,
     attached: int | None = None,
+    interface: str | None = None,
 ) -> _core.Emulation:
     """Runs `command` (`$SHELL` if it is empty) behind `path`, in real time.
 
     `far` is a command line for the other end of the path; with `nat` the command reaches
     what is outside, through a gateway. `settings` are those of the
-    section `emulator` of the reference; `logs`, `capture`, `until` and `attached` are as in
-    `_core.emulate`. Raises `InputError` if they are not right or
+    section `emulator` of the reference; `logs`, `capture`, `until`, `attached` and `interface`
+    are as in `_core.emulate`. Raises `InputError` if they are not right or
     the system has no place for an emulated path.
     """
     words = list(command) or [os.environ.get("SHELL") or DEFAULT_SHELL]
@@ -58,6 +59,7 @@ def emulate(
         capture=capture,
         until=until,
         attached=attached,
+        interface=interface,
     )
 
 

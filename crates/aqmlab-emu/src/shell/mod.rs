@@ -14,13 +14,14 @@
 //! that appears in its namespace is the far end's device with its addresses.
 
 mod inside;
+mod interface;
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
-use aqmlab_core::{Error, Result, Span, Time};
+use aqmlab_core::{Bytes, Error, Result, Span, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::scenario::FlowGroup;
 
@@ -36,6 +37,7 @@ use crate::params::EmulatorParams;
 use crate::path::{DataPath, Route};
 use crate::report::{Outcome, to_result};
 use crate::spaces::devices::{self, NoDevice, configure_far, gateway_block, make_far};
+use crate::spaces::diversion::Target;
 use crate::spaces::first::{ERROR, FAR, NEAR, START};
 use crate::spaces::{broker, mapped_user, no_namespaces, only_one_thread};
 use crate::steward::{Attendant, Drain, HANDLED, prioritise, told_drops};
@@ -50,8 +52,8 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// Whether the command reaches what is outside.
     pub nat: bool,
-    /// A process in front of whose network namespace the path is put; the command runs there.
-    pub attached: Option<u32>,
+    /// What the path is put in front of, if it is there already.
+    pub attached: Option<Attached>,
     /// A command for the far end, or nothing.
     pub far: Vec<OsString>,
     /// Links from the far end to the command, by index.
@@ -65,6 +67,22 @@ pub struct Options {
     /// When the links end, and with them the command, whose exit status is then 0;
     /// `None` for never.
     pub until: Option<Span>,
+}
+
+/// What a path can be put in front of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attached {
+    /// The network namespace of this process; the command runs there.
+    Process(u32),
+    /// This interface of the network namespace of the emulator; the command runs there.
+    Interface(String),
+}
+
+impl Options {
+    /// When the links end.
+    fn until(&self) -> Time {
+        self.until.map_or(Time::MAX, |span| Time::ZERO + span)
+    }
 }
 
 /// Adds what commands are told of the path to their environment. Inside
@@ -106,14 +124,18 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let terminal = foreground();
-    let outcome = Shell::open(options, params, &signals).and_then(|shell| {
+    let shell = match &options.attached {
+        Some(Attached::Interface(name)) => Shell::at_interface(name, options, &signals),
+        _ => Shell::open(options, params, &signals),
+    };
+    let outcome = shell.and_then(|shell| {
         let routes = vec![
             Route { links: options.up.clone(), exit: 1 },
             Route { links: options.down.clone(), exit: 0 },
         ];
         // Their threads begin before there is a priority to inherit.
         let tap = options.recordings.open(scenario, &routes)?;
-        let mut path = DataPath::replicated(scenario, routes, params.mtu, shell.depth);
+        let mut path = DataPath::replicated(scenario, routes, shell.mtu, shell.depth);
         if let Some(tap) = tap {
             path.set_tap(tap);
         }
@@ -138,6 +160,10 @@ struct Shell<'a> {
     ports: [Tun; 2],
     /// What leaves for the outside passes here.
     gate: Option<Gate>,
+    /// The interface whose packets are to take the path, if they are those of one.
+    target: Option<Target>,
+    /// The largest packet.
+    mtu: Bytes,
     /// In how many others this shell is: what is random in them differs.
     depth: u64,
     /// When the links end.
@@ -160,7 +186,10 @@ impl<'a> Shell<'a> {
         let far = far.filter(|_| !options.nat);
         let block = far.as_ref().map_or_else(gateway_block, |(_, block)| Ok(*block))?;
         let is_inside = devices::is_inside()?;
-        let attached = options.attached.map(namespace_of).transpose()?;
+        let attached = match options.attached {
+            Some(Attached::Process(pid)) => Some(namespace_of(pid)?),
+            _ => None,
+        };
         let attached = attached.as_ref();
         let servers = files::name_servers();
         let is_own = |server: &IpAddr| server.is_loopback();
@@ -200,9 +229,9 @@ impl<'a> Shell<'a> {
         let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
         let ports = receive_devices(&socket, far.map(|(tun, _)| tun))?;
         let gate = gate.map(|gate| Gate::open(gate, &ports[1], block, name_server)).transpose()?;
-        let until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
-        let depth = block.depth();
-        Ok(Shell { child, ended, socket, signals, ports, gate, depth, until })
+        let (depth, until) = (block.depth(), options.until());
+        let (target, mtu) = (None, params.mtu);
+        Ok(Shell { child, ended, socket, signals, ports, gate, target, mtu, depth, until })
     }
 
     /// Starts the command and emulates until it has ended.
@@ -214,10 +243,11 @@ impl<'a> Shell<'a> {
         flows: &[FlowGroup],
         params: &EmulatorParams,
     ) -> Result<Outcome> {
-        let Shell { child, ended, socket, signals, ports, gate, until, .. } = self;
+        let Shell { child, ended, socket, signals, ports, gate, target, until, .. } = self;
         let mut remarks = prioritise(params);
         // In a namespace of its own nobody has rules.
-        let is_here = ports[1].name != devices::GATEWAY_PORT;
+        let is_here = ports[1].name != devices::GATEWAY_PORT && target.is_none();
+        let diversion = target.map(|target| target.divert(&ports[0], &ports[1])).transpose()?;
         let before = processor();
         send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
         let tick = if path.has_tap() { Time::ZERO } else { Time::MAX };
@@ -230,6 +260,7 @@ impl<'a> Shell<'a> {
             deadline,
             until,
             drain,
+            diversion,
             tick,
             view,
             control,

@@ -96,6 +96,31 @@ pub fn make_near() -> Result<Tun> {
     })
 }
 
+/// Makes an end of a path in front of an interface here: the first name that is free.
+pub fn make_bare(end: &str) -> Result<Tun> {
+    for number in 0..100 {
+        match Tun::create(&format!("{NAME}-{end}{number}")) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
+            Err(error) => {
+                return Err(match no_device(&error) {
+                    NoDevice::NotPermitted => failed("a TUN device", &error).hint("run it as root"),
+                    NoDevice::Other(error) => error,
+                });
+            }
+            Ok(tun) => return Ok(tun),
+        }
+    }
+    Err(Error::new("no name is left for another TUN device"))
+}
+
+/// Sets such an end up; it has no address.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn configure_bare(tun: &Tun, mtu: u32) -> Result<()> {
+    configure(&tun.name, mtu, |_| Ok(()))
+}
+
 fn no_device(error: &io::Error) -> NoDevice {
     match error.raw_os_error() {
         Some(libc::EPERM) => NoDevice::NotPermitted,

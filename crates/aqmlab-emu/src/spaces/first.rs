@@ -30,6 +30,8 @@ pub const NEAR: u8 = b'N';
 pub const DROPPED: u8 = b'D';
 /// Something went wrong, in words.
 pub const ERROR: u8 = b'E';
+/// Everything is prepared.
+pub const READY: u8 = b'R';
 /// Message from the emulator: start.
 pub const START: u8 = b'S';
 /// Message from the emulator: pass on this signal.

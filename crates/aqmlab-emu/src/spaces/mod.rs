@@ -2,6 +2,7 @@
 
 pub(crate) mod broker;
 pub(crate) mod devices;
+pub(crate) mod diversion;
 pub(crate) mod first;
 
 use std::io;

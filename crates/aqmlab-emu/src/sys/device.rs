@@ -206,6 +206,29 @@ impl Interface {
         self.set(libc::SIOCSIFFLAGS as _, |request| request.ifr_ifru.ifru_flags = flags)
     }
 
+    /// What kind of hardware it has (`ARPHRD_...`), and its address there.
+    pub fn hardware(&self) -> io::Result<(u16, [u8; 6])> {
+        let mut request = request(&self.name);
+        self.ask(libc::SIOCGIFHWADDR as _, &mut request)?;
+        // SAFETY: the kernel has filled in an address of hardware.
+        let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+        let bytes = std::array::from_fn(|place| address.sa_data[place] as u8);
+        Ok((address.sa_family, bytes))
+    }
+
+    /// Its largest packet.
+    pub fn mtu(&self) -> io::Result<u32> {
+        let mut request = request(&self.name);
+        self.ask(libc::SIOCGIFMTU as _, &mut request)?;
+        // SAFETY: the kernel has filled in the MTU.
+        Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
+    }
+
+    fn ask(&self, number: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+        // SAFETY: the request is complete and outlives the call, which fills it in.
+        check(unsafe { libc::ioctl(self.v4.as_raw_fd(), number, request as *mut _) }).map(drop)
+    }
+
     /// Its index.
     pub fn index(&self) -> io::Result<libc::c_int> {
         let name = CString::new(self.name.as_str())?;

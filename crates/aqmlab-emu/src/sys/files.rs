@@ -92,3 +92,10 @@ pub fn dropped(device: &str) -> u64 {
     // what was sent.
     line.and_then(|line| line.split_whitespace().nth(11)?.parse().ok()).unwrap_or(0)
 }
+
+/// The names of the interfaces in this process' network namespace.
+pub fn interfaces() -> Vec<String> {
+    let text = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
+    let lines = text.lines().skip(2).filter_map(|line| line.split_once(':'));
+    lines.map(|(name, _)| name.trim().to_string()).collect()
+}

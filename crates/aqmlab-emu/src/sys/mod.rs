@@ -3,6 +3,7 @@
 //! What they do is in the manual pages of section 2; what they are for is said
 //! by the callers.
 
+pub mod bpf;
 pub mod device;
 pub mod epoll;
 pub mod files;

@@ -30,7 +30,7 @@ use crate::report::{Outcome, to_result};
 use crate::routing::{Router, Topology};
 use crate::spaces::broker::Broker;
 use crate::spaces::devices::{NAME, configure_near, make_near};
-use crate::spaces::first::{ERROR, NEAR, START, serve};
+use crate::spaces::first::{ERROR, NEAR, READY, START, serve};
 use crate::spaces::{
     allow_pings, map_user, mapped_user, new_network, no_namespaces, only_one_thread,
 };
@@ -139,8 +139,19 @@ pub fn run(
     let is_open = course.end == Time::MAX;
     let drain = Drain::new(if is_open { params.drain } else { Span::ZERO });
     let signals = &signals;
-    let attendant =
-        Attendant { child, ended, socket, signals, deadline, until, drain, tick, view, control };
+    let attendant = Attendant {
+        child,
+        ended,
+        socket,
+        signals,
+        deadline,
+        until,
+        drain,
+        diversion: None,
+        tick,
+        view,
+        control,
+    };
     // Without a warm-up nothing ends.
     let warmup = if course.warmup > Time::ZERO { course.warmup } else { Time::MAX };
     let mut steward = Timed { attendant, course: Course { warmup, ..course } };
@@ -224,9 +235,6 @@ fn open(
     drop(theirs);
     Ok((Child::new(pid), socket))
 }
-
-/// Message to the emulator: everything is prepared.
-const READY: u8 = b'R';
 
 fn make_hosts(
     blocks: &[Block],
