@@ -228,7 +228,14 @@ impl LinuxSender {
         flags
     }
 
-    pub(super) fn take_rtt(&mut self, flags: u32, rtt: i64, sack: i64, last: i64, rate: &mut Rate) -> bool {
+    pub(super) fn take_rtt(
+        &mut self,
+        flags: u32,
+        rtt: i64,
+        sack: i64,
+        last: i64,
+        rate: &mut Rate,
+    ) -> bool {
         let (mut rtt, mut last) = (if rtt < 0 { sack } else { rtt }, last);
         if rtt < 0 && self.state.echoed != 0 && flags & flag::DATA_ACKED != 0 {
             let passed = (self.state.nanos / 1_000_000).saturating_sub(self.state.echoed);
