@@ -100,10 +100,19 @@ def test_the_engine_itself_warns_of_the_inert_pie(result: Reproduction) -> None:
     assert claim.verdict == "holds"
 
 
-def with_offsets_of_ns2(queue: str, flows: str) -> Measurements:
-    """100 runs whose second groups start when ns-2's did."""
+def with_offsets_of_ns2(queue: str, flows: str, ties: int = 0) -> Measurements:
+    """100 runs whose second groups start when ns-2's did.
+
+    With `ties` as many sets of them, in each of which a nanosecond of jitter orders what ns-2 has
+    at one moment at random.
+    """
     published = Published.load("jarvinen2014")
     table = dict(published.study)
+    if ties:
+        links = dict(table["scenario"]["links"])
+        jitter = {"spread": "1ns", "distribution": "uniform"}
+        links["core_down"] = {**links["core_down"], "jitter": jitter}
+        table["scenario"] = {**table["scenario"], "links": links}
     offsets = [
         {
             "label": str(number),
@@ -113,7 +122,7 @@ def with_offsets_of_ns2(queue: str, flows: str) -> Measurements:
     ]
     table["axes"] = [*table["axes"], {"name": "offset", "values": offsets}]
     only = {"queue": [queue], "flows": [flows], "rest": [REST]}
-    return Measurements(Study(table, only=only, replications=1).run(), "down")
+    return Measurements(Study(table, only=only, replications=max(ties, 1)).run(), "down")
 
 
 def pooled(measured: Measurements, queue: str, flows: str) -> Histograms:
@@ -158,6 +167,28 @@ def test_sfq_codels_is_too_in_one_of_the_orders_of_simultaneous_events(flows: st
     ]
     assert min(gaps) <= WITHIN_A_PACKET
     assert max(gaps) <= 2 * WITHIN_A_PACKET
+
+
+@pytest.mark.parametrize("flows", LOADS)
+def test_ns2s_tail_is_one_of_those_that_ties_broken_at_random_give(flows: str) -> None:
+    """ns-2 has times in floating point: how sums are rounded decides its ties."""
+    sets = 5
+    measured = with_offsets_of_ns2("SFQ CoDel", flows, ties=sets)
+    tails = []
+    for each in range(sets):
+        values, counts = [], []
+        for number in range(100):
+            labels = {"queue": "SFQ CoDel", "flows": flows, "rest": REST, "offset": str(number)}
+            part = measured.histograms(**labels)
+            values.append(part.values)
+            counts.append(part.counts[each])
+        of_set = np.repeat(np.concatenate(values), np.concatenate(counts).astype(int))
+        tails.append([np.percentile(of_set, number, method="higher") for number in (50, 95, 99)])
+    theirs = ns2.reference("SFQ CoDel", flows)
+    assert theirs
+    for column, number in zip(np.array(tails).T, (50, 95, 99), strict=True):
+        least, most = column.min() - 0.0005, column.max() + 0.0005
+        assert least <= theirs.percentile(number) <= most, (number, column)
 
 
 @pytest.mark.parametrize("flows", LOADS)
