@@ -9,7 +9,7 @@ use crate::discipline::{Backlog, Context, DropReason, LinkEnv};
 /// How much a queue holds: a limit, and often one in bytes besides.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    limit: Limit,
+    packets: u64,
     bytes: u64,
 }
 
@@ -17,13 +17,16 @@ impl Room {
     /// The room of a queue on the link of `env`.
     pub fn new(limit: Limit, byte_limit: Option<Bytes>, env: &LinkEnv) -> Self {
         let bytes = byte_limit.map_or(u64::MAX, Bytes::get);
-        Room { limit: limit.resolve(env.rate, env.base_rtt), bytes }
+        match limit.resolve(env.rate, env.base_rtt) {
+            Limit::Packets(packets) => Room { packets, bytes },
+            Limit::Bytes(limit) => Room { packets: u64::MAX, bytes: bytes.min(limit.get()) },
+            Limit::Bdp(_) | Limit::Unlimited => Room { packets: u64::MAX, bytes },
+        }
     }
     /// Whether what is queued leaves room for a packet of `size` bytes.
     #[inline]
     pub fn admits(self, queued: Backlog, size: u32) -> bool {
-        let (bytes, size) = (queued.bytes, u64::from(size));
-        self.limit.admits(queued.packets, bytes, size) && bytes + size <= self.bytes
+        queued.packets < self.packets && queued.bytes + u64::from(size) <= self.bytes
     }
 }
 

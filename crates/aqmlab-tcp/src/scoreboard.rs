@@ -149,7 +149,7 @@ impl Scoreboard {
     }
 
     /// New data were sent.
-    #[inline]
+    #[inline(always)]
     pub fn sent(&mut self, len: u32, now: Time) {
         self.delivery.on_sent(now, self.pipe, len);
         self.records.push_back(Record {

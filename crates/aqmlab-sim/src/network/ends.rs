@@ -107,7 +107,11 @@ impl<P: Carried> QueuedLink<P> {
 
     #[inline(never)]
     fn end_transmissions(&mut self, shared: &mut Shared<P>) {
-        while self.end_due && self.end_key().is_some_and(|key| key < shared.reached) {
+        debug_assert_eq!(shared.reached.time(), shared.now);
+        while self.end_due
+            && let Some(until) = self.busy_until
+            && (until < shared.now || Key::transmission_end(until, self.index) < shared.reached)
+        {
             self.end_one(shared);
         }
     }

@@ -19,11 +19,14 @@ use crate::rate::schedule::Schedule;
 pub(crate) struct Transmitter {
     rate: u64,
     remainder: u64,
+    /// The size that came last, how long it takes, and the remainder of that division: most
+    /// packets are of one size, and a division takes longer than all else here.
+    last: (u32, u64, u64),
 }
 
 impl Transmitter {
     pub fn new(rate: Rate) -> Self {
-        Transmitter { rate: rate.as_bps(), remainder: 0 }
+        Transmitter { rate: rate.as_bps(), remainder: 0, last: (0, 0, 0) }
     }
     /// The link was idle: a new busy period begins.
     #[inline]
@@ -43,9 +46,16 @@ impl Transmitter {
     pub fn transmit(&mut self, bytes: u32) -> Span {
         // On the wire a packet may be larger than it is.
         debug_assert!(u64::from(bytes) <= 2 * MAX_PACKET);
-        let scaled = u64::from(bytes) * 8 * NANOS_PER_SEC + self.remainder;
-        self.remainder = scaled % self.rate;
-        Span::from_nanos(scaled / self.rate)
+        if bytes != self.last.0 {
+            let scaled = u64::from(bytes) * 8 * NANOS_PER_SEC;
+            self.last = (bytes, scaled / self.rate, scaled % self.rate);
+        }
+        let (_, nanos, remainder) = self.last;
+        // Both remainders are less than the rate.
+        let sum = remainder + self.remainder;
+        let carry = sum >= self.rate;
+        self.remainder = if carry { sum - self.rate } else { sum };
+        Span::from_nanos(nanos + u64::from(carry))
     }
 }
 

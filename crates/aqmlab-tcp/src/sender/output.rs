@@ -52,7 +52,7 @@ impl Sender {
     }
 
     /// What follows from sending a segment with this payload.
-    #[inline]
+    #[inline(always)]
     fn sent(&mut self, now: Time, len: u64, prior_in_flight: u64, retransmission: bool) {
         self.control.on_sent(&SentSample {
             now,
@@ -83,7 +83,7 @@ impl Sender {
     }
 
     /// Whether the congestion window has room for new data.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fits_window(&self, len: u64) -> bool {
         let extra = match self.phase {
             Phase::Open if self.dup_acks > 0 => self.recovery.limited_transmit(self.dup_acks),
