@@ -198,8 +198,8 @@ def cluster(tour: Tour) -> Iterator[str]:
     lines = [[dask, "scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard"]]
     lines += [[dask, "worker", address, "--nworkers", "1", "--nthreads", "1", "--no-dashboard"]] * 2
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    # In sessions of their own: the process of a worker dies with that which watches over it.
-    started = [subprocess.Popen(each, env=tour.environment, start_new_session=True, **quiet)
+    # In groups of their own: the process of a worker dies with that which watches over it.
+    started = [subprocess.Popen(each, env=tour.environment, process_group=0, **quiet)
                for each in lines]  # fmt: skip
     tour.workers = started[1:]
     try:
@@ -244,7 +244,7 @@ def packets(tour: Tour) -> None:
     )
     assert json.loads(told)["status"] == 0
     shell = [tour.program, "shell", "--name", "tour", "--rate", "12mbit", "--", "sleep", "60"]
-    with subprocess.Popen(shell, env=tour.environment, start_new_session=True) as running:
+    with subprocess.Popen(shell, env=tour.environment, process_group=0) as running:
         for _ in range(50):
             time.sleep(0.1)
             line = [tour.program, "top", "--once"]
