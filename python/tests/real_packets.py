@@ -36,6 +36,20 @@ def tun_for_all(folder: Path) -> str:
     )
 
 
+def python_for_all(folder: Path) -> str:
+    """A line of a shell that lets everybody have this Python, if it is in a home that is closed."""
+    place = Path(sys.base_prefix)
+    closed = [each for each in place.parents if not each.stat().st_mode & 1]
+    if not closed:
+        return ""
+    kept = folder / "python"
+    return (
+        f"mkdir {kept} && mount --bind {place} {kept} && "
+        f"mount -t tmpfs -o mode=755 tmpfs {closed[-1]} && mkdir -p {place} && "
+        f"mount --bind {kept} {place} || exit 99;"
+    )
+
+
 def without(lacks: str, words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs it as root who lacks some capabilities, as in a container."""
     if not shutil.which("setpriv"):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from helpers import command, environment
-from real_packets import NOBODY, TRAFFIC, as_root, tun_for_all, without
+from real_packets import NOBODY, TRAFFIC, as_root, python_for_all, tun_for_all, without
 
 PORT = 20_000 + os.getpid() % 20_000
 pytestmark = pytest.mark.real_packets
@@ -24,7 +24,8 @@ def as_nobody(words: list[str], folder: Path) -> subprocess.CompletedProcess[str
     """Runs it as a user who is not root, where everyone may open /dev/net/tun."""
     if not shutil.which("setpriv"):
         pytest.skip("setpriv is not installed")
-    machine = ["unshare", "--mount", "sh", "-c", f'{tun_for_all(folder)} exec "$@"', "sh"]
+    prepare = tun_for_all(folder) + python_for_all(folder)
+    machine = ["unshare", "--mount", "sh", "-c", f'{prepare} exec "$@"', "sh"]
     return subprocess.run([*machine, *NOBODY, *words], capture_output=True, text=True, cwd="/",
                           check=False, env=environment())  # fmt: skip
 
@@ -59,14 +60,16 @@ def test_the_path_cannot_be_changed(tmp_path: Path) -> None:
 
 
 @as_root
-@pytest.mark.parametrize("lacks", ["-sys_admin", "-sys_admin,-net_admin"])
-def test_shells_inside_have_their_far_ends(tmp_path: Path, lacks: str) -> None:
-    """Twelve deep, by a device that each gets from the one around it: all paths are passed."""
+@pytest.mark.parametrize("lacks", ["-sys_admin", "-sys_admin,-net_admin", None])
+def test_shells_inside_have_their_far_ends(tmp_path: Path, lacks: str | None) -> None:
+    """Twelve deep, by a device that each gets from the one around it: all paths are passed. Without
+    `lacks` by a user who is not root."""
     words = ["sh", "-c", f"{TRAFFIC} rtt $AQMLAB_FAR {PORT} 5; {sys.executable} -c '{TRIES}'"]
     for _ in range(11):
         words = command("shell", "-q", "--delay", "1ms", "--", *words)
     far = ["--far", f"{TRAFFIC} serve {PORT}"]
-    done = without(lacks, command("shell", "-q", *far, "--", *words), tmp_path)
+    words = command("shell", "-q", *far, "--", *words)
+    done = without(lacks, words, tmp_path) if lacks else as_nobody(words, tmp_path)
     assert "Operation not permitted" in done.stderr
     assert min(json.loads(done.stdout)) >= 22
 

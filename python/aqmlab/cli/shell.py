@@ -7,9 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from aqmlab.cli.common import (
     EXAMPLES,
@@ -33,7 +31,30 @@ from aqmlab.cli.path_options import (
     Queue,
     Rate,
     Up,
-    link_option,
+)
+from aqmlab.cli.shell_options import (
+    At,
+    Command,
+    Cpu,
+    Drain,
+    Duplicate,
+    Far,
+    Host,
+    Jitter,
+    Json,
+    KeepCapabilities,
+    Mtu,
+    Nat,
+    Overhead,
+    Precision,
+    Priority,
+    Quiet,
+    Reordering,
+    Scenario,
+    Slot,
+    Topology,
+    Trace,
+    Watch,
 )
 from aqmlab.document.numbers import is_none, seconds
 
@@ -54,147 +75,53 @@ EXAMPLE = EXAMPLES.format(
 
 @reported
 def shell(
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[-- COMMAND [ARGUMENT]...]", help="Command to run; default: $SHELL."
-        ),
-    ] = None,
+    command: Command = None,
     profile: Profile = None,
     rate: Rate = None,
-    trace: Annotated[
-        Path | None, link_option("--trace", "FILE", "Delivery opportunities in mahimahi's format.")
-    ] = None,
+    trace: Trace = None,
     delay: Delay = None,
     queue: Queue = None,
     loss: Loss = None,
-    jitter: Annotated[
-        str | None,
-        link_option("--jitter", "TIME", "Spread of the delay: 2ms, or netem's `2ms 25% pareto`."),
-    ] = None,
-    slot: Annotated[
-        str | None,
-        link_option(
-            "--slot", "TIMES", "Deliver packets in bursts, as netem's `2ms 8ms packets 16`."
-        ),
-    ] = None,
-    duplicate: Annotated[
-        str | None, link_option("--duplicate", "SHARE", "Duplication; same form as --loss.")
-    ] = None,
-    reordering: Annotated[
-        bool,
-        typer.Option("--reordering", help="Let jitter reorder packets.", rich_help_panel="Links"),
-    ] = False,
-    overhead: Annotated[
-        str | None, link_option("--overhead", "BYTES", "Bytes that the link adds to each packet.")
-    ] = None,
+    jitter: Jitter = None,
+    slot: Slot = None,
+    duplicate: Duplicate = None,
+    reordering: Reordering = False,
+    overhead: Overhead = None,
     down: Down = None,
     up: Up = None,
-    scenario: Annotated[
-        Path | None,
-        link_option(
-            "--scenario",
-            "FILE",
-            "Links of a scenario: the path of its first flow group leads to the command.",
-        ),
-    ] = None,
-    topology: Annotated[
-        Path | None,
-        typer.Option(
-            "--topology",
-            metavar="FILE",
-            help="Several hosts: a file with hosts and links, or a scenario.",
-            rich_help_panel="Hosts",
-        ),
-    ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            metavar="HOST",
-            help="Host that runs COMMAND; default: the first.",
-            rich_help_panel="Hosts",
-        ),
-    ] = None,
-    host: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--host",
-            metavar="NAME=COMMAND",
-            help="Command to run on another host. May be repeated.",
-            rich_help_panel="Hosts",
-        ),
-    ] = None,
+    scenario: Scenario = None,
+    topology: Topology = None,
+    at: At = None,
+    host: Host = None,
     set_: Set = None,
     seed: Seed = None,
-    far: Annotated[
-        str, typer.Option("--far", metavar="COMMAND", help="Command to run at the far end.")
-    ] = "",
-    nat: Annotated[
-        bool, typer.Option("--nat", help="Let the command reach other networks, including DNS.")
-    ] = False,
-    precision: Annotated[
-        str | None,
-        typer.Option("--precision", metavar="HOW", help="low-cpu, balanced (default) or exact."),
-    ] = None,
-    mtu: Annotated[
-        str | None, typer.Option("--mtu", metavar="BYTES", help="Largest packet; default: 1500b.")
-    ] = None,
-    cpu: Annotated[
-        int | None,
-        typer.Option("--cpu", min=0, metavar="N", help="Pin the emulator to this processor."),
-    ] = None,
-    priority: Annotated[
-        int | None,
-        typer.Option("--priority", min=0, metavar="N", help="Real-time priority; 0 for none."),
-    ] = None,
-    drain: Annotated[
-        str | None,
-        typer.Option(
-            "--drain",
-            metavar="TIME",
-            help="How long packets in flight may still arrive when COMMAND has ended: 2s; "
-            "0s discards them.",
-        ),
-    ] = None,
-    keep_capabilities: Annotated[
-        bool,
-        typer.Option(
-            "--keep-capabilities",
-            help="Let a command in a user namespace change the network there.",
-        ),
-    ] = False,
+    far: Far = "",
+    nat: Nat = False,
+    precision: Precision = None,
+    mtu: Mtu = None,
+    cpu: Cpu = None,
+    priority: Priority = None,
+    drain: Drain = None,
+    keep_capabilities: KeepCapabilities = False,
     name: Name = None,
     out: NewFolder = None,
     pcap: Pcap = None,
     pcap_ring: PcapRing = None,
     pcap_at: PcapAt = None,
     log: Log = None,
-    watch: Annotated[
-        bool,
-        typer.Option("--watch", help="Show the links below the output of COMMAND."),
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print no summary of the links at the end.")
-    ] = False,
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print only JSON on stdout: the tables. COMMAND's output goes to stderr."
-        ),
-    ] = False,
+    watch: Watch = False,
+    quiet: Quiet = False,
+    json: Json = False,
 ) -> None:
     """Run a command behind a path of links with the simulator's queues, in real time.
 
     The other end of the path is $AQMLAB_FAR: as root, this machine. The exit status is the
     command's. See docs/emulator.md.
     """
-    from aqmlab.cli.watch import watching
-    from aqmlab.emulate import emulate
     from aqmlab.emulate.keep import check_folder, keep
     from aqmlab.emulate.recordings import recordings
 
-    given = {
+    links = {
         "rate": rate,
         "trace": str(trace) if trace else None,
         "delay": delay,
@@ -206,7 +133,7 @@ def shell(
         "reordering": reordering or None,
         "overhead": overhead,
     }
-    common = {key: _value(key, text) for key, text in given.items() if text is not None}
+    common = {key: _value(key, text) for key, text in links.items() if text is not None}
     settings = _settings(set_, seed, out)
     emulator = {
         "precision": precision,
@@ -217,39 +144,25 @@ def shell(
         "name": name,
         "keep_capabilities": keep_capabilities or None,
     }
-    emulator_settings = {key: value for key, value in emulator.items() if value is not None}
+    emulator = {key: value for key, value in emulator.items() if value is not None}
     if out is not None:
         check_folder(out)
     recorded = recordings(pcap, pcap_ring, log or [], pcap_at)
-    view = watching(command or []) if watch else contextlib.nullcontext()
-    output = _output_to_stderr() if json else contextlib.nullcontext()
+    around = _around(command or [], watch, json)
+    on_path = {"profile": profile, "scenario": scenario, "down": down, "up": up}
+    ends = {"far": far, "nat": nat}
     if topology is not None:
-        others = {
-            **common,
-            "profile": profile,
-            "scenario": scenario,
-            "down": down,
-            "up": up,
-            "far": far,
-            "nat": nat,
-        }
-        _refuse(others, "the links are those of --topology; change them with --set")
-        with output, view:
-            done = _in_hosts(
-                topology, command or [], at, host or [], settings, emulator_settings, recorded
-            )
+        _refuse(
+            {**common, **on_path, **ends},
+            "the links are those of --topology; change them with --set",
+        )
+        with around:
+            done = _in_hosts(topology, command or [], at, host or [], settings, emulator, recorded)
     else:
         _refuse({"at": at, "host": host}, "this option needs --topology")
         path = _path(scenario, common, down or [], up or [], settings, profile)
-        with output, view:
-            done = emulate(
-                path,
-                command or [],
-                far=far,
-                nat=nat,
-                settings=emulator_settings,
-                **recorded.of_run(1, path.scenario),
-            )
+        with around:
+            done = _on_path(path, command or [], ends, emulator, recorded)
     if out is not None:
         keep(done, out, command_line())
     if json:
@@ -257,6 +170,16 @@ def shell(
     elif not quiet:
         _tell(done, out)
     raise SystemExit(done.status)
+
+
+@contextlib.contextmanager
+def _around(command: list[str], watch: bool, json: bool) -> Iterator[None]:
+    """What the terminal shows while the command runs."""
+    from aqmlab.cli.watch import watching
+
+    view = watching(command) if watch else contextlib.nullcontext()
+    with _output_to_stderr() if json else contextlib.nullcontext(), view:
+        yield
 
 
 @contextlib.contextmanager
@@ -289,6 +212,19 @@ def _as_json(done: Emulation) -> dict[str, Any]:
         "changes": done.scenario.table.get("changes", []),
         **result_of(done.results, done.scenario).to_json(),
     }
+
+
+def _on_path(
+    path: EmulatedPath,
+    command: list[str],
+    ends: dict[str, Any],
+    emulator: dict[str, Any],
+    recorded: Recordings,
+) -> Emulation:
+    """Runs the command behind the links of `path`."""
+    from aqmlab.emulate import emulate
+
+    return emulate(path, command, **ends, settings=emulator, **recorded.of_run(1, path.scenario))
 
 
 def _in_hosts(

@@ -4777,7 +4777,7 @@ ENTRIES = [{'section': 'queue',
               'kind': 'name',
               'default': 'rfc',
               'range': None,
-              'choices': ['rfc', 'linux-6.1', 'linux-6.12'],
+              'choices': ['rfc', 'linux-5.4', 'linux-6.1', 'linux-6.12'],
               'meaning': "Whose state machine the sender is: a kernel's holds for what the kernel has (docs/transports/linux.md); other controls and settings "
                          "have the RFCs'.",
               'source': 'docs/transports/linux.md'},

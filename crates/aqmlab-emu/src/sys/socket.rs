@@ -177,11 +177,20 @@ pub fn send_from(
 /// Begins a connection, and does not wait for it: it is made, or has failed
 /// (`take_error`), when it can be written to.
 pub fn begin_connection(to: &SocketAddr) -> io::Result<TcpStream> {
+    begin_connection_as(to, |_| Ok(()))
+}
+
+/// The same of a socket that is prepared before.
+pub fn begin_connection_as(
+    to: &SocketAddr,
+    prepare: impl FnOnce(&OwnedFd) -> io::Result<()>,
+) -> io::Result<TcpStream> {
     let family = if to.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: the arguments are numbers; the addresses are complete and outlive the calls.
     let done = unsafe {
         let socket = check(libc::socket(family, kind, 0)).map(owned)?;
+        prepare(&socket)?;
         let connect = |address: *const libc::sockaddr, size: usize| {
             check(libc::connect(socket.as_raw_fd(), address, size as libc::socklen_t))
         };

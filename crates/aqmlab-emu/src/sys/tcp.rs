@@ -77,6 +77,11 @@ pub fn set_control(socket: &impl AsRawFd, name: &CStr) -> io::Result<()> {
     .map(drop)
 }
 
+/// Has the kernel take only so many bytes of a connection beyond those it has sent.
+pub fn set_unsent(socket: &impl AsRawFd, bytes: u32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes as i32)
+}
+
 /// Sets the class of service of what a socket sends.
 pub fn set_class(socket: &impl AsRawFd, dscp: u8) -> io::Result<()> {
     set(socket, libc::IPPROTO_IP, libc::IP_TOS, i32::from(dscp) << 2)

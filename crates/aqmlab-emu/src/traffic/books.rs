@@ -12,6 +12,7 @@ use aqmlab_sim::network::probe::Sojourn;
 use aqmlab_sim::{FlowResult, GroupResult};
 use aqmlab_tcp::Stats;
 
+use super::played::Played;
 use crate::sys::tcp::{Info, info};
 
 /// What is measured of groups, as the simulator calls it.
@@ -71,6 +72,8 @@ pub struct Group {
     /// By [`KERNEL`].
     pub kernel: [u64; KERNEL.len()],
     members: u64,
+    /// Of a group of the simulator's applications, in place of counts and times.
+    pub played: Option<Played>,
 }
 
 /// All of it.
@@ -83,6 +86,8 @@ pub struct Books {
     warmup: Time,
     /// By group.
     pub members_done: Vec<u64>,
+    /// Groups whose applications have not said what became of them.
+    pub awaited: usize,
     /// What went wrong, for people.
     pub failures: Vec<String>,
 }
@@ -177,10 +182,22 @@ impl Books {
         sent: Time,
         is_warm: bool,
     ) {
-        let delay = now.saturating_since(sent);
         if is_warm {
-            self.note(group, "delay", delay);
+            self.note(group, "delay", now.saturating_since(sent));
         }
+        self.datagram_arrived(flow, bytes, now, sent, is_warm);
+    }
+
+    /// The same, of which the group's applications record what they want.
+    pub fn datagram_arrived(
+        &mut self,
+        flow: usize,
+        bytes: u32,
+        now: Time,
+        sent: Time,
+        is_warm: bool,
+    ) {
+        let delay = now.saturating_since(sent);
         let Some(flow) = self.datagrams.get_mut(flow) else { return };
         if flow.received > 0 {
             // RFC 3550, section 6.4.1.
@@ -229,19 +246,24 @@ impl Books {
             let own = flows.iter().filter(|flow| flow.group as usize == number);
             let times = QUANTITIES.iter().zip(&group.times);
             let times = times.filter(|(_, values)| !values.is_empty());
-            GroupResult {
+            let times = times.map(|(name, values)| (*name, summed(values).summary()));
+            let played = group.played.clone().unwrap_or_else(|| Played {
                 started: group.started,
                 completed: group.completed,
                 bytes: group.bytes,
+                times: times.collect(),
+                scores: Vec::new(),
+            });
+            let kernel = KERNEL.iter().zip(group.kernel).map(|((_, name), n)| (*name, n as f64));
+            GroupResult {
+                started: played.started,
+                completed: played.completed,
+                bytes: played.bytes,
                 delivered_bytes: own.map(|flow| flow.delivered).sum(),
                 sent_bytes: None,
-                times: times.map(|(name, values)| (*name, summed(values).summary())).collect(),
+                times: played.times,
                 losses: FlowLosses::default(),
-                values: KERNEL
-                    .iter()
-                    .zip(group.kernel)
-                    .map(|((_, name), n)| (*name, n as f64))
-                    .collect(),
+                values: played.scores.into_iter().chain(kernel).collect(),
             }
         };
         self.groups.iter().enumerate().map(result).collect()
@@ -256,6 +278,8 @@ impl Books {
             }
             group.times.iter().for_each(|values| words.list(values));
             group.kernel.iter().for_each(|count| words.number(*count));
+            words.number(group.played.is_some().into());
+            group.played.iter().for_each(|played| played.write(&mut words));
         }
         words.number(self.connections.len() as u64);
         self.connections.iter().for_each(|each| each.write(&mut words));
@@ -274,7 +298,8 @@ impl Books {
             let [started, completed, bytes, members] = [(); 4].map(|()| words.number());
             let times = [(); QUANTITIES.len()].map(|()| words.list());
             let kernel = [(); KERNEL.len()].map(|()| words.number());
-            Group { started, completed, bytes, times, kernel, members }
+            let played = (words.number() > 0).then(|| Played::read(&mut words));
+            Group { started, completed, bytes, times, kernel, members, played }
         });
         let groups = groups.collect();
         let count = words.number();
@@ -285,7 +310,7 @@ impl Books {
         let members_done = words.list();
         let text = String::from_utf8_lossy(words.bytes);
         let failures = text.lines().map(str::to_string).collect();
-        Books { groups, connections, datagrams, warmup, members_done, failures }
+        Books { groups, connections, datagrams, warmup, members_done, awaited: 0, failures }
     }
 }
 
@@ -459,32 +484,42 @@ impl Datagrams {
 }
 
 #[derive(Default)]
-struct Writer {
+pub(super) struct Writer {
     bytes: Vec<u8>,
 }
 
 impl Writer {
-    fn number(&mut self, number: u64) {
+    pub(super) fn number(&mut self, number: u64) {
         self.bytes.extend(number.to_le_bytes());
     }
-    fn list(&mut self, numbers: &[u64]) {
+    pub(super) fn list(&mut self, numbers: &[u64]) {
         self.number(numbers.len() as u64);
         numbers.iter().for_each(|number| self.number(*number));
     }
+    pub(super) fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.bytes.extend(text.bytes());
+    }
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     bytes: &'a [u8],
 }
 
 impl Reader<'_> {
-    fn number(&mut self) -> u64 {
+    pub(super) fn number(&mut self) -> u64 {
         let (head, rest) = self.bytes.split_first_chunk().expect("written by the same program");
         self.bytes = rest;
         u64::from_le_bytes(*head)
     }
-    fn list(&mut self) -> Vec<u64> {
+    pub(super) fn list(&mut self) -> Vec<u64> {
         (0..self.number()).map(|_| self.number()).collect()
+    }
+    pub(super) fn text(&mut self) -> String {
+        let size = self.number() as usize;
+        let (text, rest) = self.bytes.split_at(size);
+        self.bytes = rest;
+        String::from_utf8_lossy(text).into_owned()
     }
 }
 
@@ -497,6 +532,15 @@ mod tests {
         let mut books = Books::new(2);
         books.groups[1].started = 7;
         books.note(1, "rtt", Span::from_millis(3));
+        let mut times = Sojourn::new();
+        times.note(Span::from_millis(8));
+        books.groups[0].played = Some(Played {
+            started: 3,
+            completed: 2,
+            bytes: 9,
+            times: vec![("load", times.summary())],
+            scores: vec![("mos", 4.5)],
+        });
         let flow = books.open_datagrams(1, Time::from_nanos(5));
         books.datagram_sent(flow, 100);
         books.datagram(1, flow, 100, Time::from_nanos(900), Time::from_nanos(100), true);

@@ -13,17 +13,22 @@
 //! that do not hold a flow back.
 //!
 //! # Differences from the simulator's applications
-//! 1. The first 16 bytes of a connection say what it is for, and are part of
-//!    its size; a request has at least 32. Datagrams have at least 60 on the wire.
+//! 1. Of the first five workloads, the first 16 bytes of a connection say what it is for, and are
+//!    part of its size; a request has at least 32. Datagrams have at least 60 on the wire.
 //! 2. All flows of a group have the same two hosts, whatever `source` and
 //!    `destination` say.
 //! 3. Counts of fast recoveries, probes and undone recoveries are known of a
 //!    group and not of its flows, where they are 0, as is the count of its drops.
 //! 4. Connections are closed, with the packets that belong to that.
+//!
+//! Five workloads have code of their own here (`streams`, `requests`, `datagrams`), which takes as many
+//! bytes as they can carry; all others are the simulator's applications with sockets (`host`).
 
 mod books;
 mod datagrams;
+mod host;
 mod play;
+mod played;
 mod requests;
 mod streams;
 
@@ -34,7 +39,6 @@ use std::os::unix::fs::FileExt;
 use aqmlab_core::{Error, Result, Time};
 use aqmlab_sim::endpoints::EndpointConfig;
 use aqmlab_sim::scenario::{FlowGroup, Level};
-use aqmlab_sim::workload::WorkloadConfig;
 use aqmlab_sim::{RunResult, Scenario};
 use aqmlab_tcp::TcpParams;
 
@@ -107,8 +111,7 @@ pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
     }
     crate::changes::check(scenario)?;
     let of = |group: &FlowGroup| {
-        playable(&group.workload)
-            .and_then(|()| without_access(group))
+        without_access(group)
             .and_then(|()| without_endpoint(group))
             .and_then(|()| control(&group.transport))
             .map_err(|error| error.at(format!("flows.{}", group.name)))
@@ -139,21 +142,6 @@ fn hosts_of(groups: &[FlowGroup]) -> Topology {
         ]
     });
     Topology { hosts: 2 * groups.len(), ways: ways.collect() }
-}
-
-/// Whether a workload can be made with real sockets.
-fn playable(workload: &WorkloadConfig) -> Result<()> {
-    match workload {
-        WorkloadConfig::Bulk(_)
-        | WorkloadConfig::Transfers(_)
-        | WorkloadConfig::Requests(_)
-        | WorkloadConfig::Cbr(_)
-        | WorkloadConfig::Probe(_) => Ok(()),
-        other => Err(Error::new("this workload cannot be made with real sockets")
-            .at("workload")
-            .given(other.name())
-            .hint("bulk, transfers, requests, cbr and probe can")),
-    }
 }
 
 /// All delays here are those of links.

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use aqmlab_sim::workload::WorkloadConfig;
 use aqmlab_tcp::params::EcnMode;
 
 use super::books::{Books, KERNEL};
-use super::{datagrams, requests, streams};
+use super::{datagrams, host, requests, streams};
 use crate::errors::failed;
 use crate::sys::files;
 use crate::sys::process::enter;
@@ -25,6 +26,8 @@ use crate::topology::Hosts;
 
 /// The port of every server.
 pub const PORT: u16 = 5001;
+/// How long groups may take at the end to say what became of them.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Enough for what a thread does here.
 const STACK: usize = 256 << 10;
 
@@ -51,6 +54,8 @@ pub struct Stage {
     books: Mutex<Books>,
     /// Told when a group's member is done.
     done: Condvar,
+    /// Nothing more is wanted.
+    is_closing: AtomicBool,
 }
 
 impl Stage {
@@ -75,6 +80,7 @@ impl Stage {
             addresses: hosts.blocks.iter().map(|block| block.near().0).collect(),
             books: Mutex::new(Books::new(scenario.flows.len())),
             done: Condvar::new(),
+            is_closing: AtomicBool::new(false),
         }))
     }
 
@@ -85,6 +91,18 @@ impl Stage {
     /// Whether the warm-up is over.
     pub fn is_warm(&self) -> bool {
         self.now() >= self.warmup
+    }
+    /// When the warm-up ends.
+    pub fn warmup(&self) -> Time {
+        self.warmup
+    }
+    /// Whether the run is at its end.
+    pub fn is_over(&self) -> bool {
+        self.is_closing.load(Ordering::Relaxed) || self.now() >= self.end
+    }
+    /// Something has changed in the books that the end of the run waits for.
+    pub fn tell(&self) {
+        self.done.notify_all();
     }
     /// Sleeps until a time.
     pub fn sleep_until(&self, time: Time) {
@@ -205,6 +223,11 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
         let all_done =
             awaited.iter().all(|group| books.members_done[*group] >= scenario.flows[*group].count);
         if now >= stage.end || (all_done && !is_endless) {
+            stage.is_closing.store(true, Ordering::Relaxed);
+            let wait = |books| {
+                stage.done.wait_timeout_while(books, PATIENCE, |seen: &mut Books| seen.awaited > 0)
+            };
+            books = wait(books).expect("no thread panics").0;
             books.close();
             for (group, seen) in books.groups.iter_mut().enumerate() {
                 if stage.enter(group, End::Sender).is_ok() {
@@ -228,7 +251,8 @@ fn open_group(stage: &Arc<Stage>, group: usize) -> io::Result<()> {
     match &config.workload {
         WorkloadConfig::Bulk(_) | WorkloadConfig::Transfers(_) => streams::serve(stage, group)?,
         WorkloadConfig::Requests(_) => requests::serve(stage, group)?,
-        _ => datagrams::serve(stage, group)?,
+        WorkloadConfig::Cbr(_) | WorkloadConfig::Probe(_) => datagrams::serve(stage, group)?,
+        _ => return host::play(stage, group, stage.starts(&config)),
     }
     for (member, start) in stage.starts(&config).into_iter().enumerate() {
         let config = config.clone();

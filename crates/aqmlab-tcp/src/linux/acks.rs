@@ -2,8 +2,7 @@
 
 use aqmlab_core::Time;
 
-use super::control::{Event, Measured};
-use super::queue::tag;
+use super::control::Event;
 use super::state::{INFINITE, REORDERING, Rate};
 use super::{LinuxSender, Stage};
 use crate::segment::Ack;
@@ -229,110 +228,14 @@ impl LinuxSender {
         flags
     }
 
-    /// Takes what is acknowledged off the queue.
-    fn clean(
+    pub(super) fn take_rtt(
         &mut self,
-        prior_fack: u64,
-        prior_una: u64,
-        so_far: u32,
-        sacked: &mut Sacked,
+        flags: u32,
+        rtt: i64,
+        sack: i64,
+        last: i64,
         rate: &mut Rate,
-    ) -> u32 {
-        let ece = so_far & flag::ECE != 0;
-        let prior_sacked = self.state.sacked_out;
-        let (mut first, mut last, mut acked) = (0, 0, 0);
-        let mut reordered = self.state.nxt;
-        let mut flags = 0;
-        while let Some(&segment) = self.queue.head() {
-            if segment.end() > self.state.una {
-                break;
-            }
-            let place = self.queue.first();
-            if segment.has(tag::AGAIN) {
-                self.state.retrans_out -= u32::from(segment.has(tag::RETRANSMITTED));
-                flags |= flag::RETRANS_ACKED;
-            } else if !segment.has(tag::SACKED) {
-                last = segment.micros();
-                if first == 0 {
-                    first = last;
-                }
-                reordered = reordered.min(segment.seq);
-                if segment.end() <= self.state.high_seq {
-                    flags |= flag::ORIG_SACK_ACKED;
-                }
-            }
-            if segment.has(tag::SACKED) {
-                self.state.sacked_out -= 1;
-            } else if self.sysctl.sack {
-                self.state.count_delivered(1, ece);
-                let spurious =
-                    segment.has(tag::AGAIN) && self.state.echoes_before(segment.sent / 1_000_000);
-                if !spurious {
-                    self.advance_rack(segment.tags, segment.end(), segment.micros());
-                }
-            }
-            self.state.lost_out -= u32::from(segment.has(tag::LOST));
-            self.state.packets_out -= 1;
-            acked += 1;
-            self.rate_delivered(place, rate);
-            flags |= flag::DATA_ACKED;
-            if self.again_hint == Some(place) {
-                self.again_hint = None;
-            }
-            if self.lost_hint == Some(place) {
-                self.lost_hint = None;
-            }
-            self.queue.pop();
-        }
-        let head = self.queue.head().copied();
-        if head.is_some_and(|head| head.has(tag::SACKED)) {
-            flags |= flag::RENEGING;
-        }
-        let now = self.state.micros as i64;
-        let (mut rtt, mut last_rtt, mut sack_rtt) = (-1, -1, -1);
-        if first != 0 && flags & flag::RETRANS_ACKED == 0 {
-            rtt = now - first as i64;
-            last_rtt = now - last as i64;
-            if acked == 1
-                && prior_sacked == 0
-                && self.state.una - prior_una < u64::from(self.state.mss)
-                && rate.prior_delivered + 1 == self.state.delivered
-                && flags & flag::ALERT == 0
-            {
-                flags |= flag::MAYBE_DELAYED;
-            }
-        }
-        if sacked.first != 0 {
-            sack_rtt = now - sacked.first as i64;
-            last_rtt = now - sacked.last as i64;
-        }
-        let updated = self.take_rtt(flags, rtt, sack_rtt, last_rtt, rate);
-        if flags & flag::DATA_ACKED != 0 {
-            flags |= flag::SET_TIMER;
-            if self.sysctl.sack {
-                if reordered < prior_fack {
-                    self.check_reordering(reordered);
-                }
-                let left = prior_sacked - self.state.sacked_out.min(prior_sacked);
-                self.lost_count -= self.lost_count.min(left);
-            } else {
-                self.remove_reno_sacks(acked, ece);
-                if flags & flag::RETRANS_ACKED != 0 {
-                    flags &= !flag::ORIG_SACK_ACKED;
-                }
-            }
-        } else if let Some(head) = head
-            && updated
-            && sack_rtt >= 0
-            && sack_rtt > now - head.micros() as i64
-        {
-            flags |= flag::SET_TIMER;
-        }
-        self.control.measured(&mut self.state, &Measured { rtt: rate.rtt });
-        flags
-    }
-
-    fn take_rtt(&mut self, flags: u32, rtt: i64, sack: i64, last: i64, rate: &mut Rate) -> bool {
+    ) -> bool {
         let (mut rtt, mut last) = (if rtt < 0 { sack } else { rtt }, last);
         if rtt < 0 && self.state.echoed != 0 && flags & flag::DATA_ACKED != 0 {
             let passed = (self.state.nanos / 1_000_000).saturating_sub(self.state.echoed);

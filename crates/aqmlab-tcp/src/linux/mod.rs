@@ -12,6 +12,7 @@
 //! They stand with their measured effect in docs/transports/linux.md.
 
 mod acks;
+mod clean;
 mod clock;
 mod control;
 mod memory;

@@ -1,0 +1,488 @@
+//! The simulator's applications with real sockets: one thread for each group.
+//!
+//! # Model
+//! A workload is a state machine that asks its [`Host`] for connections, datagrams and times,
+//! and is told what becomes of them. Here the host has sockets in the two network namespaces of
+//! the group and the monotonic clock. Both ends of a connection are in this
+//! process: what one writes is counted when the other reads it. A connection
+//! that carries data one way is opened by who sends; where data go both ways, by the client, which
+//! is where the receivers are.
+//!
+//! # Differences from the simulator
+//! 1. What is written and not yet sent cannot all be taken back: the kernel has up to
+//!    [`UNSENT`] bytes of it.
+//! 2. A flow is finished when its last byte is read, not when that is acknowledged.
+//! 3. A datagram has at least 44 bytes on the wire.
+
+mod sockets;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::io;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aqmlab_core::{Stream, Time};
+use aqmlab_sim::endpoints::Dscp;
+use aqmlab_sim::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted, add_score};
+
+use super::play::{End, Stage};
+use super::played::Played;
+use crate::sys::epoll::{Epoll, raise_descriptors};
+use crate::sys::tcp::{set_class, set_control};
+
+/// Bytes that the kernel takes of a connection beyond those it has sent.
+pub const UNSENT: u32 = 16 << 10;
+/// Bytes that are written or read at once.
+const CHUNK: usize = 64 << 10;
+/// Bytes of the headers of IPv4 and UDP, and what a datagram begins with: its flow, and when it
+/// was sent.
+const HEADERS: u32 = 28;
+const HEAD: usize = 16;
+/// A connection needs two.
+const DESCRIPTORS: u64 = 1 << 18;
+/// How often it is looked whether the run has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What an event of a descriptor is about: the kind, above the number.
+const LISTENER: u64 = 0;
+const DATAGRAMS: u64 = 1;
+const CLIENT: u64 = 2;
+const SERVER: u64 = 3;
+
+fn token(kind: u64, number: usize) -> u64 {
+    kind << 32 | number as u64
+}
+
+struct Slot {
+    app: Option<Box<dyn App>>,
+    member: u64,
+    name: String,
+    /// Flows and applications that it has made.
+    made: u64,
+    wake_at: Option<Time>,
+    has_ended: bool,
+}
+
+/// One way of a connection, or a flow of datagrams.
+struct Flow {
+    app: u32,
+    /// Whether the application is told of it.
+    tells: bool,
+    start: Time,
+    size: Option<u64>,
+    /// More may be written.
+    is_open: bool,
+    goal: u64,
+    written: u64,
+    received: u64,
+    expects: u64,
+    is_awaited: bool,
+    /// Which connection, and whether its client writes.
+    carrier: Carrier,
+    row: Option<usize>,
+}
+
+#[derive(Clone, Copy)]
+enum Carrier {
+    /// The connection, and whether its client writes.
+    Stream(usize, bool),
+    Socket(usize),
+}
+
+struct Connection {
+    /// Until both sides have ended.
+    client: Option<Arc<TcpStream>>,
+    server: Option<Arc<TcpStream>>,
+    is_connected: bool,
+    /// Those that the client and the server write.
+    flows: [Option<u32>; 2],
+    /// What the client and the server read has ended.
+    ended: [bool; 2],
+    class: u8,
+}
+
+/// All applications of a group.
+pub struct Apps {
+    stage: Arc<Stage>,
+    group: usize,
+    /// The time for the applications: it stands still while one is told something.
+    now: Time,
+    slots: Vec<Slot>,
+    flows: Vec<Flow>,
+    connections: Vec<Connection>,
+    /// Connections that were not accepted yet, by who opened them and the port.
+    unaccepted: HashMap<(bool, u16), usize>,
+    listeners: Vec<TcpListener>,
+    /// Where datagrams arrive, by end; then those that send.
+    receivers: Vec<UdpSocket>,
+    senders: Vec<UdpSocket>,
+    epoll: Epoll,
+    timers: BTreeSet<(Time, u32)>,
+    heard: VecDeque<u32>,
+    activity: Activity,
+    room: Vec<u8>,
+    alive: u64,
+}
+
+/// Plays the applications of a group, which begin at `starts`, in a thread of its own.
+pub fn play(stage: &Arc<Stage>, group: usize, starts: Vec<Time>) -> io::Result<()> {
+    let mut apps = Apps::new(stage, group)?;
+    stage.books().awaited += 1;
+    stage.spawn(move |stage| {
+        let done = apps.run(starts);
+        let played = apps.played();
+        let mut books = stage.books();
+        books.groups[group].played = Some(played);
+        books.awaited -= 1;
+        drop(books);
+        stage.tell();
+        done
+    });
+    Ok(())
+}
+
+impl Apps {
+    fn new(stage: &Arc<Stage>, group: usize) -> io::Result<Self> {
+        raise_descriptors(DESCRIPTORS);
+        let epoll = Epoll::new()?;
+        let (mut listeners, mut receivers) = (Vec::new(), Vec::new());
+        for (number, end) in [End::Sender, End::Receiver].into_iter().enumerate() {
+            stage.enter(group, end)?;
+            let listener = TcpListener::bind(stage.address(group, end))?;
+            set_control(&listener, stage.control(group))?;
+            listener.set_nonblocking(true)?;
+            epoll.add(listener.as_fd(), token(LISTENER, number))?;
+            let receiver = UdpSocket::bind(stage.address(group, end))?;
+            receiver.set_nonblocking(true)?;
+            epoll.add(receiver.as_fd(), token(DATAGRAMS, number))?;
+            listeners.push(listener);
+            receivers.push(receiver);
+        }
+        Ok(Apps {
+            stage: Arc::clone(stage),
+            group,
+            now: Time::ZERO,
+            slots: Vec::new(),
+            flows: Vec::new(),
+            connections: Vec::new(),
+            unaccepted: HashMap::new(),
+            listeners,
+            receivers,
+            senders: Vec::new(),
+            epoll,
+            timers: BTreeSet::new(),
+            heard: VecDeque::new(),
+            activity: Activity::default(),
+            room: vec![0; CHUNK],
+            alive: 0,
+        })
+    }
+
+    /// Until the end of the run.
+    fn run(&mut self, starts: Vec<Time>) -> io::Result<()> {
+        let mut starts: VecDeque<(Time, u64)> = starts.into_iter().zip(0..).collect();
+        starts.make_contiguous().sort_unstable();
+        let mut warmup = Some(self.stage.warmup()).filter(|end| *end > Time::ZERO);
+        let mut found = Vec::new();
+        while !self.stage.is_over() {
+            let now = self.look();
+            if warmup.is_some_and(|end| now >= end) {
+                warmup = None;
+                self.restart(now);
+            }
+            while starts.front().is_some_and(|(start, _)| *start <= now)
+                && let Some((_, member)) = starts.pop_front()
+            {
+                self.begin(member);
+            }
+            while let Some(&(time, slot)) = self.timers.first()
+                && time <= self.look()
+            {
+                self.timers.pop_first();
+                if self.slots[slot as usize].wake_at == Some(time) {
+                    self.slots[slot as usize].wake_at = None;
+                    self.tell(slot, |app, cx| app.on_timer(cx));
+                }
+            }
+            while let Some(flow) = self.heard.pop_front() {
+                self.look();
+                self.hear(flow);
+            }
+            let next = self.timers.first().map(|(time, _)| *time);
+            let next = next.into_iter().chain(starts.front().map(|(time, _)| *time)).min();
+            let left = next.map_or(LOOK, |time| {
+                Duration::from_nanos(time.saturating_since(self.stage.now()).as_nanos()).min(LOOK)
+            });
+            self.epoll.wait(left, &mut found)?;
+            for event in found.drain(..) {
+                self.look();
+                let number = (event & 0xffff_ffff) as usize;
+                match event >> 32 {
+                    LISTENER => self.accept(number)?,
+                    DATAGRAMS => self.receive(number),
+                    CLIENT => self.client(number),
+                    SERVER => self.server(number),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the clock.
+    fn look(&mut self) -> Time {
+        self.now = self.stage.now();
+        self.now
+    }
+
+    /// The warm-up is over.
+    fn restart(&mut self, now: Time) {
+        self.activity = Activity::default();
+        self.slots.iter_mut().filter_map(|slot| slot.app.as_mut()).for_each(|app| app.restart(now));
+    }
+
+    /// What has become of it.
+    fn played(&self) -> Played {
+        let mut scores = self.activity.scores.clone();
+        for app in self.slots.iter().filter_map(|slot| slot.app.as_ref()) {
+            app.report(self.now, &mut |name, value| add_score(&mut scores, name, value));
+        }
+        let Activity { started, completed, bytes, times, .. } = &self.activity;
+        Played {
+            started: *started,
+            completed: *completed,
+            bytes: *bytes,
+            times: times.iter().map(|(name, times)| (*name, times.summary())).collect(),
+            scores: scores.into_iter().map(|(name, sum, count)| (name, sum / count)).collect(),
+        }
+    }
+
+    fn streams(&self, name: String) -> impl Fn(&str) -> Stream + use<> {
+        let stage = Arc::clone(&self.stage);
+        move |key| stage.stream(&format!("flows.{name}.workload.{key}"))
+    }
+
+    /// A member of the group begins.
+    fn begin(&mut self, member: u64) {
+        let config = self.stage.group(self.group);
+        let name = format!("{}.{member}", config.name);
+        if let Some(app) = config.workload.app(&self.streams(name.clone())) {
+            self.place(app, member, name);
+        }
+    }
+
+    fn place(&mut self, app: Box<dyn App>, member: u64, name: String) {
+        let app = Some(app);
+        self.slots.push(Slot { app, member, name, made: 0, wake_at: None, has_ended: false });
+        self.alive += 1;
+        let slot = self.slots.len() as u32 - 1;
+        self.tell(slot, |app, cx| app.start(cx));
+    }
+
+    fn tell(&mut self, slot: u32, what: impl FnOnce(&mut dyn App, &mut Context)) {
+        // One that has ended is told nothing more.
+        let Some(mut app) = self.slots[slot as usize].app.take() else { return };
+        what(&mut *app, &mut Context::new(self, slot));
+        let place = &mut self.slots[slot as usize];
+        if !place.has_ended {
+            place.app = Some(app);
+            return;
+        }
+        place.wake_at = None;
+        let (now, scores) = (self.now, &mut self.activity.scores);
+        app.report(now, &mut |name, value| add_score(scores, name, value));
+        let member = place.member;
+        self.alive -= 1;
+        if !self.slots.iter().any(|slot| slot.member == member && slot.app.is_some()) {
+            self.stage.member_done(self.group);
+        }
+    }
+
+    fn name_next(&mut self, app: u32) -> String {
+        let slot = &mut self.slots[app as usize];
+        slot.made += 1;
+        format!("{}.{}", slot.name, slot.made - 1)
+    }
+
+    /// What a flow waited for has arrived.
+    fn hear(&mut self, number: u32) {
+        let now = self.now;
+        let flow = &mut self.flows[number as usize];
+        if !flow.is_awaited || flow.received < flow.expects {
+            return;
+        }
+        flow.is_awaited = false;
+        if let Some(size) = flow.size {
+            self.activity.completed += 1;
+            self.activity.bytes += size;
+            self.activity.record("completion", now - flow.start);
+        }
+        if flow.tells {
+            let app = flow.app;
+            self.tell(app, |app, cx| app.on_received(number, cx));
+        }
+    }
+
+    fn class_of(&self, class: Option<Dscp>) -> u8 {
+        class.map_or(self.stage.group(self.group).class.0, |class| class.0)
+    }
+
+    fn add_flow(
+        &mut self,
+        app: u32,
+        size: Option<u64>,
+        carrier: Carrier,
+        row: Option<usize>,
+    ) -> u32 {
+        let goal = size.unwrap_or(0);
+        self.flows.push(Flow {
+            app,
+            tells: true,
+            start: self.now,
+            size,
+            is_open: size.is_none(),
+            goal,
+            written: 0,
+            received: 0,
+            expects: goal,
+            is_awaited: size.is_some(),
+            carrier,
+            row,
+        });
+        self.flows.len() as u32 - 1
+    }
+}
+
+impl Host for Apps {
+    fn now(&self) -> Time {
+        self.now
+    }
+    fn wake_at(&mut self, app: u32, time: Time) {
+        self.slots[app as usize].wake_at = Some(time);
+        self.timers.insert((time, app));
+    }
+    fn activity(&mut self, _app: u32) -> &mut Activity {
+        &mut self.activity
+    }
+    fn open(&mut self, app: u32, wanted: Wanted) -> u32 {
+        self.name_next(app);
+        let opener = match wanted.direction {
+            Direction::Forward => End::Sender,
+            Direction::Backward => End::Receiver,
+        };
+        self.connection(app, opener, wanted.size, wanted.class)
+    }
+    fn connect(&mut self, app: u32, _is_transient: bool, class: Option<Dscp>) -> [u32; 2] {
+        self.name_next(app);
+        self.name_next(app);
+        let to_server = self.connection(app, End::Receiver, None, class);
+        let Carrier::Stream(number, _) = self.flows[to_server as usize].carrier else {
+            return [to_server, to_server];
+        };
+        let to_client = self.add_flow(app, None, Carrier::Stream(number, false), None);
+        if let Some(connection) = self.connections.get_mut(number) {
+            connection.flows[1] = Some(to_client);
+        }
+        [to_server, to_client]
+    }
+    fn make_greedy(&mut self, flow: u32) {
+        self.flows[flow as usize].size = None;
+    }
+    fn stop(&mut self, flow: u32) {
+        self.take_back(flow);
+        let state = &mut self.flows[flow as usize];
+        state.size = Some(state.goal);
+        state.expects = state.goal;
+        state.is_awaited = true;
+        if state.received >= state.goal {
+            // An application is not told while it asks for something.
+            self.heard.push_back(flow);
+        }
+        self.pump(flow);
+    }
+    fn write(&mut self, flow: u32, bytes: u64) -> u64 {
+        let state = &mut self.flows[flow as usize];
+        state.goal += bytes;
+        state.expects = state.goal;
+        state.is_awaited = true;
+        let written = state.goal;
+        self.pump(flow);
+        written
+    }
+    fn expect(&mut self, flow: u32, bytes: u64) {
+        let state = &mut self.flows[flow as usize];
+        state.expects = bytes;
+        state.is_awaited = true;
+    }
+    fn take_back(&mut self, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        state.goal = state.written;
+    }
+    fn sent(&self, flow: u32) -> u64 {
+        self.flows[flow as usize].written
+    }
+    fn received(&self, flow: u32) -> u64 {
+        self.flows[flow as usize].received
+    }
+    fn close(&mut self, flow: u32) {
+        let state = &mut self.flows[flow as usize];
+        state.tells = false;
+        state.is_open = false;
+        self.pump(flow);
+    }
+    fn datagrams(
+        &mut self,
+        app: u32,
+        direction: Direction,
+        tells: bool,
+        class: Option<Dscp>,
+    ) -> u32 {
+        self.name_next(app);
+        let (from, to) = match direction {
+            Direction::Forward => (End::Sender, End::Receiver),
+            Direction::Backward => (End::Receiver, End::Sender),
+        };
+        let open = || -> io::Result<UdpSocket> {
+            self.stage.enter(self.group, from)?;
+            let socket = UdpSocket::bind((*self.stage.address(self.group, from).ip(), 0))?;
+            socket.connect(self.stage.address(self.group, to))?;
+            set_class(&socket, self.class_of(class))?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        };
+        let number = self.senders.len();
+        match open() {
+            Ok(socket) => self.senders.push(socket),
+            Err(error) => self.failed(&error),
+        }
+        let row = self.stage.books().open_datagrams(self.group, self.now);
+        let flow = self.add_flow(app, None, Carrier::Socket(number), Some(row));
+        self.flows[flow as usize].tells = tells;
+        flow
+    }
+    fn send_datagram(&mut self, flow: u32, size: u32) {
+        let state = &self.flows[flow as usize];
+        let Carrier::Socket(number) = state.carrier else { return };
+        let Some(socket) = self.senders.get(number) else { return };
+        let length = (size.saturating_sub(HEADERS) as usize).max(HEAD);
+        let mut bytes = vec![0; length];
+        bytes[..8].copy_from_slice(&u64::from(flow).to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.now.as_nanos().to_le_bytes());
+        if let Some(row) = state.row {
+            self.stage.books().datagram_sent(row, length as u32 + HEADERS);
+        }
+        // What the kernel has no room for is lost, as on the way.
+        let _ = socket.send(&bytes);
+    }
+    fn spawn(&mut self, app: u32, make: Make<'_>) {
+        let name = self.name_next(app);
+        let member = self.slots[app as usize].member;
+        let app = make(&self.streams(name.clone()));
+        self.place(app, member, name);
+    }
+    fn end(&mut self, app: u32) {
+        self.slots[app as usize].has_ended = true;
+    }
+}

@@ -1,0 +1,226 @@
+//! The sockets of the applications: what they write, read and accept.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use aqmlab_core::Time;
+use aqmlab_sim::endpoints::Dscp;
+
+use super::{Apps, CHUNK, CLIENT, Carrier, Connection, HEADERS, SERVER, UNSENT, token};
+use crate::sys::epoll::set_nonblocking;
+use crate::sys::socket::begin_connection_as;
+use crate::sys::tcp::{set_class, set_control, set_unsent};
+use crate::traffic::play::End;
+
+/// What is written.
+static ZEROS: [u8; CHUNK] = [0; CHUNK];
+
+impl Apps {
+    /// Begins a connection from an end of the group; its number.
+    fn begin_connection(&mut self, opener: End, class: u8) -> io::Result<usize> {
+        let to = if opener == End::Sender { End::Receiver } else { End::Sender };
+        self.stage.enter(self.group, opener)?;
+        let address = SocketAddr::V4(self.stage.address(self.group, to));
+        let control = self.stage.control(self.group);
+        let client = begin_connection_as(&address, |socket| {
+            set_control(socket, control)?;
+            set_class(socket, class)
+        })?;
+        client.set_nodelay(true)?;
+        set_unsent(&client, UNSENT)?;
+        let number = self.connections.len();
+        self.epoll.add(client.as_fd(), token(CLIENT, number))?;
+        let port = client.local_addr()?.port();
+        self.unaccepted.insert((opener == End::Sender, port), number);
+        let client = Some(Arc::new(client));
+        let (flows, ended) = ([None, None], [false, false]);
+        let (server, is_connected) = (None, false);
+        self.connections.push(Connection { client, server, is_connected, flows, ended, class });
+        Ok(number)
+    }
+
+    pub(super) fn failed(&self, error: &io::Error) {
+        if !self.stage.is_over() {
+            self.stage.books().failures.push(error.to_string());
+        }
+    }
+
+    /// A flow is now written by this socket: its row in the books.
+    fn open_row(&mut self, flow: u32, socket: &Arc<TcpStream>) {
+        let state = &mut self.flows[flow as usize];
+        let (start, size) = (state.start, state.size);
+        let row = self.stage.books().open(self.group, start, size, Arc::clone(socket), None);
+        state.row = Some(row);
+    }
+
+    /// Takes the connections in that were opened from the other end.
+    pub(super) fn accept(&mut self, end: usize) -> io::Result<()> {
+        loop {
+            let (stream, from) = match self.listeners[end].accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            // Who listens at the receiver's end is opened by the sender's.
+            let is_sender = end == End::Receiver as usize;
+            let Some(number) = self.unaccepted.remove(&(is_sender, from.port())) else { continue };
+            stream.set_nodelay(true)?;
+            set_nonblocking(stream.as_fd())?;
+            set_unsent(&stream, UNSENT)?;
+            set_class(&stream, self.connections[number].class)?;
+            self.epoll.add(stream.as_fd(), token(SERVER, number))?;
+            let stream = Arc::new(stream);
+            self.connections[number].server = Some(Arc::clone(&stream));
+            if let Some(flow) = self.connections[number].flows[1] {
+                self.open_row(flow, &stream);
+            }
+            self.server(number);
+        }
+    }
+
+    /// Something happened at the client's socket.
+    pub(super) fn client(&mut self, number: usize) {
+        let connection = &mut self.connections[number];
+        let Some(client) = connection.client.clone() else { return };
+        if !connection.is_connected {
+            match client.take_error() {
+                Ok(None) if client.peer_addr().is_ok() => {}
+                Ok(Some(error)) | Err(error) => return self.failed(&error),
+                Ok(None) => return,
+            }
+            connection.is_connected = true;
+            if let Some(flow) = connection.flows[0] {
+                let state = &self.flows[flow as usize];
+                let (app, tells, took) = (state.app, state.tells, self.now - state.start);
+                if !state.is_open && tells {
+                    self.activity.record("startup", took);
+                }
+                if tells {
+                    self.tell(app, |app, cx| app.on_connected(flow, cx));
+                }
+            }
+        }
+        self.connections[number].flows[0].into_iter().for_each(|flow| self.pump(flow));
+        self.read(number, 0, &client);
+    }
+
+    /// Something happened at the server's socket.
+    pub(super) fn server(&mut self, number: usize) {
+        let Some(socket) = self.connections[number].server.clone() else { return };
+        self.connections[number].flows[1].into_iter().for_each(|flow| self.pump(flow));
+        self.read(number, 1, &socket);
+    }
+
+    /// Writes what a flow has to write, as far as the kernel takes it.
+    pub(super) fn pump(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        let Carrier::Stream(connection, by_client) = flow.carrier else { return };
+        let connection = &self.connections[connection];
+        let socket = match by_client {
+            true => connection.client.as_ref().filter(|_| connection.is_connected),
+            false => connection.server.as_ref(),
+        };
+        let Some(socket) = socket else { return };
+        while flow.written < flow.goal {
+            let most = (CHUNK as u64).min(flow.goal - flow.written) as usize;
+            match (&**socket).write(&ZEROS[..most]) {
+                Ok(written) => flow.written += written as u64,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => return self.failed(&error),
+            }
+        }
+        if !flow.is_open {
+            // Again is no harm.
+            let _ = socket.shutdown(Shutdown::Write);
+        }
+    }
+
+    /// One side, of the client (0) or the server (1), has read all that comes.
+    fn end_side(&mut self, number: usize, side: usize, socket: &TcpStream) {
+        let connection = &mut self.connections[number];
+        connection.ended[side] = true;
+        let row = connection.flows[1 - side].and_then(|flow| self.flows[flow as usize].row.take());
+        if connection.flows[side].is_none() {
+            let _ = socket.shutdown(Shutdown::Write);
+        }
+        if connection.ended == [true, true] {
+            (connection.client, connection.server) = (None, None);
+        }
+        if let Some(row) = row {
+            let now = self.stage.now();
+            self.stage.books().finished(row, now);
+        }
+    }
+
+    /// Reads what has come to a side of a connection, which is the flow of the other.
+    fn read(&mut self, number: usize, side: usize, socket: &TcpStream) {
+        let flow = self.connections[number].flows[1 - side];
+        loop {
+            match { socket }.read(&mut self.room) {
+                Ok(0) => return self.end_side(number, side, socket),
+                Ok(size) => {
+                    self.look();
+                    let Some(number) = flow else { continue };
+                    let flow = &mut self.flows[number as usize];
+                    flow.received += size as u64;
+                    if flow.is_awaited && flow.received >= flow.expects {
+                        self.hear(number);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => return self.failed(&error),
+            }
+        }
+    }
+
+    /// Datagrams have come to an end.
+    pub(super) fn receive(&mut self, end: usize) {
+        while let Ok(size) = self.receivers[end].recv(&mut self.room) {
+            let now = self.look();
+            let word = |at: usize| {
+                let bytes = self.room.get(at..at + 8).filter(|_| at + 8 <= size)?;
+                Some(u64::from_le_bytes(bytes.try_into().ok()?))
+            };
+            let (Some(number), Some(sent)) = (word(0), word(8)) else { continue };
+            let sent = Time::from_nanos(sent);
+            let Some(flow) = self.flows.get(number as usize) else { continue };
+            let (row, app, tells) = (flow.row, flow.app, flow.tells);
+            if let Some(row) = row {
+                let wire = size as u32 + HEADERS;
+                let is_warm = self.stage.is_warm();
+                self.stage.books().datagram_arrived(row, wire, now, sent, is_warm);
+                self.activity.record("delay", now.saturating_since(sent));
+            }
+            if tells {
+                self.tell(app, |app, cx| app.on_datagram(number as u32, sent, cx));
+            }
+        }
+    }
+
+    /// Opens a connection whose client writes; the number of the flow.
+    pub(super) fn connection(
+        &mut self,
+        app: u32,
+        opener: End,
+        size: Option<u64>,
+        class: Option<Dscp>,
+    ) -> u32 {
+        let number = self.connections.len();
+        let flow = self.add_flow(app, size, Carrier::Stream(number, true), None);
+        let class = self.class_of(class);
+        match self.begin_connection(opener, class) {
+            Ok(number) => {
+                self.connections[number].flows[0] = Some(flow);
+                let client = self.connections[number].client.clone();
+                client.iter().for_each(|client| self.open_row(flow, client));
+            }
+            Err(error) => {
+                self.flows[flow as usize].carrier = Carrier::Socket(usize::MAX);
+                self.failed(&error);
+            }
+        }
+        flow
+    }
+}

@@ -1,0 +1,78 @@
+//! What became of a group whose applications are the simulator's own.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use aqmlab_core::Span;
+use aqmlab_sim::network::probe::{QUANTILES, SojournSummary};
+
+use super::books::{Reader, Writer};
+
+/// The counts, times and scores of a group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Played {
+    /// Flows, requests or whatever the workload counts.
+    pub started: u64,
+    pub completed: u64,
+    pub bytes: u64,
+    pub times: Vec<(&'static str, SojournSummary)>,
+    pub scores: Vec<(&'static str, f64)>,
+}
+
+/// The same text, for as long as the program runs: there are few.
+fn lasting(text: String) -> &'static str {
+    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = known.get(text.as_str()) {
+        return found;
+    }
+    let text: &'static str = Box::leak(text.into_boxed_str());
+    known.insert(text);
+    text
+}
+
+impl Played {
+    pub fn write(&self, words: &mut Writer) {
+        [self.started, self.completed, self.bytes]
+            .into_iter()
+            .for_each(|count| words.number(count));
+        words.number(self.times.len() as u64);
+        for (name, times) in &self.times {
+            words.text(name);
+            let SojournSummary { count, mean, quantiles, min, max, buckets } = times;
+            words.number(*count);
+            words.number(mean.to_bits());
+            quantiles.iter().for_each(|value| words.number(value.to_bits()));
+            words.number(min.as_nanos());
+            words.number(max.as_nanos());
+            words.list(&buckets.iter().map(|(end, _)| *end).collect::<Vec<_>>());
+            words.list(&buckets.iter().map(|(_, count)| *count).collect::<Vec<_>>());
+        }
+        words.number(self.scores.len() as u64);
+        for (name, value) in &self.scores {
+            words.text(name);
+            words.number(value.to_bits());
+        }
+    }
+
+    pub fn read(words: &mut Reader<'_>) -> Self {
+        let [started, completed, bytes] = [(); 3].map(|()| words.number());
+        let times = (0..words.number()).map(|_| (lasting(words.text()), read_times(words)));
+        let times = times.collect();
+        let score = |words: &mut Reader<'_>| {
+            let name = lasting(words.text());
+            (name, f64::from_bits(words.number()))
+        };
+        let scores = (0..words.number()).map(|_| score(words)).collect();
+        Played { started, completed, bytes, times, scores }
+    }
+}
+
+fn read_times(words: &mut Reader<'_>) -> SojournSummary {
+    let (count, mean) = (words.number(), f64::from_bits(words.number()));
+    let quantiles = [(); QUANTILES.len()].map(|()| f64::from_bits(words.number()));
+    let [min, max] = [(); 2].map(|()| Span::from_nanos(words.number()));
+    let ends = words.list();
+    let buckets = ends.into_iter().zip(words.list()).collect();
+    SojournSummary { count, mean, quantiles, min, max, buckets }
+}
