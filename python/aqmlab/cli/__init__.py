@@ -1,101 +1,87 @@
-"""The command line: `aqmlab COMMAND`. One file a command."""
+"""The command line: `aqmlab COMMAND`. One file a command, loaded when that command is given; so
+commands import what they need at their top."""
 
 from __future__ import annotations
 
 import resource
 import sys
+from collections.abc import Iterable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
 
-from aqmlab import plain
-from aqmlab.cli import (
-    attach,
-    bench,
-    characterize,
-    cluster,
-    compare,
-    completion,
-    conformance,
-    evaluate,
-    explain,
-    export,
-    lab,
-    listing,
-    mahimahi,
-    merge,
-    new,
-    parity,
-    reproduce,
-    run,
-    set_,
-    shell,
-    study,
-    top,
-    try_,
-)
+from aqmlab import _core, plain
 from aqmlab.cli.common import EXAMPLES, FAILURE, INPUT_ERROR, INTERRUPTED, fail
 from aqmlab.cli.misuse import Command, Program, told
 
-app = typer.Typer(
-    name="aqmlab",
-    cls=Program,
-    help="A laboratory for active queue management: how does a queue affect delay and throughput?",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=EXAMPLES.format(
-        "aqmlab run examples/scenario.toml --set queue=codel\n\n"
-        "aqmlab reproduce jarvinen2014\n\n"
-        "aqmlab explain codel.target"
-    ),
-)
-
-
 REST = {"context_settings": {"allow_interspersed_args": False}}
 """For commands that run another program: arguments after its name are passed through."""
-COMMANDS: tuple[tuple[str, Any, str, dict[str, Any]], ...] = (
-    ("run", run.run, run.EXAMPLE, {}),
-    ("study", study.study, study.EXAMPLE, {}),
-    ("merge", merge.merge, merge.EXAMPLE, {}),
-    ("cluster", cluster.cluster, cluster.EXAMPLE, {}),
-    ("compare", compare.compare, compare.EXAMPLE, {}),
-    ("export", export.export, export.EXAMPLE, {}),
-    ("reproduce", reproduce.reproduce, reproduce.EXAMPLE, {}),
-    ("characterize", characterize.characterize, characterize.EXAMPLE, {}),
-    ("try", try_.try_, try_.EXAMPLE, {}),
-    ("evaluate", evaluate.evaluate, evaluate.EXAMPLE, {}),
-    ("shell", shell.shell, shell.EXAMPLE, REST),
-    ("parity", parity.parity, parity.EXAMPLE, {}),
-    ("mahimahi", mahimahi.mahimahi, mahimahi.EXAMPLE, REST),
-    ("attach", attach.attach, attach.EXAMPLE, {}),
-    ("set", set_.set_, set_.EXAMPLE, {}),
-    ("top", top.top, top.EXAMPLE, {}),
-    ("new", new.new, new.EXAMPLE, {}),
-    ("completion", completion.completion, completion.EXAMPLE, {}),
-    ("lab", lab.lab, lab.EXAMPLE, {}),
-    ("list", listing.listing, listing.EXAMPLE, {}),
-    ("explain", explain.explain, explain.EXAMPLE, {}),
-    ("conformance", conformance.conformance, conformance.EXAMPLE, {}),
-    ("bench", bench.bench, bench.EXAMPLE, {}),
-)
-for _name, _function, _example, _more in COMMANDS:
-    app.command(_name, cls=Command, epilog=_example, **_more)(_function)
+COMMANDS: dict[str, dict[str, Any]] = {
+    "run": {},
+    "study": {},
+    "merge": {},
+    "cluster": {},
+    "compare": {},
+    "export": {},
+    "reproduce": {},
+    "characterize": {},
+    "try": {},
+    "evaluate": {},
+    "shell": REST,
+    "parity": {},
+    "mahimahi": REST,
+    "attach": {},
+    "set": {},
+    "top": {},
+    "new": {},
+    "completion": {},
+    "lab": {},
+    "list": {},
+    "explain": {},
+    "conformance": {},
+    "bench": {},
+}
+"""The commands in the order in which help shows them, with settings of their own."""
+FILES = {"try": "try_", "set": "set_", "list": "listing"}
+"""Where the file, and the function in it, is not called like the command."""
+
+
+def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The command line with these commands; their files are loaded now."""
+    app = typer.Typer(
+        name="aqmlab",
+        cls=Program,
+        help="A laboratory for active queue management: how does a queue affect delay and "
+        "throughput?",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog=EXAMPLES.format(
+            "aqmlab run examples/scenario.toml --set queue=codel\n\n"
+            "aqmlab reproduce jarvinen2014\n\n"
+            "aqmlab explain codel.target"
+        ),
+    )
+    app.callback()(_options)
+    for name in commands:
+        file = FILES.get(name, name)
+        module = import_module(f"aqmlab.cli.{file}")
+        command = app.command(name, cls=Command, epilog=module.EXAMPLE, **COMMANDS[name])
+        command(getattr(module, file))
+    return app
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from aqmlab import __version__
-
-        print(f"aqmlab {__version__}")
+        print(f"aqmlab {_core.__version__}")
         raise typer.Exit
 
 
-@app.callback()
-def options(
+def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -106,8 +92,9 @@ def options(
 def main() -> None:
     """The console script `aqmlab`."""
     check_open_files()
+    named = [word for word in sys.argv[1:2] if word in COMMANDS]
     try:
-        status = app(standalone_mode=False)
+        status = program(named or COMMANDS)(standalone_mode=False)
         if status == INTERRUPTED:  # before the command proper had begun
             fail("interrupted", INTERRUPTED, word="")
         sys.exit(status)

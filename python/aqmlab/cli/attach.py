@@ -18,6 +18,12 @@ from aqmlab.cli.path_options import (
     Rate,
     link_option,
 )
+from aqmlab.emulate import emulate
+from aqmlab.emulate.keep import check_folder, keep
+from aqmlab.emulate.links import from_options
+from aqmlab.emulate.recordings import recordings
+from aqmlab.errors import input_error
+from aqmlab.scenarios.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab attach --pid 4711 --rate 12mbit --delay 20ms --queue fq_codel\n\n"
@@ -72,13 +78,6 @@ def attach(
     that this interface sends and receives. The path is removed when this program ends, however it
     ends. Needs root. See docs/emulator.md.
     """
-    from aqmlab.emulate import emulate
-    from aqmlab.emulate.keep import check_folder, keep
-    from aqmlab.emulate.links import from_options
-    from aqmlab.emulate.recordings import recordings
-    from aqmlab.errors import input_error
-    from aqmlab.scenarios.settings import parse_settings
-
     if (pid is None) == (interface is None):
         problem = "expected one of --pid and --interface"
         raise input_error(problem, hint="--pid 4711 or --interface eth0")

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from aqmlab.characterize import REPLICATIONS, SEED, Environment
+from aqmlab.characterize import characterize as run
 from aqmlab.cli.common import (
     EXAMPLES,
     Cluster,
@@ -23,6 +25,8 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
+from aqmlab.scenarios.quantities import quantity
+from aqmlab.scenarios.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab characterize codel\n\n"
@@ -89,11 +93,6 @@ def characterize(
     Prints a verdict of one page by fixed rules (docs/characterize.md), and
     writes report.html, all measures and all results to results/characterize-NAME or --out.
     """
-    from aqmlab.characterize import REPLICATIONS, SEED, Environment
-    from aqmlab.characterize import characterize as run
-    from aqmlab.scenarios.quantities import quantity
-    from aqmlab.scenarios.settings import parse_settings
-
     settings = parse_settings(set_ or [])
     others = [name for group in against or [] for name in group.split(",") if name.strip()]
     environment = Environment(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,12 @@ from aqmlab.cli.common import (
     print_json,
     reported,
 )
+from aqmlab.cli.study import show, to_json
+from aqmlab.compare import compare as side_by_side
+from aqmlab.errors import input_error
+from aqmlab.formats.outside import is_measurement, ours, read
 from aqmlab.numbers import rate, seconds
+from aqmlab.results import StudyResult
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab compare results/before results/after\n\n"
@@ -49,10 +55,6 @@ def compare(
     results/compare or --out. If one of them is a file of flent, iperf3 or irtt, goodput and
     round-trip times are compared.
     """
-    from aqmlab.cli.study import show, to_json
-    from aqmlab.compare import compare as side_by_side
-    from aqmlab.formats.outside import is_measurement
-
     load_own(with_)
     named = _named(folders)
     if any(map(is_measurement, named.values())):
@@ -72,11 +74,6 @@ def compare(
 
 def _beside_measurements(named: dict[str, Path], *, as_json: bool) -> None:
     """Shows goodput and round-trip times of results and of files of other programs."""
-    from dataclasses import asdict
-
-    from aqmlab.formats.outside import is_measurement, ours, read
-    from aqmlab.results import StudyResult
-
     found = {
         name: read(path) if is_measurement(path) else ours(StudyResult.open(path))
         for name, path in named.items()
@@ -100,8 +97,6 @@ def _beside_measurements(named: dict[str, Path], *, as_json: bool) -> None:
 
 def _named(folders: list[str]) -> dict[str, Path]:
     """Names and folders; the name of a folder is its last part, or all of it if that is taken."""
-    from aqmlab.errors import input_error
-
     pairs = [each.rpartition("=") for each in folders]
     last = [Path(folder).name for _, _, folder in pairs]
     named: dict[str, Path] = {}

@@ -23,6 +23,9 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
+from aqmlab.evaluate import QUICK_REPLICATIONS, REPLICATIONS, SEED
+from aqmlab.evaluate import evaluate as run
+from aqmlab.scenarios.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab evaluate bbr --quick\n\n"
@@ -82,10 +85,6 @@ def evaluate(
     line each with the evidence, and writes report.html and all results to
     results/evaluate-NAME or --out.
     """
-    from aqmlab.evaluate import QUICK_REPLICATIONS, REPLICATIONS, SEED
-    from aqmlab.evaluate import evaluate as run
-    from aqmlab.scenarios.settings import parse_settings
-
     params, transport = parse_settings(param or []), parse_settings(set_ or [])
     name = control.rpartition(":")[2]
     words = [name, *(f"{k}={v}" for k, v in (params | transport).items()), *(only or [])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aqmlab.cli.common import EXAMPLES, Json, print_json, reported
+from aqmlab.cli.lab_server import LabServer
+from aqmlab.emulate.view import between
+from aqmlab.study.single import load
+from aqmlab.study.stepping import Run
 
 if TYPE_CHECKING:
     from aqmlab.emulate.view import Emulator
@@ -62,8 +67,6 @@ def lab(
     if digest is not None:
         _print_digest(digest, as_json=json)
         return
-    from aqmlab.cli.lab_server import LabServer
-
     given: object = None
     live = None
     if shell is not None:
@@ -87,10 +90,6 @@ def lab(
 
 def _sides(file: Path, against: str) -> dict[str, Any]:
     """The scenario, and the same with another queue. Raises `InputError` if one is none."""
-    import json
-
-    from aqmlab.study.single import load
-
     sides = [load(file, {}), load(file, {"queue": against})]
     resolved = [json.loads(side.resolved) for side in sides]
     queues = [each["links"][each["bottleneck"]]["queue"]["discipline"] for each in resolved]
@@ -99,8 +98,6 @@ def _sides(file: Path, against: str) -> dict[str, Any]:
 
 def _print_digest(file: Path, *, as_json: bool) -> None:
     """Runs a scenario and prints what names its results."""
-    from aqmlab.study.stepping import Run
-
     run = Run(file)
     run.finish()
     if as_json:
@@ -111,8 +108,6 @@ def _print_digest(file: Path, *, as_json: bool) -> None:
 
 def _looks(emulator: Emulator) -> Any:
     """What gives the links of an emulator each time that it is asked."""
-    from aqmlab.emulate.view import between
-
     readings: list[dict[str, Any]] = []
 
     def look() -> list[dict[str, Any]]:

@@ -10,7 +10,13 @@ from typing import Annotated
 
 import typer
 
+from aqmlab._core import has_far_end_here
 from aqmlab.cli.common import EXAMPLES, Pcap, Seed, Set, command_line, reported
+from aqmlab.emulate import emulate
+from aqmlab.emulate.keep import check_folder, keep
+from aqmlab.emulate.mahimahi import USAGE, read
+from aqmlab.emulate.recordings import recordings
+from aqmlab.scenarios.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab mahimahi delay 20 sh -c 'ping -c 3 $MAHIMAHI_BASE'\n\n"
@@ -56,13 +62,6 @@ def mahimahi(
 
     Options of our own stand before the tool. See docs/emulator.md.
     """
-    from aqmlab._core import has_far_end_here
-    from aqmlab.emulate import emulate
-    from aqmlab.emulate.keep import check_folder, keep
-    from aqmlab.emulate.mahimahi import USAGE, read
-    from aqmlab.emulate.recordings import recordings
-    from aqmlab.scenarios.settings import parse_settings
-
     if tool in USAGE and (words or [])[:1] in (["--help"], ["-h"]):
         print(f"usage: aqmlab mahimahi {USAGE[tool]}")
         return

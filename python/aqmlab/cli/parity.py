@@ -28,6 +28,12 @@ from aqmlab.cli.common import (
     show_note,
 )
 from aqmlab.document.numbers import seconds
+from aqmlab.emulate.keep import check_folder
+from aqmlab.emulate.parity_page import row, write
+from aqmlab.emulate.play import EMULATOR, SIMULATOR
+from aqmlab.emulate.play import parity as run_both
+from aqmlab.emulate.recordings import recordings
+from aqmlab.scenarios.settings import parse_settings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,11 +85,6 @@ def parity(
     the scenario's duration. Tables, report.html and figures go to results/parity-SCENARIO or
     --out. --pcap and --log record the real packets; with --repeat each run has its own files.
     """
-    from aqmlab.emulate.keep import check_folder
-    from aqmlab.emulate.play import parity as run_both
-    from aqmlab.emulate.recordings import recordings
-    from aqmlab.scenarios.settings import parse_settings
-
     settings = parse_settings(set_ or [])
     if duration is not None:
         settings["duration"] = duration
@@ -109,8 +110,6 @@ def parity(
     if json:
         print_json(found.to_json())
         return
-    from aqmlab.emulate.parity_page import write
-
     screen = console()
     show(found, screen)
     report = write(found, folder, shlex.join(["aqmlab", *sys.argv[1:]]), figures=figures)
@@ -129,9 +128,6 @@ def _free(folder: Path) -> Path:
 
 def show(found: Parity, screen: Console) -> None:
     """Prints the table, and what to know."""
-    from aqmlab.emulate.parity_page import row
-    from aqmlab.emulate.play import EMULATOR, SIMULATOR
-
     title = f"{found.result.info.title} ({found.link})"
     table = grid(title, screen)
     table.add_column("")

@@ -28,6 +28,7 @@ from aqmlab.cli.common import (
     reported,
 )
 from aqmlab.errors import input_error
+from aqmlab.reproduce.summary import Summary, grid
 
 if TYPE_CHECKING:
     from aqmlab.reproduce import Reproduction
@@ -168,8 +169,6 @@ def _all(
     **means: Any,
 ) -> None:
     """Every study; one table at the end."""
-    from aqmlab.reproduce.summary import Summary, grid
-
     screen = console()
     done, forms = [], []
     for name in known:

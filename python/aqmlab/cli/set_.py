@@ -7,6 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from aqmlab.cli.common import EXAMPLES, Json, print_json, reported
+from aqmlab.emulate.change import change
+from aqmlab.scenarios import toml_value
+from aqmlab.scenarios.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab set lab down.rate=5mbit\n\n"
@@ -34,9 +37,6 @@ def set_(
     Makes all changes or none. The emulator's results list them with their times.
     See docs/emulator.md.
     """
-    from aqmlab.emulate.change import change
-    from aqmlab.scenarios.settings import parse_settings
-
     done = change(name, parse_settings(settings))
     if json:
         made = [{"key": each.key, "before": each.before, "after": each.after}
@@ -50,6 +50,4 @@ def set_(
 
 def _shown(value: Any) -> str:
     """A value as one would write it."""
-    from aqmlab.scenarios import toml_value
-
     return value if isinstance(value, str) else toml_value(value)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aqmlab._core import parse_value
 from aqmlab.cli.common import (
     EXAMPLES,
     Log,
@@ -56,7 +57,15 @@ from aqmlab.cli.shell_options import (
     Trace,
     Watch,
 )
+from aqmlab.cli.watch import watching
 from aqmlab.document.numbers import is_none, seconds
+from aqmlab.emulate import emulate, topology
+from aqmlab.emulate.keep import check_folder, keep, result_of
+from aqmlab.emulate.links import from_options, from_scenario
+from aqmlab.emulate.recordings import recordings
+from aqmlab.emulate.told import lines
+from aqmlab.errors import input_error
+from aqmlab.scenarios.settings import parse_settings
 
 if TYPE_CHECKING:
     from aqmlab._core import Emulation
@@ -118,9 +127,6 @@ def shell(
     The other end of the path is $AQMLAB_FAR: as root, this machine. The exit status is the
     command's. See docs/emulator.md.
     """
-    from aqmlab.emulate.keep import check_folder, keep
-    from aqmlab.emulate.recordings import recordings
-
     links = {
         "rate": rate,
         "trace": str(trace) if trace else None,
@@ -175,8 +181,6 @@ def shell(
 @contextlib.contextmanager
 def _around(command: list[str], watch: bool, json: bool) -> Iterator[None]:
     """What the terminal shows while the command runs."""
-    from aqmlab.cli.watch import watching
-
     view = watching(command) if watch else contextlib.nullcontext()
     with _output_to_stderr() if json else contextlib.nullcontext(), view:
         yield
@@ -202,8 +206,6 @@ def _known(values: dict[str, float]) -> dict[str, float | None]:
 
 def _as_json(done: Emulation) -> dict[str, Any]:
     """What `--json` prints: the tables as those of `run --json`, and how it went."""
-    from aqmlab.emulate.keep import result_of
-
     return {
         "status": done.status,
         "remarks": done.remarks,
@@ -222,8 +224,6 @@ def _on_path(
     recorded: Recordings,
 ) -> Emulation:
     """Runs the command behind the links of `path`."""
-    from aqmlab.emulate import emulate
-
     return emulate(path, command, **ends, settings=emulator, **recorded.of_run(1, path.scenario))
 
 
@@ -237,9 +237,6 @@ def _in_hosts(
     recorded: Recordings,
 ) -> Emulation:
     """Runs the command in a topology."""
-    from aqmlab.emulate import topology
-    from aqmlab.errors import input_error
-
     commands = {}
     for text in host:
         name, equals, words = text.partition("=")
@@ -253,8 +250,6 @@ def _in_hosts(
 
 def _refuse(options: dict[str, Any], problem: str) -> None:
     """Refuses options that are given where they mean nothing."""
-    from aqmlab.errors import input_error
-
     for name, value in options.items():
         if value:
             raise input_error(problem, key=f"--{name}")
@@ -262,16 +257,12 @@ def _refuse(options: dict[str, Any], problem: str) -> None:
 
 def _value(key: str, text: Any) -> Any:
     """An option's text as a value; tables are TOML, as in `--set`."""
-    from aqmlab._core import parse_value
-
     if key in ("rate", "delay", "overhead", "loss", "duplicate") and not str(text).endswith("%"):
         return parse_value(str(text))
     return text
 
 
 def _settings(set_: list[str] | None, seed: int | None, out: Path | None) -> dict[str, Any]:
-    from aqmlab.scenarios.settings import parse_settings
-
     settings = parse_settings(set_ or [])
     if seed is not None:
         settings["seed"] = seed
@@ -288,9 +279,6 @@ def _path(
     settings: dict[str, Any],
     profile: str | None,
 ) -> EmulatedPath:
-    from aqmlab.emulate.links import from_options, from_scenario
-    from aqmlab.errors import input_error
-
     if scenario is None:
         return from_options(common, down, up, settings, profile)
     if profile is not None:
@@ -303,8 +291,6 @@ def _path(
 
 def _tell(done: Emulation, out: Path | None) -> None:
     """Some lines on stderr: stdout is the command's."""
-    from aqmlab.emulate.told import lines
-
     for line in (*done.remarks, *lines(done.results)):
         print(f"aqmlab: {line}", file=sys.stderr)
     late = done.lateness

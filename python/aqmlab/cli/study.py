@@ -36,6 +36,13 @@ from aqmlab.cli.common import (
     show_note,
 )
 from aqmlab.document.numbers import percent, seconds
+from aqmlab.plan.shards import Shard
+from aqmlab.report.findings import findings, intervals, of_measures, sentences
+from aqmlab.report.measures import Layout, means, measures
+from aqmlab.report.notes import kinds, note_lines
+from aqmlab.scenarios.settings import parse_selection, parse_settings
+from aqmlab.study import Study
+from aqmlab.study.sequential import is_reached
 
 if TYPE_CHECKING:
     import polars as pl
@@ -103,10 +110,6 @@ def study(
     Results go to results/NAME (with -rN and -sN for other replications and seeds),
     or to the folder given by --out.
     """
-    from aqmlab.plan.shards import Shard
-    from aqmlab.scenarios.settings import parse_selection, parse_settings
-    from aqmlab.study import Study
-
     part = Shard.parse(shard) if shard is not None else None
     load_own(with_)
     if tradeoff is not None:
@@ -192,9 +195,6 @@ def summary(result: StudyResult) -> pl.DataFrame:
 
 def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
     """What `--json` prints."""
-    from aqmlab.report.findings import findings
-    from aqmlab.report.notes import kinds
-
     return {
         "study": result.info.name,
         "version": result.info.version,
@@ -213,17 +213,12 @@ def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
 
 def _precision(result: StudyResult) -> dict[str, Any]:
     """What was asked for, and whether it was reached."""
-    from aqmlab.study.sequential import is_reached
-
     assert result.info.precision is not None
     return {**result.info.precision.to_json(), "reached": is_reached(result)}
 
 
 def points(result: StudyResult) -> list[dict[str, Any]]:
     """The rows of the summary, each with `measures`: mean and interval of each measure."""
-    from aqmlab.report.findings import intervals
-    from aqmlab.report.measures import means, measures
-
     rows = summary(result).to_dicts()
     found = [(each, means(result, each), intervals(result, each)) for each in measures(result)]
     for row in rows:
@@ -244,8 +239,6 @@ def points(result: StudyResult) -> list[dict[str, Any]]:
 
 def show(result: StudyResult, screen: Console) -> None:
     """Prints one row a point, then the notes in words."""
-    from aqmlab.report.notes import note_lines
-
     info = result.info
     many = info.replications > 1
     how = f"means of {info.replications} replications" if many else "one run of each"
@@ -271,9 +264,6 @@ def show(result: StudyResult, screen: Console) -> None:
 
 def _show_groups(result: StudyResult, screen: Console) -> None:
     """What the groups of flows got, and which value of the first axis does best."""
-    from aqmlab.report.findings import intervals, of_measures, sentences
-    from aqmlab.report.measures import Layout, means, measures
-
     found, layout = measures(result), Layout.of(result.info.axes)
     of_groups = [each for each in found if ":" in each.title]
     screen.print()

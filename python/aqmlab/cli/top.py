@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,8 @@ import typer
 
 from aqmlab.cli.common import EXAMPLES, Json, console, grid, print_json, reported
 from aqmlab.document.numbers import rate, seconds
+from aqmlab.emulate.view import between, running
+from aqmlab.errors import input_error
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -68,9 +71,6 @@ Readings = dict[int, dict[str, Any]]
 
 def _chosen(pids: list[int]) -> list[Emulator]:
     """The emulators to look at. Raises `InputError` if there is none, or not one of these."""
-    from aqmlab.emulate.view import running
-    from aqmlab.errors import input_error
-
     found = running()
     if not found:
         problem = "no emulator is running that this user may inspect"
@@ -116,8 +116,6 @@ def _first(emulators: list[Emulator]) -> Readings:
 
 def changes(before: Readings, now: Readings) -> dict[int, list[dict[str, Any]]]:
     """What the links of each emulator did between two looks."""
-    from aqmlab.emulate.view import between
-
     return {pid: between(before[pid], found) for pid, found in now.items() if pid in before}
 
 
@@ -178,8 +176,6 @@ def _as_json(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) -
 
 def _follow_json(emulators: list[Emulator], before: Readings, interval: float) -> None:
     """A line of JSON each time."""
-    import json
-
     while True:
         time.sleep(interval)
         now = readings_of(emulators)
