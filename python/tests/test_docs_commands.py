@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import typer
 
-from aqmlab.cli import app
+from aqmlab.cli import program
 from aqmlab.cli.explain import find
 from aqmlab.cli.listing import studies
 from aqmlab.emulate.links import from_options
@@ -29,7 +29,7 @@ PAGES = [
     *sorted((ROOT / "python" / "aqmlab" / "studies").glob("*/README.md")),
     *sorted((ROOT / "examples").glob("*.*")),
 ]
-PROGRAM: Any = typer.main.get_command(app)
+PROGRAM: Any = typer.main.get_command(program())
 COMMAND = re.compile(r"(?:\s{4}|# +|\$ )?(aqmlab [a-z].*)")
 WORDS = re.compile(r"`(aqmlab [a-z][^`]*)`")
 ELLIPSIS = re.compile(r"\.\.\.|\b[A-Z]{3,}\b(?!=)")

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import aqmlab as api
 from aqmlab import files
 from aqmlab.benchmarks import sizes
-from aqmlab.cli import app
+from aqmlab.cli import program
 
 SOON = 20.0
 """Seconds: what had no end before."""
@@ -93,7 +93,7 @@ def test_every_command_refuses_what_has_no_end(
         given = tmp_path / "folder"
     rest = ["--", "true"] if name.startswith("shell") else []
     begun = time.monotonic()
-    done = CliRunner().invoke(app, [*COMMANDS[name], str(given), *rest])
+    done = CliRunner().invoke(program(), [*COMMANDS[name], str(given), *rest])
     assert time.monotonic() - begun < SOON
     assert done.exit_code in (1, 2), done.output
     assert done.stderr.count("\n") <= 1  # conformance lists what cannot be replayed on stdout
