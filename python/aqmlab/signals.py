@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 
 TYPE_CHECKING = False
@@ -46,8 +47,6 @@ def stop(runner: Runner) -> None:
     endless = runner.stop()
     if not endless:
         return
-    import ctypes
-
     for thread in endless:
         exception = ctypes.py_object(KeyboardInterrupt)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), exception)

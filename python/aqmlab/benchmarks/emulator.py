@@ -7,8 +7,10 @@ path and the receiver at its far end, or the other way round.
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
+import platform
 import re
 import statistics
 import subprocess
@@ -329,9 +331,6 @@ def _ranged(form: str, numbers: list[list[str]]) -> str:
 
 def machine() -> str:
     """Where this was measured."""
-    import datetime
-    import platform
-
     cores = len(os.sched_getaffinity(0))
     model = next(
         (

@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars.selectors as cs
+
 import aqmlab
 from aqmlab._face import make_callable
 from aqmlab.characterize.case import STEPS
@@ -206,8 +208,6 @@ class Characterization:
 
     def to_json(self) -> dict[str, Any]:
         """The verdict and all measures; see docs/characterize.md."""
-        import polars.selectors as cs
-
         return {
             "discipline": self.discipline,
             "against": self.others,

@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from aqmlab.cli.common import EXAMPLES, Json, Set, Threads, console, grid, print_json, reported
+from aqmlab.errors import input_error, unknown
+from aqmlab.scenarios.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab bench\n\n"
@@ -63,8 +66,6 @@ def bench(
     if START in (names or []):
         _start_measured(names or [], repeat, as_json=json)
         return
-    from aqmlab.scenarios.settings import parse_settings
-
     settings = parse_settings(set_ or [])
     rows = []
     for name in chosen(names or []):
@@ -103,8 +104,6 @@ def emulator_measured(names: list[str], repeat: int, *, as_markdown: bool, as_js
 
 def _alone(names: list[str]) -> None:
     """Raises `InputError` if more than one benchmark is asked for."""
-    from aqmlab.errors import input_error
-
     if len(names) > 1:
         problem = f"`{EMULATOR}` and `{START}` cannot be combined with other benchmarks"
         raise input_error(problem, key="NAME", given=" ".join(names))
@@ -135,8 +134,6 @@ def _start_measured(names: list[str], repeat: int, *, as_json: bool) -> None:
 
 
 def _show_emulator(rows: list[dict[str, Any]], remarks: list[str]) -> None:
-    from rich.text import Text
-
     screen = console()
     table = grid(None, screen)
     table.add_column("")
@@ -152,8 +149,6 @@ def _show_emulator(rows: list[dict[str, Any]], remarks: list[str]) -> None:
 
 def chosen(names: list[str]) -> list[str]:
     """The benchmarks called `names`, or all. Raises `InputError` for one that is none."""
-    from aqmlab.errors import unknown
-
     known = sorted(file.stem for file in FOLDER.glob("*.toml"))
     for name in names:
         if name not in known:
@@ -163,8 +158,6 @@ def chosen(names: list[str]) -> list[str]:
 
 def measured(name: str, settings: dict[str, Any], repeat: int) -> dict[str, Any]:
     """What a fresh process measured; see `aqmlab.benchmarks.measure`."""
-    from aqmlab.errors import input_error
-
     file = str(FOLDER / f"{name}.toml")
     task = json_format.dumps({"file": file, "set": settings, "repeat": repeat})
     command = [sys.executable, "-m", "aqmlab.benchmarks.measure", task]

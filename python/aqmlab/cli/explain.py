@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from aqmlab import plain
+from aqmlab._core import describe, reference
 from aqmlab._late import late
+from aqmlab.advice import tc
 from aqmlab.cli.common import (
     EXAMPLES,
     Json,
@@ -19,6 +21,10 @@ from aqmlab.cli.common import (
     reported,
     save_chart,
 )
+from aqmlab.cli.listing import profiles as listed
+from aqmlab.cli.listing import studies
+from aqmlab.errors import input_error, unknown
+from aqmlab.report.behaviour import figure
 from aqmlab.report.reference import page as reference_page
 
 EXAMPLE = EXAMPLES.format(
@@ -71,9 +77,6 @@ def metrics() -> list[dict[str, Any]]:
 
 def entries() -> list[dict[str, Any]]:
     """The reference, metrics among it; `tc` is what follows `root` in Linux's command."""
-    from aqmlab._core import reference
-    from aqmlab.advice import tc
-
     found: list[dict[str, Any]] = []
     for entry in reference():
         line = tc.line(entry["name"]) if entry["section"] == "queue" else None
@@ -83,17 +86,12 @@ def entries() -> list[dict[str, Any]]:
 
 def profiles() -> list[dict[str, Any]]:
     """The named access lines as entries of the reference."""
-    from aqmlab.cli.listing import profiles as listed
-
     empty: dict[str, Any] = {"section": "profile", "preset_of": None, "settings": {}, "params": []}
     return [{**empty, **profile} for profile in listed()]
 
 
 def _draw(name: str | None, path: Path) -> None:
     """Draws the discipline `name` at work."""
-    from aqmlab.errors import input_error
-    from aqmlab.report.behaviour import figure
-
     if name is None:
         raise input_error("a chart needs a discipline", hint=f"aqmlab explain codel --chart {path}")
     check_chart(path, "--chart")
@@ -105,10 +103,6 @@ def find(name: str | None) -> list[dict[str, Any]]:
 
     Raises `InputError` if there is no such thing.
     """
-    from aqmlab._core import reference
-    from aqmlab.cli.listing import studies
-    from aqmlab.errors import input_error, unknown
-
     if name is None:
         return entries()
     if ":" in name:
@@ -131,8 +125,6 @@ def find(name: str | None) -> list[dict[str, Any]]:
 
 def _own(name: str) -> dict[str, Any]:
     """The entry of a class written in Python."""
-    from aqmlab._core import describe
-
     section, summary, params = describe(name, [])
     more: dict[str, Any] = {"range": None, "choices": [], "meaning": "", "source": "the class"}
     return {
@@ -147,6 +139,4 @@ def _own(name: str) -> dict[str, Any]:
 
 
 def _names() -> list[str]:
-    from aqmlab._core import reference
-
     return list(dict.fromkeys(entry["name"] for entry in [*reference(), *metrics(), *profiles()]))

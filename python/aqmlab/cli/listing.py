@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from aqmlab import plain
+from aqmlab._core import reference
 from aqmlab._late import late
 from aqmlab.cli.common import EXAMPLES, Json, With, load_own, print_json, reported
 from aqmlab.scenarios.access import PROFILES
@@ -43,8 +44,6 @@ def listing(
 
 def catalogue() -> dict[str, list[dict[str, Any]]]:
     """What `--json` prints: lists of {"name", "summary", ...} by kind."""
-    from aqmlab._core import reference
-
     return plain.by_kind(reference(), late("metric_entries")(), studies(), profiles())
 
 

@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
+import polars.selectors as cs
 import typer
 
 from aqmlab._late import late
@@ -174,9 +176,6 @@ def _run_shard(
 
 def summary(result: StudyResult) -> pl.DataFrame:
     """One row a point, of the bottleneck: means over the replications of the links' columns."""
-    import polars as pl
-    import polars.selectors as cs
-
     axes = [name for name, _ in result.info.axes]
     return (
         result.bottleneck.group_by(["point", *axes], maintain_order=True)

@@ -8,6 +8,9 @@ import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Group
+from rich.live import Live
+from rich.markup import escape
 
 from aqmlab.cli.common import EXAMPLES, Json, console, grid, print_json, reported
 from aqmlab.document.numbers import rate, seconds
@@ -186,8 +189,6 @@ def _follow_json(emulators: list[Emulator], before: Readings, interval: float) -
 
 
 def _follow(emulators: list[Emulator], before: Readings, interval: float) -> None:
-    from rich.live import Live
-
     screen = console()
     try:
         with Live(console=screen, auto_refresh=False, screen=sys.stdout.isatty()) as live:
@@ -206,9 +207,6 @@ def tables(
     emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]], screen: Console
 ) -> Group:
     """A table for each emulator."""
-    from rich.console import Group
-    from rich.markup import escape
-
     tables = []
     for emulator in emulators:
         if emulator.pid not in rows:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aqmlab._core import InputError, Scenario, parse_value
+from aqmlab._core import InputError, Scenario, parse_value, reference
 from aqmlab.errors import input_error, unknown
 from aqmlab.scenarios.access import PROFILES
 from aqmlab.scenarios.linux_queues import is_line
@@ -150,8 +150,6 @@ def queue(text: str) -> dict[str, Any]:
 
 def _discipline(name: str) -> str:
     """The name in the catalogue: `fq-codel` and `fq_codel` are one."""
-    from aqmlab._core import reference
-
     known = [entry["name"] for entry in reference() if entry["section"] == "queue"]
     for same in (name, name.replace("_", "-"), name.replace("-", "_")):
         if same in known:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from aqmlab import _core
 from aqmlab.emulate.recordings import NOTHING, Recordings
 from aqmlab.errors import input_error
+from aqmlab.scenarios.settings import parse_toml, read_text
 
 if TYPE_CHECKING:
     from aqmlab.emulate.parity import Parity
@@ -90,7 +91,6 @@ def parity(
     Raises `InputError` for what is wrong in the scenario, for workloads and congestion
     controls that cannot be had with real sockets, and if the system permits no emulation.
     """
-    from aqmlab.scenarios.settings import parse_toml, read_text
     from aqmlab.study import Study
 
     table = parse_toml(read_text(file), str(file))

@@ -19,6 +19,7 @@ Nodes that are no hosts are routers. Packets go by the fewest links, through no 
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections import deque
@@ -90,8 +91,6 @@ def _of_flows(
     table: dict[str, Any], commands: dict[str, list[str]], file: Path, settings: Mapping[str, Any]
 ) -> Topology:
     """A scenario: the groups of flows say which hosts there are, and which links are between."""
-    import json
-
     scenario = _scenario(table, file, settings)
     ways: dict[tuple[str, str], list[str]] = {}
     for group, flow in json.loads(scenario.resolved)["flows"].items():

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from rich.table import Table as Grid
+
 from aqmlab.reproduce.verdicts import AGREES, CLOSE, FAILS, HOLDS, PARTLY
 
 if TYPE_CHECKING:
@@ -92,8 +94,6 @@ HEAD = (
 
 def grid(summaries: Iterable[Summary]) -> Grid:
     """The lines as a table for the terminal."""
-    from rich.table import Table as Grid
-
     table = Grid(title="Published studies, run again", title_justify="left", title_style="bold")
     for place, name in enumerate(HEAD):
         table.add_column(name, justify="right" if place else "left")

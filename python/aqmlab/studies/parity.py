@@ -26,6 +26,7 @@ import aqmlab
 from aqmlab import infer
 from aqmlab.emulate.play import EMULATOR, SIMULATOR
 from aqmlab.samples import Floats
+from aqmlab.studies.linux2026.recorded import runs
 
 SCENARIO = Path(__file__).parent / "parity.toml"
 OUT = Path("results/parity-grid")
@@ -119,8 +120,6 @@ class Cell:
 
     def recorded(self) -> dict[str, Floats] | None:
         """The same recorded in virtual time, if it was (study linux2026)."""
-        from aqmlab.studies.linux2026.recorded import runs
-
         queue = "pfifo" if self.queue == "FIFO" else self.queue
         rate = self.path.partition(",")[0]
         try:

@@ -30,6 +30,7 @@ import polars as pl
 
 from aqmlab import _core
 from aqmlab.errors import DamageWarning, FolderError, StorageError
+from aqmlab.metrics.table import COLUMNS, metrics
 from aqmlab.plan.shards import WHOLE, Shard, shard_of
 from aqmlab.results import METRICS, Batch, StudyInfo, StudyResult
 from aqmlab.storage import (
@@ -349,8 +350,6 @@ class ResultsFolder:
 
     def _complete(self, rows: Mapping[str, int], seals: Mapping[str, Seal]) -> None:
         """Computes the metrics of the tables there are; then the folder is complete."""
-        from aqmlab.metrics.table import COLUMNS
-
         height = 0
 
         def frames() -> Iterator[pl.DataFrame]:
@@ -366,8 +365,6 @@ class ResultsFolder:
 
     def _metrics(self, rows: Mapping[str, int]) -> Iterator[pl.DataFrame]:
         """The table of metrics, for some runs at a time."""
-        from aqmlab.metrics.table import metrics
-
         scenarios = [json.loads(text) for text in self._scenarios]
         most = max(rows[name] for name in ("runs", "links", "flows", "groups", "times"))
         runs = max(1, self.total * PART_ROWS // max(most, 1))

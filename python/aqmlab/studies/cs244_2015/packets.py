@@ -13,6 +13,7 @@ import numpy as np
 
 from aqmlab._core import parse_value
 from aqmlab.document import Figure, charts
+from aqmlab.errors import input_error
 from aqmlab.infer import SHARE, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
@@ -30,8 +31,6 @@ COLOURS = {SIMULATED: "#2f6fbb", REAL: "#ef9232"}
 
 def shortened(step: str | None) -> dict[str, Any]:
     """The settings that make every step so long."""
-    from aqmlab.errors import input_error
-
     text = step or DEFAULT_STEP
     seconds = _seconds(text)
     if seconds is None or not 0.5 <= seconds <= 50:
