@@ -54,6 +54,7 @@ LATE = {
     "find_metric": "aqmlab.measure:find",
     # start: threads of its own, with which no shell can be started
     "special": "scipy.special",
+    "parity_page": "aqmlab.emulate.parity_page",
     # not needed: what only some have
     "xarray": "xarray",
     "distributed": "distributed",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
     Figures,
@@ -29,7 +30,6 @@ from aqmlab.cli.common import (
 )
 from aqmlab.document.numbers import seconds
 from aqmlab.emulate.keep import check_folder
-from aqmlab.emulate.parity_page import row, write
 from aqmlab.emulate.play import EMULATOR, SIMULATOR
 from aqmlab.emulate.play import parity as run_both
 from aqmlab.emulate.recordings import recordings
@@ -112,7 +112,9 @@ def parity(
         return
     screen = console()
     show(found, screen)
-    report = write(found, folder, shlex.join(["aqmlab", *sys.argv[1:]]), figures=figures)
+    report = late("parity_page").write(
+        found, folder, shlex.join(["aqmlab", *sys.argv[1:]]), figures=figures
+    )
     screen.print(f"Report: {report}", soft_wrap=True)
 
 
@@ -134,7 +136,7 @@ def show(found: Parity, screen: Console) -> None:
     for name in (SIMULATOR, EMULATOR, "difference"):
         table.add_column(name, justify="right")
     for measure in found.measures:
-        table.add_row(*row(measure))
+        table.add_row(*late("parity_page").row(measure))
     if found.replications > 1:
         table.caption = f"means of {found.replications} runs each (95 % intervals)"
     screen.print(table)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from aqmlab import _core
 from aqmlab.emulate.play import EMULATOR, SIMULATOR, lateness, remarks
@@ -84,6 +83,8 @@ class Parity:
 
     def series(self, by: str, quantity: str) -> tuple[Floats, Floats]:
         """Times, and the means over the replications of a quantity of the bottleneck."""
+        import polars as pl
+
         rows = self.result.series.filter(by=by, subject=self.link, quantity=quantity)
         means = rows.group_by("time_s").agg(pl.col("value").mean(), pl.len()).sort("time_s")
         full = means.filter(pl.col("len") == self.replications)
