@@ -2,8 +2,8 @@
 
 Modules import what they need at their top; a command's file is loaded when the command is given.
 What runs before anything may be loaded imports inside functions: `quick`, `__main__`, `cli.run`,
-what the emulator copies (`emulate`, `cli.watch`) and what measures memory (`benchmarks`). For the
-rest there are four reasons not to, and each entry of `LATE` has one of them:
+what a shell is started from (`emulate`, `study.single`, `cli.watch`) and what measures memory
+(`benchmarks`). For the rest there are four reasons not to, and each entry of `LATE` has one:
 
 * **start**: `import aqmlab`, `aqmlab --help` and the processes that the emulator copies (which
   must have one thread) are to be quick and small: no tables, no charts;

@@ -11,7 +11,6 @@ from aqmlab import scenarios
 from aqmlab._core import Scenario
 from aqmlab.errors import input_error, unknown
 from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
-from aqmlab.study.execute import run_scenario
 
 if TYPE_CHECKING:
     from aqmlab.results import RunResult
@@ -47,6 +46,8 @@ def run(
     congestion control written in Python does something wrong in the run, and `StorageError` if a
     file cannot be written.
     """
+    from aqmlab.study.execute import run_scenario
+
     overrides = dict(set or {})
     if seed is not None:
         overrides["seed"] = seed
