@@ -53,8 +53,8 @@ def copy_tree() -> None:
 
 
 def cargo(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs `cargo test` in the copy."""
-    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target" / "faults" / "build")}
+    """Runs `cargo test` in the copy, with the libraries that are built for the tree already."""
+    environment = {"CARGO_TARGET_DIR": str(ROOT / "target")} | os.environ
     command = ("cargo", "test", "--quiet", *arguments)
     return subprocess.run(
         command, cwd=COPY, env=environment, timeout=TIMEOUT, capture_output=True, text=True

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import typer
 
-from aqmlab.cli import program
+from aqmlab.cli import COMMANDS as NAMES
+from aqmlab.cli import app
 from aqmlab.cli.explain import find
 from aqmlab.cli.listing import studies
 from aqmlab.emulate.links import from_options
@@ -29,7 +30,8 @@ PAGES = [
     *sorted((ROOT / "python" / "aqmlab" / "studies").glob("*/README.md")),
     *sorted((ROOT / "examples").glob("*.*")),
 ]
-PROGRAM: Any = typer.main.get_command(program())
+PROGRAM: Any = typer.main.get_command(app)
+PARSED = {name: PROGRAM.get_command(None, name) for name in NAMES}
 COMMAND = re.compile(r"(?:\s{4}|# +|\$ )?(aqmlab [a-z].*)")
 WORDS = re.compile(r"`(aqmlab [a-z][^`]*)`")
 ELLIPSIS = re.compile(r"\.\.\.|\b[A-Z]{3,}\b(?!=)")
@@ -48,7 +50,7 @@ def printed() -> Iterator[tuple[str, str]]:
             for line in block.replace("\\\n", " ").splitlines():
                 if found := COMMAND.fullmatch(line):
                     yield str(page.relative_to(ROOT)), found[1]
-    for name, command in PROGRAM.commands.items():
+    for name, command in PARSED.items():
         for line in (command.epilog or "").split("\n\n"):
             if line.startswith("aqmlab "):
                 yield f"aqmlab {name} --help", line
@@ -60,13 +62,13 @@ COMMANDS = list(dict.fromkeys(printed()))
 def parsed(line: str) -> tuple[str, dict[str, Any]]:
     """The command of a line and its options, as the program takes them."""
     _, name, *words = shlex.split(re.split(r" > (?=[\w./~-]+$)", line)[0], comments=True)
-    assert name in PROGRAM.commands, f"no command {name}"
-    return name, PROGRAM.commands[name].make_context(name, words).params
+    assert name in PARSED, f"no command {name}"
+    return name, PARSED[name].make_context(name, words).params
 
 
 def test_there_are_commands_to_check() -> None:
     assert len(COMMANDS) > 70
-    assert {line.split()[1] for _, line in COMMANDS} >= set(PROGRAM.commands)
+    assert {line.split()[1] for _, line in COMMANDS} >= set(PARSED)
 
 
 @pytest.mark.parametrize(("where", "line"), COMMANDS, ids=[line for _, line in COMMANDS])
@@ -101,6 +103,6 @@ def test_every_command_and_option_in_the_text_is_one() -> None:
             name, *words = line.split()[1:]
             assert name in PROGRAM.commands or name.isupper(), f"{page}: {line}"
             if name.islower() and "--" not in words:
-                known = {opt for param in PROGRAM.commands[name].params for opt in param.opts}
+                known = {opt for param in PARSED[name].params for opt in param.opts}
                 given = {word for word in words if word.startswith("--")} - {"--help"}
                 assert given <= known, f"{page}: {line}"

@@ -12,7 +12,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from aqmlab import infer
-from aqmlab.cli import program
+from aqmlab.cli import app
 from aqmlab.errors import InputError
 from aqmlab.evaluate import GROUPS, Control, Evaluation, Plan, criteria, evaluate
 from aqmlab.evaluate.compare import BETTER, WORSE, Row, rows_of, worst
@@ -173,16 +173,16 @@ def test_rows_compare_pairs() -> None:
 
 def test_from_the_command_line(tmp_path: Path) -> None:
     command = ["evaluate", "reno", "--only", "constrained", "--replications", "2", "--json"]
-    done = CliRunner().invoke(program(), [*command, "--out", str(tmp_path / "r")])
+    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "r")])
     assert done.exit_code == 0, done.output
     form = json.loads(done.stdout)
     assert form["control"] == "reno" and [each["id"] for each in form["criteria"]] == [
         "constrained"
     ]
     assert (tmp_path / "r" / "links.parquet").exists()
-    again = CliRunner().invoke(program(), [*command, "--out", str(tmp_path / "r")])
+    again = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "r")])
     assert again.stdout == done.stdout, "the same bytes each time"
-    wrong = CliRunner().invoke(program(), ["evaluate", "reno", "--only", "constraned"])
+    wrong = CliRunner().invoke(app, ["evaluate", "reno", "--only", "constraned"])
     assert wrong.exit_code == 2
 
 

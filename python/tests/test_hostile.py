@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import aqmlab as api
 from aqmlab import files
 from aqmlab.benchmarks import sizes
-from aqmlab.cli import program
+from aqmlab.cli import app
 
 SOON = 20.0
 """Seconds: what had no end before."""
@@ -93,7 +93,7 @@ def test_every_command_refuses_what_has_no_end(
         given = tmp_path / "folder"
     rest = ["--", "true"] if name.startswith("shell") else []
     begun = time.monotonic()
-    done = CliRunner().invoke(program(), [*COMMANDS[name], str(given), *rest])
+    done = CliRunner().invoke(app, [*COMMANDS[name], str(given), *rest])
     assert time.monotonic() - begun < SOON
     assert done.exit_code in (1, 2), done.output
     assert done.stderr.count("\n") <= 1  # conformance lists what cannot be replayed on stdout
@@ -112,6 +112,18 @@ def test_a_table_that_is_a_pipe_is_damaged(name: str, study: Path) -> None:
     with pytest.raises(api.AqmlabError, match=f"{name}: damaged \\(it is not a regular file"):
         api.StudyResult.open(folder)
     assert time.monotonic() - begun < SOON
+
+
+@pytest.mark.parametrize("option", ["--pcap", "--qlog"])
+def test_a_pipe_that_nobody_reads_is_not_waited_for(
+    option: str, scenario: Path, aqmlab: Aqmlab
+) -> None:
+    os.mkfifo(scenario.parent / "pipe")
+    begun = time.monotonic()
+    refused = aqmlab("run", str(scenario), option, "pipe")
+    assert time.monotonic() - begun < SOON
+    assert refused.returncode == 1
+    assert "nobody reads this pipe" in refused.stderr
 
 
 def test_depth_has_a_limit(tmp_path: Path, scenario: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import aqmlab
-from aqmlab.cli import program
+from aqmlab.cli import app
 from aqmlab.reproduce.published import STUDIES, Published
 from aqmlab.samples import Floats
 from aqmlab.studies.monga2016.claims import RULES
@@ -222,7 +222,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     command = ["reproduce", "monga2016", "--replications", "1", "--json", "--out", str(tmp_path)]
     command += ["--only", "where=RTT 1 ms", "--only", "queue=DropTail"]
     command += ["--only", "experiment=two packets a flow, RTT 1 ms"]
-    done = CliRunner().invoke(program(), command)
+    done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     form = json.loads(done.stdout)
     assert form["claims"] == []

@@ -12,7 +12,7 @@ from helpers import Aqmlab, command, environment
 import aqmlab as package
 from aqmlab import plain
 from aqmlab.benchmarks import start
-from aqmlab.cli import program, told_files
+from aqmlab.cli import app, told_files
 from aqmlab.quick import answers
 
 FOLDER = Path(package.__file__).parent / "told"
@@ -53,7 +53,7 @@ def test_an_answer_is_what_the_command_itself_says(
 ) -> None:
     assert answers.answer(line.split())
     quick = capsys.readouterr().out
-    program()(line.split(), standalone_mode=False)
+    app(line.split(), standalone_mode=False)
     assert capsys.readouterr().out == quick
     assert len(quick) > 100
 

@@ -1,9 +1,9 @@
 //! Files in which a run is recorded while it goes on.
 
-use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use aqmlab_emu::observe;
 use aqmlab_sim::Scenario;
 use aqmlab_sim::capture::{self, Recorder};
 use pyo3::exceptions::PyValueError;
@@ -39,9 +39,8 @@ impl Record {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "the engine is given what it writes to")]
 fn create(file: &str) -> PyResult<Box<dyn Write + Send>> {
-    match File::create(file) {
+    match observe::create(Path::new(file)) {
         Ok(opened) => Ok(Box::new(opened)),
         Err(error) => Err(to_os_error(&error, Path::new(file))),
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Iterable
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -13,8 +12,9 @@ import typer
 from typer.exceptions import TyperException
 
 from aqmlab import _core, plain
-from aqmlab.cli.common import EXAMPLES, FAILURE, INPUT_ERROR, INTERRUPTED, fail
+from aqmlab.cli.common import EXAMPLES, FAILURE, INPUT_ERROR, INTERRUPTED, absent, fail
 from aqmlab.cli.misuse import Command, Program, told
+from aqmlab.quick import answers
 
 REST = {"context_settings": {"allow_interspersed_args": False}}
 """For commands that run another program: arguments after its name are passed through."""
@@ -48,31 +48,49 @@ FILES = {"try": "try_", "set": "set_", "list": "listing"}
 """Where the file, and the function in it, is not called like the command."""
 
 
-def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The command line with these commands; their files are loaded now."""
-    app = typer.Typer(
-        name="aqmlab",
-        cls=Program,
-        help="A laboratory for active queue management: how does a queue affect delay and "
-        "throughput?",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode="markdown",
-        context_settings={"help_option_names": ["-h", "--help"]},
-        epilog=EXAMPLES.format(
-            "aqmlab run examples/scenario.toml --set queue=codel\n\n"
-            "aqmlab reproduce jarvinen2014\n\n"
-            "aqmlab explain codel.target"
-        ),
-    )
-    app.callback()(_options)
-    for name in commands:
-        file = FILES.get(name, name)
+class Commands(Program):
+    """The commands, whose files are loaded when they are asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order of help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, if there is one."""
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            self.commands[cmd_name] = _loaded(cmd_name)
+        return self.commands.get(cmd_name)
+
+
+def _loaded(name: str) -> Any:
+    """The command of this name; ends the program if it needs a library that is not there."""
+    file = FILES.get(name, name)
+    try:
         module = import_module(f"aqmlab.cli.{file}")
-        command = app.command(name, cls=Command, epilog=module.EXAMPLE, **COMMANDS[name])
-        command(getattr(module, file))
-    return app
+    except ModuleNotFoundError as error:
+        absent(error, for_cluster=name == "cluster" or "--cluster" in sys.argv)
+    alone = typer.Typer(**SETTINGS)
+    alone.command(name, cls=Command, epilog=module.EXAMPLE, **COMMANDS[name])(getattr(module, file))
+    return typer.main.get_command(alone)
+
+
+SETTINGS: dict[str, Any] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": "markdown",
+}
+app = typer.Typer(
+    name="aqmlab",
+    cls=Commands,
+    help="A laboratory for active queue management: how does a queue affect delay and throughput?",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXAMPLES.format(
+        "aqmlab run examples/scenario.toml --set queue=codel\n\n"
+        "aqmlab reproduce jarvinen2014\n\n"
+        "aqmlab explain codel.target"
+    ),
+    **SETTINGS,
+)
 
 
 def _version(wanted: bool) -> None:
@@ -81,7 +99,8 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _options(
+@app.callback()
+def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -92,15 +111,15 @@ def _options(
 def main() -> None:
     """The console script `aqmlab`."""
     check_open_files()
-    named = [word for word in sys.argv[1:2] if word in COMMANDS]
+    if not sys.argv[1:]:
+        answers.answer(["--help"])
+        sys.exit(INPUT_ERROR)
     try:
-        status = program(named or COMMANDS)(standalone_mode=False)
+        status = app(standalone_mode=False)
         if status == INTERRUPTED:  # before the command proper had begun
             fail("interrupted", INTERRUPTED, word="")
         sys.exit(status)
     except TyperException as error:
-        if not str(error):  # `aqmlab` alone: the help was shown
-            sys.exit(INPUT_ERROR)
         fail(told(error), INPUT_ERROR)
     except typer.Abort:
         fail("interrupted", INTERRUPTED, word="")

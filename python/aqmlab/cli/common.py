@@ -153,11 +153,7 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
         except (ClusterError, StorageError) as error:
             fail(str(error), FAILURE)
         except ModuleNotFoundError as error:
-            if error.name not in REPORT:
-                bug(error)
-            extra = "cluster" if "address" in kwargs or kwargs.get("cluster") else "report"
-            hint = f"pip install 'aqmlab[{extra}]'"
-            fail(f"this needs the package {error.name}, which is not installed ({hint})", FAILURE)
+            absent(error, for_cluster="address" in kwargs or bool(kwargs.get("cluster")))
         except BrokenPipeError:
             raise SystemExit(FAILURE) from None
         except OSError as error:
@@ -175,6 +171,14 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             bug(error)
 
     return wrapped
+
+
+def absent(error: ModuleNotFoundError, *, for_cluster: bool) -> NoReturn:
+    """Ends the program for want of a package, and says how to install it."""
+    if error.name not in REPORT:
+        bug(error)
+    hint = f"pip install 'aqmlab[{'cluster' if for_cluster else 'report'}]'"
+    fail(f"this needs the package {error.name}, which is not installed ({hint})", FAILURE)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from unittest import mock
 import typer
 from typer import rich_utils
 
-from aqmlab.cli import COMMANDS, program
+from aqmlab.cli import COMMANDS, app
 from aqmlab.cli.explain import entries
 from aqmlab.cli.listing import catalogue
 
@@ -51,13 +51,13 @@ def _help(words: list[str]) -> str:
         mock.patch.object(rich_utils, "COLOR_SYSTEM", "standard"),
         contextlib.redirect_stdout(said),
     ):
-        typer.main.get_command(program()).main(words, prog_name="aqmlab", standalone_mode=False)
+        typer.main.get_command(app).main(words, prog_name="aqmlab", standalone_mode=False)
     return "\n".join(line.rstrip() for line in said.getvalue().splitlines()).rstrip() + "\n"
 
 
 def _options() -> dict[str, dict[str, bool]]:
     """The options of each command, and whether each takes a value."""
-    commands: Any = typer.main.get_command(program())
+    commands: Any = typer.main.get_command(app)
     return {
         name: {
             option: not param.is_flag
@@ -65,7 +65,8 @@ def _options() -> dict[str, dict[str, bool]]:
             if param.param_type_name == "option"
             for option in param.opts
         }
-        for name, command in commands.commands.items()
+        for name in COMMANDS
+        for command in [commands.get_command(None, name)]
     }
 
 

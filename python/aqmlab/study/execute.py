@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -159,8 +160,11 @@ def run_scenario(
         if error.filename is None:
             raise
         file = Path(error.filename)
-        is_there = file.parent.is_dir()
-        kept = "not all of the run is in it" if is_there else f"there is no folder {file.parent}"
+        kept = "not all of the run is in it"
+        if not file.parent.is_dir():
+            kept = f"there is no folder {file.parent}"
+        elif error.errno == errno.ENXIO:
+            kept = "nobody reads this pipe"
         raise StorageError(error, file, kept, resumes=False) from error
     return RunResult(MemoryTables(in_memory(batches)), resolved(scenario.resolved))
 

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
+use super::output::create;
+
 /// So many bytes are handed over at once.
 const BLOCK: usize = 64 << 10;
 /// More than this does not wait for the disk, if it may be left out.
@@ -30,7 +32,7 @@ impl Background {
     /// so many bytes what is older than that goes to a second file, `.old`,
     /// and then away; each file begins with `head`.
     pub fn create(path: &Path, head: Vec<u8>, ring: Option<u64>) -> io::Result<Self> {
-        let file = File::create(path)?;
+        let file = create(path)?;
         let (blocks, incoming) = channel();
         let (returned, spare) = channel();
         let waiting = Arc::new(AtomicU64::new(0));
@@ -123,7 +125,7 @@ impl Writer {
             let mut old = self.path.clone().into_os_string();
             old.push(".old");
             std::fs::rename(&self.path, old)?;
-            self.file = File::create(&self.path)?;
+            self.file = create(&self.path)?;
             self.file.write_all(&self.head)?;
             self.size = 0;
         }

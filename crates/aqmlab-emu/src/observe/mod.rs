@@ -11,6 +11,7 @@
 mod background;
 pub mod control;
 mod log;
+mod output;
 mod pcapng;
 pub mod view;
 
@@ -24,6 +25,7 @@ use aqmlab_sim::network::Network;
 use aqmlab_sim::rate::RateProcess;
 
 use self::log::{Log, Offer};
+pub use self::output::create;
 use self::pcapng::Capture;
 use crate::packet::buffers::Buffers;
 use crate::packet::handle::Handle;

@@ -1,0 +1,57 @@
+//! The files that captures, logs and records are written to.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Makes a file, or empties it. It may be a pipe that somebody reads, such as Wireshark; to
+/// open one that nobody reads would last until somebody does.
+///
+/// # Errors
+/// Those of the system; for a pipe that nobody reads "No such device or address" (`ENXIO`).
+#[allow(clippy::disallowed_methods, reason = "this crate is what touches the world")]
+pub fn create(path: &Path) -> io::Result<File> {
+    let is_pipe = fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+    if is_pipe {
+        // As long as this is open, there is somebody who reads: the open below does not wait.
+        let _asked = File::options().write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        return File::options().write(true).open(path);
+    }
+    File::create(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::process::Command;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_opened_if_somebody_reads() {
+        let folder = std::env::temp_dir().join(format!("aqmlab-output-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let pipe = folder.join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let refused = create(&pipe).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::ENXIO));
+        let place = pipe.clone();
+        let reader = thread::spawn(move || {
+            let mut read = String::new();
+            File::open(place).unwrap().read_to_string(&mut read).unwrap();
+            read
+        });
+        let mut writer = loop {
+            match create(&pipe) {
+                Ok(writer) => break writer,
+                Err(_) => thread::yield_now(),
+            }
+        };
+        io::Write::write_all(&mut writer, b"packets").unwrap();
+        drop(writer);
+        assert_eq!(reader.join().unwrap(), "packets");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
