@@ -2,7 +2,8 @@
 
 `make walks` runs all; `python3 crates/walks.py WORD ...` those named. Each is one file of
 `crates/walks` and one line, in a copy of the tree (see `faults.py`); the tests are those of the
-file, and those that every entry of a catalogue has to pass.
+file, and those that every entry of a catalogue has to pass. All are added before the first is
+tested, so each crate is built once.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Walk:
     catalogue: str
     after: str
     line: str
-    tests: tuple[tuple[str, ...], ...]
+    crate: str
+    tests: str
 
 
 WALKS = [
@@ -35,10 +37,8 @@ WALKS = [
         "aqmlab-aqm/src/disciplines/mod.rs",
         "    // One line a discipline.\n",
         "    Nth(nth::NthParams),\n",
-        (
-            ("-p", "aqmlab-aqm", "--lib", "--", "disciplines::nth"),
-            ("-p", "aqmlab-aqm", "--test", "properties"),
-        ),
+        "aqmlab-aqm",
+        "disciplines::nth",
     ),
     Walk(
         "control",
@@ -47,7 +47,8 @@ WALKS = [
         "aqmlab-tcp/src/congestion/mod.rs",
         "controls! {\n    Reno(",
         "    Steady(steady::SteadyParams),\n",
-        (("-p", "aqmlab-tcp", "--lib", "--", "congestion::"),),
+        "aqmlab-tcp",
+        "congestion::",
     ),
     Walk(
         "workload",
@@ -56,13 +57,14 @@ WALKS = [
         "aqmlab-sim/src/workload/mod.rs",
         "    // One line a workload.\n",
         "    Metronome(metronome::MetronomeParams),\n",
-        (("-p", "aqmlab-sim", "--lib", "--", "metronome"),),
+        "aqmlab-sim",
+        "metronome",
     ),
 ]
 
 
-def walk(way: Walk) -> bool:
-    """Whether the addition passes its tests. The copy is as before afterwards."""
+def add(way: Walk) -> None:
+    """Adds the file and the line to the copy."""
     catalogue = Path("crates") / way.catalogue
     text = (COPY / catalogue).read_text(encoding="utf-8")
     if text.count(way.after) != 1:
@@ -70,21 +72,21 @@ def walk(way: Walk) -> bool:
     first, rest = text.split(way.after)
     # The line stands after a comment, or else before the first entry.
     head, _, entry = way.after.rpartition("\n")
-    changed = f"{first}{head}\n{way.line}{entry}{rest}"
-    added = Path("crates") / way.target
-    write(added, (ROOT / "crates/walks" / way.source).read_bytes())
-    write(catalogue, changed.encode())
-    try:
-        for test in way.tests:
-            done = cargo(*test)
-            passed = done.returncode == 0 and " 0 passed" not in done.stdout
-            if not passed:
-                print(f"{way.what}: {' '.join(test)} fails\n{done.stdout}{done.stderr}")
-                return False
-    finally:
-        (COPY / added).unlink()
-        write(catalogue, text.encode())
-    print(f"{way.what}: one file and one line, and all tests pass", flush=True)
+    write(catalogue, f"{first}{head}\n{way.line}{entry}{rest}".encode())
+    write(Path("crates") / way.target, (ROOT / "crates/walks" / way.source).read_bytes())
+
+
+def passes(ways: list[Walk]) -> bool:
+    """Whether the additions pass their tests, and disciplines those of all disciplines."""
+    crates = [word for way in ways for word in ("-p", way.crate)]
+    calls = [(*crates, "--lib", "--", *(way.tests for way in ways))]
+    if any(way.what == "discipline" for way in ways):
+        calls.append(("-p", "aqmlab-aqm", "--test", "properties"))
+    for call in calls:
+        done = cargo(*call)
+        if done.returncode != 0 or " 0 passed" in done.stdout:
+            print(f"{' '.join(call)} fails\n{done.stdout}{done.stderr}")
+            return False
     return True
 
 
@@ -93,7 +95,12 @@ def main() -> None:
     copy_tree()
     words = sys.argv[1:]
     ways = [way for way in WALKS if not words or way.what in words]
-    sys.exit(not all(walk(way) for way in ways))
+    for way in ways:
+        add(way)
+    if not passes(ways):
+        sys.exit(1)
+    for way in ways:
+        print(f"{way.what}: one file and one line, and all tests pass")
 
 
 if __name__ == "__main__":
