@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import exp, pi, sqrt
+from math import exp, inf, pi, sqrt
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from aqmlab import InputError
@@ -18,6 +19,7 @@ from aqmlab.characterize.environment import (
     projected_loss,
     scaled,
 )
+from aqmlab.characterize.measure import Measures
 from aqmlab.characterize.outcomes import (
     BETTER,
     EVEN,
@@ -341,3 +343,18 @@ def test_sections_are_found_by_their_beginning() -> None:
     assert numbers == sorted(numbers, key=lambda each: [int(part) for part in each.split(".")])
     with pytest.raises(InputError, match="section"):
         sections(["8.4"])
+
+
+def test_a_share_of_nothing_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Losses of a flow that sent nothing after the warm-up: its packets were sent before."""
+    shares = {"run": [0, 1], "subject": ["video"] * 2, "measure": ["loss_share"] * 2}
+    flows = pl.DataFrame(shares | {"value": [inf, 0.02]}, schema_overrides={"run": pl.UInt32})
+    for part in ("links", "link_series", "goodput", "times", "scores", "group_losses", "acks"):
+        monkeypatch.setattr(Measures, f"_{part}", lambda _: flows.clear())
+    monkeypatch.setattr(Measures, "_phases", lambda _: [])
+    monkeypatch.setattr(Measures, "_flows", lambda _: flows)
+    measures = object.__new__(Measures)
+    measures.replications = 2
+    measures.cases = [SimpleNamespace(section="9.2", name="mix", contender="droptail")]
+    assert measures.frame["value"].to_list() == [0.02]
+    assert measures.summary["mean"].to_list() == [0.02]

@@ -59,7 +59,8 @@ class Measures:
             *self._phases(),
         ]
         long = pl.concat([part.select(COLUMNS) for part in parts if part.height])
-        long = long.filter(pl.col("value").is_not_nan() & pl.col("value").is_not_null())
+        # Losses of a flow that sent nothing after the warm-up are a share of nothing.
+        long = long.filter(pl.col("value").is_finite())
         names = pl.DataFrame(
             {
                 "point": range(len(self.cases)),
