@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from aqmlab.errors import InputError, input_error
+from aqmlab.errors import input_error
 from aqmlab.results import RunResult
 from aqmlab.samples import Floats, Whole
 from aqmlab.scenarios.quantities import canonical
@@ -85,7 +85,9 @@ def episodes(result: RunResult, link: str | None = None) -> list[Episode]:
     """
     found = course(result, link)
     if found is None:
-        raise _not_recorded(link or result.bottleneck)
+        hint = 'run it with record.level = "packets"'
+        problem = "the packets of this run were not recorded"
+        raise input_error(problem, key=link or result.bottleneck, hint=hint)
     return found.episodes
 
 
@@ -114,26 +116,10 @@ def in_parts(result: RunResult, link: str) -> Iterator[pl.DataFrame]:
         yield part.filter(pl.col("link") == link).select("verdict", "end_s", wait)
 
 
-def packets_of(result: RunResult, link: str) -> pl.DataFrame:
-    """The packets of a link with `sojourn_s`; of dropped ones the wait until the drop.
-
-    Raises `InputError` if packets were not recorded, or there is no such link.
-    """
-    packets = result.packets.filter(pl.col("link") == _known(result, link))
-    if packets.is_empty():
-        raise _not_recorded(link)
-    return packets.with_columns((pl.col("end_s") - pl.col("arrival_s")).alias("sojourn_s"))
-
-
 def _known(result: RunResult, link: str) -> str:
     if link not in result.scenario["links"]:
         raise input_error("there is no such link", key="link", given=link)
     return link
-
-
-def _not_recorded(link: str) -> InputError:
-    hint = 'run it with record.level = "packets"'
-    return input_error("the packets of this run were not recorded", key=link, hint=hint)
 
 
 def target_of(result: RunResult, link: str) -> float | None:

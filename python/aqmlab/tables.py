@@ -67,8 +67,8 @@ class FolderTables:
 
     def __init__(self, folder: Path, names: Sequence[str], runs: range | None = None) -> None:
         self._folder, self._names = folder, list(names)
-        self._runs = runs
-        """The runs whose rows are read, if not all."""
+        self._chosen = None if runs is None else pl.col("run").is_between(runs.start, runs.stop - 1)
+        """Which rows are read, if not all."""
 
     def names(self) -> list[str]:
         """The names of the tables there are."""
@@ -82,12 +82,9 @@ class FolderTables:
         path = self._folder / f"{name}.parquet"
         try:
             with decoded(path):
-                if self._runs is None:
+                if self._chosen is None:
                     return pl.read_parquet(path, columns=columns, glob=False)
-                first, last = self._runs.start, self._runs.stop - 1
-                chosen = pl.scan_parquet(path, glob=False).filter(
-                    pl.col("run").is_between(first, last)
-                )
+                chosen = pl.scan_parquet(path, glob=False).filter(self._chosen)
                 return (chosen if columns is None else chosen.select(columns)).collect()
         except Damaged as error:
             raise FolderError(str(error)) from None
@@ -108,7 +105,6 @@ class FolderTables:
                 raise FolderError(str(error)) from None
             height = frame.height
             start += height
-            if self._runs is not None:
-                first, last = self._runs.start, self._runs.stop - 1
-                frame = frame.filter(pl.col("run").is_between(first, last))
+            if self._chosen is not None:
+                frame = frame.filter(self._chosen)
             yield frame.select(columns)

@@ -17,6 +17,11 @@ from aqmlab.report import drops_page
 RECORD = {"record.level": "packets"}
 
 
+def packets_of(result: package.RunResult) -> pl.DataFrame:
+    """All packets of the bottleneck at once."""
+    return pl.concat(drops.in_parts(result, "down"))
+
+
 def test_codel_drops_after_an_interval_above_its_target(mapping: dict[str, Any]) -> None:
     result = package.run(mapping, set=RECORD)
     found = drops.episodes(result)
@@ -28,7 +33,7 @@ def test_codel_drops_after_an_interval_above_its_target(mapping: dict[str, Any])
         assert each.above_s is not None and each.above_s >= 0.1
         assert each.sojourn_max_s > 0.005
     # Between two episodes a packet has waited less than the target: RFC 8289's dropping state.
-    sent = drops.packets_of(result, "down").filter(pl.col("verdict") == "delivered")
+    sent = packets_of(result).filter(pl.col("verdict") == "delivered")
     for one, other in pairwise(found):
         between = sent.filter(pl.col("end_s").is_between(one.last_s, other.first_s))
         assert between["sojourn_s"].to_numpy().min() < 0.005
@@ -61,7 +66,7 @@ def test_packets_that_are_read_in_parts_say_the_same(
     monkeypatch.setattr(drops_page, "MOST_DROPS", 20)
     page = list(drops_page.sections(result))
     assert whole is not None and len(whole.episodes) > 1 and "drops 20 are drawn" in str(page)
-    sent = drops.packets_of(result, "down").filter(pl.col("verdict") == "delivered")
+    sent = packets_of(result).filter(pl.col("verdict") == "delivered")
     assert whole.sent == sent.height
     for rows in (7, 500):
         monkeypatch.setattr(tables, "PART", rows)
@@ -87,7 +92,7 @@ def test_without_packets_or_a_link_it_says_so(mapping: dict[str, Any]) -> None:
     with pytest.raises(package.InputError, match="no such link"):
         drops.episodes(result, "sideways")
     recorded = package.run(mapping, set=RECORD)
-    assert isinstance(drops.packets_of(recorded, "down"), pl.DataFrame)
+    assert not packets_of(recorded).is_empty()
 
 
 def test_the_command_explains_and_draws_the_drops(aqmlab: Aqmlab, tmp_path: Path) -> None:

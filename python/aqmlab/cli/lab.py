@@ -12,7 +12,7 @@ import typer
 
 from aqmlab.cli.common import EXAMPLES, Json, print_json, reported
 from aqmlab.cli.lab_server import LabServer
-from aqmlab.emulate.view import between
+from aqmlab.emulate.view import between, named
 from aqmlab.study.single import load
 from aqmlab.study.stepping import Run
 
@@ -70,8 +70,6 @@ def lab(
     given: object = None
     live = None
     if shell is not None:
-        from aqmlab.emulate.view import named
-
         emulator = named(shell, key="--shell")
         given = {"live": emulator.command}
         live = _looks(emulator)

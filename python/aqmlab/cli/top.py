@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from aqmlab.cli.common import EXAMPLES, Json, console, grid, print_json, reported
 from aqmlab.document.numbers import rate, seconds
-from aqmlab.emulate.view import between, running
+from aqmlab.emulate.view import between, some_running
 from aqmlab.errors import input_error
 
 if TYPE_CHECKING:
@@ -74,10 +74,7 @@ Readings = dict[int, dict[str, Any]]
 
 def _chosen(pids: list[int]) -> list[Emulator]:
     """The emulators to look at. Raises `InputError` if there is none, or not one of these."""
-    found = running()
-    if not found:
-        problem = "no emulator is running that this user may inspect"
-        raise input_error(problem, hint="start one with `aqmlab shell`")
+    found = some_running()
     known = [emulator.pid for emulator in found]
     for pid in pids:
         if pid not in known:

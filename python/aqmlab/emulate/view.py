@@ -77,11 +77,20 @@ def running() -> list[Emulator]:
     return found
 
 
+def some_running(key: str = "", given: object = None) -> list[Emulator]:
+    """The running emulators. Raises `InputError`, about `key`, if there are none."""
+    found = running()
+    if not found:
+        problem = "no emulator is running that this user may inspect"
+        raise input_error(problem, key=key, given=given, hint="start one with `aqmlab shell`")
+    return found
+
+
 def named(emulator: str | int, *, key: str) -> Emulator:
     """The running emulator of this process ID or name. Raises `InputError`, about `key`, if there
     is none, or more than one."""
     text = str(emulator)
-    known = running()
+    known = some_running(key, text)
     found = [each for each in known if text in (each.name, str(each.pid))]
     if len(found) == 1:
         return found[0]
@@ -89,9 +98,6 @@ def named(emulator: str | int, *, key: str) -> Emulator:
         pids = ", ".join(str(each.pid) for each in found)
         raise input_error("several emulators have this name", key=key, given=text,
                           hint=f"use a process ID: {pids}")  # fmt: skip
-    if not known:
-        problem = "no emulator is running that this user may inspect"
-        raise input_error(problem, key=key, given=text, hint="start one with `aqmlab shell`")
     raise unknown("emulator", text, [each.name or str(each.pid) for each in known], key=key)
 
 

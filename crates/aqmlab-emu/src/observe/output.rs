@@ -10,10 +10,8 @@ use std::path::Path;
 ///
 /// # Errors
 /// Those of the system; for a pipe that nobody reads "No such device or address" (`ENXIO`).
-#[allow(clippy::disallowed_methods, reason = "this crate is what touches the world")]
 pub fn create(path: &Path) -> io::Result<File> {
-    let is_pipe = fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
-    if is_pipe {
+    if fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
         // As long as this is open, there is somebody who reads: the open below does not wait.
         let _asked = File::options().write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         return File::options().write(true).open(path);
