@@ -109,7 +109,13 @@ def main() -> None:
     print("| part |", " | ".join(RUNS), "|")
     print("|---|", "|".join("---:" for _ in RUNS), "|", sep="")
     for name in names:
-        print("|", name, "|", " | ".join(f"{each.get(name, 0):.1%}" for each in columns), "|")
+        print(
+            "|",
+            name,
+            "|",
+            " | ".join(f"{each.get(name, 0):.1%}".replace("%", " %") for each in columns),
+            "|",
+        )
 
 
 if __name__ == "__main__":
