@@ -134,7 +134,7 @@ def test_one_queue_out_of_order_is_seen() -> None:
         return as_printed(metric, turn.get(queue, queue), place)
 
     found = holding(swapped)
-    assert not found & {"rtt-drops-more-codel", "rtt-sfq-lowest", "ftp-droptail-degraded"}
+    assert not found & {"rtt-drops-more-sfqcodel", "rtt-sfq-lowest", "ftp-droptail-degraded"}
 
 
 @pytest.mark.parametrize("part", ["study", "window", "intervals"])
