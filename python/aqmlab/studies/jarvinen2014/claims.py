@@ -7,6 +7,7 @@ runs unless told otherwise (README.md); what the other readings give is told bes
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,16 @@ CellRule = Rule[Measurements, Cells]
 
 def claims(measured: Measurements) -> list[Claim]:
     """All statements for which the queues and paths were run."""
-    rules = (*HEADLINE, *HIGH_END, *LEVELS, *SPIKES, *TIMES, *LONG_PATH, INERT, RECALL)
+    rules: tuple[Rule[Measurements, Any], ...] = (
+        *HEADLINE,
+        *HIGH_END,
+        *LEVELS,
+        *SPIKES,
+        *TIMES,
+        *LONG_PATH,
+        INERT,
+        RECALL,
+    )
     return checked(rules, measured)
 
 
