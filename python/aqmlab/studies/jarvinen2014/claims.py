@@ -7,6 +7,7 @@ runs unless told otherwise (README.md); what the other readings give is told bes
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
