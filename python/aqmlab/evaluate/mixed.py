@@ -196,7 +196,7 @@ CRITERIA = (
         _beside(VICTIMS, PATHS), _read_beside(VICTIMS, PATHS),
     ),
     Criterion(
-        "deployed", "Beside BBR and BBRv3", "mixed", "should be considered",
+        "deployed", "Beside BBR and BBRv3", "mixed", "considered",
         "What do widely deployed controls that are no standard lose beside it?",
         _beside(DEPLOYED, FEW_PATHS), _read_beside(DEPLOYED, FEW_PATHS),
     ),
