@@ -148,7 +148,7 @@ def figure(evaluation: Evaluation, line: Line) -> Figure:
             "value": row.value if name == evaluation.control else row.others[name],
         }
         for row in line.rows
-        for name in names
+        for name in reversed(names)  # the control is drawn last, on top
     ]
     worst = line.worst
     told = f"{worst.measure}, {worst.case}: {number(worst.value, worst)}, {worst.words}."
