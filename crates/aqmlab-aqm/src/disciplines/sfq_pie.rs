@@ -104,7 +104,7 @@ impl Discipline for SfqPieParams {
             dq_threshold: self.dq_threshold,
             ecn: self.ecn,
             by_size: self.by_size,
-            variant: pie::ProbabilityScope::LinuxClamped,
+            variant: pie::PieArithmetic::LinuxClamped,
             ..PieParams::default()
         };
         let settings = Settings::new(&pie, env).marking_up_to(self.ecn_prob);
