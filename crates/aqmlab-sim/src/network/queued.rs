@@ -481,6 +481,7 @@ fn take_dropped<P: Carried>(
 mod ends;
 #[path = "measured.rs"]
 mod measured;
+pub use measured::{LinkColumn, LinkResult};
 #[path = "turns.rs"]
 mod turns;
 
