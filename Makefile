@@ -14,6 +14,7 @@
 # make evaluate   the example results of `aqmlab evaluate` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
 # make bench-controls     instructions for a packet by congestion control (needs valgrind)
+# make profile          where the engine's CPU time goes (needs perf)
 # make fuzz   random scenarios, with a seed of the day: for MINUTES=10, or as many as COUNT says
 # make fuzz-parsers  INPUTS=100000 inputs for each parser, with a seed of the day
 # make bench  how fast the engine is on this machine
@@ -36,7 +37,7 @@ export PIP_QUIET := 1
 # The backend is packaging/aqmlab_build.py, around maturin's: maturin warns of any other than its own.
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
-.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines reference studies parity characterize evaluate setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines profile reference studies parity characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -113,6 +114,9 @@ bench: $(VENV)/.installed
 bench-controls:
 	cargo build --release --quiet -p aqmlab-sim --example steady
 	$(PYTHON) crates/aqmlab-sim/benches/controls.py
+
+profile:
+	$(PYTHON) crates/profile.py
 
 bench-disciplines:
 	cargo bench -p aqmlab-aqm

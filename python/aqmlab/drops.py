@@ -1,13 +1,13 @@
 """Why a queue dropped: every drop of a run with its reason, and the law behind it in words.
 
-Works on the table `packets` (level `packets`). Drops make an episode as long as the queue stays
-above its target, or, without a target, as long as they follow each other closely. For CoDel an
-episode is what RFC 8289 calls the dropping state.
+Works on the table `packets` (level `packets`). Drops make an episode as long as they follow each
+other closely; for CoDel and its relatives, as long as the queue stays above its target: what RFC
+8289 calls the dropping state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from aqmlab.samples import Floats, Whole
 from aqmlab.scenarios.quantities import canonical
 
 APART = 0.5
-"""Seconds without a drop that part two episodes of a queue without a target."""
+"""Seconds without a drop that part two episodes of a queue without a dropping state."""
 LAWS: Mapping[str, str] = {
     "overlimit": "the buffer was full (limit {limit})",
     "overmemory": "the memory limit was reached ({memory_limit})",
@@ -91,16 +91,22 @@ def episodes(result: RunResult, link: str | None = None) -> list[Episode]:
     return found.episodes
 
 
-def course(result: RunResult, link: str | None = None) -> Course | None:
-    """The episodes of drops at `link` (the bottleneck), of packets that are read in parts; None
-    if they were not recorded.
+def course(
+    result: RunResult,
+    link: str | None = None,
+    see: Callable[[pl.DataFrame], None] = lambda part: None,
+) -> Course | None:
+    """The episodes of drops at `link` (the bottleneck), of packets that are read in parts, each of
+    which is shown to `see`; None if they were not recorded.
 
     Raises `InputError` if there is no such link.
     """
     link = link or result.bottleneck
-    finder = _Finder(target_of(result, _known(result, link)))
+    target = target_of(result, _known(result, link))
+    finder = _Finder(target, has_state="interval" in result.scenario["links"][link]["queue"])
     parts = 0
     for part in _whole_moments(in_parts(result, link)):
+        see(part)
         finder.take(part)
         parts += 1
     return Course(finder.found, finder.sent) if parts else None
@@ -159,10 +165,11 @@ def _whole_moments(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 class _Finder:
     """Finds the episodes of a link; knows of what it has seen no more than it needs."""
 
-    def __init__(self, target: float | None) -> None:
+    def __init__(self, target: float | None, *, has_state: bool) -> None:
         self.found: list[Episode] = []
         self.sent = 0
         self._target = target
+        self._has_state = has_state and target is not None
         self._key: int | None = None
         """The episode of the last drop: drops with the same key belong together."""
         self._keys = 0
@@ -179,7 +186,7 @@ class _Finder:
         sent, lost = part.filter(is_sent), part.filter(~is_sent)
         ends, waits = sent["end_s"].to_numpy(), sent["sojourn_s"].to_numpy()
         drops = lost["end_s"].to_numpy()
-        if self._target is None:
+        if self._target is None or not self._has_state:
             keys = self._keys + np.cumsum(np.diff(drops, prepend=self._last_drop) > APART)
             self._keys = int(keys[-1]) if keys.size else self._keys
         else:

@@ -63,10 +63,21 @@ ASCII = str.maketrans(
 def any_encoding() -> None:
     """Makes stdout and stderr take every text, whatever their encoding (PYTHONIOENCODING=ascii)."""
     for stream in (sys.stdout, sys.stderr):
-        encoding = getattr(stream, "encoding", None) or "utf-8"
-        if encoding.lower().replace("-", "") != "utf8" and hasattr(stream, "reconfigure"):
-            codecs.register_error("aqmlab", _instead)
+        if not _is_utf8(stream) and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="aqmlab")
+
+
+def shown(text: str) -> str:
+    """The text as stdout shows it, for tables: what stands for a character may be wider."""
+    if sys.stdout is None or _is_utf8(sys.stdout):
+        return text
+    encoding = sys.stdout.encoding
+    return text.encode(encoding, "aqmlab").decode(encoding)
+
+
+def _is_utf8(stream: object) -> bool:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return bool(encoding.lower().replace("-", "") == "utf8")
 
 
 def _instead(error: UnicodeError) -> tuple[str, int]:
@@ -75,6 +86,9 @@ def _instead(error: UnicodeError) -> tuple[str, int]:
         raise error
     found = error.object[error.start : error.end].translate(ASCII)
     return "".join(each if ord(each) < 128 else "?" for each in found), error.end
+
+
+codecs.register_error("aqmlab", _instead)
 
 
 def is_terminal() -> bool:
@@ -140,6 +154,7 @@ def table(
 ) -> list[str]:
     """The lines of a table: so many columns of labels at its left, numbers to the right."""
     gap = "  " if width() >= WIDE else " "
+    heads, *rows = ([shown(cell) for cell in row] for row in (heads, *rows))
     wide = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:

@@ -69,6 +69,11 @@ def test_a_setting_without_key_or_value(setting: str, scenario: Path, aqmlab: Aq
         ("links.down.rate.x=2", ["links.down.rate"]),
         ("link.down.rate=2mbit", ["link", "did you mean `links`?"]),
         ("queue=fq_coddel", ["fq_coddel", "did you mean `fq_codel`?"]),
+        (
+            "transport.congestion_control={ algorithm = 'cubic', beta = 99999999999999999999 }",
+            ["transport.congestion_control.beta", "`99999999999999999999`"],
+        ),
+        ("transport.congestion_control={ algorithm = reno }", ["congestion_control", "not TOML"]),
     ],
 )
 def test_a_wrong_setting(setting: str, words: list[str], scenario: Path, aqmlab: Aqmlab) -> None:

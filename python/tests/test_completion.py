@@ -27,6 +27,8 @@ OFFERED = {
     "list stu": ["studies"],
     "new qu": ["queue"],
     "shell --queue dual": ["dualpi2"],
+    "try --profile ca": ["cable"],
+    "attach --pid 7 --profile off": ["office"],
     "shell -- pi": [],
     "run x": [],
 }

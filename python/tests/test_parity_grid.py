@@ -97,11 +97,14 @@ def test_what_is_kept_is_not_run_again(
 
 
 @pytest.mark.real_packets
-def test_a_cell_is_simulated_and_run_with_real_packets(tmp_path: Path) -> None:
-    words = ["--only", "CUBIC, CoDel, 10 Mbit/s", "--repeat", "1", "--duration", "2s"]
+def test_cells_side_by_side_are_simulated_and_run_with_real_packets(tmp_path: Path) -> None:
+    words = ["--only", "CoDel, 10 Mbit/s", "--repeat", "1", "--duration", "2s", "--at-once", "3"]
     command = [sys.executable, "-m", "aqmlab.studies.parity", str(tmp_path / "page.md"), *words]
     subprocess.run([*command, "--out", str(tmp_path / "out")], check=True, cwd=tmp_path)
-    lines = (tmp_path / "page.md").read_text().splitlines()
-    (row,) = [line for line in lines if "goodput, Mbit/s" in line]
-    simulated, real = (float(column.split()[0]) for column in row.split("|")[4:6])
-    assert 3 < real < 10 and real == pytest.approx(simulated, rel=0.5)
+    page = (tmp_path / "page.md").read_text()
+    assert "--at-once 3" in page
+    found = [line.split("|")[1:-1] for line in page.splitlines() if "goodput, Mbit/s" in line]
+    assert [row[0].strip() for row in found] == ["CUBIC, CoDel", "Reno, CoDel", "BBR, CoDel"]
+    for row in found:
+        simulated, real = (float(column.split()[0]) for column in row[3:5])
+        assert 3 < real < 10 and real == pytest.approx(simulated, rel=0.5)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from helpers import Aqmlab, command, environment
+from rich.console import Console
 
 import aqmlab as package
 from aqmlab import plain
 from aqmlab.benchmarks import start
 from aqmlab.cli import app, told_files
+from aqmlab.cli.common import show_note
+from aqmlab.document import terminal
 from aqmlab.quick import answers
 
 FOLDER = Path(package.__file__).parent / "told"
@@ -83,6 +87,30 @@ def test_any_encoding_will_do(aqmlab: Aqmlab, scenario: Path) -> None:
         assert len(text) > 40
         assert done.returncode == (2 if line == "rnu" else 0)
     assert "±1 µs – §".translate(plain.ASCII) == "+-1 us - §"
+
+
+def test_tables_are_straight_in_any_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="aqmlab")
+    monkeypatch.setattr(sys, "stdout", file)
+    screen = Console(file=file, width=60)
+    table = terminal.grid(None, screen)
+    table.add_column("what")
+    table.add_column("how much", justify="right")
+    for cell in ("1 ±0.25", "→ 12345"):
+        table.add_row("goodput", cell)
+    screen.print(table)
+    print(*plain.table("", ["what", "how much"], [["a", "1 ±0.25"], ["b", "1"]]), sep="\n")
+    file.seek(0)
+    lines = [line for line in file.read().splitlines() if line.strip(" -+")]
+    assert "+-0.25" in lines[1] and "-> 12345" in lines[2]
+    assert len({len(line.rstrip()) for line in lines[:3]}) == 1, lines
+    assert len({len(line) for line in lines[3:]}) == 1, lines
+
+
+def test_a_note_says_what_it_says_in_brackets_and_all() -> None:
+    file = io.StringIO()
+    show_note("[bold yellow] is a name [/]", Console(file=file, width=60))
+    assert file.getvalue().strip() == "Note [bold yellow] is a name [/]"
 
 
 def test_lines_are_wrapped_at_words() -> None:

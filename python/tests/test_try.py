@@ -13,7 +13,7 @@ from helpers import Aqmlab, assert_refused
 
 from aqmlab.advice import Line, Trial, loads, study_of
 from aqmlab.advice.page import commands, comparisons, recommended, sentences
-from aqmlab.scenarios.access import KINDS
+from aqmlab.scenarios.access import KINDS, PROFILES, line_of
 from aqmlab.study import Study
 
 LINE = ["--down", "10mbit", "--up", "2mbit", "--rtt", "20ms"]
@@ -114,6 +114,7 @@ def test_assertions_decide_the_exit_status(aqmlab: Aqmlab) -> None:
         (["--rtt", "20"], ["--rtt", "20", "ms"]),
         (["--access", "dls"], ["dls", "dsl"]),
         (["--load", "hom"], ["hom", "home"]),
+        (["--profile", "dls"], ["--profile", "dls", "dsl"]),
         (["fq_codle"], ["error: QUEUE: `fq_codle`", "fq_codel"]),
         (["fq_codel trget 3ms"], ["error: QUEUE: `trget`", "target"]),
         (["codel", "codel"], ["twice"]),
@@ -122,6 +123,15 @@ def test_assertions_decide_the_exit_status(aqmlab: Aqmlab) -> None:
 def test_mistakes_are_named(aqmlab: Aqmlab, words: list[str], told: list[str]) -> None:
     queue = [] if words[-1].startswith(("fq", "codel")) else ["codel"]
     assert_refused(aqmlab("try", *LINE, *words, *queue), *told)
+
+
+def test_a_profile_is_a_whole_line_that_options_change(aqmlab: Aqmlab) -> None:
+    assert line_of("cable", None, None, None, None) == PROFILES["cable"].line
+    assert line_of("cable", None, "5mbit", None, "dsl") == Line("100mbit", "5mbit", "20ms", "dsl")
+    words = ["--profile", "dsl", "--load", "gaming", "codel", "--json", "--no-report"]
+    assert json.loads(aqmlab("try", *words).stdout)["recommended"] is None
+    missing = aqmlab("try", "--down", "10mbit", "--up", "2mbit", "codel")
+    assert_refused(missing, "--rtt", "missing", "--profile")
 
 
 @pytest.mark.parametrize("kind", KINDS)

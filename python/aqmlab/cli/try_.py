@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aqmlab.advice import Line, Trial, study_of
+from aqmlab.advice import Trial, study_of
 from aqmlab.advice.assertion import parse
 from aqmlab.advice.page import answer, document, write_study
 from aqmlab.advice.trial import check_queues, noticed_with
@@ -29,22 +29,19 @@ from aqmlab.cli.common import (
 )
 from aqmlab.document import save
 from aqmlab.document.terminal import show
+from aqmlab.scenarios.access import line_of
 from aqmlab.study import Study
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab try --down 50mbit --up 10mbit --rtt 20ms droptail codel fq_codel cake\n\n"
     "aqmlab try --down 16mbit --up 1mbit --rtt 30ms --access dsl --load gaming droptail cake\n\n"
+    "aqmlab try --profile cable droptail cake\n\n"
     "aqmlab try --down 100mbit --up 20mbit --rtt 15ms fq_codel --assert 'call.mos > 4'"
 )
 
 
 @reported
 def try_(
-    down: Annotated[str, typer.Option(metavar="RATE", help="Downlink rate: 50mbit.")],
-    up: Annotated[str, typer.Option(metavar="RATE", help="Uplink rate: 10mbit.")],
-    rtt: Annotated[
-        str, typer.Option(metavar="TIME", help="Round-trip time of the idle line: 20ms.")
-    ],
     queues: Annotated[
         list[str],
         typer.Argument(
@@ -52,9 +49,23 @@ def try_(
             help="Queues to use at both ends: disciplines, presets, 'fq_codel target 3ms'.",
         ),
     ],
+    down: Annotated[str | None, typer.Option(metavar="RATE", help="Downlink rate: 50mbit.")] = None,
+    up: Annotated[str | None, typer.Option(metavar="RATE", help="Uplink rate: 10mbit.")] = None,
+    rtt: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Round-trip time of the idle line: 20ms.")
+    ] = None,
     access: Annotated[
-        str, typer.Option(metavar="KIND", help="fibre, dsl, docsis, lte, wifi or satellite.")
-    ] = "fibre",
+        str | None,
+        typer.Option(metavar="KIND", help="fibre (default), dsl, docsis, lte, wifi or satellite."),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="An access line: dsl, cable, lte, 5g, satellite, geo, wifi, office; the options "
+            "above change it.",
+        ),
+    ] = None,
     load: Annotated[
         str, typer.Option(metavar="KIND", help="Traffic: home, office, gaming or rrul.")
     ] = "home",
@@ -80,7 +91,7 @@ def try_(
     """
     wanted = [parse(text, noticed_with(load)) for text in assert_ or []]
     check_queues(queues)
-    line = Line(down, up, rtt, access)
+    line = line_of(profile, down, up, rtt, access)
     table = study_of(line, load, queues)
     plan = Study(table, seed=seed)
     folder = out or Path("results") / "try"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text as Line
 
+from aqmlab import plain
 from aqmlab.document.figure import Figure
 from aqmlab.document.model import (
     Block,
@@ -42,9 +44,18 @@ def console(columns: int = 110) -> Console:
     return Console(width=width, highlight=False, markup=False)
 
 
+class _Shown(Grid):
+    """A table that knows how wide its cells are in the encoding of stdout."""
+
+    def add_row(self, *cells: Any, **more: Any) -> None:
+        """Adds a row of cells."""
+        texts = (plain.shown(each) if isinstance(each, str) else each for each in cells)
+        super().add_row(*texts, **more)
+
+
 def grid(title: str | None, screen: Console) -> Grid:
     """An empty table whose usual contents fit into a terminal of 80 columns."""
-    return Grid(
+    return _Shown(
         title=title,
         title_justify="left",
         title_style="bold",

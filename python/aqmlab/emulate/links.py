@@ -14,7 +14,7 @@ from typing import Any
 
 from aqmlab._core import InputError, Scenario, parse_value, reference
 from aqmlab.errors import input_error, unknown
-from aqmlab.scenarios.access import PROFILES
+from aqmlab.scenarios.access import profile as named
 from aqmlab.scenarios.linux_queues import is_line
 from aqmlab.scenarios.linux_queues import read as read_line
 
@@ -70,7 +70,7 @@ def from_options(
     What a text says counts; what it leaves open is as in `common`, and what that leaves open as in
     the access line `profile`. Raises `InputError` with the name of the option.
     """
-    line = _profile(profile) if profile is not None else {}
+    line = named(profile).line.links() if profile is not None else {}
     links: dict[str, dict[str, Any]] = {}
     names: dict[str, list[str]] = {}
     for direction, texts in (("down", down), ("up", up)):
@@ -89,13 +89,6 @@ def from_options(
         return from_tables(links, names["down"], names["up"], settings)
     except InputError as error:
         raise _about_options(error) from None
-
-
-def _profile(name: str) -> dict[str, dict[str, Any]]:
-    """The links of a named access line."""
-    if name not in PROFILES:
-        raise unknown("profile", name, PROFILES, key="--profile")
-    return PROFILES[name].line.links()
 
 
 def from_tables(

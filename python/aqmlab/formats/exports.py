@@ -13,6 +13,7 @@ Sources: flent's `resultset.py`, file format 4 (what a data file has to have); m
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -24,6 +25,7 @@ import polars as pl
 from aqmlab.errors import StorageError, input_error, unknown
 from aqmlab.results import RunResult, StudyResult
 from aqmlab.scenarios.quantities import quantity
+from aqmlab.tables import PART
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """When a simulation began, for formats in which something has to stand there."""
@@ -190,26 +192,64 @@ def log(run: RunResult, link: str) -> bytes:
     links = list(run.scenario["links"])
     if link not in links:
         raise unknown("link", link, links, key="--table")
-    packets = run.packets.filter(pl.col("link").cast(pl.String) == link)
-    if packets.height == 0:
+    is_of_link = pl.col("link") == link
+    names = ("link", "verdict", "size_bytes", "arrival_s", "end_s")
+    parts = [_events(part.filter(is_of_link)) for part in run.parts("packets", *names)]
+    events = pl.concat(parts) if parts else pl.DataFrame()
+    if events.height == 0:
         hint = "set record.level=packets"
         raise input_error("a log needs recorded packets", key="--table", given=link, hint=hint)
-    head = [f"# aqmlab ({link})", "# base timestamp: 0"]
-    lines = sorted(_lines(packets), key=lambda line: line[:2])
-    return ("\n".join([*head, *(text for *_, text in lines)]) + "\n").encode()
+    del parts
+    content = io.BytesIO(f"# aqmlab ({link})\n# base timestamp: 0\n".encode())
+    content.seek(0, io.SEEK_END)
+    # Of what happens at one time, an arrival is said before a departure, an opportunity before what
+    # it sends; packets keep their order.
+    for some in events.sort("time", "kind", maintain_order=True).iter_slices(PART):
+        lines = some.select(_line())
+        lines.write_csv(content, include_header=False, quote_style="never")
+    return content.getvalue()
 
 
-def _lines(packets: pl.DataFrame) -> Iterator[tuple[float, int, str]]:
-    """Time, order at a time, and line of what befell the packets."""
-    names = ("arrival_s", "end_s", "size_bytes", "verdict")
-    for arrival, end, size, verdict in packets.select(
-        *names[:3], pl.col("verdict").cast(pl.String)
-    ).iter_rows():
-        size += HEADER
-        yield arrival, 0, f"{int(arrival * 1e3)} + {size}"
-        at = int(end * 1e3)
-        if verdict == "delivered":
-            yield end, 1, f"{at} # {size}"
-            yield end, 2, f"{at} - {size} {round((end - arrival) * 1e3)}"
-        else:
-            yield end, 1, f"{at} d 1 {size}"
+ARRIVAL, OPPORTUNITY, DEPARTURE = range(3)
+
+
+def _events(packets: pl.DataFrame) -> pl.DataFrame:
+    """What befell the packets: `time`, `kind`, `bytes`, and `after`, the milliseconds that a packet
+    which departs has waited; a drop has the time and kind of an opportunity, and 0 there."""
+    size = (pl.col("size_bytes") + HEADER).cast(pl.UInt32)
+    arrival, end = pl.col("arrival_s"), pl.col("end_s")
+    is_sent = pl.col("verdict") == "delivered"
+
+    def events(at: pl.Expr, kind: int, bytes_: pl.Expr, after: pl.Expr) -> list[pl.Expr]:
+        return [
+            at.alias("time"),
+            pl.lit(kind, pl.UInt8).alias("kind"),
+            bytes_.alias("bytes"),
+            after.cast(pl.Int64).alias("after"),
+        ]
+
+    none = pl.lit(None, pl.Int64)
+    return pl.concat(
+        [
+            packets.select(events(arrival, ARRIVAL, size, none)),
+            packets.select(events(end, OPPORTUNITY, size, pl.when(~is_sent).then(0))),
+            packets.filter(is_sent).select(
+                events(end, DEPARTURE, size, ((end - arrival) * 1e3).round())
+            ),
+        ]
+    )
+
+
+def _line() -> pl.Expr:
+    """The line of an event."""
+    at, size = (pl.col("time") * 1e3).cast(pl.Int64), pl.col("bytes")
+    kind, after = pl.col("kind"), pl.col("after")
+    return (
+        pl.when(kind == ARRIVAL)
+        .then(pl.format("{} + {}", at, size))
+        .when(kind == DEPARTURE)
+        .then(pl.format("{} - {} {}", at, size, after))
+        .when(after.is_null())
+        .then(pl.format("{} # {}", at, size))
+        .otherwise(pl.format("{} d 1 {}", at, size))
+    )

@@ -139,6 +139,7 @@ def _settings(words: Sequence[str]) -> tuple[str | None, dict[str, str]]:
             and key.replace(".", "").strip()
             and ".py:" not in value
             and " " not in value
+            and not value.strip().startswith(("{", "["))
         ):
             settings[key.strip()] = value.strip()
         elif word == "--seed" and left and left[0].isdecimal():

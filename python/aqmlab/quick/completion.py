@@ -91,6 +91,8 @@ def _values(option: str, last: str, before: Sequence[str]) -> Iterable[str]:
     """What may follow an option."""
     if option == "--set":
         return _settings(last, before)
+    if option == "--profile":
+        return _names("profiles")
     if option == "--queue":
         return _names("disciplines", "presets")
     return VALUES.get(option, ())

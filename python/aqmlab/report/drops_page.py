@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 import polars as pl
@@ -10,14 +11,15 @@ import polars as pl
 from aqmlab.document import Block, Column, Figure, Items, Section, Table, Text
 from aqmlab.document.numbers import count, seconds, whole
 from aqmlab.document.vega import WIDTH, Spec, colour, data, name, number, spec, tip
-from aqmlab.drops import Course, Episode, course, in_parts, target_of, why
+from aqmlab.drops import Episode, course, target_of, why
 from aqmlab.results import RunResult
+from aqmlab.samples import Floats
 
 MOST_POINTS = 1500
 """So many departures are drawn at most: the longest wait of those that stand for one point."""
 MOST_DROPS = 1500
 SHOWN = 12
-"""Episodes in the table."""
+"""Rows of the table."""
 PALETTE = ("#d55e00", "#0072b2", "#cc79a7", "#e69f00")
 TIME, WAITED = "time (s)", "time in queue (ms)"
 WAIT, SHADE = "#7f7f7f", "#e69f00"
@@ -25,14 +27,15 @@ WAIT, SHADE = "#7f7f7f", "#e69f00"
 
 def sections(result: RunResult) -> Iterator[Section]:
     """The section about the drops at the bottleneck, if its packets were recorded."""
-    whole = course(result)
+    drawn = Drawn()
+    whole = course(result, see=drawn.take)
     if whole is None:
         return
     found = whole.episodes
     blocks: list[Block] = [Text(summary(result, found))]
     if found:
         blocks += [Items(tuple(Text(law) for law in laws(result, found)))]
-        blocks += [figure(result, whole), table(found)]
+        blocks += [figure(result, found, drawn), table(found)]
     yield Section(f"Why {result.bottleneck} dropped", tuple(blocks), id="drops")
 
 
@@ -41,8 +44,11 @@ def summary(result: RunResult, found: list[Episode]) -> str:
     if not found:
         return f"{result.bottleneck} dropped nothing."
     total = sum(each.total for each in found)
+    alone = sum(each.total == 1 for each in found)
+    singles = f", {alone:,} of one drop" if alone > 1 else ""
     return (
-        f"{result.bottleneck} dropped {count(total, 'packet')} in {count(len(found), 'episode')}."
+        f"{result.bottleneck} dropped {count(total, 'packet')} "
+        f"in {count(len(found), 'episode')}{singles}."
     )
 
 
@@ -57,18 +63,9 @@ def laws(result: RunResult, found: list[Episode]) -> list[str]:
 
 
 def table(found: list[Episode]) -> Table:
-    """A row an episode, the first of them."""
-    rows = tuple(
-        (
-            each.first_s,
-            each.last_s - each.first_s,
-            each.total,
-            ", ".join(each.drops),
-            each.above_s,
-            each.sojourn_max_s,
-        )
-        for each in found[:SHOWN]
-    )
+    """A row an episode, the first of them; those of one drop that follow each other have one."""
+    together = [tuple(each) for _, each in groupby(enumerate(found), lambda pair: _alike(*pair))]
+    rows = tuple(_row([each for _, each in pairs]) for pairs in together[:SHOWN])
     columns = (
         Column("from", seconds, label=True),
         Column("lasts", seconds),
@@ -77,20 +74,41 @@ def table(found: list[Episode]) -> Table:
         Column("above target before", seconds),
         Column("longest wait", seconds),
     )
-    left = len(found) - SHOWN
+    left = sum(map(len, together[SHOWN:]))
     more = (
         f" {count(left, 'episode')} more {'is' if left == 1 else 'are'} not shown."
         if left > 0
         else ""
     )
-    caption = f"above target before: how long every packet had waited longer than the target.{more}"
+    caption = (
+        "above target before: how long every packet had waited longer than the target; "
+        f"one at a time: episodes of one drop each.{more}"
+    )
     return Table(columns, rows, id="episodes", caption=caption)
 
 
-def figure(result: RunResult, whole: Course) -> Figure:
+def _alike(place: int, episode: Episode) -> str | int:
+    """What neighbours that share a row have in common."""
+    return next(iter(episode.drops)) if episode.total == 1 else place
+
+
+def _row(alike: Sequence[Episode]) -> tuple[float | int | str | None, ...]:
+    """The cells of an episode, or of several of one drop each."""
+    first, last = alike[0], alike[-1]
+    reason = ", ".join(first.drops)
+    return (
+        first.first_s,
+        last.last_s - first.first_s,
+        sum(each.total for each in alike),
+        reason if len(alike) == 1 else f"{reason}, one at a time",
+        first.above_s if len(alike) == 1 else None,
+        max(each.sojourn_max_s for each in alike) or None,
+    )
+
+
+def figure(result: RunResult, found: list[Episode], drawn: Drawn) -> Figure:
     """Sojourn time of the packets, the target, the episodes shaded, and each drop by reason."""
-    link, found = result.bottleneck, whole.episodes
-    waits, shown = _drawn(result, whole)
+    link, shown = result.bottleneck, drawn.drops
     lost = sum(each.total for each in found)
     left = "" if shown.height == lost else f" Of the drops {shown.height:,} are drawn."
     return Figure(
@@ -100,29 +118,48 @@ def figure(result: RunResult, whole: Course) -> Figure:
         "Grey: sojourn time of the packets sent. Dashed: the target, if the queue "
         "has one. Shaded: the episodes of drops. Points: drops, with the time they had waited."
         + left,
-        _spec(waits, shown, found, target_of(result, link), float(result.runs["end_s"][0])),
+        _spec(drawn.waits(), shown, found, target_of(result, link), float(result.runs["end_s"][0])),
     )
 
 
-def _drawn(result: RunResult, whole: Course) -> tuple[list[dict[str, float]], pl.DataFrame]:
-    """Departures and waits in ms, where there are many the longest of each bin; and every so
-    many a drop."""
-    bin_ = max(1, -(-whole.sent // MOST_POINTS))
-    every = max(1, -(-sum(each.total for each in whole.episodes) // MOST_DROPS))
-    starts: list[float] = []
-    longest = np.full(-(-whole.sent // bin_), -np.inf)
-    shown: list[pl.DataFrame] = []
-    sent = lost = 0
-    for part in in_parts(result, result.bottleneck):
+class Drawn:
+    """What is drawn of packets that come in parts: of many departures the longest wait of each few,
+    and of many drops every so many."""
+
+    def __init__(self) -> None:
+        self._starts: Floats = np.empty(0)
+        self._longest: Floats = np.empty(0)
+        self._bin = self._every = 1
+        """So many departures make a point; so many drops are one that is drawn."""
+        self._sent = self._lost = 0
+        self.drops = pl.DataFrame()
+
+    def take(self, part: pl.DataFrame) -> None:
+        """Takes the next packets (`aqmlab.drops.in_parts`)."""
         is_sent = part["verdict"] == "delivered"
-        left, dropped = part.filter(is_sent), part.filter(~is_sent)
-        shown.append(dropped.gather_every(every, -lost % every))
-        starts += left["end_s"].gather_every(bin_, -sent % bin_).to_list()
-        places = (sent + np.arange(left.height)) // bin_
-        np.maximum.at(longest, places, 1e3 * left["sojourn_s"].to_numpy())
-        sent, lost = sent + left.height, lost + dropped.height
-    pairs = zip(starts, longest.tolist(), strict=True)
-    return [{"x": round(x, 4), "y": round(y, 4)} for x, y in pairs], pl.concat(shown)
+        sent, lost = part.filter(is_sent), part.filter(~is_sent)
+        ends, waits = sent["end_s"].to_numpy(), 1e3 * sent["sojourn_s"].to_numpy()
+        self._starts = np.append(self._starts, ends[-self._sent % self._bin :: self._bin])
+        places = (self._sent + np.arange(ends.size)) // self._bin
+        more = np.full(self._starts.size - self._longest.size, -np.inf)
+        self._longest = np.append(self._longest, more)
+        np.maximum.at(self._longest, places, waits)
+        self._sent += ends.size
+        while self._starts.size > MOST_POINTS:
+            self._bin *= 2
+            self._starts = self._starts[::2]
+            self._longest = np.maximum.reduceat(self._longest, np.arange(0, self._longest.size, 2))
+        chosen = lost.gather_every(self._every, -self._lost % self._every)
+        self.drops = pl.concat([self.drops, chosen]) if self.drops.width else chosen
+        self._lost += lost.height
+        while self.drops.height > MOST_DROPS:
+            self._every *= 2
+            self.drops = self.drops.gather_every(2)
+
+    def waits(self) -> list[dict[str, float]]:
+        """Times of departures, and waits in ms."""
+        pairs = zip(self._starts.tolist(), self._longest.tolist(), strict=True)
+        return [{"x": round(x, 4), "y": round(y, 4)} for x, y in pairs]
 
 
 def _spec(

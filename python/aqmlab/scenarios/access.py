@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from aqmlab.errors import unknown
+from aqmlab.errors import input_error, unknown
 from aqmlab.scenarios.quantities import quantity
 
 Link = dict[str, Any]
@@ -151,3 +151,28 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
     }
 )
 """By name, as `--profile` takes it."""
+
+
+def profile(name: str) -> Profile:
+    """The access line of this name. Raises `InputError` if there is none."""
+    if name not in PROFILES:
+        raise unknown("profile", name, PROFILES, key="--profile")
+    return PROFILES[name]
+
+
+def line_of(
+    name: str | None, down: str | None, up: str | None, rtt: str | None, access: str | None
+) -> Line:
+    """The line of the profile `name`, with what is given in the place of its own.
+
+    Raises `InputError` for an unknown profile, and without one if something is missing.
+    """
+    given = {"down": down, "up": up, "rtt": rtt, "access": access}
+    own = {key: value for key, value in given.items() if value is not None}
+    if name is not None:
+        return replace(profile(name).line, **own)
+    for key in ("down", "up", "rtt"):
+        if key not in own:
+            hint = "`--profile NAME` names a whole line (`aqmlab list profiles`)"
+            raise input_error("this option is missing", key=f"--{key}", hint=hint)
+    return Line(**own)

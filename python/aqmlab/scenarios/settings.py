@@ -28,7 +28,8 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
 
     A value is what it is in TOML (`2`, `true`, `["down"]`), else plain text (`2ms`); a queue may be
     in the words of tc (`queue=fq_codel target 5ms`).
-    Raises `InputError` for a pair without `=` or with an empty part in its key.
+    Raises `InputError` for a pair without `=` or with an empty part in its key, and for a table or
+    list that is not TOML.
     """
     settings: dict[str, Any] = {}
     for pair in pairs:
@@ -38,8 +39,21 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
             raise input_error(f"expected {EXAMPLE}", key="--set", given=pair)
         settings.pop(key, None)
         is_queue = key.rpartition(".")[2] == "queue" and is_line(value)
-        settings[key] = read_line(value, key) if is_queue else parse_value(value.strip())
+        settings[key] = read_line(value, key) if is_queue else _value(value.strip(), key)
     return settings
+
+
+def _value(text: str, key: str) -> Any:
+    """A value of `--set`; `InputError` for a table or list that is not TOML."""
+    value = parse_value(text)
+    if not isinstance(value, str) or (text[:1], text[-1:]) not in (("{", "}"), ("[", "]")):
+        return value
+    try:
+        # The engine's integers have 64 bits: it says which number is too large, and where.
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        problem = f"this is not TOML: {error}".partition(" (at ")[0]
+        raise input_error(problem, key=key, given=text) from None
 
 
 def parse_selection(pairs: Iterable[str]) -> dict[str, list[str]]:

@@ -1,6 +1,7 @@
 """The parity grid: controls, queues and paths, simulated and with real packets, as a page.
 
-python -m aqmlab.studies.parity PAGE.md [--only LABEL] [--repeat N] [--duration TIME] [--out DIR]
+python -m aqmlab.studies.parity PAGE.md [--only LABEL] [--repeat N] [--duration TIME]
+                                [--at-once N] [--out DIR]
 
 Each cell is one `aqmlab parity --json`, kept in the folder; a cell that is there is not run again.
 """
@@ -14,6 +15,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
@@ -23,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import aqmlab
-from aqmlab import infer
+from aqmlab import infer, storage
 from aqmlab.emulate.play import EMULATOR, SIMULATOR
 from aqmlab.samples import Floats
 from aqmlab.studies.linux2026.recorded import runs
@@ -149,7 +151,7 @@ def measure(cell: Cell, folder: Path, repeat: int, duration: str) -> dict[str, A
             cell.command(repeat, duration, folder), stdout=subprocess.PIPE, text=True, check=True
         )
         folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(done.stdout, encoding="utf-8")
+        storage.replace(file, storage.content(done.stdout.encode()))
     found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return found
 
@@ -252,6 +254,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--only", action="append", default=[], metavar="LABEL")
     parser.add_argument("--repeat", type=int, default=10, metavar="N")
     parser.add_argument("--duration", default="20s", metavar="TIME")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="cells side by side")
     parser.add_argument("--out", type=Path, default=OUT, metavar="DIR")
     chosen = parser.parse_args(arguments)
     wanted = cells(chosen.only)
@@ -259,16 +262,22 @@ def main(arguments: Sequence[str]) -> None:
         parser.error(
             f"no cell has {', '.join(chosen.only)} in its label; one is `{cells()[0].label}`"
         )
-    found = {}
-    for number, cell in enumerate(wanted, 1):
+
+    def measured(numbered: tuple[int, Cell]) -> dict[str, Any]:
+        number, cell = numbered
         print(f"{number} of {len(wanted)}: {cell.label}", file=sys.stderr)
-        found[cell] = measure(cell, chosen.out, chosen.repeat, chosen.duration)
+        return measure(cell, chosen.out, chosen.repeat, chosen.duration)
+
+    with ThreadPoolExecutor(chosen.at_once) as pool:
+        found = dict(zip(wanted, pool.map(measured, enumerate(wanted, 1)), strict=True))
     more = [word for each in chosen.only for word in ("--only", repr(each))]
     command = ["python -m aqmlab.studies.parity", str(chosen.page), *more]
     if chosen.repeat != parser.get_default("repeat"):
         command += ["--repeat", str(chosen.repeat)]
     if chosen.duration != parser.get_default("duration"):
         command += ["--duration", chosen.duration]
+    if chosen.at_once != parser.get_default("at_once"):
+        command += ["--at-once", str(chosen.at_once)]
     chosen.page.write_text("\n".join(page(found, " ".join(command))), encoding="utf-8")
 
 

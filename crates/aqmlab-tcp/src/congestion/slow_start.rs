@@ -26,6 +26,8 @@ choices! {
         Standard = "standard",
         /// When delays or trains of acknowledgements grow (Ha and Rhee 2011).
         Hystart = "hystart",
+        /// The same with ns-3's thresholds, which are eight times and twice as high.
+        HystartNs3 = "hystart-ns3",
         /// By way of conservative slow start, when delays grow (RFC 9406).
         HystartPp = "hystart++",
     }
@@ -88,7 +90,7 @@ impl SlowStart {
         let limit = match kind {
             SlowStartKind::Standard => setup.mss,
             SlowStartKind::HystartPp if !paced => L * setup.mss,
-            SlowStartKind::HystartPp | SlowStartKind::Hystart => u64::MAX,
+            _ => u64::MAX,
         };
         SlowStart {
             kind,
@@ -123,7 +125,7 @@ impl SlowStart {
                     self.limit = self.mss;
                 }
             }
-            SlowStartKind::Hystart => self.found = !timeout,
+            SlowStartKind::Hystart | SlowStartKind::HystartNs3 => self.found = !timeout,
             SlowStartKind::HystartPp => {
                 self.found = true;
                 self.limit = self.mss;
@@ -137,7 +139,7 @@ impl SlowStart {
         // RFC 5681's N, and Linux's `acked`, of which there can be much.
         let growth = match self.kind {
             _ if !sample.window_limited => 0,
-            SlowStartKind::Hystart => sample.counted(),
+            SlowStartKind::Hystart | SlowStartKind::HystartNs3 => sample.counted(),
             SlowStartKind::Standard | SlowStartKind::HystartPp => sample.acked.min(self.limit),
         };
         if self.found {
@@ -145,7 +147,9 @@ impl SlowStart {
         }
         match self.kind {
             SlowStartKind::Standard => Advance { growth, exit: false },
-            SlowStartKind::Hystart => Advance { growth, exit: self.hystart(sample, cwnd) },
+            SlowStartKind::Hystart | SlowStartKind::HystartNs3 => {
+                Advance { growth, exit: self.hystart(sample, cwnd) }
+            }
             SlowStartKind::HystartPp => self.hystart_pp(sample, growth),
         }
     }
@@ -194,6 +198,14 @@ impl SlowStart {
         self.this_round >= self.last_round + threshold
     }
 
+    /// HyStart's: an eighth of the least round-trip time, in ns-3 all of it.
+    fn delay_threshold(&self, least: Span) -> Span {
+        match self.kind {
+            SlowStartKind::HystartNs3 => least.max(DELAY_MIN),
+            _ => (least / 8).max(DELAY_MIN).min(DELAY_MAX),
+        }
+    }
+
     /// Ha and Rhee, section 4, as in Linux's `hystart_update`.
     fn hystart(&mut self, sample: &AckSample, cwnd: u64) -> bool {
         if sample.round_start {
@@ -211,13 +223,17 @@ impl SlowStart {
         if sample.now - self.train_end <= ACK_DELTA {
             self.train_end = sample.now;
             // Half a round-trip time: the one-way delay forward.
-            let longest = if self.paced { least } else { least / 2 };
+            let longest = if self.paced || self.kind == SlowStartKind::HystartNs3 {
+                least
+            } else {
+                least / 2
+            };
             self.found = sample.now - self.round_began > longest;
         }
         self.this_round = self.this_round.min(rtt);
         if self.samples < MIN_SAMPLES {
             self.samples += 1;
-        } else if self.this_round > least + (least / 8).max(DELAY_MIN).min(DELAY_MAX) {
+        } else if self.this_round > least + self.delay_threshold(least) {
             self.found = true;
         }
         self.found
@@ -374,6 +390,16 @@ mod tests {
         let mut slow = slow_start(SlowStartKind::Hystart);
         assert_eq!(round(&mut slow, 0, 100, 3000, 100).1, None);
         assert_eq!(round(&mut slow, 1000, 100, 1000, 100).1, Some(51));
+    }
+
+    /// A delay of twice the least round-trip time, and a train of all of it.
+    #[test]
+    fn hystart_of_ns3_waits_longer() {
+        let mut slow = slow_start(SlowStartKind::HystartNs3);
+        assert_eq!(round(&mut slow, 0, 40, 100, 200).1, None);
+        assert_eq!(round(&mut slow, 100, 40, 100, 201).1, Some(8));
+        let mut slow = slow_start(SlowStartKind::HystartNs3);
+        assert_eq!(round(&mut slow, 0, 110, 1000, 100).1, Some(101));
     }
 
     #[test]

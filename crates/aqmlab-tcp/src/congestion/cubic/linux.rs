@@ -228,7 +228,7 @@ impl CongestionControl for LinuxCubic {
         if sample.acked == 0 || sample.ece || sample.in_recovery {
             return;
         }
-        self.rest += sample.delivered;
+        self.rest += sample.delivered + sample.recounted;
         let mut segments = self.rest / self.mss;
         self.rest %= self.mss;
         if self.cwnd < self.ssthresh {
