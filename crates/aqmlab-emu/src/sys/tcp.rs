@@ -4,8 +4,8 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use super::socket::set;
 use super::check;
+use super::socket::set;
 
 /// Counts of a connection, out of `tcp_info` (Linux's `tcp.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -310,12 +310,7 @@ impl Apps {
     }
 
     /// Tells an application of what was due at this time.
-    fn tell_late(
-        &mut self,
-        slot: u32,
-        due: Time,
-        what: impl FnOnce(&mut dyn App, &mut Context),
-    ) {
+    fn tell_late(&mut self, slot: u32, due: Time, what: impl FnOnce(&mut dyn App, &mut Context)) {
         // One that has ended is told nothing more.
         let Some(mut app) = self.slots[slot as usize].app.take() else { return };
         what(&mut *app, &mut Context::late(self, slot, due));
