@@ -55,7 +55,7 @@ const UNKNOWN: Span = Span::MAX;
 
 /// What an acknowledgement does in slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct Advance {
     /// By how much the window grows.
     pub growth: u64,
     /// Whether slow start ends with it: ssthresh becomes the window.
@@ -135,7 +135,7 @@ impl SlowStart {
     }
 
     /// An acknowledgement of new data while `cwnd` is below ssthresh.
-    pub fn on_ack(&mut self, sample: &AckSample, cwnd: u64) -> Step {
+    pub fn on_ack(&mut self, sample: &AckSample, cwnd: u64) -> Advance {
         // RFC 5681's N, and Linux's `acked`, of which there can be much.
         let growth = match self.kind {
             _ if !sample.window_limited => 0,
@@ -143,19 +143,19 @@ impl SlowStart {
             SlowStartKind::Standard | SlowStartKind::HystartPp => sample.acked.min(self.limit),
         };
         if self.found {
-            return Step { growth, exit: false };
+            return Advance { growth, exit: false };
         }
         match self.kind {
-            SlowStartKind::Standard => Step { growth, exit: false },
+            SlowStartKind::Standard => Advance { growth, exit: false },
             SlowStartKind::Hystart | SlowStartKind::HystartNs3 => {
-                Step { growth, exit: self.hystart(sample, cwnd) }
+                Advance { growth, exit: self.hystart(sample, cwnd) }
             }
             SlowStartKind::HystartPp => self.hystart_pp(sample, growth),
         }
     }
 
     /// RFC 9406, section 4.2.
-    fn hystart_pp(&mut self, sample: &AckSample, growth: u64) -> Step {
+    fn hystart_pp(&mut self, sample: &AckSample, growth: u64) -> Advance {
         if sample.round_start {
             self.last_round = std::mem::replace(&mut self.this_round, UNKNOWN);
             self.samples = 0;
@@ -186,7 +186,7 @@ impl SlowStart {
                 growth / CSS_GROWTH_DIVISOR
             }
         };
-        Step { growth, exit: self.found }
+        Advance { growth, exit: self.found }
     }
 
     fn delay_has_grown(&self) -> bool {
@@ -279,8 +279,8 @@ mod tests {
     #[test]
     fn standard_slow_start_counts_one_segment_an_acknowledgement() {
         let mut slow = slow_start(SlowStartKind::Standard);
-        assert_eq!(slow.on_ack(&ack(2000), 0), Step { growth: 1000, exit: false });
-        assert_eq!(slow.on_ack(&ack(300), 0), Step { growth: 300, exit: false });
+        assert_eq!(slow.on_ack(&ack(2000), 0), Advance { growth: 1000, exit: false });
+        assert_eq!(slow.on_ack(&ack(300), 0), Advance { growth: 300, exit: false });
         let mut abc = slow.with_limit(2000);
         assert_eq!(abc.on_ack(&ack(2500), 0).growth, 2000);
     }
@@ -319,7 +319,7 @@ mod tests {
             round(&mut slow, 0, 20, 100, rtt);
         }
         assert!(slow.found);
-        assert_eq!(slow.on_ack(&ack(9000), 0), Step { growth: 1000, exit: false });
+        assert_eq!(slow.on_ack(&ack(9000), 0), Advance { growth: 1000, exit: false });
     }
 
     /// Rounds and delays are followed while the application holds back.
