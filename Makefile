@@ -56,7 +56,7 @@ lint: $(VENV)/.installed $(VENV)/.tools
 	@echo "rustfmt --check"
 	@$(RUSTFMT) --check $(RUST_FILES)
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet $(PUBLISHED) -p aqmlab-sim
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet $(PUBLISHED) -p aqmlab-sim -p aqmlab-emu
 	cargo check --quiet --no-default-features -p aqmlab-core -p aqmlab-aqm
 	$(PYTHON) crates/faults.py --check
 	$(BIN)/ruff format --check python examples

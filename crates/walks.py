@@ -1,14 +1,16 @@
-"""Walks the ways of CONTRIBUTING.md: adds a discipline, a control and a workload, and tests them.
+"""Walks the ways of CONTRIBUTING.md: adds a discipline, a control, a workload and a metric, and
+tests them.
 
 `make walks` runs all; `python3 crates/walks.py WORD ...` those named. Each is one file of
-`crates/walks` and one line, in a copy of the tree (see `faults.py`); the tests are those of the
-file, and those that every entry of a catalogue has to pass. All are added before the first is
-tested, so each crate is built once.
+`crates/walks` and one line, or lines in two files (`largest.toml`), in a copy of the tree (see
+`faults.py`); the tests are those of the addition, and those that every entry of a catalogue has to
+pass. All are added before the first is tested, so each crate is built once.
 """
 
 from __future__ import annotations
 
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,60 +22,79 @@ class Walk:
     """What is added where, and the tests that try it."""
 
     what: str
-    source: str
-    target: str
-    catalogue: str
-    after: str
-    line: str
     crate: str
     tests: str
+    """What the names of its tests have in common."""
+    source: str
+    """The new file in `crates/walks`, or a list of additions to files that are there."""
+    target: str = ""
+    """Where the new file goes."""
+    catalogue: str = ""
+    after: str = ""
+    line: str = ""
+    """The line that the new file has in a catalogue, behind which text."""
+
+    def additions(self) -> list[tuple[str, str, str]]:
+        """Files, the text in each after which something is added, and that."""
+        if self.target:
+            return [(self.catalogue, self.after, self.line)]
+        written = tomllib.loads((ROOT / "crates/walks" / self.source).read_text(encoding="utf-8"))
+        return [(each["file"], each["after"], each["add"]) for each in written["additions"]]
+
+    def told(self) -> str:
+        """What it takes, in words."""
+        files = len({file for file, _, _ in self.additions()})
+        return "one file and one line" if self.target else f"additions to {files} files"
 
 
 WALKS = [
     Walk(
         "discipline",
-        "nth.rs",
-        "aqmlab-aqm/src/disciplines/nth.rs",
-        "aqmlab-aqm/src/disciplines/mod.rs",
-        "    // One line a discipline.\n",
-        "    Nth(nth::NthParams),\n",
-        "aqmlab-aqm",
-        "disciplines::nth",
+        crate="aqmlab-aqm",
+        tests="disciplines::nth",
+        source="nth.rs",
+        target="aqmlab-aqm/src/disciplines/nth.rs",
+        catalogue="aqmlab-aqm/src/disciplines/mod.rs",
+        after="    // One line a discipline.\n",
+        line="    Nth(nth::NthParams),\n",
     ),
     Walk(
         "control",
-        "steady.rs",
-        "aqmlab-tcp/src/congestion/steady.rs",
-        "aqmlab-tcp/src/congestion/mod.rs",
-        "controls! {\n    Reno(",
-        "    Steady(steady::SteadyParams),\n",
-        "aqmlab-tcp",
-        "congestion::",
+        crate="aqmlab-tcp",
+        tests="congestion::",
+        source="steady.rs",
+        target="aqmlab-tcp/src/congestion/steady.rs",
+        catalogue="aqmlab-tcp/src/congestion/mod.rs",
+        after="controls! {\n    Reno(",
+        line="    Steady(steady::SteadyParams),\n",
     ),
     Walk(
         "workload",
-        "metronome.rs",
-        "aqmlab-sim/src/workload/metronome.rs",
-        "aqmlab-sim/src/workload/mod.rs",
-        "    // One line a workload.\n",
-        "    Metronome(metronome::MetronomeParams),\n",
-        "aqmlab-sim",
-        "metronome",
+        crate="aqmlab-sim",
+        tests="metronome",
+        source="metronome.rs",
+        target="aqmlab-sim/src/workload/metronome.rs",
+        catalogue="aqmlab-sim/src/workload/mod.rs",
+        after="    // One line a workload.\n",
+        line="    Metronome(metronome::MetronomeParams),\n",
     ),
+    Walk("metric", crate="aqmlab-sim", tests="largest_packet", source="largest.toml"),
 ]
 
 
 def add(way: Walk) -> None:
-    """Adds the file and the line to the copy."""
-    catalogue = Path("crates") / way.catalogue
-    text = (COPY / catalogue).read_text(encoding="utf-8")
-    if text.count(way.after) != 1:
-        sys.exit(f"{catalogue}: {way.after!r} is not there once")
-    first, rest = text.split(way.after)
-    # The line stands after a comment, or else before the first entry.
-    head, _, entry = way.after.rpartition("\n")
-    write(catalogue, f"{first}{head}\n{way.line}{entry}{rest}".encode())
-    write(Path("crates") / way.target, (ROOT / "crates/walks" / way.source).read_bytes())
+    """Adds the file and the lines to the copy."""
+    for name, after, line in way.additions():
+        file = Path("crates") / name
+        text = (COPY / file).read_text(encoding="utf-8")
+        if text.count(after) != 1 and after:
+            sys.exit(f"{file}: {after!r} is not there once")
+        first, rest = text.split(after) if after else (text, "")
+        # The line stands after a comment, or else before the first entry.
+        head, end, entry = after.rpartition("\n")
+        write(file, f"{first}{head}{end}{line}{entry}{rest}".encode())
+    if way.target:
+        write(Path("crates") / way.target, (ROOT / "crates/walks" / way.source).read_bytes())
 
 
 def passes(ways: list[Walk]) -> bool:
@@ -100,7 +121,7 @@ def main() -> None:
     if not passes(ways):
         sys.exit(1)
     for way in ways:
-        print(f"{way.what}: one file and one line, and all tests pass")
+        print(f"{way.what}: {way.told()}, and all tests pass")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ impl App for Metronome {
     }
     fn on_timer(&mut self, cx: &mut Context) {
         cx.send_datagram(self.flow, self.packet);
-        cx.wake_at(cx.now() + self.beat);
+        cx.wake_after(self.beat);
     }
 }
 

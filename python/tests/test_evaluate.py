@@ -16,6 +16,7 @@ from aqmlab.cli import app
 from aqmlab.errors import InputError
 from aqmlab.evaluate import GROUPS, Control, Evaluation, Plan, criteria, evaluate
 from aqmlab.evaluate.compare import BETTER, WORSE, Row, rows_of, worst
+from aqmlab.evaluate.criteria import UNTESTED
 from aqmlab.evaluate.criterion import Reading
 from aqmlab.evaluate.harm import of_less, of_more
 from aqmlab.evaluate.scene import Path as Route
@@ -104,7 +105,7 @@ def test_every_criterion_gives_rows_with_numbers() -> None:
             assert set(row.others) == {"reno", "cubic"}
         assert any(row.value != 0 for row in line.rows), line.criterion.id
     form = json.loads(json.dumps(result.to_json(), allow_nan=False))
-    assert len(form["criteria"]) == len(result.lines) == 23
+    assert len(form["criteria"]) == len(result.lines) == 24
     assert all(each["why"] for each in form["untested"])
     stream = io.StringIO()
     result.print(Console(file=stream, width=150))
@@ -112,12 +113,51 @@ def test_every_criterion_gives_rows_with_numbers() -> None:
         assert line.criterion.title.split()[0] in stream.getvalue()
 
 
+ASKED = {
+    "congestion collapse": ["collapse"],
+    "bufferbloat": ["bufferbloat"],
+    "high packet loss": ["loss"],
+    "fairness": ["fairness"],
+    "short flows": ["short"],
+    "existing controls": ["existing", "deployed", "QUIC's recovery (RFC 9002) beside it"],
+    "starvation": ["starvation"],
+    "real-time": ["real-time"],
+    "short and long flows": ["short-long"],
+    "principles": ["Differences from RFC 2914 and RFC 7141"],
+    "deployment": ["Incremental deployment"],
+    "tail-drop FIFO": ["tail-drop"],
+    "tunnels": ["Tunnels"],
+    "wired, wireless": ["wireless"],
+    "AQM, ECN": ["aqm", "ecn", "l4s"],
+    "circuit breakers": ["breaker"],
+    "varying delay": ["varying-delay"],
+    "constrained nodes": ["constrained"],
+    "high delay": ["high-delay"],
+    "misbehaving nodes": ["misbehaving", "Receivers that do not comply"],
+    "extreme reordering": ["reordering"],
+    "transients": ["transients"],
+    "changing paths": ["changing-paths"],
+    "multipath": ["Multipath"],
+    "data centres": ["data-centre"],
+}
+"""Each criterion of RFC 9743, and what answers it: ids, or what is listed as not tested."""
+
+
+def test_each_criterion_of_the_rfc_is_run_or_listed_as_not_tested() -> None:
+    answers = [each for names in ASKED.values() for each in names]
+    known = [each.id for each in criteria()] + [each["criterion"] for each in UNTESTED]
+    assert sorted(answers) == sorted(known)
+    guide = (Path(__file__).parents[2] / "docs" / "evaluate.md").read_text(encoding="utf-8")
+    for each in criteria():
+        assert f"| `{each.id}` |" in guide, each.id
+
+
 def test_equal_scenarios_are_run_once() -> None:
     plan = Plan(Control("cubic", "cubic"), criteria(["existing"]))
     assert [each.name for each in plan.controls] == ["cubic", "reno"]
     points = set(plan.points.values())
-    # Two victims over four paths: alone (the same for every control), and beside each control.
-    assert len(points) == 8 + 2 * 8 and len(plan.points) == 2 * 16
+    # Two victims over twelve paths: alone (the same for every control), and beside each control.
+    assert len(points) == 24 + 2 * 24 and len(plan.points) == 2 * 48
 
 
 def test_harm_is_what_is_lost() -> None:

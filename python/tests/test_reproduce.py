@@ -86,14 +86,14 @@ def test_json_form(result: Reproduction) -> None:
     assert list(form) == ["study", "version", "tables", "claims", "contradictions"]
     assert form["study"] == "jarvinen2014"
     for table in form["tables"]:
-        assert list(table) == ["name", "unit", "criteria", "cells"]
+        assert list(table) == ["name", "unit", "cells"]
         for cell in table["cells"]:
             assert list(cell) == [
                 "row", "column", "published", "measured", "low", "high", "verdict",
             ]  # fmt: skip
             assert cell["verdict"] in VERDICTS
             assert (cell["published"] is None) == (cell["verdict"] == "unpublished")
-    assert len(form["claims"]) == 34
+    assert len(form["claims"]) == 45
     for claim in form["claims"]:
         assert list(claim) == ["id", "text", "verdict", "evidence"]
         assert claim["verdict"] in CLAIM_VERDICTS

@@ -23,9 +23,6 @@ from aqmlab.studies.ns3.outcomes import (
     window,
 )
 
-OUTSIDE = {("loss", "b Reno")}
-"""What is known to be outside; the study's README says why."""
-
 
 @pytest.fixture(scope="module")
 def result() -> Reproduction:
@@ -50,13 +47,20 @@ def test_what_is_measured_lies_in_the_bands_of_ns3(result: Reproduction, quantit
     for cell in table.cells:
         assert cell.published == outcome(cell.column, cell.row)[quantity.key]
         assert cell.low <= cell.measured <= cell.high
-        if (quantity.key, cell.row) not in OUTSIDE:
-            assert cell.verdict == AGREES, cell
+        assert cell.verdict == AGREES, cell
 
 
-def test_what_is_outside_is_so_by_as_much_as_the_documentation_says(result: Reproduction) -> None:
-    reno = result.table("loss").cell("b Reno", BUILDS[0])
-    assert reno and 3.2 < reno.measured < 3.7
+def test_drops_are_ns3s_because_the_end_of_a_recovery_counts(result: Reproduction) -> None:
+    """All five were below both builds without it."""
+    table = result.table("loss")
+    for job in JOBS:
+        (ours,) = {cell.measured for cell in table.cells if cell.row == job}
+        least = min(outcome(build, job)["loss"] for build in BUILDS)
+        assert ours > 0.85 * least, job
+    measured = reproduce("ns3", only=["job=b CUBIC, once"], replications=2).measured
+    once = mean(window(measured, "b CUBIC, once"), "loss")
+    counted = mean(window(result.measured, "b CUBIC"), "loss")
+    assert counted > 1.1 * once
 
 
 def test_bands_are_those_of_the_reference() -> None:
@@ -89,7 +93,7 @@ def test_the_queues_of_flows_are_as_long_as_ns3s_if_each_is_compared_by_itself()
     labels = ("c FQ-CoDel", "c FQ-CoDel, all queues compared")
     measured = reproduce("ns3", only=[f"job={label}" for label in labels], replications=1).measured
     alone, together = (window(measured, label) for label in labels)
-    assert mean(together, "p50") < 2.5 < 7 < mean(alone, "p50")
+    assert mean(together, "p50") < 4.5 < 7 < mean(alone, "p50")
     # The edge: a third packet in the queue of a flow waits three rounds, a fourth is rare.
     assert mean(alone, "p95") < 28
 

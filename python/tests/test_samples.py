@@ -147,6 +147,6 @@ def test_a_table_says_what_agrees_means() -> None:
         cell = Cell.told("a", "b", 1.0, 1.0, None, "agrees", criterion)
         table = Table("t", "delay", "s", (cell,), method="none")
         assert words in table.caption and table.caption.startswith("Agrees: ")
-        assert table.to_json()["criteria"][0]["kind"] == criterion.kind
+        assert table.criteria[0].kind == criterion.kind
         assert words in "\n".join(_table(table))
         assert words in paper_table(table).caption

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,9 @@ from aqmlab.reproduce.verdicts import FAILS, HOLDS
 from aqmlab.studies.cs244_2015 import claims as cs244_2015
 from aqmlab.studies.jarvinen2014 import claims as jarvinen2014
 from aqmlab.studies.jarvinen2014.headline import HEADLINE
+from aqmlab.studies.jarvinen2014.levels import LEVELS
 from aqmlab.studies.kuhn2014 import claims as kuhn2014
+from aqmlab.studies.kuhn2014.section_3 import SECTION_3
 from aqmlab.studies.l4s2020 import study as l4s2020
 from aqmlab.studies.monga2016 import claims as monga2016
 from aqmlab.studies.nichols2012 import claims as nichols2012
@@ -35,14 +38,15 @@ RULES: dict[str, tuple[AnyRule, ...]] = {
     "jarvinen2014": (
         *HEADLINE,
         *jarvinen2014.HIGH_END,
+        *LEVELS,
         *jarvinen2014.SPIKES,
         *jarvinen2014.TIMES,
         *jarvinen2014.LONG_PATH,
         jarvinen2014.INERT,
         jarvinen2014.RECALL,
     ),
-    "cs244_2015": (*cs244_2015.STEPS, *cs244_2015.LTE),
-    "kuhn2014": (*kuhn2014.HEADLINE, *kuhn2014.SECTION_3),
+    "cs244_2015": (*cs244_2015.STEPS, *cs244_2015.LTE, cs244_2015.ACROSS),
+    "kuhn2014": (*kuhn2014.HEADLINE, *SECTION_3),
     "l4s2020": (*l4s2020.SCENARIO_1, *l4s2020.SCENARIO_6, *l4s2020.CORNERS),
     "monga2016": monga2016.RULES,
     "nichols2012": (*nichols2012.STATIC, *nichols2012.DYNAMIC),
@@ -127,11 +131,19 @@ class Printed:
         return np.array([self.tables["worst"][queue, flows]])
 
 
+OF_FIGURES = (
+    "median-delay",
+    "hred-quartiles",
+    "sfq-medians-as-hred",
+    "codel-maximum-grows",
+    "sfq-median-with-one",
+    "spikes-as-maxima",
+)
+"""Rules whose numbers the paper prints in no table."""
 OF_TABLES = [
     rule
-    for rule in (*HEADLINE, *jarvinen2014.HIGH_END)
-    if rule.id not in ("median-delay", "hred-quartiles", "sfq-medians-as-hred")
-    and not rule.id.startswith("initial")
+    for rule in (*HEADLINE, *jarvinen2014.HIGH_END, *LEVELS)
+    if rule.id not in OF_FIGURES and not rule.id.startswith("initial")
 ]
 
 
@@ -157,5 +169,23 @@ def test_deviations_of_one_sign_are_flagged() -> None:
     (cause,) = same_signs([low, mixed, few])
     assert "Packet time, CoDel: 9 of 9 below" in cause.text
     assert "Other" not in cause.text and "Few" not in cause.text
+
+
+def test_deviations_of_one_sign_are_flagged_along_rows_and_over_a_whole_table() -> None:
+    turned = [replace(cell, row=cell.column, column=cell.row) for cell in cells([1.01] * 9)]
+    (cause,) = same_signs([Table("a", "Rows", "s", tuple(turned), reference="ns-2")])
+    assert cause.text.endswith("Rows, CoDel: 9 of 9 above.")
+    square = [
+        replace(cell, row=str(number // 3), column=str(number % 3))
+        for number, cell in enumerate(cells([1.01] * 9))
+    ]
+    table = Table("a", "Square", "s", tuple(square), reference="ns-2")
+    (cause,) = same_signs([table])
+    assert cause.text.endswith("Square: 9 of 9 above."), "no row or column alone has enough"
+    # Settings beside the reference's own are not counted.
+    assert same_signs([table], lambda _: ["0", "1"]) == []
+
+
+def test_chances_of_signs() -> None:
     assert chance(6, 6) == pytest.approx(2 / 64)
     assert chance(5, 10) == 1.0

@@ -21,7 +21,7 @@ use crate::discipline::{Context, DropReason};
 
 choices! {
     /// How long the delay of a new flow may be above the target at first.
-    pub enum Variant {
+    pub enum InitialGrace {
         /// Not at all: the next packet is dropped at once, as Linux 6.1 does.
         Linux = "linux",
         /// An interval, as the rest of the algorithm means it.
@@ -81,8 +81,8 @@ pub(crate) struct Law {
 }
 
 impl Law {
-    pub fn new(target: Span, interval: Span, variant: Variant) -> Self {
-        let hasty = variant == Variant::Linux;
+    pub fn new(target: Span, interval: Span, variant: InitialGrace) -> Self {
+        let hasty = variant == InitialGrace::Linux;
         Law { target, interval, hasty, up: 0, down: 0 }.with_blue(UP, DOWN)
     }
 
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_packet_that_blue_drops_may_carry_a_mark() {
-        let law = Law::new(Span::from_millis(5), Span::from_millis(100), Variant::Linux);
+        let law = Law::new(Span::from_millis(5), Span::from_millis(100), InitialGrace::Linux);
         let overflow = Time::ZERO + Span::from_millis(10);
         let late = overflow + Span::from_millis(1);
         let judge = |seed| {

@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use aqmlab_core::{Limit, Packet, Span, Time, math};
 
 use crate::discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
-use crate::disciplines::pie::{DelaySource, Memory, PieParams, Variant, no_rate_sample};
+use crate::disciplines::pie::{DelaySource, Memory, PieArithmetic, PieParams, no_rate_sample};
 use crate::fifo::{Fifo, Room};
 
 /// Probability 1.
@@ -76,7 +76,7 @@ impl Settings {
             ecn: params.ecn,
             max_ecn: ONE / 10,
             most: match params.variant {
-                Variant::LinuxClamped => ONE,
+                PieArithmetic::LinuxClamped => ONE,
                 _ => u64::MAX,
             },
             dq_threshold: takes_rate.then_some(params.dq_threshold.get()),
@@ -422,7 +422,7 @@ mod tests {
     use crate::testing::{TestPacket, env};
 
     fn settings(change: impl FnOnce(&mut PieParams)) -> Settings {
-        let mut params = PieParams { variant: Variant::Linux, ..PieParams::default() };
+        let mut params = PieParams { variant: PieArithmetic::Linux, ..PieParams::default() };
         change(&mut params);
         Settings::new(&params, &env())
     }
@@ -547,7 +547,8 @@ mod tests {
 
     #[test]
     fn a_probability_above_one_is_noted_unless_clamped() {
-        for (variant, noted) in [(Variant::Linux, true), (Variant::LinuxClamped, false)] {
+        for (variant, noted) in [(PieArithmetic::Linux, true), (PieArithmetic::LinuxClamped, false)]
+        {
             let params = PieParams { variant, ..PieParams::default() };
             let mut pie = PieLinux::<TestPacket>::new(&params, &env());
             pie.state.probability = ONE - 1;

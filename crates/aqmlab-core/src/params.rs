@@ -226,7 +226,7 @@ impl<T: ParamType> ParamType for Option<T> {
     }
     fn to_value(&self) -> Value {
         match self.as_ref().map(T::to_value) {
-            Some(table @ Value::Table(_)) => table,
+            Some(value @ (Value::Table(_) | Value::List(_))) => value,
             _ => Value::Text(self.to_text()),
         }
     }

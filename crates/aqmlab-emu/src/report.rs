@@ -12,7 +12,8 @@ use aqmlab_sim::run::diagnosis::{About, Finding};
 use aqmlab_sim::scenario::{Change, FlowGroup};
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult};
 
-use crate::live::Live;
+use crate::live::intake::Intake;
+use crate::live::{Live, Writer};
 use crate::packet::wire::Unfit;
 use crate::params::EmulatorParams;
 
@@ -54,37 +55,12 @@ pub(crate) fn to_result(
     let flows_seen = number_flows(&mut finished.links);
     let mut notes: Vec<Note> =
         remarks.into_iter().map(|text| Note { id: "emulator", text }).collect();
-    if let Some(text) = too_late(&lateness, &input, params.lateness) {
-        notes.push(Note { id: "late", text });
-    }
-    if !intake.sees_sleep() {
-        let text = "this kernel does not tell how long the emulator waited for a processor \
-                    (schedstat): packets may have waited longer to be read than is said";
-        notes.push(Note { id: "late", text: text.into() });
-    }
-    if writer.overrun > 0 {
-        let text = format!(
-            "{} packets were lost before they were read: they are in no link's counts",
-            writer.overrun
-        );
-        notes.push(Note { id: "overrun", text });
-    }
+    notes.extend(doubts(&writer, &intake, [&lateness, &input], params));
     let remarks = notes.iter().map(|note| note.text.clone()).collect();
     let mut findings: Vec<Finding> =
         notes.into_iter().map(|note| Finding { about: About::Run, note }).collect();
     if !finished.samples.is_empty() {
-        for (quantity, course) in
-            [("lateness_max_s", &writer.course), ("input_lateness_max_s", &intake.course)]
-        {
-            let subject = Subject::Emulator;
-            let sample = |(time, most): (Time, Span)| Sample {
-                time,
-                subject,
-                quantity,
-                value: most.as_secs_f64(),
-            };
-            finished.samples.extend(course.until(finished.end).map(sample));
-        }
+        finished.samples.extend(lateness_samples(&writer, &intake, finished.end));
         finished.samples.sort_by_key(|sample| sample.time);
     }
     for (link, notes) in finished.notes.into_iter().enumerate() {
@@ -99,39 +75,21 @@ pub(crate) fn to_result(
         ("packets_refused_by_device", writer.refused.packets as f64),
         ("processor_s", busy.as_secs_f64()),
     ];
-    let names = Unfit::ALL.map(|reason| match reason {
-        Unfit::Truncated => "unfit_truncated",
-        Unfit::Version => "unfit_not_ip",
-        Unfit::Length => "unfit_bad_length",
-        Unfit::LinkLocal => "unfit_link_local",
-        Unfit::Offload => "unfit_bad_offload",
-        Unfit::NoRoute => "unfit_no_route",
-    });
-    values.extend(names.into_iter().zip(unfit.map(|count| count as f64)));
-    let groups = flows.iter().enumerate().map(|(number, _)| {
-        let is_first = number == 0;
-        let times = vec![
-            ("lateness", lateness.clone()),
-            ("input_lateness", input.clone()),
-            ("timer_lateness", wakeups.clone()),
-        ];
-        GroupResult {
-            started: 0,
-            completed: 0,
-            bytes: 0,
-            delivered_bytes: 0,
-            sent_bytes: None,
-            losses: FlowLosses::default(),
-            times: if is_first { times } else { Vec::new() },
-            values: if is_first { values.clone() } else { Vec::new() },
-        }
-    });
+    values.extend(Unfit::ALL.map(unfit_name).into_iter().zip(unfit.map(|count| count as f64)));
+    let mut groups: Vec<GroupResult> = flows.iter().map(|_| empty_group()).collect();
+    // What is known of the emulator alone stands in the first group.
+    if let Some(first) = groups.first_mut() {
+        let times = [("lateness", &lateness), ("input_lateness", &input)];
+        let times = times.into_iter().chain([("timer_lateness", &wakeups)]);
+        first.times = times.map(|(name, summary)| (name, summary.clone())).collect();
+        first.values = values;
+    }
     let result = RunResult {
         replication: 0,
         end: finished.end,
         warmup: finished.warmup,
         events: finished.events,
-        groups: groups.collect(),
+        groups,
         links: finished.links,
         flows: flows_seen,
         findings,
@@ -140,6 +98,75 @@ pub(crate) fn to_result(
     };
     let changes = finished.changes;
     Outcome { status, result, lateness, input, wakeups, changes, remarks }
+}
+
+/// What there is to say against the results; `lateness` is that of packets that left, and that
+/// of those that waited to be read.
+fn doubts(
+    writer: &Writer,
+    intake: &Intake,
+    lateness: [&SojournSummary; 2],
+    params: &EmulatorParams,
+) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let [output, input] = lateness;
+    if let Some(text) = too_late(output, input, params.lateness) {
+        notes.push(Note { id: "late", text });
+    }
+    if !intake.sees_sleep() {
+        let text = "this kernel does not tell how long the emulator waited for a processor \
+                    (schedstat): packets may have waited longer to be read than is said";
+        notes.push(Note { id: "late", text: text.into() });
+    }
+    if writer.overrun > 0 {
+        let text = format!(
+            "{} packets were lost before they were read: they are in no link's counts",
+            writer.overrun
+        );
+        notes.push(Note { id: "overrun", text });
+    }
+    notes
+}
+
+/// How late the emulator was, over time.
+fn lateness_samples(writer: &Writer, intake: &Intake, end: Time) -> Vec<Sample> {
+    let subject = Subject::Emulator;
+    let courses = [("lateness_max_s", &writer.course), ("input_lateness_max_s", &intake.course)];
+    let samples = courses.into_iter().flat_map(|(quantity, course)| {
+        course.until(end).map(move |(time, most)| Sample {
+            time,
+            subject,
+            quantity,
+            value: most.as_secs_f64(),
+        })
+    });
+    samples.collect()
+}
+
+/// The name in tables of the number of packets that were not carried for this reason.
+fn unfit_name(reason: Unfit) -> &'static str {
+    match reason {
+        Unfit::Truncated => "unfit_truncated",
+        Unfit::Version => "unfit_not_ip",
+        Unfit::Length => "unfit_bad_length",
+        Unfit::LinkLocal => "unfit_link_local",
+        Unfit::Offload => "unfit_bad_offload",
+        Unfit::NoRoute => "unfit_no_route",
+    }
+}
+
+/// A group of which nothing is known.
+fn empty_group() -> GroupResult {
+    GroupResult {
+        started: 0,
+        completed: 0,
+        bytes: 0,
+        delivered_bytes: 0,
+        sent_bytes: None,
+        losses: FlowLosses::default(),
+        times: Vec::new(),
+        values: Vec::new(),
+    }
 }
 
 /// Gives the flows of recorded packets, which go by their hashes, numbers in

@@ -2,8 +2,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{Result, Span, Time};
 
+use crate::errors::failed;
 use crate::live::Steward;
 use crate::observe::TICK;
 use crate::observe::control::Control;
@@ -11,8 +12,8 @@ use crate::observe::view::View;
 use crate::params::EmulatorParams;
 use crate::path::DataPath;
 use crate::spaces::diversion::Diversion;
-use crate::spaces::first::{DROPPED, SIGNAL};
-use crate::sys::process::{Child, Signals};
+use crate::spaces::first::{DROPPED, SIGNAL, START};
+use crate::sys::process::{Child, Pid, Signals};
 use crate::sys::time::{pin, set_exact_timers, set_real_time, wait};
 use crate::sys::{receive, send};
 
@@ -29,28 +30,90 @@ pub(crate) const HANDLED: [i32; 7] = [
 /// How long a command may take to end when it was told to.
 const PATIENCE: Span = Span::from_secs(2);
 
-/// Looks after signals and the child.
+/// The first process of the new namespaces (`spaces::first`), as the emulator has it, which
+/// ends it at the latest with itself.
+pub(crate) struct First<'a> {
+    child: Child,
+    /// Can be read when it has ended.
+    ended: OwnedFd,
+    socket: OwnedFd,
+    signals: &'a Signals,
+}
+
+impl<'a> First<'a> {
+    /// That of this number, at the other end of the socket. It is told of these signals.
+    pub(crate) fn new(pid: Pid, socket: OwnedFd, signals: &'a Signals) -> Result<Self> {
+        let child = Child::new(pid);
+        let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
+        Ok(First { child, ended, socket, signals })
+    }
+
+    /// Where it says what it has made.
+    pub(crate) fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    /// Has it start what is to run, with what that has to know.
+    pub(crate) fn start(&self, message: &[u8]) -> Result<()> {
+        let sent = send(self.socket.as_fd(), &[&[START], message].concat(), None);
+        sent.map_err(|error| failed("the first process", &error))
+    }
+
+    /// Ends it, if it does not end within this time: its exit status, and how many packets its
+    /// devices have dropped because they were not read in time.
+    pub(crate) fn end(self, patience: std::time::Duration) -> Result<(i32, u64)> {
+        let _ = wait([self.ended.as_fd()], Some(patience));
+        let ended = self.child.end().map_err(|error| failed("the first process", &error))?;
+        Ok((ended.status(), told_drops(&self.socket)))
+    }
+}
+
+/// Looks after signals and the first process.
 pub(crate) struct Attendant<'a> {
-    pub child: Child,
-    pub ended: OwnedFd,
-    pub socket: OwnedFd,
-    pub signals: &'a Signals,
+    pub first: First<'a>,
     /// When patience is at an end.
-    pub deadline: Time,
+    deadline: Time,
     /// When the links end.
     pub until: Time,
-    /// What is done for packets in flight when the child has ended.
-    pub drain: Drain,
+    /// What is done for packets in flight when the first process has ended.
+    drain: Drain,
     /// What has packets take the path, if that ends before the path does.
     pub diversion: Option<Diversion>,
     /// When observers are told of the time next.
-    pub tick: Time,
-    pub view: View,
-    pub control: Control,
+    tick: Time,
+    view: View,
+    control: Control,
+}
+
+impl<'a> Attendant<'a> {
+    /// Looks after this process and a path, in which others see these links to the command
+    /// and from it (among several hosts there are no such). `drain` is the longest time for
+    /// packets in flight after the end.
+    ///
+    /// # Errors
+    /// If `params.name` is not allowed.
+    pub(crate) fn new(
+        first: First<'a>,
+        path: &DataPath,
+        links: [Vec<u32>; 2],
+        drain: Span,
+        params: &EmulatorParams,
+    ) -> Result<Self> {
+        Ok(Attendant {
+            first,
+            deadline: Time::MAX,
+            until: Time::MAX,
+            drain: Drain::new(drain),
+            diversion: None,
+            tick: if path.has_tap() { Time::ZERO } else { Time::MAX },
+            view: View::open(links.clone()),
+            control: Control::open(params.name.as_deref(), links)?,
+        })
+    }
 }
 
 /// The time after the end of the command in which packets in flight arrive.
-pub(crate) struct Drain {
+struct Drain {
     most: Span,
     course: Option<Draining>,
 }
@@ -72,7 +135,7 @@ impl Drain {
     const LOOK: Span = Span::from_millis(1);
 
     /// For so long at most; not at all for zero.
-    pub(crate) fn new(most: Span) -> Self {
+    fn new(most: Span) -> Self {
         Drain { most, course: None }
     }
 
@@ -91,9 +154,9 @@ impl Drain {
 impl Steward for Attendant<'_> {
     fn watched(&self) -> [BorrowedFd<'_>; 2] {
         // What has ended can be read for ever.
-        let ended =
-            if self.drain.course.is_some() { self.signals.as_fd() } else { self.ended.as_fd() };
-        [self.signals.as_fd(), ended]
+        let First { signals, ended, .. } = &self.first;
+        let ended = if self.drain.course.is_some() { signals.as_fd() } else { ended.as_fd() };
+        [signals.as_fd(), ended]
     }
 
     fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
@@ -104,10 +167,10 @@ impl Steward for Attendant<'_> {
         self.view.attend(now, path.network());
         if now >= self.until {
             self.until = Time::MAX;
-            let _ = send(self.socket.as_fd(), &[SIGNAL, libc::SIGHUP as u8], None);
+            let _ = send(self.first.socket.as_fd(), &[SIGNAL, libc::SIGHUP as u8], None);
             self.deadline = self.deadline.min(now + PATIENCE);
         }
-        while let Some(signal) = self.signals.next() {
+        while let Some(signal) = self.first.signals.next() {
             if signal.number == libc::SIGURG {
                 self.control.attend(now, path);
                 continue;
@@ -118,17 +181,17 @@ impl Steward for Attendant<'_> {
             let ends = [libc::SIGTERM, libc::SIGHUP].contains(&signal.number);
             // What a terminal sends goes to the command without our help.
             if signal.is_sent || ends {
-                let _ = send(self.socket.as_fd(), &[SIGNAL, signal.number as u8], None);
+                let _ = send(self.first.socket.as_fd(), &[SIGNAL, signal.number as u8], None);
             }
             if ends {
                 self.deadline = self.deadline.min(now + PATIENCE);
             }
         }
         if now >= self.deadline {
-            self.child.signal(libc::SIGKILL);
+            self.first.child.signal(libc::SIGKILL);
             self.deadline = Time::MAX;
         }
-        let has_ended = wait([self.ended.as_fd()], Some(std::time::Duration::ZERO));
+        let has_ended = wait([self.first.ended.as_fd()], Some(std::time::Duration::ZERO));
         let has_ended = has_ended.is_ok_and(|[has_ended]| has_ended);
         if has_ended && let Some(diversion) = &mut self.diversion {
             diversion.stop();
@@ -142,8 +205,8 @@ impl Steward for Attendant<'_> {
     }
 }
 
-/// What the child, which has ended, told of the drops of its devices.
-pub(crate) fn told_drops(socket: &OwnedFd) -> u64 {
+/// What the first process, which has ended, told of the drops of its devices.
+fn told_drops(socket: &OwnedFd) -> u64 {
     let is_readable = wait([socket.as_fd()], Some(std::time::Duration::ZERO));
     let told = match is_readable {
         Ok([true]) => receive(socket.as_fd()).map(|(text, _)| text).unwrap_or_default(),

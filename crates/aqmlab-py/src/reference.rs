@@ -12,7 +12,9 @@ use aqmlab_sim::network::egress::{DriverParams, ShaperParams};
 use aqmlab_sim::rate::radio::{LteParams, WifiParams};
 use aqmlab_sim::rate::random::{MarkovParams, OrnsteinUhlenbeckParams};
 use aqmlab_sim::rate::{CsvParams, RateStepsParams, TraceParams};
-use aqmlab_sim::scenario::{ColumnParams, FlowParams, LinkParams, RecordParams, RunParams};
+use aqmlab_sim::scenario::{
+    ChangeParams, ColumnParams, FlowParams, LinkParams, RecordParams, RerouteParams, RunParams,
+};
 use aqmlab_sim::workload::WorkloadConfig;
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CongestionConfig;
@@ -67,6 +69,7 @@ fn sections() -> Vec<Section> {
     vec![
         ("transport", "tcp", "the endpoints of a flow", TcpParams::specs()),
         ("scenario", "scenario", "the keys at the top of a scenario", RunParams::specs()),
+        ("scenario", "change", "a change during the run", ChangeParams::specs()),
         ("link", "link", "one direction of a link", LinkParams::specs()),
         ("link", "rate-steps", "a rate that changes at set times", RateStepsParams::specs()),
         ("link", "rate-trace", "delivery opportunities from a file", TraceParams::specs()),
@@ -96,6 +99,7 @@ fn sections() -> Vec<Section> {
             DriverParams::specs(),
         ),
         ("flow", "flow", "a group of flows that are alike", FlowParams::specs()),
+        ("flow", "reroute", "another route during the run", RerouteParams::specs()),
         (
             "flow",
             "column",

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use aqmlab_aqm::DropReason;
 use aqmlab_core::Span;
-use aqmlab_sim::network::egress::DriverSummary;
-use aqmlab_sim::network::probe::{PacketRecord, QUANTILES, SojournSummary};
+use aqmlab_sim::network::probe::{PacketRecord, QUANTILES, percentile};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::run::diagnosis::About;
 use aqmlab_sim::scenario::FlowGroup;
@@ -189,66 +188,13 @@ fn links(all: &[Finished]) -> RecordBatch {
     let mut columns = Columns::default();
     columns.u32("run", rows.clone().map(|(f, ..)| f.run));
     columns.text("link", rows.clone().map(|(_, name, _)| name));
-    let mut count = |name: &str, of: &dyn Fn(&LinkResult) -> u64| {
-        columns.u64(name, rows.clone().map(|(_, _, link)| of(link)));
-    };
-    count("arrived", &|link| link.counts.arrived);
-    count("delivered", &|link| link.counts.delivered);
-    count("dropped", &|link| link.counts.dropped_total());
-    count("marked", &|link| link.counts.marked_total());
-    count("arrived_bytes", &|link| link.counts.arrived_bytes);
-    count("delivered_bytes", &|link| link.counts.delivered_bytes);
-    count("dropped_bytes", &|link| link.counts.dropped_bytes);
-    count("lost", &|link| link.way.lost);
-    count("lost_bytes", &|link| link.way.lost_bytes);
-    count("duplicated", &|link| link.way.duplicated);
-    count("reordered", &|link| link.way.reordered);
-    for reason in DropReason::ALL {
-        count(&format!("drop_{}", reason.name()), &|link| link.counts.dropped[reason as usize]);
+    for (name, of) in LinkResult::counts() {
+        columns.u64(&name, rows.clone().map(|(_, _, link)| of(link)));
     }
-    for reason in DropReason::ALL.into_iter().filter(|reason| reason.is_signal()) {
-        count(&format!("mark_{}", reason.name()), &|link| link.counts.marked[reason as usize]);
+    for (name, of) in LinkResult::numbers() {
+        columns.f64(&name, rows.clone().map(|(_, _, link)| of(link)));
     }
-    count("dropped_queued", &|link| link.dropped_queued);
-    count("loss_events", &|link| link.loss_events);
-    count("backlog_max_packets", &|link| link.backlog_max.packets);
-    count("backlog_max_bytes", &|link| link.backlog_max.bytes);
-    let mut number = |name: &str, of: &dyn Fn(&LinkResult) -> f64| {
-        columns.f64(name, rows.clone().map(|(_, _, link)| of(link)));
-    };
-    number("backlog_mean_packets", &|link| link.backlog_mean[0]);
-    number("backlog_mean_bytes", &|link| link.backlog_mean[1]);
-    number("capacity_bytes", &|link| link.capacity);
-    number("utilisation", &|link| link.utilisation);
-    number("sojourn_mean_s", &|link| link.sojourn.mean);
-    for (i, quantile) in QUANTILES.iter().enumerate() {
-        let name = format!("sojourn_{}_s", percentile(*quantile));
-        number(&name, &|link| link.sojourn.quantiles[i]);
-    }
-    number("sojourn_max_s", &|link| link.sojourn.max.as_secs_f64());
-    let losses = |of: fn(&SojournSummary) -> f64| {
-        move |link: &LinkResult| match link.loss_intervals.count {
-            0 => f64::NAN,
-            _ => of(&link.loss_intervals),
-        }
-    };
-    number("loss_interval_mean_s", &losses(|intervals| intervals.mean));
-    number("loss_interval_p50_s", &losses(|intervals| intervals.quantiles[0]));
-    number("loss_interval_p95_s", &losses(|intervals| intervals.quantiles[3]));
-    number("loss_interval_max_s", &losses(|intervals| intervals.max.as_secs_f64()));
-    let driver = |of: fn(&DriverSummary) -> f64| {
-        move |link: &LinkResult| link.driver.as_ref().map_or(f64::NAN, of)
-    };
-    number("loss_event_flows", &|link| link.loss_event_flows);
-    number("driver_mean_s", &driver(DriverSummary::mean));
-    number("driver_max_s", &driver(|driver| driver.max.as_secs_f64()));
-    number("driver_max_bytes", &driver(|driver| driver.max_bytes as f64));
     columns.finish()
-}
-
-/// `p50`, `p99`, `p999`.
-fn percentile(quantile: f64) -> String {
-    format!("p{}", (quantile * 1000.0) / 10.0).replace('.', "")
 }
 
 fn flows(all: &[Finished]) -> RecordBatch {

@@ -87,8 +87,8 @@ fn changes_read_back_and_wrong_ones_are_refused() {
         ("[{ at = \"1s\", path = [\"detuor\"] }]", "flows.some.reroutes.path: `detuor`"),
         ("[{ path = [\"detour\"] }]", "the key `at` is missing"),
         ("[{ at = \"1s\" }]", "nothing changes"),
-        ("[{ at = 1, path = [\"detour\"] }]", "flows.some.reroutes.at"),
-        ("\"detour\"", "a list of tables"),
+        ("[{ at = 1, path = [\"detour\"] }]", "flows.some.reroutes.0.at"),
+        ("\"detour\"", "a list in brackets, each a table"),
         ("[{ at = \"1s\", way = [\"detour\"] }]", "unknown key"),
     ] {
         let error = scenario(&[("flows.some.reroutes", value)]).unwrap_err().to_string();

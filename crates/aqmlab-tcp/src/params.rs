@@ -138,6 +138,10 @@ params! {
         timestamps: bool = false, source "RFC 7323; RFC 3522";
         /// Whether the first two duplicate acknowledgements send new data.
         limited_transmit: bool = true, source "RFC 3042";
+        /// Whether the acknowledgement that ends a recovery makes the window grow by all that it
+        /// covers, also by what SACK reported before.
+        recovery_end_counts: bool = false, [left out],
+            source "ns-3: tcp-socket-base.cc, ProcessAck; RFC 6675 and Linux: false";
         /// Full segments that are acknowledged together; 1 acknowledges each.
         delayed_ack: u64 = 2, in 1 => 1000, source "RFC 5681, section 4.2";
         /// How long an acknowledgement waits for the next segment.

@@ -36,6 +36,7 @@ class Reading:
     """The difference below which values are indistinguishable in the overview, in its unit."""
 
 
+Cases = Callable[[Control], Mapping[str, Table]]
 Read = Callable[["Results"], list[Reading]]
 
 
@@ -49,7 +50,7 @@ class Criterion:
     level: str
     """MUST, SHOULD, considered, ought: as the RFC says it."""
     question: str
-    cases: Callable[[Control], Mapping[str, Table]]
+    cases: Cases
     """The scenarios by name. Equal scenarios are run once."""
     read: Read
 

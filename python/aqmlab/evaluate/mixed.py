@@ -6,24 +6,27 @@ harm stands beside the harm that Reno and CUBIC do to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from aqmlab.evaluate.alone import SHORT
-from aqmlab.evaluate.criterion import Criterion, Reading, Results
+from aqmlab.evaluate.criterion import Cases, Criterion, Read, Reading, Results
 from aqmlab.evaluate.harm import of_less, of_more
 from aqmlab.evaluate.readings import milliseconds, percent
 from aqmlab.evaluate.scene import STANDARD, Control, Path, Table, bulk, load, scenario
 from aqmlab.samples import Floats
 
 VICTIMS = tuple(Control(name, name) for name in STANDARD)
+DEPLOYED = tuple(Control(name, name) for name in ("bbr", "bbr3"))
+"""Widely deployed, and not standard."""
 PATHS = [
-    Path(10e6, 0.02, 1.0),
-    Path(10e6, 0.08, 0.5),
-    Path(10e6, 0.08, 4.0),
-    Path(50e6, 0.04, 1.0),
+    Path(rate, rtt, buffer)
+    for rate in (5e6, 50e6)
+    for rtt in (0.02, 0.1)
+    for buffer in (0.5, 1.0, 4.0)
 ]
+FEW_PATHS = [Path(10e6, 0.04, buffer) for buffer in (0.5, 4.0)]
 LASTS, WARM = 40.0, 10.0
 SLICE = 0.5
 """Seconds between two samples of goodput."""
@@ -31,36 +34,46 @@ STARVED = 0.05
 """A flow is starved while it has less than this share of a fair share."""
 
 
-def _beside(control: Control) -> Mapping[str, Table]:
-    made: dict[str, Table] = {}
-    for victim in VICTIMS:
-        for path in PATHS:
-            for name, flows in (
-                ("solo", {"victim": bulk(victim)}),
-                ("beside", {"victim": bulk(victim), "own": bulk(control)}),
-            ):
-                made[f"{name} | {victim.name}, {path.name}"] = scenario(
-                    path.links(), flows, duration=LASTS, warmup=WARM, sampled=SLICE
-                )
-    return made
+def _beside(victims: Sequence[Control], paths: Sequence[Path]) -> Cases:
+    """Each victim alone, and one flow of the control beside it, over each path."""
+
+    def cases(control: Control) -> Mapping[str, Table]:
+        made: dict[str, Table] = {}
+        for victim in victims:
+            for path in paths:
+                for name, flows in (
+                    ("solo", {"victim": bulk(victim)}),
+                    ("beside", {"victim": bulk(victim), "own": bulk(control)}),
+                ):
+                    made[f"{name} | {victim.name}, {path.name}"] = scenario(
+                        path.links(), flows, duration=LASTS, warmup=WARM
+                    )
+        return made
+
+    return cases
 
 
-def _read_beside(results: Results) -> list[Reading]:
-    made = []
-    for victim in VICTIMS:
-        for path in PATHS:
-            case = f"{victim.name}, {path.name}"
-            solo, beside = results[f"solo | {case}"], results[f"beside | {case}"]
-            goodput = of_more(solo.goodput("victim"), beside.goodput("victim"))
-            delays = of_less(solo.link("sojourn_p95_s"), beside.link("sojourn_p95_s"))
-            losses = of_less(solo.loss("victim"), np.maximum(beside.loss("victim"), 1e-4))
-            where = f"one flow beside one of {case}"
-            made += [
-                percent(where, f"harm to {victim.name}'s goodput", True, goodput),
-                percent(where, f"harm to {victim.name}'s queuing delay", True, delays),
-                percent(where, f"harm to {victim.name}'s loss", True, losses),
-            ]
-    return made
+def _read_beside(victims: Sequence[Control], paths: Sequence[Path]) -> Read:
+    """The harm to each victim."""
+
+    def read(results: Results) -> list[Reading]:
+        made = []
+        for victim in victims:
+            for path in paths:
+                case = f"{victim.name}, {path.name}"
+                solo, beside = results[f"solo | {case}"], results[f"beside | {case}"]
+                goodput = of_more(solo.goodput("victim"), beside.goodput("victim"))
+                delays = of_less(solo.link("sojourn_p95_s"), beside.link("sojourn_p95_s"))
+                losses = of_less(solo.loss("victim"), np.maximum(beside.loss("victim"), 1e-4))
+                where = f"one flow beside one of {case}"
+                made += [
+                    percent(where, f"harm to {victim.name}'s goodput", True, goodput),
+                    percent(where, f"harm to {victim.name}'s queuing delay", True, delays),
+                    percent(where, f"harm to {victim.name}'s loss", True, losses),
+                ]
+        return made
+
+    return read
 
 
 MANY = 10
@@ -180,7 +193,12 @@ CRITERIA = (
     Criterion(
         "existing", "Beside Reno and CUBIC", "mixed", "MUST",
         "What do Reno and CUBIC lose beside it, against what they lose beside themselves?",
-        _beside, _read_beside,
+        _beside(VICTIMS, PATHS), _read_beside(VICTIMS, PATHS),
+    ),
+    Criterion(
+        "deployed", "Beside BBR and BBRv3", "mixed", "considered",
+        "What do widely deployed controls that are no standard lose beside it?",
+        _beside(DEPLOYED, FEW_PATHS), _read_beside(DEPLOYED, FEW_PATHS),
     ),
     Criterion(
         "starvation", "Starvation", "mixed", "MUST",

@@ -58,10 +58,11 @@ def overview(evaluation: Evaluation) -> Table:
     standard = [each for each in evaluation.standard if each != evaluation.control]
     columns = (
         Column("criterion", label=True),
+        Column("level", prose=True),
         Column("compared"),
         Column("behind"),
-        Column("where it is furthest behind", prose=True),
         *(Column(name) for name in (evaluation.control, *standard)),
+        Column("where it is furthest behind", prose=True),
     )
     rows: list[tuple[Cell, ...]] = []
     for line in evaluation.lines:
@@ -69,15 +70,24 @@ def overview(evaluation: Evaluation) -> Table:
         behind = sum(each.excess > 0 for each in line.rows)
         rows.append(
             (
-                f"{line.criterion.title} ({line.criterion.level})",
+                line.criterion.title,
+                line.criterion.level,
                 Verdict(row.short, tone(row), row.words),
                 f"{behind} of {len(line.rows)}",
-                f"{row.measure}; {row.case}",
                 number(row.value, row),
                 *(number(row.others[name], row) for name in standard),
+                f"{row.measure}; {row.case}",
             )
         )
-    return Table(columns, tuple(rows), title="Overview", id="overview", kind="verdict wraps")
+    targets = {place: line.criterion.id for place, line in enumerate(evaluation.lines)}
+    return Table(
+        columns,
+        tuple(rows),
+        title="Overview",
+        id="overview",
+        kind="verdict glance",
+        targets=targets,
+    )
 
 
 def tone(row: Row) -> str:
@@ -138,7 +148,7 @@ def figure(evaluation: Evaluation, line: Line) -> Figure:
             "value": row.value if name == evaluation.control else row.others[name],
         }
         for row in line.rows
-        for name in names
+        for name in reversed(names)  # the control is drawn last, on top
     ]
     worst = line.worst
     told = f"{worst.measure}, {worst.case}: {number(worst.value, worst)}, {worst.words}."

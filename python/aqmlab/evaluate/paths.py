@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from aqmlab.evaluate.criterion import At, Criterion, Reading, Results
 from aqmlab.evaluate.readings import delay, loss, milliseconds, percent, used
 from aqmlab.evaluate.scene import Control, Path, Table, bulk, load, scenario
@@ -54,11 +56,13 @@ def _read_constrained(results: Results) -> list[Reading]:
     (case,) = results
     at = results[case]
     useful = at.flow("own", "goodput_bps") * at.lasted / 8 / 536
-    repeated = 1 - useful / at.flow("own", "segments_sent")
+    sent = at.flow("own", "segments_sent")
+    answers = at.link("arrived", "up") / np.maximum(useful, 1.0)
     return [
         used(case, at, "own", SMALL.rate),
         delay(case, at),
-        percent(case, "segments sent in vain", True, repeated, 1.0),
+        percent(case, "segments sent in vain", True, 1 - useful / sent, 1.0),
+        Reading(case, "control packets", "a segment delivered", True, answers, 0.05),
     ]
 
 
@@ -180,7 +184,7 @@ CRITERIA = (
     ),
     Criterion(
         "constrained", "Constrained nodes", "special", "considered",
-        "Does it work at very low rates, and how much does it send in vain?",
+        "Does it work at very low rates, and how much is sent in vain, or to control it?",
         _constrained, _read_constrained,
     ),
     Criterion(

@@ -222,7 +222,8 @@ class Reproduction:
     @cached_property
     def causes(self) -> list[Cause]:
         """Why some of the cells differ, and where they lean to one side."""
-        return [*self.published.causes(self.measured), *same_signs(self.tables)]
+        leaning = same_signs(self.tables, self.published.main_rows)
+        return [*self.published.causes(self.measured), *leaning]
 
     @property
     def contradictions(self) -> list[Contradiction]:

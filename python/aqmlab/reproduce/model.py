@@ -120,11 +120,10 @@ class Table:
         return {word: words.count(word) for word in _unique(words)}
 
     def to_json(self) -> dict[str, Any]:
-        """{"name", "unit", "criteria": [..], "cells": [..]}, numbers unrounded."""
+        """{"name", "unit", "cells": [..]}, numbers unrounded."""
         keys = ("row", "column", "published", "measured", "low", "high", "verdict")
         cells = [{key: getattr(cell, key) for key in keys} for cell in self.cells]
-        criteria = [each.to_json() for each in self.criteria]
-        return {"name": self.name, "unit": self.unit, "criteria": criteria, "cells": cells}
+        return {"name": self.name, "unit": self.unit, "cells": cells}
 
 
 @dataclass(frozen=True)

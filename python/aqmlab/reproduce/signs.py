@@ -6,20 +6,22 @@ Cells of one table share arrivals, so the answer is a flag for the reader and no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import comb
 
 from aqmlab.reproduce.model import Cause, Cell, Table
 
-FEWEST = 6
-"""Fewer cells than this cannot tell: six on one side come by chance once in 32 times."""
 RARE = 0.01
-"""Flagged below this probability."""
+"""Flagged below this probability: eight cells on one side are the fewest that can be."""
 
 
-def same_signs(tables: Iterable[Table]) -> list[Cause]:
-    """One cause that names the tables and columns whose deviations lean to one side."""
-    found = [each for table in tables for each in _leaning(table)]
+def same_signs(
+    tables: Iterable[Table], own: Callable[[str], Sequence[str]] = lambda _: ()
+) -> list[Cause]:
+    """One cause that names the columns and rows whose deviations lean to one side, or the table
+    if only all of its cells together do. `own` gives the rows of a table that are the reference's
+    own settings (all, if none are named): others are shown beside them, and not counted."""
+    found = [each for table in tables for each in _leaning(table, own(table.id))]
     if not found:
         return []
     text = (
@@ -29,11 +31,16 @@ def same_signs(tables: Iterable[Table]) -> list[Cause]:
     return [Cause("Deviations of one sign", f"{text}{'; '.join(found)}.")]
 
 
-def _leaning(table: Table) -> Iterator[str]:
-    for column in table.columns:
-        cells = [cell for cell in table.cells if cell.column == column]
-        if told := _told(cells):
-            yield f"{table.name}, {column}: {told}"
+def _leaning(table: Table, own: Sequence[str]) -> Iterator[str]:
+    kept = [cell for cell in table.cells if not own or cell.row in own]
+    groups = [
+        *((column, [cell for cell in kept if cell.column == column]) for column in table.columns),
+        *((row, [cell for cell in kept if cell.row == row]) for row in table.rows),
+    ]
+    leaning = [f"{label}: {told}" for label, cells in groups if (told := _told(cells))]
+    yield from (f"{table.name}, {each}" for each in leaning)
+    if not leaning and (told := _told(kept)):
+        yield f"{table.name}: {told}"
 
 
 def _told(cells: Iterable[Cell]) -> str:
@@ -45,7 +52,7 @@ def _told(cells: Iterable[Cell]) -> str:
     ]
     above, total = sum(signs), len(signs)
     more = max(above, total - above)
-    if total < FEWEST or chance(more, total) >= RARE:
+    if chance(more, total) >= RARE:
         return ""
     return f"{more} of {total} {'above' if above == more else 'below'}"
 

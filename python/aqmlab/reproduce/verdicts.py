@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from aqmlab.infer import Interval
 
@@ -67,10 +66,6 @@ class Criterion:
             "95 % interval",
             BAND: f"agrees: {self.text}; no number is close",
         }[self.kind]
-
-    def to_json(self) -> dict[str, Any]:
-        """{"kind", "step", "text"}."""
-        return {"kind": self.kind, "step": self.step, "text": self.text}
 
     def verdict(self, reference: float | None, measured: float, interval: Interval | None) -> str:
         """The verdict on a measured number; not for a `band`, which its study knows."""

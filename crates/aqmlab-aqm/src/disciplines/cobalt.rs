@@ -22,7 +22,7 @@ use alloc::boxed::Box;
 
 use aqmlab_core::{Limit, Packet, Span, params};
 
-use crate::cobalt::{CobaltState, Law, Variant};
+use crate::cobalt::{CobaltState, InitialGrace, Law};
 use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::fifo::Fifo;
 
@@ -40,7 +40,7 @@ params! {
         /// Whether ECN-capable packets are marked where the control law would drop.
         ecn: bool = true, source "tc-cake(8): always";
         /// Linux's COBALT as it is, or with its first interval as it is meant.
-        variant: Variant = Variant::LinuxInitfix, source "conformance vectors";
+        variant: InitialGrace = InitialGrace::LinuxInitfix, source "conformance vectors";
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
 
     /// After a packet that does not wait, packets leave one every millisecond
     /// that have waited for 10 ms: the times at which one is dropped.
-    fn drops(variant: Variant, until: u64) -> Vec<u64> {
+    fn drops(variant: InitialGrace, until: u64) -> Vec<u64> {
         let mut queue = queue(&CobaltParams { variant, ..CobaltParams::default() });
         let mut drops = Vec::new();
         queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
@@ -148,8 +148,8 @@ mod tests {
 
     #[test]
     fn the_first_drop_comes_after_an_interval_or_at_once() {
-        assert_eq!(drops(Variant::LinuxInitfix, 200)[0], 110);
-        assert_eq!(drops(Variant::Linux, 200)[0], 11);
+        assert_eq!(drops(InitialGrace::LinuxInitfix, 200)[0], 110);
+        assert_eq!(drops(InitialGrace::Linux, 200)[0], 11);
     }
 
     #[test]

@@ -139,7 +139,7 @@ impl<P: Packet> CodelDt<P> {
         let law = CodelParams {
             target: params.target.saturating_sub(params.access_delay),
             interval: params.interval,
-            variant: codel::Variant::Ns2Of2013,
+            variant: codel::CodelForm::Ns2Of2013,
             ..CodelParams::default()
         };
         let law = Settings::new(&law, env);

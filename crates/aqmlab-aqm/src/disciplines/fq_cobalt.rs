@@ -23,7 +23,7 @@ use alloc::boxed::Box;
 
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time, params};
 
-use crate::cobalt::{CobaltState, DOWN, Law, UP, Variant};
+use crate::cobalt::{CobaltState, DOWN, InitialGrace, Law, UP};
 use crate::discipline::{Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::Source;
 use crate::fq::drr::Drr;
@@ -56,7 +56,7 @@ params! {
         /// What BLUE takes from it when a flow is found empty.
         decrement: f64 = DOWN, in 0.0 => 1.0, source "ns-3 FqCobalt, Decrement; fixed in Linux";
         /// Linux's COBALT as it is, or with its first interval as it is meant.
-        variant: Variant = Variant::LinuxInitfix, source "conformance vectors of cake";
+        variant: InitialGrace = InitialGrace::LinuxInitfix, source "conformance vectors of cake";
         /// Whether ECN-capable packets are marked where the control law would drop.
         ecn: bool = true, source "ns-3 FqCobalt, UseEcn; always in cake";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.

@@ -22,7 +22,7 @@ use alloc::boxed::Box;
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
-use crate::disciplines::codel::{CodelParams, CodelState, Settings, Variant};
+use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, Settings};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
 use crate::fq::{FlowSource, Fq, Inner, Overflow};
@@ -59,7 +59,7 @@ params! {
         interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
             source "RFC 8290, section 5.2.1";
         /// CoDel's count recall.
-        variant: Variant = Variant::Rfc8289, source "RFC 8289, section 5.5";
+        variant: CodelForm = CodelForm::Rfc8289, source "RFC 8289, section 5.5";
         /// What is compared with a full packet, of which CoDel leaves one: a queue of two packets
         /// counts as long if other flows have some as well, or not.
         small_backlog: SmallBacklog = SmallBacklog::All,

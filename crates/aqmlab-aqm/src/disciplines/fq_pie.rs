@@ -30,7 +30,7 @@ use crate::pie_linux::{PieState, Settings};
 
 choices! {
     /// Whose arithmetic.
-    pub enum Variant {
+    pub enum FqPieArithmetic {
         /// Linux's: the probability may go above 1.
         Linux = "linux",
         /// The same with the probability limited to 1.
@@ -70,7 +70,7 @@ params! {
         /// Whether larger packets are dropped with a larger probability.
         by_size: bool = false, source "tc-fq_pie(8), bytemode";
         /// Whose PIE: Linux's as it is, or with the probability limited to 1 as it is meant.
-        variant: Variant = Variant::LinuxClamped, source "RFC 8033, section 4.2; conformance vectors";
+        variant: FqPieArithmetic = FqPieArithmetic::LinuxClamped, source "RFC 8033, section 4.2; conformance vectors";
     } with {
         /// What shares a bucket.
         sharing: Sharing = Sharing::default();
@@ -92,8 +92,8 @@ impl Discipline for FqPieParams {
             ecn: self.ecn,
             by_size: self.by_size,
             variant: match self.variant {
-                Variant::Linux => pie::Variant::Linux,
-                Variant::LinuxClamped => pie::Variant::LinuxClamped,
+                FqPieArithmetic::Linux => pie::PieArithmetic::Linux,
+                FqPieArithmetic::LinuxClamped => pie::PieArithmetic::LinuxClamped,
             },
             ..PieParams::default()
         };

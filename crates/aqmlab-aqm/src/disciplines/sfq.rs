@@ -44,7 +44,7 @@ use crate::fq::hash::{Classifier, Sharing};
 
 choices! {
     /// Whose fairness.
-    pub enum Variant {
+    pub enum SfqTurns {
         /// Turns by bytes, with bounds on buckets in use and on their packets.
         Linux = "linux",
         /// Turns by packets, without these bounds.
@@ -58,7 +58,7 @@ params! {
         /// How much all buckets hold together.
         limit: Limit = Limit::Packets(127), source "tc-sfq(8), limit";
         /// Whether turns are by bytes, as in Linux, or by packets.
-        variant: Variant = Variant::Linux, source "conformance vectors; McKenney 1990";
+        variant: SfqTurns = SfqTurns::Linux, source "conformance vectors; McKenney 1990";
         /// The most packets in one bucket (Linux's variant).
         depth: u64 = 127, in 1 => 1_000_000, source "tc-sfq(8), depth";
         /// Whether packets are dropped from the head of a bucket and not from its tail.
@@ -84,7 +84,7 @@ impl Discipline for SfqParams {
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         let limit = self.limit.resolve(env.rate, env.base_rtt);
-        let by_packets = self.variant == Variant::McKenney;
+        let by_packets = self.variant == SfqTurns::McKenney;
         let most_active = match limit {
             _ if by_packets => self.divisor,
             // Linux has no more buckets in use than packets in the queue.
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn mckenneys_turns_are_by_packets_and_without_bounds() {
-        let variant = Variant::McKenney;
+        let variant = SfqTurns::McKenney;
         let params = SfqParams { variant, flows: 1, depth: 1, ..SfqParams::default() };
         let mut queue = queue(&params);
         let small = (0..3).map(|_| Flow(2, 40));

@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use aqmlab_core::{Limit, Packet, Span, params};
 
 use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
-use crate::disciplines::codel::{CodelParams, CodelState, Settings, Variant};
+use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, Settings};
 use crate::fq::hash::Sharing;
 use crate::fq::ring::Ring;
 use crate::fq::{Fq, Overflow};
@@ -37,7 +37,7 @@ params! {
         interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
             source "RFC 8289, section 4.3";
         /// CoDel's count recall.
-        variant: Variant = Variant::Ns2Of2013, source "ns-2's sfqCoDel of 2013";
+        variant: CodelForm = CodelForm::Ns2Of2013, source "ns-2's sfqCoDel of 2013";
     } with {
         /// What shares a bucket.
         sharing: Sharing = Sharing::default();

@@ -37,7 +37,7 @@ use crate::pie_linux::{PieState, Settings};
 
 choices! {
     /// Whose probability a packet meets.
-    pub enum Variant {
+    pub enum ProbabilityScope {
         /// That of the whole queue, by the length of the packet's bucket.
         CableLabs = "cablelabs",
         /// That of its bucket.
@@ -78,7 +78,7 @@ params! {
         /// Whether larger packets are dropped with a larger probability.
         by_size: bool = false, source "tc-pie(8), bytemode";
         /// Whose probability a packet meets.
-        variant: Variant = Variant::CableLabs, source "White 2014; ns-3, FQ-PIE";
+        variant: ProbabilityScope = ProbabilityScope::CableLabs, source "White 2014; ns-3, FQ-PIE";
     } with {
         /// What shares a bucket.
         sharing: Sharing = Sharing::default();
@@ -91,8 +91,8 @@ impl Discipline for SfqPieParams {
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         let usual = match self.variant {
-            Variant::CableLabs => DelaySource::Rate,
-            Variant::PerBucket => DelaySource::Timestamps,
+            ProbabilityScope::CableLabs => DelaySource::Rate,
+            ProbabilityScope::PerBucket => DelaySource::Timestamps,
         };
         let pie = PieParams {
             target: self.target,
@@ -104,14 +104,14 @@ impl Discipline for SfqPieParams {
             dq_threshold: self.dq_threshold,
             ecn: self.ecn,
             by_size: self.by_size,
-            variant: pie::Variant::LinuxClamped,
+            variant: pie::PieArithmetic::LinuxClamped,
             ..PieParams::default()
         };
         let settings = Settings::new(&pie, env).marking_up_to(self.ecn_prob);
         let limit = self.limit.resolve(env.rate, env.base_rtt);
         let (sharing, ring) = (&self.sharing, Ring::new(self.flows));
         match self.variant {
-            Variant::PerBucket => Box::new(Fq::<P, PieState, Ring>::new(
+            ProbabilityScope::PerBucket => Box::new(Fq::<P, PieState, Ring>::new(
                 sharing,
                 self.flows,
                 ring,
@@ -120,7 +120,7 @@ impl Discipline for SfqPieParams {
                 Overflow::Tail,
                 0,
             )),
-            Variant::CableLabs => Box::new(SfqPie::<P> {
+            ProbabilityScope::CableLabs => Box::new(SfqPie::<P> {
                 fq: Fq::new(sharing, self.flows, ring, (), limit, Overflow::Tail, 0),
                 state: PieState::new(&settings),
                 next_update: Time::ZERO + settings.update_period,
@@ -199,7 +199,7 @@ mod tests {
 
     /// A flow of twice the link's rate and one of a tenth, for a minute: the
     /// packets dropped of each, early.
-    fn drops(variant: Variant) -> [u64; 2] {
+    fn drops(variant: ProbabilityScope) -> [u64; 2] {
         let params = SfqPieParams { variant, ..SfqPieParams::default() };
         let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
         let mut dropped = [0; 2];
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_flow_that_builds_the_queue_answers_for_it() {
-        for variant in [Variant::CableLabs, Variant::PerBucket] {
+        for variant in [ProbabilityScope::CableLabs, ProbabilityScope::PerBucket] {
             // 20,000 packets of the one arrive, and 9,000 of them can leave.
             let [heavy, light] = drops(variant);
             assert!((10_500..11_500).contains(&heavy), "{variant:?}: {heavy}");

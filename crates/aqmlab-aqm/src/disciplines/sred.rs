@@ -32,7 +32,7 @@ use crate::fifo::Fifo;
 
 choices! {
     /// What decides beside the queue and the number of flows.
-    pub enum Variant {
+    pub enum SredForm {
         /// Nothing.
         Simple = "simple",
         /// A hit: its packet is dropped with a larger probability.
@@ -46,7 +46,7 @@ params! {
         /// How much the queue holds, B; its thirds and sixths are the steps of the probability.
         limit: Limit = Limit::Packets(1000), source "as for red";
         /// Whether a hit raises the probability for its packet.
-        variant: Variant = Variant::Simple, source "Ott et al. 1999: simple SRED, full SRED";
+        variant: SredForm = SredForm::Simple, source "Ott et al. 1999: simple SRED, full SRED";
         /// How many flows the list remembers, M.
         zombies: u64 = 1000, in 1 => 1_000_000, source "Ott et al. 1999";
         /// The probability with which a packet replaces a zombie of another flow, p.
@@ -139,7 +139,7 @@ struct Sred<P> {
     fifo: Fifo<P>,
     limit: Limit,
     estimate: Estimate,
-    variant: Variant,
+    variant: SredForm,
     max_p: f64,
     many_flows: f64,
     ecn: bool,
@@ -168,7 +168,7 @@ impl<P: Packet> Sred<P> {
         let load = (flows / self.many_flows).min(1.0);
         let simple = self.by_length() * load * load;
         match self.variant {
-            Variant::Full if hit => simple * (1.0 + flows),
+            SredForm::Full if hit => simple * (1.0 + flows),
             _ => simple,
         }
     }
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn the_probability_goes_by_the_square_of_the_flows_up_to_256() {
         let simple = SredParams { limit: Limit::Packets(60), ..SredParams::default() };
-        let full = SredParams { variant: Variant::Full, ..simple.clone() };
+        let full = SredParams { variant: SredForm::Full, ..simple.clone() };
         for (flows, factor) in [(1.0, 1.0 / 65_536.0), (64.0, 1.0 / 16.0), (256.0, 1.0)] {
             for (hit, variant, more) in
                 [(true, &simple, 1.0), (false, &full, 1.0), (true, &full, 1.0 + flows)]
@@ -348,7 +348,7 @@ mod tests {
 
     /// What is delivered of a flow that sends as much as 60 others, where the
     /// link takes two packets of three.
-    fn share_of_the_greedy(variant: Variant) -> f64 {
+    fn share_of_the_greedy(variant: SredForm) -> f64 {
         let limit = Limit::Packets(90);
         let mut queue =
             queue(&SredParams { variant, limit, many_flows: 4.0, ..SredParams::default() });
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn full_sred_takes_more_from_a_greedy_flow() {
         let (simple, full) =
-            (share_of_the_greedy(Variant::Simple), share_of_the_greedy(Variant::Full));
+            (share_of_the_greedy(SredForm::Simple), share_of_the_greedy(SredForm::Full));
         assert!((simple - 0.5).abs() < 0.03, "simple {simple}");
         assert!(full < simple - 0.05, "simple {simple}, full {full}");
     }

@@ -3,11 +3,11 @@
 
 use alloc::string::{String, ToString};
 
-use super::ParamType;
+use super::{ParamType, TABLE};
 use crate::math;
 use crate::quantity::{Bytes, Limit, Rate};
 use crate::time::Span;
-use crate::value::Value;
+use crate::value::{Table, Value};
 
 /// Splits `12.5ms` into the number and the unit; `None` for a number that is
 /// not finite or is negative, or where there is no unit.
@@ -183,6 +183,40 @@ impl ParamType for String {
         value.as_text().ok().map(str::to_string)
     }
     fn to_text(&self) -> String {
+        self.clone()
+    }
+}
+
+/// A table that is read later, by who knows what it changes.
+impl ParamType for Table {
+    const KIND: &'static str = TABLE;
+    fn allowed() -> String {
+        "a table".into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        value.as_table().ok().cloned()
+    }
+    fn to_text(&self) -> String {
+        self.to_value().to_string()
+    }
+    fn to_value(&self) -> Value {
+        Value::Table(self.clone())
+    }
+}
+
+/// Any value, which is read later.
+impl ParamType for Value {
+    const KIND: &'static str = "value";
+    fn allowed() -> String {
+        "a value".into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        Some(value.clone())
+    }
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+    fn to_value(&self) -> Value {
         self.clone()
     }
 }

@@ -13,7 +13,8 @@ use crate::spaces::devices::{configure_bare, make_bare};
 use crate::spaces::diversion::Target;
 use crate::spaces::first::{ERROR, READY, serve, start};
 use crate::spaces::no_namespaces;
-use crate::sys::process::{Child, Signals, die_with_parent, exit, fork_into, own_mounts};
+use crate::steward::First;
+use crate::sys::process::{Signals, die_with_parent, exit, fork_into, own_mounts};
 use crate::sys::{files, receive, send, socket_pair};
 
 impl<'a> Shell<'a> {
@@ -49,9 +50,8 @@ impl<'a> Shell<'a> {
             serve(&theirs, None, &[], command, || files::dropped(&near))
         };
         drop(theirs);
-        let child = Child::new(pid);
-        let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
-        match receive(socket.as_fd())
+        let first = First::new(pid, socket, signals)?;
+        match receive(first.socket().as_fd())
             .map_err(|error| failed("the command", &error))?
             .0
             .split_first()
@@ -63,8 +63,6 @@ impl<'a> Shell<'a> {
             _ => return Err(Error::new("the process of the command ended before it began")),
         }
         let mtu = Bytes::new(u64::from(target.mtu));
-        let until = options.until();
-        let (gate, depth, target) = (None, 0, Some(target));
-        Ok(Shell { child, ended, socket, signals, ports, gate, target, mtu, depth, until })
+        Ok(Shell { first, ports, gate: None, target: Some(target), mtu, depth: 0 })
     }
 }

@@ -20,6 +20,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use aqmlab_core::{Bytes, Error, Result, Span, Time};
 use aqmlab_sim::Scenario;
@@ -28,23 +29,21 @@ use aqmlab_sim::scenario::FlowGroup;
 use self::inside::{FarEnd, Inside};
 use crate::addresses::Block;
 use crate::errors::failed;
-use crate::live::{Clock, FAR as FAR_PORT, Live, Writer};
+use crate::live::{Clock, FAR as FAR_PORT, Live};
 use crate::nat::Gate;
 use crate::observe::Recordings;
-use crate::observe::control::Control;
-use crate::observe::view::View;
 use crate::params::EmulatorParams;
 use crate::path::{DataPath, Route};
 use crate::report::{Outcome, to_result};
 use crate::spaces::devices::{self, NoDevice, configure_far, gateway_block, make_far};
 use crate::spaces::diversion::Target;
-use crate::spaces::first::{ERROR, FAR, NEAR, START};
+use crate::spaces::first::{ERROR, FAR, NEAR};
 use crate::spaces::{broker, mapped_user, no_namespaces, only_one_thread};
-use crate::steward::{Attendant, Drain, HANDLED, prioritise, told_drops};
+use crate::steward::{Attendant, First, HANDLED, prioritise};
 use crate::sys::device::Tun;
-use crate::sys::process::{Child, Signals, foreground, fork_into, set_foreground};
+use crate::sys::process::{Signals, foreground, fork_into, set_foreground};
 use crate::sys::time::{processor, unset_real_time};
-use crate::sys::{files, receive, send, socket_pair};
+use crate::sys::{files, receive, socket_pair};
 
 /// What is to be run, and where.
 pub struct Options {
@@ -139,10 +138,7 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
         if let Some(tap) = tap {
             path.set_tap(tap);
         }
-        let view = View::open([options.down.clone(), options.up.clone()]);
-        let routes = [options.down.clone(), options.up.clone()];
-        let control = Control::open(params.name.as_deref(), routes)?;
-        shell.run(path, view, control, &scenario.flows, params)
+        shell.run(path, options, &scenario.flows, params)
     });
     if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
         set_foreground(group);
@@ -152,10 +148,7 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
 
 /// The processes and devices.
 struct Shell<'a> {
-    child: Child,
-    ended: OwnedFd,
-    socket: OwnedFd,
-    signals: &'a Signals,
+    first: First<'a>,
     /// Near and far.
     ports: [Tun; 2],
     /// What leaves for the outside passes here.
@@ -166,8 +159,6 @@ struct Shell<'a> {
     mtu: Bytes,
     /// In how many others this shell is: what is random in them differs.
     depth: u64,
-    /// When the links end.
-    until: Time,
 }
 
 impl<'a> Shell<'a> {
@@ -225,54 +216,39 @@ impl<'a> Shell<'a> {
         };
         drop(their_gate);
         drop(theirs);
-        let child = Child::new(pid);
-        let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
-        let ports = receive_devices(&socket, far.map(|(tun, _)| tun))?;
+        let first = First::new(pid, socket, signals)?;
+        let ports = receive_devices(first.socket(), far.map(|(tun, _)| tun))?;
         let gate = gate.map(|gate| Gate::open(gate, &ports[1], block, name_server)).transpose()?;
-        let (depth, until) = (block.depth(), options.until());
-        let (target, mtu) = (None, params.mtu);
-        Ok(Shell { child, ended, socket, signals, ports, gate, target, mtu, depth, until })
+        let depth = block.depth();
+        Ok(Shell { first, ports, gate, target: None, mtu: params.mtu, depth })
     }
 
     /// Starts the command and emulates until it has ended.
     fn run(
         self,
         path: DataPath,
-        view: View,
-        control: Control,
+        options: &Options,
         flows: &[FlowGroup],
         params: &EmulatorParams,
     ) -> Result<Outcome> {
-        let Shell { child, ended, socket, signals, ports, gate, target, until, .. } = self;
+        let Shell { first, ports, gate, target, .. } = self;
+        let links = [options.down.clone(), options.up.clone()];
+        let mut steward = Attendant::new(first, &path, links, params.drain, params)?;
+        let until = options.until();
+        steward.until = until;
         let mut remarks = prioritise(params);
         // In a namespace of its own nobody has rules.
         let is_here = ports[1].name != devices::GATEWAY_PORT && target.is_none();
-        let diversion = target.map(|target| target.divert(&ports[0], &ports[1])).transpose()?;
+        steward.diversion = target.map(|it| it.divert(&ports[0], &ports[1])).transpose()?;
         let before = processor();
-        send(socket.as_fd(), &[START], None).map_err(|error| failed("the shell", &error))?;
-        let tick = if path.has_tap() { Time::ZERO } else { Time::MAX };
-        let (deadline, drain) = (Time::MAX, Drain::new(params.drain));
-        let mut steward = Attendant {
-            child,
-            ended,
-            socket,
-            signals,
-            deadline,
-            until,
-            drain,
-            diversion,
-            tick,
-            view,
-            control,
-        };
+        steward.first.start(&[])?;
         let mut live = Live::new(path, ports.into(), params.precision, Clock::start());
         live.writer.gate = gate;
         let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
-        let ended = steward.child.end();
-        let status = ended.map_err(|error| failed("the shell", &error))?.status();
         let links_ended = until != Time::MAX && steward.until == Time::MAX;
+        let (status, overrun) = steward.first.end(Duration::ZERO)?;
         let status = if links_ended { 0 } else { status };
-        live.writer.overrun = dropped_by_devices(&steward.socket, &live.writer);
+        live.writer.overrun = overrun + files::dropped(live.writer.name_of(FAR_PORT));
         let busy = Span::from_nanos(processor() - before);
         unset_real_time();
         remarks.extend(live.writer.remarks());
@@ -290,12 +266,6 @@ fn unanswered(path: &DataPath) -> Option<String> {
          net.ipv4.conf.all.rp_filter); other addresses than $AQMLAB_FAR need --nat"
             .into()
     })
-}
-
-/// Packets that the kernel dropped because they were not read in time: as the
-/// child told of its device, and of the one here, if it is here.
-fn dropped_by_devices(socket: &OwnedFd, writer: &Writer) -> u64 {
-    told_drops(socket) + files::dropped(writer.name_of(FAR_PORT))
 }
 
 /// The devices, near and far, as the child sends them.

@@ -1,9 +1,10 @@
 //! Waiting for any number of descriptors, and how many a process may have.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use super::time::wait;
 use super::{check, owned};
 
 /// Descriptors that are waited for, each with a number.
@@ -35,7 +36,12 @@ impl Epoll {
 
     /// Waits; the numbers of those about which there is something to tell.
     pub fn wait(&mut self, timeout: Duration, found: &mut Vec<u64>) -> io::Result<()> {
-        let (most, millis) = (self.events.len() as i32, timeout.as_millis() as i32);
+        let (most, mut millis) = (self.events.len() as i32, timeout.as_millis() as i32);
+        if timeout.subsec_nanos() % 1_000_000 != 0 {
+            // epoll counts milliseconds only.
+            wait([self.fd.as_fd()], Some(timeout))?;
+            millis = 0;
+        }
         // SAFETY: there is room for as many events as are asked for.
         let count = unsafe {
             libc::epoll_wait(self.fd.as_raw_fd(), self.events.as_mut_ptr(), most, millis)

@@ -2,11 +2,10 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::net::{SocketAddrV4, TcpStream};
 use std::os::fd::AsRawFd;
 
+use super::check;
 use super::socket::set;
-use super::{check, owned};
 
 /// Counts of a connection, out of `tcp_info` (Linux's `tcp.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,27 +45,9 @@ pub fn info(socket: &impl AsRawFd) -> io::Result<Info> {
     })
 }
 
-/// Opens a connection with this congestion control from the start: one that is
-/// chosen later keeps what another has set up, such as BBR's pacing.
-pub fn connect(to: SocketAddrV4, control: &CStr) -> io::Result<TcpStream> {
-    // SAFETY: the arguments are numbers; the address is complete and outlives
-    // the call.
-    unsafe {
-        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-        let socket = check(libc::socket(libc::AF_INET, kind, 0)).map(owned)?;
-        set_control(&socket, control)?;
-        let mut address: libc::sockaddr_in = std::mem::zeroed();
-        address.sin_family = libc::AF_INET as _;
-        address.sin_port = to.port().to_be();
-        address.sin_addr.s_addr = u32::from(*to.ip()).to_be();
-        let size = size_of_val(&address) as libc::socklen_t;
-        check(libc::connect(socket.as_raw_fd(), (&raw const address).cast(), size))?;
-        Ok(TcpStream::from(socket))
-    }
-}
-
 /// Chooses the congestion control of a connection, or of those that a listener
-/// takes in.
+/// takes in. Before it is opened: one that is chosen later keeps what another has set up, such as
+/// BBR's pacing.
 pub fn set_control(socket: &impl AsRawFd, name: &CStr) -> io::Result<()> {
     let size = name.count_bytes() as libc::socklen_t;
     // SAFETY: the name outlives the call.

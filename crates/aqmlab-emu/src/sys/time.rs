@@ -101,11 +101,6 @@ pub fn wait_for(polled: &mut [libc::pollfd], timeout: Option<Duration>) -> io::R
 /// A descriptor that is waited for.
 pub type Polled = libc::pollfd;
 
-/// Waits for so long, or until a signal comes.
-pub fn sleep(length: Duration) {
-    let _ = wait_for(&mut [], Some(length));
-}
-
 /// What can be asked of [`wait_for`].
 pub fn readable(fd: BorrowedFd<'_>) -> libc::pollfd {
     libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }

@@ -22,22 +22,20 @@ use crate::changes;
 use crate::errors::failed;
 use crate::live::{Clock, Live, Steward};
 use crate::observe::Recordings;
-use crate::observe::control::Control;
-use crate::observe::view::View;
 use crate::params::EmulatorParams;
 use crate::path::{DataPath, Route};
 use crate::report::{Outcome, to_result};
 use crate::routing::{Router, Topology};
 use crate::spaces::broker::Broker;
 use crate::spaces::devices::{NAME, configure_near, make_near};
-use crate::spaces::first::{ERROR, NEAR, READY, START, serve};
+use crate::spaces::first::{ERROR, NEAR, READY, serve};
 use crate::spaces::{
     allow_pings, map_user, mapped_user, new_network, no_namespaces, only_one_thread,
 };
-use crate::steward::{Attendant, Drain, HANDLED, prioritise, told_drops};
+use crate::steward::{Attendant, First, HANDLED, prioritise};
 use crate::sys::device::Tun;
 use crate::sys::process::{
-    Child, Pid, Signals, die_with_parent, enter, exit, fork_into, keep_capabilities, own_mounts,
+    Pid, Signals, die_with_parent, enter, exit, fork_into, keep_capabilities, own_mounts,
 };
 use crate::sys::time::{processor, unset_real_time};
 use crate::sys::{files, receive, send, socket_pair};
@@ -112,9 +110,8 @@ pub fn run(
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let blocks = blocks(topology.hosts)?;
-    let (child, socket) = open(&blocks, job, params, &signals)?;
-    let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
-    let ports = receive_ports(&socket, topology.hosts)?;
+    let first = open(&blocks, job, params, &signals)?;
+    let ports = receive_ports(first.socket(), topology.hosts)?;
     let routes: Vec<Route> = topology
         .ways
         .iter()
@@ -123,46 +120,25 @@ pub fn run(
     // Their threads begin before there is a priority to inherit.
     let tap = recordings.open(scenario, &routes)?;
     let mut path = DataPath::new(scenario, routes, params.mtu);
-    let tick = if tap.is_some() { Time::ZERO } else { Time::MAX };
     if let Some(tap) = tap {
         path.set_tap(tap);
     }
+    // Links with an end of their own stand still then.
+    let drain = if course.end == Time::MAX { params.drain } else { Span::ZERO };
+    let attendant = Attendant::new(first, &path, Default::default(), drain, params)?;
     let remarks = prioritise(params);
     let before = processor();
     let clock = Clock::start();
-    let message = [&[START], &clock.zero().to_le_bytes()[..]].concat();
-    send(socket.as_fd(), &message, None).map_err(|error| failed("the hosts", &error))?;
-    let (deadline, until) = (Time::MAX, Time::MAX);
-    let view = View::open([Vec::new(), Vec::new()]);
-    let control = Control::open(params.name.as_deref(), [Vec::new(), Vec::new()])?;
-    // Links with an end of their own stand still then.
-    let is_open = course.end == Time::MAX;
-    let drain = Drain::new(if is_open { params.drain } else { Span::ZERO });
-    let signals = &signals;
-    let attendant = Attendant {
-        child,
-        ended,
-        socket,
-        signals,
-        deadline,
-        until,
-        drain,
-        diversion: None,
-        tick,
-        view,
-        control,
-    };
+    attendant.first.start(&clock.zero().to_le_bytes())?;
     // Without a warm-up nothing ends.
     let warmup = if course.warmup > Time::ZERO { course.warmup } else { Time::MAX };
     let mut steward = Timed { attendant, course: Course { warmup, ..course } };
     let mut live = Live::new(path, ports, params.precision, clock);
     live.router = Some(Router::new(topology));
     let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
-    let Attendant { child, ended, socket, .. } = steward.attendant;
     // What runs there may still have something to write down.
-    let _ = crate::sys::time::wait([ended.as_fd()], Some(PATIENCE));
-    let status = child.end().map_err(|error| failed("the hosts", &error))?.status();
-    live.writer.overrun = told_drops(&socket);
+    let (status, overrun) = steward.attendant.first.end(PATIENCE)?;
+    live.writer.overrun = overrun;
     let busy = Span::from_nanos(processor() - before);
     unset_real_time();
     Ok(to_result(live, end.min(course.end), status, busy, &scenario.flows, params, remarks))
@@ -201,12 +177,12 @@ fn blocks(hosts: usize) -> Result<Vec<Block>> {
 }
 
 /// Makes the process that makes the hosts.
-fn open(
+fn open<'a>(
     blocks: &[Block],
     job: &dyn Job,
     params: &EmulatorParams,
-    signals: &Signals,
-) -> Result<(Child, OwnedFd)> {
+    signals: &'a Signals,
+) -> Result<First<'a>> {
     let mapped = mapped_user(Tun::permitted());
     let user = if mapped.is_some() { libc::CLONE_NEWUSER } else { 0 };
     let namespaces = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user;
@@ -233,7 +209,7 @@ fn open(
         }
     };
     drop(theirs);
-    Ok((Child::new(pid), socket))
+    First::new(pid, socket, signals)
 }
 
 fn make_hosts(

@@ -3,7 +3,6 @@
 
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::endpoints::datagrams::DatagramSummary;
@@ -14,9 +13,6 @@ use aqmlab_tcp::Stats;
 
 use super::played::Played;
 use crate::sys::tcp::{Info, info};
-
-/// What is measured of groups, as the simulator calls it.
-const QUANTITIES: [&str; 5] = ["startup", "completion", "response", "rtt", "delay"];
 
 /// What is asked of the kernel about the senders of a group: its name (as
 /// `nstat` has it), and ours.
@@ -39,9 +35,8 @@ pub struct Connection {
     info: Info,
     /// What had been counted when the warm-up ended, if it was open by then.
     before: Info,
-    /// Not on paper: the socket, while it is open, and who waits for the last byte.
+    /// Not on paper: the socket, while it is open.
     stream: Option<Arc<TcpStream>>,
-    told: Option<Sender<()>>,
 }
 
 /// A flow of datagrams.
@@ -64,16 +59,12 @@ pub struct Datagrams {
 /// What became of a group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
-    pub started: u64,
-    pub completed: u64,
-    pub bytes: u64,
-    /// Nanoseconds, by quantity.
-    times: [Vec<u64>; QUANTITIES.len()],
+    /// What its applications did.
+    pub played: Played,
     /// By [`KERNEL`].
     pub kernel: [u64; KERNEL.len()],
+    /// Flows.
     members: u64,
-    /// Of a group of the simulator's applications, in place of counts and times.
-    pub played: Option<Played>,
 }
 
 /// All of it.
@@ -108,12 +99,6 @@ impl Books {
         group.members - 1
     }
 
-    /// Records a time of a group.
-    pub fn note(&mut self, group: usize, quantity: &'static str, time: Span) {
-        let place = QUANTITIES.iter().position(|known| *known == quantity);
-        self.groups[group].times[place.expect("it is in the list")].push(time.as_nanos());
-    }
-
     /// A connection is open; its number.
     pub fn open(
         &mut self,
@@ -121,7 +106,6 @@ impl Books {
         start: Time,
         size: Option<u64>,
         stream: Arc<TcpStream>,
-        told: Option<Sender<()>>,
     ) -> usize {
         let index = self.next_index(group);
         self.connections.push(Connection {
@@ -133,21 +117,13 @@ impl Books {
             info: Info::default(),
             before: Info::default(),
             stream: Some(stream),
-            told,
         });
         self.connections.len() - 1
     }
 
-    /// The last byte of a connection has arrived.
-    pub fn arrived(&mut self, flow: usize, now: Time) {
-        let connection = &mut self.connections[flow];
-        let (group, took) = (connection.group as usize, now - connection.start);
-        if let Some(told) = connection.told.take() {
-            let _ = told.send(());
-        }
-        self.groups[group].completed += 1;
-        self.groups[group].bytes += connection.size.unwrap_or(0);
-        self.note(group, "completion", took);
+    /// How much a connection carries in all, as far as that is known.
+    pub fn set_size(&mut self, flow: usize, size: Option<u64>) {
+        self.connections[flow].size = size;
     }
 
     /// Everything of a connection is acknowledged.
@@ -173,30 +149,7 @@ impl Books {
     }
 
     /// A datagram has arrived.
-    pub fn datagram(
-        &mut self,
-        group: usize,
-        flow: usize,
-        bytes: u32,
-        now: Time,
-        sent: Time,
-        is_warm: bool,
-    ) {
-        if is_warm {
-            self.note(group, "delay", now.saturating_since(sent));
-        }
-        self.datagram_arrived(flow, bytes, now, sent, is_warm);
-    }
-
-    /// The same, of which the group's applications record what they want.
-    pub fn datagram_arrived(
-        &mut self,
-        flow: usize,
-        bytes: u32,
-        now: Time,
-        sent: Time,
-        is_warm: bool,
-    ) {
+    pub fn datagram_arrived(&mut self, flow: usize, bytes: u32, now: Time, sent: Time) {
         let delay = now.saturating_since(sent);
         let Some(flow) = self.datagrams.get_mut(flow) else { return };
         if flow.received > 0 {
@@ -207,9 +160,7 @@ impl Books {
         flow.last_delay = delay;
         flow.received += 1;
         flow.received_bytes += u64::from(bytes);
-        if is_warm {
-            flow.delays.push(delay.as_nanos());
-        }
+        flow.delays.push(delay.as_nanos());
     }
 
     /// The warm-up is over: what is measured counts from now on.
@@ -221,10 +172,7 @@ impl Books {
         }
         for flow in &mut self.datagrams {
             flow.before = flow.counts();
-        }
-        for group in &mut self.groups {
-            (group.started, group.completed, group.bytes) = (0, 0, 0);
-            group.times.iter_mut().for_each(Vec::clear);
+            flow.delays.clear();
         }
     }
 
@@ -244,16 +192,7 @@ impl Books {
         let flows = self.flow_results(Time::ZERO);
         let result = |(number, group): (usize, &Group)| {
             let own = flows.iter().filter(|flow| flow.group as usize == number);
-            let times = QUANTITIES.iter().zip(&group.times);
-            let times = times.filter(|(_, values)| !values.is_empty());
-            let times = times.map(|(name, values)| (*name, summed(values).summary()));
-            let played = group.played.clone().unwrap_or_else(|| Played {
-                started: group.started,
-                completed: group.completed,
-                bytes: group.bytes,
-                times: times.collect(),
-                scores: Vec::new(),
-            });
+            let played = group.played.clone();
             let kernel = KERNEL.iter().zip(group.kernel).map(|((_, name), n)| (*name, n as f64));
             GroupResult {
                 started: played.started,
@@ -273,13 +212,9 @@ impl Books {
         let mut words = Writer::default();
         words.number(self.groups.len() as u64);
         for group in &self.groups {
-            for word in [group.started, group.completed, group.bytes, group.members] {
-                words.number(word);
-            }
-            group.times.iter().for_each(|values| words.list(values));
+            group.played.write(&mut words);
             group.kernel.iter().for_each(|count| words.number(*count));
-            words.number(group.played.is_some().into());
-            group.played.iter().for_each(|played| played.write(&mut words));
+            words.number(group.members);
         }
         words.number(self.connections.len() as u64);
         self.connections.iter().for_each(|each| each.write(&mut words));
@@ -294,12 +229,10 @@ impl Books {
     /// The opposite of [`to_bytes`](Self::to_bytes).
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut words = Reader { bytes };
-        let groups = (0..words.number()).map(|_| {
-            let [started, completed, bytes, members] = [(); 4].map(|()| words.number());
-            let times = [(); QUANTITIES.len()].map(|()| words.list());
-            let kernel = [(); KERNEL.len()].map(|()| words.number());
-            let played = (words.number() > 0).then(|| Played::read(&mut words));
-            Group { started, completed, bytes, times, kernel, members, played }
+        let groups = (0..words.number()).map(|_| Group {
+            played: Played::read(&mut words),
+            kernel: [(); KERNEL.len()].map(|()| words.number()),
+            members: words.number(),
         });
         let groups = groups.collect();
         let count = words.number();
@@ -409,7 +342,6 @@ impl Connection {
             before: info(words),
             info: info(words),
             stream: None,
-            told: None,
         }
     }
 }
@@ -530,20 +462,19 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let mut books = Books::new(2);
-        books.groups[1].started = 7;
-        books.note(1, "rtt", Span::from_millis(3));
+        books.groups[1].kernel[2] = 7;
         let mut times = Sojourn::new();
         times.note(Span::from_millis(8));
-        books.groups[0].played = Some(Played {
+        books.groups[0].played = Played {
             started: 3,
             completed: 2,
             bytes: 9,
             times: vec![("load", times.summary())],
             scores: vec![("mos", 4.5)],
-        });
+        };
         let flow = books.open_datagrams(1, Time::from_nanos(5));
         books.datagram_sent(flow, 100);
-        books.datagram(1, flow, 100, Time::from_nanos(900), Time::from_nanos(100), true);
+        books.datagram_arrived(flow, 100, Time::from_nanos(900), Time::from_nanos(100));
         books.members_done[0] = 1;
         books.failures = vec!["one".into(), "two".into()];
         let read = Books::from_bytes(&books.to_bytes());

@@ -3,34 +3,27 @@
 //!
 //! # Model
 //! Every group of flows has two hosts, its senders' and its receivers', and the
-//! group's `path` and `return_path` between them. One process plays all
-//! applications, a thread for each connection and direction, so that both ends
-//! go by one clock. Starts, gaps and sizes are drawn from the streams of the
-//! simulator, and are the same numbers there and here.
+//! group's `path` and `return_path` between them. One process plays all applications, which are the
+//! simulator's own (`host`), with a thread for each group, so that both ends go by one clock.
+//! Starts, gaps and sizes are drawn from the streams of the simulator, and are the same numbers
+//! there and here.
 //!
 //! The kernel's congestion control of the same name takes the place of the
 //! group's; window scaling, SACK, RACK and so on are the kernel's, with buffers
 //! that do not hold a flow back.
 //!
 //! # Differences from the simulator's applications
-//! 1. Of the first five workloads, the first 16 bytes of a connection say what it is for, and are
-//!    part of its size; a request has at least 32. Datagrams have at least 60 on the wire.
-//! 2. All flows of a group have the same two hosts, whatever `source` and
+//! 1. All flows of a group have the same two hosts, whatever `source` and
 //!    `destination` say.
-//! 3. Counts of fast recoveries, probes and undone recoveries are known of a
+//! 2. Counts of fast recoveries, probes and undone recoveries are known of a
 //!    group and not of its flows, where they are 0, as is the count of its drops.
-//! 4. Connections are closed, with the packets that belong to that.
-//!
-//! Five workloads have code of their own here (`streams`, `requests`, `datagrams`), which takes as many
-//! bytes as they can carry; all others are the simulator's applications with sockets (`host`).
+//! 3. Connections are closed, with the packets that belong to that.
+//! 4. Those of the applications' host, see there.
 
 mod books;
-mod datagrams;
 mod host;
 mod play;
 mod played;
-mod requests;
-mod streams;
 
 use std::ffi::CString;
 use std::fs::File;

@@ -13,15 +13,14 @@ use std::time::Duration;
 use aqmlab_core::{Result, Span, Stream, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::scenario::{FlowGroup, Start};
-use aqmlab_sim::workload::WorkloadConfig;
 use aqmlab_tcp::params::EcnMode;
 
 use super::books::{Books, KERNEL};
-use super::{datagrams, host, requests, streams};
+use super::host;
 use crate::errors::failed;
 use crate::sys::files;
 use crate::sys::process::enter;
-use crate::sys::time::{monotonic, set_exact_timers, sleep};
+use crate::sys::time::{monotonic, set_exact_timers};
 use crate::topology::Hosts;
 
 /// The port of every server.
@@ -88,10 +87,6 @@ impl Stage {
     pub fn now(&self) -> Time {
         Time::from_nanos(monotonic().saturating_sub(self.zero))
     }
-    /// Whether the warm-up is over.
-    pub fn is_warm(&self) -> bool {
-        self.now() >= self.warmup
-    }
     /// When the warm-up ends.
     pub fn warmup(&self) -> Time {
         self.warmup
@@ -103,13 +98,6 @@ impl Stage {
     /// Something has changed in the books that the end of the run waits for.
     pub fn tell(&self) {
         self.done.notify_all();
-    }
-    /// Sleeps until a time.
-    pub fn sleep_until(&self, time: Time) {
-        while let Some(left) = time.as_nanos().checked_sub(self.now().as_nanos()).filter(|n| *n > 0)
-        {
-            sleep(Duration::from_nanos(left));
-        }
     }
     /// A group of flows.
     pub fn group(&self, group: usize) -> &FlowGroup {
@@ -204,7 +192,7 @@ fn tune(stage: &Stage, group: usize) -> io::Result<()> {
 pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
     for group in 0..scenario.flows.len() {
         tune(stage, group)
-            .and_then(|()| open_group(stage, group))
+            .and_then(|()| host::play(stage, group, stage.starts(&scenario.flows[group])))
             .map_err(|error| failed(&format!("flows.{}", scenario.flows[group].name), &error))?;
     }
     let awaited: Vec<usize> = match scenario.until {
@@ -243,39 +231,4 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
         let left = Duration::from_nanos(left.as_nanos());
         books = stage.done.wait_timeout(books, left).expect("no thread panics").0;
     }
-}
-
-/// Opens the servers of a group and starts its members.
-fn open_group(stage: &Arc<Stage>, group: usize) -> io::Result<()> {
-    let config = stage.group(group).clone();
-    match &config.workload {
-        WorkloadConfig::Bulk(_) | WorkloadConfig::Transfers(_) => streams::serve(stage, group)?,
-        WorkloadConfig::Requests(_) => requests::serve(stage, group)?,
-        WorkloadConfig::Cbr(_) | WorkloadConfig::Probe(_) => datagrams::serve(stage, group)?,
-        _ => return host::play(stage, group, stage.starts(&config)),
-    }
-    for (member, start) in stage.starts(&config).into_iter().enumerate() {
-        let config = config.clone();
-        stage.spawn(move |stage| {
-            stage.sleep_until(start);
-            if stage.now() >= stage.end {
-                return Ok(());
-            }
-            match &config.workload {
-                WorkloadConfig::Bulk(_) => streams::bulk(stage, group, config.size)?,
-                WorkloadConfig::Transfers(params) => {
-                    streams::transfers(stage, group, member, params)?;
-                }
-                WorkloadConfig::Requests(params) => {
-                    requests::member(stage, group, member, params)?;
-                }
-                WorkloadConfig::Cbr(params) => datagrams::cbr(stage, group, member, params)?,
-                WorkloadConfig::Probe(params) => datagrams::probe(stage, group, member, params)?,
-                _ => {}
-            }
-            stage.member_done(group);
-            Ok(())
-        });
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! What became of a group whose applications are the simulator's own.
+//! What became of the applications of a group.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};

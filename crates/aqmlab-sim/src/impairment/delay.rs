@@ -11,8 +11,7 @@ params! {
     /// A delay that changes at set times.
     pub struct DelayStepsParams {
         /// When each delay begins: `[["0s", "20ms"], ["50s", "80ms"]]`.
-        steps: Steps<Span> = Steps(vec![(Span::ZERO, Span::from_millis(10))]),
-            source "this program";
+        steps: Steps<Span>, required "0s 20ms, 50s 80ms", source "this program";
         /// Whether it begins again; the last step then lasts as long as the one before it.
         repeat: bool = false, source "this program";
     }
@@ -22,7 +21,7 @@ params! {
     /// A file of two columns, time in seconds and delay.
     pub struct DelayCsvParams {
         /// The file; looked for beside the scenario, then in the working directory.
-        csv: String = String::new(), source "this program";
+        csv: String, required "delays.csv", source "this program";
         /// What 1 in the second column means.
         unit: Span = Span::from_millis(1), in Span::from_nanos(1) => Span::from_secs(1),
             source "this program";

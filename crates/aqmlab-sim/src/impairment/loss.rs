@@ -77,7 +77,7 @@ params! {
     /// Losses by the number of the packet.
     pub struct ListedLossParams {
         /// Which packets are lost, counted from 1 as they leave the transmitter.
-        packets: Vec<u64> = vec![], source "this program";
+        packets: Vec<u64>, required "5", source "this program";
     }
 }
 

@@ -1,11 +1,9 @@
-//! What a link is, and what is left of it.
+//! What a link is.
 
-use aqmlab_aqm::{Backlog, Counts, QueueConfig};
+use aqmlab_aqm::QueueConfig;
 use aqmlab_core::{Bytes, Framing, Rate, Span};
 
-use super::egress::{DriverParams, DriverSummary, ShaperParams};
-use super::pipe::PathCounts;
-use super::probe::{Excursions, PacketRecord, SojournSummary};
+use super::egress::{DriverParams, ShaperParams};
 use crate::impairment::PathConfig;
 use crate::rate::RateProcess;
 
@@ -47,37 +45,4 @@ impl LinkConfig {
             _ => self.queue = to.queue.clone(),
         }
     }
-}
-
-/// What happened at a link.
-#[derive(Debug)]
-pub struct LinkResult {
-    /// Packets and bytes that arrived, left, were dropped and marked.
-    pub counts: Counts,
-    /// Of the dropped packets those that had been in the queue.
-    pub dropped_queued: u64,
-    /// Time in queue of the packets that were sent.
-    pub sojourn: SojournSummary,
-    /// The largest backlog.
-    pub backlog_max: Backlog,
-    /// The mean backlog over time: in packets, and in bytes.
-    pub backlog_mean: [f64; 2],
-    /// The times from one drop to the next.
-    pub loss_intervals: SojournSummary,
-    /// Bytes that the link offered from the start of the run to its end.
-    pub capacity: f64,
-    /// Share of what the link offered since the first packet that was used.
-    pub utilisation: f64,
-    /// What happened to packets on the way to the far end.
-    pub way: PathCounts,
-    /// What passed the driver behind the queue, if the link has one (or a shaper).
-    pub driver: Option<DriverSummary>,
-    /// Loss events, after the warm-up: see [`losses`](super::losses).
-    pub loss_events: u64,
-    /// How many flows lose data in one, as a mean; NaN without events.
-    pub loss_event_flows: f64,
-    /// Backlog above thresholds.
-    pub excursions: Vec<Excursions>,
-    /// At level `packets`; those that no sink has taken.
-    pub packets: Vec<PacketRecord>,
 }

@@ -1,12 +1,123 @@
 //! What is measured at a link with a queue, from the end of the warm-up on.
 
-use aqmlab_aqm::Counts;
+use aqmlab_aqm::{Backlog, Counts, DropReason};
 use aqmlab_core::{Span, Time};
 
 use super::QueuedLink;
 use crate::network::carried::Carried;
-use crate::network::config::LinkResult;
+use crate::network::egress::DriverSummary;
 use crate::network::pipe::PathCounts;
+use crate::network::probe::{Excursions, PacketRecord, QUANTILES, SojournSummary, percentile};
+
+/// What happened at a link.
+#[derive(Debug)]
+pub struct LinkResult {
+    /// Packets and bytes that arrived, left, were dropped and marked.
+    pub counts: Counts,
+    /// Of the dropped packets those that had been in the queue.
+    pub dropped_queued: u64,
+    /// Time in queue of the packets that were sent.
+    pub sojourn: SojournSummary,
+    /// The largest backlog.
+    pub backlog_max: Backlog,
+    /// The mean backlog over time: in packets, and in bytes.
+    pub backlog_mean: [f64; 2],
+    /// The times from one drop to the next.
+    pub loss_intervals: SojournSummary,
+    /// Bytes that the link offered from the start of the run to its end.
+    pub capacity: f64,
+    /// Share of what the link offered since the first packet that was used.
+    pub utilisation: f64,
+    /// What happened to packets on the way to the far end.
+    pub way: PathCounts,
+    /// What passed the driver behind the queue, if the link has one (or a shaper).
+    pub driver: Option<DriverSummary>,
+    /// Loss events, after the warm-up: see [`losses`](super::losses).
+    pub loss_events: u64,
+    /// How many flows lose data in one, as a mean; NaN without events.
+    pub loss_event_flows: f64,
+    /// Backlog above thresholds.
+    pub excursions: Vec<Excursions>,
+    /// At level `packets`; those that no sink has taken.
+    pub packets: Vec<PacketRecord>,
+}
+
+/// A column of the table `links`: its name, and where its values are.
+pub type LinkColumn<T> = (String, Box<dyn Fn(&LinkResult) -> T>);
+
+struct Columns<T>(Vec<LinkColumn<T>>);
+
+impl<T> Columns<T> {
+    fn add(&mut self, name: impl Into<String>, of: impl Fn(&LinkResult) -> T + 'static) {
+        self.0.push((name.into(), Box::new(of)));
+    }
+}
+
+impl LinkResult {
+    /// The columns of counts, in their order.
+    pub fn counts() -> Vec<LinkColumn<u64>> {
+        let mut columns = Columns(Vec::new());
+        columns.add("arrived", |link| link.counts.arrived);
+        columns.add("delivered", |link| link.counts.delivered);
+        columns.add("dropped", |link| link.counts.dropped_total());
+        columns.add("marked", |link| link.counts.marked_total());
+        columns.add("arrived_bytes", |link| link.counts.arrived_bytes);
+        columns.add("delivered_bytes", |link| link.counts.delivered_bytes);
+        columns.add("dropped_bytes", |link| link.counts.dropped_bytes);
+        columns.add("lost", |link| link.way.lost);
+        columns.add("lost_bytes", |link| link.way.lost_bytes);
+        columns.add("duplicated", |link| link.way.duplicated);
+        columns.add("reordered", |link| link.way.reordered);
+        for reason in DropReason::ALL {
+            columns.add(format!("drop_{}", reason.name()), move |link| {
+                link.counts.dropped[reason as usize]
+            });
+        }
+        for reason in DropReason::ALL.into_iter().filter(|reason| reason.is_signal()) {
+            columns.add(format!("mark_{}", reason.name()), move |link| {
+                link.counts.marked[reason as usize]
+            });
+        }
+        columns.add("dropped_queued", |link| link.dropped_queued);
+        columns.add("loss_events", |link| link.loss_events);
+        columns.add("backlog_max_packets", |link| link.backlog_max.packets);
+        columns.add("backlog_max_bytes", |link| link.backlog_max.bytes);
+        columns.0
+    }
+
+    /// The columns of numbers, which follow.
+    pub fn numbers() -> Vec<LinkColumn<f64>> {
+        let mut columns = Columns(Vec::new());
+        columns.add("backlog_mean_packets", |link| link.backlog_mean[0]);
+        columns.add("backlog_mean_bytes", |link| link.backlog_mean[1]);
+        columns.add("capacity_bytes", |link| link.capacity);
+        columns.add("utilisation", |link| link.utilisation);
+        columns.add("sojourn_mean_s", |link| link.sojourn.mean);
+        for (i, quantile) in QUANTILES.iter().enumerate() {
+            let name = format!("sojourn_{}_s", percentile(*quantile));
+            columns.add(name, move |link| link.sojourn.quantiles[i]);
+        }
+        columns.add("sojourn_max_s", |link| link.sojourn.max.as_secs_f64());
+        let losses = |of: fn(&SojournSummary) -> f64| {
+            move |link: &LinkResult| match link.loss_intervals.count {
+                0 => f64::NAN,
+                _ => of(&link.loss_intervals),
+            }
+        };
+        columns.add("loss_interval_mean_s", losses(|intervals| intervals.mean));
+        columns.add("loss_interval_p50_s", losses(|intervals| intervals.quantiles[0]));
+        columns.add("loss_interval_p95_s", losses(|intervals| intervals.quantiles[3]));
+        columns.add("loss_interval_max_s", losses(|intervals| intervals.max.as_secs_f64()));
+        let driver = |of: fn(&DriverSummary) -> f64| {
+            move |link: &LinkResult| link.driver.as_ref().map_or(f64::NAN, of)
+        };
+        columns.add("loss_event_flows", |link| link.loss_event_flows);
+        columns.add("driver_mean_s", driver(DriverSummary::mean));
+        columns.add("driver_max_s", driver(|driver| driver.max.as_secs_f64()));
+        columns.add("driver_max_bytes", driver(|driver| driver.max_bytes as f64));
+        columns.0
+    }
+}
 
 /// What a link had counted when the warm-up ended.
 pub(super) struct Before {

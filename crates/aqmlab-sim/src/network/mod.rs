@@ -32,9 +32,9 @@ use aqmlab_aqm::QueueDiscipline;
 use aqmlab_core::{Bytes, Span, Time};
 
 pub use self::carried::Carried;
-pub use self::config::{LinkConfig, LinkResult};
+pub use self::config::LinkConfig;
 pub use self::events::Simultaneous;
-pub use self::queued::QueuedLink;
+pub use self::queued::{LinkColumn, LinkResult, QueuedLink};
 pub use self::routes::{Position, RouteId};
 pub use self::wire::Capacity;
 

@@ -39,6 +39,11 @@ pub struct SojournSummary {
 /// The quantiles in a summary.
 pub const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999];
 
+/// The name of a quantile: `p50`, `p99`, `p999`.
+pub fn percentile(quantile: f64) -> String {
+    format!("p{}", (quantile * 1000.0) / 10.0).replace('.', "")
+}
+
 impl Default for Sojourn {
     fn default() -> Self {
         Self::new()

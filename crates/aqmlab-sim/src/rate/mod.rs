@@ -39,8 +39,7 @@ params! {
     /// A rate that changes at set times.
     pub struct RateStepsParams {
         /// When each rate begins: `[["0s", "100mbit"], ["50s", "10mbit"]]`.
-        steps: Steps<Rate> = Steps(vec![(Span::ZERO, Rate::from_bps(10_000_000))]),
-            source "this program";
+        steps: Steps<Rate>, required "0s 100mbit, 50s 10mbit", source "this program";
         /// Whether it begins again; the last step then lasts as long as the one before it.
         repeat: bool = false, source "this program";
     }
@@ -50,7 +49,7 @@ params! {
     /// A file of delivery opportunities in mahimahi's format, which repeats.
     pub struct TraceParams {
         /// The file; looked for beside the scenario, then in the working directory.
-        trace: String = String::new(), source "mahimahi, link_queue.cc";
+        trace: String, required "cell.down", source "mahimahi, link_queue.cc";
         /// What may leave at one opportunity.
         opportunity: Bytes = Bytes::new(1504), in Bytes::new(1) => Bytes::new(1 << 30),
             source "mahimahi, link_queue.cc: 1500 bytes and 4 of its header";
@@ -63,7 +62,7 @@ params! {
     /// A file of two columns, time in seconds and rate.
     pub struct CsvParams {
         /// The file; looked for beside the scenario, then in the working directory.
-        csv: String = String::new(), source "this program";
+        csv: String, required "rates.csv", source "this program";
         /// What 1 in the second column means.
         unit: Rate = Rate::from_bps(1_000_000), in Rate::from_bps(1) => Rate::from_bps(1_000_000_000),
             source "this program";

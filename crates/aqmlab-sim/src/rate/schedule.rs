@@ -65,7 +65,7 @@ impl<T: ParamType> Steps<T> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Step {
+struct Stretch {
     start: u64,
     value: u64,
     /// The integral of the value from the start up to this step.
@@ -76,7 +76,7 @@ struct Step {
 /// lasts as long as the one before it; a single step lasts for ever.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
-    steps: Arc<[Step]>,
+    steps: Arc<[Stretch]>,
     /// Nanoseconds after which it begins again, and the integral over them.
     period: Option<(u64, u128)>,
 }
@@ -85,14 +85,14 @@ impl Schedule {
     /// A course of these steps, of which the first is at zero and the times
     /// increase.
     pub fn new(steps: Vec<(Span, u64)>, repeats: bool) -> Self {
-        let mut last = Step { start: 0, value: 0, before: 0 };
-        let steps: Arc<[Step]> = steps
+        let mut last = Stretch { start: 0, value: 0, before: 0 };
+        let steps: Arc<[Stretch]> = steps
             .into_iter()
             .map(|(time, value)| {
                 let start = time.as_nanos();
                 debug_assert!(start > last.start || start == 0);
                 let before = last.before + area(last.value, start - last.start);
-                last = Step { start, value, before };
+                last = Stretch { start, value, before };
                 last
             })
             .collect();

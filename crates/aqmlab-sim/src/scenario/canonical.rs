@@ -1,9 +1,12 @@
 //! The canonical form of a scenario: JSON with every default filled in.
 //! Equal scenarios have equal texts, so its digest names a scenario.
 
-use aqmlab_core::{Chosen, Framing, ParamType, Params, Span, Stated, Table, Value};
+use aqmlab_core::{Chosen, Framing, ParamType, Params, Stated, Table, Value};
 
-use super::{FlowGroup, LinkConfig, LinkParams, Reroute, RunParams, Scenario, Sizes, Start};
+use super::{
+    FlowGroup, FlowParams, LinkConfig, LinkNames, LinkParams, Reroute, RerouteParams, RunParams,
+    Scenario, Sizes,
+};
 use crate::endpoints::EndpointConfig;
 
 impl Scenario {
@@ -74,53 +77,36 @@ impl Scenario {
     }
 
     pub(super) fn flow_table(&self, flow: &FlowGroup) -> Value {
-        let names = |path: &[u32]| {
-            let name = |link: &u32| Value::from(self.links[*link as usize].name.as_str());
-            Value::List(path.iter().map(name).collect())
+        let names = |path: &Vec<u32>| {
+            LinkNames(path.iter().map(|link| self.links[*link as usize].name.clone()).collect())
         };
-        let mut table = Table::new();
-        table.insert("count", flow.count.to_string().into());
-        table.insert("path", names(&flow.path));
-        table.insert("return_path", names(&flow.return_path));
-        table.insert("workload", Value::Table(flow.workload.to_table()));
-        table.insert("size", flow.size.to_text().into());
-        table.insert("source", flow.source.to_text().into());
-        table.insert("destination", flow.destination.to_text().into());
-        table.insert("class", flow.class.to_text().into());
-        if flow.delays {
-            table.insert("delays", "true".into());
-        }
-        if flow.access_delay.ceiling() > 0.0 {
-            table.insert("access_delay", flow.access_delay.to_text().into());
-        }
-        let between = |name: &str, low: Span, high: Span| {
-            let ends = vec![low.to_string().into(), high.to_string().into()];
-            Value::Table([(name.to_string(), Value::List(ends))].into_iter().collect())
+        let usual = FlowParams::default();
+        let is_late = flow.access_delay.ceiling() > 0.0;
+        let reroute = |change: &Reroute| RerouteParams {
+            at: change.at,
+            path: change.path.as_ref().map(names),
+            return_path: change.return_path.as_ref().map(names),
         };
-        let start = match flow.start {
-            Start::At(start) => Value::from(start.to_string()),
-            Start::Uniform(low, high) => between("uniform", low, high),
-            Start::Each(low, high) => between("each", low, high),
+        let params = FlowParams {
+            count: flow.count,
+            path: names(&flow.path),
+            return_path: names(&flow.return_path),
+            workload: Chosen::from_table(flow.workload.to_table()),
+            size: flow.size,
+            source: flow.source.clone(),
+            destination: flow.destination.clone(),
+            class: flow.class,
+            delays: flow.delays,
+            access_delay: if is_late { flow.access_delay.clone() } else { usual.access_delay },
+            start: flow.start,
+            endpoint: match &flow.endpoint {
+                EndpointConfig::Tcp(_) => usual.endpoint,
+                other => Chosen::from_table(other.to_table()),
+            },
+            reroutes: flow.reroutes.iter().map(reroute).collect(),
+            transport: flow.transport.to_value().as_table().ok().cloned(),
         };
-        table.insert("start", start);
-        if !matches!(flow.endpoint, EndpointConfig::Tcp(_)) {
-            table.insert("endpoint", Value::Table(flow.endpoint.to_table()));
-        }
-        if !flow.reroutes.is_empty() {
-            let change = |change: &Reroute| {
-                let mut table = Table::new();
-                table.insert("at", change.at.to_string().into());
-                for (key, path) in [("path", &change.path), ("return_path", &change.return_path)] {
-                    if let Some(path) = path {
-                        table.insert(key, names(path));
-                    }
-                }
-                Value::Table(table)
-            };
-            table.insert("reroutes", Value::List(flow.reroutes.iter().map(change).collect()));
-        }
-        table.insert("transport", flow.transport.to_value());
-        Value::Table(table)
+        params.to_value()
     }
 }
 

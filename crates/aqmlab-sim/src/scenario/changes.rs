@@ -24,7 +24,7 @@ use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, Error, ParamType, Result, Span, Stream, Table, Time, Value};
 
 use super::read::{at_path, read_flow, read_link_alone, set, transport_of};
-use super::{FlowGroup, LinkConfig, Outside, Scenario, Start};
+use super::{ChangeParams, FlowGroup, LinkConfig, Outside, Scenario, Start};
 use crate::impairment::{DelayProcess, Loss};
 use crate::network::{Carried, Network};
 use crate::rate::RateProcess;
@@ -112,31 +112,6 @@ impl Effect {
     }
 }
 
-const EXAMPLE: &str =
-    "{ at = \"10s\", key = \"links.bottleneck.rate\", value = \"5mbit\" } in a list";
-
-/// A change as it is written.
-struct Written<'a> {
-    at: Span,
-    key: &'a str,
-    value: &'a Value,
-}
-
-fn written(change: &Value) -> Result<Written<'_>> {
-    let Value::Table(change) = change else { return Err(Error::not_allowed(change, EXAMPLE)) };
-    change.only(["at", "key", "value"])?;
-    let get = |key: &str| {
-        let missing = || Error::new(format!("the key `{key}` is missing")).hint(EXAMPLE);
-        change.get(key).ok_or_else(missing)
-    };
-    let key = get("key")?;
-    Ok(Written {
-        at: read_value(get("at")?).map_err(|error| error.at("at"))?,
-        key: key.as_text().map_err(|error| error.at("key"))?,
-        value: get("value")?,
-    })
-}
-
 /// Reads the changes of `table`, of which the rest is in `scenario`, in the order of their
 /// times; groups of flows that begin by one are added to the scenario.
 pub(super) fn read_changes(
@@ -144,18 +119,14 @@ pub(super) fn read_changes(
     scenario: &mut Scenario,
     outside: Outside<'_>,
 ) -> Result<()> {
-    let changes = match table.get("changes") {
-        None => return Ok(()),
-        Some(Value::List(changes)) => changes,
-        Some(other) => return Err(Error::not_allowed(other, EXAMPLE).at("changes")),
-    };
-    let mut changes = changes.iter().map(written).collect::<Result<Vec<_>>>();
-    let changes = changes.as_mut().map_err(|error| error.clone().at("changes"))?;
+    let Some(changes) = table.get("changes") else { return Ok(()) };
+    let changes = read_value(changes);
+    let mut changes: Vec<ChangeParams> = changes.map_err(|error: Error| error.at("changes"))?;
     changes.sort_by_key(|change| change.at);
     let mut table = table.clone();
     table.remove("changes");
     let mut after = scenario.clone();
-    for change in changes {
+    for change in &changes {
         let effect = read_change(change, &mut table, &mut after, outside);
         let effect = effect.map_err(|error| error.at("changes"))?;
         after.changes.push(Change { at: change.at, effect });
@@ -191,7 +162,7 @@ impl Changing {
         outside: Outside<'_>,
     ) -> Result<Change> {
         let mut next = self.clone();
-        let change = Written { at, key, value };
+        let change = ChangeParams { at, key: key.to_string(), value: value.clone() };
         let effect = read_change(&change, &mut next.table, &mut next.scenario, outside)?;
         *self = next;
         Ok(Change { at, effect })
@@ -220,12 +191,12 @@ impl Changing {
 /// What one change does to a scenario, of which `table` is all but the changes. An error has
 /// the whole key.
 fn read_change(
-    change: &Written,
+    change: &ChangeParams,
     table: &mut Table,
     scenario: &mut Scenario,
     outside: Outside<'_>,
 ) -> Result<Effect> {
-    let key = full_key(change.key, scenario);
+    let key = full_key(&change.key, scenario);
     let parts: Vec<&str> = key.split('.').collect();
     match parts[..] {
         ["links", name, what @ ("rate" | "delay" | "loss" | "queue"), ..]
@@ -234,7 +205,7 @@ fn read_change(
             let index = scenario.links.iter().position(|link| link.name == name);
             let names = scenario.links.iter().map(|link| link.name.as_str());
             let index = index.ok_or_else(|| Error::unknown("link", name, names).at(&key))?;
-            set(table, &key, change.value)?;
+            set(table, &key, &change.value)?;
             let link = at_path(table, &format!("links.{name}")).expect("it has just been set");
             let next = read_link_alone(link, &scenario.links[index], what, outside);
             let next = next.map_err(|error| error.at(name).at("links"))?;
@@ -255,7 +226,7 @@ fn full_key(key: &str, scenario: &Scenario) -> String {
 
 /// What a change of flows does.
 fn read_other_change(
-    change: &Written,
+    change: &ChangeParams,
     parts: &[&str],
     table: &Table,
     scenario: &mut Scenario,
@@ -272,10 +243,8 @@ fn read_other_change(
             let names = scenario.flows.iter().map(|flows| flows.name.as_str());
             let index = index.ok_or_else(|| Error::unknown("group of flows", name, names))? as u32;
             if change.value.to_string() != "false" {
-                return Err(Error::not_allowed(
-                    change.value,
-                    "false: a group that has stopped stays so",
-                ));
+                let allowed = "false: a group that has stopped stays so";
+                return Err(Error::not_allowed(&change.value, allowed));
             }
             let stopped = |change: &Change| change.effect == Effect::Stop(index);
             if scenario.changes.iter().any(stopped) {
@@ -318,7 +287,7 @@ fn read_link_change(
 /// A group of flows that begins by a change.
 fn read_group(
     name: &str,
-    change: &Written,
+    change: &ChangeParams,
     table: &Table,
     scenario: &Scenario,
     outside: Outside<'_>,
@@ -367,8 +336,7 @@ impl Scenario {
                 (format!("flows.{}.active", self.flows[*group as usize].name), "false".into())
             }
         };
-        let entries = [("at", change.at.to_text().into()), ("key", key.into()), ("value", value)];
-        Value::Table(entries.map(|(key, value)| (key.to_string(), value)).into_iter().collect())
+        ChangeParams { at: change.at, key, value }.to_value()
     }
 
     /// The scenario as it is at the start, and stays.

@@ -10,11 +10,11 @@ params! {
     /// Values of a distribution from a file of columns.
     pub struct ColumnParams {
         /// The file; looked for beside the scenario, then in the working directory.
-        file: String = String::new(), source "this program";
+        file: String, required "sizes.csv", source "this program";
         /// Which column has the values, from 1; the shares of a `cdf` stand in the next.
         column: u64 = 1, in 1 => 1000, source "this program";
-        /// The unit of numbers without one, such as `b` or `s`.
-        unit: String = String::new(), source "this program";
+        /// The unit of numbers without one, such as `b` or `s`; `none`: they have none.
+        unit: Option<String> = None, source "this program";
         /// Whether values are times, of which a list has the distances: the first from 0.
         differences: bool = false, source "this program";
     }
@@ -38,9 +38,6 @@ pub(crate) fn with_columns(value: &Value, read_file: ReadFile<'_>) -> Result<Val
 
 fn read_column(law: &str, place: &Table, read_file: ReadFile<'_>) -> Result<Value> {
     let params = ColumnParams::from_table(place)?;
-    if params.file.is_empty() {
-        return Err(Error::new("the key `file` is missing").hint("file = \"sizes.csv\""));
-    }
     let file = read_file(&params.file).map_err(|error| error.at("file"))?;
     let rows = file.rows(&params.file).collect::<Result<Vec<_>>>()?;
     let values = match law {
@@ -64,7 +61,8 @@ fn index(params: &ColumnParams) -> usize {
 
 fn with_unit(params: &ColumnParams, text: &str) -> Value {
     let is_bare = text.ends_with(|last: char| last.is_ascii_digit() || last == '.');
-    Value::Text(if is_bare { format!("{text}{}", params.unit) } else { text.to_string() })
+    let unit = params.unit.as_deref().filter(|_| is_bare).unwrap_or_default();
+    Value::Text(format!("{text}{unit}"))
 }
 
 /// Values with the share up to each, of which the last is 1, or 100 per cent.

@@ -3,6 +3,7 @@
 mod canonical;
 mod changes;
 mod columns;
+mod keys;
 mod read;
 mod toml;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use aqmlab_aqm::{CustomConfig, QueueConfig};
 use aqmlab_core::{
     Bytes, Chosen, Distribution, Error, LinkLayer, Lookup, Nothing, ParamType, Rate, Result, Span,
-    Stated, Value, choices, params,
+    Stated, Table, Value, choices, params,
 };
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
@@ -28,6 +29,7 @@ pub use self::changes::{Change, Changing, Effect, LinkChange, Surroundings};
 pub use self::columns::ColumnParams;
 #[cfg(test)]
 pub(crate) use self::columns::with_columns;
+pub use self::keys::{ChangeParams, LinkNames, RerouteParams, Start};
 pub use self::toml::{parse_document, parse_value};
 pub use crate::endpoints::Dscp;
 pub use crate::network::{LinkConfig, Simultaneous};
@@ -103,6 +105,12 @@ params! {
     pub struct FlowParams {
         /// How many there are: flows, or applications.
         count: u64 = 1, in 1 => 1_000_000, source "this program";
+        /// The links from the senders to the receivers: their names in order, or a single one.
+        path: LinkNames, required "down", source "this program";
+        /// The links from the receivers back to the senders.
+        return_path: LinkNames, required "up", source "this program";
+        /// What drives them: a name, or a table with `kind` and parameters.
+        workload: Chosen<WorkloadConfig> = Chosen::named("bulk"), source "this program";
         /// Bytes that each bulk flow transfers; `none` without end.
         size: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 50)),
             source "this program";
@@ -120,6 +128,17 @@ params! {
         /// trip: twice this is added to its round-trip time. Drawn for each; a list in turn.
         access_delay: Distribution<Span> = Distribution::constant(Span::ZERO), [left out],
             source "RFC 7928, section 6: round-trip times of their own";
+        /// When they begin; `{ uniform = ["0s", "1s"] }`: at a random time between these,
+        /// `each` in place of `uniform`: each at a time of its own.
+        start: Start = Start::At(Span::ZERO), source "this program";
+        /// What they run over: a name, or a table with `kind` and parameters.
+        endpoint: Chosen<EndpointConfig> = Chosen::named("tcp"), [left out],
+            source "this program";
+        /// Routes that change during the run; the keys of each are those of `reroute`.
+        reroutes: Vec<RerouteParams> = vec![], [left out], source "this program";
+        /// What is set for the TCP of these flows in place of the scenario's `transport`; its
+        /// keys are those of `tcp`.
+        transport: Option<Table> = None, source "this program";
     }
 }
 
@@ -319,26 +338,6 @@ impl FlowGroup {
             both
         });
         std::iter::once([&self.path[..], &self.return_path[..]]).chain(changes)
-    }
-}
-
-/// When the flows of a group begin.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Start {
-    /// All at this time.
-    At(Span),
-    /// All at a time uniform between these two, drawn once for the group.
-    Uniform(Span, Span),
-    /// Each at a time of its own, uniform between these two.
-    Each(Span, Span),
-}
-
-impl Start {
-    /// The latest time that it may be.
-    pub fn latest(self) -> Span {
-        match self {
-            Start::At(start) | Start::Uniform(_, start) | Start::Each(_, start) => start,
-        }
     }
 }
 

@@ -1,26 +1,24 @@
 //! Values to a checked scenario.
 
-use aqmlab_core::params::read_value;
-use aqmlab_core::{Bytes, Error, Framing, ParamType, Params, Result, Span, Table, Value};
+use aqmlab_core::params::missing_key;
+use aqmlab_core::{Bytes, Error, Framing, Nothing, ParamType, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
 
 use super::changes::read_changes;
 use super::columns::with_columns;
 use super::parse_document;
 use super::{
-    FlowGroup, FlowParams, LinkConfig, LinkParams, Outside, Reroute, RunParams, Scenario, Start,
+    FlowGroup, FlowParams, LinkConfig, LinkNames, LinkParams, Outside, Reroute, RerouteParams,
+    RunParams, Scenario,
 };
 use crate::endpoints::EndpointConfig;
 use crate::endpoints::tfrc::TfrcParams;
 use crate::impairment::{ChanceParams, DelayProcess, Loss, PathConfig};
 use crate::network::MAX_PACKET;
 use crate::rate::RateProcess;
-use crate::workload::WorkloadConfig;
 
-/// What the tables of a scenario hold besides their declared parameters.
+/// What a scenario holds besides its declared parameters: tables of such.
 const TOP_KEYS: &[&str] = &["links", "flows", "transport", "record", "changes"];
-const FLOW_KEYS: &[&str] =
-    &["workload", "path", "return_path", "start", "transport", "endpoint", "reroutes"];
 
 /// A link appears at most this often in a path, and a path has at most this
 /// many links: hops are counted in a byte, and there may be an access behind.
@@ -374,19 +372,16 @@ fn read_flows(table: &Table, links: &[LinkConfig], outside: Outside<'_>) -> Resu
 /// What the flows of a scenario take for their transport if they do not say.
 pub(super) fn transport_of(table: &Table, outside: Outside<'_>) -> Result<TcpParams> {
     let mut defaults = TcpParams::default();
-    update_transport(&mut defaults, table, outside)?;
+    if let Some(value) = table.get("transport") {
+        let table = value.as_table().map_err(|error| error.at("transport"))?;
+        update_transport(&mut defaults, table, outside)?;
+    }
     Ok(defaults)
 }
 
 fn update_transport(transport: &mut TcpParams, table: &Table, outside: Outside<'_>) -> Result<()> {
-    if let Some(value) = table.get("transport") {
-        value
-            .as_table()
-            .and_then(|table| transport.read_with(table, outside.controls))
-            .and_then(|()| transport.check())
-            .map_err(|error| error.at("transport"))?;
-    }
-    Ok(())
+    let read = transport.read_with(table, outside.controls);
+    read.and_then(|()| transport.check()).map_err(|error| error.at("transport"))
 }
 
 pub(super) fn read_flow(
@@ -398,7 +393,11 @@ pub(super) fn read_flow(
 ) -> Result<FlowGroup> {
     let value = with_columns(value, outside.read_file)?;
     let table = value.as_table()?;
-    let params: FlowParams = read_params(table, FLOW_KEYS)?;
+    let params: FlowParams = read_params(table, &[])?;
+    let mut required = FlowParams::REQUIRED.iter().map(|(key, _)| key);
+    if let Some(key) = required.find(|key| table.get(key).is_none()) {
+        return Err(missing_key(key, &links[0].name));
+    }
     if params.access_delay.ceiling() > MAX_ACCESS.as_nanos() as f64 {
         let given = params.access_delay.to_text();
         return Err(Error::not_allowed(given, format!("at most {MAX_ACCESS}")).at("access_delay"));
@@ -407,34 +406,30 @@ pub(super) fn read_flow(
         let allowed = "at least 1b: a flow without packets measures nothing";
         return Err(Error::not_allowed("0b", allowed).at("size"));
     }
-    let workload = match table.get("workload") {
-        Some(value) => WorkloadConfig::read(value).map_err(|error| error.at("workload"))?,
-        None => WorkloadConfig::default(),
-    };
+    let workload = params.workload.read_with(&Nothing).map_err(|error| error.at("workload"))?;
     if params.size.is_some() && workload.has_app() {
         let problem =
             format!("`{}` has sizes of its own, if any: this is for bulk flows", workload.name());
         return Err(Error::new(problem).at("size"));
     }
     let mut transport = defaults.clone();
-    update_transport(&mut transport, table, outside)?;
+    if let Some(table) = &params.transport {
+        update_transport(&mut transport, table, outside)?;
+    }
     if transport.mss.get() + transport.header.get() > MAX_PACKET {
         let allowed = format!("at most {MAX_PACKET}b with its header");
         return Err(Error::not_allowed(transport.mss, allowed).at("transport.mss"));
     }
-    let endpoint = table.get("endpoint").map(|value| {
-        let endpoint = EndpointConfig::read(value, outside.endpoints);
-        endpoint.map_err(|error| error.at("endpoint"))
-    });
-    let endpoint = endpoint.transpose()?.unwrap_or_default();
+    let endpoint = params.endpoint.read_with(outside.endpoints);
+    let endpoint = endpoint.map_err(|error| error.at("endpoint"))?;
     if let EndpointConfig::Tfrc(_) = endpoint {
         TfrcParams::check_group(workload.has_app().then(|| workload.name()), table)?;
     }
     Ok(FlowGroup {
         name: name.to_string(),
         count: params.count,
-        path: read_path(table, "path", links)?,
-        return_path: read_path(table, "return_path", links)?,
+        path: read_path("path", &params.path, links)?,
+        return_path: read_path("return_path", &params.return_path, links)?,
         workload,
         size: params.size,
         source: params.source,
@@ -442,64 +437,40 @@ pub(super) fn read_flow(
         class: params.class,
         delays: params.delays,
         access_delay: params.access_delay,
-        start: read_start(table).map_err(|error| error.at("start"))?,
+        start: params.start,
         endpoint,
         transport,
-        reroutes: read_reroutes(table, links).map_err(|error| error.at("reroutes"))?,
+        reroutes: read_reroutes(&params.reroutes, links).map_err(|error| error.at("reroutes"))?,
         is_added: false,
     })
 }
 
 /// The changes of the routes of a group, in the order of their times.
-fn read_reroutes(table: &Table, links: &[LinkConfig]) -> Result<Vec<Reroute>> {
-    let expected = "a list of tables such as [{ at = \"10s\", path = [\"detour\"] }]";
-    let changes = match table.get("reroutes") {
-        None => return Ok(Vec::new()),
-        Some(Value::List(changes)) => changes,
-        Some(other) => return Err(Error::not_allowed(other, expected)),
-    };
-    let read = |change: &Value| {
-        let Value::Table(change) = change else {
-            return Err(Error::not_allowed(change, expected));
+fn read_reroutes(changes: &[RerouteParams], links: &[LinkConfig]) -> Result<Vec<Reroute>> {
+    let read = |change: &RerouteParams| {
+        let path = |key, names: &Option<LinkNames>| {
+            names.as_ref().map(|names| read_path(key, names, links)).transpose()
         };
-        change.only(["at", "path", "return_path"])?;
-        let missing = || Error::new("the key `at` is missing").hint("at = \"10s\"");
-        let at = change.get("at").ok_or_else(missing)?;
-        let path = |key| change.get(key).map(|_| read_path(change, key, links)).transpose();
-        let (path, return_path) = (path("path")?, path("return_path")?);
+        let path_of = [("path", &change.path), ("return_path", &change.return_path)];
+        let [path, return_path] = path_of.map(|(key, names)| path(key, names));
+        let (path, return_path) = (path?, return_path?);
         if path.is_none() && return_path.is_none() {
             return Err(Error::new("nothing changes").hint("path, return_path or both"));
         }
-        Ok(Reroute { at: read_value(at).map_err(|error| error.at("at"))?, path, return_path })
+        Ok(Reroute { at: change.at, path, return_path })
     };
     let mut changes = changes.iter().map(read).collect::<Result<Vec<_>>>()?;
     changes.sort_by_key(|change| change.at);
     Ok(changes)
 }
 
-fn read_path(table: &Table, key: &str, links: &[LinkConfig]) -> Result<Vec<u32>> {
-    let value = table.get(key).ok_or_else(|| {
-        let hint = format!("{key} = [\"{}\"]", links[0].name);
-        Error::new(format!("the key `{key}` is missing")).hint(hint)
-    })?;
-    let single;
-    let names = match value {
-        Value::List(names) => names,
-        Value::Text(_) => {
-            single = vec![value.clone()];
-            &single
-        }
-        other => return Err(Error::not_allowed(other, "a list of link names").at(key)),
-    };
-    if names.is_empty() || names.len() > MAX_HOPS {
+fn read_path(key: &str, names: &LinkNames, links: &[LinkConfig]) -> Result<Vec<u32>> {
+    if names.0.is_empty() || names.0.len() > MAX_HOPS {
         let allowed = format!("1 to {MAX_HOPS} link names");
-        return Err(Error::not_allowed(value, allowed).at(key));
+        return Err(Error::not_allowed(names.to_text(), allowed).at(key));
     }
-    names
-        .iter()
-        .map(|name| name.as_text().and_then(|name| link_index(links, name)))
-        .collect::<Result<_>>()
-        .map_err(|error| error.at(key))
+    let indices = names.0.iter().map(|name| link_index(links, name));
+    indices.collect::<Result<_>>().map_err(|error| error.at(key))
 }
 
 fn link_index(links: &[LinkConfig], name: &str) -> Result<u32> {
@@ -508,31 +479,4 @@ fn link_index(links: &[LinkConfig], name: &str) -> Result<u32> {
         .position(|link| link.name == name)
         .map(|index| index as u32)
         .ok_or_else(|| Error::unknown("link", name, links.iter().map(|link| link.name.as_str())))
-}
-
-fn read_start(table: &Table) -> Result<Start> {
-    match table.get("start") {
-        None => Ok(Start::At(Span::ZERO)),
-        Some(Value::Table(table)) => {
-            table.only(["uniform", "each"])?;
-            let kinds = [("uniform", Start::Uniform as fn(_, _) -> _), ("each", Start::Each)];
-            let mut given = kinds.iter().filter_map(|(key, of)| Some((key, of, table.get(key)?)));
-            match (given.next(), given.next()) {
-                (Some((key, of, Value::List(ends))), None) if ends.len() == 2 => {
-                    let low = read_value::<Span>(&ends[0]).map_err(|e| e.at(key))?;
-                    let high = read_value::<Span>(&ends[1]).map_err(|e| e.at(key))?;
-                    if low > high {
-                        let error = Error::new("the first time is later than the second");
-                        return Err(error.given(format!("{low}, {high}")).at(key));
-                    }
-                    Ok(of(low, high))
-                }
-                _ => Err(Error::new("expected two times: { uniform = [\"0s\", \"650ms\"] }")
-                    .hint("or { each = [\"0s\", \"650ms\"] }: a time of its own for each flow")),
-            }
-        }
-        Some(value) => read_value::<Span>(value)
-            .map(Start::At)
-            .map_err(|error| error.hint("or { uniform = [\"0s\", \"650ms\"] } for a random time")),
-    }
 }

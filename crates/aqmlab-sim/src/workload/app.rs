@@ -153,6 +153,8 @@ pub const ENDLESS: u64 = 1 << 50;
 pub struct Context<'a> {
     host: &'a mut dyn Host,
     app: u32,
+    /// When the timer was due of which it is told, if that is not now.
+    due: Option<Time>,
     /// The class of service of the flows made next; `None`: the group's.
     pub class: Option<Dscp>,
 }
@@ -160,7 +162,11 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// That of the application of this number.
     pub fn new(host: &'a mut dyn Host, app: u32) -> Self {
-        Context { host, app, class: None }
+        Context { host, app, due: None, class: None }
+    }
+    /// That of an application which is told of its timer after it was due.
+    pub fn late(host: &'a mut dyn Host, app: u32, due: Time) -> Self {
+        Context { due: Some(due), ..Context::new(host, app) }
     }
     /// The time.
     pub fn now(&self) -> Time {
@@ -169,6 +175,12 @@ impl<'a> Context<'a> {
     /// Asks for [`App::on_timer`] at `time`, in place of what was asked for.
     pub fn wake_at(&mut self, time: Time) {
         self.host.wake_at(self.app, time);
+    }
+    /// Asks for [`App::on_timer`] so long after now, or after this timer was due: where a clock
+    /// tells of timers late, the delays of a sequence of them do not add up.
+    pub fn wake_after(&mut self, gap: Span) {
+        let from = self.due.unwrap_or_else(|| self.now());
+        self.wake_at(from + gap);
     }
     /// What is recorded of the group.
     pub fn activity(&mut self) -> &mut Activity {

@@ -60,6 +60,6 @@ impl App for Cbr {
             let factor = 1.0 + self.vary * (2.0 * self.gaps.uniform() - 1.0);
             gap = Span::from_secs_f64(gap.as_secs_f64() * factor);
         }
-        cx.wake_at(cx.now() + gap);
+        cx.wake_after(gap);
     }
 }

@@ -107,7 +107,7 @@ impl App for Side {
         // NGMN: the first packet comes within 40 ms, so that players do not
         // keep in step.
         let phase = self.phase.uniform_span(Span::ZERO, Span::from_millis(40));
-        cx.wake_at(cx.now() + phase);
+        cx.wake_after(phase);
     }
     fn on_timer(&mut self, cx: &mut Context) {
         let payload = self.size.draw().get().clamp(1, 65_000);
@@ -115,7 +115,7 @@ impl App for Side {
         let activity = cx.activity();
         activity.started += 1;
         cx.send_datagram(self.flow, (HEADERS + payload) as u32);
-        cx.wake_at(cx.now() + self.gap.draw());
+        cx.wake_after(self.gap.draw());
     }
     fn on_datagram(&mut self, _flow: u32, sent: Time, cx: &mut Context) {
         if !self.ledger.arrived(sent) {

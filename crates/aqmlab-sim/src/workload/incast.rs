@@ -72,7 +72,7 @@ impl Workload for IncastParams {
     }
 }
 
-enum Step {
+enum IncastTask {
     Ask,
     /// The sender of this number has its answer.
     Answer(usize),
@@ -88,7 +88,7 @@ struct Client {
     /// To each sender, and back: flows that follow one another.
     connections: Vec<[u32; 2]>,
     first_flow: u32,
-    agenda: Agenda<Step>,
+    agenda: Agenda<IncastTask>,
     asked: Time,
     /// Answers that are still to come.
     missing: usize,
@@ -126,7 +126,7 @@ impl Client {
         activity.bytes += self.bytes;
         activity.record("query", now - self.asked);
         if self.left > 0 {
-            return self.agenda.add(now + self.think.draw(), Step::Ask, cx);
+            return self.agenda.add(now + self.think.draw(), IncastTask::Ask, cx);
         }
         self.connections.iter().flatten().for_each(|flow| cx.close(*flow));
         cx.end();
@@ -142,8 +142,8 @@ impl App for Client {
     fn on_timer(&mut self, cx: &mut Context) {
         while let Some(step) = self.agenda.due(cx) {
             match step {
-                Step::Ask => self.ask(cx),
-                Step::Answer(sender) => self.answer(sender, cx),
+                IncastTask::Ask => self.ask(cx),
+                IncastTask::Answer(sender) => self.answer(sender, cx),
             }
         }
     }
@@ -155,7 +155,7 @@ impl App for Client {
         }
         match self.server_delay.draw() {
             Span::ZERO => self.answer(sender, cx),
-            delay => self.agenda.add(cx.now() + delay, Step::Answer(sender), cx),
+            delay => self.agenda.add(cx.now() + delay, IncastTask::Answer(sender), cx),
         }
     }
 }

@@ -234,7 +234,7 @@ impl App for PackMime {
             let script = Connection::new(is_persistent, request, response, stream);
             Box::new(Session::of(Box::new(script), true))
         });
-        cx.wake_at(cx.now() + Span::from_secs_f64(self.gaps.draw()));
+        cx.wake_after(Span::from_secs_f64(self.gaps.draw()));
     }
 }
 

@@ -103,7 +103,7 @@ impl App for ParetoOnOff {
             Carrier::Udp => cx.datagrams(Direction::Forward, false),
             Carrier::Tcp => cx.stream(Direction::Forward),
         };
-        cx.wake_at(cx.now() + self.gap());
+        cx.wake_after(self.gap());
     }
     fn on_timer(&mut self, cx: &mut Context) {
         match self.over {
@@ -112,7 +112,7 @@ impl App for ParetoOnOff {
                 cx.write(self.flow, u64::from(self.packet));
             }
         }
-        cx.wake_at(cx.now() + self.gap());
+        cx.wake_after(self.gap());
     }
 }
 

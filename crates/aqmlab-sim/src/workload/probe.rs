@@ -47,12 +47,12 @@ impl App for Probe {
     fn start(&mut self, cx: &mut Context) {
         self.echo.open(cx);
         let first = self.gap.draw();
-        cx.wake_at(cx.now() + first);
+        cx.wake_after(first);
     }
     fn on_timer(&mut self, cx: &mut Context) {
         cx.activity().started += 1;
         self.echo.send(cx);
-        cx.wake_at(cx.now() + self.gap.draw());
+        cx.wake_after(self.gap.draw());
     }
     fn on_datagram(&mut self, flow: u32, sent: Time, cx: &mut Context) {
         if let Some((_, round_trip)) = self.echo.on_datagram(flow, sent, cx) {

@@ -82,7 +82,7 @@ struct Arrivals {
 impl App for Arrivals {
     fn start(&mut self, cx: &mut Context) {
         let first = self.gap.draw();
-        cx.wake_at(cx.now() + first);
+        cx.wake_after(first);
     }
     fn on_timer(&mut self, cx: &mut Context) {
         self.left -= 1;
@@ -92,7 +92,7 @@ impl App for Arrivals {
         cx.spawn(|streams| Box::new(Session::new(params, streams, true)));
         match self.left {
             0 => cx.end(),
-            _ => cx.wake_at(cx.now() + self.gap.draw()),
+            _ => cx.wake_after(self.gap.draw()),
         }
     }
 }
@@ -198,7 +198,7 @@ impl Session {
         self.stage = Stage::Thinking;
         match think {
             Span::ZERO => self.ask(cx),
-            think => cx.wake_at(cx.now() + think),
+            think => cx.wake_after(think),
         }
     }
 
@@ -238,7 +238,7 @@ impl App for Session {
                 self.stage = Stage::Serving;
                 match self.exchange.server_delay {
                     Span::ZERO => self.answer(cx),
-                    delay => cx.wake_at(cx.now() + delay),
+                    delay => cx.wake_after(delay),
                 }
             }
             Stage::Answering => {

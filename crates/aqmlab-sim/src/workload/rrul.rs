@@ -77,7 +77,7 @@ impl Workload for RrulParams {
     }
 }
 
-enum Step {
+enum RrulTask {
     Probe,
     Load,
     Unload,
@@ -88,7 +88,7 @@ struct Test {
     params: RrulParams,
     echoes: Vec<Echo>,
     flows: Vec<(Direction, u32)>,
-    agenda: Agenda<Step>,
+    agenda: Agenda<RrulTask>,
     /// When the flows began.
     load: Option<Time>,
     /// When the bytes were last counted, and how many there were down and up.
@@ -138,24 +138,24 @@ impl App for Test {
         }
         let RrulParams { lead, length, .. } = self.params;
         let start = cx.now();
-        self.agenda.add(start + lead, Step::Load, cx);
-        self.agenda.add(start + lead + length, Step::Unload, cx);
-        self.agenda.add(start + lead + length + lead, Step::End, cx);
-        self.agenda.add(start, Step::Probe, cx);
+        self.agenda.add(start + lead, RrulTask::Load, cx);
+        self.agenda.add(start + lead + length, RrulTask::Unload, cx);
+        self.agenda.add(start + lead + length + lead, RrulTask::End, cx);
+        self.agenda.add(start, RrulTask::Probe, cx);
     }
     fn on_timer(&mut self, cx: &mut Context) {
         while let Some(step) = self.agenda.due(cx) {
             match step {
-                Step::Load => self.load(cx),
-                Step::Unload => self.unload(cx),
-                Step::Probe => {
+                RrulTask::Load => self.load(cx),
+                RrulTask::Unload => self.unload(cx),
+                RrulTask::Probe => {
                     self.echoes.iter_mut().for_each(|echo| echo.send(cx));
                     if !self.flows.is_empty() {
                         self.count(cx);
                     }
-                    self.agenda.add(cx.now() + self.params.gap, Step::Probe, cx);
+                    self.agenda.add(cx.now() + self.params.gap, RrulTask::Probe, cx);
                 }
-                Step::End => {
+                RrulTask::End => {
                     self.echoes.iter().for_each(|echo| echo.close(cx));
                     return cx.end();
                 }

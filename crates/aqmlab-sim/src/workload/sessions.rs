@@ -64,7 +64,7 @@ impl Sessions {
         self.active += 1;
         cx.activity().started += 1;
         self.flow = Some(cx.greedy());
-        cx.wake_at(cx.now() + self.on.draw().max(Span::from_nanos(1)));
+        cx.wake_after(self.on.draw().max(Span::from_nanos(1)));
     }
 }
 
@@ -75,7 +75,7 @@ impl App for Sessions {
     fn on_timer(&mut self, cx: &mut Context) {
         let Some(flow) = self.flow.take() else { return self.begin(cx) };
         if self.left > 0 {
-            cx.wake_at(cx.now() + self.off.draw().max(Span::from_nanos(1)));
+            cx.wake_after(self.off.draw().max(Span::from_nanos(1)));
         }
         cx.stop(flow);
     }

@@ -100,7 +100,7 @@ struct Transfers {
 impl App for Transfers {
     fn start(&mut self, cx: &mut Context) {
         let first = self.gap.draw();
-        cx.wake_at(cx.now() + first);
+        cx.wake_after(first);
     }
     fn on_timer(&mut self, cx: &mut Context) {
         self.left -= 1;
@@ -109,7 +109,7 @@ impl App for Transfers {
         cx.activity().started += 1;
         cx.transfer(size);
         if self.is_open && self.left > 0 {
-            cx.wake_at(cx.now() + self.gap.draw());
+            cx.wake_after(self.gap.draw());
         }
     }
     fn on_received(&mut self, flow: u32, cx: &mut Context) {
@@ -118,7 +118,7 @@ impl App for Transfers {
         if self.left == 0 && self.active == 0 {
             cx.end();
         } else if !self.is_open {
-            cx.wake_at(cx.now() + self.gap.draw());
+            cx.wake_after(self.gap.draw());
         }
     }
 }

@@ -180,7 +180,7 @@ impl App for Datagrams {
             cx.send_datagram(self.flow, HEADERS + payload as u32);
         }
         self.waiting.push_back(Frame { sent: cx.now(), bytes, packets });
-        cx.wake_at(cx.now() + self.camera.interval);
+        cx.wake_after(self.camera.interval);
     }
     fn on_datagram(&mut self, _flow: u32, sent: Time, cx: &mut Context) {
         self.give_up(cx.now());
@@ -232,7 +232,7 @@ impl App for Connection {
         let bytes = self.camera.frame();
         cx.activity().started += 1;
         self.frames.write(self.flow, bytes, (cx.now(), bytes), cx);
-        cx.wake_at(cx.now() + self.camera.interval);
+        cx.wake_after(self.camera.interval);
     }
     fn on_received(&mut self, flow: u32, cx: &mut Context) {
         while let Some((made, bytes)) = self.frames.arrived(flow, cx) {

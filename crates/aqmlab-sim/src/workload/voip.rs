@@ -157,12 +157,12 @@ impl App for Talker {
         if let Some(params) = self.other.take() {
             cx.spawn(|streams| Box::new(Talker::new(&params, Direction::Backward, None, streams)));
         }
-        cx.wake_at(cx.now() + self.gap());
+        cx.wake_after(self.gap());
     }
     fn on_timer(&mut self, cx: &mut Context) {
         self.ledger.sent(cx.now());
         cx.send_datagram(self.flow, HEADERS + self.coding.payload);
-        cx.wake_at(cx.now() + self.gap());
+        cx.wake_after(self.gap());
     }
     fn on_datagram(&mut self, _flow: u32, sent: Time, cx: &mut Context) {
         if !self.ledger.arrived(sent) {

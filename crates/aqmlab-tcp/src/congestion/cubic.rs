@@ -41,7 +41,7 @@ use super::{
 
 choices! {
     /// Whose window function.
-    pub enum Variant {
+    pub enum WindowFunction {
         /// The standard's, with fractions of segments (RFC 9438).
         Rfc9438 = "rfc9438",
         /// Linux's, in whole segments, which knows nothing of what was before a timeout.
@@ -68,7 +68,7 @@ params! {
         slow_start: SlowStartKind = SlowStartKind::HystartPp,
             source "RFC 9438, section 4.10: hystart++; Linux: hystart";
         /// How the window is computed.
-        variant: Variant = Variant::Rfc9438, source "RFC 9438; Linux: net/ipv4/tcp_cubic.c; ns-3: tcp-cubic.cc";
+        variant: WindowFunction = WindowFunction::Rfc9438, source "RFC 9438; Linux: net/ipv4/tcp_cubic.c; ns-3: tcp-cubic.cc";
     }
 }
 
@@ -78,7 +78,7 @@ impl ControlParams for CubicParams {
         "a cubic function of the time since the last loss (RFC 9438), with HyStart++";
 
     fn check(&self) -> Result<()> {
-        if let (Some(beta), true) = (self.beta_ecn, self.variant != Variant::Rfc9438) {
+        if let (Some(beta), true) = (self.beta_ecn, self.variant != WindowFunction::Rfc9438) {
             let allowed = "none, or variant = rfc9438: the others keep as much as at a loss";
             return Err(Error::not_allowed(beta, allowed).at("beta_ecn"));
         }
@@ -115,8 +115,10 @@ macro_rules! each {
 impl Cubic {
     pub fn new(params: &CubicParams, setup: &Setup) -> Self {
         match params.variant {
-            Variant::Rfc9438 => Cubic::Rfc9438(Rfc9438::new(params, setup)),
-            Variant::Linux | Variant::Ns3 => Cubic::Linux(LinuxCubic::new(params, setup)),
+            WindowFunction::Rfc9438 => Cubic::Rfc9438(Rfc9438::new(params, setup)),
+            WindowFunction::Linux | WindowFunction::Ns3 => {
+                Cubic::Linux(LinuxCubic::new(params, setup))
+            }
         }
     }
 }

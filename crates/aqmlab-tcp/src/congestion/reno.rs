@@ -31,6 +31,9 @@ params! {
             source "RFC 5681, section 3.1; RFC 3465: at most 2";
         /// The least window that a loss leaves, in segments; the threshold is two at least.
         least_window: u64 = 2, in 1 => 2, source "RFC 5681, section 3.1, equation 4; 1 in ns-2";
+        /// With `byte_counting`: whether what was counted towards the next segment is kept over a
+        /// loss.
+        keep_count: bool = false, [left out], source "ns-3: tcp-linux-reno.cc; Linux: false";
     }
 }
 
@@ -63,6 +66,8 @@ pub(crate) struct Reno {
     slow_start: SlowStart,
     /// With byte counting: bytes acknowledged since the window grew last.
     counted: Option<u64>,
+    /// Whether they stay counted over a loss.
+    keep_count: bool,
     /// What an ECN echo leaves, in place of a half.
     beta_ecn: Option<f64>,
     /// The least window that a loss leaves.
@@ -81,6 +86,7 @@ impl Reno {
             slow_start: SlowStart::new(params.slow_start, setup)
                 .with_limit(params.byte_counting.unwrap_or(1) * setup.mss),
             counted: params.byte_counting.map(|_| 0),
+            keep_count: params.keep_count,
             beta_ecn: params.beta_ecn,
             least: params.least_window * setup.mss,
             before: (cwnd, ssthresh),
@@ -138,7 +144,9 @@ impl CongestionControl for Reno {
         if !matches!(event.kind, Congestion::Timeout { first: false }) {
             self.before = (self.cwnd, self.ssthresh);
         }
-        self.counted = self.counted.map(|_| 0);
+        if !self.keep_count {
+            self.counted = self.counted.map(|_| 0);
+        }
         match event.kind {
             Congestion::Loss => {
                 self.ssthresh = halved;
@@ -260,6 +268,20 @@ mod tests {
         reno.on_congestion(&event(Congestion::Timeout { first: true }, 20_000));
         reno.on_ack(&ack(2000));
         assert_eq!(reno.window(), 2000);
+    }
+
+    /// ns-3: nine of the twenty segments that one more takes stay counted.
+    #[test]
+    fn what_was_counted_can_be_kept_over_a_loss() {
+        for keep_count in [false, true] {
+            let params = RenoParams { keep_count, ..RenoParams::default() };
+            let mut reno = Reno::new(&params, &Setup::new(&transport(), 20_000, 0));
+            reno.ssthresh = 20_000;
+            reno.on_ack(&ack(9000));
+            reno.on_congestion(&event(Congestion::Loss, 20_000));
+            reno.on_ack(&ack(1000));
+            assert_eq!(reno.window(), if keep_count { 11_000 } else { 10_000 });
+        }
     }
 
     #[test]

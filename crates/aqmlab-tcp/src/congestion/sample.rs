@@ -14,6 +14,8 @@ pub struct AckSample {
     /// Bytes newly delivered, in either way: `acked` without what SACK had
     /// reported before, and `sacked`.
     pub delivered: u64,
+    /// Bytes that SACK had reported before and that count again (`recovery_end_counts`).
+    pub recounted: u64,
     /// Bytes newly taken for lost.
     pub lost: u64,
     /// Bytes newly reported to have come with CE (accurate ECN).
@@ -63,7 +65,7 @@ impl AckSample {
     /// cover a whole window that has been there for long.
     #[inline]
     pub fn counted(&self) -> u64 {
-        self.acked.min(self.delivered)
+        self.acked.min(self.delivered) + self.recounted
     }
 }
 

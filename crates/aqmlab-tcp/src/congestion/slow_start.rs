@@ -26,6 +26,8 @@ choices! {
         Standard = "standard",
         /// When delays or trains of acknowledgements grow (Ha and Rhee 2011).
         Hystart = "hystart",
+        /// The same with ns-3's thresholds, which are eight times and twice as high.
+        HystartNs3 = "hystart-ns3",
         /// By way of conservative slow start, when delays grow (RFC 9406).
         HystartPp = "hystart++",
     }
@@ -53,7 +55,7 @@ const UNKNOWN: Span = Span::MAX;
 
 /// What an acknowledgement does in slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct Advance {
     /// By how much the window grows.
     pub growth: u64,
     /// Whether slow start ends with it: ssthresh becomes the window.
@@ -88,7 +90,7 @@ impl SlowStart {
         let limit = match kind {
             SlowStartKind::Standard => setup.mss,
             SlowStartKind::HystartPp if !paced => L * setup.mss,
-            SlowStartKind::HystartPp | SlowStartKind::Hystart => u64::MAX,
+            _ => u64::MAX,
         };
         SlowStart {
             kind,
@@ -123,7 +125,7 @@ impl SlowStart {
                     self.limit = self.mss;
                 }
             }
-            SlowStartKind::Hystart => self.found = !timeout,
+            SlowStartKind::Hystart | SlowStartKind::HystartNs3 => self.found = !timeout,
             SlowStartKind::HystartPp => {
                 self.found = true;
                 self.limit = self.mss;
@@ -133,25 +135,27 @@ impl SlowStart {
     }
 
     /// An acknowledgement of new data while `cwnd` is below ssthresh.
-    pub fn on_ack(&mut self, sample: &AckSample, cwnd: u64) -> Step {
+    pub fn on_ack(&mut self, sample: &AckSample, cwnd: u64) -> Advance {
         // RFC 5681's N, and Linux's `acked`, of which there can be much.
         let growth = match self.kind {
             _ if !sample.window_limited => 0,
-            SlowStartKind::Hystart => sample.counted(),
+            SlowStartKind::Hystart | SlowStartKind::HystartNs3 => sample.counted(),
             SlowStartKind::Standard | SlowStartKind::HystartPp => sample.acked.min(self.limit),
         };
         if self.found {
-            return Step { growth, exit: false };
+            return Advance { growth, exit: false };
         }
         match self.kind {
-            SlowStartKind::Standard => Step { growth, exit: false },
-            SlowStartKind::Hystart => Step { growth, exit: self.hystart(sample, cwnd) },
+            SlowStartKind::Standard => Advance { growth, exit: false },
+            SlowStartKind::Hystart | SlowStartKind::HystartNs3 => {
+                Advance { growth, exit: self.hystart(sample, cwnd) }
+            }
             SlowStartKind::HystartPp => self.hystart_pp(sample, growth),
         }
     }
 
     /// RFC 9406, section 4.2.
-    fn hystart_pp(&mut self, sample: &AckSample, growth: u64) -> Step {
+    fn hystart_pp(&mut self, sample: &AckSample, growth: u64) -> Advance {
         if sample.round_start {
             self.last_round = std::mem::replace(&mut self.this_round, UNKNOWN);
             self.samples = 0;
@@ -182,7 +186,7 @@ impl SlowStart {
                 growth / CSS_GROWTH_DIVISOR
             }
         };
-        Step { growth, exit: self.found }
+        Advance { growth, exit: self.found }
     }
 
     fn delay_has_grown(&self) -> bool {
@@ -192,6 +196,14 @@ impl SlowStart {
         let share = self.last_round / MIN_RTT_DIVISOR;
         let threshold = share.min(MAX_RTT_THRESH).max(MIN_RTT_THRESH);
         self.this_round >= self.last_round + threshold
+    }
+
+    /// HyStart's: an eighth of the least round-trip time, in ns-3 all of it.
+    fn delay_threshold(&self, least: Span) -> Span {
+        match self.kind {
+            SlowStartKind::HystartNs3 => least.max(DELAY_MIN),
+            _ => (least / 8).max(DELAY_MIN).min(DELAY_MAX),
+        }
     }
 
     /// Ha and Rhee, section 4, as in Linux's `hystart_update`.
@@ -211,13 +223,17 @@ impl SlowStart {
         if sample.now - self.train_end <= ACK_DELTA {
             self.train_end = sample.now;
             // Half a round-trip time: the one-way delay forward.
-            let longest = if self.paced { least } else { least / 2 };
+            let longest = if self.paced || self.kind == SlowStartKind::HystartNs3 {
+                least
+            } else {
+                least / 2
+            };
             self.found = sample.now - self.round_began > longest;
         }
         self.this_round = self.this_round.min(rtt);
         if self.samples < MIN_SAMPLES {
             self.samples += 1;
-        } else if self.this_round > least + (least / 8).max(DELAY_MIN).min(DELAY_MAX) {
+        } else if self.this_round > least + self.delay_threshold(least) {
             self.found = true;
         }
         self.found
@@ -263,8 +279,8 @@ mod tests {
     #[test]
     fn standard_slow_start_counts_one_segment_an_acknowledgement() {
         let mut slow = slow_start(SlowStartKind::Standard);
-        assert_eq!(slow.on_ack(&ack(2000), 0), Step { growth: 1000, exit: false });
-        assert_eq!(slow.on_ack(&ack(300), 0), Step { growth: 300, exit: false });
+        assert_eq!(slow.on_ack(&ack(2000), 0), Advance { growth: 1000, exit: false });
+        assert_eq!(slow.on_ack(&ack(300), 0), Advance { growth: 300, exit: false });
         let mut abc = slow.with_limit(2000);
         assert_eq!(abc.on_ack(&ack(2500), 0).growth, 2000);
     }
@@ -303,7 +319,7 @@ mod tests {
             round(&mut slow, 0, 20, 100, rtt);
         }
         assert!(slow.found);
-        assert_eq!(slow.on_ack(&ack(9000), 0), Step { growth: 1000, exit: false });
+        assert_eq!(slow.on_ack(&ack(9000), 0), Advance { growth: 1000, exit: false });
     }
 
     /// Rounds and delays are followed while the application holds back.
@@ -374,6 +390,16 @@ mod tests {
         let mut slow = slow_start(SlowStartKind::Hystart);
         assert_eq!(round(&mut slow, 0, 100, 3000, 100).1, None);
         assert_eq!(round(&mut slow, 1000, 100, 1000, 100).1, Some(51));
+    }
+
+    /// A delay of twice the least round-trip time, and a train of all of it.
+    #[test]
+    fn hystart_of_ns3_waits_longer() {
+        let mut slow = slow_start(SlowStartKind::HystartNs3);
+        assert_eq!(round(&mut slow, 0, 40, 100, 200).1, None);
+        assert_eq!(round(&mut slow, 100, 40, 100, 201).1, Some(8));
+        let mut slow = slow_start(SlowStartKind::HystartNs3);
+        assert_eq!(round(&mut slow, 0, 110, 1000, 100).1, Some(101));
     }
 
     #[test]

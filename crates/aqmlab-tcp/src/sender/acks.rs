@@ -78,6 +78,11 @@ impl Sender {
         match self.phase {
             Phase::Recovery { point } if ack.ack >= point || self.recovery.ends_early() => {
                 self.end_recovery();
+                if self.params.recovery_end_counts {
+                    let delivered = self.board.delivery.delivered - news.total_delivered;
+                    news.in_recovery = false;
+                    news.recounted = acked.bytes.saturating_sub(delivered);
+                }
             }
             Phase::Recovery { .. } => {
                 self.retransmit_head |= self.recovery.on_partial_ack(&mut self.board, acked.bytes);

@@ -61,6 +61,24 @@ fn bytes_are_delivered_once_and_losses_told_when_found() {
     }
 }
 
+/// ns-3: what SACK reported before the recovery's end counts with its last acknowledgement.
+#[test]
+fn the_end_of_a_recovery_counts_with_all_that_it_covers() {
+    for recovery_end_counts in [false, true] {
+        let params = TcpParams { recovery_end_counts, ..TcpParams::default() };
+        let mut sender = sender(params, false);
+        take(&mut sender, 200, ack(0, &[(1, 5)]));
+        let before = sender.control.window();
+        let told = take(&mut sender, 300, ack(10, &[]));
+        assert_eq!((told.acked, told.delivered), (10_000, 6000));
+        assert_eq!(told.in_recovery, !recovery_end_counts);
+        assert_eq!(told.counted(), if recovery_end_counts { 10_000 } else { 6000 });
+        // Half of ten segments; the ten count as two windows, of which one makes it grow at once.
+        let grown = sender.control.window() - before;
+        assert_eq!(grown, if recovery_end_counts { 1000 } else { 0 });
+    }
+}
+
 /// A round ends when what was sent after its beginning is acknowledged.
 #[test]
 fn rounds_are_counted_by_what_was_sent_in_them() {

@@ -24,7 +24,7 @@ use crate::segment::Ack;
 
 /// F-RTO's steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum FrtoStep {
     Off,
     /// After the timeout: the first acknowledgement decides whether to go on.
     First,
@@ -41,7 +41,7 @@ pub(super) struct Undo {
     frto_in_recovery: bool,
     /// What was reported before the timeout is known.
     sack: bool,
-    step: Step,
+    step: FrtoStep,
     /// There is a loss or a timeout that may turn out to be none, which began
     /// with this byte; whether it was a timeout.
     episode: Option<(u64, bool)>,
@@ -61,7 +61,7 @@ impl Undo {
             possible: params.frto || params.dsack || params.timestamps,
             // Sack1 forgets at a timeout what had arrived.
             sack: params.recovery.has_pipe(),
-            step: Step::Off,
+            step: FrtoStep::Off,
             episode: None,
             repairs: 0,
             first_repair: None,
@@ -80,20 +80,20 @@ impl Undo {
             self.first_repair = None;
         }
         let examined = timeout && self.frto && (self.frto_in_recovery || !recovering);
-        self.step = if examined { Step::First } else { Step::Off };
+        self.step = if examined { FrtoStep::First } else { FrtoStep::Off };
     }
     /// A timeout for which the window is not reduced once more: what came before may still have
     /// been in vain. Linux examines it when the same segment times out again.
     pub fn goes_on(&mut self, same_segment: bool) {
         if let Some((_, timeout)) = &mut self.episode {
             *timeout = true;
-            self.step = if same_segment && self.frto { Step::First } else { Step::Off };
+            self.step = if same_segment && self.frto { FrtoStep::First } else { FrtoStep::Off };
         }
     }
     /// The window was reduced once more: what came before stands.
     pub fn close(&mut self) {
         self.episode = None;
-        self.step = Step::Off;
+        self.step = FrtoStep::Off;
     }
     /// A segment up to `end` is sent again.
     pub fn on_repair(&mut self, end: u64, now: Time) {
@@ -103,7 +103,7 @@ impl Undo {
     }
     /// Whether only new data are to be sent.
     pub fn holds_repairs(&self) -> bool {
-        self.step == Step::Second
+        self.step == FrtoStep::Second
     }
 }
 
@@ -146,8 +146,8 @@ impl Sender {
 
     fn by_frto(&mut self, advanced: bool) -> bool {
         let Phase::Loss { point } = self.phase else { return false };
-        let step = std::mem::replace(&mut self.undo.step, Step::Off);
-        if step == Step::Off {
+        let step = std::mem::replace(&mut self.undo.step, FrtoStep::Off);
+        if step == FrtoStep::Off {
             return false;
         }
         let original = |record: &Record| !record.ambiguous && record.end() <= point;
@@ -156,11 +156,11 @@ impl Sender {
         }
         match step {
             // RFC 5682, section 2.1, step 3.b: it is of what was not sent again.
-            Step::Second => advanced && !self.undo.sack,
+            FrtoStep::Second => advanced && !self.undo.sack,
             // Step 2.b: two segments of new data.
             _ => {
                 if advanced && self.board.una() < point && self.next_len() > 0 {
-                    self.undo.step = Step::Second;
+                    self.undo.step = FrtoStep::Second;
                 }
                 false
             }

@@ -36,6 +36,8 @@ class Aspect(NamedTuple):
     number: Measured
     sign: Callable[[float], int]
     """1 for better, -1 for worse, 0 for no difference that counts."""
+    more: str = ""
+    """Words that follow, of what is told and not judged."""
 
 
 def mix(view: View) -> Finding:
@@ -97,17 +99,21 @@ def _aspects(view: View, cases: Sequence[str] | None = None) -> list[Aspect]:
             lambda value: (value >= LONGER) - (value <= SHORTER),
         ),
         Aspect(
-            f"all at {rate(every[0])} against {rate(every[1])}, of that bulk {rate(bulk[0])} "
-            f"against {rate(bulk[1])}",
+            f"all at {rate(every[0])} against {rate(every[1])}",
             total,
             lambda value: (value > GAINED) - (value < KEPT),
+            f", of that bulk {rate(bulk[0])} against {rate(bulk[1])}",
         ),
     ]
     return [
-        each._replace(words=each.words + (" (worse)" if each.sign(each.number.value) < 0 else ""))
+        each._replace(words=f"{each.words}{_worse(each)}{each.more}")
         for each in found
         if isfinite(each.number.value)
     ]
+
+
+def _worse(aspect: Aspect) -> str:
+    return " (worse)" if aspect.sign(aspect.number.value) < 0 else ""
 
 
 def bidirectional(view: View) -> Finding:

@@ -7,6 +7,7 @@ runs unless told otherwise (README.md); what the other readings give is told bes
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -46,17 +47,30 @@ from aqmlab.studies.jarvinen2014.cells import (
 )  # fmt: skip
 from aqmlab.studies.jarvinen2014.figures import FLOWS
 from aqmlab.studies.jarvinen2014.headline import HEADLINE, MANY
+from aqmlab.studies.jarvinen2014.levels import LEVELS
 from aqmlab.studies.jarvinen2014.ns2 import REST
 from aqmlab.studies.rules import Rule, checked
 
 FAR = "101 ms"
 READINGS = ("in packets", "in packets, wait off")
+GROUPS = ("first", "second")
+FIFO = "DropTail"
 CellRule = Rule[Measurements, Cells]
 
 
 def claims(measured: Measurements) -> list[Claim]:
     """All statements for which the queues and paths were run."""
-    return checked((*HEADLINE, *HIGH_END, *SPIKES, *TIMES, *LONG_PATH, INERT, RECALL), measured)
+    rules: tuple[Rule[Measurements, Any], ...] = (
+        *HEADLINE,
+        *HIGH_END,
+        *LEVELS,
+        *SPIKES,
+        *TIMES,
+        *LONG_PATH,
+        INERT,
+        RECALL,
+    )
+    return checked(rules, measured)
 
 
 def _harsh_in_packets(measured: Measurements) -> str:
@@ -240,28 +254,72 @@ SPIKES: tuple[CellRule, ...] = (
 )
 
 
-def _responses(measured: Measurements) -> Cells | None:
-    made: Cells = {}
-    for group in ("first", "second"):
-        found = cells(response(group), ALL)(measured)
-        if found is None:
-            return None
-        made |= {(f"{queue} ({group})", load): each for (queue, load), each in found.items()}
-    return made
+def _responses(*queues: str) -> Measure:
+    """What measures the median response times of both groups."""
+
+    def measure(measured: Measurements) -> Cells | None:
+        made: Cells = {}
+        for group in GROUPS:
+            found = cells(response(group), queues)(measured)
+            if found is None:
+                return None
+            made |= {(f"{queue} ({group})", load): each for (queue, load), each in found.items()}
+        return made
+
+    return measure
+
+
+def _both_groups(**seconds: float) -> Cells:
+    """Response times of both groups at all loads, by queue; of the others `rest`."""
+    return {
+        (f"{queue} ({group})", load): seconds.get(queue.replace(" ", "_"), seconds["rest"])
+        for queue in (*ALL, FIFO)
+        for group in GROUPS
+        for load in FLOWS
+    }
 
 
 def _largest_spread(found: Cells) -> float:
     """The largest median of a group at one load as a multiple of the smallest."""
     return max(
         max(values) / min(values)
-        for group in ("first", "second")
+        for group in GROUPS
         for load in FLOWS
         if (values := [v for (q, f), v in found.items() if f == load and q.endswith(f"({group})")])
     )
 
 
+def _longer(found: Cells) -> list[float]:
+    """The second group's medians as multiples of the first's."""
+    return [found[f"{q} (second)", f] / found[f"{q} (first)", f] for q in ALL for f in FLOWS]
+
+
 def _later(found: Cells) -> int:
-    return sum(found[f"{q} (second)", f] > found[f"{q} (first)", f] for q in ALL for f in FLOWS)
+    return sum(ratio > 1 for ratio in _longer(found))
+
+
+def _slightly(found: Cells) -> int:
+    return sum(ratio <= 1.25 for ratio in _longer(found))
+
+
+def _over_fifo(found: Cells) -> dict[tuple[str, str], float]:
+    """The medians with an AQM as multiples of those with DropTail."""
+    return {
+        (f"{q} ({g})", f): found[f"{q} ({g})", f] / found[f"{FIFO} ({g})", f]
+        for q in ALL
+        for g in GROUPS
+        for f in FLOWS
+    }
+
+
+def _told_over_fifo(found: Cells) -> str:
+    ratios = _over_fifo(found)
+    most = max(ratios, key=ratios.__getitem__)
+    above = sum(ratio > 1.25 for ratio in ratios.values())
+    return (
+        f"at most {ratios[most]:.2f} times ({most[0]}, {most[1]}), above 1.25 times in "
+        f"{above} of {len(ratios)} cases"
+    )
 
 
 TIMES: tuple[CellRule, ...] = (
@@ -270,24 +328,40 @@ TIMES: tuple[CellRule, ...] = (
         "Figures 6, 7: within each group the response times are roughly at the same level whatever "
         "the queue.",
         "at one load the largest median is at most 1.25 times the smallest",
-        _responses,
+        _responses(*ALL),
         lambda found: _largest_spread(found) <= 1.25,
         lambda found: f"at most {_largest_spread(found):.2f} times; medians {told_s(found)}",
-        {
-            (f"{q} ({g})", f): 5.0 if q == SFQ else 3.5
-            for q in ALL for g in ("first", "second") for f in FLOWS
-        },
+        _both_groups(SFQ_CoDel=5.0, rest=3.5),
+    ),
+    Rule(
+        "response-no-harm",
+        "Figures 6, 7: little or no harm is caused by any of the AQMs on the response times.",
+        "no median is more than 1.25 times that with DropTail at the same load",
+        _responses(*ALL, FIFO),
+        lambda found: max(_over_fifo(found).values()) <= 1.25,
+        _told_over_fifo,
+        _both_groups(HRED=5.0, rest=3.5),
     ),
     Rule(
         "response-second-longer",
         "Figures 6, 7: the response times are generally longer in the second group.",
         "its median is longer in at least nine of ten cases",
-        _responses,
-        lambda found: _later(found) >= 0.9 * len(ALL) * len(FLOWS),
-        lambda found: f"in {_later(found)} of {len(ALL) * len(FLOWS)} cases",
+        _responses(*ALL),
+        lambda found: _later(found) >= 0.9 * len(_longer(found)),
+        lambda found: f"in {_later(found)} of {len(_longer(found))} cases",
+        _both_groups(rest=3.5),
+    ),
+    Rule(
+        "response-second-slightly",
+        "Figures 6, 7: the response times of the second group are only slightly longer.",
+        "its median is at most 1.25 times that of the first in at least nine of ten cases",
+        _responses(*ALL),
+        lambda found: _slightly(found) >= 0.9 * len(_longer(found)),
+        lambda found: f"in {_slightly(found)} of {len(_longer(found))} cases, at most "
+        f"{max(_longer(found)):.2f} times",
         {
-            (f"{q} ({g})", f): 3.5
-            for q in ALL for g in ("first", "second") for f in FLOWS
+            (f"{q} ({g})", f): 3.5 if g == "first" else 5.0
+            for q in ALL for g in GROUPS for f in FLOWS
         },
     ),
     Rule(
@@ -324,12 +398,12 @@ def _both_paths(value: Value, queues: tuple[str, ...]) -> Measure:
     return measure
 
 
-def _order(found: Cells) -> tuple[int, int]:
+def _order(found: Cells, queues: tuple[str, ...] = ALL) -> tuple[int, int]:
     """Pairs of queues that keep their order with the longer path, and all pairs that are more
     than a packet apart on both."""
     kept = pairs = 0
     for load in FLOWS:
-        for one, other in combinations(ALL, 2):
+        for one, other in combinations(queues, 2):
             near, far = (
                 found[f"{one}, {rest}", load] - found[f"{other}, {rest}", load]
                 for rest in (REST, FAR)
@@ -364,7 +438,7 @@ LONG_PATH: tuple[CellRule, ...] = (
         "nine of ten pairs of queues (those more than a packet apart) keep the order of the "
         "medians of their largest delay",
         _both_paths(middle, ALL),
-        lambda found: _order(found)[0] >= 0.9 * _order(found)[1],
+        lambda found: _order(found)[0] >= 0.9 * _order(found)[1] > 0,
         lambda found: f"{_order(found)[0]} of {_order(found)[1]} pairs",
         _swapped,
     ),
@@ -378,6 +452,30 @@ LONG_PATH: tuple[CellRule, ...] = (
         {
             (f"{q}, {rest}", f): 0.2 if rest == FAR and q == CODEL else 0.1
             for q in ALL for rest in (REST, FAR) for f in FLOWS
+        },
+    ),
+    Rule(
+        "long-path-spikes",
+        "Figure 10: with the longer path the order of the queues by the duration of the spikes "
+        "stays.",
+        "nine of ten pairs of single queues (those more than a packet apart) keep the order of the "
+        "median durations above 60 ms",
+        _both_paths(spike(60), SINGLE),
+        lambda found: _order(found, SINGLE)[0] >= 0.9 * _order(found, SINGLE)[1] > 0,
+        lambda found: "{} of {} pairs".format(*_order(found, SINGLE)),
+        _swapped,
+    ),
+    Rule(
+        "long-path-spikes-level",
+        "Figure 10: there are only small changes in the duration of the spikes.",
+        "of every single queue the mean ratio of the median durations above 60 ms is within 25 % "
+        "of 1",
+        _both_paths(spike(60), SINGLE),
+        lambda found: all(abs(_shift(found, queue) - 1) <= 0.25 for queue in SINGLE),
+        lambda found: _shifts(found, SINGLE),
+        {
+            (f"{q}, {rest}", f): 0.5 if rest == FAR and q == HRED else 1.0
+            for q in SINGLE for rest in (REST, FAR) for f in FLOWS
         },
     ),
     Rule(
@@ -402,7 +500,7 @@ Inert = tuple[int, float]
 
 
 def _inert(measured: Measurements) -> Inert | None:
-    pie, fifo = "PIE (default)", "DropTail"
+    pie, fifo = "PIE (default)", FIFO
     if not all(measured.has(queue=q, flows=f, rest=REST) for q in (pie, fifo) for f in FLOWS):
         return None
     shares = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)

@@ -35,8 +35,9 @@ from aqmlab.studies.rules import Rule
 
 Series = dict[str, list[float]]
 """Queue to its means along a sweep."""
-Wins = tuple[int, int]
-"""At how many points sfqCoDel is the best, and of how many."""
+Wins = tuple[int, int, int]
+"""At how many points sfqCoDel is not behind the best of the others, at how many it is ahead of it,
+and of how many."""
 MOST = 0.9
 """The share of the points that "almost all scenarios" needs."""
 SLOW = 4
@@ -138,31 +139,40 @@ def _same(values: Sequence[float], **own: Sequence[float]) -> Series:
     return {queue: named.get(queue, list(values)) for queue in QUEUES}
 
 
-def _wins(metric: Metric, best: Callable[[dict[str, float]], bool]) -> Callable[[Points], Wins]:
+def _wins(metric: Metric, ahead: Callable[[float, list[float]], int]) -> Callable[[Points], Wins]:
     def measure(points: Points) -> Wins:
-        places = list(dict.fromkeys(place for sweep in SWEEPS for place in points.places(sweep)))
-        at = [{queue: points.mean(metric, queue, place) for queue in QUEUES} for place in places]
-        return sum(map(best, at)), len(places)
+        places = dict.fromkeys(place for sweep in SWEEPS for place in points.places(sweep))
+        signs = [
+            ahead(
+                points.mean(metric, SFQ, place),
+                [points.mean(metric, queue, place) for queue in QUEUES if queue != SFQ],
+            )
+            for place in places
+        ]
+        return sum(sign >= 0 for sign in signs), sum(sign > 0 for sign in signs), len(signs)
 
     return measure
 
 
 def _conclusion(
-    ident: str, what: str, rule: str, metric: Metric, best: Callable[[dict[str, float]], bool]
+    ident: str, what: str, margin: str, metric: Metric, ahead: Callable[[float, list[float]], int]
 ) -> Rule[Points, Wins]:
+    """`ahead` is 1, 0 or -1: ahead of the best of the others by more than a margin, behind it by
+    more, or neither."""
     return Rule(
         ident,
         f"Conclusion: in almost all scenarios sfqCoDel outperforms the others in {what}.",
-        f"at nine of ten points {rule}",
-        _wins(metric, best),
-        lambda found: found[0] >= MOST * found[1],
-        lambda found: f"at {found[0]} of {found[1]} points",
-        (15, 23),
+        f"at nine of ten points it is not behind the best of the others by more than {margin}, and "
+        "it is ahead of it by more at more points than behind",
+        _wins(metric, ahead),
+        lambda found: found[0] >= MOST * found[2] and found[1] > found[2] - found[0],
+        lambda found: f"not behind at {found[0]} of {found[2]} points, ahead at {found[1]}",
+        (23, 0, 23),
     )
 
 
-def _best_other(at: dict[str, float], choose: Callable[[list[float]], float]) -> float:
-    return choose([at[queue] for queue in QUEUES if queue != SFQ])
+def _sign(better: bool, worse: bool) -> int:
+    return better - worse
 
 
 def _lower_drops(queue: str) -> Rule[Points, Series]:
@@ -177,21 +187,60 @@ def _lower_drops(queue: str) -> Rule[Points, Series]:
     )
 
 
+def _constant(queue: str) -> Rule[Points, Series]:
+    return _figure(
+        f"ftp-queue-constant-{queue.lower()}",
+        f"Figure 6: with {queue} the mean queue remains almost constant.",
+        "over the numbers of FTP flows its largest is at most twice its smallest",
+        QUEUE,
+        FLOWS,
+        lambda found: max(found[queue]) <= 2 * min(found[queue]),
+        _same([5.0] * 8, **{queue: [5.0] * 7 + [50.0]}),
+    )
+
+
+def _drops_more(queue: str) -> Rule[Points, Series]:
+    return _figure(
+        f"rtt-drops-more-{queue.lower()}",
+        f"Figure 10: {queue} drops more than DropTail.",
+        "at each round-trip time with more than 0.01 % of drops, of which there are some",
+        DROPS,
+        RTT,
+        lambda found: (
+            _dropping(found) != []
+            and all(found[queue][i] > found["DropTail"][i] for i in _dropping(found))
+        ),
+        _same([2.0] * 7, DropTail=[1, 1, 1, 3, 1, 1, 1]),
+    )
+
+
+def _sfq_drops_less(other: str) -> Rule[Points, Series]:
+    return _figure(
+        f"rtt-sfq-drops-less-{other.lower()}",
+        f"Figure 10: sfqCoDel drops less than {other}.",
+        "at each round-trip time with more than 0.01 % of drops, of which there are some",
+        DROPS,
+        RTT,
+        lambda found: (
+            _dropping(found) != []
+            and all(found[SFQ][i] < found[other][i] for i in _dropping(found))
+        ),
+        _same([2.0] * 7, sfqCoDel=[1, 1, 1, 3, 1, 1, 1]),
+    )
+
+
 RULES: tuple[Rule[Points, Any], ...] = (
     _conclusion(
-        "conclusion-utilisation", "link utilisation",
-        "it is at most a point below the best of the others", UTILISATION,
-        lambda at: at[SFQ] >= _best_other(at, max) - 1,
+        "conclusion-utilisation", "link utilisation", "a point", UTILISATION,
+        lambda own, others: _sign(own > max(others) + 1, own < max(others) - 1),
     ),
     _conclusion(
-        "conclusion-queue", "mean queue length",
-        "it is at most 10 % above the shortest of the others", QUEUE,
-        lambda at: at[SFQ] <= 1.1 * _best_other(at, min),
+        "conclusion-queue", "mean queue length", "10 %", QUEUE,
+        lambda own, others: _sign(1.1 * own < min(others), own > 1.1 * min(others)),
     ),
     _conclusion(
-        "conclusion-drops", "packet drop rate",
-        "it is at most 0.1 points above the lowest of the others", DROPS,
-        lambda at: at[SFQ] <= _best_other(at, min) + 0.1,
+        "conclusion-drops", "packet drop rate", "0.1 points", DROPS,
+        lambda own, others: _sign(own < min(others) - 0.1, own > min(others) + 0.1),
     ),
     _figure(
         "utilisation-falls-with-bandwidth",
@@ -253,6 +302,25 @@ RULES: tuple[Rule[Points, Any], ...] = (
     _lower_drops("CoDel"),
     _lower_drops(SFQ),
     _figure(
+        "drops-fall-with-bandwidth",
+        "Figure 4: the packet drop rate falls at higher bandwidths.",
+        "lower at 1 Gbit/s than at 1 Mbit/s, and no step up by more than a point, with every queue",
+        DROPS, BANDWIDTH,
+        lambda found: all(
+            values[-1] < values[0] and all(b - a <= 1 for a, b in pairwise(values))
+            for values in found.values()
+        ),
+        _same([9, 8, 7, 6, 5, 4, 3, 2, 1, 0.5], CoDel=[9, 3, 9, 6, 5, 4, 3, 2, 1, 0.5]),
+    ),
+    _figure(
+        "ftp-utilisation-rises",
+        "Figure 5: the utilisation is low with few FTP flows and high with many.",
+        "with 1 flow more than 10 points below that with 1000, with every queue",
+        UTILISATION, FLOWS,
+        lambda found: all(values[0] < values[-1] - 10 for values in found.values()),
+        _same([60, 90, 90, 90, 90, 90, 90, 90], CoDel=[88.0] + [90.0] * 7),
+    ),
+    _figure(
         "ftp-aqms-alike",
         "Figure 5: over 1 to 1000 FTP flows the utilisation is almost the same for the three AQMs.",
         "within 5 points of each other at every number of flows",
@@ -279,14 +347,7 @@ RULES: tuple[Rule[Points, Any], ...] = (
         and all(b >= 0.9 * a for a, b in pairwise(found["DropTail"])),
         _same([5.0] * 8),
     ),
-    _figure(
-        "ftp-aqm-queue-constant",
-        "Figure 6: with CoDel, sfqCoDel and CoDel-DT the mean queue remains almost constant.",
-        "an AQM's largest is at most twice its smallest",
-        QUEUE, FLOWS,
-        lambda found: all(max(found[queue]) <= 2 * min(found[queue]) for queue in AQMS),
-        _same([5.0] * 8, sfqCoDel=[5.0] * 7 + [50.0]),
-    ),
+    *(_constant(queue) for queue in AQMS),
     _figure(
         "ftp-drops-low",
         "Figure 7: the drop rate is low with few FTP flows.",
@@ -330,32 +391,22 @@ RULES: tuple[Rule[Points, Any], ...] = (
     _figure(
         "rtt-sfq-lowest",
         "Figure 9: sfqCoDel's queue is consistently better.",
-        "at most 5 % above the shortest of the others at every round-trip time",
+        "it is the shortest at every round-trip time",
         QUEUE, RTT,
         lambda found: all(
-            own <= 1.05 * min(others)
-            for own, others in zip(found[SFQ], _others(found), strict=True)
+            own < min(others) for own, others in zip(found[SFQ], _others(found), strict=True)
         ),
-        _same([5.0] * 7, sfqCoDel=[4, 4, 4, 6, 4, 4, 4]),
+        _same([5.0] * 7),
     ),
     _figure(
-        "rtt-aqms-drop-more",
-        "Figure 10: CoDel, sfqCoDel and CoDel-DT drop more than DropTail.",
-        "at each round-trip time with more than 0.01 % of drops, of which there are some",
-        DROPS, RTT,
-        lambda found: _dropping(found) != [] and all(
-            found[queue][i] > found["DropTail"][i] for queue in AQMS for i in _dropping(found)
-        ),
-        _same([2.0] * 7, DropTail=[1, 1, 1, 3, 1, 1, 1]),
+        "rtt-sfq-much-lower",
+        "Figure 9: sfqCoDel's queue is significantly better.",
+        "its mean over the round-trip times is at least a quarter below that of any other",
+        QUEUE, RTT,
+        lambda found: fmean(found[SFQ])
+        <= 0.75 * min(fmean(found[queue]) for queue in QUEUES if queue != SFQ),
+        _same([5.0] * 7, sfqCoDel=[4.5] * 7),
     ),
-    _figure(
-        "rtt-sfq-drops-less",
-        "Figure 10: sfqCoDel drops less than CoDel and CoDel-DT.",
-        "at each round-trip time with more than 0.01 % of drops, of which there are some",
-        DROPS, RTT,
-        lambda found: _dropping(found) != [] and all(
-            found[SFQ][i] < min(found["CoDel"][i], found["CoDel-DT"][i]) for i in _dropping(found)
-        ),
-        _same([2.0] * 7, sfqCoDel=[1, 1, 1, 3, 1, 1, 1]),
-    ),
+    *(_drops_more(queue) for queue in AQMS),
+    *(_sfq_drops_less(queue) for queue in AQMS if queue != SFQ),
 )  # fmt: skip

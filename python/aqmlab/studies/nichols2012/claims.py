@@ -227,9 +227,9 @@ STATIC: tuple[AnyRule, ...] = (
     Rule(
         "close-to-tail-drop",
         "CoDel's utilisation is very close to tail drop's (except at 500 ms).",
-        "at each round-trip time the mean is lower by at most 5 points",
+        "at each round-trip time the means are within 5 points",
         _pairs(_used, CODEL, TAIL, "rtt", SHORT),
-        lambda found: all(tail - codel <= 0.05 for codel, tail in found.values()),
+        lambda found: all(abs(tail - codel) <= 0.05 for codel, tail in found.values()),
         _told("CoDel", "tail drop", 3), dict.fromkeys(SHORT, (0.8, 0.9)),
     ),
     Rule(
@@ -278,12 +278,12 @@ STATIC: tuple[AnyRule, ...] = (
 
 
 def _below(low: str, high: str) -> Callable[[Measurements], float]:
-    """The share of the half seconds in which one queue's mean delay is not above another's."""
+    """The share of the half seconds in which one queue's mean delay is below another's."""
 
     def value(dynamic: Measurements) -> float:
         one, other = (sampled(dynamic, "sojourn_mean_s", queue) for queue in (low, high))
         known = ~np.isnan(one) & ~np.isnan(other)
-        return float(np.mean(one[known] <= other[known]))
+        return float(np.mean(one[known] < other[known]))
 
     return value
 
@@ -374,7 +374,7 @@ DYNAMIC: tuple[AnyRule, ...] = (
     ),
     Rule(
         "red-below-tail-drop", "RED keeps the delay below tail drop's.",
-        "its mean delay is not above it in 95 % of the half seconds",
+        "its mean delay is below it in 95 % of the half seconds",
         _below(RED, TAIL), lambda found: found >= 0.95, _percent, 0.8,
     ),
     Rule(
@@ -399,7 +399,7 @@ DYNAMIC: tuple[AnyRule, ...] = (
     ),
     Rule(
         "almost-the-same", "CoDel transfers almost the same total kilobytes as tail drop.",
-        "at most 5 % less", _less, lambda found: found <= 0.05, _percent, 0.1,
+        "less or more by at most 5 %", _less, lambda found: abs(found) <= 0.05, _percent, 0.1,
     ),
     Rule(
         "ten-percent-less",
@@ -421,7 +421,7 @@ DYNAMIC: tuple[AnyRule, ...] = (
         Rule(
             f"less-delay-than-{queue}".replace(" ", "-").lower(),
             f"CoDel's delay is consistently less than that of {queue} (Hill and Shah).",
-            "its mean delay is not above it in 99 % of the half seconds",
+            "its mean delay is below it in 99 % of the half seconds",
             _below(CODEL, queue), lambda found: found >= 0.99, _percent, 0.9,
         )
         for queue in (TAIL, RED)

@@ -10,7 +10,7 @@ use super::overhead::{Extra, Keyword};
 use super::shaper::bytes_per_second;
 use super::tin::Plan;
 use super::tins::{Diffserv, Share, Tuning};
-use crate::cobalt::{Law, Variant};
+use crate::cobalt::{InitialGrace, Law};
 use crate::discipline::LinkEnv;
 use crate::fq::hash::{Hashing, Key, Method};
 
@@ -160,7 +160,7 @@ params! {
         /// How packets are cut; `none`: as the link layer does.
         framing: Option<Cells> = None, source "tc-cake(8), atm, ptm, noatm";
         /// Linux's COBALT as it is, or with its first interval as it is meant.
-        variant: Variant = Variant::LinuxInitfix, source "conformance vectors";
+        variant: InitialGrace = InitialGrace::LinuxInitfix, source "conformance vectors";
     } with {
         /// How flows are hashed into queues.
         hashing: Hashing = Hashing { hashing: Method::SetAssociative, ..Hashing::default() };

@@ -1,6 +1,6 @@
 //! What one form of CoDel does differently from another.
 
-use super::{Variant, linux, ns2, rfc8289};
+use super::{CodelForm, linux, ns2, rfc8289};
 
 /// The decisions that the variants differ in; each has one in its file.
 #[derive(Clone, Copy, Debug)]
@@ -60,14 +60,14 @@ pub(super) struct Recall<'a> {
     pub left_within: &'a dyn Fn(f64) -> bool,
 }
 
-impl Variant {
+impl CodelForm {
     pub(super) fn form(self) -> Form {
         match self {
-            Variant::Rfc8289 => rfc8289::FORM,
-            Variant::NoRecall => rfc8289::WITHOUT_RECALL,
-            Variant::Linux => linux::FORM,
-            Variant::Ns2Of2012 => ns2::OF_2012,
-            Variant::Ns2Of2013 => ns2::OF_2013,
+            CodelForm::Rfc8289 => rfc8289::FORM,
+            CodelForm::NoRecall => rfc8289::WITHOUT_RECALL,
+            CodelForm::Linux => linux::FORM,
+            CodelForm::Ns2Of2012 => ns2::OF_2012,
+            CodelForm::Ns2Of2013 => ns2::OF_2013,
         }
     }
 }

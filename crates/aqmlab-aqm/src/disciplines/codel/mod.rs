@@ -38,7 +38,7 @@ choices! {
     /// With which `count` the dropping state begins when it was left not long
     /// ago; and, for other implementations than the RFC's, what else they do
     /// differently.
-    pub enum Variant {
+    pub enum CodelForm {
         /// RFC 8289: the drops of the last dropping state, within 16 intervals.
         Rfc8289 = "rfc8289",
         /// The same with Linux's arithmetic: a clock of 1024 ns and an inverse
@@ -68,7 +68,7 @@ params! {
         byte_limit: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 40)),
             source "mahimahi, as for droptail";
         /// The count with which a dropping state begins soon after another.
-        variant: Variant = Variant::Rfc8289, source "RFC 8289, section 5.5; Järvinen and Kojo, section VI";
+        variant: CodelForm = CodelForm::Rfc8289, source "RFC 8289, section 5.5; Järvinen and Kojo, section VI";
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool = false, source "RFC 8289, section 5.5, comment; tc-codel(8)";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.

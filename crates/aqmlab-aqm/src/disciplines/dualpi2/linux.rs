@@ -244,7 +244,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for DualPi2<P> {
 mod tests {
     use super::*;
     use crate::discipline::Discipline;
-    use crate::disciplines::dualpi2::Variant;
+    use crate::disciplines::dualpi2::DualPi2Form;
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env, run_with};
 
@@ -254,7 +254,7 @@ mod tests {
         queue
     }
     fn linux() -> DualPi2Params {
-        DualPi2Params { variant: Variant::Linux, ..DualPi2Params::default() }
+        DualPi2Params { variant: DualPi2Form::Linux, ..DualPi2Params::default() }
     }
     fn base(queue: &Queue<TestPacket>) -> f64 {
         let mut base = f64::NAN;

@@ -29,7 +29,7 @@ use crate::fifo::Fifo;
 
 choices! {
     /// Whose form of the algorithm.
-    pub enum Variant {
+    pub enum DualPi2Form {
         /// The pseudo-code of the RFC, in floating point.
         Rfc9332 = "rfc9332",
         /// Linux's integers and draws.
@@ -61,7 +61,7 @@ params! {
     /// Parameters of DualPI2.
     pub struct DualPi2Params {
         /// Whose form of the algorithm.
-        variant: Variant = Variant::Rfc9332, source "RFC 9332, appendix A; conformance vectors";
+        variant: DualPi2Form = DualPi2Form::Rfc9332, source "RFC 9332, appendix A; conformance vectors";
         /// The delay to keep in the classic queue.
         target: Span = Span::from_millis(15), in Span::ZERO => Span::from_secs(100),
             source "RFC 9332, appendix A.1";
@@ -146,17 +146,17 @@ impl Discipline for DualPi2Params {
             return refuse("c_protection", given, "a number from 0 to 100");
         }
         match self.variant {
-            Variant::Linux if self.scheduler != Scheduler::Wrr => {
+            DualPi2Form::Linux if self.scheduler != Scheduler::Wrr => {
                 refuse("scheduler", "ts-fifo".into(), "wrr with `variant = linux`")
             }
-            Variant::Rfc9332 if self.step_packets.is_some() => {
+            DualPi2Form::Rfc9332 if self.step_packets.is_some() => {
                 refuse("step_packets", "a number".into(), "none unless `variant = linux`")
             }
-            Variant::Rfc9332 if self.min_qlen_step > 0 => {
+            DualPi2Form::Rfc9332 if self.min_qlen_step > 0 => {
                 let given = self.min_qlen_step.to_string();
                 refuse("min_qlen_step", given, "0 unless `variant = linux`; see `th_len`")
             }
-            Variant::Rfc9332 if self.drop_early => {
+            DualPi2Form::Rfc9332 if self.drop_early => {
                 refuse("drop_early", "true".into(), "false unless `variant = linux`")
             }
             _ => Ok(()),
@@ -165,8 +165,8 @@ impl Discipline for DualPi2Params {
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         match self.variant {
-            Variant::Rfc9332 => Box::new(rfc9332::DualPi2::new(self, env)),
-            Variant::Linux => Box::new(linux::DualPi2::new(self, env)),
+            DualPi2Form::Rfc9332 => Box::new(rfc9332::DualPi2::new(self, env)),
+            DualPi2Form::Linux => Box::new(linux::DualPi2::new(self, env)),
         }
     }
 }
@@ -174,14 +174,14 @@ impl Discipline for DualPi2Params {
 impl DualPi2Params {
     fn tupdate(&self) -> Span {
         self.tupdate.unwrap_or(match self.variant {
-            Variant::Rfc9332 => self.target.min(self.rtt_max / 3),
-            Variant::Linux => Span::from_millis(16),
+            DualPi2Form::Rfc9332 => self.target.min(self.rtt_max / 3),
+            DualPi2Form::Linux => Span::from_millis(16),
         })
     }
     fn c_protection(&self) -> f64 {
         self.c_protection.unwrap_or(match self.variant {
-            Variant::Rfc9332 => 100.0 / 16.0,
-            Variant::Linux => 10.0,
+            DualPi2Form::Rfc9332 => 100.0 / 16.0,
+            DualPi2Form::Linux => 10.0,
         })
     }
 }
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn any_ect_takes_ect0_to_the_l4s_queue() {
-        for variant in [Variant::Rfc9332, Variant::Linux] {
+        for variant in [DualPi2Form::Rfc9332, DualPi2Form::Linux] {
             for (classifier, l4s) in [(Classifier::L4s, 0.0), (Classifier::AnyEct, 3.0)] {
                 let params = DualPi2Params { classifier, variant, ..DualPi2Params::default() };
                 let mut queue = queue(&params);
@@ -335,10 +335,10 @@ mod tests {
     #[test]
     fn the_classic_queue_keeps_its_share() {
         let shares = [
-            (Variant::Rfc9332, None, 1.0 / 16.0),
-            (Variant::Linux, None, 0.1),
-            (Variant::Rfc9332, Some(25.0), 0.25),
-            (Variant::Linux, Some(50.0), 0.5),
+            (DualPi2Form::Rfc9332, None, 1.0 / 16.0),
+            (DualPi2Form::Linux, None, 0.1),
+            (DualPi2Form::Rfc9332, Some(25.0), 0.25),
+            (DualPi2Form::Linux, Some(50.0), 0.5),
         ];
         for (variant, c_protection, expected) in shares {
             let limit = Some(Limit::Unlimited);
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn what_a_variant_does_not_have_is_refused() {
         let rfc = DualPi2Params::default();
-        let linux = DualPi2Params { variant: Variant::Linux, ..rfc.clone() };
+        let linux = DualPi2Params { variant: DualPi2Form::Linux, ..rfc.clone() };
         let refused = [
             DualPi2Params { step_packets: Some(5), ..rfc.clone() },
             DualPi2Params { min_qlen_step: 1, ..rfc.clone() },
@@ -408,7 +408,7 @@ mod tests {
         assert_eq!(ids(9, 4, 100, 11), ["dualpi2-overload"]);
         assert!(notes(9, 0, 1, 0)[0].text.starts_with("All packets were classic"));
         // Both forms count: 1.5 times the link, all of it classic.
-        for variant in [Variant::Rfc9332, Variant::Linux] {
+        for variant in [DualPi2Form::Rfc9332, DualPi2Form::Linux] {
             let mut queue = queue(&DualPi2Params { variant, ..DualPi2Params::default() });
             run_with(&mut queue, Span::from_millis(4), 60, Ecn::Ect0);
             let noted: Vec<_> = queue.notes().iter().map(|note| note.id).collect();

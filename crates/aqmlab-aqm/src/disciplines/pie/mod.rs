@@ -54,7 +54,7 @@ choices! {
 
 choices! {
     /// The numbers that PIE computes with.
-    pub enum Variant {
+    pub enum PieArithmetic {
         /// Floating point, as the RFC's pseudo-code reads.
         Rfc8033 = "rfc8033",
         /// Linux's integers; the probability may go above 1 there.
@@ -116,7 +116,7 @@ params! {
         mean_packet: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1_000_000)),
             source "RFC 8033, section 4.1; the MTU in Linux";
         /// The numbers that PIE computes with.
-        variant: Variant = Variant::Rfc8033, source "RFC 8033, appendix B; conformance vectors";
+        variant: PieArithmetic = PieArithmetic::Rfc8033, source "RFC 8033, appendix B; conformance vectors";
     }
 }
 
@@ -132,7 +132,7 @@ impl Discipline for PieParams {
             if !(0.0..=1.0).contains(&part) {
                 return refuse(part.to_string(), "a number from 0 to 1, or `none`");
             }
-            if self.variant != Variant::Rfc8033 {
+            if self.variant != PieArithmetic::Rfc8033 {
                 return refuse(part.to_string(), "`none` unless `variant = rfc8033`");
             }
             if self.limit == Limit::Unlimited {
@@ -144,8 +144,10 @@ impl Discipline for PieParams {
 
     fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         match self.variant {
-            Variant::Rfc8033 => Box::new(rfc8033::Pie::new(self, env)),
-            Variant::Linux | Variant::LinuxClamped => Box::new(PieLinux::new(self, env)),
+            PieArithmetic::Rfc8033 => Box::new(rfc8033::Pie::new(self, env)),
+            PieArithmetic::Linux | PieArithmetic::LinuxClamped => {
+                Box::new(PieLinux::new(self, env))
+            }
         }
     }
 }
@@ -248,7 +250,7 @@ mod tests {
             PieParams { derandomize: false, ..base.clone() },
             PieParams { decay: Decay::HalfTarget, ..base.clone() },
             PieParams { activation: Some(0.01), ..base.clone() },
-            PieParams { variant: Variant::LinuxClamped, ..base.clone() },
+            PieParams { variant: PieArithmetic::LinuxClamped, ..base.clone() },
         ] {
             let queue = overload(&params, Ecn::NotEct);
             let counts = queue.counts();
@@ -268,7 +270,7 @@ mod tests {
 
     #[test]
     fn ecn_marks_up_to_its_limit_and_drops_above() {
-        for variant in [Variant::Rfc8033, Variant::LinuxClamped] {
+        for variant in [PieArithmetic::Rfc8033, PieArithmetic::LinuxClamped] {
             let params = PieParams { ecn: true, variant, ..PieParams::default() };
             let counts = overload(&params, Ecn::Ect0).counts();
             assert!(counts.marked_total() > 0, "{counts:?}");
@@ -291,7 +293,7 @@ mod tests {
             target: Span::from_millis(30),
             ..PieParams::default()
         };
-        for variant in [Variant::Rfc8033, Variant::Linux] {
+        for variant in [PieArithmetic::Rfc8033, PieArithmetic::Linux] {
             let queue = overload(&PieParams { variant, ..params.clone() }, Ecn::NotEct);
             assert_eq!(ids(&queue), ["pie-no-rate-sample"]);
             assert!(queue.notes()[0].text.contains("16384b"), "{:?}", queue.notes());
@@ -302,7 +304,7 @@ mod tests {
     #[test]
     fn a_target_that_cannot_be_kept_and_a_queue_that_is_never_long_are_noted() {
         // Two packets of 1514 bytes take 12.112 ms at 2 Mbit/s.
-        for variant in [Variant::Rfc8033, Variant::LinuxClamped] {
+        for variant in [PieArithmetic::Rfc8033, PieArithmetic::LinuxClamped] {
             for (micros, noted) in [(12_000, true), (12_200, false)] {
                 let target = Span::from_micros(micros);
                 let params = PieParams { target, variant, ..PieParams::default() };
@@ -323,7 +325,7 @@ mod tests {
         params.check().unwrap();
         for wrong in [
             PieParams { limit: Limit::Unlimited, ..params.clone() },
-            PieParams { variant: Variant::Linux, ..params.clone() },
+            PieParams { variant: PieArithmetic::Linux, ..params.clone() },
             PieParams { activation: Some(1.5), ..params },
         ] {
             assert!(wrong.check().is_err(), "{wrong:?}");

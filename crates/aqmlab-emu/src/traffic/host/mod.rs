@@ -6,12 +6,14 @@
 //! the group and the monotonic clock. Both ends of a connection are in this
 //! process: what one writes is counted when the other reads it. A connection
 //! that carries data one way is opened by who sends; where data go both ways, by the client, which
-//! is where the receivers are.
+//! is where the receivers are. A member of a group without applications (`bulk`) is one connection
+//! that nobody is told of.
 //!
 //! # Differences from the simulator
 //! 1. What is written and not yet sent cannot all be taken back: the kernel has up to
 //!    [`UNSENT`] bytes of it.
-//! 2. A flow is finished when its last byte is read, not when that is acknowledged.
+//! 2. Where data go both ways, a flow is finished when its last byte is read, not when that is
+//!    acknowledged.
 //! 3. A datagram has at least 44 bytes on the wire.
 
 mod sockets;
@@ -23,19 +25,24 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aqmlab_core::{Stream, Time};
+use aqmlab_core::{Bytes, Stream, Time};
 use aqmlab_sim::endpoints::Dscp;
-use aqmlab_sim::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted, add_score};
+use aqmlab_sim::workload::app::{
+    Activity, App, Context, Direction, ENDLESS, Host, Make, Wanted, add_score,
+};
 
 use super::play::{End, Stage};
 use super::played::Played;
 use crate::sys::epoll::{Epoll, raise_descriptors};
 use crate::sys::tcp::{set_class, set_control};
 
-/// Bytes that the kernel takes of a connection beyond those it has sent.
+/// Bytes that the kernel takes, beyond those it has sent, of a connection whose writer may take
+/// back what it wrote.
 pub const UNSENT: u32 = 16 << 10;
 /// Bytes that are written or read at once.
-const CHUNK: usize = 64 << 10;
+const CHUNK: usize = 128 << 10;
+/// Chunks, datagrams or timers in a row, before others have their turn.
+const TURN: usize = 64;
 /// Bytes of the headers of IPv4 and UDP, and what a datagram begins with: its flow, and when it
 /// was sent.
 const HEADERS: u32 = 28;
@@ -67,8 +74,9 @@ struct Slot {
 
 /// One way of a connection, or a flow of datagrams.
 struct Flow {
-    app: u32,
-    /// Whether the application is told of it.
+    /// Whose it is; `None` in a group without applications.
+    app: Option<u32>,
+    /// Whether it was not closed: of others nobody is told, nor are they recorded.
     tells: bool,
     start: Time,
     size: Option<u64>,
@@ -121,20 +129,23 @@ pub struct Apps {
     epoll: Epoll,
     timers: BTreeSet<(Time, u32)>,
     heard: VecDeque<u32>,
+    /// What could be read or written on when others had their turn.
+    again: Vec<u64>,
     activity: Activity,
     room: Vec<u8>,
-    alive: u64,
+    /// Applications of each member that have not ended.
+    alive: Vec<u64>,
 }
 
 /// Plays the applications of a group, which begin at `starts`, in a thread of its own.
 pub fn play(stage: &Arc<Stage>, group: usize, starts: Vec<Time>) -> io::Result<()> {
-    let mut apps = Apps::new(stage, group)?;
+    let mut apps = Apps::new(stage, group, starts.len())?;
     stage.books().awaited += 1;
     stage.spawn(move |stage| {
         let done = apps.run(starts);
         let played = apps.played();
         let mut books = stage.books();
-        books.groups[group].played = Some(played);
+        books.groups[group].played = played;
         books.awaited -= 1;
         drop(books);
         stage.tell();
@@ -144,7 +155,7 @@ pub fn play(stage: &Arc<Stage>, group: usize, starts: Vec<Time>) -> io::Result<(
 }
 
 impl Apps {
-    fn new(stage: &Arc<Stage>, group: usize) -> io::Result<Self> {
+    fn new(stage: &Arc<Stage>, group: usize, members: usize) -> io::Result<Self> {
         raise_descriptors(DESCRIPTORS);
         let epoll = Epoll::new()?;
         let (mut listeners, mut receivers) = (Vec::new(), Vec::new());
@@ -174,9 +185,10 @@ impl Apps {
             epoll,
             timers: BTreeSet::new(),
             heard: VecDeque::new(),
+            again: Vec::new(),
             activity: Activity::default(),
             room: vec![0; CHUNK],
-            alive: 0,
+            alive: vec![0; members],
         })
     }
 
@@ -197,25 +209,18 @@ impl Apps {
             {
                 self.begin(member);
             }
-            while let Some(&(time, slot)) = self.timers.first()
-                && time <= self.look()
-            {
-                self.timers.pop_first();
-                if self.slots[slot as usize].wake_at == Some(time) {
-                    self.slots[slot as usize].wake_at = None;
-                    self.tell(slot, |app, cx| app.on_timer(cx));
-                }
-            }
+            self.fire();
             while let Some(flow) = self.heard.pop_front() {
                 self.look();
                 self.hear(flow);
             }
-            let next = self.timers.first().map(|(time, _)| *time);
-            let next = next.into_iter().chain(starts.front().map(|(time, _)| *time)).min();
-            let left = next.map_or(LOOK, |time| {
-                Duration::from_nanos(time.saturating_since(self.stage.now()).as_nanos()).min(LOOK)
-            });
-            self.epoll.wait(left, &mut found)?;
+            let first = |times: Option<&(Time, _)>| times.map(|(time, _)| *time);
+            let next = [self.timers.first().map(|(time, _)| *time), first(starts.front()), warmup];
+            let next = next.into_iter().flatten().min().unwrap_or(self.stage.end);
+            let left = Duration::from_nanos(next.saturating_since(self.stage.now()).as_nanos());
+            let most = if self.again.is_empty() { LOOK } else { Duration::ZERO };
+            self.epoll.wait(left.min(most), &mut found)?;
+            found.append(&mut self.again);
             for event in found.drain(..) {
                 self.look();
                 let number = (event & 0xffff_ffff) as usize;
@@ -229,6 +234,21 @@ impl Apps {
             }
         }
         Ok(())
+    }
+
+    /// Tells of the times that have come.
+    fn fire(&mut self) {
+        for _ in 0..TURN {
+            let Some((time, slot)) = self.timers.first().copied() else { return };
+            if time > self.look() {
+                return;
+            }
+            self.timers.pop_first();
+            if self.slots[slot as usize].wake_at == Some(time) {
+                self.slots[slot as usize].wake_at = None;
+                self.tell_late(slot, time, |app, cx| app.on_timer(cx));
+            }
+        }
     }
 
     /// Looks at the clock.
@@ -269,22 +289,31 @@ impl Apps {
         let config = self.stage.group(self.group);
         let name = format!("{}.{member}", config.name);
         if let Some(app) = config.workload.app(&self.streams(name.clone())) {
-            self.place(app, member, name);
+            return self.place(app, member, name);
         }
+        let size = config.size.map(Bytes::get);
+        self.activity.started += 1;
+        let flow = self.connection(None, End::Sender, Some(size.unwrap_or(ENDLESS)), None);
+        self.set_size(flow, size);
     }
 
     fn place(&mut self, app: Box<dyn App>, member: u64, name: String) {
         let app = Some(app);
         self.slots.push(Slot { app, member, name, made: 0, wake_at: None, has_ended: false });
-        self.alive += 1;
+        self.alive[member as usize] += 1;
         let slot = self.slots.len() as u32 - 1;
         self.tell(slot, |app, cx| app.start(cx));
     }
 
     fn tell(&mut self, slot: u32, what: impl FnOnce(&mut dyn App, &mut Context)) {
+        self.tell_late(slot, self.now, what);
+    }
+
+    /// Tells an application of what was due at this time.
+    fn tell_late(&mut self, slot: u32, due: Time, what: impl FnOnce(&mut dyn App, &mut Context)) {
         // One that has ended is told nothing more.
         let Some(mut app) = self.slots[slot as usize].app.take() else { return };
-        what(&mut *app, &mut Context::new(self, slot));
+        what(&mut *app, &mut Context::late(self, slot, due));
         let place = &mut self.slots[slot as usize];
         if !place.has_ended {
             place.app = Some(app);
@@ -293,9 +322,9 @@ impl Apps {
         place.wake_at = None;
         let (now, scores) = (self.now, &mut self.activity.scores);
         app.report(now, &mut |name, value| add_score(scores, name, value));
-        let member = place.member;
-        self.alive -= 1;
-        if !self.slots.iter().any(|slot| slot.member == member && slot.app.is_some()) {
+        let alive = &mut self.alive[place.member as usize];
+        *alive -= 1;
+        if *alive == 0 {
             self.stage.member_done(self.group);
         }
     }
@@ -319,9 +348,17 @@ impl Apps {
             self.activity.bytes += size;
             self.activity.record("completion", now - flow.start);
         }
-        if flow.tells {
-            let app = flow.app;
+        if let Some(app) = flow.app.filter(|_| flow.tells) {
             self.tell(app, |app, cx| app.on_received(number, cx));
+        }
+    }
+
+    /// How much a flow transfers in all, as far as that is known.
+    fn set_size(&mut self, flow: u32, size: Option<u64>) {
+        let state = &mut self.flows[flow as usize];
+        state.size = size;
+        if let Some(row) = state.row {
+            self.stage.books().set_size(row, size);
         }
     }
 
@@ -331,7 +368,7 @@ impl Apps {
 
     fn add_flow(
         &mut self,
-        app: u32,
+        app: Option<u32>,
         size: Option<u64>,
         carrier: Carrier,
         row: Option<usize>,
@@ -372,28 +409,29 @@ impl Host for Apps {
             Direction::Forward => End::Sender,
             Direction::Backward => End::Receiver,
         };
-        self.connection(app, opener, wanted.size, wanted.class)
+        self.connection(Some(app), opener, wanted.size, wanted.class)
     }
     fn connect(&mut self, app: u32, _is_transient: bool, class: Option<Dscp>) -> [u32; 2] {
         self.name_next(app);
         self.name_next(app);
-        let to_server = self.connection(app, End::Receiver, None, class);
+        let to_server = self.connection(Some(app), End::Receiver, None, class);
         let Carrier::Stream(number, _) = self.flows[to_server as usize].carrier else {
             return [to_server, to_server];
         };
-        let to_client = self.add_flow(app, None, Carrier::Stream(number, false), None);
+        let to_client = self.add_flow(Some(app), None, Carrier::Stream(number, false), None);
         if let Some(connection) = self.connections.get_mut(number) {
             connection.flows[1] = Some(to_client);
         }
         [to_server, to_client]
     }
     fn make_greedy(&mut self, flow: u32) {
-        self.flows[flow as usize].size = None;
+        self.set_size(flow, None);
+        self.keep_unsent(flow);
     }
     fn stop(&mut self, flow: u32) {
         self.take_back(flow);
+        self.set_size(flow, Some(self.flows[flow as usize].goal));
         let state = &mut self.flows[flow as usize];
-        state.size = Some(state.goal);
         state.expects = state.goal;
         state.is_awaited = true;
         if state.received >= state.goal {
@@ -458,7 +496,7 @@ impl Host for Apps {
             Err(error) => self.failed(&error),
         }
         let row = self.stage.books().open_datagrams(self.group, self.now);
-        let flow = self.add_flow(app, None, Carrier::Socket(number), Some(row));
+        let flow = self.add_flow(Some(app), None, Carrier::Socket(number), Some(row));
         self.flows[flow as usize].tells = tells;
         flow
     }
@@ -467,14 +505,14 @@ impl Host for Apps {
         let Carrier::Socket(number) = state.carrier else { return };
         let Some(socket) = self.senders.get(number) else { return };
         let length = (size.saturating_sub(HEADERS) as usize).max(HEAD);
-        let mut bytes = vec![0; length];
+        let bytes = &mut self.room[..length];
         bytes[..8].copy_from_slice(&u64::from(flow).to_le_bytes());
         bytes[8..16].copy_from_slice(&self.now.as_nanos().to_le_bytes());
         if let Some(row) = state.row {
             self.stage.books().datagram_sent(row, length as u32 + HEADERS);
         }
         // What the kernel has no room for is lost, as on the way.
-        let _ = socket.send(&bytes);
+        let _ = socket.send(bytes);
     }
     fn spawn(&mut self, app: u32, make: Make<'_>) {
         let name = self.name_next(app);

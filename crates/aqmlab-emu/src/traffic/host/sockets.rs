@@ -8,7 +8,9 @@ use std::sync::Arc;
 use aqmlab_core::Time;
 use aqmlab_sim::endpoints::Dscp;
 
-use super::{Apps, CHUNK, CLIENT, Carrier, Connection, HEADERS, SERVER, UNSENT, token};
+use super::{
+    Apps, CHUNK, CLIENT, Carrier, Connection, DATAGRAMS, HEADERS, SERVER, TURN, UNSENT, token,
+};
 use crate::sys::epoll::set_nonblocking;
 use crate::sys::socket::begin_connection_as;
 use crate::sys::tcp::{set_class, set_control, set_unsent};
@@ -29,7 +31,6 @@ impl Apps {
             set_class(socket, class)
         })?;
         client.set_nodelay(true)?;
-        set_unsent(&client, UNSENT)?;
         let number = self.connections.len();
         self.epoll.add(client.as_fd(), token(CLIENT, number))?;
         let port = client.local_addr()?.port();
@@ -51,8 +52,18 @@ impl Apps {
     fn open_row(&mut self, flow: u32, socket: &Arc<TcpStream>) {
         let state = &mut self.flows[flow as usize];
         let (start, size) = (state.start, state.size);
-        let row = self.stage.books().open(self.group, start, size, Arc::clone(socket), None);
+        let row = self.stage.books().open(self.group, start, size, Arc::clone(socket));
         state.row = Some(row);
+    }
+
+    /// Has the kernel take little of a client's flow beyond what it has sent: the rest can be
+    /// taken back. What is transferred as a whole is given to it in larger pieces.
+    pub(super) fn keep_unsent(&self, flow: u32) {
+        let Carrier::Stream(number, true) = self.flows[flow as usize].carrier else { return };
+        let client = self.connections.get(number).and_then(|each| each.client.as_ref());
+        if let Some(Err(error)) = client.map(|client| set_unsent(client, UNSENT)) {
+            self.failed(&error);
+        }
     }
 
     /// Takes the connections in that were opened from the other end.
@@ -97,7 +108,7 @@ impl Apps {
                 if !state.is_open && tells {
                     self.activity.record("startup", took);
                 }
-                if tells {
+                if let Some(app) = app.filter(|_| tells) {
                     self.tell(app, |app, cx| app.on_connected(flow, cx));
                 }
             }
@@ -116,14 +127,18 @@ impl Apps {
     /// Writes what a flow has to write, as far as the kernel takes it.
     pub(super) fn pump(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
-        let Carrier::Stream(connection, by_client) = flow.carrier else { return };
-        let connection = &self.connections[connection];
+        let Carrier::Stream(carrier, by_client) = flow.carrier else { return };
+        let connection = &self.connections[carrier];
         let socket = match by_client {
             true => connection.client.as_ref().filter(|_| connection.is_connected),
             false => connection.server.as_ref(),
         };
         let Some(socket) = socket else { return };
+        let mut turn = 0..TURN;
         while flow.written < flow.goal {
+            if turn.next().is_none() {
+                return self.again.push(token(if by_client { CLIENT } else { SERVER }, carrier));
+            }
             let most = (CHUNK as u64).min(flow.goal - flow.written) as usize;
             match (&**socket).write(&ZEROS[..most]) {
                 Ok(written) => flow.written += written as u64,
@@ -141,23 +156,32 @@ impl Apps {
     fn end_side(&mut self, number: usize, side: usize, socket: &TcpStream) {
         let connection = &mut self.connections[number];
         connection.ended[side] = true;
-        let row = connection.flows[1 - side].and_then(|flow| self.flows[flow as usize].row.take());
+        let finished = match (connection.flows[side], connection.flows[1 - side]) {
+            (Some(_), Some(read)) => Some(read),
+            // Data go one way: the reader ends its side when it has all, which the writer reads
+            // when all is acknowledged.
+            (written, _) => written,
+        };
         if connection.flows[side].is_none() {
             let _ = socket.shutdown(Shutdown::Write);
         }
         if connection.ended == [true, true] {
             (connection.client, connection.server) = (None, None);
         }
-        if let Some(row) = row {
+        let Some(flow) = finished.map(|flow| &mut self.flows[flow as usize]) else { return };
+        if let Some(row) = flow.row.take() {
             let now = self.stage.now();
             self.stage.books().finished(row, now);
+        }
+        if flow.app.is_none() {
+            self.stage.member_done(self.group);
         }
     }
 
     /// Reads what has come to a side of a connection, which is the flow of the other.
     fn read(&mut self, number: usize, side: usize, socket: &TcpStream) {
         let flow = self.connections[number].flows[1 - side];
-        loop {
+        for _ in 0..TURN {
             match { socket }.read(&mut self.room) {
                 Ok(0) => return self.end_side(number, side, socket),
                 Ok(size) => {
@@ -173,11 +197,13 @@ impl Apps {
                 Err(error) => return self.failed(&error),
             }
         }
+        self.again.push(token(if side == 0 { CLIENT } else { SERVER }, number));
     }
 
     /// Datagrams have come to an end.
     pub(super) fn receive(&mut self, end: usize) {
-        while let Ok(size) = self.receivers[end].recv(&mut self.room) {
+        for _ in 0..TURN {
+            let Ok(size) = self.receivers[end].recv(&mut self.room) else { return };
             let now = self.look();
             let word = |at: usize| {
                 let bytes = self.room.get(at..at + 8).filter(|_| at + 8 <= size)?;
@@ -189,20 +215,20 @@ impl Apps {
             let (row, app, tells) = (flow.row, flow.app, flow.tells);
             if let Some(row) = row {
                 let wire = size as u32 + HEADERS;
-                let is_warm = self.stage.is_warm();
-                self.stage.books().datagram_arrived(row, wire, now, sent, is_warm);
+                self.stage.books().datagram_arrived(row, wire, now, sent);
                 self.activity.record("delay", now.saturating_since(sent));
             }
-            if tells {
+            if let Some(app) = app.filter(|_| tells) {
                 self.tell(app, |app, cx| app.on_datagram(number as u32, sent, cx));
             }
         }
+        self.again.push(token(DATAGRAMS, end));
     }
 
     /// Opens a connection whose client writes; the number of the flow.
     pub(super) fn connection(
         &mut self,
-        app: u32,
+        app: Option<u32>,
         opener: End,
         size: Option<u64>,
         class: Option<Dscp>,
@@ -215,6 +241,9 @@ impl Apps {
                 self.connections[number].flows[0] = Some(flow);
                 let client = self.connections[number].client.clone();
                 client.iter().for_each(|client| self.open_row(flow, client));
+                if size.is_none() {
+                    self.keep_unsent(flow);
+                }
             }
             Err(error) => {
                 self.flows[flow as usize].carrier = Carrier::Socket(usize::MAX);

@@ -139,7 +139,7 @@ struct Object {
 }
 
 /// What has to be done later.
-enum Step {
+enum PageTask {
     NextPage,
     /// The answer to the query of this host's name, of that time, is overdue.
     AskAgain(u32, Time),
@@ -160,7 +160,7 @@ struct Browser {
     server_delay: Sampler<Span>,
     think: Sampler<Span>,
     parents: Stream,
-    agenda: Agenda<Step>,
+    agenda: Agenda<PageTask>,
     names: Names,
     connections: Vec<Connection>,
     /// Objects that wait for a connection, by host; the first first.
@@ -316,7 +316,7 @@ impl Browser {
                 self.names.close(cx);
                 cx.end();
             }
-            _ => self.agenda.add(now + self.think.draw(), Step::NextPage, cx),
+            _ => self.agenda.add(now + self.think.draw(), PageTask::NextPage, cx),
         }
     }
 
@@ -328,7 +328,7 @@ impl Browser {
             Arrival::Request(object) => match self.page[object as usize].server_delay {
                 Span::ZERO => self.answer(number, object, cx),
                 delay => {
-                    let step = Step::Answer { connection: number, object };
+                    let step = PageTask::Answer { connection: number, object };
                     self.agenda.add(cx.now() + delay, step, cx);
                 }
             },
@@ -355,11 +355,11 @@ impl App for Browser {
     fn on_timer(&mut self, cx: &mut Context) {
         while let Some(step) = self.agenda.due(cx) {
             match step {
-                Step::NextPage => self.begin_page(cx),
-                Step::AskAgain(host, asked) => {
+                PageTask::NextPage => self.begin_page(cx),
+                PageTask::AskAgain(host, asked) => {
                     self.names.overdue(host, asked, &mut self.agenda, cx);
                 }
-                Step::Answer { connection, object } => self.answer(connection, object, cx),
+                PageTask::Answer { connection, object } => self.answer(connection, object, cx),
             }
         }
     }

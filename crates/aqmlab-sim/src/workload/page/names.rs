@@ -2,7 +2,7 @@
 
 use aqmlab_core::{Span, Time};
 
-use super::Step;
+use super::PageTask;
 use crate::workload::agenda::Agenda;
 use crate::workload::app::{Context, Direction};
 
@@ -39,7 +39,7 @@ impl Names {
     }
 
     /// Whether a host may be connected to; if not, it is being asked for.
-    pub fn is_known(&mut self, host: u32, agenda: &mut Agenda<Step>, cx: &mut Context) -> bool {
+    pub fn is_known(&mut self, host: u32, agenda: &mut Agenda<PageTask>, cx: &mut Context) -> bool {
         if !self.is_used {
             return true;
         }
@@ -50,13 +50,19 @@ impl Names {
     }
 
     /// Asks again, if nothing has come since.
-    pub fn overdue(&mut self, host: u32, asked: Time, agenda: &mut Agenda<Step>, cx: &mut Context) {
+    pub fn overdue(
+        &mut self,
+        host: u32,
+        asked: Time,
+        agenda: &mut Agenda<PageTask>,
+        cx: &mut Context,
+    ) {
         if self.states[host as usize] == State::Asked(asked) {
             self.ask(host, agenda, cx);
         }
     }
 
-    fn ask(&mut self, host: u32, agenda: &mut Agenda<Step>, cx: &mut Context) {
+    fn ask(&mut self, host: u32, agenda: &mut Agenda<PageTask>, cx: &mut Context) {
         let now = cx.now();
         self.states[host as usize] = State::Asked(now);
         // What came to nothing is forgotten.
@@ -68,7 +74,7 @@ impl Names {
         });
         self.queries.push(Sent(now, host));
         cx.send_datagram(flows[0], QUERY);
-        agenda.add(now + TIMEOUT, Step::AskAgain(host, now), cx);
+        agenda.add(now + TIMEOUT, PageTask::AskAgain(host, now), cx);
     }
 
     /// A query has come to the resolver, or an answer back: the host that is

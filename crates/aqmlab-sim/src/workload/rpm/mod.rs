@@ -110,7 +110,7 @@ impl Workload for RpmParams {
 /// Bytes that a foreign and a self probe take, by the draft's estimate.
 const PAIR: f64 = 5000.0 + 1000.0;
 
-enum Step {
+enum RpmTask {
     Interval,
     /// A foreign probe, and a self probe after half the time to the next.
     Probe,
@@ -136,7 +136,7 @@ const DOWNLOAD: u32 = u32::MAX;
 struct Tester {
     params: RpmParams,
     directions: &'static [Direction],
-    agenda: Agenda<Step>,
+    agenda: Agenda<RpmTask>,
     choice: Stream,
     loaded: Vec<Loaded>,
     foreign: Vec<Foreign>,
@@ -219,14 +219,14 @@ impl Tester {
         if pairs > 0.0 {
             let gap = Span::from_secs_f64(1.0 / pairs);
             if self.gap.replace(gap).is_none() {
-                self.agenda.add(cx.now(), Step::Probe, cx);
+                self.agenda.add(cx.now(), RpmTask::Probe, cx);
             }
         }
         if self.judge(cx.now()) {
             return self.finish(cx);
         }
         self.add_load(increment, cx);
-        self.agenda.add(cx.now() + interval, Step::Interval, cx);
+        self.agenda.add(cx.now() + interval, RpmTask::Interval, cx);
     }
 
     /// Whether all is stable.
@@ -273,8 +273,8 @@ impl Tester {
         let RpmParams { tls, certificates, .. } = self.params;
         let connection = Connection::open(0, tls, certificates.get(), true, cx);
         self.foreign.push(Foreign { connection, since: cx.now() });
-        self.agenda.add(cx.now() + Span::from_nanos(gap.as_nanos() / 2), Step::SelfProbe, cx);
-        self.agenda.add(cx.now() + gap, Step::Probe, cx);
+        self.agenda.add(cx.now() + Span::from_nanos(gap.as_nanos() / 2), RpmTask::SelfProbe, cx);
+        self.agenda.add(cx.now() + gap, RpmTask::Probe, cx);
     }
 
     /// Over any of the connections that have load.
@@ -353,18 +353,18 @@ impl App for Tester {
         self.began = cx.now();
         cx.activity().started += 1;
         self.add_load(self.params.initial, cx);
-        self.agenda.add(cx.now() + self.params.interval, Step::Interval, cx);
-        self.agenda.add(cx.now() + self.params.limit, Step::Limit, cx);
+        self.agenda.add(cx.now() + self.params.interval, RpmTask::Interval, cx);
+        self.agenda.add(cx.now() + self.params.limit, RpmTask::Limit, cx);
     }
     fn on_timer(&mut self, cx: &mut Context) {
         while self.ended.is_none()
             && let Some(step) = self.agenda.due(cx)
         {
             match step {
-                Step::Interval => self.end_interval(cx),
-                Step::Probe => self.probe(cx),
-                Step::SelfProbe => self.probe_load(cx),
-                Step::Limit => self.finish(cx),
+                RpmTask::Interval => self.end_interval(cx),
+                RpmTask::Probe => self.probe(cx),
+                RpmTask::SelfProbe => self.probe_load(cx),
+                RpmTask::Limit => self.finish(cx),
             }
         }
     }

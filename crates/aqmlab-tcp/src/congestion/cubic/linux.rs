@@ -28,7 +28,7 @@ use aqmlab_core::{Span, Time};
 
 use super::super::slow_start::SlowStart;
 use super::super::{AckSample, Congestion, CongestionControl, CongestionEvent, SentSample, Setup};
-use super::{CubicParams, Variant};
+use super::{CubicParams, WindowFunction};
 
 /// The unit of beta: 717 / 1024 for 0.7.
 const SCALE: u64 = 1024;
@@ -94,7 +94,7 @@ impl LinuxCubic {
             beta: (params.beta * SCALE as f64).round() as u64,
             fast_convergence: params.fast_convergence,
             reno_friendly: params.reno_friendly,
-            keeps_count: params.variant == Variant::Ns3,
+            keeps_count: params.variant == WindowFunction::Ns3,
             slow_start: SlowStart::new(params.slow_start, setup),
             cwnd,
             ssthresh,
@@ -228,7 +228,7 @@ impl CongestionControl for LinuxCubic {
         if sample.acked == 0 || sample.ece || sample.in_recovery {
             return;
         }
-        self.rest += sample.delivered;
+        self.rest += sample.delivered + sample.recounted;
         let mut segments = self.rest / self.mss;
         self.rest %= self.mss;
         if self.cwnd < self.ssthresh {
@@ -311,7 +311,7 @@ mod tests {
     }
     fn linux() -> CubicParams {
         CubicParams {
-            variant: Variant::Linux,
+            variant: WindowFunction::Linux,
             slow_start: SlowStartKind::Hystart,
             ..CubicParams::default()
         }
@@ -395,7 +395,7 @@ mod tests {
     /// 13 of the 14 segments that one more takes stay counted in ns-3.
     #[test]
     fn ns3_keeps_what_was_counted_before_a_loss() {
-        for (variant, expected) in [(Variant::Linux, 9000), (Variant::Ns3, 10_000)] {
+        for (variant, expected) in [(WindowFunction::Linux, 9000), (WindowFunction::Ns3, 10_000)] {
             let mut cubic = after_loss(20, &CubicParams { variant, ..linux() });
             acknowledge(&mut cubic, Span::from_millis(1), 13);
             cubic.on_congestion(&event(Congestion::Loss, 14_000));

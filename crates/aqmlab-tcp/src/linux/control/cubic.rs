@@ -3,7 +3,7 @@
 use super::super::clock::jiffies_of;
 use super::super::state::{CaState, State};
 use super::{Algorithm, Event, Measured};
-use crate::congestion::cubic::{CubicParams, Variant};
+use crate::congestion::cubic::{CubicParams, WindowFunction};
 use crate::congestion::slow_start::SlowStartKind;
 
 /// The unit of beta: 717 / 1024.
@@ -55,7 +55,7 @@ impl Cubic {
             SlowStartKind::Standard => false,
             _ => return None,
         };
-        (params.variant == Variant::Linux).then(|| Cubic {
+        (params.variant == WindowFunction::Linux).then(|| Cubic {
             beta: (params.beta * f64::from(UNIT)).round() as u32,
             scale: (params.c * 102.4).round() as u64,
             fast_convergence: params.fast_convergence,

@@ -1,0 +1,121 @@
+//! Keys of flows and of changes whose values have forms of their own.
+
+use aqmlab_core::params::read_value;
+use aqmlab_core::{Error, ParamType, Result, Span, Value, params};
+
+/// Names of links, in the order in which packets pass them. A single one may stand alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkNames(pub Vec<String>);
+
+impl ParamType for LinkNames {
+    const KIND: &'static str = "links";
+    fn allowed() -> String {
+        "the name of a link, or a list of link names".into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        let name = |value: &Value| value.as_text().ok().map(str::to_string);
+        match value {
+            Value::List(names) => names.iter().map(name).collect::<Option<_>>().map(LinkNames),
+            one => name(one).map(|name| LinkNames(vec![name])),
+        }
+    }
+    fn to_text(&self) -> String {
+        self.to_value().to_string()
+    }
+    fn to_value(&self) -> Value {
+        Value::List(self.0.iter().map(|name| name.as_str().into()).collect())
+    }
+}
+
+/// When the flows of a group begin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Start {
+    /// All at this time.
+    At(Span),
+    /// All at a time uniform between these two, drawn once for the group.
+    Uniform(Span, Span),
+    /// Each at a time of its own, uniform between these two.
+    Each(Span, Span),
+}
+
+impl Start {
+    /// The latest time that it may be.
+    pub fn latest(self) -> Span {
+        match self {
+            Start::At(start) | Start::Uniform(_, start) | Start::Each(_, start) => start,
+        }
+    }
+}
+
+impl ParamType for Start {
+    const KIND: &'static str = "time";
+    fn allowed() -> String {
+        Span::allowed()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        Self::parse(value).ok()
+    }
+    fn parse(value: &Value) -> Result<Self> {
+        let Value::Table(table) = value else {
+            let hint = "or { uniform = [\"0s\", \"650ms\"] } for a random time";
+            return read_value(value).map(Start::At).map_err(|error| error.hint(hint));
+        };
+        table.only(["uniform", "each"])?;
+        let kinds = [("uniform", Start::Uniform as fn(_, _) -> _), ("each", Start::Each)];
+        let mut given = kinds.iter().filter_map(|(key, of)| Some((key, of, table.get(key)?)));
+        match (given.next(), given.next()) {
+            (Some((key, of, Value::List(ends))), None) if ends.len() == 2 => {
+                let end = |number: usize| -> Result<Span> {
+                    read_value(&ends[number]).map_err(|error: Error| error.at(key))
+                };
+                let (low, high) = (end(0)?, end(1)?);
+                if low > high {
+                    let error = Error::new("the first time is later than the second");
+                    return Err(error.given(format!("{low}, {high}")).at(key));
+                }
+                Ok(of(low, high))
+            }
+            _ => Err(Error::new("expected two times: { uniform = [\"0s\", \"650ms\"] }")
+                .hint("or { each = [\"0s\", \"650ms\"] }: a time of its own for each flow")),
+        }
+    }
+    fn to_text(&self) -> String {
+        self.to_value().to_string()
+    }
+    fn to_value(&self) -> Value {
+        let between = |name: &str, low: &Span, high: &Span| {
+            let ends = vec![low.to_string().into(), high.to_string().into()];
+            Value::Table([(name.to_string(), Value::List(ends))].into_iter().collect())
+        };
+        match self {
+            Start::At(start) => start.to_string().into(),
+            Start::Uniform(low, high) => between("uniform", low, high),
+            Start::Each(low, high) => between("each", low, high),
+        }
+    }
+}
+
+params! {
+    /// Another route for a group of flows during the run: a table of the list `reroutes`.
+    pub struct RerouteParams {
+        /// When.
+        at: Span, required "10s", source "this program";
+        /// The links from the senders to the receivers from then on; `none`: as before.
+        path: Option<LinkNames> = None, [left out], source "this program";
+        /// The links from the receivers to the senders from then on; `none`: as before.
+        return_path: Option<LinkNames> = None, [left out], source "this program";
+    }
+}
+
+params! {
+    /// A change during the run: a table of the list `changes`.
+    pub struct ChangeParams {
+        /// When.
+        at: Span, required "10s", source "this program";
+        /// What changes: `links.NAME.rate`, `.delay`, `.loss`, `.queue` or a key of the queue;
+        /// `flows.NAME`, a new group; `flows.NAME.active`.
+        key: String, required "links.bottleneck.rate", source "this program";
+        /// What it is from then on.
+        value: Value, required "5mbit", source "this program";
+    }
+}
