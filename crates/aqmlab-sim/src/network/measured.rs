@@ -32,7 +32,7 @@ pub struct LinkResult {
     pub way: PathCounts,
     /// What passed the driver behind the queue, if the link has one (or a shaper).
     pub driver: Option<DriverSummary>,
-    /// Loss events, after the warm-up: see [`losses`](super::losses).
+    /// Loss events, after the warm-up: see [`losses`](crate::network::losses).
     pub loss_events: u64,
     /// How many flows lose data in one, as a mean; NaN without events.
     pub loss_event_flows: f64,
