@@ -250,7 +250,7 @@ impl Live {
     /// Sleeps until `until`, or until there is something to read if it is `for_packets` too;
     /// whether there is something for the steward.
     fn sleep(&mut self, until: Time, for_packets: bool) -> io::Result<bool> {
-        let before = self.intake.sleeps();
+        let before = if for_packets { self.intake.sleeps() } else { Span::ZERO };
         let now = self.clock.now();
         let Some(length) = until.as_nanos().checked_sub(now.as_nanos()) else {
             return Ok(false);
