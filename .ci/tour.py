@@ -1,9 +1,10 @@
-"""tour.py FOLDER {alone|full}: tries the commands of an installed aqmlab as a new user would.
+"""tour.py FOLDER {alone|full|notebook}: tries an installed aqmlab as a new user would.
 
 FOLDER has the command (`bin` of a virtual environment). Everything happens in an empty folder
 outside of the repository: what a command needs, an earlier one has made. `alone` is for an
-installation without extras, `full` for one with `report` and `cluster`. Prints each command and how
-long it took.
+installation without extras, `full` for one with `report` and `cluster`; `notebook`, for one with
+that extra alone, runs the notebooks of the repository by Jupyter. Prints each command and how long
+it took.
 """
 
 from __future__ import annotations
@@ -108,6 +109,17 @@ FULL = f"""
 2; cluster check localhost:8786; ADDRESS
 """
 
+REAL = """
+0; shell --profile lte --out lte -- echo hi; hi
+2; shell --profile lte4 -- echo hi; did you mean `lte`?
+3; shell --rate 12mbit -- sh -c 'echo three && exit 3'; three
+0; mahimahi delay 5 sh -c 'echo at $MAHIMAHI_BASE'; at 100.
+0; mahimahi link 12mbit.trace 12mbit.trace --uplink-log=up.log -- echo hi; hi
+0; mahimahi loss uplink 0.1 echo hi; seed
+0; mahimahi delay 5 aqmlab mahimahi loss uplink 0 echo hi; hi
+2; mahimahi link 13mbit.trace 12mbit.trace echo hi; 13mbit.trace
+0; parity home.toml --duration 3s --set queue=fq_codel --out both; utilisation|both/report.html
+"""
 IPERF = {
     "start": {"version": "iperf 3.16"},
     "intervals": [{"streams": [{"rtt": rtt}]} for rtt in (40_000, 60_000)],
@@ -117,6 +129,17 @@ IRTT = {
     "version": {"irtt": "0.9"},
     "round_trips": [{"lost": "false", "delay": {"rtt": 10_000_000}}],
 }
+
+
+BASH = """
+eval "$(aqmlab completion bash)"
+for COMP_LINE in "aqmlab characterize fq_cod" "aqmlab run home.toml --set queue.tar"; do
+  COMP_POINT=${#COMP_LINE}
+  _aqmlab 2> /dev/null
+  echo "${COMPREPLY[@]}"
+done
+"""
+REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 class Tour:
@@ -138,17 +161,22 @@ class Tour:
 
     def run(self, words: str, status: int, *expected: str, **more: str) -> str:
         """Runs a command; its output."""
+        return self.other(f"aqmlab {words}", status, *expected, **more)
+
+    def other(self, line: str, status: int, *expected: str, **more: str) -> str:
+        """Runs a line of a shell that finds the installed commands; its output."""
         began = time.monotonic()
+        path = {"PATH": f"{self.program.parent}{os.pathsep}{os.environ['PATH']}"}
         done = subprocess.run(
-            f"{self.program} {words}",
-            shell=True,
-            env=self.environment | more,
+            ["bash", "-c", line],
+            env=self.environment | path | more,
             capture_output=True,
             text=True,
             timeout=300,
         )
         output = done.stdout + done.stderr
-        print(f"{time.monotonic() - began:5.1f} s  aqmlab {words}", flush=True)
+        told = line.strip().splitlines()[0]
+        print(f"{time.monotonic() - began:5.1f} s  {told}", flush=True)
         absent = [each for each in expected if each not in output]
         if done.returncode != status or absent or "Traceback" in output:
             self.failed += 1
@@ -159,6 +187,25 @@ class Tour:
         """Exits with 1 if anything was wrong."""
         if self.failed:
             sys.exit(f"{self.failed} commands of the tour went wrong")
+
+
+def alone(tour: Tour) -> None:
+    """Without extras."""
+    tour.follow(ALONE)
+    tour.other(BASH, 0, "fq_codel", "queue.target=")
+
+
+def notebooks(tour: Tour) -> None:
+    """The notebooks, by Jupyter, beside the examples that they read."""
+    shutil.copytree(REPOSITORY / "examples", "examples")
+    for file in sorted(Path("examples/notebooks").glob("*.ipynb")):
+        shutil.copy(file, ".")
+        tour.other(f"jupyter nbconvert --to notebook --execute --inplace {file.name}", 0)
+        cells = json.loads(Path(file.name).read_text())["cells"]
+        code = [each for each in cells if each["cell_type"] == "code"]
+        done = all(each["execution_count"] for each in code)
+        if not done or not any(each["outputs"] for each in code):
+            sys.exit(f"{file.name} was not executed, or displays nothing")
 
 
 def full(tour: Tour) -> None:
@@ -243,6 +290,8 @@ def packets(tour: Tour) -> None:
         "shell --rate 12mbit --delay 5ms --queue 'codel limit 100' --json -- echo hi", 0
     )
     assert json.loads(told)["status"] == 0
+    Path("12mbit.trace").write_text("1\n")
+    tour.follow(REAL)
     shell = [tour.program, "shell", "--name", "tour", "--rate", "12mbit", "--", "sleep", "60"]
     with subprocess.Popen(shell, env=tour.environment, process_group=0) as running:
         for _ in range(50):
@@ -263,10 +312,7 @@ def main() -> None:
     tour = Tour(folder)
     began = time.monotonic()
     try:
-        if kind == "alone":
-            tour.follow(ALONE)
-        else:
-            full(tour)
+        {"alone": alone, "full": full, "notebook": notebooks}[kind](tour)
         tour.end()
     finally:
         shutil.rmtree(place, ignore_errors=True)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,22 @@ from aqmlab.study.folder import open_results
 pytestmark = [pytest.mark.real_packets, pytest.mark.needs("ip", "tc"), as_root]
 NEAR, FAR = "10.77.0.1", "10.77.0.2"
 NEAR6, FAR6 = "fd77::1", "fd77::2"
-STATE = ("ip -d link; ip address; ip -4 route show table all; ip -6 route show table all; ip rule;"
-         "ip -6 rule; tc qdisc; tc filter show dev there ingress; tc filter show dev there egress;"
+# How to make the interface `there` of a cable, and `back` at its other end.
+NAMED, TUNNEL = "ip link set cable name back", "type vxlan id 7 dstport 4789 remote"
+KINDS = {
+    "veth": ("ip link set cable name there", NAMED),
+    "macvlan": ("ip link add there link cable type macvlan", NAMED),
+    "bridge": ("ip link add there type bridge && ip link set cable master there", NAMED),
+    "bond": ("ip link add there type bond && ip link set cable master there", NAMED),
+    "vlan": ("ip link add there link cable type vlan id 7",
+             "ip link add back link cable type vlan id 7"),
+    "vxlan": (f"ip addr add 192.0.2.1/24 dev cable && ip link add there {TUNNEL} 192.0.2.2",
+              f"ip addr add 192.0.2.2/24 dev cable && ip link add back {TUNNEL} 192.0.2.1"),
+}  # fmt: skip
+# Timers of a bridge run on.
+STATE = ("ip -d link | sed 's/_timer *[0-9.]*//g'; ip address; ip -4 route show table all;"
+         "ip -6 route show table all; ip rule; ip -6 rule; tc qdisc;"
+         "tc filter show dev there ingress; tc filter show dev there egress;"
          "sysctl -a -r '^net.ipv[46].(conf|ip_forward)' 2>/dev/null")  # fmt: skip
 SERVE = """
 import socket, sys, threading
@@ -50,12 +65,18 @@ print(time.perf_counter() - began)
 
 
 class Machine:
-    """Two network namespaces, with an interface `there` in the first, and servers in the second."""
+    """Two network namespaces, with an interface `there` of a kind in the first, and servers in the
+    second."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
         self.processes = [self._idle(), self._idle()]
         near, far = self.processes
-        self.run(f"ip link add there type veth peer name back netns {far.pid}")
+        self.run(f"ip link add cable type veth peer name cable netns {far.pid}")
+        for here, script in zip((near, far), KINDS[kind], strict=True):
+            self.run(script, here)
+            self.run("ip link set cable addrgenmode none; ip link set cable up", here)
+        if not self.run("ip link show there"):
+            pytest.skip(f"the kernel makes no interface of the kind {kind}")
         for here, name, v4, v6 in ((near, "there", NEAR, NEAR6), (far, "back", FAR, FAR6)):
             # Without link-local addresses, which change a while after they are made.
             for words in (f"link set {name} addrgenmode none", f"address add {v4}/24 dev {name}",
@@ -112,13 +133,33 @@ class Machine:
         return state
 
 
+@contextmanager
+def machine_with(kind: str) -> Iterator[Machine]:
+    here = Machine(kind)
+    try:
+        yield here
+    finally:
+        for process in here.processes:
+            process.kill()
+            process.wait()
+
+
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    here = Machine()
-    yield here
-    for process in here.processes:
-        process.kill()
-        process.wait()
+    with machine_with("veth") as here:
+        yield here
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "veth"])
+def test_interfaces_of_other_kinds_have_a_path(kind: str) -> None:
+    with machine_with(kind) as machine:
+        process = machine.attach("--delay", "15ms")
+        for address in (FAR, FAR6):
+            assert 0.03 < machine.trip(address, 1000)[0] < 0.2, address
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate(timeout=PATIENCE)
+        assert machine.now() == machine.before
+        assert min(machine.trip(FAR, 1000)[0] for _ in range(5)) < 0.025
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])

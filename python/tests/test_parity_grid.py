@@ -78,6 +78,8 @@ def test_the_page_has_all_three_sources_and_the_verdict() -> None:
         assert columns[-1] == word and columns[3].startswith("2.00 (")
         assert columns[5] != "–", "this path was recorded in virtual time"
         assert any("1 of 27 cells, 5 runs" in line for line in text)
+        (told,) = [line for line in text if line.startswith("- Reno over CoDel")]
+        assert "simulated 0.196 to 0.204; real 0.225 to 0.235; recorded 0.2" in told
     elsewhere = Cell("Reno", "CoDel", "50 Mbit/s, 40 ms")
     lines = [line for line in page({elsewhere: result(2e-3)}, "") if "Reno, CoDel" in line]
     assert len(lines) == 3 and all("| – |" in line for line in lines)

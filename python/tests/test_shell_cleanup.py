@@ -14,11 +14,13 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 from helpers import command, environment
-from real_packets import PATIENCE
+from real_packets import PATIENCE, as_root
 
 pytestmark = pytest.mark.real_packets
 SIOCGIFADDR = 0x8915
@@ -51,11 +53,7 @@ class Running:
 
     def processes(self) -> list[int]:
         """The emulator, the first process inside, the two commands: in their order."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and self.mark.encode() in contents(entry / "environ"):
-                found.append(int(entry.name))
-        return sorted(found)
+        return marked_by(self.mark)
 
     def have_begun(self, *commands: list[str]) -> bool:
         """Whether each of the commands has begun: a process is its parent's copy before."""
@@ -76,6 +74,21 @@ class Running:
         for held in self.networks.values():
             os.close(held)
         assert host() == self.host
+
+
+def marked_by(mark: str) -> list[int]:
+    """The processes that have the mark in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and mark.encode() in contents(entry / "environ"):
+            found.append(int(entry.name))
+    return sorted(found)
+
+
+def devices_of(pid: int) -> list[str]:
+    """The devices of aqmlab in the network of a process."""
+    return [line for line in contents(Path(f"/proc/{pid}/net/dev")).decode().splitlines()
+            if "aqmlab" in line]  # fmt: skip
 
 
 def contents(path: Path) -> bytes:
@@ -183,6 +196,47 @@ def test_killing_any_process_of_a_gateway_ends_all(which: int) -> None:
         running.assert_gone()
     finally:
         running.shell.kill()
+
+
+@as_root
+def test_thirty_kills_at_any_moment_leave_nothing() -> None:
+    """Also while it begins. In a network of their own, where nobody else has devices."""
+    random, mark = Random(1), uuid.uuid4().hex
+    idle = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec sleep 99"],
+                            stdout=subprocess.PIPE)  # fmt: skip
+    assert idle.stdout is not None
+    idle.stdout.readline()
+    marked = {**environment(), "AQMLAB_TEST": mark}
+    where = ["nsenter", f"--net=/proc/{idle.pid}/ns/net"]
+    words = [*where, *command("shell", "--quiet", "--far=sleep 999", "--", "sleep", "999")]
+    killed = had_device = 0
+    try:
+        while killed < 30:
+            shells = [
+                subprocess.Popen(words, env=marked, start_new_session=True,
+                                 stderr=subprocess.DEVNULL)
+                for _ in range(10)
+            ]  # fmt: skip
+            for number in range(10):
+                if number % 2:
+                    wait_until(lambda: devices_of(idle.pid) or len(marked_by(mark)) < 2)
+                    had_device += len(devices_of(idle.pid)) > 0
+                time.sleep(random.uniform(0, 0.1))
+                with suppress(ProcessLookupError, IndexError):
+                    os.kill(random.choice(marked_by(mark)), signal.SIGKILL)
+                    killed += 1
+            for each in shells:
+                each.terminate()
+                each.wait(PATIENCE)
+            wait_until(lambda: not marked_by(mark))
+            wait_until(lambda: not devices_of(idle.pid))
+    finally:
+        for pid in marked_by(mark):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        idle.kill()
+        idle.wait()
+    assert had_device >= 3
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])

@@ -137,6 +137,15 @@ class Cell:
         }
 
 
+DIFFERED = (
+    Cell("CUBIC", "PIE", "50 Mbit/s, 40 ms"),
+    Cell("CUBIC", "PIE", "10 Mbit/s, 80 ms"),
+    Cell("BBR", "PIE", "10 Mbit/s, 80 ms"),
+    Cell("Reno", "CoDel", "10 Mbit/s, 80 ms"),
+)
+"""Where single runs had differed, and a recorded cell of the same control and queue."""
+
+
 def cells(only: Sequence[str] = ()) -> list[Cell]:
     """All cells, or those whose labels contain every word of `only`."""
     found = [Cell(*each) for each in product(CONTROLS, QUEUES, PATHS)]
@@ -241,6 +250,29 @@ def page(found: Mapping[Cell, Mapping[str, Any]], command: str) -> Iterator[str]
     yield _line(["---", "---", "---", "---:", "---:", "---:", "---"])
     yield from map(_line, table)
     yield ""
+    yield from _single_runs(found)
+
+
+def _single_runs(found: Mapping[Cell, Mapping[str, Any]]) -> Iterator[str]:
+    """How far single runs of a cell lie apart, where single runs had differed."""
+    told = [_drops_of(cell, result) for cell, result in found.items() if cell in DIFFERED]
+    if told:
+        yield from ("## Single runs", "")
+        yield "One run each way once differed in cells of these controls and queues. Recorded runs"
+        yield "of the kernel, which differ only in the second flow's start and in what PIE draws,"
+        yield "lie as far apart. Drop shares of single runs, least to most, %:"
+        yield from ("", *told, "")
+
+
+def _drops_of(cell: Cell, result: Mapping[str, Any]) -> str:
+    drops = QUANTITIES[2]
+    measures = {each["name"]: each for each in result["measures"]}
+    sides = {"simulated": drops.of(measures, SIMULATOR), "real": drops.of(measures, EMULATOR)}
+    recorded = cell.recorded()
+    if recorded:
+        sides["recorded"] = recorded[drops.name]
+    ranges = (f"{side} {each.min():.3f} to {each.max():.3f}" for side, each in sides.items())
+    return f"- {cell.control} over {cell.queue}, {cell.path}: {'; '.join(ranges)}"
 
 
 def _line(words: Sequence[str]) -> str:

@@ -20,7 +20,8 @@
 //!
 //! # Differences
 //! 1. The window is a number of bytes with a fraction, and follows it at once;
-//!    the implementation moves by a segment an acknowledgement.
+//!    the implementation rounds it up to whole segments and moves by one an
+//!    acknowledgement (docs/transports/prague.md has the effects).
 //! 2. Round-trip times are scaled by the square of their share of the target
 //!    (RTT_CONTROL_RATE of the implementation, its default); its other two
 //!    ways are not there.
@@ -29,9 +30,7 @@
 //!    keeps its score in real numbers, and smooths delays from the first sample
 //!    on; the implementation has logarithms in integers.
 //! 4. Segments are sent one by one: no bursts of a quarter of a millisecond.
-//! 5. A loss leaves half of the window also if marks had lowered it in the
-//!    same round trip.
-//! 6. Windows below two segments (RFC 9331, section 4.3, item 5, would prefer
+//! 5. Windows below two segments (RFC 9331, section 4.3, item 5, would prefer
 //!    them) do not exist.
 
 use aqmlab_core::{Rate, Span, Time, params};
