@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import re
 import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -53,6 +54,8 @@ SHOWN_NAMES = 100
 """How many known names a message shows."""
 SHOWN_CHARACTERS = 300
 """How many characters of the input a message shows."""
+CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""Line ends and the like: a message is one line."""
 
 NO_ROOM = {
     errno.ENOSPC: "no space left on the disk",
@@ -152,10 +155,10 @@ def input_error(
 
 
 def _short(text: str) -> str:
-    """The beginning of a long text."""
-    if len(text) <= SHOWN_CHARACTERS:
-        return text
-    return f"{text[:SHOWN_CHARACTERS]}... ({len(text)} characters)"
+    """On one line, and of a long text the beginning, as the engine's messages have it."""
+    if len(text) > SHOWN_CHARACTERS:
+        return f"{_short(text[:SHOWN_CHARACTERS])}... ({len(text)} characters)"
+    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def place_of(error: BaseException) -> str:

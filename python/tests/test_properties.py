@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from helpers import SCENARIO
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import aqmlab
@@ -164,6 +164,7 @@ def test_points_are_the_cross_product_in_order(
 
 
 @SLOW
+@example({"scenario": [], "axes": "a\nb"})
 @given(st.dictionaries(st.sampled_from(["name", "scenario", "axes", "seed"]), VALUES))
 def test_any_study_is_checked(table: dict[str, Any]) -> None:
     try:

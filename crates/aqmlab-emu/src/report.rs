@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use aqmlab_aqm::Note;
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::losses::FlowLosses;
-use aqmlab_sim::network::probe::SojournSummary;
+use aqmlab_sim::network::probe::TimesSummary;
 use aqmlab_sim::network::series::{Sample, Subject};
 use aqmlab_sim::run::diagnosis::{About, Finding};
 use aqmlab_sim::scenario::{Change, FlowGroup};
@@ -24,11 +24,11 @@ pub struct Outcome {
     /// What the links did.
     pub result: RunResult,
     /// How late packets left.
-    pub lateness: SojournSummary,
+    pub lateness: TimesSummary,
     /// How long of that they waited to be read.
-    pub input: SojournSummary,
+    pub input: TimesSummary,
     /// How late the kernel woke the emulator.
-    pub wakeups: SojournSummary,
+    pub wakeups: TimesSummary,
     /// What changed in the links, and what was to change later.
     pub changes: Vec<Change>,
     /// One sentence each, for the user.
@@ -105,7 +105,7 @@ pub(crate) fn to_result(
 fn doubts(
     writer: &Writer,
     intake: &Intake,
-    lateness: [&SojournSummary; 2],
+    lateness: [&TimesSummary; 2],
     params: &EmulatorParams,
 ) -> Vec<Note> {
     let mut notes = Vec::new();
@@ -225,7 +225,7 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
 const OUTLIER: u64 = 20;
 
 /// Says so if packets were too late to be believed.
-fn too_late(lateness: &SojournSummary, input: &SojournSummary, limit: Span) -> Option<String> {
+fn too_late(lateness: &TimesSummary, input: &TimesSummary, limit: Span) -> Option<String> {
     let (p99, most) = (lateness.quantiles[4], lateness.max.max(input.max));
     let why = match input.max * 2 > most {
         true => "it could not read them in time",

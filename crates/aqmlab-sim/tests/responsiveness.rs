@@ -9,7 +9,7 @@ use common::{mean, result, scenario_text, value};
 
 const EULER: f64 = 0.577_215_664_901_532_9;
 
-fn times<'a>(group: &'a GroupResult, name: &str) -> &'a aqmlab_sim::network::probe::SojournSummary {
+fn times<'a>(group: &'a GroupResult, name: &str) -> &'a aqmlab_sim::network::probe::TimesSummary {
     let times = group.times.iter().find(|(known, _)| *known == name);
     &times.unwrap_or_else(|| panic!("no times of {name}")).1
 }

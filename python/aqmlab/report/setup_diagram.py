@@ -195,8 +195,8 @@ def diagram(scenario: Scenario) -> dict[str, Any]:
     said = hosts(layout)
     tall = max(map(len, said.values()), default=1)
     x = {"field": "x", "type": "quantitative", "axis": None,
-         "scale": {"domain": [-0.55 * max(columns, 1), columns + 0.55 * max(columns, 1)],
-                   "nice": False, "zero": False}}  # fmt: skip
+         "scale": {"domain": _across(layout, said, columns), "nice": False,
+                   "zero": False}}  # fmt: skip
     y = {"field": "y", "type": "quantitative", "axis": None,
          "scale": {"domain": [rows - 0.25, -0.75], "nice": False, "zero": False}}  # fmt: skip
     edges = list(_edges(layout))
@@ -242,6 +242,30 @@ def diagram(scenario: Scenario) -> dict[str, Any]:
         "view": {"stroke": None},
         "layer": marks,
     }
+
+
+LETTER = 6.4
+"""Pixels of a letter of the words beside nodes, in a wide font."""
+
+
+def _across(layout: Layout, said: Mapping[int, Sequence[str]], columns: float) -> list[float]:
+    """The domain of x, with room for the words on both sides."""
+    margin = 0.55 * max(columns, 1)
+    usual = WIDTH * margin / (columns + 2 * margin)
+    left, right = (
+        24 + LETTER * max(
+            (len(line) for node, lines in said.items() if _side(layout, node, columns) == side
+             for line in lines),
+            default=0,
+        )
+        for side in (0, 1)
+    )  # fmt: skip
+    if columns == 0 or max(left, right) <= usual:
+        return [-margin, columns + margin]
+    # What the longer side needs is taken from the other one first.
+    left, right = max(left, 0.7 * usual), max(right, 0.7 * usual)
+    unit = columns / max(WIDTH - left - right, 0.3 * WIDTH)
+    return [-left * unit, columns + right * unit]
 
 
 def _side(layout: Layout, node: int, columns: float) -> int:

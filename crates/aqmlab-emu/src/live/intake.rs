@@ -15,7 +15,7 @@
 //!    to run: packets that come meanwhile wait longer than is said.
 
 use aqmlab_core::{Span, Time};
-use aqmlab_sim::network::probe::Sojourn;
+use aqmlab_sim::network::probe::Times;
 
 use crate::sys::time::RunDelay;
 
@@ -53,7 +53,7 @@ pub struct Intake {
     since: Vec<Time>,
     run_delay: Option<RunDelay>,
     /// How long packets waited to be read, at most.
-    pub lateness: Sojourn,
+    pub lateness: Times,
     /// The longest of each second.
     pub course: Course,
 }
@@ -61,7 +61,7 @@ pub struct Intake {
 impl Intake {
     /// For so many ports. To be called by the thread that reads.
     pub fn new(ports: usize) -> Self {
-        let (lateness, course) = (Sojourn::new(), Course::default());
+        let (lateness, course) = (Times::new(), Course::default());
         Intake { since: vec![Time::ZERO; ports], run_delay: RunDelay::open(), lateness, course }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The kernel gives one packet at a time, or a large one of up to 64 kB of
 //! which the network sees many. Its bytes stay in one place from the reading
-//! to the writing; queues and pipes handle [`Handle`](crate::packet::handle::Handle)s
+//! to the writing; queues and pipes handle [`Handle`]s
 //! of its segments, and the last of these gives the place back.
 
 use std::collections::VecDeque;

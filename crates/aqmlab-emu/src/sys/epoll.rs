@@ -37,7 +37,7 @@ impl Epoll {
     /// Waits; the numbers of those about which there is something to tell.
     pub fn wait(&mut self, timeout: Duration, found: &mut Vec<u64>) -> io::Result<()> {
         let (most, mut millis) = (self.events.len() as i32, timeout.as_millis() as i32);
-        if timeout.subsec_nanos() % 1_000_000 != 0 {
+        if !timeout.subsec_nanos().is_multiple_of(1_000_000) {
             // epoll counts milliseconds only.
             wait([self.fd.as_fd()], Some(timeout))?;
             millis = 0;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::endpoints::datagrams::DatagramSummary;
 use aqmlab_sim::network::losses::FlowLosses;
-use aqmlab_sim::network::probe::Sojourn;
+use aqmlab_sim::network::probe::Times;
 use aqmlab_sim::{FlowResult, GroupResult};
 use aqmlab_tcp::Stats;
 
@@ -247,8 +247,8 @@ impl Books {
     }
 }
 
-fn summed(values: &[u64]) -> Sojourn {
-    let mut sum = Sojourn::new();
+fn summed(values: &[u64]) -> Times {
+    let mut sum = Times::new();
     values.iter().for_each(|value| sum.note(Span::from_nanos(*value)));
     sum
 }
@@ -463,7 +463,7 @@ mod tests {
     fn what_is_written_is_read_again() {
         let mut books = Books::new(2);
         books.groups[1].kernel[2] = 7;
-        let mut times = Sojourn::new();
+        let mut times = Times::new();
         times.note(Span::from_millis(8));
         books.groups[0].played = Played {
             started: 3,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use aqmlab_core::Span;
-use aqmlab_sim::network::probe::{QUANTILES, SojournSummary};
+use aqmlab_sim::network::probe::{QUANTILES, TimesSummary};
 
 use super::books::{Reader, Writer};
 
@@ -15,7 +15,7 @@ pub struct Played {
     pub started: u64,
     pub completed: u64,
     pub bytes: u64,
-    pub times: Vec<(&'static str, SojournSummary)>,
+    pub times: Vec<(&'static str, TimesSummary)>,
     pub scores: Vec<(&'static str, f64)>,
 }
 
@@ -39,7 +39,7 @@ impl Played {
         words.number(self.times.len() as u64);
         for (name, times) in &self.times {
             words.text(name);
-            let SojournSummary { count, mean, quantiles, min, max, buckets } = times;
+            let TimesSummary { count, mean, quantiles, min, max, buckets } = times;
             words.number(*count);
             words.number(mean.to_bits());
             quantiles.iter().for_each(|value| words.number(value.to_bits()));
@@ -68,11 +68,11 @@ impl Played {
     }
 }
 
-fn read_times(words: &mut Reader<'_>) -> SojournSummary {
+fn read_times(words: &mut Reader<'_>) -> TimesSummary {
     let (count, mean) = (words.number(), f64::from_bits(words.number()));
     let quantiles = [(); QUANTILES.len()].map(|()| f64::from_bits(words.number()));
     let [min, max] = [(); 2].map(|()| Span::from_nanos(words.number()));
     let ends = words.list();
     let buckets = ends.into_iter().zip(words.list()).collect();
-    SojournSummary { count, mean, quantiles, min, max, buckets }
+    TimesSummary { count, mean, quantiles, min, max, buckets }
 }

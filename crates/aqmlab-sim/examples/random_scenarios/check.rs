@@ -2,7 +2,7 @@
 
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, Span, Time};
-use aqmlab_sim::network::probe::SojournSummary;
+use aqmlab_sim::network::probe::TimesSummary;
 use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
 
@@ -95,7 +95,7 @@ fn largest_packet(group: &FlowGroup) -> u64 {
     segment.max(datagram.map_or(0, Bytes::get) + 100).max(70_000)
 }
 
-fn of_times(result: &RunResult, name: &str, times: &SojournSummary) -> Result<(), String> {
+fn of_times(result: &RunResult, name: &str, times: &TimesSummary) -> Result<(), String> {
     if times.count == 0 {
         return Ok(());
     }

@@ -4,7 +4,7 @@
 use aqmlab_core::{Ecn, Span, Time};
 
 use super::{Endpoint, Incoming, Outgoing};
-use crate::network::probe::{Sojourn, SojournSummary};
+use crate::network::probe::{Times, TimesSummary};
 
 /// What has become of the datagrams of a flow.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct DatagramSummary {
     /// Bytes that arrived.
     pub received_bytes: u64,
     /// The one-way delay of those that arrived.
-    pub delay: SojournSummary,
+    pub delay: TimesSummary,
     /// The smoothed difference of the delays of neighbours, in seconds.
     pub jitter: f64,
 }
@@ -67,7 +67,7 @@ pub struct DatagramSink {
     /// Bytes that arrived.
     pub received_bytes: u64,
     /// Their one-way delays.
-    pub delay: Sojourn,
+    pub delay: Times,
     last_delay: Span,
     jitter: f64,
 }

@@ -7,7 +7,7 @@ use super::QueuedLink;
 use crate::network::carried::Carried;
 use crate::network::egress::DriverSummary;
 use crate::network::pipe::PathCounts;
-use crate::network::probe::{Excursions, PacketRecord, QUANTILES, SojournSummary, percentile};
+use crate::network::probe::{Excursions, PacketRecord, QUANTILES, TimesSummary, percentile};
 
 /// What happened at a link.
 #[derive(Debug)]
@@ -17,13 +17,13 @@ pub struct LinkResult {
     /// Of the dropped packets those that had been in the queue.
     pub dropped_queued: u64,
     /// Time in queue of the packets that were sent.
-    pub sojourn: SojournSummary,
+    pub sojourn: TimesSummary,
     /// The largest backlog.
     pub backlog_max: Backlog,
     /// The mean backlog over time: in packets, and in bytes.
     pub backlog_mean: [f64; 2],
     /// The times from one drop to the next.
-    pub loss_intervals: SojournSummary,
+    pub loss_intervals: TimesSummary,
     /// Bytes that the link offered from the start of the run to its end.
     pub capacity: f64,
     /// Share of what the link offered since the first packet that was used.
@@ -32,7 +32,7 @@ pub struct LinkResult {
     pub way: PathCounts,
     /// What passed the driver behind the queue, if the link has one (or a shaper).
     pub driver: Option<DriverSummary>,
-    /// Loss events, after the warm-up: see [`losses`](super::losses).
+    /// Loss events, after the warm-up: see [`losses`](crate::network::losses).
     pub loss_events: u64,
     /// How many flows lose data in one, as a mean; NaN without events.
     pub loss_event_flows: f64,
@@ -98,7 +98,7 @@ impl LinkResult {
             columns.add(name, move |link| link.sojourn.quantiles[i]);
         }
         columns.add("sojourn_max_s", |link| link.sojourn.max.as_secs_f64());
-        let losses = |of: fn(&SojournSummary) -> f64| {
+        let losses = |of: fn(&TimesSummary) -> f64| {
             move |link: &LinkResult| match link.loss_intervals.count {
                 0 => f64::NAN,
                 _ => of(&link.loss_intervals),

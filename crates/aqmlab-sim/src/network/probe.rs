@@ -10,23 +10,23 @@ use super::records::Records;
 
 /// Collects times: those in a queue of all packets that are sent, and others.
 #[derive(Clone)]
-pub struct Sojourn {
+pub struct Times {
     histogram: Histogram,
     sum: u128,
     min: Span,
     max: Span,
 }
 
-/// The time in queue of all packets that were sent.
+/// Times summed up: those in a queue of all packets that were sent, or others.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SojournSummary {
-    /// Packets.
+pub struct TimesSummary {
+    /// How many.
     pub count: u64,
-    /// Seconds; NaN without packets, as are the quantiles.
+    /// Seconds; NaN without any, as are the quantiles.
     pub mean: f64,
     /// The values at [`QUANTILES`], in seconds.
     pub quantiles: [f64; QUANTILES.len()],
-    /// The shortest; zero without packets.
+    /// The shortest; zero without any.
     pub min: Span,
     /// The longest.
     pub max: Span,
@@ -44,16 +44,16 @@ pub fn percentile(quantile: f64) -> String {
     format!("p{}", (quantile * 1000.0) / 10.0).replace('.', "")
 }
 
-impl Default for Sojourn {
+impl Default for Times {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Sojourn {
+impl Times {
     /// Nothing recorded.
     pub fn new() -> Self {
-        Sojourn { histogram: Histogram::default(), sum: 0, min: Span::MAX, max: Span::ZERO }
+        Times { histogram: Histogram::default(), sum: 0, min: Span::MAX, max: Span::ZERO }
     }
 
     /// Records a time. For the paths that are not hot: the other is inlined once.
@@ -84,7 +84,7 @@ impl Sojourn {
     }
 
     /// Adds all that another has recorded.
-    pub fn add(&mut self, other: &Sojourn) {
+    pub fn add(&mut self, other: &Times) {
         self.histogram.add(&other.histogram);
         self.sum += other.sum;
         self.min = self.min.min(other.min);
@@ -108,7 +108,7 @@ impl Sojourn {
 
     /// Quantiles, in seconds, of what was recorded after `before`, an earlier
     /// state of this; NaN if that is nothing.
-    pub fn quantiles_since<const N: usize>(&self, before: &Sojourn, asked: [f64; N]) -> [f64; N] {
+    pub fn quantiles_since<const N: usize>(&self, before: &Times, asked: [f64; N]) -> [f64; N] {
         let since = self.histogram.since(&before.histogram).filter(|since| since.len() > 0);
         asked.map(|quantile| {
             since.as_ref().map_or(f64::NAN, |since| since.quantile(quantile) as f64 * 1e-9)
@@ -116,14 +116,14 @@ impl Sojourn {
     }
 
     /// What is left of it.
-    pub fn summary(&self) -> SojournSummary {
+    pub fn summary(&self) -> TimesSummary {
         let count = self.count();
         let quantile = |quantile: f64| match count {
             0 => f64::NAN,
             // The histogram answers with the upper end of a bucket.
             _ => self.histogram.quantile(quantile).min(self.max.as_nanos()) as f64 * 1e-9,
         };
-        SojournSummary {
+        TimesSummary {
             count,
             mean: self.mean(),
             quantiles: QUANTILES.map(quantile),
@@ -227,7 +227,7 @@ pub enum Happened {
 
 /// The probe at one link.
 pub(crate) struct LinkProbe {
-    pub sojourn: Sojourn,
+    pub sojourn: Times,
     pub backlog_max: Backlog,
     /// Integral of the backlog in byte-nanoseconds.
     bytes_integral: u128,
@@ -251,7 +251,7 @@ pub(crate) struct LinkProbe {
     pub losses: Losses,
     /// When the last packet was dropped, and the times between two drops; made
     /// at the first.
-    drops: Option<Box<(Time, Sojourn)>>,
+    drops: Option<Box<(Time, Times)>>,
     pub busy: Span,
     pub excursions: Vec<Excursions>,
     pub packets: Option<Records>,
@@ -263,7 +263,7 @@ impl LinkProbe {
     /// `base_rtt` is the longest round-trip time without queues over the link.
     pub fn new(thresholds: &[Bytes], base_rtt: Span, record_packets: bool) -> Self {
         LinkProbe {
-            sojourn: Sojourn::new(),
+            sojourn: Times::new(),
             backlog_max: Backlog::default(),
             bytes_integral: 0,
             packets_integral: 0,
@@ -361,7 +361,7 @@ impl LinkProbe {
                 drops.1.note(now - drops.0);
                 drops.0 = now;
             }
-            None => self.drops = Some(Box::new((now, Sojourn::new()))),
+            None => self.drops = Some(Box::new((now, Times::new()))),
         }
         self.record(now, packet, Some(reason));
     }
@@ -397,7 +397,7 @@ impl LinkProbe {
         (self.bytes_integral, self.packets_integral) = (0, 0);
         self.backlog_max = self.backlog_now;
         self.measured_from = now;
-        self.sojourn = Sojourn::new();
+        self.sojourn = Times::new();
         self.losses.restart();
         self.drops = None;
         self.dropped_queued = 0;
@@ -427,10 +427,10 @@ impl LinkProbe {
     }
 
     /// The times from one drop to the next.
-    pub fn loss_intervals(&self) -> SojournSummary {
+    pub fn loss_intervals(&self) -> TimesSummary {
         match &self.drops {
             Some(drops) => drops.1.summary(),
-            None => Sojourn::new().summary(),
+            None => Times::new().summary(),
         }
     }
 

@@ -11,7 +11,7 @@ use super::egress::Egress;
 use super::events::{LinkEvent, Simultaneous};
 use super::medium::Share;
 use super::pipe::{PathCounts, Pipe};
-use super::probe::{LinkProbe, PacketEvent, PacketRecord, Sojourn};
+use super::probe::{LinkProbe, PacketEvent, PacketRecord, Times};
 use super::records::RecordSink;
 use super::wire::{Capacity, Meter, Wire};
 use super::{Setup, Shared};
@@ -303,7 +303,7 @@ impl<P: Carried> QueuedLink<P> {
     }
 
     /// The times in queue so far.
-    pub fn sojourn(&self) -> &Sojourn {
+    pub fn sojourn(&self) -> &Times {
         &self.probe.sojourn
     }
 

@@ -2,7 +2,7 @@
 
 use super::results::{FlowResult, RunResult};
 use crate::network::LinkResult;
-use crate::network::probe::SojournSummary;
+use crate::network::probe::TimesSummary;
 use crate::network::series::Subject;
 
 impl RunResult {
@@ -59,7 +59,7 @@ impl Digest {
         // All that is not a number is the same.
         self.words(&[if number.is_nan() { u64::MAX } else { number.to_bits() }]);
     }
-    fn times(&mut self, times: &SojournSummary) {
+    fn times(&mut self, times: &TimesSummary) {
         self.words(&[times.count, times.min.as_nanos(), times.max.as_nanos()]);
         self.number(times.mean);
         times.quantiles.iter().for_each(|quantile| self.number(*quantile));

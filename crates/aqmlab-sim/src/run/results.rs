@@ -10,7 +10,7 @@ use crate::endpoints::datagrams::DatagramSummary;
 use crate::endpoints::flow::{Ends, Flow, NONE};
 use crate::network::LinkResult;
 use crate::network::losses::FlowLosses;
-use crate::network::probe::SojournSummary;
+use crate::network::probe::TimesSummary;
 use crate::network::records::Records;
 use crate::network::series::{Sample, Subject};
 use crate::scenario::Level;
@@ -88,7 +88,7 @@ pub struct GroupResult {
     pub sent_bytes: Option<u64>,
     /// Times by name: `completion` and `startup` of flows, `delay` of
     /// datagrams, and what the workload measures.
-    pub times: Vec<(&'static str, SojournSummary)>,
+    pub times: Vec<(&'static str, TimesSummary)>,
     /// Packets of its flows that queues dropped after the warm-up.
     pub losses: FlowLosses,
     /// What the workload has to say besides: the means over the group.
@@ -242,7 +242,7 @@ pub(super) fn counted(simulation: &Simulation) -> Vec<GroupBefore> {
 
 fn groups(simulation: &Simulation) -> Vec<GroupResult> {
     let of = |(number, activity): (usize, &Activity)| {
-        let mut times: Vec<(&'static str, SojournSummary)> =
+        let mut times: Vec<(&'static str, TimesSummary)> =
             activity.times.iter().map(|(name, times)| (*name, times.summary())).collect();
         let own = simulation.flows.iter().filter(|flow| flow.group as usize == number);
         let mut delays = own.filter_map(|flow| match &flow.ends {

@@ -7,7 +7,7 @@
 use aqmlab_core::{Span, Stream, Time};
 
 use crate::endpoints::{Dscp, Volume};
-use crate::network::probe::Sojourn;
+use crate::network::probe::Times;
 
 /// An application: it opens flows, and is told what becomes of them.
 pub trait App: Send {
@@ -57,7 +57,7 @@ pub struct Activity {
     /// Of flows whose places others have taken.
     pub gone: Volume,
     /// Times by name.
-    pub times: Vec<(&'static str, Sojourn)>,
+    pub times: Vec<(&'static str, Times)>,
     /// Numbers by name of the applications that have ended: sums and counts.
     pub scores: Vec<(&'static str, f64, f64)>,
 }
@@ -79,7 +79,7 @@ impl Activity {
         let place = match self.times.iter().position(|(known, _)| *known == name) {
             Some(place) => place,
             None => {
-                self.times.push((name, Sojourn::new()));
+                self.times.push((name, Times::new()));
                 self.times.len() - 1
             }
         };
