@@ -14,7 +14,7 @@ use alloc::boxed::Box;
 
 use aqmlab_core::{Limit, Packet, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, Reason, LinkEnv, QueueDiscipline};
 use crate::fifo::{Fifo, Room};
 
 params! {
@@ -56,10 +56,10 @@ impl<P: Packet + Send> QueueDiscipline<P> for Nth<P> {
         if self.count == self.every {
             self.count = 0;
             if !packet.ecn().is_capable() {
-                cx.drop(packet, DropReason::User);
+                cx.drop(packet, Reason::User);
                 return;
             }
-            cx.mark(&mut packet, DropReason::User);
+            cx.mark(&mut packet, Reason::User);
         }
         self.fifo.push_within(self.room, packet, cx);
     }

@@ -6,7 +6,7 @@
 //! copied, and no queue of aqmlab stands between.
 
 use aqmlab_aqm::disciplines::fq_codel::FqCodelParams;
-use aqmlab_aqm::{Context, Discipline, DropReason, LinkEnv, QueueDiscipline, Sink};
+use aqmlab_aqm::{Context, Discipline, LinkEnv, QueueDiscipline, Reason, Sink};
 use aqmlab_core::{Bytes, Ecn, Limit, Packet, Rate, Span, Stream, Time, packet_fields};
 
 const FRAME: usize = 1514;
@@ -134,7 +134,7 @@ fn run(ecn: Ecn) -> Outcome {
         }
     }
     outcome.dropped = port.dropped;
-    outcome.marked = port.sink.marked(DropReason::Codel);
+    outcome.marked = port.sink.marked(Reason::Codel);
     let held = port.discipline.backlog().packets as usize;
     assert_eq!(port.pool.free.len() + held, port.pool.frames.len(), "every frame is somewhere");
     outcome

@@ -17,7 +17,7 @@
 
 use aqmlab_core::{Packet, Span, Stream, Time, choices};
 
-use crate::discipline::{Context, DropReason};
+use crate::discipline::{Context, Reason};
 
 choices! {
     /// How long the delay of a new flow may be above the target at first.
@@ -98,7 +98,7 @@ impl Law {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Verdict {
     mark: bool,
-    drop: Option<DropReason>,
+    drop: Option<Reason>,
 }
 
 /// The state of one queue, over any storage.
@@ -152,13 +152,13 @@ impl CobaltState {
         is_last: bool,
         may_mark: bool,
         cx: &mut Context<'_, P>,
-    ) -> Result<P, (P, DropReason)> {
+    ) -> Result<P, (P, Reason)> {
         let sojourn = cx.now - packet.arrival();
         let is_late = sojourn > law.target && sojourn > harmless;
         let may_mark = may_mark && packet.ecn().is_capable();
         let verdict = self.judge(law, cx.now, is_late, may_mark, cx.random);
         if verdict.mark {
-            cx.mark(&mut packet, DropReason::Cobalt);
+            cx.mark(&mut packet, Reason::Cobalt);
         }
         match verdict.drop.filter(|_| !is_last) {
             Some(reason) => Err((packet, reason)),
@@ -188,7 +188,7 @@ impl CobaltState {
         }
         if due && self.dropping {
             verdict.mark = may_mark;
-            verdict.drop = (!may_mark).then_some(DropReason::Cobalt);
+            verdict.drop = (!may_mark).then_some(Reason::Cobalt);
             self.count = self.count.saturating_add(1);
             self.schedule_next(law);
             is_past = now > self.drop_next;
@@ -201,7 +201,7 @@ impl CobaltState {
             }
         }
         if self.probability > 0 && random.next_u32() < self.probability {
-            verdict.drop = verdict.drop.or(Some(DropReason::Blue));
+            verdict.drop = verdict.drop.or(Some(Reason::Blue));
         }
         if self.count == 0 {
             self.drop_next = now + law.interval.as_nanos() as i64;
@@ -281,7 +281,7 @@ mod tests {
         let dropped: Vec<_> =
             (0..10_000).map(judge).filter(|verdict| verdict.drop.is_some()).collect();
         assert!((20..60).contains(&dropped.len()), "{}", dropped.len());
-        let both = Verdict { mark: true, drop: Some(DropReason::Blue) };
+        let both = Verdict { mark: true, drop: Some(Reason::Blue) };
         assert!(dropped.iter().all(|verdict| *verdict == both), "{dropped:?}");
     }
 }

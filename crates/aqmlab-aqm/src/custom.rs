@@ -318,7 +318,7 @@ mod tests {
     use aqmlab_core::{Stream, params};
 
     use super::*;
-    use crate::discipline::DropReason;
+    use crate::discipline::Reason;
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env};
 
@@ -347,10 +347,10 @@ mod tests {
         fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
             match self.fault.as_str() {
                 "loses" => return,
-                "marks" => cx.mark(&mut packet, DropReason::User),
+                "marks" => cx.mark(&mut packet, Reason::User),
                 "drops the oldest" => {
                     if let Some(oldest) = self.packets.pop_front() {
-                        cx.drop(oldest, DropReason::User);
+                        cx.drop(oldest, Reason::User);
                     }
                 }
                 _ => {}
@@ -404,7 +404,7 @@ mod tests {
         let mut marking = queue("marks");
         marking.enqueue(TestPacket::new(Ecn::Ect0), Time::from_nanos(5));
         assert_eq!(marking.dequeue(Time::from_nanos(6)).unwrap().ecn(), Ecn::Ce);
-        assert_eq!(marking.counts().marked[DropReason::User as usize], 1);
+        assert_eq!(marking.counts().marked[Reason::User as usize], 1);
 
         let mut dropping = queue("drops the oldest");
         for number in 0..3 {
@@ -412,7 +412,7 @@ mod tests {
         }
         let mut dropped = Vec::new();
         dropping.take_dropped(|packet, reason| dropped.push((packet.flow_hash(), reason)));
-        assert_eq!(dropped, [(0, DropReason::User), (1, DropReason::User)]);
+        assert_eq!(dropped, [(0, Reason::User), (1, Reason::User)]);
         assert_eq!(dropping.dequeue(Time::from_nanos(6)).unwrap().flow_hash(), 2);
         dropping.assert_conservation("test");
     }

@@ -87,7 +87,8 @@ impl Backlog {
 /// Why a packet was dropped, or marked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum DropReason {
+#[non_exhaustive]
+pub enum Reason {
     /// The buffer was full.
     Overlimit,
     /// The memory limit was reached (RFC 8290, section 4.1.3).
@@ -128,28 +129,28 @@ pub enum DropReason {
     User,
 }
 
-impl DropReason {
+impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [DropReason; 19] = [
-        DropReason::Overlimit,
-        DropReason::Overmemory,
-        DropReason::FlowLimit,
-        DropReason::RedEarly,
-        DropReason::RedForced,
-        DropReason::Codel,
-        DropReason::Pie,
-        DropReason::Cobalt,
-        DropReason::Blue,
-        DropReason::Pi2,
-        DropReason::Step,
-        DropReason::SfbEarly,
-        DropReason::SfbBucket,
-        DropReason::SfbPenalty,
-        DropReason::Choke,
-        DropReason::Sred,
-        DropReason::Pi,
-        DropReason::AckFilter,
-        DropReason::User,
+    pub const ALL: [Reason; 19] = [
+        Reason::Overlimit,
+        Reason::Overmemory,
+        Reason::FlowLimit,
+        Reason::RedEarly,
+        Reason::RedForced,
+        Reason::Codel,
+        Reason::Pie,
+        Reason::Cobalt,
+        Reason::Blue,
+        Reason::Pi2,
+        Reason::Step,
+        Reason::SfbEarly,
+        Reason::SfbBucket,
+        Reason::SfbPenalty,
+        Reason::Choke,
+        Reason::Sred,
+        Reason::Pi,
+        Reason::AckFilter,
+        Reason::User,
     ];
     /// How many there are.
     pub const COUNT: usize = Self::ALL.len();
@@ -157,25 +158,25 @@ impl DropReason {
     /// The name in results.
     pub fn name(self) -> &'static str {
         match self {
-            DropReason::Overlimit => "overlimit",
-            DropReason::Overmemory => "overmemory",
-            DropReason::FlowLimit => "flow_limit",
-            DropReason::RedEarly => "red_early",
-            DropReason::RedForced => "red_forced",
-            DropReason::Codel => "codel",
-            DropReason::Pie => "pie",
-            DropReason::Cobalt => "cobalt",
-            DropReason::Blue => "blue",
-            DropReason::Pi2 => "pi2",
-            DropReason::Step => "step",
-            DropReason::SfbEarly => "sfb_early",
-            DropReason::SfbBucket => "sfb_bucket",
-            DropReason::SfbPenalty => "sfb_penalty",
-            DropReason::Choke => "choke",
-            DropReason::Sred => "sred",
-            DropReason::Pi => "pi",
-            DropReason::AckFilter => "ack_filter",
-            DropReason::User => "user",
+            Reason::Overlimit => "overlimit",
+            Reason::Overmemory => "overmemory",
+            Reason::FlowLimit => "flow_limit",
+            Reason::RedEarly => "red_early",
+            Reason::RedForced => "red_forced",
+            Reason::Codel => "codel",
+            Reason::Pie => "pie",
+            Reason::Cobalt => "cobalt",
+            Reason::Blue => "blue",
+            Reason::Pi2 => "pi2",
+            Reason::Step => "step",
+            Reason::SfbEarly => "sfb_early",
+            Reason::SfbBucket => "sfb_bucket",
+            Reason::SfbPenalty => "sfb_penalty",
+            Reason::Choke => "choke",
+            Reason::Sred => "sred",
+            Reason::Pi => "pi",
+            Reason::AckFilter => "ack_filter",
+            Reason::User => "user",
         }
     }
     /// Whether it is the discipline's signal to the senders, and not the end
@@ -183,10 +184,7 @@ impl DropReason {
     pub fn is_signal(self) -> bool {
         !matches!(
             self,
-            DropReason::Overlimit
-                | DropReason::Overmemory
-                | DropReason::FlowLimit
-                | DropReason::AckFilter
+            Reason::Overlimit | Reason::Overmemory | Reason::FlowLimit | Reason::AckFilter
         )
     }
 }
@@ -222,32 +220,32 @@ impl<'a, P> Context<'a, P> {
 /// has its own.
 #[derive(Debug)]
 pub struct Sink<P> {
-    pub(crate) dropped: Vec<(P, DropReason)>,
-    pub(crate) marked: [u64; DropReason::COUNT],
+    pub(crate) dropped: Vec<(P, Reason)>,
+    pub(crate) marked: [u64; Reason::COUNT],
 }
 
 impl<P> Sink<P> {
     /// The packets dropped since the last call, in order; what they hold has
     /// to be freed by whoever owns the buffer.
-    pub fn take_dropped(&mut self) -> impl Iterator<Item = (P, DropReason)> + '_ {
+    pub fn take_dropped(&mut self) -> impl Iterator<Item = (P, Reason)> + '_ {
         self.dropped.drain(..)
     }
     /// How many packets were marked for this reason so far.
-    pub fn marked(&self, reason: DropReason) -> u64 {
+    pub fn marked(&self, reason: Reason) -> u64 {
         self.marked[reason as usize]
     }
 }
 
 impl<P> Default for Sink<P> {
     fn default() -> Self {
-        Sink { dropped: Vec::new(), marked: [0; DropReason::COUNT] }
+        Sink { dropped: Vec::new(), marked: [0; Reason::COUNT] }
     }
 }
 
 impl<P: Packet> Context<'_, P> {
     /// Gives up a packet, be it the arriving one or one from the queue.
     #[inline]
-    pub fn drop(&mut self, packet: P, reason: DropReason) {
+    pub fn drop(&mut self, packet: P, reason: Reason) {
         self.sink.dropped.push((packet, reason));
     }
 
@@ -257,7 +255,7 @@ impl<P: Packet> Context<'_, P> {
     /// If the packet is not ECN-capable: its sender would never know
     /// (RFC 3168, section 5).
     #[inline]
-    pub fn mark(&mut self, packet: &mut P, reason: DropReason) {
+    pub fn mark(&mut self, packet: &mut P, reason: Reason) {
         assert!(packet.ecn().is_capable(), "a mark on a packet that is not ECN-capable");
         packet.mark();
         self.sink.marked[reason as usize] += 1;

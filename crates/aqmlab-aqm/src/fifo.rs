@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use aqmlab_core::{Bytes, Limit, Packet};
 
-use crate::discipline::{Backlog, Context, DropReason, LinkEnv};
+use crate::discipline::{Backlog, Context, LinkEnv, Reason};
 
 /// How much a queue holds: a limit, and often one in bytes besides.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ impl<P: Packet> Fifo<P> {
         if room.admits(self.backlog(), packet.size()) {
             self.push(packet);
         } else {
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
         }
     }
     /// Takes the packet at the head.

@@ -56,8 +56,6 @@ pub mod replay;
 mod testing;
 
 pub use custom::{CustomConfig, Disciplines, Handle};
-pub use discipline::{
-    Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline, Sink,
-};
+pub use discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason, Sink};
 pub use disciplines::QueueConfig;
 pub use queue::{Counts, Queue};

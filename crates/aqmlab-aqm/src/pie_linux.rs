@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 use aqmlab_core::{Limit, Packet, Span, Time, math};
 
-use crate::discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::disciplines::pie::{DelaySource, Memory, PieArithmetic, PieParams, no_rate_sample};
 use crate::fifo::{Fifo, Room};
 
@@ -148,10 +148,10 @@ impl PieState {
             let may_mark = settings.ecn && self.probability <= settings.max_ecn;
             if !(may_mark && packet.ecn().is_capable()) {
                 self.accumulated = 0;
-                cx.drop(packet, DropReason::Pie);
+                cx.drop(packet, Reason::Pie);
                 return None;
             }
-            cx.mark(&mut packet, DropReason::Pie);
+            cx.mark(&mut packet, Reason::Pie);
         }
         Some(packet)
     }
@@ -342,7 +342,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
         if !self.room.admits(self.fifo.backlog(), packet.size()) {
             self.state.refused();
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
             return;
         }
         let before = packet.ecn();

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 use aqmlab_core::{Packet, Stream, Time};
 
-use crate::discipline::{Backlog, Context, DropReason, Note, QueueDiscipline, Sink};
+use crate::discipline::{Backlog, Context, Note, QueueDiscipline, Reason, Sink};
 
 /// What has happened to the packets of a queue so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,11 +19,11 @@ pub struct Counts {
     /// Their bytes.
     pub delivered_bytes: u64,
     /// Packets dropped, by reason.
-    pub dropped: [u64; DropReason::COUNT],
+    pub dropped: [u64; Reason::COUNT],
     /// Bytes dropped, for whatever reason.
     pub dropped_bytes: u64,
     /// Packets marked, by reason.
-    pub marked: [u64; DropReason::COUNT],
+    pub marked: [u64; Reason::COUNT],
 }
 
 impl Counts {
@@ -38,7 +38,7 @@ impl Counts {
     /// What has happened since `before`, an earlier state. What was in the queue then counts as
     /// arrived: arrived = delivered + dropped + queued again.
     pub fn since(&self, before: &Counts) -> Counts {
-        let less = |now: &[u64; DropReason::COUNT], then: &[u64; DropReason::COUNT]| {
+        let less = |now: &[u64; Reason::COUNT], then: &[u64; Reason::COUNT]| {
             core::array::from_fn(|reason| now[reason] - then[reason])
         };
         Counts {
@@ -67,7 +67,7 @@ pub struct Queue<P> {
     arrived_bytes: u64,
     delivered: u64,
     delivered_bytes: u64,
-    dropped: [u64; DropReason::COUNT],
+    dropped: [u64; Reason::COUNT],
     dropped_bytes: u64,
 }
 
@@ -83,7 +83,7 @@ impl<P: Packet> Queue<P> {
             arrived_bytes: 0,
             delivered: 0,
             delivered_bytes: 0,
-            dropped: [0; DropReason::COUNT],
+            dropped: [0; Reason::COUNT],
             dropped_bytes: 0,
         }
     }
@@ -173,7 +173,7 @@ impl<P: Packet> Queue<P> {
 
     /// Hands the packets dropped since the last call to `each`, in order.
     #[inline(always)]
-    pub fn take_dropped(&mut self, each: impl FnMut(P, DropReason)) {
+    pub fn take_dropped(&mut self, each: impl FnMut(P, Reason)) {
         // Asked after every call, and seldom so.
         if !self.sink.dropped.is_empty() {
             self.drain_dropped(each);
@@ -181,7 +181,7 @@ impl<P: Packet> Queue<P> {
     }
 
     #[inline(never)]
-    fn drain_dropped(&mut self, mut each: impl FnMut(P, DropReason)) {
+    fn drain_dropped(&mut self, mut each: impl FnMut(P, Reason)) {
         let mut dropped = core::mem::take(&mut self.sink.dropped);
         for (packet, reason) in dropped.drain(..) {
             self.dropped[reason as usize] += 1;
@@ -211,7 +211,7 @@ impl<P: Packet> Queue<P> {
             }
         }
         let Backlog { packets: kept, bytes } = self.discipline.backlog();
-        self.dropped[DropReason::Overlimit as usize] += kept;
+        self.dropped[Reason::Overlimit as usize] += kept;
         self.dropped_bytes += bytes;
         self.backlog.packets = self.backlog.packets.wrapping_sub(kept);
         self.backlog.bytes = self.backlog.bytes.wrapping_sub(bytes);

@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time, packet_fields};
 
-use crate::discipline::{DropReason, LinkEnv};
+use crate::discipline::{LinkEnv, Reason};
 use crate::disciplines::QueueConfig;
 use crate::queue::Queue;
 
@@ -65,7 +65,7 @@ pub struct Outcome {
     /// When it was marked last, if it was, whatever came of it later.
     pub marked: Option<Time>,
     /// Why it was dropped.
-    pub reason: Option<DropReason>,
+    pub reason: Option<Reason>,
 }
 
 /// What was decided about a packet.
@@ -216,7 +216,7 @@ impl Replay {
     }
 }
 
-fn outcome(packet: &Replayed, verdict: Verdict, time: Time, reason: Option<DropReason>) -> Outcome {
+fn outcome(packet: &Replayed, verdict: Verdict, time: Time, reason: Option<Reason>) -> Outcome {
     let sojourn = time - packet.arrival;
     Outcome { id: packet.id, verdict, time, sojourn, marked: packet.marked, reason }
 }

@@ -492,7 +492,7 @@ fn the_traffic_makes_disciplines_act() {
             queue.take_dropped(|_, _| ());
         }
         let counts = queue.counts();
-        let signals: u64 = aqmlab_aqm::DropReason::ALL
+        let signals: u64 = aqmlab_aqm::Reason::ALL
             .iter()
             .filter(|reason| reason.is_signal())
             .map(|reason| counts.dropped[*reason as usize])
@@ -526,10 +526,10 @@ impl QueueDiscipline<Numbered> for Faulty {
         }
         let mut packet = packet;
         if self.fault == Fault::MarksAll {
-            cx.mark(&mut packet, aqmlab_aqm::DropReason::User);
+            cx.mark(&mut packet, aqmlab_aqm::Reason::User);
         }
         if self.fault != Fault::NoLimit && self.packets.len() as u64 == LIMIT {
-            cx.drop(packet, aqmlab_aqm::DropReason::Overlimit);
+            cx.drop(packet, aqmlab_aqm::Reason::Overlimit);
         } else {
             self.packets.push(packet);
         }

@@ -10,7 +10,7 @@
 //!
 //! Nothing here reads a clock or a device, so a test can drive it.
 
-use aqmlab_aqm::DropReason;
+use aqmlab_aqm::Reason;
 use aqmlab_core::{Bytes, Packet, Result, Span, Time, Value};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::series::{LinkSeries, Sample};
@@ -88,7 +88,7 @@ pub trait Tap: Send {
         time: Time,
         link: u32,
         handle: &Handle,
-        reason: Option<DropReason>,
+        reason: Option<Reason>,
         buffers: &Buffers,
     );
     /// Some time has passed, with packets or without.

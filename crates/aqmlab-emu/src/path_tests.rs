@@ -284,7 +284,7 @@ struct Drops(Arc<AtomicUsize>);
 impl Tap for Drops {
     fn arrived(&mut self, _: Time, _: u32, _: &Handle, _: &Buffers) {}
     fn departed(&mut self, _: Time, _: u32, _: &Handle, _: &Buffers) {}
-    fn dropped(&mut self, _: Time, _: u32, _: &Handle, _: Option<DropReason>, _: &Buffers) {
+    fn dropped(&mut self, _: Time, _: u32, _: &Handle, _: Option<Reason>, _: &Buffers) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }

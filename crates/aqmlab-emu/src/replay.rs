@@ -10,7 +10,7 @@
 use std::sync::{Arc, Mutex};
 
 use aqmlab_aqm::replay::{Arrival, BASE_RTT, Outcome, Surroundings, Verdict};
-use aqmlab_aqm::{DropReason, LinkEnv, Queue, QueueConfig};
+use aqmlab_aqm::{LinkEnv, Queue, QueueConfig, Reason};
 use aqmlab_core::{Bytes, Ecn, Error, Rate, Result, Stream, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::probe::PacketRecord;
@@ -158,14 +158,7 @@ impl Tap for Watch {
     fn departed(&mut self, _: Time, _: u32, handle: &Handle, _: &Buffers) {
         self.0.lock().expect("no holder panics").marked.push(handle.is_marked());
     }
-    fn dropped(
-        &mut self,
-        _: Time,
-        _: u32,
-        handle: &Handle,
-        _: Option<DropReason>,
-        buffers: &Buffers,
-    ) {
+    fn dropped(&mut self, _: Time, _: u32, handle: &Handle, _: Option<Reason>, buffers: &Buffers) {
         let (packet, _) = buffers.get(handle.place);
         let mut seen = self.0.lock().expect("no holder panics");
         let is_arriving = seen.is_arriving;

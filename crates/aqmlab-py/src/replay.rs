@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use aqmlab_aqm::replay::{Arrival, Outcome, Surroundings, Verdict};
-use aqmlab_aqm::{DropReason, QueueConfig};
+use aqmlab_aqm::{QueueConfig, Reason};
 use aqmlab_core::{Bytes, Ecn, Rate, Time, Value};
 use arrow_array::RecordBatch;
 use pyo3::buffer::PyBuffer;
@@ -79,6 +79,6 @@ fn table(outcomes: &[Outcome]) -> RecordBatch {
     columns.u64("t_ns", rows.clone().map(|o| o.time.as_nanos()));
     columns.u64("sojourn_ns", rows.clone().map(|o| o.sojourn.as_nanos()));
     columns.maybe_u64("t_mark_ns", rows.clone().map(|o| o.marked.map(Time::as_nanos)));
-    columns.maybe_text("reason", rows.map(|o| o.reason.map(DropReason::name)));
+    columns.maybe_text("reason", rows.map(|o| o.reason.map(Reason::name)));
     columns.finish()
 }

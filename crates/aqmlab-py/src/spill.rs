@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use aqmlab_aqm::DropReason;
+use aqmlab_aqm::Reason;
 use aqmlab_core::Time;
 use aqmlab_core::varint::{put, take};
 use aqmlab_sim::network::probe::PacketRecord;
@@ -198,7 +198,7 @@ const IS_ACK: u8 = 1;
 const CE: u8 = 2;
 const REASON: u8 = 4;
 
-const _: () = assert!(DropReason::ALL.len() < (u8::MAX / REASON) as usize);
+const _: () = assert!(Reason::ALL.len() < (u8::MAX / REASON) as usize);
 
 fn encode(records: &[PacketRecord], to: &mut Vec<u8>) {
     let mut before = 0;
@@ -226,7 +226,7 @@ fn decode(mut bytes: &[u8], rows: usize) -> Vec<PacketRecord> {
             is_ack: first & IS_ACK != 0,
             arrival: Time::from_nanos(arrival),
             end: Time::from_nanos(end),
-            dropped: (first / REASON).checked_sub(1).map(|at| DropReason::ALL[at as usize]),
+            dropped: (first / REASON).checked_sub(1).map(|at| Reason::ALL[at as usize]),
             ce: first & CE != 0,
         }
     };

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use aqmlab_aqm::DropReason;
+use aqmlab_aqm::Reason;
 use aqmlab_core::Span;
 use aqmlab_sim::network::probe::{PacketRecord, QUANTILES, percentile};
 use aqmlab_sim::network::series::Subject;
@@ -374,7 +374,7 @@ fn packets(all: &[Finished], start: usize, count: usize) -> PyResult<RecordBatch
     let rows = pieces.iter().flat_map(|(f, link, packets)| {
         packets.iter().map(move |packet| (*f, f.link_name(*link), packet))
     });
-    let verdict = |packet: &PacketRecord| packet.dropped.map_or("delivered", DropReason::name);
+    let verdict = |packet: &PacketRecord| packet.dropped.map_or("delivered", Reason::name);
     let mut columns = Columns::default();
     columns.u32("run", rows.clone().map(|(f, ..)| f.run));
     columns.text("link", rows.clone().map(|(_, name, _)| name));

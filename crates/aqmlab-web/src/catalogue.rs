@@ -14,10 +14,7 @@ pub fn all() -> String {
         ("queues", of::<QueueConfig>()),
         ("controls", of::<CongestionConfig>()),
         ("workloads", of::<WorkloadConfig>()),
-        (
-            "reasons",
-            json::list(aqmlab_aqm::DropReason::ALL.map(|reason| json::text(reason.name()))),
-        ),
+        ("reasons", json::list(aqmlab_aqm::Reason::ALL.map(|reason| json::text(reason.name())))),
     ])
 }
 

@@ -1,7 +1,7 @@
 //! Drops from the front what has waited too long.
 
 use aqmlab_aqm::fifo::Fifo;
-use aqmlab_aqm::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use aqmlab_aqm::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use aqmlab_core::{Packet, Span, params};
 
 params! {
@@ -34,7 +34,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for MyQueue<P> {
         let mut packet = self.fifo.pop()?;
         while cx.now.saturating_since(packet.arrival()) > self.patience {
             let Some(next) = self.fifo.pop() else { break };
-            cx.drop(std::mem::replace(&mut packet, next), DropReason::User);
+            cx.drop(std::mem::replace(&mut packet, next), Reason::User);
         }
         Some(packet)
     }

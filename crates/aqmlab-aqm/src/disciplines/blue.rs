@@ -35,7 +35,7 @@ use alloc::boxed::Box;
 
 use aqmlab_core::{Limit, Packet, Span, Time, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
 
 params! {
@@ -142,7 +142,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Blue<P> {
         let backlog = self.fifo.backlog();
         if !self.limit.admits(backlog.packets, backlog.bytes, u64::from(packet.size())) {
             self.control.raise(cx.now);
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
             return;
         }
         if self.threshold.is_some_and(|threshold| backlog.exceeds(threshold)) {
@@ -150,10 +150,10 @@ impl<P: Packet + Send> QueueDiscipline<P> for Blue<P> {
         }
         if cx.random.uniform() < self.control.probability {
             if !(self.ecn && packet.ecn().is_capable()) {
-                cx.drop(packet, DropReason::Blue);
+                cx.drop(packet, Reason::Blue);
                 return;
             }
-            cx.mark(&mut packet, DropReason::Blue);
+            cx.mark(&mut packet, Reason::Blue);
         }
         self.fifo.push(packet);
     }
@@ -235,7 +235,7 @@ mod tests {
             offer(&mut queue, micros);
             assert_near(probability(&queue), expected);
         }
-        assert_eq!(queue.counts().dropped[DropReason::Overlimit as usize], 5);
+        assert_eq!(queue.counts().dropped[Reason::Overlimit as usize], 5);
     }
 
     #[test]
@@ -326,7 +326,7 @@ mod tests {
         assert_near(probability(&queue), 0.0);
         offer(&mut queue, 0);
         assert_near(probability(&queue), 0.01);
-        assert_eq!(queue.counts().dropped[DropReason::Overlimit as usize], 0);
+        assert_eq!(queue.counts().dropped[Reason::Overlimit as usize], 0);
     }
 
     /// Offers 1.2 times what the link can send, from senders that do not
@@ -339,7 +339,7 @@ mod tests {
         let p = probability(&dropping);
         assert!((0.12..0.24).contains(&p), "{p}");
         let counts = dropping.counts();
-        let (blue, overlimit) = (DropReason::Blue as usize, DropReason::Overlimit as usize);
+        let (blue, overlimit) = (Reason::Blue as usize, Reason::Overlimit as usize);
         assert!(counts.dropped[blue] > 5 * counts.dropped[overlimit], "{counts:?}");
 
         // With marks instead, which change nothing here, it goes to 1.

@@ -30,7 +30,7 @@ use alloc::boxed::Box;
 
 use aqmlab_core::{Auto, Bytes, Limit, Packet, Result, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::red::{Red, RedParams};
 
 params! {
@@ -124,7 +124,7 @@ impl<P: Packet> Choke<P> {
             let index = ((u64::from(cx.random.next_u32()) * packets) >> 32) as usize;
             if self.red.fifo.get(index).is_some_and(|it| it.flow_hash() == packet.flow_hash()) {
                 let candidate = self.red.fifo.remove(index).expect("just seen");
-                cx.drop(candidate, DropReason::Choke);
+                cx.drop(candidate, Reason::Choke);
                 found = true;
             }
         }
@@ -135,7 +135,7 @@ impl<P: Packet> Choke<P> {
 impl<P: Packet + Send> QueueDiscipline<P> for Choke<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
         if self.red.update(cx.now) && self.matches(&packet, cx) {
-            cx.drop(packet, DropReason::Choke);
+            cx.drop(packet, Reason::Choke);
         } else {
             self.red.admit(packet, cx);
         }
@@ -162,7 +162,7 @@ mod tests {
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env};
 
-    const CHOKE: usize = DropReason::Choke as usize;
+    const CHOKE: usize = Reason::Choke as usize;
 
     /// The average is the queue as it is, and RED drops nothing.
     fn plain() -> ChokeParams {
@@ -268,7 +268,7 @@ mod tests {
         let mut queue = queue(&params, 1);
         offer(&mut queue, &[0, 1, 2, 3, 4, 5, 6]);
         assert_eq!(queue.backlog().packets, 4);
-        assert_eq!(queue.counts().dropped[DropReason::RedForced as usize], 3);
+        assert_eq!(queue.counts().dropped[Reason::RedForced as usize], 3);
     }
 
     /// What is delivered of a flow that sends 4 packets while 8 others send

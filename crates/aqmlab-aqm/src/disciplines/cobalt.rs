@@ -23,7 +23,7 @@ use alloc::boxed::Box;
 use aqmlab_core::{Limit, Packet, Span, params};
 
 use crate::cobalt::{CobaltState, InitialGrace, Law};
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
 
 params! {
@@ -81,10 +81,10 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cobalt<P> {
             self.state.overflowed(&self.law, cx.now);
             let Some(head) = self.fifo.pop() else {
                 // Larger than the whole buffer.
-                cx.drop(packet, DropReason::Overlimit);
+                cx.drop(packet, Reason::Overlimit);
                 return;
             };
-            cx.drop(head, DropReason::Overlimit);
+            cx.drop(head, Reason::Overlimit);
         }
     }
 
@@ -158,13 +158,13 @@ mod tests {
         let mut plain = queue(&CobaltParams::default());
         run(&mut plain, Span::from_micros(5455), 120);
         let counts = plain.counts();
-        let share = counts.dropped[DropReason::Cobalt as usize] as f64 / counts.arrived as f64;
+        let share = counts.dropped[Reason::Cobalt as usize] as f64 / counts.arrived as f64;
         assert!((share - 0.0909).abs() < 0.01, "{share}");
         assert!(plain.notes().is_empty());
         let mut marked = queue(&CobaltParams::default());
         run_with(&mut marked, Span::from_micros(5455), 20, Ecn::Ect0);
-        assert!(marked.counts().marked[DropReason::Cobalt as usize] > 0);
-        assert_eq!(marked.counts().dropped[DropReason::Cobalt as usize], 0);
+        assert!(marked.counts().marked[Reason::Cobalt as usize] > 0);
+        assert_eq!(marked.counts().dropped[Reason::Cobalt as usize], 0);
         let mut without = queue(&CobaltParams { ecn: false, ..CobaltParams::default() });
         run_with(&mut without, Span::from_micros(5455), 20, Ecn::Ect0);
         assert_eq!(without.counts().marked_total(), 0);

@@ -30,7 +30,7 @@ use alloc::{boxed::Box, format, vec::Vec};
 
 use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time, choices, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::disciplines::codel::{self, CodelParams, CodelState, Settings};
 use crate::docsis::Shaper;
 use crate::fifo::Fifo;
@@ -173,14 +173,14 @@ impl<P: Packet + Send> QueueDiscipline<P> for CodelDt<P> {
         let Backlog { packets, bytes } = self.fifo.backlog();
         let size = u64::from(packet.size());
         if !self.limit.admits(packets, bytes, size) {
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
             return;
         }
         self.largest = self.largest.max(size);
         self.predicted = self.predict(cx.now, bytes + size);
         let is_small = bytes <= self.largest;
         if self.state.drops_arrival(&self.law, cx.now, self.predicted, is_small) {
-            cx.drop(packet, DropReason::Codel);
+            cx.drop(packet, Reason::Codel);
         } else {
             self.fifo.push(packet);
         }
@@ -264,7 +264,7 @@ mod tests {
         for ms in millis {
             queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO + Span::from_millis(ms));
             queue.take_dropped(|_, reason| {
-                assert_eq!(reason, DropReason::Codel);
+                assert_eq!(reason, Reason::Codel);
                 drops.push(ms);
             });
         }
@@ -345,7 +345,7 @@ mod tests {
             let counts = queue.counts();
             let share = counts.dropped_total() as f64 / counts.arrived as f64;
             assert!((share - 0.0909).abs() < 0.005, "{share}");
-            assert_eq!(counts.dropped[DropReason::Overlimit as usize], 0);
+            assert_eq!(counts.dropped[Reason::Overlimit as usize], 0);
             assert!(queue.backlog().packets < 20, "{:?}", queue.backlog());
             // A packet takes 6 ms, the target is 5.
             let ids: Vec<_> = queue.notes().iter().map(|note| note.id).collect();
@@ -359,7 +359,7 @@ mod tests {
         let mut queue = Queue::new(params.build(&slow()), Stream::from_state(1));
         run(&mut queue, Span::from_millis(5), 10);
         assert_eq!(queue.notes()[1].id, "codel-dt-no-rate-sample");
-        assert_eq!(queue.counts().dropped[DropReason::Codel as usize], 0);
+        assert_eq!(queue.counts().dropped[Reason::Codel as usize], 0);
     }
 
     #[test]

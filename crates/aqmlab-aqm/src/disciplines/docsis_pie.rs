@@ -24,7 +24,7 @@ use alloc::{boxed::Box, format, vec::Vec};
 
 use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, math, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::docsis::Shaper;
 use crate::fifo::Fifo;
 
@@ -254,9 +254,9 @@ impl<P: Packet + Send> QueueDiscipline<P> for DocsisPie<P> {
         let Backlog { packets, bytes } = self.fifo.backlog();
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
             self.accumulated = 0.0;
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
         } else if self.drop_early(packet.size(), cx) {
-            cx.drop(packet, DropReason::Pie);
+            cx.drop(packet, Reason::Pie);
         } else {
             self.fifo.push(packet);
         }
@@ -336,7 +336,7 @@ mod tests {
     fn is_dropped(queue: &mut Queue<TestPacket>) -> bool {
         queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
         let mut dropped = false;
-        queue.take_dropped(|_, reason| dropped = reason == DropReason::Pie);
+        queue.take_dropped(|_, reason| dropped = reason == Reason::Pie);
         dropped
     }
 
@@ -433,7 +433,7 @@ mod tests {
         let counts = queue.counts();
         let share = counts.dropped_total() as f64 / counts.arrived as f64;
         assert!((share - 1.0 / 3.0).abs() < 0.01, "{share}");
-        let early = counts.dropped[DropReason::Pie as usize];
+        let early = counts.dropped[Reason::Pie as usize];
         assert!(early * 10 > counts.dropped_total() * 9, "{counts:?}");
         assert!(queue.notes().is_empty(), "{:?}", queue.notes());
     }

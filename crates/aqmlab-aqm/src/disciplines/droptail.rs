@@ -22,7 +22,7 @@ use alloc::boxed::Box;
 
 use aqmlab_core::{Bytes, Limit, Packet, choices, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::{Fifo, Room};
 
 choices! {
@@ -75,7 +75,7 @@ impl<P: Packet> DropTail<P> {
         }
         while !self.room.admits(self.fifo.backlog(), size) {
             let head = self.fifo.pop().expect("an empty queue admits it");
-            cx.drop(head, DropReason::Overlimit);
+            cx.drop(head, Reason::Overlimit);
         }
     }
 }
@@ -118,7 +118,7 @@ mod tests {
         for packet in packets {
             queue.enqueue(packet.clone(), Time::ZERO);
             queue.take_dropped(|packet, reason| {
-                assert_eq!(reason, DropReason::Overlimit);
+                assert_eq!(reason, Reason::Overlimit);
                 dropped.push(packet.flow_hash());
             });
             queue.assert_conservation("droptail");

@@ -24,7 +24,7 @@ use alloc::boxed::Box;
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time, params};
 
 use crate::cobalt::{CobaltState, DOWN, InitialGrace, Law, UP};
-use crate::discipline::{Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::codel::Source;
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
@@ -114,7 +114,7 @@ impl<P: Packet> Inner<P> for CobaltState {
                     let sojourn = cx.now - packet.arrival();
                     let is_late = settings.ce_threshold.is_some_and(|most| sojourn > most);
                     if is_late && packet.ecn().is_capable() {
-                        cx.mark(&mut packet, DropReason::Cobalt);
+                        cx.mark(&mut packet, Reason::Cobalt);
                     }
                     return Some(packet);
                 }
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn ecn_takes_marks_for_drops_of_the_control_law() {
-        let (cobalt, blue) = (DropReason::Cobalt as usize, DropReason::Blue as usize);
+        let (cobalt, blue) = (Reason::Cobalt as usize, Reason::Blue as usize);
         let plain = counts(&FqCobaltParams::default(), Ecn::NotEct);
         assert!(plain.dropped[cobalt] > 0 && plain.marked_total() == 0);
         let capable = counts(&FqCobaltParams::default(), Ecn::Ect0);
@@ -188,7 +188,7 @@ mod tests {
         let blue = |increment| {
             let limit = Limit::Packets(20);
             let params = FqCobaltParams { limit, increment, ..Default::default() };
-            counts(&params, Ecn::NotEct).dropped[DropReason::Blue as usize]
+            counts(&params, Ecn::NotEct).dropped[Reason::Blue as usize]
         };
         assert_eq!(blue(0.0), 0);
         assert!(blue(UP) > 0);

@@ -26,7 +26,7 @@ use alloc::{boxed::Box, format};
 
 use aqmlab_core::{Bytes, Error, Limit, Packet, Result, Span, Time, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
 
 params! {
@@ -125,7 +125,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pi<P> {
     fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
         let Backlog { packets, bytes } = self.fifo.backlog();
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
             return;
         }
         let mut probability = self.probability;
@@ -134,10 +134,10 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pi<P> {
         }
         if cx.random.uniform() < probability {
             if !(self.ecn && packet.ecn().is_capable()) {
-                cx.drop(packet, DropReason::Pi);
+                cx.drop(packet, Reason::Pi);
                 return;
             }
-            cx.mark(&mut packet, DropReason::Pi);
+            cx.mark(&mut packet, Reason::Pi);
         }
         self.fifo.push(packet);
     }
@@ -172,7 +172,7 @@ mod tests {
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env, run, run_with};
 
-    const PI: usize = DropReason::Pi as usize;
+    const PI: usize = Reason::Pi as usize;
 
     fn queue(params: &PiParams) -> Queue<TestPacket> {
         params.check().unwrap();

@@ -26,7 +26,7 @@ use alloc::{boxed::Box, vec, vec::Vec};
 
 use aqmlab_core::{Ecn, Limit, Packet, Span, Time, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::fifo::{Fifo, Room};
 
 params! {
@@ -125,17 +125,17 @@ impl<P: Packet> Pi2<P> {
         let scalable = self.params.ecn && self.params.coupled && matches!(ecn, Ecn::Ect1 | Ecn::Ce);
         if scalable && !overload {
             if self.linear(likelihood, cx) {
-                cx.mark(&mut packet, DropReason::Pi2);
+                cx.mark(&mut packet, Reason::Pi2);
             }
             return Some(packet);
         }
         let hit = self.squared(cx);
         if hit && (overload || !self.params.ecn || !ecn.is_capable()) {
-            cx.drop(packet, DropReason::Pi2);
+            cx.drop(packet, Reason::Pi2);
             return None;
         }
         if hit || scalable {
-            cx.mark(&mut packet, DropReason::Pi2);
+            cx.mark(&mut packet, Reason::Pi2);
         }
         Some(packet)
     }

@@ -39,7 +39,7 @@ use alloc::{boxed::Box, format, vec, vec::Vec};
 
 use aqmlab_core::{Error, Limit, Packet, Rate, Result, Span, Time, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::disciplines::pie::no_rate_sample;
 use crate::fifo::Fifo;
 
@@ -186,7 +186,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
     fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
         let Backlog { packets, bytes } = self.fifo.backlog();
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
             return;
         }
         // One draw for each packet that may be dropped: with probability zero
@@ -195,11 +195,11 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
             && self.probability > 0.0
             && cx.random.uniform() < self.probability;
         if chosen && !(self.params.ecn && packet.ecn().is_capable()) {
-            cx.drop(packet, DropReason::Pie);
+            cx.drop(packet, Reason::Pie);
             return;
         }
         if chosen {
-            cx.mark(&mut packet, DropReason::Pie);
+            cx.mark(&mut packet, Reason::Pie);
         }
         self.fifo.push(packet);
     }
@@ -351,7 +351,7 @@ mod tests {
     fn a_longer_update_or_a_smaller_threshold_makes_it_work() {
         for setting in [("tupdate", "60ms"), ("dq_threshold", "5p"), ("dq_threshold", "7500b")] {
             let queue = overload(&[setting], 20);
-            assert!(queue.counts().dropped[DropReason::Pie as usize] > 50, "{setting:?}");
+            assert!(queue.counts().dropped[Reason::Pie as usize] > 50, "{setting:?}");
             assert_eq!(note_ids(&queue), [""; 0], "{setting:?}");
         }
     }

@@ -32,7 +32,7 @@ use alloc::{boxed::Box, format};
 
 use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
 
 params! {
@@ -307,8 +307,8 @@ impl<P: Packet + Send> QueueDiscipline<P> for RedLinux<P> {
         self.average.update(cx.now, bytes);
         let signal = match self.decision.decide(self.average.scaled, cx) {
             Fate::Pass => None,
-            Fate::Early => Some((DropReason::RedEarly, self.ecn)),
-            Fate::Forced => Some((DropReason::RedForced, self.ecn && !self.harddrop)),
+            Fate::Early => Some((Reason::RedEarly, self.ecn)),
+            Fate::Forced => Some((Reason::RedForced, self.ecn && !self.harddrop)),
         };
         if let Some((reason, may_mark)) = signal {
             if !(may_mark && packet.ecn().is_capable()) {
@@ -320,7 +320,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for RedLinux<P> {
         if self.limit.admits(packets, bytes, u64::from(packet.size())) {
             self.fifo.push(packet);
         } else {
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
         }
     }
 

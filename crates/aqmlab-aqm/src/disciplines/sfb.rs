@@ -37,7 +37,7 @@ use alloc::{boxed::Box, collections::VecDeque, format};
 
 use aqmlab_core::{Error, Limit, Packet, Result, Span, Time, math, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
 
 params! {
@@ -284,7 +284,7 @@ impl<P: Packet> Sfb<P> {
         packet: &P,
         counted: &mut Counted,
         cx: &mut Context<'_, P>,
-    ) -> core::result::Result<bool, DropReason> {
+    ) -> core::result::Result<bool, Reason> {
         let flow = packet.flow_hash();
         let filter = &mut self.filters[self.active];
         let hash = filter.hash(flow);
@@ -292,7 +292,7 @@ impl<P: Packet> Sfb<P> {
         let Found { probability, packets } = filter.update(hash, &self.steps);
         self.last_probability = probability;
         if packets >= self.max {
-            return Err(DropReason::SfbBucket);
+            return Err(Reason::SfbBucket);
         }
         if self.warming {
             let other = &mut self.filters[1 - self.active];
@@ -302,7 +302,7 @@ impl<P: Packet> Sfb<P> {
         }
         if probability == ONE {
             let admitted = self.penalty.admits(clock(cx.now));
-            return if admitted { Ok(false) } else { Err(DropReason::SfbPenalty) };
+            return if admitted { Ok(false) } else { Err(Reason::SfbPenalty) };
         }
         let drawn = cx.random.next_u32() & ONE;
         if drawn >= probability {
@@ -311,7 +311,7 @@ impl<P: Packet> Sfb<P> {
         let half = ONE / 2;
         let too_much = probability > half && drawn < 2 * (probability - half);
         if too_much || !(self.ecn && packet.ecn().is_capable()) {
-            return Err(DropReason::SfbEarly);
+            return Err(Reason::SfbEarly);
         }
         Ok(true)
     }
@@ -321,14 +321,14 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfb<P> {
     fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
         let Backlog { packets, bytes } = self.fifo.backlog();
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
             return;
         }
         self.change_filters(cx);
         let mut counted = Counted::default();
         match self.decide(&packet, &mut counted, cx) {
             Err(reason) => return cx.drop(packet, reason),
-            Ok(true) => cx.mark(&mut packet, DropReason::SfbEarly),
+            Ok(true) => cx.mark(&mut packet, Reason::SfbEarly),
             Ok(false) => (),
         }
         for (filter, hash) in self.filters.iter_mut().zip(counted) {
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn a_flow_that_does_not_react_gets_the_burst_and_then_the_rate() {
         let mut queue = Queue::new(strict().build(&env()), Stream::from_state(1));
-        let dropped = |counts: Counts| counts.dropped[DropReason::SfbPenalty as usize];
+        let dropped = |counts: Counts| counts.dropped[Reason::SfbPenalty as usize];
         // The first packet finds empty bins, the next 20 the burst.
         for _ in 0..21 {
             assert_eq!(dropped(offer(&mut queue, 7, 0)), 0);
@@ -415,7 +415,7 @@ mod tests {
             let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
             offer(&mut queue, 7, 0);
             let counts = offer(&mut queue, 7, 5000);
-            assert_eq!(counts.dropped[DropReason::SfbPenalty as usize], 1);
+            assert_eq!(counts.dropped[Reason::SfbPenalty as usize], 1);
         }
     }
 
@@ -434,8 +434,7 @@ mod tests {
     }
     impl Bare {
         fn new(params: &SfbParams) -> Self {
-            let sink =
-                crate::discipline::Sink { dropped: Vec::new(), marked: [0; DropReason::COUNT] };
+            let sink = crate::discipline::Sink { dropped: Vec::new(), marked: [0; Reason::COUNT] };
             Bare { sfb: Sfb::new(params, &env()), random: Stream::from_state(5), sink }
         }
         fn enqueue(&mut self, flow: u32, millis: u64) {
@@ -520,7 +519,7 @@ mod tests {
             let mut cx = Context { now: at(0), random: &mut bare.random, sink: &mut bare.sink };
             bare.sfb.enqueue(TestPacket::new(Ecn::Ect0), &mut cx);
         }
-        let marked = bare.sink.marked[DropReason::SfbEarly as usize];
+        let marked = bare.sink.marked[Reason::SfbEarly as usize];
         let dropped = bare.sink.dropped.len();
         assert!((2300..2700).contains(&marked), "{marked}");
         assert!((4800..5200).contains(&dropped), "{dropped}");

@@ -38,7 +38,7 @@ use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
 use aqmlab_core::{Bytes, Limit, Packet, Time, choices, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
 use crate::fq::hash::{Classifier, Sharing};
 
@@ -247,7 +247,7 @@ impl<P: Packet> Sfq<P> {
             _ => self.round.pop_front().expect("over its limit it holds packets"),
         };
         let packet = self.take(bucket, self.headdrop).expect("it holds packets");
-        cx.drop(packet, DropReason::Overlimit);
+        cx.drop(packet, Reason::Overlimit);
     }
 
     /// Puts all packets where the new hash wants them.
@@ -261,9 +261,9 @@ impl<P: Packet> Sfq<P> {
         while let Some(packet) = self.moving.pop() {
             let bucket = self.bucket_of(&packet);
             if self.needs_too_many(bucket) {
-                cx.drop(packet, DropReason::Overlimit);
+                cx.drop(packet, Reason::Overlimit);
             } else if self.depth_of(bucket) >= self.depth {
-                cx.drop(packet, DropReason::FlowLimit);
+                cx.drop(packet, Reason::FlowLimit);
             } else {
                 self.push(bucket, packet);
             }
@@ -275,12 +275,12 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
         let bucket = self.bucket_of(&packet);
         if self.needs_too_many(bucket) {
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
             return;
         }
         if self.depth_of(bucket) >= self.depth {
             if !self.headdrop {
-                cx.drop(packet, DropReason::FlowLimit);
+                cx.drop(packet, Reason::FlowLimit);
                 return;
             }
             // The bucket keeps its number of packets, and its place.
@@ -289,7 +289,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
             let head = fifo.pop().expect("it is at its depth");
             fifo.push(packet);
             self.total.bytes = self.total.bytes - before + fifo.backlog().bytes;
-            cx.drop(head, DropReason::FlowLimit);
+            cx.drop(head, Reason::FlowLimit);
         } else {
             self.push(bucket, packet);
         }
@@ -465,7 +465,7 @@ mod tests {
         for second in 1..20 {
             queue.on_wakeup(Time::ZERO + Span::from_secs(second));
             queue.take_dropped(|_, reason| {
-                assert_eq!(reason, DropReason::FlowLimit);
+                assert_eq!(reason, Reason::FlowLimit);
                 dropped += 1;
             });
             queue.assert_conservation("sfq");

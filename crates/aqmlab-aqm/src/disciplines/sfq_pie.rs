@@ -28,7 +28,7 @@ use alloc::boxed::Box;
 
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time, choices, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::hash::Sharing;
 use crate::fq::ring::Ring;
@@ -142,7 +142,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for SfqPie<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
         if !self.fq.has_room(packet.size()) {
             self.state.refused();
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
             return;
         }
         let backlog = self.fq.backlog().bytes;
@@ -219,7 +219,7 @@ mod tests {
                 queue.dequeue(now);
             }
             queue.take_dropped(|packet, reason| {
-                assert_eq!(reason, DropReason::Pie);
+                assert_eq!(reason, Reason::Pie);
                 dropped[packet.flow_hash() as usize] += 1;
             });
             queue.assert_conservation("sfq_pie");

@@ -27,7 +27,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 use aqmlab_core::{Auto, Error, Limit, Packet, Result, choices, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
 
 choices! {
@@ -179,15 +179,15 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sred<P> {
         let hit = self.estimate.update(&packet, cx);
         let Backlog { packets, bytes } = self.fifo.backlog();
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
             return;
         }
         if hit.is_some_and(|hit| cx.random.uniform() < self.probability(hit)) {
             if !(self.ecn && packet.ecn().is_capable()) {
-                cx.drop(packet, DropReason::Sred);
+                cx.drop(packet, Reason::Sred);
                 return;
             }
-            cx.mark(&mut packet, DropReason::Sred);
+            cx.mark(&mut packet, Reason::Sred);
         }
         self.fifo.push(packet);
     }
@@ -214,7 +214,7 @@ mod tests {
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env};
 
-    const SRED: usize = DropReason::Sred as usize;
+    const SRED: usize = Reason::Sred as usize;
 
     fn queue(params: &SredParams) -> Queue<TestPacket> {
         params.check().unwrap();

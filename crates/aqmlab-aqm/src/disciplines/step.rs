@@ -24,7 +24,7 @@ use alloc::{boxed::Box, string::String};
 
 use aqmlab_core::{Error, Limit, Packet, ParamType, Result, Span, Value, choices, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
 
 /// A queue length or a time in the queue.
@@ -142,9 +142,9 @@ impl<P: Packet> Step<P> {
     fn signal(&self, mut packet: P, cx: &mut Context<'_, P>) -> Option<P> {
         if self.is_above(&packet, cx) {
             if packet.ecn().is_capable() {
-                cx.mark(&mut packet, DropReason::Step);
+                cx.mark(&mut packet, Reason::Step);
             } else if self.not_ect == NotEct::Drop {
-                cx.drop(packet, DropReason::Step);
+                cx.drop(packet, Reason::Step);
                 return None;
             }
         }
@@ -156,7 +156,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Step<P> {
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
         let Backlog { packets, bytes } = self.fifo.backlog();
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
             return;
         }
         let packet = match self.mark_at {
@@ -194,7 +194,7 @@ mod tests {
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env};
 
-    const STEP: usize = DropReason::Step as usize;
+    const STEP: usize = Reason::Step as usize;
 
     fn queue(params: &StepParams) -> Queue<TestPacket> {
         Queue::new(params.build(&env()), Stream::from_state(1))
@@ -285,7 +285,7 @@ mod tests {
         let mut queue = queue(&StepParams { limit, ..StepParams::default() });
         offer(&mut queue, Ecn::Ect0, 9);
         let counts = queue.counts();
-        assert_eq!(counts.dropped[DropReason::Overlimit as usize], 4);
+        assert_eq!(counts.dropped[Reason::Overlimit as usize], 4);
         assert_eq!(counts.marked_total(), 0);
     }
 

@@ -15,7 +15,7 @@ pub(crate) mod hash;
 pub(crate) mod ring;
 pub(crate) mod rounds;
 
-use crate::discipline::{Backlog, Context, DropReason, QueueDiscipline};
+use crate::discipline::{Backlog, Context, QueueDiscipline, Reason};
 use crate::disciplines::codel::Source;
 use crate::fifo::Fifo;
 use crate::fq::hash::{Classifier, Sharing};
@@ -226,7 +226,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
             self.total.packets -= 1;
             self.total.bytes -= u64::from(packet.size());
             bucket.inner.overflowed(&self.settings, 1, cx.now);
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
         }
     }
 
@@ -268,8 +268,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
 
     /// Drops a batch from the head of the flow with the most bytes.
     fn drop_from_fattest(&mut self, batch: u64, cx: &mut Context<'_, P>) {
-        let reason =
-            if self.is_over_memory() { DropReason::Overmemory } else { DropReason::Overlimit };
+        let reason = if self.is_over_memory() { Reason::Overmemory } else { Reason::Overlimit };
         let fattest = self.fattest().expect("packets are in active buckets");
         let fattest = &mut self.buckets[fattest as usize];
         let enough = fattest.fifo.backlog().bytes / 2;
@@ -336,7 +335,7 @@ where
         let index = self.bucket_of(&packet);
         if !self.makes_room(size, cx) {
             self.buckets[index as usize].inner.refused();
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
             return;
         }
         let bucket = &mut self.buckets[index as usize];

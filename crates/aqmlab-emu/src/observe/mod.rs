@@ -18,7 +18,7 @@ pub mod view;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use aqmlab_aqm::DropReason;
+use aqmlab_aqm::Reason;
 use aqmlab_core::{Error, Result, Span, Time, choices};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::Network;
@@ -146,7 +146,7 @@ impl Tap for Observers {
         time: Time,
         link: u32,
         handle: &Handle,
-        reason: Option<DropReason>,
+        reason: Option<Reason>,
         buffers: &Buffers,
     ) {
         for log in self.logs.iter_mut().filter(|log| log.link == link) {

@@ -24,7 +24,7 @@
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use aqmlab_aqm::DropReason;
+use aqmlab_aqm::Reason;
 use aqmlab_core::Time;
 use aqmlab_sim::capture::pcapng::{self, COMMENT, ENHANCED_PACKET, Interface, block, option, pad};
 
@@ -125,10 +125,10 @@ impl Capture {
         time: Time,
         link: u32,
         handle: &Handle,
-        reason: Option<DropReason>,
+        reason: Option<Reason>,
         buffers: &Buffers,
     ) {
-        let why = reason.map_or("lost on the way", DropReason::name);
+        let why = reason.map_or("lost on the way", Reason::name);
         self.packet(time, link, DROPPED, handle, buffers, Some(why));
     }
 

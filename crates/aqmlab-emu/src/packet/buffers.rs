@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use aqmlab_aqm::DropReason;
+use aqmlab_aqm::Reason;
 use aqmlab_core::Span;
 
 use crate::packet::handle::Handle;
@@ -51,7 +51,7 @@ pub struct Buffers {
     /// The place that is read into.
     reading: Option<u32>,
     /// Handles that were dropped or lost, and wait to be shown, if they are to be.
-    dropped: Option<VecDeque<(Handle, Option<DropReason>)>>,
+    dropped: Option<VecDeque<(Handle, Option<Reason>)>>,
 }
 
 impl Buffers {
@@ -128,12 +128,12 @@ impl Buffers {
     }
 
     /// The first of what was dropped or lost. To be released.
-    pub fn take_dropped(&mut self) -> Option<(Handle, Option<DropReason>)> {
+    pub fn take_dropped(&mut self) -> Option<(Handle, Option<Reason>)> {
         self.dropped.as_mut()?.pop_front()
     }
 
     /// A handle is dropped by a queue for a reason, or lost.
-    pub fn drop(&mut self, handle: &Handle, reason: Option<DropReason>) {
+    pub fn drop(&mut self, handle: &Handle, reason: Option<Reason>) {
         match &mut self.dropped {
             None => self.release(handle.place, 1),
             Some(dropped) => dropped.push_back((*handle, reason)),

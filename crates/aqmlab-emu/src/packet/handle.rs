@@ -1,7 +1,7 @@
 //! A packet as queues and pipes see it: a value of 48 bytes that says where
 //! the bytes are.
 
-use aqmlab_aqm::DropReason;
+use aqmlab_aqm::Reason;
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
 use aqmlab_sim::network::{Carried, Position};
 
@@ -119,7 +119,7 @@ impl Carried for Handle {
         store.drop(self, None);
     }
     #[inline]
-    fn dropped(&self, store: &mut Buffers, reason: DropReason) {
+    fn dropped(&self, store: &mut Buffers, reason: Reason) {
         store.drop(self, Some(reason));
     }
     fn copy(&self, store: &mut Buffers) -> Self {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-use aqmlab_aqm::{Backlog, DropReason, Handle, LinkEnv};
+use aqmlab_aqm::{Backlog, Handle, LinkEnv, Reason};
 use aqmlab_core::{Ecn, Limit, Packet, Stream};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -125,8 +125,8 @@ pub struct Context {
     pub random: Stream,
     pub backlog: Backlog,
     /// Drops and marks of this call, by place.
-    pub dropped: Vec<(u32, DropReason)>,
-    pub marked: Vec<(u32, DropReason)>,
+    pub dropped: Vec<(u32, Reason)>,
+    pub marked: Vec<(u32, Reason)>,
     pub ledger: Arc<Ledger>,
     /// Whether a call is under way that may drop and mark.
     pub open: bool,
@@ -191,9 +191,9 @@ impl Context {
     }
 }
 
-fn reason_of(name: &str) -> PyResult<DropReason> {
-    DropReason::ALL.into_iter().find(|reason| reason.name() == name).ok_or_else(|| {
-        let known: Vec<&str> = DropReason::ALL.iter().map(|reason| reason.name()).collect();
+fn reason_of(name: &str) -> PyResult<Reason> {
+    Reason::ALL.into_iter().find(|reason| reason.name() == name).ok_or_else(|| {
+        let known: Vec<&str> = Reason::ALL.iter().map(|reason| reason.name()).collect();
         PyValueError::new_err(format!("unknown reason `{name}`; known: {}", known.join(", ")))
     })
 }

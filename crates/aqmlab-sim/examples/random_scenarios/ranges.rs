@@ -37,7 +37,7 @@ const BASE: &str = r#"
 "#;
 
 /// Any value is as good as another.
-const WITHOUT_RANGE: [&str; 1] = ["seed"];
+const WITHOUT_RANGE: [&str; 2] = ["seed", "start"];
 
 /// A group of parameters: where it stands, and what has to stand there besides.
 struct Section {

@@ -1,6 +1,6 @@
 //! What a link carries: packets of the simulator, and of the emulator.
 
-use aqmlab_aqm::DropReason;
+use aqmlab_aqm::Reason;
 use aqmlab_core::Packet;
 
 use super::routes::Position;
@@ -24,7 +24,7 @@ pub trait Carried: Packet + Send + 'static {
     fn forget(&self, store: &mut Self::Store);
     /// A queue drops it: it is forgotten, and some keep the reason.
     #[inline]
-    fn dropped(&self, store: &mut Self::Store, _reason: DropReason) {
+    fn dropped(&self, store: &mut Self::Store, _reason: Reason) {
         self.forget(store);
     }
     /// The same packet once more, with what it keeps in the store.

@@ -1,6 +1,6 @@
 //! What is measured at a link with a queue, from the end of the warm-up on.
 
-use aqmlab_aqm::{Backlog, Counts, DropReason};
+use aqmlab_aqm::{Backlog, Counts, Reason};
 use aqmlab_core::{Span, Time};
 
 use super::QueuedLink;
@@ -68,12 +68,12 @@ impl LinkResult {
         columns.add("lost_bytes", |link| link.way.lost_bytes);
         columns.add("duplicated", |link| link.way.duplicated);
         columns.add("reordered", |link| link.way.reordered);
-        for reason in DropReason::ALL {
+        for reason in Reason::ALL {
             columns.add(format!("drop_{}", reason.name()), move |link| {
                 link.counts.dropped[reason as usize]
             });
         }
-        for reason in DropReason::ALL.into_iter().filter(|reason| reason.is_signal()) {
+        for reason in Reason::ALL.into_iter().filter(|reason| reason.is_signal()) {
             columns.add(format!("mark_{}", reason.name()), move |link| {
                 link.counts.marked[reason as usize]
             });

@@ -1,6 +1,6 @@
 //! What is measured at a link: streaming statistics in constant memory.
 
-use aqmlab_aqm::{Backlog, DropReason};
+use aqmlab_aqm::{Backlog, Reason};
 use aqmlab_core::{Bytes, Ecn, Span, Time};
 
 use super::carried::Carried;
@@ -190,7 +190,7 @@ pub struct PacketRecord {
     /// When it left, or was dropped.
     pub end: Time,
     /// Why it was dropped; `None` if it was sent.
-    pub dropped: Option<DropReason>,
+    pub dropped: Option<Reason>,
     /// Whether it carried CE when it left.
     pub ce: bool,
 }
@@ -222,7 +222,7 @@ pub enum Happened {
     /// It leaves the queue for the transmitter.
     Left,
     /// It is dropped.
-    Dropped(DropReason),
+    Dropped(Reason),
 }
 
 /// The probe at one link.
@@ -347,7 +347,7 @@ impl LinkProbe {
     }
 
     /// A packet was dropped.
-    pub fn dropped(&mut self, now: Time, packet: &impl Carried, reason: DropReason) {
+    pub fn dropped(&mut self, now: Time, packet: &impl Carried, reason: Reason) {
         if reason.is_signal() {
             self.first_signal.get_or_insert(now);
             self.capable_dropped += u64::from(packet.ecn().is_capable());
@@ -372,7 +372,7 @@ impl LinkProbe {
     }
 
     #[inline]
-    fn record(&mut self, now: Time, packet: &impl Carried, dropped: Option<DropReason>) {
+    fn record(&mut self, now: Time, packet: &impl Carried, dropped: Option<Reason>) {
         if self.watched.is_some() {
             let what = dropped.map_or(Happened::Left, Happened::Dropped);
             self.watch(now, packet.arrival(), packet, what);

@@ -4,7 +4,7 @@
 //! left behind and answers with a [`Note`] or not. What only a discipline can
 //! know of itself (PIE without a rate sample) it says in its own `notes`.
 
-use aqmlab_aqm::{DropReason, LinkEnv, Note};
+use aqmlab_aqm::{LinkEnv, Note, Reason};
 use aqmlab_core::{Bytes, Span, Time};
 
 use super::simulation::{MTU, Simulation};
@@ -97,7 +97,7 @@ impl Site<'_> {
     /// Signals that the discipline gave, as drops and as marks.
     fn signals(&self) -> u64 {
         let counts = self.link.queue.counts();
-        let dropped = DropReason::ALL.into_iter().filter(|reason| reason.is_signal());
+        let dropped = Reason::ALL.into_iter().filter(|reason| reason.is_signal());
         dropped.map(|reason| counts.dropped[reason as usize]).sum::<u64>() + counts.marked_total()
     }
 
@@ -178,7 +178,7 @@ impl Site<'_> {
     /// empty queues to come down. Counted over the whole run, as they set it off at its beginning.
     fn blue_set_off(&self) -> Option<Note> {
         let counts = self.link.queue.counts();
-        let [blue, law] = [DropReason::Blue, DropReason::Cobalt].map(|reason| reason as usize);
+        let [blue, law] = [Reason::Blue, Reason::Cobalt].map(|reason| reason as usize);
         let by_law = counts.dropped[law] + counts.marked[law];
         // Of disciplines with BLUE, COBALT's are those that have a control law as well.
         let has_law = self.config.queue.settings().iter().any(|(key, _)| *key == "interval");

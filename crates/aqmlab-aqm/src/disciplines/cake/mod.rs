@@ -58,7 +58,7 @@ use self::heap::Heap;
 use self::overhead::Overhead;
 use self::shaper::{Schedule, Shaper};
 use self::tin::{Plan, Tin, bytes_in};
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fq::hash::Classifier;
 
 impl Discipline for CakeParams {
@@ -157,7 +157,7 @@ impl<P: Packet> Cake<P> {
         };
         self.uncount(tin, &ack);
         self.charge_drop(tin, &ack, cx.now);
-        cx.drop(ack, DropReason::AckFilter);
+        cx.drop(ack, Reason::AckFilter);
     }
 
     /// The queue has got a packet: its flow gets in line.
@@ -224,7 +224,7 @@ impl<P: Packet> Cake<P> {
         let (tin, index) = self.heap.top(flows, bytes_in(&self.tins));
         let packet = self.pop(tin as usize, index).expect("something is over the limit");
         self.charge_drop(tin as usize, &packet, cx.now);
-        cx.drop(packet, DropReason::Overlimit);
+        cx.drop(packet, Reason::Overlimit);
         let tin = &mut self.tins[tin as usize];
         tin.flows[index as usize].cobalt.overflowed(&tin.plan.law, cx.now);
     }

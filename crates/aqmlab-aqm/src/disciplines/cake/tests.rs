@@ -282,7 +282,7 @@ fn superfluous_acknowledgements_give_way() {
         let others = [1, 2].map(|number| TestPacket::of_flow(2 + number as u32).acking(number));
         let dropped = offer(&mut queue, acks.into_iter().chain(others));
         let counts = queue.counts();
-        assert_eq!(counts.dropped[DropReason::AckFilter as usize], dropped.len() as u64);
+        assert_eq!(counts.dropped[Reason::AckFilter as usize], dropped.len() as u64);
         assert_eq!(dropped.len(), 8 - left.len());
         let rest = drain(&mut queue);
         let own = rest.iter().filter(|packet| packet.flow_hash() == 1);
@@ -321,8 +321,8 @@ fn blue_comes_with_overflow() {
     run(&mut queue, Span::from_millis(1), 10);
     assert!(blue(&queue) > 0.05, "{}", blue(&queue));
     let counts = queue.counts();
-    assert!(counts.dropped[DropReason::Blue as usize] > 0, "{counts:?}");
-    assert!(counts.dropped[DropReason::Overlimit as usize] > 0, "{counts:?}");
+    assert!(counts.dropped[Reason::Blue as usize] > 0, "{counts:?}");
+    assert!(counts.dropped[Reason::Overlimit as usize] > 0, "{counts:?}");
 }
 
 #[test]

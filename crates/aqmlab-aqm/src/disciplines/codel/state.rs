@@ -4,7 +4,7 @@ use aqmlab_core::{Packet, Span, Time, math};
 
 use super::form::{Clock, Counts, Form, Recall, Root};
 use super::{CodelParams, linux};
-use crate::discipline::{Context, DropReason, LinkEnv};
+use crate::discipline::{Context, LinkEnv, Reason};
 
 /// What the algorithm needs to know of the parameters, computed once; times
 /// are those of [`Settings::clock`].
@@ -283,10 +283,10 @@ impl CodelState {
         }
         self.enter(law, now);
         if law.ecn && packet.ecn().is_capable() {
-            cx.mark(&mut packet, DropReason::Codel);
+            cx.mark(&mut packet, Reason::Codel);
             Some(packet)
         } else {
-            cx.drop(packet, DropReason::Codel);
+            cx.drop(packet, Reason::Codel);
             self.take(law, now, source).0
         }
     }
@@ -306,11 +306,11 @@ impl CodelState {
                 self.increment(law);
             }
             if law.ecn && packet.ecn().is_capable() {
-                cx.mark(&mut packet, DropReason::Codel);
+                cx.mark(&mut packet, Reason::Codel);
                 self.drop_next = Some(self.control_law(law, due));
                 return Some(packet);
             }
-            cx.drop(packet, DropReason::Codel);
+            cx.drop(packet, Reason::Codel);
             let (next, ok_to_drop) = self.take(law, now, source);
             if ok_to_drop {
                 if law.form.counts == Counts::IfNextIsLate {
@@ -360,7 +360,7 @@ impl CodelState {
             && now - law.clock(packet.arrival()) > threshold
             && packet.ecn().is_capable()
         {
-            cx.mark(packet, DropReason::Codel);
+            cx.mark(packet, Reason::Codel);
         }
     }
 

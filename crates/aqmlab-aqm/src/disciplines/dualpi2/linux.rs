@@ -22,7 +22,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 use aqmlab_core::{Ecn, Limit, Packet, Span, Stream, Time, math};
 
 use super::{DualPi2Params, Queues, Taken};
-use crate::discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
 
 /// Probability 1.
 const ONE: u64 = u32::MAX as u64;
@@ -158,7 +158,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for DualPi2<P> {
         let Backlog { packets, bytes } = self.queues.total();
         self.arrived += 1;
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
             return;
         }
         let is_l4s = self.queues.is_l4s(packet.ecn());
@@ -166,9 +166,9 @@ impl<P: Packet + Send> QueueDiscipline<P> for DualPi2<P> {
         if self.params.drop_early {
             match self.decide(is_l4s, packet.ecn(), cx.random) {
                 Action::Pass => {}
-                Action::Mark => cx.mark(&mut packet, DropReason::Pi2),
+                Action::Mark => cx.mark(&mut packet, Reason::Pi2),
                 Action::Drop => {
-                    cx.drop(packet, DropReason::Pi2);
+                    cx.drop(packet, Reason::Pi2);
                     return;
                 }
             }
@@ -193,17 +193,17 @@ impl<P: Packet + Send> QueueDiscipline<P> for DualPi2<P> {
                 match self.decide(is_l4s, packet.ecn(), cx.random) {
                     Action::Pass => {}
                     Action::Mark => {
-                        cx.mark(&mut packet, DropReason::Pi2);
+                        cx.mark(&mut packet, Reason::Pi2);
                         marked = true;
                     }
                     Action::Drop => {
-                        cx.drop(packet, DropReason::Pi2);
+                        cx.drop(packet, Reason::Pi2);
                         continue;
                     }
                 }
             }
             if may_step && !marked && self.is_over_step(&packet, cx.now) {
-                cx.mark(&mut packet, DropReason::Step);
+                cx.mark(&mut packet, Reason::Step);
             }
             self.queues.credit += credit;
             return Some(packet);
@@ -287,7 +287,7 @@ mod tests {
         for ecn in [Ecn::Ect0, Ecn::Ect1] {
             let counts = overload(&linux(), ecn).counts();
             assert!(counts.marked_total() > 0, "{counts:?}");
-            assert!(counts.dropped[DropReason::Pi2 as usize] > 0, "{counts:?}");
+            assert!(counts.dropped[Reason::Pi2 as usize] > 0, "{counts:?}");
         }
     }
 
@@ -297,8 +297,8 @@ mod tests {
             DualPi2Params { drop_overload: false, limit: Some(Limit::Packets(100)), ..linux() };
         let queue = overload(&params, Ecn::Ect1);
         let counts = queue.counts();
-        assert_eq!(counts.dropped[DropReason::Pi2 as usize], 0);
-        assert!(counts.dropped[DropReason::Overlimit as usize] > 0);
+        assert_eq!(counts.dropped[Reason::Pi2 as usize], 0);
+        assert!(counts.dropped[Reason::Overlimit as usize] > 0);
         assert!((base(&queue) - 0.5).abs() < 1e-6, "{}", base(&queue));
     }
 
@@ -310,7 +310,7 @@ mod tests {
             queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO);
         }
         while queue.dequeue(Time::ZERO).is_some() {}
-        queue.counts().marked[DropReason::Step as usize]
+        queue.counts().marked[Reason::Step as usize]
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
             let mut queue = Queue::new(linux().build(&env()), Stream::from_state(1));
             queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO);
             queue.dequeue(Time::from_nanos(wait)).unwrap();
-            assert_eq!(queue.counts().marked[DropReason::Step as usize], marks);
+            assert_eq!(queue.counts().marked[Reason::Step as usize], marks);
         }
     }
 }

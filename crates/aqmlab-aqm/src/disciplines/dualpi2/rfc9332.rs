@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
 
 use super::{DualPi2Params, Queues, Taken};
-use crate::discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
 
 /// What does not change during a run (figure 2).
 struct Law {
@@ -173,11 +173,11 @@ impl<P: Packet> DualPi2<P> {
             false => cx.random.uniform() < likelihood,
         };
         if hit && (overload || !packet.ecn().is_capable()) {
-            cx.drop(packet, DropReason::Pi2);
+            cx.drop(packet, Reason::Pi2);
             return None;
         }
         if hit || (is_l4s && overload) {
-            let reason = if native > coupled { DropReason::Step } else { DropReason::Pi2 };
+            let reason = if native > coupled { Reason::Step } else { Reason::Pi2 };
             cx.mark(&mut packet, reason);
         }
         Some(packet)
@@ -189,7 +189,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for DualPi2<P> {
         let Backlog { packets, bytes } = self.queues.total();
         self.arrived += 1;
         if !self.limit.admits(packets, bytes, self.mtu.max(u64::from(packet.size()))) {
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
         } else if self.queues.is_l4s(packet.ecn()) {
             self.l4s_arrived += 1;
             self.queues.l4s.push(packet);
@@ -383,7 +383,7 @@ mod tests {
         }
         let leave = std::iter::from_fn(|| queue.dequeue(Time::ZERO + wait));
         let marks = leave.map(|packet| packet.ecn == Ecn::Ce).collect();
-        assert_eq!(queue.counts().marked_total(), queue.counts().marked[DropReason::Step as usize]);
+        assert_eq!(queue.counts().marked_total(), queue.counts().marked[Reason::Step as usize]);
         marks
     }
 
@@ -412,7 +412,7 @@ mod tests {
             queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO);
         }
         while queue.dequeue(Time::ZERO + Span::from_millis(1)).is_some() {}
-        assert_eq!(queue.counts().marked[DropReason::Pi2 as usize], 74);
+        assert_eq!(queue.counts().marked[Reason::Pi2 as usize], 74);
         assert_eq!(queue.counts().marked_total(), 74);
     }
 
@@ -447,7 +447,7 @@ mod tests {
             let counts = queue.counts();
             let share = counts.dropped_total() as f64 / counts.arrived as f64;
             assert!((share - 1.0 / 3.0).abs() < 0.03, "{ecn:?} {share}");
-            let early = counts.dropped[DropReason::Pi2 as usize];
+            let early = counts.dropped[Reason::Pi2 as usize];
             assert!(early * 10 > counts.dropped_total() * 9, "{counts:?}");
         }
     }

@@ -223,7 +223,7 @@ mod tests {
     use aqmlab_core::{Ecn, Stream};
 
     use super::*;
-    use crate::discipline::DropReason;
+    use crate::discipline::Reason;
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env, run_with};
 
@@ -275,7 +275,7 @@ mod tests {
             let counts = overload(&params, Ecn::Ect0).counts();
             assert!(counts.marked_total() > 0, "{counts:?}");
             // No packet reacts to the marks: the probability rises above 0.1.
-            assert!(counts.dropped[DropReason::Pie as usize] > 0, "{counts:?}");
+            assert!(counts.dropped[Reason::Pie as usize] > 0, "{counts:?}");
             assert_eq!(overload(&params, Ecn::NotEct).counts().marked_total(), 0);
         }
         let never = PieParams { ecn: true, max_ecn: 0.0, ..PieParams::default() };
@@ -297,7 +297,7 @@ mod tests {
             let queue = overload(&PieParams { variant, ..params.clone() }, Ecn::NotEct);
             assert_eq!(ids(&queue), ["pie-no-rate-sample"]);
             assert!(queue.notes()[0].text.contains("16384b"), "{:?}", queue.notes());
-            assert_eq!(queue.counts().dropped[DropReason::Pie as usize], 0);
+            assert_eq!(queue.counts().dropped[Reason::Pie as usize], 0);
         }
     }
 
@@ -316,7 +316,7 @@ mod tests {
         let params = PieParams { activation: Some(0.9), ..PieParams::default() };
         let queue = overload(&params, Ecn::NotEct);
         assert_eq!(ids(&queue), ["pie-inactive"]);
-        assert_eq!(queue.counts().dropped[DropReason::Pie as usize], 0);
+        assert_eq!(queue.counts().dropped[Reason::Pie as usize], 0);
     }
 
     #[test]

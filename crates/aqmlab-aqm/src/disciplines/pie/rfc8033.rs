@@ -25,7 +25,7 @@ use alloc::{format, vec::Vec};
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
 
 use super::{Decay, DelaySource, Memory, PieParams, Tuning, no_rate_sample};
-use crate::discipline::{Backlog, Context, DropReason, LinkEnv, Note, QueueDiscipline};
+use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::fifo::{Fifo, Room};
 
 /// Section 5.2: the average time that a threshold of bytes takes.
@@ -197,7 +197,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
     fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
         if !self.room.admits(self.fifo.backlog(), packet.size()) {
             self.accumulated = 0.0;
-            cx.drop(packet, DropReason::Overlimit);
+            cx.drop(packet, Reason::Overlimit);
             return;
         }
         let is_long = self.is_long();
@@ -214,11 +214,11 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
             let is_capable = self.params.ecn && packet.ecn().is_capable();
             if !is_capable || self.probability >= self.params.max_ecn {
                 self.memory.ecn_drops += u64::from(is_capable);
-                cx.drop(packet, DropReason::Pie);
+                cx.drop(packet, Reason::Pie);
                 return;
             }
             self.memory.marks += 1;
-            cx.mark(&mut packet, DropReason::Pie);
+            cx.mark(&mut packet, Reason::Pie);
         }
         self.fifo.push(packet);
     }

@@ -5,7 +5,7 @@ use aqmlab_core::{Packet, Time, math};
 use super::adapt::Adapt;
 use super::automatic::Settings;
 use super::{RedParams, Shape};
-use crate::discipline::{Context, DropReason};
+use crate::discipline::{Context, Reason};
 
 pub(super) struct Decision {
     pub min: f64,
@@ -31,7 +31,7 @@ pub(super) struct Decision {
 pub(super) enum Fate {
     Pass,
     Mark,
-    Drop(DropReason),
+    Drop(Reason),
 }
 
 /// Zhou, Yeung and Li 2006, section 3.1: max_p times this makes the quadratic
@@ -86,7 +86,7 @@ impl Decision {
         let most = if self.gentle.is_some() { 2.0 * self.max } else { self.max };
         if average >= most && self.mark_p.is_none() {
             self.restart_count();
-            return Fate::Drop(DropReason::RedForced);
+            return Fate::Drop(Reason::RedForced);
         }
         if !self.old {
             self.old = true;
@@ -103,7 +103,7 @@ impl Decision {
         if self.ecn && packet.ecn().is_capable() && may_mark {
             Fate::Mark
         } else {
-            Fate::Drop(DropReason::RedEarly)
+            Fate::Drop(Reason::RedEarly)
         }
     }
 

@@ -51,7 +51,7 @@ mod decision;
 
 use aqmlab_core::{Auto, Bytes, Error, Limit, Packet, Result, Span, Time, choices, params};
 
-use crate::discipline::{Backlog, Context, Discipline, DropReason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
 use automatic::Settings;
 use average::Average;
@@ -262,15 +262,15 @@ impl<P: Packet> Red<P> {
         let length = self.average.length(self.fifo.backlog());
         let fate = self.decision.decide(self.average.value, length, &packet, cx);
         if fate == Fate::Mark {
-            cx.mark(&mut packet, DropReason::RedEarly);
+            cx.mark(&mut packet, Reason::RedEarly);
         }
         match fate {
             _ if self.is_full() => {
                 self.decision.restart_count();
-                self.drop_one_of(packet, DropReason::Overlimit, cx);
+                self.drop_one_of(packet, Reason::Overlimit, cx);
             }
-            Fate::Drop(DropReason::RedForced) => {
-                self.drop_one_of(packet, DropReason::RedForced, cx);
+            Fate::Drop(Reason::RedForced) => {
+                self.drop_one_of(packet, Reason::RedForced, cx);
             }
             Fate::Drop(reason) => cx.drop(packet, reason),
             Fate::Pass | Fate::Mark => self.fifo.push(packet),
@@ -278,7 +278,7 @@ impl<P: Packet> Red<P> {
     }
 
     /// A packet has to go: the arriving one, or one in the queue for it.
-    fn drop_one_of(&mut self, packet: P, reason: DropReason, cx: &mut Context<'_, P>) {
+    fn drop_one_of(&mut self, packet: P, reason: Reason, cx: &mut Context<'_, P>) {
         self.fifo.push(packet);
         let packets = self.fifo.backlog().packets;
         let index = match self.victim {
@@ -335,8 +335,8 @@ mod tests {
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env};
 
-    const EARLY: usize = DropReason::RedEarly as usize;
-    const FORCED: usize = DropReason::RedForced as usize;
+    const EARLY: usize = Reason::RedEarly as usize;
+    const FORCED: usize = Reason::RedForced as usize;
 
     /// The average is the queue as it is; drops come as soon as they may.
     fn plain() -> RedParams {
@@ -481,7 +481,7 @@ mod tests {
         // Room for four, or an average of four above the upper threshold.
         let full = RedParams { limit: Limit::Packets(4), ..RedParams::default() };
         let above = RedParams { min_threshold: limit(3), max_threshold: limit(4), ..plain() };
-        for (params, reason) in [(full, DropReason::Overlimit), (above, DropReason::RedForced)] {
+        for (params, reason) in [(full, Reason::Overlimit), (above, Reason::RedForced)] {
             let dropped = |victim, seed| {
                 let mut queue = queue(&RedParams { victim, ..params.clone() }, seed);
                 packets.iter().for_each(|it| queue.enqueue(it.clone(), Time::ZERO));
