@@ -14,7 +14,7 @@ use alloc::boxed::Box;
 
 use aqmlab_core::{Limit, Packet, params};
 
-use crate::discipline::{Backlog, Context, Discipline, Reason, LinkEnv, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::{Fifo, Room};
 
 params! {

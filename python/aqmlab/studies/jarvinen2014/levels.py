@@ -1,6 +1,7 @@
 """Statements of section V that set one queue's level beside another's, or beside its own.
 
-They were added after the others, when the medians of the page were known: their limits are not blind.
+They were added after the others, when the medians of the page were known: their limits are not
+blind.
 """
 
 from __future__ import annotations
