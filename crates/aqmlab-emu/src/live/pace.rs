@@ -23,7 +23,7 @@ choices! {
     pub enum Precision {
         /// It sleeps for 1 ms at least, and writes together what was due meanwhile.
         LowCpu = "low-cpu",
-        /// It sleeps until just before a departure, five thousand times a second at most.
+        /// It sleeps until just before a departure, four thousand times a second at most.
         Balanced = "balanced",
         /// It looks at the clock and at the devices all the time.
         Exact = "exact",
@@ -32,7 +32,7 @@ choices! {
 
 /// Departures wake the loop once in this time, or more often if they have not for a while. A
 /// wake-up costs about 20 us of processor time, most of it the kernel's.
-const GATHERED: Span = Span::from_micros(200);
+const GATHERED: Span = Span::from_micros(250);
 /// The same where processor time matters more.
 const GATHERED_LOW: Span = Span::from_micros(1000);
 /// Packets end a sleep once in this time, or more often if they have not for a while.
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn departures_that_follow_closely_are_gathered() {
-        for (precision, gathered) in [(Precision::Balanced, 200), (Precision::LowCpu, 1000)] {
+        for (precision, gathered) in [(Precision::Balanced, 250), (Precision::LowCpu, 1000)] {
             let mut pace = pace(precision);
             // A few may follow each other at once.
             pace.wrote(at(10_000));
@@ -232,8 +232,8 @@ mod tests {
     }
 
     #[test]
-    fn departures_at_50_mbit_a_second_are_not_gathered_and_closer_ones_are() {
-        for (apart, wakes) in [(240, 1000), (12, 60)] {
+    fn departures_at_40_mbit_a_second_are_not_gathered_and_closer_ones_are() {
+        for (apart, wakes) in [(300, 1000), (12, 48)] {
             let (mut pace, mut now, mut written, mut woken) =
                 (pace(Precision::Balanced), at(10_000), 0, 0);
             while written < 1000 {
