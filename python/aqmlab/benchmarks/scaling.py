@@ -1,18 +1,23 @@
-"""How a study gets faster with workers of a cluster: `python -m aqmlab.benchmarks.scaling`.
+"""How a study gets faster with workers of a cluster: `python -m aqmlab.benchmarks.scaling [CHART]`.
 
 Runs studies of short, middle and long runs on one thread of this process, then on clusters of 1, 2,
 ... workers on this machine, as many as it has processors, with scheduler and command beside them.
-Prints runs per second.
+Prints runs per second, and draws them beside those of one thread.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import aqmlab
 from aqmlab._late import late
+from aqmlab.document import charts
+from aqmlab.document.colours import by_label
+from aqmlab.document.figure import Figure
 
 LINK = {"rate": "100mbit", "delay": "5ms"}
 SCENARIO = {
@@ -58,14 +63,39 @@ def measured() -> tuple[dict[str, float], dict[int, dict[str, float]]]:
     return alone, found
 
 
-def main() -> None:
-    """Prints a line by length of a run."""
+def chart(alone: dict[str, float], found: dict[int, dict[str, float]]) -> Figure:
+    """Runs per second against the number of workers; one thread without a cluster is 1."""
+    ideal = "as many times as workers"
+    places = {count: f"{count} worker{'s' * (count > 1)}" for count in found}
+    points = {(ideal, place): float(count) for count, place in places.items()}
+    for duration, rate in alone.items():
+        name = f"runs of {1e3 / rate:.1f} ms"
+        points |= {(name, places[count]): found[count][duration] / rate for count in found}
+    return Figure(
+        id="scaling",
+        title="A study on workers of one machine",
+        message="Runs per second, one thread without a cluster is 1",
+        caption="The diamonds: as many times one thread's as there are workers.",
+        spec=charts.lines(
+            points,
+            by_label(list(dict.fromkeys(name for name, _ in points))),
+            "runs per second, one thread = 1",
+            "workers",
+            emphasised=ideal,
+        ),
+    )
+
+
+def main(paths: list[str]) -> None:
+    """Prints a line by length of a run, and writes the chart if a path is given."""
     alone, found = measured()
     print(f"{'run':>8} {'here':>8} " + " ".join(f"{count:>3} workers" for count in found))
     for duration in LENGTHS:
         rates = " ".join(f"{found[count][duration]:11.0f}" for count in found)
         print(f"{1e3 / alone[duration]:5.1f} ms {alone[duration]:8.0f} {rates}")
+    for path in paths:
+        chart(alone, found).save(Path(path))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
