@@ -94,6 +94,28 @@ def _named(**numbers: dict[str, Sequence[float]]) -> Cells:
     }
 
 
+def _equal_with_one(
+    name: str,
+    statement: str,
+    numbers: str,
+    value: Value,
+    queues: tuple[str, str],
+    wrong: tuple[float, float],
+) -> Rule[Measurements, Cells]:
+    """Two queues are roughly equal with 1+1 flows."""
+    load = FLOWS[0]
+    one, other = queues
+    return Rule(
+        name,
+        statement,
+        f"{numbers} are within 10 %",
+        cells(value, queues, [load]),
+        lambda found: abs(found[one, load] / found[other, load] - 1) <= 0.10,
+        told_ms,
+        {(one, load): wrong[0], (other, load): wrong[1]},
+    )
+
+
 LEVELS: tuple[Rule[Measurements, Cells], ...] = (
     Rule(
         "codel-maximum-grows",
@@ -130,25 +152,23 @@ LEVELS: tuple[Rule[Measurements, Cells], ...] = (
             PIEthresh=(198, 216, 246, 270),
         ),
     ),
-    Rule(
+    _equal_with_one(
         "aggressive-equal-with-one",
         "Section V: with 1+1 flows the high-end delays of aggressive HRED and CoDel are roughly "
         "equal.",
-        "the 95th percentiles are within 10 %",
-        cells(p95, (HARSH, CODEL), FLOWS[:1]),
-        lambda found: abs(found[HARSH, "1+1"] / found[CODEL, "1+1"] - 1) <= 0.10,
-        told_ms,
-        {(HARSH, "1+1"): 0.120, (CODEL, "1+1"): 0.090},
+        "the 95th percentiles",
+        p95,
+        (HARSH, CODEL),
+        (0.120, 0.090),
     ),
-    Rule(
+    _equal_with_one(
         "sfq-median-with-one",
         "Section V: with 1+1 flows the median of SFQ CoDel's maximum delay is roughly equal to "
         "CoDel's.",
-        "the medians of the largest delay of a run are within 10 %",
-        cells(middle, (SFQ, CODEL), FLOWS[:1]),
-        lambda found: abs(found[SFQ, "1+1"] / found[CODEL, "1+1"] - 1) <= 0.10,
-        told_ms,
-        {(SFQ, "1+1"): 0.090, (CODEL, "1+1"): 0.120},
+        "the medians of the largest delay of a run",
+        middle,
+        (SFQ, CODEL),
+        (0.090, 0.120),
     ),
     Rule(
         "worst-as-percentiles",
