@@ -139,7 +139,8 @@ pub struct Live {
     /// Chooses the routes of packets; without one, that of a port has its number.
     pub router: Option<Router>,
     clock: Clock,
-    pace: Pace,
+    /// Chooses when to sleep.
+    pub pace: Pace,
     /// What is waited for: the devices, then what the steward watches.
     polled: Vec<system::Polled>,
 }
@@ -161,7 +162,7 @@ impl Live {
             unroutable: 0,
             overrun: 0,
         };
-        let pace = Pace::new(precision, system::is_real_time());
+        let pace = Pace::new(precision, system::is_real_time(), system::wake_up_cost);
         let (wakeups, router, polled) = (Times::new(), None, Vec::new());
         Live { path, writer, intake, wakeups, router, clock, pace, polled }
     }

@@ -45,7 +45,7 @@ pub(crate) fn to_result(
     params: &EmulatorParams,
     mut remarks: Vec<String>,
 ) -> Outcome {
-    let Live { path, writer, wakeups, intake, .. } = live;
+    let Live { path, writer, wakeups, intake, pace, .. } = live;
     let (lateness, wakeups) = (writer.lateness.summary(), wakeups.summary());
     let input = intake.lateness.summary();
     let (entered, left, mut unfit) = (path.entered, path.left, path.unfit);
@@ -74,6 +74,7 @@ pub(crate) fn to_result(
         ("packets_not_read_in_time", writer.overrun as f64),
         ("packets_refused_by_device", writer.refused.packets as f64),
         ("processor_s", busy.as_secs_f64()),
+        ("gathered_s", pace.gathered().as_secs_f64()),
     ];
     values.extend(Unfit::ALL.map(unfit_name).into_iter().zip(unfit.map(|count| count as f64)));
     let mut groups: Vec<GroupResult> = flows.iter().map(|_| empty_group()).collect();

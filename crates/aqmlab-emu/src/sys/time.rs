@@ -12,18 +12,34 @@ use super::check;
 
 /// Nanoseconds of the monotonic clock.
 pub fn monotonic() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: there is room for the answer; this clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    nanoseconds(libc::CLOCK_MONOTONIC)
 }
 
 /// Nanoseconds of processor time that this process has used.
 pub fn processor() -> u64 {
+    nanoseconds(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// What a clock says that always exists.
+fn nanoseconds(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: as above.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    // SAFETY: there is room for the answer.
+    unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Processor time that a short sleep costs this thread: the median of some, 3 ms in all.
+pub fn wake_up_cost() -> Span {
+    const SLEEPS: usize = 25;
+    let mut costs = [0; SLEEPS];
+    for cost in &mut costs {
+        let before = nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID);
+        // A signal that ends it makes it cheaper: the median is of others.
+        let _ = wait_for(&mut [], Some(Duration::from_micros(100)));
+        *cost = nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID) - before;
+    }
+    costs.sort_unstable();
+    Span::from_nanos(costs[SLEEPS / 2])
 }
 
 /// How long this thread has waited to run while it could have (`schedstat`, proc(5)).
