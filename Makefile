@@ -37,13 +37,19 @@ export PIP_QUIET := 1
 # The backend is packaging/aqmlab_build.py, around maturin's: maturin warns of any other than its own.
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
-.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test test-rust test-python faults walks package lint format bench bench-controls bench-disciplines profile reference studies parity characterize evaluate setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python faults walks package lint format bench bench-controls bench-disciplines profile reference studies parity characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
 	$(BIN)/aqmlab reproduce jarvinen2014 --out results/demo
 
-test: test-rust test-python
+# Optimising the engine as a whole takes one processor for minutes: tests are compiled meanwhile.
+test:
+	@$(MAKE) --no-print-directory -j 2 tests-compiled $(VENV)/.installed
+	@$(MAKE) --no-print-directory test-rust test-python
+
+tests-compiled:
+	cargo test --workspace --quiet --no-run
 
 test-rust:
 	cargo test --workspace --quiet
