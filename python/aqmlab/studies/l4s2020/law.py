@@ -24,8 +24,6 @@ VIRTUAL = 0.025
 """Prague's virtual round-trip time, s."""
 FROM = 20.0
 """From this time of a run on its state counts, s."""
-LEAST = 2.0
-"""Prague's least window, segments."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +57,11 @@ class State:
 
 
 def prague(alpha: float, rtt: float) -> float:
-    """Prague's window in segments."""
+    """Prague's window in segments; below two of them its pacing holds it back."""
     r = min(1.0, rtt / VIRTUAL)
     rounds, growth = max(1, ceil(VIRTUAL / rtt)), 2 * r * r
     x = (growth * rounds + sqrt((growth * rounds) ** 2 + 4 * growth)) / 2
-    return max(LEAST, x / alpha)
+    return x / alpha
 
 
 def cubic(base_rms: float, rtt: float) -> float:
