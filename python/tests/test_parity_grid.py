@@ -73,9 +73,14 @@ def test_a_verdict_needs_runs_and_intervals_that_are_apart() -> None:
 def test_the_page_has_all_three_sources_and_the_verdict() -> None:
     for median, word in ((2.1e-3, ALIKE), (5e-3, DIFFERS)):
         text = list(page({CELL: result(median)}, "the command"))
-        (row,) = [line for line in text if "median delay" in line]
+        (row,) = [line for line in text if "| median delay" in line]
         columns = [column.strip() for column in row.strip("|").split("|")]
         assert columns[-1] == word and columns[3].startswith("2.00 (")
+        with_bursts = [line for line in text if line.startswith(f"| {CELL.label}: median delay")]
+        assert len(with_bursts) == (word == DIFFERS)
+        for line in with_bursts:
+            real, *simulated = (float(each) for each in line.strip("| ").split("|")[1:])
+            assert real == 5 and len(simulated) == 3 and all(0.5 < each < 5 for each in simulated)
         assert columns[5] != "–", "this path was recorded in virtual time"
         assert any("1 of 27 cells, 5 runs" in line for line in text)
         (told,) = [line for line in text if line.startswith("- Reno over CoDel")]

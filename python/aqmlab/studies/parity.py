@@ -28,6 +28,7 @@ import aqmlab
 from aqmlab import infer, storage
 from aqmlab.emulate.play import EMULATOR, SIMULATOR
 from aqmlab.samples import Floats
+from aqmlab.studies import parity_bursts
 from aqmlab.studies.linux2026.recorded import runs
 
 SCENARIO = Path(__file__).parent / "parity.toml"
@@ -100,18 +101,18 @@ class Cell:
         words = self.label.lower().replace("/", "p").replace(",", "").split()
         return "-".join(words) + ".json"
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """Of the scenario."""
+        rate, delay = PATHS[self.path]
+        path = {"links.down.rate": rate, "links.down.delay": delay, "links.up.delay": delay}
+        if self.queue == "FIFO":
+            return {**path, "queue": "droptail", "queue.limit": LIMITS[self.path]}
+        return {**path, "queue": self.queue.lower(), "queue.variant": "linux"}
+
     def command(self, repeat: int, duration: str, folder: Path) -> list[str]:
         """That runs it."""
-        rate, delay = PATHS[self.path]
-        settings = [
-            f"links.down.rate={rate}",
-            f"links.down.delay={delay}",
-            f"links.up.delay={delay}",
-        ]
-        if self.queue == "FIFO":
-            settings += ["queue=droptail", f"queue.limit={LIMITS[self.path]}"]
-        else:
-            settings += [f"queue={self.queue.lower()}", "queue.variant=linux"]
+        settings = (f"{key}={value}" for key, value in self.settings.items())
         chosen = [word for each in settings for word in ("--set", each)]
         return [
             *(sys.executable, "-m", "aqmlab", "parity", str(SCENARIO), *chosen),
@@ -250,7 +251,26 @@ def page(found: Mapping[Cell, Mapping[str, Any]], command: str) -> Iterator[str]
     yield _line(["---", "---", "---", "---:", "---:", "---:", "---"])
     yield from map(_line, table)
     yield ""
+    differing = list(_differing(found))
+    if differing:
+        yield from parity_bursts.lines(differing, max(repeats))
     yield from _single_runs(found)
+
+
+def _differing(
+    found: Mapping[Cell, Mapping[str, Any]],
+) -> Iterator[tuple[str, str, str, dict[str, str], int, float]]:
+    """Rows of delays and drops whose verdict is that they differ."""
+    for cell, result in found.items():
+        measures = {each["name"]: each for each in result["measures"]}
+        rate = float(cell.path.split()[0])
+        for quantity in QUANTITIES[1:]:
+            simulated, real = (quantity.of(measures, by) for by in (SIMULATOR, EMULATOR))
+            if verdict(quantity, simulated, real, rate) == DIFFERS:
+                label = f"{cell.label}: {quantity.name}, {quantity.unit}"
+                control = CONTROLS[cell.control]
+                mean = float(real.mean())
+                yield label, quantity.name, control, cell.settings, quantity.digits, mean
 
 
 def _single_runs(found: Mapping[Cell, Mapping[str, Any]]) -> Iterator[str]:
