@@ -195,8 +195,9 @@ impl<P: Packet> Queue<P> {
     /// Has another discipline take the place of this one. It gets the packets that this one
     /// gives, in that order and with their arrival times; take the [dropped](Self::take_dropped)
     /// ones afterwards. One that shapes gives them as if the times had come that it waits for;
-    /// what it still keeps is counted as dropped for want of room.
-    pub fn replace(&mut self, mut discipline: Box<dyn QueueDiscipline<P>>, now: Time) {
+    /// what it still keeps is counted as dropped for want of room, and goes with it: so many
+    /// packets.
+    pub fn replace(&mut self, mut discipline: Box<dyn QueueDiscipline<P>>, now: Time) -> u64 {
         let mut packets = Vec::new();
         let mut time = now;
         while self.discipline.backlog().packets > 0 {
@@ -226,6 +227,7 @@ impl<P: Packet> Queue<P> {
         let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
         packets.into_iter().for_each(|packet| discipline.enqueue(packet, &mut cx));
         self.discipline = discipline;
+        kept
     }
 
     /// What is in the queue now, as the discipline says.

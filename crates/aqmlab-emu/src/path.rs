@@ -14,7 +14,7 @@ use aqmlab_aqm::Reason;
 use aqmlab_core::{Bytes, Packet, Result, Span, Time, Value};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::series::{LinkSeries, Sample};
-use aqmlab_sim::network::{Network, Observer, RouteId, Setup};
+use aqmlab_sim::network::{Fate, Keep, Network, Observer, RouteId, Setup};
 use aqmlab_sim::scenario::{Change, Level, Surroundings};
 
 use crate::changes::{Changes, Made};
@@ -287,10 +287,14 @@ impl DataPath {
     #[inline]
     fn show_dropped(&mut self, now: Time) {
         if let Some(tap) = &mut self.tap {
-            while let Some((handle, reason)) = self.network.store_mut().take_dropped() {
+            while let Some((handle, fate)) = self.network.store_mut().take_dropped() {
+                let reason = match fate {
+                    Fate::Dropped(reason) => Some(reason),
+                    Fate::Lost => None,
+                };
                 let link = self.network.link_of(handle.position);
                 tap.dropped(now, link, &handle, reason, self.network.store());
-                self.network.store_mut().release(handle.place, 1);
+                self.network.store_mut().free(handle);
             }
         }
     }
@@ -319,7 +323,7 @@ impl DataPath {
                     false => self.changes.come(time, &mut self.network),
                 }
             } else if let Some(handle) = self.network.step(&mut Shown(&mut self.tap)) {
-                self.depart(&handle, exits);
+                self.depart(handle, exits);
             }
             self.show_dropped(time);
         }
@@ -346,17 +350,17 @@ impl DataPath {
     }
 
     /// A packet has come to the end of its route.
-    fn depart(&mut self, handle: &Handle, exits: &mut impl Exits) {
+    fn depart(&mut self, handle: Handle, exits: &mut impl Exits) {
         let exit = self.exits[usize::from(handle.route)];
         self.left.add(u64::from(handle.size()));
-        if let Some((run, at, _)) = &mut self.run
-            && *at == exit
-            && run.join(handle)
-        {
-            return;
+        let other = match &mut self.run {
+            Some((run, at, _)) if *at == exit => run.join(handle),
+            _ => Some(handle),
+        };
+        if let Some(handle) = other {
+            self.flush(exits);
+            self.run = Some((Run::new(handle), exit, self.now));
         }
-        self.flush(exits);
-        self.run = Some((Run::new(handle), exit, self.now));
     }
 
     /// Hands out the packets that leave together.
@@ -367,7 +371,7 @@ impl DataPath {
         let (waited, packets) =
             (self.network.store().get(run.place).1.waited, u32::from(run.count));
         exits.send(&Departure { exit, due, waited, packets, offload, parts });
-        self.network.store_mut().release(run.place, u32::from(run.count));
+        self.network.store_mut().free_run(run);
     }
 
     /// The warm-up is over: what is measured counts from now on.
@@ -380,7 +384,7 @@ impl DataPath {
 
     /// Packets that are in queues and pipes.
     pub fn under_way(&self) -> u64 {
-        self.network.store().handles()
+        self.network.store().kept()
     }
 
     /// Ends it at `end`: what happened at each link, the samples, and what is

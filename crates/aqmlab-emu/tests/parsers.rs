@@ -32,13 +32,15 @@ fn packets_are_carried_or_counted_as_unfit() {
             if segment % 2 == 0 {
                 aqmlab_core::Packet::mark(&mut handle);
             }
-            let (_, parts) = Run::new(&handle).frame(&buffers, &mut room);
-            assert_eq!(parts.concat().len(), handle.size as usize);
-            bytes += handle.size - if frame.step > 0 { frame.head } else { 0 };
+            let size = handle.size;
+            let run = Run::new(handle);
+            let (_, parts) = run.frame(&buffers, &mut room);
+            assert_eq!(parts.concat().len(), size as usize);
+            bytes += size - if frame.step > 0 { frame.head } else { 0 };
+            buffers.free_run(run);
         }
         assert_eq!(bytes, headers.length - frame.head);
-        buffers.release(place, u32::from(frame.segments));
-        assert_eq!(buffers.handles(), 0);
+        assert_eq!(buffers.kept(), 0);
         true
     });
 }

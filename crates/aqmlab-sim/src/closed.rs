@@ -16,7 +16,7 @@ use aqmlab_tcp::{Ack, DataSegment};
 
 use crate::impairment::{ChanceParams, DelayProcess, ListedLossParams, Loss, PathConfig};
 use crate::network::{
-    Carried, LinkConfig, Network, Observer, Position, RouteId, Setup, Simultaneous,
+    Carried, Fate, LinkConfig, Network, Observer, Position, RouteId, Setup, Simultaneous,
 };
 use crate::rate::schedule::Steps;
 use crate::rate::{MAX_RATE, RateProcess, RateStepsParams};
@@ -64,7 +64,7 @@ impl Observer<Packed> for Option<Drain> {
 }
 
 /// A packet between the two ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Packed {
     content: Content,
     arrival: Time,
@@ -124,9 +124,9 @@ impl Carried for Packed {
             Content::Nothing => false,
         }
     }
-    fn forget(&self, (): &mut ()) {}
+    fn end(self, (): &mut (), _fate: Fate) {}
     fn copy(&self, (): &mut ()) -> Self {
-        *self
+        Packed { ..*self }
     }
 }
 

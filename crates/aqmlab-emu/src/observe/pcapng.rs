@@ -32,7 +32,7 @@ use super::background::Background;
 use super::{CaptureFile, Places};
 use crate::packet::buffers::Buffers;
 use crate::packet::handle::Handle;
-use crate::packet::segments::{MOST_HEAD, Run};
+use crate::packet::segments::{MOST_HEAD, frame_of};
 use crate::path::Route;
 
 /// Interfaces of a link, and what is there.
@@ -147,7 +147,7 @@ impl Capture {
             return;
         }
         let mut room = [0; MOST_HEAD];
-        let (_, [head, rest]) = Run::new(handle).frame(buffers, &mut room);
+        let (_, [head, rest]) = frame_of(handle, buffers, &mut room);
         let length = head.len() + rest.len();
         let head = &head[..head.len().min(self.most)];
         let rest = &rest[..rest.len().min(self.most - head.len())];

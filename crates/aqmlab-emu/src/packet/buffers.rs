@@ -7,11 +7,12 @@
 
 use std::collections::VecDeque;
 
-use aqmlab_aqm::Reason;
 use aqmlab_core::Span;
+use aqmlab_sim::network::{Fate, Keep};
 
 use crate::packet::handle::Handle;
 use crate::packet::offload::Offload;
+use crate::packet::segments::Run;
 use crate::packet::wire::Headers;
 
 /// Sizes of places: what is read goes into the smallest that holds it.
@@ -51,7 +52,7 @@ pub struct Buffers {
     /// The place that is read into.
     reading: Option<u32>,
     /// Handles that were dropped or lost, and wait to be shown, if they are to be.
-    dropped: Option<VecDeque<(Handle, Option<Reason>)>>,
+    dropped: Option<VecDeque<(Handle, Fate)>>,
 }
 
 impl Buffers {
@@ -107,12 +108,22 @@ impl Buffers {
     }
 
     /// One handle more.
-    pub fn copy(&mut self, handle: &Handle) {
+    pub(super) fn copied(&mut self, handle: &Handle) {
         self.places[handle.place as usize].handles += 1;
     }
 
+    /// A packet is done with.
+    pub fn free(&mut self, handle: Handle) {
+        self.release(handle.place, 1);
+    }
+
+    /// Packets that left together are done with.
+    pub fn free_run(&mut self, run: Run) {
+        self.release(run.place, u32::from(run.count));
+    }
+
     /// So many handles fewer.
-    pub fn release(&mut self, place: u32, count: u32) {
+    fn release(&mut self, place: u32, count: u32) {
         let kept = &mut self.places[place as usize];
         kept.handles -= count;
         if kept.handles == 0 {
@@ -127,21 +138,23 @@ impl Buffers {
         self.dropped.get_or_insert_default();
     }
 
-    /// The first of what was dropped or lost. To be released.
-    pub fn take_dropped(&mut self) -> Option<(Handle, Option<Reason>)> {
+    /// The first of what was dropped or lost. To be freed.
+    pub fn take_dropped(&mut self) -> Option<(Handle, Fate)> {
         self.dropped.as_mut()?.pop_front()
     }
 
-    /// A handle is dropped by a queue for a reason, or lost.
-    pub fn drop(&mut self, handle: &Handle, reason: Option<Reason>) {
+    /// A packet was dropped or lost.
+    pub(super) fn ended(&mut self, handle: Handle, fate: Fate) {
         match &mut self.dropped {
-            None => self.release(handle.place, 1),
-            Some(dropped) => dropped.push_back((*handle, reason)),
+            None => self.free(handle),
+            Some(dropped) => dropped.push_back((handle, fate)),
         }
     }
+}
 
-    /// Handles that are on their way.
-    pub fn handles(&self) -> u64 {
+/// Packets that are on their way.
+impl Keep for Buffers {
+    fn kept(&self) -> u64 {
         self.places.iter().map(|place| u64::from(place.handles)).sum()
     }
 }

@@ -1,14 +1,13 @@
 //! A packet as queues and pipes see it: a value of 48 bytes that says where
 //! the bytes are.
 
-use aqmlab_aqm::Reason;
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
-use aqmlab_sim::network::{Carried, Position};
+use aqmlab_sim::network::{Carried, Fate, Position};
 
 use crate::packet::buffers::{Buffers, Frame};
 
 /// One packet on the wire: a whole frame, or a segment of one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Handle {
     arrival: Time,
     /// Where its frame is kept.
@@ -115,15 +114,15 @@ impl Carried for Handle {
         false
     }
     #[inline]
-    fn forget(&self, store: &mut Buffers) {
-        store.drop(self, None);
+    fn is_kept(&self) -> bool {
+        true
     }
     #[inline]
-    fn dropped(&self, store: &mut Buffers, reason: Reason) {
-        store.drop(self, Some(reason));
+    fn end(self, store: &mut Buffers, fate: Fate) {
+        store.ended(self, fate);
     }
     fn copy(&self, store: &mut Buffers) -> Self {
-        store.copy(self);
-        *self
+        store.copied(self);
+        Handle { ..*self }
     }
 }

@@ -82,8 +82,17 @@ pub fn plan(packet: &[u8], headers: Headers, offload: Offload) -> Result<Frame, 
     Ok(Frame { head: head as u32, step, segments, ..whole })
 }
 
+/// The frame of a packet as it would leave alone, as by [`Run::frame`].
+pub fn frame_of<'a>(
+    handle: &Handle,
+    buffers: &'a Buffers,
+    room: &'a mut [u8; MOST_HEAD],
+) -> (Offload, [&'a [u8]; 2]) {
+    Run::of(handle).frame(buffers, room)
+}
+
 /// Segments of one frame that leave together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Run {
     /// Where the frame is kept.
     pub place: u32,
@@ -96,7 +105,11 @@ pub struct Run {
 
 impl Run {
     /// A run of one.
-    pub fn new(handle: &Handle) -> Self {
+    pub fn new(handle: Handle) -> Self {
+        Self::of(&handle)
+    }
+
+    fn of(handle: &Handle) -> Self {
         Run {
             place: handle.place,
             first: handle.segment,
@@ -105,13 +118,13 @@ impl Run {
         }
     }
 
-    /// Takes the next segment in, if it is that.
-    pub fn join(&mut self, handle: &Handle) -> bool {
+    /// Takes the next segment in, or gives it back if it is another packet.
+    pub fn join(&mut self, handle: Handle) -> Option<Handle> {
         let follows = handle.place == self.place
             && handle.segment == self.first + self.count
             && handle.traffic_class() == self.traffic_class;
         self.count += u16::from(follows);
-        follows
+        (!follows).then_some(handle)
     }
 
     /// The frame to be written: `[headers, rest]`. `room` holds headers that

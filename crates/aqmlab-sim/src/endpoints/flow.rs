@@ -306,14 +306,15 @@ impl Flow {
     /// A packet has come to the end of its route. Whether it opened the
     /// connection for the source.
     #[inline(always)]
-    pub fn receive(&mut self, now: Time, packet: &SimPacket, store: &mut Store) -> bool {
+    pub fn receive(&mut self, now: Time, packet: SimPacket, store: &mut Store) -> bool {
         let (size, ecn) = (packet.size(), packet.ecn());
         match (&mut self.ends, packet.to()) {
             (Ends::Tcp(tcp), End::Source) => {
+                let is_syn = packet.content().is_syn();
                 if let Some(payload) = store.take_ack(packet, tcp.usual) {
                     tcp.source.on_packet(now, Incoming { payload, size, ecn });
                 }
-                packet.content().is_syn()
+                is_syn
             }
             (Ends::Tcp(tcp), End::Sink) => {
                 if let Some(payload) = store.take_segment(packet, tcp.header) {
@@ -505,10 +506,10 @@ impl Ends {
     }
 
     #[inline(never)]
-    fn receive_others(&mut self, now: Time, packet: &SimPacket, store: &mut Store) -> bool {
-        let (size, ecn) = (packet.size(), packet.ecn());
+    fn receive_others(&mut self, now: Time, packet: SimPacket, store: &mut Store) -> bool {
+        let (size, ecn, to) = (packet.size(), packet.ecn(), packet.to());
         match self {
-            Ends::Tcp(_) => {}
+            Ends::Tcp(_) => store.discard(packet),
             Ends::Datagrams(datagrams) => {
                 if let Some(payload) = store.take_datagram(packet) {
                     datagrams.sink.on_packet(now, Incoming { payload, size, ecn });
@@ -517,7 +518,7 @@ impl Ends {
             Ends::Other(other) => {
                 let Some(payload) = store.take_message(packet) else { return false };
                 let incoming = Incoming { payload, size, ecn };
-                match packet.to() {
+                match to {
                     End::Source => {
                         other.source.on_packet(now, incoming);
                         return !std::mem::replace(&mut other.is_answered, true);

@@ -1,4 +1,4 @@
-//! A packet in the simulator: a value of 48 bytes that is copied from queue
+//! A packet in the simulator: a value of 48 bytes that is moved from queue
 //! to pipe to queue, and the store for what does not fit in.
 
 use std::num::NonZeroU64;
@@ -8,7 +8,7 @@ use aqmlab_tcp::{Ack, CeCount, DataSegment};
 
 use super::datagrams::Sent;
 use super::{End, Message};
-use crate::network::{Carried, Position};
+use crate::network::{Carried, Fate, Keep, Position};
 
 /// A packet.
 ///
@@ -151,8 +151,9 @@ pub(crate) enum Content {
     Message { place: u32 },
 }
 
-/// A [`Content`] as a packet holds it: its kind and flags, and its number or place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A [`Content`] as a packet holds it: its kind and flags, and its number or place. It is not
+/// `Copy`, nor is a packet: the store gives one for a place, and takes a packet to free it.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Packed {
     what: u64,
     number: u64,
@@ -182,6 +183,14 @@ impl Content {
             3 => Content::KeptAck { flags, place },
             4 => Content::Datagram { sent: number },
             _ => Content::Message { place },
+        }
+    }
+
+    /// Whether it is at a place in the store.
+    pub fn is_kept(self) -> bool {
+        match self {
+            Content::KeptSegment { .. } | Content::KeptAck { .. } | Content::Message { .. } => true,
+            Content::Segment { .. } | Content::Ack { .. } | Content::Datagram { .. } => false,
         }
     }
 
@@ -252,8 +261,12 @@ impl Carried for SimPacket {
         self.content().is_syn()
     }
     #[inline]
-    fn forget(&self, store: &mut Store) {
-        store.forget(self.content());
+    fn is_kept(&self) -> bool {
+        self.content().is_kept()
+    }
+    #[inline]
+    fn end(self, store: &mut Store, _fate: Fate) {
+        store.discard(self);
     }
     fn copy(&self, store: &mut Store) -> Self {
         SimPacket { number: store.copy(self.content()).packed().number, ..*self }
@@ -282,6 +295,10 @@ impl<T: Clone + Default> Places<T> {
     fn take(&mut self, place: u32) -> T {
         self.free.push(place);
         std::mem::take(&mut self.kept[place as usize])
+    }
+    /// How many are in use.
+    fn used(&self) -> u64 {
+        (self.kept.len() - self.free.len()) as u64
     }
     fn copy(&mut self, place: u32) -> u32 {
         self.put(self.kept[place as usize].clone())
@@ -349,23 +366,23 @@ impl Store {
 
     /// The segment of a packet whose headers have so many bytes.
     #[inline(always)]
-    pub fn take_segment(&mut self, packet: &SimPacket, header: u32) -> Option<DataSegment> {
+    pub fn take_segment(&mut self, packet: SimPacket, header: u32) -> Option<DataSegment> {
         match packet.content() {
-            Content::Segment { flags, seq } => Some(plain_segment(packet, header, flags, seq)),
+            Content::Segment { flags, seq } => Some(plain_segment(&packet, header, flags, seq)),
             Content::KeptSegment { place, .. } => {
                 Some(DataSegment { ecn: packet.ecn(), ..self.segments.take(place) })
             }
-            _ => None,
+            _ => self.refuse(packet),
         }
     }
 
     /// The acknowledgement of a packet, with the `usual` window if it says no other.
     #[inline(always)]
-    pub fn take_ack(&mut self, packet: &SimPacket, usual: u64) -> Option<Ack> {
+    pub fn take_ack(&mut self, packet: SimPacket, usual: u64) -> Option<Ack> {
         match packet.content() {
             Content::Ack { flags, number } => Some(plain_ack(usual, flags, number)),
             Content::KeptAck { place, .. } => Some(self.acks.take(place)),
-            _ => None,
+            _ => self.refuse(packet),
         }
     }
 
@@ -390,19 +407,27 @@ impl Store {
     }
 
     /// The datagram of a packet.
-    pub fn take_datagram(&mut self, packet: &SimPacket) -> Option<Sent> {
+    pub fn take_datagram(&mut self, packet: SimPacket) -> Option<Sent> {
         match packet.content() {
             Content::Datagram { sent } => Some(Sent(Time::from_nanos(sent))),
-            _ => None,
+            _ => self.refuse(packet),
         }
     }
 
     /// The message of a packet.
-    pub fn take_message(&mut self, packet: &SimPacket) -> Option<Message> {
+    pub fn take_message(&mut self, packet: SimPacket) -> Option<Message> {
         match packet.content() {
             Content::Message { place } => Some(self.messages.take(place).1),
-            _ => None,
+            _ => self.refuse(packet),
         }
+    }
+
+    /// A packet has come to an end that has no use for what it carries.
+    #[cold]
+    #[inline(never)]
+    fn refuse<T>(&mut self, packet: SimPacket) -> Option<T> {
+        self.discard(packet);
+        None
     }
 
     /// When the packet was sent, if it says so and is no SYN.
@@ -430,15 +455,21 @@ impl Store {
         }
     }
 
-    /// A dropped packet takes what it carries with it.
+    /// A packet that nobody receives takes what it carries with it.
     #[inline]
-    pub fn forget(&mut self, content: Content) {
-        match content {
+    pub fn discard(&mut self, packet: SimPacket) {
+        match packet.content() {
             Content::KeptSegment { place, .. } => self.segments.free.push(place),
             Content::KeptAck { place, .. } => self.acks.free.push(place),
             Content::Message { place } => drop(self.messages.take(place)),
             _ => {}
         }
+    }
+}
+
+impl Keep for Store {
+    fn kept(&self) -> u64 {
+        self.acks.used() + self.segments.used() + self.messages.used()
     }
 }
 
@@ -472,6 +503,7 @@ fn plain_ack(usual: u64, flags: Flags, number: u64) -> Ack {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aqmlab_aqm::Reason;
 
     const USUAL: u64 = 1000;
 
@@ -522,9 +554,10 @@ mod tests {
         for given in [ack(), Ack { syn: true, ece: true, ..ack() }, sacked] {
             let first = packet(store.ack(given, USUAL));
             let second = first.copy(&mut store);
-            assert_eq!(store.take_ack(&first, USUAL), Some(given));
-            assert_eq!(store.take_ack(&second, USUAL), Some(given));
-            assert_eq!(store.take_segment(&second, 40), None);
+            let third = second.copy(&mut store);
+            assert_eq!(store.take_ack(first, USUAL), Some(given));
+            assert_eq!(store.take_ack(second, USUAL), Some(given));
+            assert_eq!(store.take_segment(third, 40), None);
         }
         let segment = DataSegment { seq: 1 << 33, len: 1460, cwr: true, ..DataSegment::default() };
         let timed = DataSegment { sent_at: Time::from_nanos(5), ..segment };
@@ -532,30 +565,38 @@ mod tests {
         for (given, has_times) in [(again, false), (timed, true)] {
             let first = packet(store.segment(given, has_times));
             let second = first.copy(&mut store);
-            assert_eq!(store.take_segment(&first, 40), Some(given));
-            assert_eq!(store.take_segment(&second, 40), Some(given));
+            assert_eq!(store.take_segment(first, 40), Some(given));
+            assert_eq!(store.take_segment(second, 40), Some(given));
         }
         let sent = Sent(Time::from_nanos(1 << 50));
         let datagram = packet(store.datagram(sent));
-        assert_eq!(store.take_datagram(&datagram), Some(sent));
+        assert_eq!(store.take_datagram(datagram), Some(sent));
         let first = packet(store.message(Time::from_nanos(9), Box::new([1, 2, 3])));
         let second = first.copy(&mut store);
         assert_eq!(store.sent_at(second.content()), Some(Time::from_nanos(9)));
-        assert_eq!(store.take_message(&first).as_deref(), Some(&[1, 2, 3][..]));
-        assert_eq!(store.take_message(&second).as_deref(), Some(&[1, 2, 3][..]));
+        assert_eq!(store.take_message(first).as_deref(), Some(&[1, 2, 3][..]));
+        assert_eq!(store.take_message(second).as_deref(), Some(&[1, 2, 3][..]));
+        assert_eq!(store.kept(), 0);
     }
 
     #[test]
     fn places_are_used_again_whether_packets_arrive_or_are_dropped() {
         let mut store = Store::default();
         let kept = Ack { window: 7, ..ack() };
-        let first = store.ack(kept, USUAL);
-        store.take_ack(&packet(first), USUAL);
-        assert_eq!(store.ack(kept, USUAL), first);
-        packet(first).forget(&mut store);
-        assert_eq!(store.ack(kept, USUAL), first);
-        let message = store.message(Time::ZERO, Box::new([0]));
-        packet(message).forget(&mut store);
-        assert_eq!(store.message(Time::ZERO, Box::new([0])), message);
+        let place = |packet: &SimPacket| packet.number;
+        let next = |store: &mut Store| packet(store.ack(kept, USUAL));
+        let mut first = next(&mut store);
+        let used = place(&first);
+        store.take_ack(first, USUAL);
+        for fate in [Fate::Lost, Fate::Dropped(Reason::Overlimit)] {
+            first = next(&mut store);
+            assert_eq!((place(&first), store.kept()), (used, 1));
+            first.end(&mut store, fate);
+        }
+        let next = |store: &mut Store| packet(store.message(Time::ZERO, Box::new([0])));
+        let message = next(&mut store);
+        let used = place(&message);
+        message.end(&mut store, Fate::Lost);
+        assert_eq!((place(&next(&mut store)), store.kept()), (used, 1));
     }
 }

@@ -5,11 +5,36 @@ use aqmlab_core::Packet;
 
 use super::routes::Position;
 
+/// What became of a packet that did not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// A queue dropped it.
+    Dropped(Reason),
+    /// It was lost on its way.
+    Lost,
+}
+
+/// Where packets keep what is too large for them.
+pub trait Keep {
+    /// How many packets keep something in it.
+    fn kept(&self) -> u64;
+}
+
+/// Packets that keep nothing.
+impl Keep for () {
+    fn kept(&self) -> u64 {
+        0
+    }
+}
+
 /// A packet as links carry it: a value that moves from queue to wire to pipe.
 /// What is too large for it is kept in a store, one of each network.
+///
+/// A type of packets that keep something should be neither `Copy` nor `Clone`: the compiler then
+/// sees to it that a packet is in one place, and gives back what it keeps once.
 pub trait Carried: Packet + Send + 'static {
     /// Where the rest of the packets is kept.
-    type Store;
+    type Store: Keep;
     /// How far it has come on its route.
     fn position(&self) -> Position;
     /// It has come so far.
@@ -20,13 +45,13 @@ pub trait Carried: Packet + Send + 'static {
     fn is_ack(&self) -> bool;
     /// Whether it opens a connection, for recordings.
     fn is_syn(&self) -> bool;
-    /// It is dropped or lost, and takes what it keeps in the store with it.
-    fn forget(&self, store: &mut Self::Store);
-    /// A queue drops it: it is forgotten, and some keep the reason.
+    /// Whether it keeps something in the store.
     #[inline]
-    fn dropped(&self, store: &mut Self::Store, _reason: Reason) {
-        self.forget(store);
+    fn is_kept(&self) -> bool {
+        false
     }
+    /// It does not arrive, and gives back what it keeps in the store.
+    fn end(self, store: &mut Self::Store, fate: Fate);
     /// The same packet once more, with what it keeps in the store.
     fn copy(&self, store: &mut Self::Store) -> Self;
 }

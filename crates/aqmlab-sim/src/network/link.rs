@@ -49,6 +49,14 @@ impl<P: Carried> Link<P> {
         }
     }
 
+    /// Packets that are somewhere in it.
+    pub fn held(&self) -> u64 {
+        match self {
+            Link::Queued(link) => link.held(),
+            Link::Delay(link) => link.packets.len() as u64,
+        }
+    }
+
     /// The link, if it has a queue.
     #[inline]
     pub fn queued(&self) -> Option<&QueuedLink<P>> {

@@ -10,6 +10,7 @@
 
 pub mod carried;
 pub mod config;
+mod custody;
 pub mod egress;
 pub mod events;
 mod histogram;
@@ -31,13 +32,14 @@ use std::sync::Arc;
 use aqmlab_aqm::QueueDiscipline;
 use aqmlab_core::{Bytes, Span, Time};
 
-pub use self::carried::Carried;
+pub use self::carried::{Carried, Fate, Keep};
 pub use self::config::LinkConfig;
 pub use self::events::Simultaneous;
 pub use self::queued::{LinkColumn, LinkResult, QueuedLink};
 pub use self::routes::{Position, RouteId};
 pub use self::wire::Capacity;
 
+use self::custody::Custody;
 use self::events::{Key, LinkEvent, LinkEvents};
 use self::link::Link;
 use self::medium::Medium;
@@ -93,7 +95,7 @@ pub(crate) struct Shared<P: Carried> {
     /// The latest of all events that have happened, in their order.
     pub reached: Key,
     pub events: LinkEvents,
-    pub store: P::Store,
+    pub custody: Custody<P>,
     pub media: Vec<Medium>,
 }
 
@@ -138,7 +140,7 @@ where
             now: Time::ZERO,
             reached: Key::FIRST,
             events: LinkEvents::new(setup.simultaneous),
-            store: P::Store::default(),
+            custody: Custody::new(P::Store::default()),
             media,
         };
         Network { links, routes: Routes::default(), shared, handled: 0 }
@@ -197,6 +199,7 @@ impl<P: Carried> Network<P> {
         let start = self.routes.start(route);
         let link = self.routes.link(start).expect("a route has a link");
         packet.set_position(start.next());
+        self.shared.custody.begins(&packet);
         self.enter(link, packet, observer);
     }
 
@@ -214,7 +217,7 @@ impl<P: Carried> Network<P> {
     }
 
     /// Lets the next event happen. Gives the packet, if there is one, that has
-    /// come to the end of its route by it.
+    /// come to the end of its route by it; what that keeps in the store is to be taken out.
     #[inline]
     pub fn step(&mut self, observer: &mut impl Observer<P>) -> Option<P> {
         let mut arrived = None;
@@ -236,10 +239,11 @@ impl<P: Carried> Network<P> {
             LinkEvent::Delivery(link) => {
                 *arrived = self.links[link as usize].deliver(&mut self.shared);
                 let Some(packet) = arrived else { return };
-                observer.left(time, link, packet, &self.shared.store);
-                if let Some(next) = self.routes.link(packet.position())
-                    && let Some(packet) = arrived.take()
-                {
+                observer.left(time, link, packet, &self.shared.custody.store);
+                let Some(next) = self.routes.link(packet.position()) else {
+                    return self.shared.custody.arrives(packet);
+                };
+                if let Some(packet) = arrived.take() {
                     self.forward(next, packet, observer);
                 }
             }
@@ -261,7 +265,7 @@ impl<P: Carried> Network<P> {
     #[inline(always)]
     fn enter(&mut self, link: u32, mut packet: P, observer: &mut impl Observer<P>) {
         packet.set_arrival(self.shared.now);
-        observer.entered(self.shared.now, link, &packet, &self.shared.store);
+        observer.entered(self.shared.now, link, &packet, &self.shared.custody.store);
         self.links[link as usize].arrive(packet, &mut self.shared);
     }
 
@@ -282,13 +286,13 @@ impl<P: Carried> Network<P> {
 
     /// What packets keep besides themselves.
     pub fn store(&self) -> &P::Store {
-        &self.shared.store
+        &self.shared.custody.store
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn store_mut(&mut self) -> &mut P::Store {
-        &mut self.shared.store
+        &mut self.shared.custody.store
     }
 
     /// The links that have a queue, in the order of the setup.
@@ -365,13 +369,14 @@ impl<P: Carried> Network<P> {
         self.links_mut().for_each(|link| link.end_warmup(now));
     }
 
-    /// It is over: closes the books.
+    /// It is over: closes the books. What has arrived has been taken out of the store.
     ///
     /// # Panics
     /// If packets were lost without being counted: a bug of a discipline.
     pub fn finish(&mut self, end: Time) {
         self.catch_up();
         self.links_mut().for_each(|link| link.finish(end));
+        self.shared.custody.check(self.links.iter().map(Link::held).sum());
     }
 
     /// Has a sink take what is recorded of packets from now on.

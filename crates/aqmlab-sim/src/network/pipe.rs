@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use aqmlab_core::{Span, Stream, Time};
 
 use super::Shared;
-use super::carried::Carried;
+use super::carried::{Carried, Fate};
 use super::events::LinkEvent;
 use crate::impairment::{
     ChanceState, DelayProcess, JitterState, Loss, LossState, PathConfig, SlotState,
@@ -119,6 +119,15 @@ impl<P: Carried> Pipe<P> {
         if let Pipe::Varied(varied) = self {
             varied.loss = loss.map(|loss| LossState::new(loss, end, stream("outages")));
         }
+    }
+
+    /// Packets under way.
+    pub fn held(&self) -> u64 {
+        let packets = match self {
+            Pipe::Fixed { packets, .. } => packets.len(),
+            Pipe::Varied(varied) => varied.packets.len(),
+        };
+        packets as u64
     }
 
     pub fn counts(&self) -> PathCounts {
@@ -246,12 +255,12 @@ impl<P: Carried> Varied<P> {
         if self.loss.as_mut().is_some_and(|loss| loss.next(sent, &mut self.stream)) {
             self.counts.lost += 1;
             self.counts.lost_bytes += u64::from(packet.size());
-            packet.forget(&mut shared.store);
+            shared.custody.ends(packet, Fate::Lost);
             return;
         }
         if self.duplicate.as_mut().is_some_and(|twice| twice.next(&mut self.stream)) {
             self.counts.duplicated += 1;
-            let copy = packet.copy(&mut shared.store);
+            let copy = shared.custody.copy(&packet);
             self.send(copy, sent);
         }
         self.send(packet, sent);

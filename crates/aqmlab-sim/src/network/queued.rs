@@ -5,8 +5,9 @@ use std::sync::Arc;
 use aqmlab_aqm::{LinkEnv, Queue, QueueDiscipline};
 use aqmlab_core::{Rate, Span, Stream, Time};
 
-use super::carried::Carried;
+use super::carried::{Carried, Fate};
 use super::config::LinkConfig;
+use super::custody::Custody;
 use super::egress::Egress;
 use super::events::{LinkEvent, Simultaneous};
 use super::medium::Share;
@@ -145,10 +146,10 @@ impl<P: Carried> QueuedLink<P> {
             return self.pass(packet, shared);
         }
         self.queue.enqueue_stamped(packet, now);
-        self.take_dropped(now, &mut shared.store);
+        self.take_dropped(now, &mut shared.custody);
         if self.busy {
             self.probe.backlog(now, self.queue.counted());
-            self.fill(now, &mut shared.store);
+            self.fill(now, &mut shared.custody);
             self.await_end(shared);
         } else {
             self.wire.restart(now);
@@ -163,7 +164,7 @@ impl<P: Carried> QueuedLink<P> {
         let now = shared.now;
         self.wire.restart(now);
         let packet = self.queue.pass_stamped(packet, now);
-        self.take_dropped(now, &mut shared.store);
+        self.take_dropped(now, &mut shared.custody);
         self.probe.left(now, &packet, self.queue.counted());
         if let Some(packet) = packet {
             self.send(packet, now, shared);
@@ -202,13 +203,13 @@ impl<P: Carried> QueuedLink<P> {
         }
         if self.queue.next_wakeup() == Some(now) {
             self.queue.on_wakeup(now);
-            self.take_dropped(now, &mut shared.store);
+            self.take_dropped(now, &mut shared.custody);
         }
         if let Some(egress) = &mut self.egress {
             egress.on_wakeup(now);
         }
         if self.busy {
-            self.fill(now, &mut shared.store);
+            self.fill(now, &mut shared.custody);
         } else if self.waiting() > 0 {
             // Something was held back until now.
             self.wire.restart(now);
@@ -263,11 +264,12 @@ impl<P: Carried> QueuedLink<P> {
         if self.is_sent(now) {
             self.settle();
         }
-        self.queue.replace(discipline, now);
-        self.take_dropped(now, &mut shared.store);
+        let abandoned = self.queue.replace(discipline, now);
+        shared.custody.abandon(abandoned);
+        self.take_dropped(now, &mut shared.custody);
         self.probe.backlog(now, self.queue.counted());
         if self.busy {
-            self.fill(now, &mut shared.store);
+            self.fill(now, &mut shared.custody);
             self.await_end(shared);
         } else if self.waiting() > 0 {
             self.wire.restart(now);
@@ -332,16 +334,21 @@ impl<P: Carried> QueuedLink<P> {
         self.queue.counted().packets + self.egress.as_ref().map_or(0, |egress| egress.waiting())
     }
 
+    /// Packets that are somewhere in the link.
+    pub(crate) fn held(&self) -> u64 {
+        self.waiting() + self.wire.held() + self.pipe.held()
+    }
+
     /// Takes the next packet from the queue.
     #[inline(always)]
     fn fetch(
         queue: &mut Queue<P>,
         probe: &mut LinkProbe,
         now: Time,
-        store: &mut P::Store,
+        custody: &mut Custody<P>,
     ) -> Option<P> {
         let packet = queue.dequeue(now);
-        take_dropped(queue, probe, now, store);
+        take_dropped(queue, probe, now, custody);
         debug_assert_eq!(queue.counted(), queue.backlog());
         probe.left(now, &packet, queue.counted());
         packet
@@ -349,10 +356,10 @@ impl<P: Carried> QueuedLink<P> {
 
     /// Lets the driver, if there is one, take what it has room for.
     #[inline]
-    fn fill(&mut self, now: Time, store: &mut P::Store) {
+    fn fill(&mut self, now: Time, custody: &mut Custody<P>) {
         if let Some(egress) = &mut self.egress {
             let (queue, probe) = (&mut self.queue, &mut self.probe);
-            egress.fill(now, || Self::fetch(queue, probe, now, store));
+            egress.fill(now, || Self::fetch(queue, probe, now, custody));
         }
     }
 
@@ -369,7 +376,7 @@ impl<P: Carried> QueuedLink<P> {
     /// Puts the next packet on the transmitter, which is free from `now` on. Whether there was one.
     #[inline(always)]
     fn transmit(&mut self, now: Time, shared: &mut Shared<P>) -> bool {
-        let Some(packet) = self.take(now, &mut shared.store) else {
+        let Some(packet) = self.take(now, &mut shared.custody) else {
             if let Some(medium) = self.medium {
                 medium.release(&mut shared.media);
             }
@@ -395,16 +402,16 @@ impl<P: Carried> QueuedLink<P> {
         }
         match self.busy_until {
             Some(sent) => self.pipe.push(packet, sent, self.index, shared),
-            None => packet.forget(&mut shared.store),
+            None => self.wire.keep(packet),
         }
     }
 
     /// The next packet out of queue or egress.
     #[inline(always)]
-    fn take(&mut self, now: Time, store: &mut P::Store) -> Option<P> {
-        self.fill(now, store);
+    fn take(&mut self, now: Time, custody: &mut Custody<P>) -> Option<P> {
+        self.fill(now, custody);
         match &mut self.egress {
-            None => Self::fetch(&mut self.queue, &mut self.probe, now, store),
+            None => Self::fetch(&mut self.queue, &mut self.probe, now, custody),
             Some(egress) => egress.pop(now),
         }
     }
@@ -459,8 +466,8 @@ impl<P: Carried> QueuedLink<P> {
     }
 
     #[inline]
-    fn take_dropped(&mut self, now: Time, store: &mut P::Store) {
-        take_dropped(&mut self.queue, &mut self.probe, now, store);
+    fn take_dropped(&mut self, now: Time, custody: &mut Custody<P>) {
+        take_dropped(&mut self.queue, &mut self.probe, now, custody);
     }
 }
 
@@ -469,11 +476,11 @@ fn take_dropped<P: Carried>(
     queue: &mut Queue<P>,
     probe: &mut LinkProbe,
     now: Time,
-    store: &mut P::Store,
+    custody: &mut Custody<P>,
 ) {
     queue.take_dropped(|packet, reason| {
-        packet.dropped(store, reason);
         probe.dropped(now, &packet, reason);
+        custody.ends(packet, Fate::Dropped(reason));
     });
 }
 

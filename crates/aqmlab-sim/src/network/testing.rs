@@ -2,9 +2,9 @@
 
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
 
-use super::{Carried, Position};
+use super::{Carried, Fate, Position};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Plain {
     arrival: Time,
     pub number: u64,
@@ -66,8 +66,8 @@ impl Carried for Plain {
     fn is_syn(&self) -> bool {
         self.is_syn
     }
-    fn forget(&self, (): &mut ()) {}
+    fn end(self, (): &mut (), _fate: Fate) {}
     fn copy(&self, (): &mut ()) -> Self {
-        *self
+        Plain { ..*self }
     }
 }

@@ -81,7 +81,7 @@ impl<P: Carried> QueuedLink<P> {
         let mut is_empty = false;
         while room > 0 {
             let next = sending.take().or_else(|| {
-                let packet = self.take(now, &mut shared.store)?;
+                let packet = self.take(now, &mut shared.custody)?;
                 let bytes = u64::from(framing.wire_size(packet.size()));
                 Some((packet, bytes))
             });

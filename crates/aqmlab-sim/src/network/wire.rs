@@ -60,14 +60,16 @@ impl Transmitter {
 }
 
 /// A wire with a course of rates, or one that adds to each packet.
-pub(crate) struct CourseWire {
+pub(crate) struct CourseWire<P> {
     transmitter: CourseTransmitter,
     framing: Framing,
     /// At the start of the run.
     meter: CourseMeter,
+    /// A packet whose transmission never ends.
+    stuck: Option<P>,
 }
 
-impl CourseWire {
+impl<P> CourseWire<P> {
     /// When a packet of this size, the next, has been sent; `None` for never.
     #[inline(never)]
     pub fn transmit(&mut self, size: u32) -> Option<Time> {
@@ -113,7 +115,7 @@ impl<P> GrantWire<P> {
 /// What carries a link's packets.
 pub(crate) enum Wire<P> {
     Constant(Transmitter),
-    Course(Box<CourseWire>),
+    Course(Box<CourseWire<P>>),
     Grants(Box<GrantWire<P>>),
 }
 
@@ -145,7 +147,26 @@ impl<P> Wire<P> {
             meter: CourseMeter::new(course.clone()),
             transmitter: CourseTransmitter::new(course, end),
             framing,
+            stuck: None,
         }))
+    }
+
+    /// Keeps a packet whose transmission never ends.
+    #[cold]
+    pub fn keep(&mut self, packet: P) {
+        match self {
+            Wire::Course(wire) => wire.stuck = Some(packet),
+            Wire::Constant(_) | Wire::Grants(_) => unreachable!("its transmissions end"),
+        }
+    }
+
+    /// Packets on the wire that are not under way to its end yet.
+    pub fn held(&self) -> u64 {
+        u64::from(match self {
+            Wire::Constant(_) => false,
+            Wire::Course(wire) => wire.stuck.is_some(),
+            Wire::Grants(wire) => wire.sending.is_some(),
+        })
     }
 
     /// The link was idle: a new busy period begins.

@@ -9,7 +9,7 @@ use super::events::Event;
 use super::simulation::Simulation;
 use crate::endpoints::End;
 use crate::endpoints::flow::{Ends, Flow, GONE, NONE, Opening};
-use crate::endpoints::packet::{Content, SimPacket};
+use crate::endpoints::packet::Content;
 use crate::scenario::{Dscp, Level};
 use crate::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted, add_score};
 
@@ -375,13 +375,13 @@ impl Simulation {
     /// A datagram has come to the end of its route, and is told of if somebody
     /// wants to know.
     #[inline(never)]
-    pub fn datagram_arrived(&mut self, packet: &SimPacket) {
-        let flow = &mut self.flows[packet.flow as usize];
-        let Content::Datagram { sent } = packet.content() else { return };
+    pub fn datagram_arrived(&mut self, index: u32, content: Content) {
+        let flow = &mut self.flows[index as usize];
+        let Content::Datagram { sent } = content else { return };
         let sent = Time::from_nanos(sent);
         if matches!(&flow.ends, Ends::Datagrams(datagrams) if datagrams.tells) {
-            let (app, flow) = (flow.app, packet.flow);
-            self.tell(app, |app, cx| app.on_datagram(flow, sent, cx));
+            let app = flow.app;
+            self.tell(app, |app, cx| app.on_datagram(index, sent, cx));
         }
     }
 

@@ -14,7 +14,7 @@ use crate::endpoints::End;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
 use crate::endpoints::packet::SimPacket;
 use crate::network::events::Key;
-use crate::network::{Carried, Network, RouteId, Setup};
+use crate::network::{Network, RouteId, Setup};
 use crate::scenario::{FlowGroup, Level, Reroute, Scenario, Start};
 use crate::workload::app::Activity;
 
@@ -324,7 +324,7 @@ impl Simulation {
         if is_in_network {
             let mut arrived = None;
             self.network.step_into(&mut arrived, &mut self.recorder);
-            if let Some(packet) = &arrived {
+            if let Some(packet) = arrived {
                 self.arrived(packet);
             }
         } else {
@@ -396,39 +396,41 @@ impl Simulation {
 
     /// A packet has come to the end of its route.
     #[inline(always)]
-    fn arrived(&mut self, packet: &SimPacket) {
-        let now = self.now;
-        let flow = &mut self.flows[packet.flow as usize];
+    fn arrived(&mut self, packet: SimPacket) {
+        let (now, index) = (self.now, packet.flow);
+        let flow = &mut self.flows[index as usize];
         let store = self.network.store_mut();
-        if !flow.owns(packet) {
-            packet.forget(store);
+        if !flow.owns(&packet) {
+            store.discard(packet);
         } else if packet.to() == End::Source {
             if let Some(recorder) = &mut self.recorder {
-                recorder.received(now, flow, packet, store);
+                recorder.received(now, flow, &packet, store);
             }
             let is_answer = flow.receive(now, packet, store);
             let is_drained = flow.finish.is_none() && flow.is_finished();
             if is_answer {
-                self.connected(packet.flow);
+                self.connected(index);
             }
             if is_drained {
-                self.drained(packet.flow);
+                self.drained(index);
             }
-            self.send(packet.flow, End::Source);
+            self.send(index, End::Source);
         } else {
             if flow.delays.is_some()
-                && let Some(delay) = flow.delayed(now, packet, store)
+                && let Some(delay) = flow.delayed(now, &packet, store)
             {
                 self.activities[flow.group as usize].record("delay", delay);
             }
-            flow.receive(now, packet, store);
             if flow.is_of_datagrams() {
-                return self.datagram_arrived(packet);
+                let content = packet.content();
+                flow.receive(now, packet, store);
+                return self.datagram_arrived(index, content);
             }
+            flow.receive(now, packet, store);
             let is_awaited = flow.received() >= flow.awaited;
-            self.send(packet.flow, End::Sink);
+            self.send(index, End::Sink);
             if is_awaited {
-                self.heard(packet.flow);
+                self.heard(index);
             }
         }
     }
