@@ -38,19 +38,12 @@ pub struct Changes {
 /// # Errors
 /// If flows begin or stop by a change.
 pub fn check(scenario: &Scenario) -> Result<()> {
-    let key = |change: &Change| {
-        let name = |group: u32| &scenario.flows[group as usize].name;
-        match change.effect {
-            Effect::Begin(group) => Some(format!("flows.{}", name(group))),
-            Effect::Stop(group) => Some(format!("flows.{}.active", name(group))),
-            Effect::Rate(_) | Effect::Delay(_) | Effect::Loss(_) | Effect::Queue(_) => None,
-        }
-    };
-    match scenario.changes.iter().find_map(key) {
+    let of_flows = |change: &&Change| !matches!(change.effect, Effect::Link(..));
+    match scenario.changes.iter().find(of_flows) {
         None => Ok(()),
-        Some(key) => {
+        Some(change) => {
             let error = Error::new("changes of flows are simulated only");
-            Err(error.at(key).at("changes"))
+            Err(error.at(scenario.changed_key(&change.effect)).at("changes"))
         }
     }
 }

@@ -34,15 +34,3 @@ pub struct LinkConfig {
     /// Backlogs whose excursions are measured.
     pub thresholds: Vec<Bytes>,
 }
-
-impl LinkConfig {
-    /// Takes one of the keys that may change from another: `rate`, `delay`, `loss` or `queue`.
-    pub(crate) fn change(&mut self, key: &str, to: &LinkConfig) {
-        match key {
-            "rate" => (self.rate, self.process) = (to.rate, to.process.clone()),
-            "delay" => (self.delay, self.way.delay) = (to.delay, to.way.delay.clone()),
-            "loss" => self.way.loss = to.way.loss.clone(),
-            _ => self.queue = to.queue.clone(),
-        }
-    }
-}

@@ -113,7 +113,7 @@ fn done(
             network.change_link(now, *link, |link, _| link.set_rate(now, Rate::from_bps(*rate)));
         }
         Act::Delay(link, delay) => network.change_link(now, *link, |link, _| {
-            link.set_delay(Span::from_nanos(*delay), Stream::for_component(0, 0, "way"));
+            link.pipe.set_delay(Span::from_nanos(*delay), Stream::for_component(0, 0, "way"));
         }),
         Act::Queue(link, queue) => {
             let config = QueueConfig::read(&(*queue).into()).expect("it is a name");

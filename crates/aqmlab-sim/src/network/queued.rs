@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aqmlab_aqm::{LinkEnv, Queue, QueueDiscipline};
-use aqmlab_core::{Rate, Span, Stream, Time};
+use aqmlab_core::{Rate, Stream, Time};
 
 use super::carried::{Carried, Fate};
 use super::config::LinkConfig;
@@ -16,7 +16,6 @@ use super::probe::{LinkProbe, PacketEvent, PacketRecord, Times};
 use super::records::RecordSink;
 use super::wire::{Capacity, Meter, Wire};
 use super::{Setup, Shared};
-use crate::impairment::Loss;
 
 /// What a link is made of.
 struct LinkParts<P> {
@@ -59,7 +58,7 @@ pub struct QueuedLink<P> {
     may_be_lazy: bool,
     /// How many had none.
     ended: u64,
-    pipe: Pipe<P>,
+    pub(crate) pipe: Pipe<P>,
     /// When the pending wake-up of queue or egress is due, if there is one.
     wakeup_at: Option<Time>,
     /// Whether packets may change when that has to be: with an egress, or a queue that shapes.
@@ -237,21 +236,6 @@ impl<P: Carried> QueuedLink<P> {
             self.offered = Some((before + capacity * (now - since).as_secs_f64(), now));
             transmitter.set_rate(rate);
         }
-    }
-
-    /// What is sent from now on takes another delay; the order stays.
-    pub fn set_delay(&mut self, delay: Span, stream: Stream) {
-        self.pipe.set_delay(delay, stream);
-    }
-
-    /// What is sent from now on is lost so; what is on its way arrives.
-    pub(crate) fn set_loss(
-        &mut self,
-        loss: Option<Loss>,
-        end: Time,
-        stream: impl Fn(&str) -> Stream,
-    ) {
-        self.pipe.set_loss(loss, end, stream);
     }
 
     /// Another discipline takes the place of the present one, and its packets.

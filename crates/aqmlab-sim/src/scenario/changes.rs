@@ -19,15 +19,12 @@
 //!    sent again where it is lost. A group that has stopped does not come back: another takes
 //!    its place.
 
-use aqmlab_aqm::LinkEnv;
 use aqmlab_core::params::read_value;
-use aqmlab_core::{Bytes, Error, ParamType, Result, Span, Stream, Table, Time, Value};
+use aqmlab_core::{Bytes, Error, ParamType, Result, Span, Table, Time, Value};
 
 use super::read::{at_path, read_flow, read_link_alone, set, transport_of};
-use super::{ChangeParams, FlowGroup, LinkConfig, Outside, Scenario, Start};
-use crate::impairment::{DelayProcess, Loss};
+use super::{ChangeParams, FlowGroup, LinkConfig, LinkKey, Outside, Scenario, Start};
 use crate::network::{Carried, Network};
-use crate::rate::RateProcess;
 
 /// Something that changes in the middle of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,14 +38,8 @@ pub struct Change {
 /// What a change does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// A link has another rate.
-    Rate(LinkChange),
-    /// A link has another delay.
-    Delay(LinkChange),
-    /// A link loses other packets.
-    Loss(LinkChange),
-    /// A link has another queue.
-    Queue(LinkChange),
+    /// A key of a link has another value.
+    Link(LinkKey, LinkChange),
     /// The group of flows of this index begins.
     Begin(u32),
     /// The group of flows of this index stops.
@@ -83,31 +74,8 @@ impl Effect {
     /// Makes the change in a network, at `now`, which is no earlier than all that has happened
     /// there and no later than what is next. Flows are not the network's.
     pub fn apply<P: Carried>(&self, network: &mut Network<P>, now: Time, around: &Surroundings) {
-        let stream = |to: &LinkChange, part: &str| {
-            let path = format!("links.{}.{part}", to.config.name);
-            Stream::for_component(around.seed, around.replication, &path)
-        };
-        match self {
-            Effect::Rate(to) => {
-                network.change_link(now, to.link, |link, _| link.set_rate(now, to.config.rate));
-            }
-            Effect::Delay(to) => {
-                let stream = stream(to, "way");
-                network
-                    .change_link(now, to.link, |link, _| link.set_delay(to.config.delay, stream));
-            }
-            Effect::Loss(to) => {
-                let loss = to.config.way.loss.clone();
-                let stream = |part: &str| stream(to, part);
-                network
-                    .change_link(now, to.link, |link, _| link.set_loss(loss, around.end, stream));
-            }
-            Effect::Queue(to) => {
-                let (rate, base_rtt) = (to.config.rate, to.base_rtt);
-                let env = LinkEnv { rate, base_rtt, mtu: around.mtu };
-                network.replace_queue(now, to.link, to.config.queue.build(&env));
-            }
-            Effect::Begin(_) | Effect::Stop(_) => {}
+        if let Effect::Link(key, to) = self {
+            key.apply(to, network, now, around);
         }
     }
 }
@@ -170,15 +138,8 @@ impl Changing {
 
     /// Takes over a change of a link that was read before.
     pub fn take(&mut self, effect: &Effect) {
-        let (what, to) = match effect {
-            Effect::Rate(to) => ("rate", to),
-            Effect::Delay(to) => ("delay", to),
-            Effect::Loss(to) => ("loss", to),
-            Effect::Queue(to) => ("queue", to),
-            Effect::Begin(_) | Effect::Stop(_) => return,
-        };
-        let link = &mut self.scenario.links[to.link as usize];
-        link.change(what, &to.config);
+        let Effect::Link(key, to) = effect else { return };
+        key.take(&mut self.scenario.links[to.link as usize], &to.config);
         self.table = self.scenario.to_table();
     }
 
@@ -196,24 +157,27 @@ fn read_change(
     scenario: &mut Scenario,
     outside: Outside<'_>,
 ) -> Result<Effect> {
-    let key = full_key(&change.key, scenario);
-    let parts: Vec<&str> = key.split('.').collect();
-    match parts[..] {
-        ["links", name, what @ ("rate" | "delay" | "loss" | "queue"), ..]
-            if parts.len() == 3 || ["loss", "queue"].contains(&what) =>
-        {
-            let index = scenario.links.iter().position(|link| link.name == name);
-            let names = scenario.links.iter().map(|link| link.name.as_str());
-            let index = index.ok_or_else(|| Error::unknown("link", name, names).at(&key))?;
-            set(table, &key, &change.value)?;
-            let link = at_path(table, &format!("links.{name}")).expect("it has just been set");
-            let next = read_link_alone(link, &scenario.links[index], what, outside);
-            let next = next.map_err(|error| error.at(name).at("links"))?;
-            read_link_change(what, index, next, scenario).map_err(|error| error.at(&key))
-        }
-        _ => read_other_change(change, &parts, table, scenario, outside)
-            .map_err(|error| error.at(&key)),
-    }
+    let place = full_key(&change.key, scenario);
+    let parts: Vec<&str> = place.split('.').collect();
+    let link_key = match parts[..] {
+        ["links", _, what, ..] => LinkKey::ALL
+            .into_iter()
+            .find(|key| key.name() == what && (parts.len() == 3 || key.has_keys())),
+        _ => None,
+    };
+    let Some(key) = link_key else {
+        let effect = read_other_change(change, &parts, table, scenario, outside);
+        return effect.map_err(|error| error.at(&place));
+    };
+    let name = parts[1];
+    let index = scenario.links.iter().position(|link| link.name == name);
+    let names = scenario.links.iter().map(|link| link.name.as_str());
+    let index = index.ok_or_else(|| Error::unknown("link", name, names).at(&place))?;
+    set(table, &place, &change.value)?;
+    let link = at_path(table, &format!("links.{name}")).expect("it has just been set");
+    let next = read_link_alone(link, &scenario.links[index], key, outside);
+    let next = next.map_err(|error| error.at(name).at("links"))?;
+    read_link_change(key, index, next, scenario).map_err(|error| error.at(&place))
 }
 
 /// The key with its link, if it is one of the bottleneck's queue.
@@ -260,28 +224,16 @@ fn read_other_change(
 }
 
 fn read_link_change(
-    what: &str,
+    key: LinkKey,
     index: usize,
     config: LinkConfig,
     scenario: &mut Scenario,
 ) -> Result<Effect> {
-    let constant = matches!(config.process, RateProcess::Constant(_))
-        && matches!(scenario.links[index].process, RateProcess::Constant(_));
-    if what == "rate" && !constant {
-        return Err(Error::new("the rate changes only if it is constant before and after"));
-    }
-    if what == "delay" && !matches!(config.way.delay, DelayProcess::Constant(_)) {
-        return Err(Error::new("the delay changes only to a constant one"));
-    }
+    key.check(&scenario.links[index], &config)?;
     scenario.links[index] = config.clone();
     let base_rtt = scenario.base_rtt_over(index);
     let change = LinkChange { link: index as u32, config: Box::new(config), base_rtt };
-    Ok(match what {
-        "rate" => Effect::Rate(change),
-        "delay" => Effect::Delay(change),
-        "loss" => Effect::Loss(change),
-        _ => Effect::Queue(change),
-    })
+    Ok(Effect::Link(key, change))
 }
 
 /// A group of flows that begins by a change.
@@ -318,25 +270,24 @@ fn read_group(
 impl Scenario {
     /// A change as a scenario states it, every default filled in.
     pub(super) fn change_table(&self, change: &Change) -> Value {
-        let link =
-            |link: &LinkChange, key| format!("links.{}.{key}", self.links[link.link as usize].name);
-        let (key, value) = match &change.effect {
-            Effect::Rate(to) => (link(to, "rate"), to.config.process.to_value()),
-            Effect::Delay(to) => (link(to, "delay"), to.config.way.delay.to_value()),
-            Effect::Loss(to) => {
-                let loss = to.config.way.loss.as_ref().map(Loss::to_value);
-                (link(to, "loss"), loss.unwrap_or_else(|| "none".into()))
-            }
-            Effect::Queue(to) => (link(to, "queue"), Value::Table(to.config.queue.to_table())),
-            Effect::Begin(group) => {
-                let group = &self.flows[*group as usize];
-                (format!("flows.{}", group.name), self.flow_table(group))
-            }
-            Effect::Stop(group) => {
-                (format!("flows.{}.active", self.flows[*group as usize].name), "false".into())
-            }
+        let value = match &change.effect {
+            Effect::Link(key, to) => key.value(&to.config),
+            Effect::Begin(group) => self.flow_table(&self.flows[*group as usize]),
+            Effect::Stop(_) => "false".into(),
         };
-        ChangeParams { at: change.at, key, value }.to_value()
+        ChangeParams { at: change.at, key: self.changed_key(&change.effect), value }.to_value()
+    }
+
+    /// The key that a change gives another value.
+    pub fn changed_key(&self, effect: &Effect) -> String {
+        let flows = |group: &u32| &self.flows[*group as usize].name;
+        match effect {
+            Effect::Link(key, to) => {
+                format!("links.{}.{}", self.links[to.link as usize].name, key.name())
+            }
+            Effect::Begin(group) => format!("flows.{}", flows(group)),
+            Effect::Stop(group) => format!("flows.{}.active", flows(group)),
+        }
     }
 
     /// The scenario as it is at the start, and stays.

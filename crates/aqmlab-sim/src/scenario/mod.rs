@@ -4,6 +4,7 @@ mod canonical;
 mod changes;
 mod columns;
 mod keys;
+mod link_keys;
 mod read;
 mod toml;
 
@@ -30,6 +31,7 @@ pub use self::columns::ColumnParams;
 #[cfg(test)]
 pub(crate) use self::columns::with_columns;
 pub use self::keys::{ChangeParams, LinkNames, RerouteParams, Start};
+pub use self::link_keys::LinkKey;
 pub use self::toml::{parse_document, parse_value};
 pub use crate::endpoints::Dscp;
 pub use crate::network::{LinkConfig, Simultaneous};

@@ -8,8 +8,8 @@ use super::changes::read_changes;
 use super::columns::with_columns;
 use super::parse_document;
 use super::{
-    FlowGroup, FlowParams, LinkConfig, LinkNames, LinkParams, Outside, Reroute, RerouteParams,
-    RunParams, Scenario,
+    FlowGroup, FlowParams, LinkConfig, LinkKey, LinkNames, LinkParams, Outside, Reroute,
+    RerouteParams, RunParams, Scenario,
 };
 use crate::endpoints::EndpointConfig;
 use crate::endpoints::tfrc::TfrcParams;
@@ -69,30 +69,8 @@ impl Scenario {
         overrides: &[(String, Value)],
         outside: Outside<'_>,
     ) -> Result<Scenario> {
-        apply(&mut table, overrides, outside)
-            .and_then(|()| read(&table, outside))
-            .map_err(|error| error.in_file(file))
+        read(&mut table, overrides, outside).map_err(|error| error.in_file(file))
     }
-}
-
-/// Sets the overrides. `queue` and `queue.x` mean the bottleneck's queue and
-/// are set last, when it is known which link that is.
-fn apply(table: &mut Table, overrides: &[(String, Value)], outside: Outside<'_>) -> Result<()> {
-    let is_queue = |key: &str| key == "queue" || key.starts_with("queue.");
-    for (key, value) in overrides.iter().filter(|(key, _)| !is_queue(key)) {
-        of_known(table, key)?;
-        set(table, key, value)?;
-    }
-    if !overrides.iter().any(|(key, _)| is_queue(key)) {
-        return Ok(());
-    }
-    let run: RunParams = read_params(table, TOP_KEYS)?;
-    let links = read_links(table, run.duration, outside)?;
-    let bottleneck = &links[read_bottleneck(table, &run, &links)?].name;
-    for (key, value) in overrides.iter().filter(|(key, _)| is_queue(key)) {
-        set(table, &format!("links.{bottleneck}.{key}"), value)?;
-    }
-    Ok(())
 }
 
 /// Refuses a setting of what is not there: an unknown key, or a key of a link or of flows that
@@ -197,10 +175,25 @@ fn read_params<T: Params>(table: &Table, beside: &[&str]) -> Result<T> {
     Ok(params)
 }
 
-fn read(table: &Table, outside: Outside<'_>) -> Result<Scenario> {
+/// Reads `table` with the overrides, which are set in it. `queue` and `queue.x` mean the
+/// bottleneck's queue, and are set when it is known which link that is.
+fn read(
+    table: &mut Table,
+    overrides: &[(String, Value)],
+    outside: Outside<'_>,
+) -> Result<Scenario> {
+    let (of_queue, others): (Vec<_>, Vec<_>) =
+        overrides.iter().partition(|(key, _)| key == "queue" || key.starts_with("queue."));
+    for (key, value) in others {
+        of_known(table, key)?;
+        set(table, key, value)?;
+    }
     let run: RunParams = read_params(table, TOP_KEYS)?;
-    let links = read_links(table, run.duration, outside)?;
+    let mut links = read_links(table, run.duration, outside)?;
     let bottleneck = read_bottleneck(table, &run, &links)?;
+    if !of_queue.is_empty() {
+        set_queue(table, &of_queue, &mut links[bottleneck], outside)?;
+    }
     let flows = read_flows(table, &links, outside)?;
     let record = read_group(table, "record")?.unwrap_or_default();
     let until = run.until.map(|name| ending_group(&flows, &name)).transpose();
@@ -217,6 +210,23 @@ fn read(table: &Table, outside: Outside<'_>) -> Result<Scenario> {
     };
     read_changes(table, &mut scenario, outside)?;
     Ok(scenario)
+}
+
+/// Sets keys of a link's queue, and reads that again.
+fn set_queue(
+    table: &mut Table,
+    overrides: &[&(String, Value)],
+    link: &mut LinkConfig,
+    outside: Outside<'_>,
+) -> Result<()> {
+    let place = format!("links.{}", link.name);
+    for (key, value) in overrides {
+        set(table, &format!("{place}.{key}"), value)?;
+    }
+    let value = at_path(table, &place).expect("it has been read");
+    let read = read_link_alone(value, link, LinkKey::Queue, outside);
+    *link = read.map_err(|error| error.at(&link.name).at("links"))?;
+    Ok(())
 }
 
 /// The group called `name`, by index, whose flows must come to an end.
@@ -259,24 +269,24 @@ fn read_links(table: &Table, duration: Span, outside: Outside<'_>) -> Result<Vec
     Ok(links)
 }
 
-/// A link as it was `before` but for one of its keys: `rate`, `delay`, `loss` or `queue`. `link`
-/// has all keys; the others are not read again.
+/// A link as it was `before` but for one of its keys. `link` has all keys; the others are not
+/// read again.
 pub(super) fn read_link_alone(
     link: &Value,
     before: &LinkConfig,
-    key: &str,
+    key: LinkKey,
     outside: Outside<'_>,
 ) -> Result<LinkConfig> {
     let mut alone = Table::new();
     alone.insert("rate", "1mbit".into()); // There must be one.
-    if let Some(value) = link.as_table()?.get(key) {
-        alone.insert(key, value.clone());
+    if let Some(value) = link.as_table()?.get(key.name()) {
+        alone.insert(key.name(), value.clone());
     }
     let params = LinkParams::parse(&Value::Table(alone)).map_err(crate::rate::hinted)?;
     // A course that changes is not read here: its mean does not matter.
     let read = read_link(&before.name, &params, Span::MAX, outside)?;
     let mut after = before.clone();
-    after.change(key, &read);
+    key.take(&mut after, &read);
     Ok(after)
 }
 
