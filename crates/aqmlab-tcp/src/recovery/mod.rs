@@ -2,8 +2,9 @@
 //! interface.
 //!
 //! The sender owns the connection: phases, windows, the timer, the count of
-//! duplicate acknowledgements. A way of recovery says what an acknowledgement
-//! means, what counts against the window, and what is sent again next.
+//! duplicate acknowledgements. A way of recovery ([`LossRecovery`]) says what is lost, what counts
+//! against the window, and what is sent again next; its [`Rules`] say what the sender does
+//! in another way than RFC 6675 would have it.
 
 mod newreno;
 mod rack;
@@ -11,7 +12,7 @@ mod sack;
 mod sack1;
 mod tcp_linux;
 
-use aqmlab_core::{Deadline, Time, choices};
+use aqmlab_core::{Deadline, Time, choices, dispatched};
 
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
@@ -51,6 +52,8 @@ pub(crate) struct AckContext<'a> {
     pub now: Time,
     pub phase: Phase,
     pub rtt: &'a RttEstimator,
+    /// It acknowledges no new data.
+    pub is_duplicate: bool,
 }
 
 /// A segment to be sent again: its place in the scoreboard, and whether
@@ -67,113 +70,143 @@ impl Repair {
     }
 }
 
-/// A way of recovery.
-pub(crate) trait LossRecovery {
-    /// Takes the SACK blocks; the bytes that were not known to have arrived.
-    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64;
+/// When a segment is asked for that is to be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// First, and in any case: a recovery begins, or a timeout has come.
+    Head,
+    /// Before new data (RFC 6675, section 4, NextSeg, rule 1).
+    BeforeNew,
+    /// There are no new data (rules 3 and 4).
+    AfterNew,
+}
 
-    /// Whether a round-trip time may be taken from an acknowledgement that
-    /// also covers segments that were sent twice.
-    fn times_repaired(&self) -> bool {
-        false
-    }
-    /// Duplicate acknowledgements counted after one that moves on and reports
-    /// this much by SACK.
-    fn duplicates_after(&self, _sacked: u64) -> u64 {
-        0
-    }
-    /// A duplicate acknowledgement with these blocks; whether it counts.
-    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> bool;
-    /// A partial acknowledgement of this many bytes; whether the first segment
-    /// is sent again at once.
-    fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool;
+/// A segment that was sent while something is mended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub len: u32,
+    pub repair: Option<SentAgain>,
+}
 
-    /// Whether a duplicate acknowledgement restarts the retransmission timer.
-    fn duplicates_restart_timer(&self) -> bool {
-        false
-    }
-    /// Whether any acknowledgement of new data ends a recovery.
-    fn ends_early(&self) -> bool {
-        false
-    }
-    /// Whether three duplicate acknowledgements mean a loss.
-    fn counts_duplicates(&self) -> bool {
-        true
-    }
-    /// Whether there is a loss to be mended, without counting duplicate
-    /// acknowledgements; `sacked` bytes were reported just now.
-    fn finds_loss(&self, _board: &mut Scoreboard, _sacked: u64) -> bool {
-        false
-    }
-    /// Whether a recovery may begin.
-    fn may_begin(&self, _board: &Scoreboard) -> bool {
-        true
-    }
-    /// What the control is told was in flight at a loss: FlightSize without
-    /// what limited transmit sent (RFC 5681, section 3.2).
-    fn flight_at_loss(&self, board: &Scoreboard, limited: u64, _window: u64) -> u64 {
-        board.flight_size() - limited
-    }
-    /// A recovery begins: the first segment is lost.
-    fn begin(&mut self, board: &mut Scoreboard);
-    /// It ends; whether the control is to bring the window down to what is in
-    /// flight (RFC 6582, section 3.2, step 3).
-    fn end(&mut self, _board: &mut Scoreboard) -> bool {
-        false
-    }
-    /// The retransmission timer ran out.
-    fn on_timeout(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time);
+/// One that was sent before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentAgain {
+    pub seq: u64,
+    pub now: Time,
+    /// SND.NXT.
+    pub nxt: u64,
+    /// It is what was chosen as the [head](Choice::Head).
+    pub is_head: bool,
+}
 
-    /// What counts against the window.
-    fn in_network(&self, board: &Scoreboard, phase: Phase) -> u64;
-    /// What is added to the control's window in a recovery.
-    fn inflation(&self) -> i64 {
-        0
-    }
-    /// What the window is at least in a recovery: one that comes down slowly.
-    fn least_window(&self) -> u64 {
-        0
-    }
-    /// What these duplicate acknowledgements add to the window before a
-    /// recovery (RFC 3042).
-    fn limited_transmit(&self, dup_acks: u64) -> u64;
-    /// What is sent again first, in any case, when a recovery begins and after
-    /// a timeout.
-    fn head(&mut self, board: &mut Scoreboard) -> Option<Repair> {
-        board.next_hole(true).map(Repair::at)
-    }
-    /// What is sent again before new data (RFC 6675, section 4, NextSeg, rule
-    /// 1), in a recovery or after a timeout.
-    fn first_choice(&mut self, board: &mut Scoreboard, phase: Phase) -> Option<Repair>;
-    /// What is sent again if there are no new data (rules 3 and 4).
-    fn last_choice(&mut self, _board: &mut Scoreboard, _phase: Phase) -> Option<Repair> {
-        None
-    }
-    /// A segment was sent while something is mended; `replaces` if it is the lost one that a recovery
-    /// begins with.
-    fn on_sent(&mut self, _len: u32, _replaces: bool) {}
-    /// The segment that begins here was sent again; `nxt` is SND.NXT.
-    fn on_repaired(&mut self, _seq: u64, _nxt: u64, _now: Time) {}
+/// What the sender does itself, as the way of recovery has it. The default is RFC 6675.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// Which acknowledgements count as duplicates.
+    pub duplicates: Duplicates,
+    /// A duplicate acknowledgement restarts the retransmission timer.
+    pub duplicates_restart_timer: bool,
+    /// Each of the first two duplicates makes room for a segment (RFC 3042); otherwise what counts
+    /// against the window does.
+    pub duplicates_widen_window: bool,
+    /// Any acknowledgement of new data ends a recovery.
+    pub ends_early: bool,
+    /// At its end the control brings the window down to what is in flight (RFC 6582, section 3.2,
+    /// step 3).
+    pub deflates_at_end: bool,
+    /// The control is told that the whole window was in flight at a loss. Otherwise FlightSize
+    /// without what limited transmit sent (RFC 5681, section 3.2).
+    pub window_was_in_flight: bool,
+    /// A round-trip time is also taken from an acknowledgement that covers segments that were sent
+    /// twice.
+    pub times_repaired: bool,
+    /// A lost SYN counts as a timeout of data.
+    pub syn_is_data: bool,
+    /// Needs segments in the order of their times, and what each acknowledgement delivers.
+    pub goes_by_time: bool,
+}
 
-    /// When a segment that is late will be lost.
-    fn deadline(&self) -> Deadline {
-        Deadline::NEVER
+/// Which acknowledgements count as duplicates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Duplicates {
+    /// All that acknowledge no new data (RFC 5681, section 2).
+    All,
+    /// Those of them that report something by SACK.
+    Reporting,
+    /// All that report something, also if they acknowledge new data (RFC 6675, section 2).
+    AllReporting,
+}
+
+impl Rules {
+    const RFC6675: Rules = Rules {
+        duplicates: Duplicates::AllReporting,
+        duplicates_restart_timer: false,
+        duplicates_widen_window: false,
+        ends_early: false,
+        deflates_at_end: false,
+        window_was_in_flight: false,
+        times_repaired: false,
+        syn_is_data: false,
+        goes_by_time: false,
+    };
+
+    /// Whether a duplicate acknowledgement counts that reports so many bytes.
+    pub fn counts_duplicate(&self, sacked: u64) -> bool {
+        self.duplicates == Duplicates::All || sacked > 0
     }
-    /// That time has come.
-    fn on_deadline(
-        &mut self,
-        _board: &mut Scoreboard,
-        _rtt: &RttEstimator,
-        _now: Time,
-        _phase: Phase,
-    ) {
+    /// Duplicate acknowledgements counted after one that moves on and reports so many bytes.
+    #[inline]
+    pub fn duplicates_after(&self, sacked: u64) -> u64 {
+        u64::from(self.duplicates == Duplicates::AllReporting && sacked > 0)
     }
-    /// What was taken for lost was not.
-    fn on_undo(&mut self, _board: &Scoreboard) {}
+}
+
+dispatched! {
+    /// A way of recovery: what is lost, what counts against the window, what is sent again next.
+    /// What can be said in advance is in its [`Rules`].
+    pub(crate) trait LossRecovery {
+        /// Takes the SACK blocks; the bytes that were not known to have arrived.
+        fn on_ack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext<'_>) -> u64;
+        /// A partial acknowledgement of this many bytes; whether the first segment
+        /// is sent again at once.
+        fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
+            false
+        }
+        /// Whether there is a loss with which a recovery begins. `sacked` bytes were reported just
+        /// now; `is_third` if three duplicate acknowledgements have come.
+        fn finds_loss(&self, board: &mut Scoreboard, sacked: u64, is_third: bool) -> bool;
+        /// When a segment that is late will be lost.
+        fn deadline(&self) -> Deadline {
+            Deadline::NEVER
+        }
+        /// That time has come.
+        fn on_deadline(&mut self, _board: &mut Scoreboard, _cx: &AckContext<'_>) {}
+
+        /// A recovery begins: the first segment is lost.
+        fn begin(&mut self, board: &mut Scoreboard);
+        /// It ends.
+        fn end(&mut self, _board: &mut Scoreboard) {}
+        /// The retransmission timer ran out.
+        fn on_timeout(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time);
+        /// What was taken for lost was not.
+        fn on_undo(&mut self, _board: &Scoreboard) {}
+
+        /// What counts against the window.
+        fn in_network(&self, board: &Scoreboard, phase: Phase) -> u64;
+        /// The window while something is mended; `window` is the control's.
+        fn window(&self, window: u64) -> u64 {
+            window
+        }
+        /// What is sent again next.
+        fn next(&mut self, board: &mut Scoreboard, phase: Phase, choice: Choice) -> Option<Repair>;
+        /// A segment was sent while something is mended.
+        fn on_sent(&mut self, _sent: &Sent) {}
+    }
+    passed on by pass_recovery
 }
 
 macro_rules! recoveries {
-    ($( $(#[doc = $doc:literal])+ $Variant:ident($State:ty) = $name:literal, )+) => {
+    ($( $(#[doc = $doc:literal])+ $Variant:ident($State:ty, $rules:expr) = $name:literal, )+) => {
         choices! {
             /// How losses are found and mended.
             pub enum Recovery { $( $(#[doc = $doc])+ $Variant = $name, )+ }
@@ -191,6 +224,15 @@ macro_rules! recoveries {
             }
         }
 
+        impl Recovery {
+            /// What the sender does itself.
+            pub(crate) fn rules(self) -> Rules {
+                match self {
+                    $( Recovery::$Variant => $rules, )+
+                }
+            }
+        }
+
         /// Calls a method of the one there is.
         macro_rules! each {
             ($self:ident, $state:ident => $call:expr) => {
@@ -204,22 +246,22 @@ macro_rules! recoveries {
 recoveries! {
     /// With selective acknowledgements (RFC 6675): lost segments count as
     /// gone from the network.
-    Sack(sack::Sack) = "sack",
+    Sack(sack::Sack, Rules::RFC6675) = "sack",
     /// With selective acknowledgements, by time: RACK (RFC 8985).
-    Rack(rack::Rack) = "rack",
+    Rack(rack::Rack, rack::RULES) = "rack",
     /// ns-2's Sack1 (Fall and Floyd, "Simulation-based Comparisons of
     /// Tahoe, Reno, and SACK TCP", 1996): each acknowledgement takes one
     /// segment out of the network, a partial one two, and a lost one is
     /// counted until then. After a timeout everything is sent again.
-    Sack1(sack1::Sack1) = "sack1",
+    Sack1(sack1::Sack1, sack1::RULES) = "sack1",
     /// That of ns-2's TCP-Linux: forward acknowledgement, and a scoreboard
     /// that is emptied when a recovery ends.
-    TcpLinux(tcp_linux::TcpLinux) = "tcp-linux",
+    TcpLinux(tcp_linux::TcpLinux, tcp_linux::RULES) = "tcp-linux",
     /// Without selective acknowledgements (RFC 6582).
-    NewReno(newreno::NewReno) = "newreno",
+    NewReno(newreno::NewReno, newreno::RULES) = "newreno",
     /// Without selective acknowledgements, as before NewReno (RFC 5681,
     /// section 3.2): a second loss in a window waits for the timer.
-    Reno(newreno::NewReno) = "reno",
+    Reno(newreno::NewReno, newreno::RENO) = "reno",
 }
 
 impl Recovery {
@@ -229,93 +271,4 @@ impl Recovery {
     }
 }
 
-impl LossRecovery for Recoverer {
-    #[inline]
-    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
-        each!(self, state => state.take_sack(board, ack, cx))
-    }
-    #[inline]
-    fn times_repaired(&self) -> bool {
-        each!(self, state => state.times_repaired())
-    }
-    #[inline]
-    fn duplicates_after(&self, sacked: u64) -> u64 {
-        each!(self, state => state.duplicates_after(sacked))
-    }
-    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> bool {
-        each!(self, state => state.on_duplicate(board, ack, cx))
-    }
-    fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool {
-        each!(self, state => state.on_partial_ack(board, acked))
-    }
-    fn duplicates_restart_timer(&self) -> bool {
-        each!(self, state => state.duplicates_restart_timer())
-    }
-    #[inline]
-    fn ends_early(&self) -> bool {
-        each!(self, state => state.ends_early())
-    }
-    fn counts_duplicates(&self) -> bool {
-        each!(self, state => state.counts_duplicates())
-    }
-    fn finds_loss(&self, board: &mut Scoreboard, sacked: u64) -> bool {
-        each!(self, state => state.finds_loss(board, sacked))
-    }
-    fn may_begin(&self, board: &Scoreboard) -> bool {
-        each!(self, state => state.may_begin(board))
-    }
-    fn flight_at_loss(&self, board: &Scoreboard, limited: u64, window: u64) -> u64 {
-        each!(self, state => state.flight_at_loss(board, limited, window))
-    }
-    fn begin(&mut self, board: &mut Scoreboard) {
-        each!(self, state => state.begin(board))
-    }
-    fn end(&mut self, board: &mut Scoreboard) -> bool {
-        each!(self, state => state.end(board))
-    }
-    fn on_timeout(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time) {
-        each!(self, state => state.on_timeout(board, rtt, now))
-    }
-    #[inline]
-    fn in_network(&self, board: &Scoreboard, phase: Phase) -> u64 {
-        each!(self, state => state.in_network(board, phase))
-    }
-    #[inline]
-    fn inflation(&self) -> i64 {
-        each!(self, state => state.inflation())
-    }
-    #[inline]
-    fn least_window(&self) -> u64 {
-        each!(self, state => state.least_window())
-    }
-    #[inline]
-    fn limited_transmit(&self, dup_acks: u64) -> u64 {
-        each!(self, state => state.limited_transmit(dup_acks))
-    }
-    fn head(&mut self, board: &mut Scoreboard) -> Option<Repair> {
-        each!(self, state => state.head(board))
-    }
-    fn first_choice(&mut self, board: &mut Scoreboard, phase: Phase) -> Option<Repair> {
-        each!(self, state => state.first_choice(board, phase))
-    }
-    fn last_choice(&mut self, board: &mut Scoreboard, phase: Phase) -> Option<Repair> {
-        each!(self, state => state.last_choice(board, phase))
-    }
-    #[inline]
-    fn on_sent(&mut self, len: u32, replaces: bool) {
-        each!(self, state => state.on_sent(len, replaces))
-    }
-    fn on_repaired(&mut self, seq: u64, nxt: u64, now: Time) {
-        each!(self, state => state.on_repaired(seq, nxt, now))
-    }
-    #[inline]
-    fn deadline(&self) -> Deadline {
-        each!(self, state => state.deadline())
-    }
-    fn on_deadline(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time, phase: Phase) {
-        each!(self, state => state.on_deadline(board, rtt, now, phase))
-    }
-    fn on_undo(&mut self, board: &Scoreboard) {
-        each!(self, state => state.on_undo(board))
-    }
-}
+pass_recovery!(Recoverer, each);

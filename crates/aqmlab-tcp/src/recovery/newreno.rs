@@ -13,11 +13,19 @@
 
 use aqmlab_core::Time;
 
-use super::{AckContext, LossRecovery, Phase, Recovery, Repair};
+use super::{AckContext, Choice, Duplicates, LossRecovery, Phase, Repair, Rules};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Scoreboard};
 use crate::segment::Ack;
+
+pub(super) const RULES: Rules = Rules {
+    duplicates: Duplicates::All,
+    duplicates_widen_window: true,
+    deflates_at_end: true,
+    ..Rules::RFC6675
+};
+pub(super) const RENO: Rules = Rules { ends_early: true, deflates_at_end: false, ..RULES };
 
 #[derive(Clone, Debug)]
 pub(crate) struct NewReno {
@@ -27,33 +35,21 @@ pub(crate) struct NewReno {
     /// partial acknowledgements took off again.
     inflation: i64,
     mss: u64,
-    limited_transmit: bool,
-    /// Reno: the first acknowledgement of new data ends a recovery.
-    ends_early: bool,
 }
 
 impl NewReno {
     pub fn new(params: &TcpParams) -> Self {
-        NewReno {
-            recover: None,
-            inflation: 0,
-            mss: params.mss.get(),
-            limited_transmit: params.limited_transmit,
-            ends_early: params.recovery == Recovery::Reno,
-        }
+        NewReno { recover: None, inflation: 0, mss: params.mss.get() }
     }
 }
 
 impl LossRecovery for NewReno {
     #[inline]
-    fn take_sack(&mut self, _board: &mut Scoreboard, _ack: &Ack, _cx: &AckContext) -> u64 {
-        0
-    }
-    fn on_duplicate(&mut self, _board: &mut Scoreboard, _ack: &Ack, cx: &AckContext) -> bool {
-        if let Phase::Recovery { .. } = cx.phase {
+    fn on_ack(&mut self, _board: &mut Scoreboard, _ack: &Ack, cx: &AckContext) -> u64 {
+        if cx.is_duplicate && matches!(cx.phase, Phase::Recovery { .. }) {
             self.inflation += self.mss as i64;
         }
-        true
+        0
     }
     /// Section 3.2, step 3.
     fn on_partial_ack(&mut self, board: &mut Scoreboard, acked: u64) -> bool {
@@ -65,13 +61,9 @@ impl LossRecovery for NewReno {
         }
         true
     }
-    #[inline]
-    fn ends_early(&self) -> bool {
-        self.ends_early
-    }
     /// Section 3.2, step 2.
-    fn may_begin(&self, board: &Scoreboard) -> bool {
-        self.recover.is_none_or(|recover| board.una() > recover)
+    fn finds_loss(&self, board: &mut Scoreboard, _sacked: u64, is_third: bool) -> bool {
+        is_third && self.recover.is_none_or(|recover| board.una() > recover)
     }
     fn begin(&mut self, board: &mut Scoreboard) {
         self.recover = Some(board.nxt());
@@ -79,9 +71,8 @@ impl LossRecovery for NewReno {
         board.head_lost();
         self.inflation = (DUP_THRESH * self.mss) as i64;
     }
-    fn end(&mut self, _board: &mut Scoreboard) -> bool {
+    fn end(&mut self, _board: &mut Scoreboard) {
         self.inflation = 0;
-        !self.ends_early
     }
     /// Section 3.2, step 4.
     fn on_timeout(&mut self, board: &mut Scoreboard, _rtt: &RttEstimator, _now: Time) {
@@ -97,17 +88,15 @@ impl LossRecovery for NewReno {
         }
     }
     #[inline]
-    fn inflation(&self) -> i64 {
-        self.inflation
+    fn window(&self, window: u64) -> u64 {
+        window.saturating_add_signed(self.inflation)
     }
-    #[inline]
-    fn limited_transmit(&self, dup_acks: u64) -> u64 {
-        if self.limited_transmit { dup_acks.min(DUP_THRESH - 1) * self.mss } else { 0 }
-    }
-    fn first_choice(&mut self, board: &mut Scoreboard, phase: Phase) -> Option<Repair> {
-        match phase {
-            Phase::Loss { .. } => board.next_hole(true).map(Repair::at),
-            Phase::Open | Phase::Reduction { .. } | Phase::Recovery { .. } => None,
+    fn next(&mut self, board: &mut Scoreboard, phase: Phase, choice: Choice) -> Option<Repair> {
+        match (choice, phase) {
+            (Choice::Head, _) | (Choice::BeforeNew, Phase::Loss { .. }) => {
+                board.next_hole(true).map(Repair::at)
+            }
+            (Choice::BeforeNew | Choice::AfterNew, _) => None,
         }
     }
 }

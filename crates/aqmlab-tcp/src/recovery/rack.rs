@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 
 use aqmlab_core::{Deadline, Span, Time};
 
-use super::{AckContext, LossRecovery, Phase, Repair};
+use super::{AckContext, Choice, LossRecovery, Phase, Repair, Rules, Sent};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Record, Scoreboard};
@@ -30,6 +30,9 @@ use crate::segment::Ack;
 
 /// Recoveries without a duplicate that make the reordering window small again.
 const PERSIST: u32 = 16;
+
+/// Duplicates are counted for limited transmit alone: time decides.
+pub(super) const RULES: Rules = Rules { goes_by_time: true, ..Rules::RFC6675 };
 
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
@@ -219,7 +222,7 @@ fn is_settled(record: &Record) -> bool {
 }
 
 impl LossRecovery for Rack {
-    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
+    fn on_ack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
         let sacked = board.sack(&ack.sack, cx.now);
         let news = std::mem::take(&mut board.news);
         self.take_news(&news, ack, cx.now, cx.rtt);
@@ -228,32 +231,18 @@ impl LossRecovery for Rack {
         self.detect(board, cx.rtt, cx.now, cx.phase);
         sacked
     }
-    /// Counted for limited transmit alone: time decides.
-    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> bool {
-        self.take_sack(board, ack, cx) > 0
-    }
-    fn duplicates_after(&self, sacked: u64) -> u64 {
-        u64::from(sacked > 0)
-    }
-    fn counts_duplicates(&self) -> bool {
-        false
-    }
-    fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
-        false
-    }
     /// Also what was sent in the recovery before, lost, and sent again in it: losses
     /// in two windows are two signs of congestion (RFC 5681, section 4.3).
-    fn finds_loss(&self, board: &mut Scoreboard, _sacked: u64) -> bool {
+    fn finds_loss(&self, board: &mut Scoreboard, _sacked: u64, _is_third: bool) -> bool {
         board.head_is_lost() || board.next_lost().is_some()
     }
     fn begin(&mut self, _board: &mut Scoreboard) {}
-    fn end(&mut self, _board: &mut Scoreboard) -> bool {
+    fn end(&mut self, _board: &mut Scoreboard) {
         // Step 4.
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
             self.multiple = 1;
         }
-        false
     }
     /// Section 6.3: the first segment is lost, and what was due.
     fn on_timeout(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time) {
@@ -280,23 +269,21 @@ impl LossRecovery for Rack {
             _ => board.pipe(),
         }
     }
-    fn limited_transmit(&self, _dup_acks: u64) -> u64 {
-        0
+    fn next(&mut self, board: &mut Scoreboard, _phase: Phase, choice: Choice) -> Option<Repair> {
+        match choice {
+            Choice::Head | Choice::BeforeNew => board.next_lost().map(Repair::at),
+            Choice::AfterNew => None,
+        }
     }
-    fn head(&mut self, board: &mut Scoreboard) -> Option<Repair> {
-        board.next_lost().map(Repair::at)
+    fn on_sent(&mut self, sent: &Sent) {
+        self.repairs.extend(sent.repair.map(|repair| (repair.seq, repair.now)));
     }
-    fn first_choice(&mut self, board: &mut Scoreboard, _phase: Phase) -> Option<Repair> {
-        board.next_lost().map(Repair::at)
-    }
-    fn on_repaired(&mut self, seq: u64, _nxt: u64, now: Time) {
-        self.repairs.push_back((seq, now));
-    }
+    #[inline]
     fn deadline(&self) -> Deadline {
         self.deadline
     }
-    fn on_deadline(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time, phase: Phase) {
-        self.detect(board, rtt, now, phase);
+    fn on_deadline(&mut self, board: &mut Scoreboard, cx: &AckContext) {
+        self.detect(board, cx.rtt, cx.now, cx.phase);
     }
     fn on_undo(&mut self, board: &Scoreboard) {
         self.edge = board.una();

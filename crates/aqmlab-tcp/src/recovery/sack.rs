@@ -15,7 +15,7 @@
 
 use aqmlab_core::Time;
 
-use super::{AckContext, LossRecovery, Phase, Repair};
+use super::{AckContext, Choice, LossRecovery, Phase, Repair};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -37,24 +37,12 @@ impl Sack {
 
 impl LossRecovery for Sack {
     #[inline]
-    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
+    fn on_ack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
         board.sack(&ack.sack, cx.now)
     }
-    /// Section 2: one that moves on may be a duplicate as well.
-    #[inline]
-    fn duplicates_after(&self, sacked: u64) -> u64 {
-        u64::from(sacked > 0)
-    }
-    /// Section 2: one that tells of data not SACKed before.
-    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> bool {
-        self.take_sack(board, ack, cx) > 0
-    }
-    fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
-        false
-    }
-    /// Section 5, step 2.
-    fn finds_loss(&self, board: &mut Scoreboard, sacked: u64) -> bool {
-        sacked > 0 && board.head_is_lost()
+    /// Section 5, steps 1 and 2.
+    fn finds_loss(&self, board: &mut Scoreboard, sacked: u64, is_third: bool) -> bool {
+        is_third || (sacked > 0 && board.head_is_lost())
     }
     fn begin(&mut self, board: &mut Scoreboard) {
         board.begin_recovery();
@@ -71,15 +59,10 @@ impl LossRecovery for Sack {
             _ => board.pipe(),
         }
     }
-    /// `pipe` makes room for it.
-    #[inline]
-    fn limited_transmit(&self, _dup_acks: u64) -> u64 {
-        0
-    }
-    fn first_choice(&mut self, board: &mut Scoreboard, _phase: Phase) -> Option<Repair> {
-        board.next_hole(true).map(Repair::at)
-    }
-    fn last_choice(&mut self, board: &mut Scoreboard, phase: Phase) -> Option<Repair> {
+    fn next(&mut self, board: &mut Scoreboard, phase: Phase, choice: Choice) -> Option<Repair> {
+        if choice != Choice::AfterNew {
+            return board.next_hole(true).map(Repair::at);
+        }
         let Phase::Recovery { point } = phase else { return None };
         if let Some(index) = board.next_hole(false) {
             return Some(Repair::at(index));

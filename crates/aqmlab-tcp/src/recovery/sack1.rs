@@ -12,29 +12,40 @@
 
 use aqmlab_core::Time;
 
-use super::{AckContext, LossRecovery, Phase, Repair};
+use super::{AckContext, Choice, Duplicates, LossRecovery, Phase, Repair, Rules, Sent};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Scoreboard};
 use crate::segment::Ack;
+
+pub(super) const RULES: Rules = Rules {
+    duplicates: Duplicates::Reporting,
+    duplicates_widen_window: true,
+    window_was_in_flight: true,
+    times_repaired: true,
+    syn_is_data: true,
+    ..Rules::RFC6675
+};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sack1 {
     /// Its own estimate of what is in the network during a recovery.
     pipe: u64,
     mss: u64,
-    limited_transmit: bool,
 }
 
 impl Sack1 {
     pub fn new(params: &TcpParams) -> Self {
-        Sack1 { pipe: 0, mss: params.mss.get(), limited_transmit: params.limited_transmit }
+        Sack1 { pipe: 0, mss: params.mss.get() }
     }
 }
 
 impl LossRecovery for Sack1 {
     #[inline]
-    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
+    fn on_ack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
+        if cx.is_duplicate {
+            self.pipe = self.pipe.saturating_sub(self.mss);
+        }
         match cx.phase {
             Phase::Loss { .. } => 0,
             Phase::Open | Phase::Reduction { .. } | Phase::Recovery { .. } => {
@@ -42,21 +53,13 @@ impl LossRecovery for Sack1 {
             }
         }
     }
-    #[inline]
-    fn times_repaired(&self) -> bool {
-        true
-    }
-    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> bool {
-        self.pipe = self.pipe.saturating_sub(self.mss);
-        self.take_sack(board, ack, cx) > 0
-    }
     /// The lost segment and its retransmission have left.
     fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
         self.pipe = self.pipe.saturating_sub(2 * self.mss);
         false
     }
-    fn flight_at_loss(&self, _board: &Scoreboard, _limited: u64, window: u64) -> u64 {
-        window
+    fn finds_loss(&self, _board: &mut Scoreboard, _sacked: u64, is_third: bool) -> bool {
+        is_third
     }
     fn begin(&mut self, board: &mut Scoreboard) {
         self.pipe = board.flight_size().saturating_sub(DUP_THRESH * self.mss);
@@ -74,20 +77,20 @@ impl LossRecovery for Sack1 {
             Phase::Loss { .. } => board.pipe(),
         }
     }
-    #[inline]
-    fn limited_transmit(&self, dup_acks: u64) -> u64 {
-        if self.limited_transmit { dup_acks.min(DUP_THRESH - 1) * self.mss } else { 0 }
-    }
     /// Any hole counts as lost (rule 3 of RFC 6675 in the place of rule 1).
-    fn first_choice(&mut self, board: &mut Scoreboard, phase: Phase) -> Option<Repair> {
-        let lost_only = matches!(phase, Phase::Loss { .. });
+    fn next(&mut self, board: &mut Scoreboard, phase: Phase, choice: Choice) -> Option<Repair> {
+        let lost_only = match choice {
+            Choice::Head => true,
+            Choice::BeforeNew => matches!(phase, Phase::Loss { .. }),
+            Choice::AfterNew => return None,
+        };
         board.next_hole(lost_only).map(Repair::at)
     }
     #[inline]
-    fn on_sent(&mut self, len: u32, replaces: bool) {
-        if replaces {
+    fn on_sent(&mut self, sent: &Sent) {
+        if sent.repair.is_some_and(|repair| repair.is_head) {
             self.pipe = self.pipe.saturating_sub(self.mss);
         }
-        self.pipe += u64::from(len);
+        self.pipe += u64::from(sent.len);
     }
 }

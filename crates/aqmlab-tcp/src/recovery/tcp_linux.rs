@@ -22,15 +22,23 @@ use std::collections::VecDeque;
 
 use aqmlab_core::Time;
 
-use super::{AckContext, LossRecovery, Phase, Repair};
+use super::{AckContext, Choice, Duplicates, LossRecovery, Phase, Repair, Rules, Sent, SentAgain};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Scoreboard};
 use crate::segment::Ack;
 
+pub(super) const RULES: Rules = Rules {
+    duplicates: Duplicates::Reporting,
+    duplicates_restart_timer: true,
+    window_was_in_flight: true,
+    goes_by_time: true,
+    ..Rules::RFC6675
+};
+
 /// A retransmission that may be in the network.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct Retransmission {
     seq: u64,
     at: Time,
     /// The next new byte at that time.
@@ -46,7 +54,7 @@ pub(crate) struct TcpLinux {
     /// First transmissions below were judged.
     edge: u64,
     /// In the order in which they were sent.
-    repairs: VecDeque<Sent>,
+    repairs: VecDeque<Retransmission>,
     /// Retransmissions so far, and the number of the latest that has arrived.
     made: u64,
     arrived: u64,
@@ -120,7 +128,7 @@ impl TcpLinux {
 }
 
 impl LossRecovery for TcpLinux {
-    fn take_sack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
+    fn on_ack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
         let sacked = board.sack(&ack.sack, cx.now);
         self.take_news(board);
         self.find_losses(board);
@@ -128,33 +136,17 @@ impl LossRecovery for TcpLinux {
         self.allowed = self.allowed.min(self.pipe + self.mss);
         sacked
     }
-    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> bool {
-        self.take_sack(board, ack, cx) > 0
-    }
-    fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
-        false
-    }
-    fn duplicates_restart_timer(&self) -> bool {
-        true
-    }
-    fn counts_duplicates(&self) -> bool {
-        false
-    }
-    fn finds_loss(&self, board: &mut Scoreboard, _sacked: u64) -> bool {
+    fn finds_loss(&self, board: &mut Scoreboard, _sacked: u64, _is_third: bool) -> bool {
         board.next_lost().is_some()
-    }
-    fn flight_at_loss(&self, _board: &Scoreboard, _limited: u64, window: u64) -> u64 {
-        window
     }
     fn begin(&mut self, board: &mut Scoreboard) {
         self.pipe = board.pipe();
         self.allowed = self.pipe + self.mss;
     }
-    fn end(&mut self, board: &mut Scoreboard) -> bool {
+    fn end(&mut self, board: &mut Scoreboard) {
         board.forget_all();
         self.allowed = 0;
         self.forget(board);
-        false
     }
     fn on_timeout(&mut self, board: &mut Scoreboard, _rtt: &RttEstimator, _now: Time) {
         board.timeout(true);
@@ -166,26 +158,24 @@ impl LossRecovery for TcpLinux {
     fn in_network(&self, board: &Scoreboard, _phase: Phase) -> u64 {
         board.pipe()
     }
-    fn least_window(&self) -> u64 {
-        self.allowed
-    }
+    /// It comes down slowly.
     #[inline]
-    fn on_sent(&mut self, len: u32, _replaces: bool) {
-        self.pipe += u64::from(len);
+    fn window(&self, window: u64) -> u64 {
+        window.max(self.allowed)
+    }
+    fn next(&mut self, board: &mut Scoreboard, _phase: Phase, choice: Choice) -> Option<Repair> {
+        match choice {
+            Choice::Head | Choice::BeforeNew => board.next_lost().map(Repair::at),
+            Choice::AfterNew => None,
+        }
+    }
+    fn on_sent(&mut self, sent: &Sent) {
+        self.pipe += u64::from(sent.len);
         self.allowed = self.allowed.min(self.pipe.saturating_sub(self.mss).max(self.mss));
-    }
-    fn limited_transmit(&self, _dup_acks: u64) -> u64 {
-        0
-    }
-    fn head(&mut self, board: &mut Scoreboard) -> Option<Repair> {
-        board.next_lost().map(Repair::at)
-    }
-    fn first_choice(&mut self, board: &mut Scoreboard, _phase: Phase) -> Option<Repair> {
-        board.next_lost().map(Repair::at)
-    }
-    fn on_repaired(&mut self, seq: u64, nxt: u64, now: Time) {
-        self.made += 1;
-        self.repairs.push_back(Sent { seq, at: now, nxt, number: self.made });
+        if let Some(SentAgain { seq, now, nxt, .. }) = sent.repair {
+            self.made += 1;
+            self.repairs.push_back(Retransmission { seq, at: now, nxt, number: self.made });
+        }
     }
 }
 
@@ -229,8 +219,9 @@ mod tests {
             self.board.news.clear();
             let mut ack = Ack { ack: self.board.una(), ..Ack::default() };
             ack.sack.push(segment * 1000, segment * 1000 + 1000);
-            let cx = AckContext { now: self.now, phase: Phase::Open, rtt: &self.rtt };
-            self.recovery.on_duplicate(&mut self.board, &ack, &cx);
+            let (now, phase, rtt) = (self.now, Phase::Open, &self.rtt);
+            let cx = AckContext { now, phase, rtt, is_duplicate: true };
+            self.recovery.on_ack(&mut self.board, &ack, &cx);
         }
         fn lost(&self) -> Vec<u64> {
             let records = (0..).map_while(|index| self.board.record(index));
@@ -240,10 +231,12 @@ mod tests {
         /// Sends what is lost first once more.
         fn repair(&mut self) {
             self.now += Span::from_millis(1);
-            let repair = self.recovery.head(&mut self.board).unwrap();
+            let phase = Phase::Recovery { point: self.board.nxt() };
+            let repair = self.recovery.next(&mut self.board, phase, Choice::Head).unwrap();
             let (seq, len) = self.board.retransmit(repair.index, self.now, repair.advance);
-            self.recovery.on_sent(len, false);
-            self.recovery.on_repaired(seq, self.board.nxt(), self.now);
+            let (now, nxt) = (self.now, self.board.nxt());
+            let repair = Some(SentAgain { seq, now, nxt, is_head: false });
+            self.recovery.on_sent(&Sent { len, repair });
         }
     }
 
@@ -310,9 +303,9 @@ mod tests {
         let mut sent = 0;
         for segment in 5..17 {
             connection.report(segment);
-            while connection.board.pipe() + 1000 <= connection.recovery.least_window() {
+            while connection.board.pipe() + 1000 <= connection.recovery.window(0) {
                 connection.board.sent(1000, connection.now);
-                connection.recovery.on_sent(1000, false);
+                connection.recovery.on_sent(&Sent { len: 1000, repair: None });
                 sent += 1;
             }
         }

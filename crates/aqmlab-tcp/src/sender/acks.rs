@@ -7,7 +7,7 @@ use super::{Sender, State};
 use crate::congestion::{
     AckSample, Congestion, CongestionControl, CongestionEvent, Control, Setup,
 };
-use crate::recovery::{AckContext, LossRecovery, Phase, Recovery};
+use crate::recovery::{AckContext, LossRecovery, Phase};
 use crate::scoreboard::DUP_THRESH;
 use crate::segment::Ack;
 
@@ -49,7 +49,7 @@ impl Sender {
             let setup = Setup::new(&self.params, self.mss, self.seed);
             self.control = Control::new(&self.params.congestion_control, &setup);
             // ns-2 takes it for a timeout of data.
-            if self.params.recovery == Recovery::Sack1 {
+            if self.rules.syn_is_data {
                 self.control.set_ssthresh(2 * self.mss);
             }
         } else {
@@ -64,7 +64,7 @@ impl Sender {
         let acked = self.board.acknowledge(ack.ack, now);
         news.acked = acked.bytes;
         self.stats.bytes_acked = ack.ack;
-        let timed = !acked.ambiguous || self.recovery.times_repaired();
+        let timed = !acked.ambiguous || self.rules.times_repaired;
         news.rtt = acked.sent_at.filter(|_| timed).map(|sent_at| now - sent_at);
         // RFC 7323, section 4.1: timestamps tell which transmission it was.
         news.rtt = news.rtt.or(ack.timestamps.map(|times| now - times.echo));
@@ -72,11 +72,11 @@ impl Sender {
             self.rtt.sample(now, rtt);
             self.tlp.on_round_trip();
         }
-        let cx = AckContext { now, phase: self.phase, rtt: &self.rtt };
-        news.sacked = self.recovery.take_sack(&mut self.board, ack, &cx);
+        let cx = AckContext { now, phase: self.phase, rtt: &self.rtt, is_duplicate: false };
+        news.sacked = self.recovery.on_ack(&mut self.board, ack, &cx);
         self.look_for_undo(ack, true);
         match self.phase {
-            Phase::Recovery { point } if ack.ack >= point || self.recovery.ends_early() => {
+            Phase::Recovery { point } if ack.ack >= point || self.rules.ends_early => {
                 self.end_recovery();
                 if self.params.recovery_end_counts {
                     let delivered = self.board.delivery.delivered - news.total_delivered;
@@ -97,13 +97,13 @@ impl Sender {
             }
             _ => {}
         }
-        self.dup_acks = self.recovery.duplicates_after(news.sacked);
+        self.dup_acks = self.rules.duplicates_after(news.sacked);
         self.limited = 0;
         self.timed_out = None;
         self.validate_delivery(now, news.total_delivered);
         self.tell_control(&mut news);
         self.restart_timer(now);
-        if self.phase.is_open() && self.recovery.finds_loss(&mut self.board, news.sacked) {
+        if self.phase.is_open() && self.recovery.finds_loss(&mut self.board, news.sacked, false) {
             self.begin_recovery(now, news.delivered);
         }
         let safe = self.board.delivery.lost == lost_before;
@@ -112,8 +112,9 @@ impl Sender {
 
     fn on_duplicate_ack(&mut self, now: Time, ack: &Ack) {
         let mut news = self.news(now, ack);
-        let cx = AckContext { now, phase: self.phase, rtt: &self.rtt };
-        let counts = self.recovery.on_duplicate(&mut self.board, ack, &cx);
+        let cx = AckContext { now, phase: self.phase, rtt: &self.rtt, is_duplicate: true };
+        let sacked = self.recovery.on_ack(&mut self.board, ack, &cx);
+        let counts = self.rules.counts_duplicate(sacked);
         self.look_for_undo(ack, false);
         if self.linux_timer {
             news.rtt = self.time_sacked(now);
@@ -123,14 +124,12 @@ impl Sender {
             self.tell_control(&mut news);
         }
         self.dup_acks += u64::from(counts);
-        if self.recovery.duplicates_restart_timer() {
+        if self.rules.duplicates_restart_timer {
             self.restart_timer(now);
         }
         // RFC 6675, section 5, steps 1 and 2; RFC 5681, section 3.2.
-        let third = counts && self.dup_acks >= DUP_THRESH && self.recovery.counts_duplicates();
-        if self.phase.is_open()
-            && (third || self.recovery.finds_loss(&mut self.board, news.sacked))
-            && self.recovery.may_begin(&self.board)
+        let is_third = counts && self.dup_acks >= DUP_THRESH;
+        if self.phase.is_open() && self.recovery.finds_loss(&mut self.board, news.sacked, is_third)
         {
             self.begin_recovery(now, news.delivered);
         }
@@ -168,7 +167,7 @@ impl Sender {
 
     /// A late segment may have become a loss.
     pub(super) fn look_for_loss(&mut self, now: Time) {
-        if self.phase.is_open() && self.recovery.finds_loss(&mut self.board, 0) {
+        if self.phase.is_open() && self.recovery.finds_loss(&mut self.board, 0, false) {
             self.begin_recovery(now, 0);
             if let Some(prr) = &mut self.prr {
                 // As if it had delivered one segment, as in Linux.
@@ -233,8 +232,7 @@ impl Sender {
         self.stats.fast_retransmits += 1;
         // In a reduction for ECN the window has been reduced already.
         if self.phase == Phase::Open {
-            let window = self.control.window();
-            let flight_size = self.recovery.flight_at_loss(&self.board, self.limited, window);
+            let flight_size = self.flight_at_loss(self.limited);
             let in_use = self.in_use_at_loss(now, flight_size);
             self.tell_congestion(now, Congestion::Loss, in_use);
             self.undo.begin(self.board.una(), false, false);
@@ -243,6 +241,15 @@ impl Sender {
         self.phase = Phase::Recovery { point: self.board.nxt() };
         self.recovery.begin(&mut self.board);
         self.retransmit_head = true;
+    }
+
+    /// What the control is told was in flight at a loss; of that, `limited` was sent by limited
+    /// transmit.
+    pub(super) fn flight_at_loss(&self, limited: u64) -> u64 {
+        match self.rules.window_was_in_flight {
+            true => self.control.window(),
+            false => self.board.flight_size() - limited,
+        }
     }
 
     /// The window is to be reduced in proportion to what is delivered, if the
@@ -269,7 +276,8 @@ impl Sender {
     }
 
     fn end_recovery(&mut self) {
-        if self.recovery.end(&mut self.board) {
+        self.recovery.end(&mut self.board);
+        if self.rules.deflates_at_end {
             self.control.on_recovery_exit(self.board.flight_size());
         }
         self.validate_after_recovery();

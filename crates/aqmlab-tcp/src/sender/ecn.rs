@@ -12,9 +12,9 @@
 use aqmlab_core::{Ecn, Time};
 
 use super::Sender;
-use crate::congestion::{AckSample, Congestion, CongestionControl};
+use crate::congestion::{AckSample, Congestion};
 use crate::params::{EcnMode, TcpParams};
-use crate::recovery::{LossRecovery, Phase};
+use crate::recovery::Phase;
 use crate::segment::{Ack, CeCount};
 
 /// What the sender knows of congestion marks.
@@ -84,8 +84,7 @@ impl Sender {
         if same_window {
             return;
         }
-        let window = self.control.window();
-        let flight_size = self.recovery.flight_at_loss(&self.board, self.limited, window);
+        let flight_size = self.flight_at_loss(self.limited);
         self.stats.ecn_reductions += 1;
         let in_use = self.in_use_at_loss(now, flight_size);
         self.tell_congestion(now, Congestion::Ecn, in_use);

@@ -44,7 +44,7 @@ use validation::Validation;
 use crate::congestion::{CongestionControl, Control, Setup};
 use crate::delivery::Delivery;
 use crate::params::{RetransmissionTimer, TcpParams};
-use crate::recovery::{LossRecovery, Phase, Recoverer, Recovery};
+use crate::recovery::{LossRecovery, Phase, Recoverer, Rules};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 
@@ -115,6 +115,7 @@ pub struct Sender {
     phase: Phase,
     board: Scoreboard,
     recovery: Recoverer,
+    rules: Rules,
     rtt: RttEstimator,
     ecn: EcnState,
     pacer: Pacer,
@@ -174,12 +175,12 @@ impl Sender {
         let control = Control::new(&params.congestion_control, &setup);
         let mut board =
             Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));
-        let marks = matches!(params.recovery, Recovery::Rack | Recovery::TcpLinux);
+        let rules = params.recovery.rules();
         let linux_timer = params.retransmission_timer == RetransmissionTimer::Linux;
-        if marks {
+        if rules.goes_by_time {
             board = board.by_time();
         }
-        if marks || params.frto || linux_timer {
+        if rules.goes_by_time || params.frto || linux_timer {
             board = board.collecting();
         }
         Sender {
@@ -187,6 +188,7 @@ impl Sender {
             phase: Phase::Open,
             board,
             recovery: Recoverer::new(params),
+            rules,
             rtt: RttEstimator::new(params),
             ecn: EcnState::new(params),
             pacer: Pacer::new(params),
@@ -270,10 +272,7 @@ impl Sender {
         let window = match self.prr {
             Some(prr) => prr.cwnd(),
             None if self.phase.is_open() => self.control.window(),
-            None => {
-                let window = self.control.window().saturating_add_signed(self.recovery.inflation());
-                window.max(self.recovery.least_window())
-            }
+            None => self.recovery.window(self.control.window()),
         };
         window.max(self.mss)
     }

@@ -4,7 +4,8 @@ use aqmlab_core::{Deadline, Time};
 
 use super::{Sender, State};
 use crate::congestion::{CongestionControl, SentSample};
-use crate::recovery::{LossRecovery, Phase, Repair};
+use crate::recovery::{Choice, LossRecovery, Phase, Repair, Sent, SentAgain};
+use crate::scoreboard::DUP_THRESH;
 use crate::segment::DataSegment;
 
 impl Sender {
@@ -86,10 +87,16 @@ impl Sender {
     #[inline(always)]
     pub(super) fn fits_window(&self, len: u64) -> bool {
         let extra = match self.phase {
-            Phase::Open if self.dup_acks > 0 => self.recovery.limited_transmit(self.dup_acks),
+            Phase::Open if self.dup_acks > 0 => self.limited_transmit(),
             _ => 0,
         };
         self.recovery.in_network(&self.board, self.phase) + len <= self.cwnd() + extra
+    }
+
+    /// What duplicate acknowledgements add to the window before a recovery (RFC 3042).
+    fn limited_transmit(&self) -> u64 {
+        let widens = self.params.limited_transmit && self.rules.duplicates_widen_window;
+        if widens { self.dup_acks.min(DUP_THRESH - 1) * self.mss } else { 0 }
     }
 
     /// The payload of new data to be sent now, as far as both windows allow; 0
@@ -124,7 +131,7 @@ impl Sender {
         let (seq, prior_in_flight) = (self.board.nxt(), self.board.pipe());
         self.board.sent(len as u32, now);
         if !self.phase.is_open() {
-            self.recovery.on_sent(len as u32, false);
+            self.recovery.on_sent(&Sent { len: len as u32, repair: None });
         }
         self.sent(now, len, prior_in_flight, false);
         self.schedule_probe(now);
@@ -145,7 +152,7 @@ impl Sender {
             // RFC 6298 has the timer restarted when the first segment of a
             // recovery is sent again (5.4 for timeouts).
             self.deadline = Deadline::at(now + self.rtt.rto());
-            let repair = self.recovery.head(&mut self.board)?;
+            let repair = self.recovery.next(&mut self.board, self.phase, Choice::Head)?;
             return Some(self.retransmit(repair, now, true));
         }
         if self.undo.holds_repairs() {
@@ -155,17 +162,17 @@ impl Sender {
             self.window_limited = true;
             return None;
         }
-        if let Some(repair) = self.recovery.first_choice(&mut self.board, self.phase) {
+        if let Some(repair) = self.recovery.next(&mut self.board, self.phase, Choice::BeforeNew) {
             return Some(self.retransmit(repair, now, false));
         }
         if let Some(segment) = self.new_segment(now) {
             return Some(segment);
         }
-        let repair = self.recovery.last_choice(&mut self.board, self.phase)?;
+        let repair = self.recovery.next(&mut self.board, self.phase, Choice::AfterNew)?;
         Some(self.retransmit(repair, now, false))
     }
 
-    pub(super) fn retransmit(&mut self, repair: Repair, now: Time, replaces: bool) -> DataSegment {
+    pub(super) fn retransmit(&mut self, repair: Repair, now: Time, is_head: bool) -> DataSegment {
         let prior_in_flight = self.board.pipe();
         let first = self.board.record(repair.index).is_some_and(|record| !record.ambiguous);
         let (seq, len) = self.board.retransmit(repair.index, now, repair.advance);
@@ -176,8 +183,8 @@ impl Sender {
             self.validation.on_repair(u64::from(len));
         }
         self.sent(now, u64::from(len), prior_in_flight, true);
-        self.recovery.on_sent(len, replaces);
-        self.recovery.on_repaired(seq, self.board.nxt(), now);
+        let again = SentAgain { seq, now, nxt: self.board.nxt(), is_head };
+        self.recovery.on_sent(&Sent { len, repair: Some(again) });
         self.undo.on_repair(seq + u64::from(len), now);
         let echo = self.echo;
         DataSegment { seq, len, retransmission: true, sent_at: now, echo, ..DataSegment::default() }

@@ -3,8 +3,8 @@
 use aqmlab_core::{Deadline, Time};
 
 use super::{Sender, State};
-use crate::congestion::{Congestion, CongestionControl};
-use crate::recovery::{LossRecovery, Phase};
+use crate::congestion::Congestion;
+use crate::recovery::{AckContext, LossRecovery, Phase};
 
 impl Sender {
     /// When [`on_timeout`](Self::on_timeout) has to be called: the
@@ -40,7 +40,8 @@ impl Sender {
     /// segments afterwards.
     pub fn on_timeout(&mut self, now: Time) {
         if self.recovery.deadline().has_come(now) {
-            self.recovery.on_deadline(&mut self.board, &self.rtt, now, self.phase);
+            let cx = AckContext { now, phase: self.phase, rtt: &self.rtt, is_duplicate: false };
+            self.recovery.on_deadline(&mut self.board, &cx);
             self.look_for_loss(now);
         }
         if self.tlp.at.has_come(now) {
@@ -65,8 +66,7 @@ impl Sender {
         let head = self.board.una();
         let first = self.timed_out != Some(head);
         self.timed_out = Some(head);
-        let window = self.control.window();
-        let flight_size = self.recovery.flight_at_loss(&self.board, 0, window);
+        let flight_size = self.flight_at_loss(0);
         let again = matches!(self.phase, Phase::Loss { .. });
         let recovering = matches!(self.phase, Phase::Recovery { .. });
         if self.linux_timer && !(self.phase.is_open() || again && first) {

@@ -11,9 +11,9 @@
 use aqmlab_core::{Deadline, Span, Time};
 
 use super::Sender;
-use crate::congestion::{Congestion, CongestionControl};
+use crate::congestion::Congestion;
 use crate::params::TcpParams;
-use crate::recovery::{LossRecovery, Phase, Recovery, Repair};
+use crate::recovery::{Phase, Recovery, Repair};
 use crate::segment::{Ack, DataSegment};
 
 #[derive(Clone, Debug)]
@@ -115,8 +115,7 @@ impl Sender {
             // The probe has mended the loss of the last segment.
             self.tlp.sent = None;
             if self.phase == Phase::Open {
-                let window = self.control.window();
-                let flight_size = self.recovery.flight_at_loss(&self.board, 0, window);
+                let flight_size = self.flight_at_loss(0);
                 self.tell_congestion(now, Congestion::Loss, flight_size);
             }
         }
