@@ -122,6 +122,14 @@ impl Path {
     }
 }
 
+/// Blocks tell of what has arrived.
+fn check_sack(ack: &Ack, arrived: &BTreeSet<u64>) {
+    for &(start, end) in ack.sack.as_slice() {
+        assert!(start < end && (ack.ack < start || ack.dsack() == Some((start, end))));
+        assert!((start..end).all(|byte| arrived.contains(&(byte / 1000))));
+    }
+}
+
 /// Transfers `bytes` and checks every step; gives the sender at the end.
 fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
     let mut path = Path { fates: fates.into_iter(), flying: BTreeMap::new(), sent: 0 };
@@ -147,10 +155,7 @@ fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
         sender.check();
         assert!(sender.cwnd() >= 1000);
         while let Some(ack) = receiver.poll(now) {
-            for &(start, end) in ack.sack.as_slice() {
-                assert!(start < end && (ack.ack < start || ack.dsack() == Some((start, end))));
-                assert!((start..end).all(|byte| arrived.contains(&(byte / 1000))));
-            }
+            check_sack(&ack, &arrived);
             path.send(now, Packet::Ack(ack));
         }
         if sender.is_finished() {

@@ -337,25 +337,26 @@ class Album:
             "The share of the samples that was not above.",
             charts.curves(goodputs, self.palette),
         )
-        cells = {
-            key: values
-            for number, name in ran.items()
-            for key, values in self.cells(
-                number, "down", "loss_synchronisation", 100, {"": name}
-            ).items()
-        }
-        drops = {
-            key: values
-            for number, name in ran.items()
-            for key, values in self.cells(number, "down", "drop_share", 100, {"": name}).items()
-        }
-        yield Figure(
-            f"{first}-losses",
+        yield self._losses(f"{first}-losses", ran)
+
+    def _losses(self, ident: str, ran: Mapping[str, str]) -> Figure:
+        def cells(measure: str) -> dict[tuple[str, str], Floats]:
+            return {
+                key: values
+                for number, name in ran.items()
+                for key, values in self.cells(number, "down", measure, 100, {"": name}).items()
+            }
+
+        return Figure(
+            ident,
             "Losses, and who loses together",
             "Synchronisation: of all flows, those that lose packets within one round-trip time.",
             MEDIANS,
             charts.ranges(
-                {"packets dropped": drops, "loss synchronisation": cells},
+                {
+                    "packets dropped": cells("drop_share"),
+                    "loss synchronisation": cells("loss_synchronisation"),
+                },
                 self.palette,
                 {
                     "packets dropped": "share of the packets (%)",

@@ -169,22 +169,9 @@ def ranges(
         reach.setdefault(group[each], []).extend((of.low, of.high) for of in found)
 
     def draw(each: str, cells: Mapping[tuple[str, str], Floats]) -> Spec:
-        rows, spans = [], reach[group[each]]
-        for (discipline, place), values in cells.items():
-            if values.size:
-                of = quartiles(values)
-                rows.append(
-                    {"name": discipline, "place": place, "median": _short(of.median),
-                     "low": _short(of.low), "high": _short(of.high)}
-                )  # fmt: skip
-        title = y_titles[each]
+        title, spans = y_titles[each], reach[group[each]]
         axis = {"labelAngle": 0, "ticks": False} | ({"labelLimit": 150} if lying else {})
-        log = _is_wide(spans)
-        scale: Spec = {"type": "log", "nice": False, "padding": 10} if log else {"zero": True}
-        if alike and spans:
-            low, high = min(low for low, _ in spans), max(high for _, high in spans)
-            scale["domain"] = [_short(low if log else min(low, 0.0)), _short(high)]
-            scale["nice"] = not log
+        log, scale = _is_wide(spans), _scale(spans, is_shared=bool(alike))
         ticks = {"tickCount": 4} | ({} if lying else EXTENT)
         value = number("median", title, scale=scale, axis=ticks)
         spread = number("low", title, scale=scale)
@@ -192,7 +179,7 @@ def ranges(
         dot = {"type": "point", "filled": True, "size": 42, "opacity": 1}
         own = list(dict.fromkeys(place for _, place in cells))
         panel: Spec = {
-            "data": data(rows),
+            "data": data(_range_rows(cells)),
             "encoding": {
                 across: name("place", own, title=None if lying else x_title, axis=axis),
                 step: name("name", list(palette)),
@@ -220,6 +207,28 @@ def ranges(
         return panel
 
     return _joined({each: draw(each, cells) for each, cells in panels.items()}, columns, width)
+
+
+def _range_rows(cells: Mapping[tuple[str, str], Floats]) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for (discipline, place), values in cells.items():
+        if values.size:
+            of = quartiles(values)
+            rows.append(
+                {"name": discipline, "place": place, "median": _short(of.median),
+                 "low": _short(of.low), "high": _short(of.high)}
+            )  # fmt: skip
+    return rows
+
+
+def _scale(spans: Sequence[tuple[float, float]], *, is_shared: bool) -> Spec:
+    log = _is_wide(spans)
+    scale: Spec = {"type": "log", "nice": False, "padding": 10} if log else {"zero": True}
+    if is_shared and spans:
+        low, high = min(low for low, _ in spans), max(high for _, high in spans)
+        scale["domain"] = [_short(low if log else min(low, 0.0)), _short(high)]
+        scale["nice"] = not log
+    return scale
 
 
 def _is_wide(spans: Sequence[tuple[float, float]]) -> bool:

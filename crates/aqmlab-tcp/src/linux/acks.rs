@@ -129,16 +129,8 @@ impl LinuxSender {
     fn take(&mut self, ack: &Ack) {
         let number = ack.ack + 1;
         let prior_una = self.state.una;
-        let mut repair = Repair::None;
         if number < prior_una {
-            if !ack.sack.is_empty() && self.sysctl.sack {
-                let mut rate = Rate::default();
-                let sacked = self.take_sack(ack, prior_una, &mut rate);
-                let mut flags = sacked.flags;
-                self.machine(prior_una, 0, &mut flags, &mut repair);
-                self.repair(repair);
-            }
-            return;
+            return self.take_old(ack, prior_una);
         }
         let prior_fack = if self.sysctl.sack { self.fack() } else { prior_una };
         let (prior_packets, prior_delivered) = (self.state.packets_out, self.state.delivered);
@@ -176,6 +168,7 @@ impl LinuxSender {
         if self.state.probe_end != 0 {
             self.judge_probe(number, flags);
         }
+        let mut repair = Repair::None;
         let dubious = flags & flag::NOT_DUP == 0
             || flags & flag::ALERT != 0
             || self.state.ca_state != super::state::CaState::Open;
@@ -191,6 +184,17 @@ impl LinuxSender {
         rate.ack_delayed = flags & flag::MAYBE_DELAYED != 0;
         self.measure_rate(&mut rate, delivered, lost, was_reneging);
         self.control_congestion(delivered, flags, &rate);
+        self.repair(repair);
+    }
+
+    /// A later one has come before.
+    fn take_old(&mut self, ack: &Ack, prior_una: u64) {
+        if ack.sack.is_empty() || !self.sysctl.sack {
+            return;
+        }
+        let mut repair = Repair::None;
+        let mut flags = self.take_sack(ack, prior_una, &mut Rate::default()).flags;
+        self.machine(prior_una, 0, &mut flags, &mut repair);
         self.repair(repair);
     }
 

@@ -71,6 +71,24 @@ struct Sysctl {
     codepoint: Codepoint,
 }
 
+impl Sysctl {
+    fn new(params: &TcpParams) -> Self {
+        Sysctl {
+            sack: params.recovery != Recovery::NewReno,
+            rack: params.recovery == Recovery::Rack,
+            tail_probe: params.tail_loss_probe,
+            offload: params.segmentation_offload,
+            grows: params.stack == Stack::Linux612,
+            forgets: params.stack == Stack::Linux54,
+            frto: params.frto,
+            after_idle: params.window_validation == WindowValidation::Rfc2861,
+            pacing_slow_start: params.pacing_slow_start,
+            pacing_avoidance: params.pacing_avoidance,
+            codepoint: params.ecn_codepoint,
+        }
+    }
+}
+
 /// The sending end of a connection.
 #[derive(Debug)]
 pub(crate) struct LinuxSender {
@@ -139,26 +157,13 @@ impl LinuxSender {
         state.ecn = params.ecn != EcnMode::Off;
         state.has_timestamps = params.timestamps;
         state.paces = params.pacing;
-        let sysctl = Sysctl {
-            sack: params.recovery != Recovery::NewReno,
-            rack: params.recovery == Recovery::Rack,
-            tail_probe: params.tail_loss_probe,
-            offload: params.segmentation_offload,
-            grows: params.stack == Stack::Linux612,
-            forgets: params.stack == Stack::Linux54,
-            frto: params.frto,
-            after_idle: params.window_validation == WindowValidation::Rfc2861,
-            pacing_slow_start: params.pacing_slow_start,
-            pacing_avoidance: params.pacing_avoidance,
-            codepoint: params.ecn_codepoint,
-        };
         let mut sender = LinuxSender {
             stage: Stage::Closed,
             clock: Clock::somewhere(seed),
             state,
             queue: Queue::new(),
             control,
-            sysctl,
+            sysctl: Sysctl::new(params),
             finite: bytes.is_some(),
             supplied: 1 + bytes.unwrap_or(u64::MAX / 4),
             memory: Memory::new(params),

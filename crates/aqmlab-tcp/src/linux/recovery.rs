@@ -20,7 +20,6 @@ impl LinuxSender {
     ) {
         let seen = *flags;
         let ece = seen & flag::ECE != 0;
-        let advanced = seen & flag::UNA_ADVANCED != 0;
         let mut lost = duplicates > 0 || (seen & flag::DATA_SACKED != 0 && self.is_far_above());
         if self.state.packets_out == 0 {
             self.state.sacked_out = 0;
@@ -36,58 +35,78 @@ impl LinuxSender {
         } else if self.state.una >= self.state.high_seq && self.leave_state() {
             return;
         }
-        let mut begins = false;
-        match self.state.ca_state {
+        let begins = match self.state.ca_state {
             CaState::Recovery => {
-                if !advanced {
-                    if !self.sysctl.sack {
-                        self.add_reno_sack(duplicates, ece);
-                    }
-                } else if self.undo_partially(prior_una, &mut lost) {
-                    return;
-                }
-                if self.undo_by_dsack() {
-                    self.try_open(seen);
-                }
-                self.identify_loss(flags);
-                if self.state.ca_state != CaState::Recovery {
-                    if !self.is_time_to_recover() {
-                        return;
-                    }
-                    self.enter_recovery(ece);
-                }
+                let goes_on = self.go_on_recovering(prior_una, duplicates, flags, &mut lost);
+                goes_on.then_some(false)
             }
-            old => {
-                if old == CaState::Loss {
-                    self.process_loss(seen, duplicates, repair);
-                    self.identify_loss(flags);
-                    let open = self.state.ca_state == CaState::Open;
-                    if !open && *flags & flag::LOST_RETRANS == 0 {
-                        return;
-                    }
-                }
-                if !self.sysctl.sack {
-                    if advanced {
-                        self.state.sacked_out = 0;
-                    }
-                    self.add_reno_sack(duplicates, ece);
-                }
-                if self.state.ca_state <= CaState::Disorder {
-                    self.undo_by_dsack();
-                }
-                self.identify_loss(flags);
-                if !self.is_time_to_recover() {
-                    self.try_open(seen);
-                    return;
-                }
-                self.enter_recovery(ece);
-                begins = true;
-            }
-        }
+            _ => self.look_for_recovery(duplicates, flags, repair).then_some(true),
+        };
+        let Some(begins) = begins else { return };
         if !self.is_rack() && lost {
             self.update_scoreboard(begins);
         }
         *repair = Repair::Lost;
+    }
+
+    /// An acknowledgement in a recovery; whether what is lost is to be sent again.
+    fn go_on_recovering(
+        &mut self,
+        prior_una: u64,
+        duplicates: u32,
+        flags: &mut u32,
+        lost: &mut bool,
+    ) -> bool {
+        let seen = *flags;
+        let ece = seen & flag::ECE != 0;
+        if seen & flag::UNA_ADVANCED == 0 {
+            if !self.sysctl.sack {
+                self.add_reno_sack(duplicates, ece);
+            }
+        } else if self.undo_partially(prior_una, lost) {
+            return false;
+        }
+        if self.undo_by_dsack() {
+            self.try_open(seen);
+        }
+        self.identify_loss(flags);
+        if self.state.ca_state != CaState::Recovery {
+            if !self.is_time_to_recover() {
+                return false;
+            }
+            self.enter_recovery(ece);
+        }
+        true
+    }
+
+    /// An acknowledgement outside of a recovery; whether one begins with it.
+    fn look_for_recovery(&mut self, duplicates: u32, flags: &mut u32, repair: &mut Repair) -> bool {
+        let seen = *flags;
+        let ece = seen & flag::ECE != 0;
+        if self.state.ca_state == CaState::Loss {
+            self.process_loss(seen, duplicates, repair);
+            self.identify_loss(flags);
+            let open = self.state.ca_state == CaState::Open;
+            if !open && *flags & flag::LOST_RETRANS == 0 {
+                return false;
+            }
+        }
+        if !self.sysctl.sack {
+            if seen & flag::UNA_ADVANCED != 0 {
+                self.state.sacked_out = 0;
+            }
+            self.add_reno_sack(duplicates, ece);
+        }
+        if self.state.ca_state <= CaState::Disorder {
+            self.undo_by_dsack();
+        }
+        self.identify_loss(flags);
+        if !self.is_time_to_recover() {
+            self.try_open(seen);
+            return false;
+        }
+        self.enter_recovery(ece);
+        true
     }
 
     fn is_rack(&self) -> bool {

@@ -134,13 +134,43 @@ struct Sampled {
 }
 
 /// What a spurious recovery gives back (section 5.5.11).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Undo {
     /// The state that the losses ended.
     state: Option<State>,
     bw_shortterm: f64,
     inflight_shortterm: f64,
     inflight_longterm: f64,
+}
+
+/// BBR.probe_rtt_min_delay and what else ProbeRTT goes by (section 5.3.4).
+#[derive(Clone, Copy, Debug, Default)]
+struct ProbeRtt {
+    min_delay: Option<Span>,
+    min_stamp: Time,
+    expired: bool,
+    done: Option<Time>,
+    round_done: bool,
+}
+
+/// BBR.loss_in_round and the rest of a round's losses.
+#[derive(Clone, Copy, Debug, Default)]
+struct Losses {
+    in_round: bool,
+    round_delivered: u64,
+    round_start: bool,
+    events_in_round: u32,
+    /// Whether the acknowledgement at hand told of some.
+    noted: bool,
+}
+
+/// BBR.full_bw and how the full pipe is found (section 5.3.1.2).
+#[derive(Clone, Copy, Debug, Default)]
+struct FullPipe {
+    bw: f64,
+    count: u32,
+    now: bool,
+    reached: bool,
 }
 
 /// In which recovery the sender is.
@@ -198,25 +228,10 @@ pub(crate) struct Bbr3 {
     // The delay.
     min_rtt: Option<Span>,
     min_rtt_stamp: Time,
-    probe_rtt_min_delay: Option<Span>,
-    probe_rtt_min_stamp: Time,
-    probe_rtt_expired: bool,
-    probe_rtt_done: Option<Time>,
-    probe_rtt_round_done: bool,
+    probe_rtt: ProbeRtt,
 
-    // Losses.
-    loss_in_round: bool,
-    loss_round_delivered: u64,
-    loss_round_start: bool,
-    loss_events_in_round: u32,
-    /// Whether the acknowledgement at hand told of some.
-    losses_noted: bool,
-
-    // The full pipe.
-    full_bw: f64,
-    full_bw_count: u32,
-    full_bw_now: bool,
-    full_bw_reached: bool,
+    losses: Losses,
+    full: FullPipe,
     drain_start_round: u64,
 
     // Probes for bandwidth.
@@ -259,12 +274,7 @@ impl Bbr3 {
             cwnd_gain: 1.0,
             rounds: Rounds::default(),
             repair: Repair::None,
-            undo: Undo {
-                state: None,
-                bw_shortterm: 0.0,
-                inflight_shortterm: 0.0,
-                inflight_longterm: 0.0,
-            },
+            undo: Undo::default(),
             idle_restart: false,
             held_back: HeldBack::new(),
             bandwidth: MaxFilter::new(),
@@ -281,20 +291,9 @@ impl Bbr3 {
             extra_acked_delivered: 0.0,
             min_rtt: None,
             min_rtt_stamp: Time::ZERO,
-            probe_rtt_min_delay: None,
-            probe_rtt_min_stamp: Time::ZERO,
-            probe_rtt_expired: false,
-            probe_rtt_done: None,
-            probe_rtt_round_done: false,
-            loss_in_round: false,
-            loss_round_delivered: 0,
-            loss_round_start: false,
-            loss_events_in_round: 0,
-            losses_noted: false,
-            full_bw: 0.0,
-            full_bw_count: 0,
-            full_bw_now: false,
-            full_bw_reached: false,
+            probe_rtt: ProbeRtt::default(),
+            losses: Losses::default(),
+            full: FullPipe::default(),
             drain_start_round: 0,
             ack_phase: AckPhase::Init,
             is_bw_probe_sample: false,
@@ -334,7 +333,7 @@ impl Bbr3 {
         self.delivered = sample.total_delivered;
         self.in_flight = sample.in_flight as f64;
         self.window_limited = sample.window_limited;
-        self.losses_noted = sample.lost > 0;
+        self.losses.noted = sample.lost > 0;
         self.rs = Sampled { newly_acked: sample.delivered as f64, ..Sampled::default() };
         if let Some(rate) = &sample.rate {
             self.rs = Sampled {
@@ -361,7 +360,7 @@ impl Bbr3 {
     /// CheckStartupDone, with CheckStartupHighLoss.
     fn check_startup_done(&mut self, sample: &AckSample) {
         self.check_startup_high_loss(sample);
-        if self.state == State::Startup && self.full_bw_reached {
+        if self.state == State::Startup && self.full.reached {
             self.enter(State::Drain);
             self.drain_start_round = self.rounds.count;
         }
@@ -379,7 +378,7 @@ impl Bbr3 {
     /// SetPacingRateWithGain.
     fn set_pacing_rate(&mut self, gain: f64) {
         let rate = gain * self.bw * (100.0 - self.params.pacing_margin) / 100.0;
-        if rate > 0.0 && (self.full_bw_reached || self.pacing_rate.is_none_or(|old| rate > old)) {
+        if rate > 0.0 && (self.full.reached || self.pacing_rate.is_none_or(|old| rate > old)) {
             self.pacing_rate = Some(rate);
         }
     }
@@ -392,14 +391,11 @@ impl Bbr3 {
     /// SetCwnd.
     fn set_cwnd(&mut self) {
         let max_inflight = {
-            let extra = if self.full_bw_reached {
-                self.extra_acked.max()
-            } else {
-                self.extra_acked.present()
-            };
+            let extra =
+                if self.full.reached { self.extra_acked.max() } else { self.extra_acked.present() };
             self.quantized(self.bdp(self.bw, self.cwnd_gain) + extra)
         };
-        if self.full_bw_reached {
+        if self.full.reached {
             self.cwnd = (self.cwnd + self.rs.newly_acked).min(max_inflight);
         } else if self.cwnd < max_inflight || (self.delivered as f64) < self.initial_window {
             self.cwnd += self.rs.newly_acked;
@@ -437,8 +433,8 @@ impl CongestionControl for Bbr3 {
     fn on_connected(&mut self, now: Time, rtt: Option<Span>) {
         self.min_rtt = rtt;
         self.min_rtt_stamp = now;
-        self.probe_rtt_min_delay = rtt;
-        self.probe_rtt_min_stamp = now;
+        self.probe_rtt.min_delay = rtt;
+        self.probe_rtt.min_stamp = now;
         self.extra_acked_since = now;
         self.init_pacing_rate(rtt);
     }
@@ -471,7 +467,7 @@ impl CongestionControl for Bbr3 {
             Congestion::Ecn => {}
             Congestion::Loss => {
                 // What came with losses has been saved before they changed it.
-                if !self.losses_noted || event.now != self.now {
+                if !self.losses.noted || event.now != self.now {
                     self.save_state_upon_loss();
                 }
                 self.repair = Repair::Fast;

@@ -53,22 +53,22 @@ impl Bbr3 {
     pub(super) fn update_latest_delivery_signals(&mut self) {
         self.bw_latest = self.bw_latest.max(self.rs.delivery_rate);
         self.inflight_latest = self.inflight_latest.max(self.rs.delivered);
-        self.loss_round_start =
-            self.rs.prior_delivered.is_some_and(|prior| prior >= self.loss_round_delivered);
-        if self.loss_round_start {
-            self.loss_round_delivered = self.delivered;
+        self.losses.round_start =
+            self.rs.prior_delivered.is_some_and(|prior| prior >= self.losses.round_delivered);
+        if self.losses.round_start {
+            self.losses.round_delivered = self.delivered;
         }
     }
     /// AdvanceLatestDeliverySignals.
     pub(super) fn advance_latest_delivery_signals(&mut self) {
-        if self.loss_round_start {
+        if self.losses.round_start {
             self.bw_latest = self.rs.delivery_rate;
             self.inflight_latest = self.rs.delivered;
         }
     }
     /// ResetCongestionSignals.
     pub(super) fn reset_congestion_signals(&mut self) {
-        self.loss_in_round = false;
+        self.losses.in_round = false;
         self.bw_latest = 0.0;
         self.inflight_latest = 0.0;
     }
@@ -106,42 +106,42 @@ impl Bbr3 {
 
     /// ResetFullBW.
     pub(super) fn reset_full_bw(&mut self) {
-        self.full_bw = 0.0;
-        self.full_bw_count = 0;
-        self.full_bw_now = false;
+        self.full.bw = 0.0;
+        self.full.count = 0;
+        self.full.now = false;
     }
     /// CheckFullBWReached.
     pub(super) fn check_full_bw_reached(&mut self) {
-        if self.full_bw_now || !self.rounds.started || self.rs.app_limited {
+        if self.full.now || !self.rounds.started || self.rs.app_limited {
             return;
         }
-        if self.rs.delivery_rate >= self.full_bw * FULL_BW_GROWTH {
+        if self.rs.delivery_rate >= self.full.bw * FULL_BW_GROWTH {
             self.reset_full_bw();
-            self.full_bw = self.rs.delivery_rate;
+            self.full.bw = self.rs.delivery_rate;
             return;
         }
-        self.full_bw_count += 1;
-        self.full_bw_now = self.full_bw_count >= FULL_BW_ROUNDS;
-        self.full_bw_reached |= self.full_bw_now;
+        self.full.count += 1;
+        self.full.now = self.full.count >= FULL_BW_ROUNDS;
+        self.full.reached |= self.full.now;
     }
     /// CheckStartupHighLoss (section 5.3.1.3).
     pub(super) fn check_startup_high_loss(&mut self, sample: &AckSample) {
         if sample.lost > 0 {
-            self.loss_events_in_round += 1;
+            self.losses.events_in_round += 1;
         }
-        let recovered_for_a_round = self.loss_round_start && self.repair == Repair::Fast;
+        let recovered_for_a_round = self.losses.round_start && self.repair == Repair::Fast;
         let ranges = if self.selective { STARTUP_LOSS_EVENTS } else { 1 };
         if self.state == State::Startup
             && recovered_for_a_round
-            && self.loss_events_in_round >= ranges
+            && self.losses.events_in_round >= ranges
             && self.is_inflight_too_high()
         {
             self.undo.state = Some(State::Startup);
-            self.full_bw_reached = true;
+            self.full.reached = true;
             self.inflight_longterm = self.bdp(self.bw, 1.0).max(self.inflight_latest);
         }
-        if self.loss_round_start {
-            self.loss_events_in_round = 0;
+        if self.losses.round_start {
+            self.losses.events_in_round = 0;
         }
     }
 
@@ -167,11 +167,11 @@ impl Bbr3 {
     }
     /// HandleLostPacket, with NoteLoss.
     pub(super) fn handle_lost_packet(&mut self, lost: &LostSegment) {
-        if !self.loss_in_round {
-            self.loss_round_delivered = self.delivered;
+        if !self.losses.in_round {
+            self.losses.round_delivered = self.delivered;
             self.save_state_upon_loss();
         }
-        self.loss_in_round = true;
+        self.losses.in_round = true;
         if !self.is_bw_probe_sample {
             return;
         }
@@ -195,14 +195,14 @@ impl Bbr3 {
     /// UpdateCongestionSignals.
     pub(super) fn update_congestion_signals(&mut self, sample: &AckSample) {
         self.update_max_bw(sample);
-        if self.loss_round_start {
+        if self.losses.round_start {
             self.adapt_lower_bounds();
-            self.loss_in_round = false;
+            self.losses.in_round = false;
         }
     }
     /// AdaptLowerBoundsFromCongestion, with InitLowerBounds and LossLowerBounds.
     fn adapt_lower_bounds(&mut self) {
-        if self.state.accelerates() || !self.loss_in_round {
+        if self.state.accelerates() || !self.losses.in_round {
             return;
         }
         if self.bw_shortterm.is_infinite() {
@@ -233,14 +233,14 @@ impl Bbr3 {
     }
     /// HandleSpuriousLossDetection, but for the window.
     pub(super) fn undo_losses(&mut self) {
-        self.loss_in_round = false;
+        self.losses.in_round = false;
         self.reset_full_bw();
         self.bw_shortterm = self.bw_shortterm.max(self.undo.bw_shortterm);
         self.inflight_shortterm = self.inflight_shortterm.max(self.undo.inflight_shortterm);
         self.inflight_longterm = self.inflight_longterm.max(self.undo.inflight_longterm);
         match self.undo.state.take() {
             Some(State::Startup) if self.state != State::Startup => {
-                self.full_bw_reached = false;
+                self.full.reached = false;
                 if self.state != State::ProbeRtt {
                     self.enter(State::Startup);
                 }
@@ -256,21 +256,21 @@ impl Bbr3 {
 
     /// UpdateMinRTT.
     pub(super) fn update_min_rtt(&mut self, sample: &AckSample) {
-        self.probe_rtt_expired =
-            self.now > self.probe_rtt_min_stamp + self.params.probe_rtt_interval;
+        self.probe_rtt.expired =
+            self.now > self.probe_rtt.min_stamp + self.params.probe_rtt_interval;
         let lower = |new: Span, old: Option<Span>| old.is_none_or(|old| new < old);
         if let Some(rtt) = sample.rtt
-            && (lower(rtt, self.probe_rtt_min_delay) || self.probe_rtt_expired)
+            && (lower(rtt, self.probe_rtt.min_delay) || self.probe_rtt.expired)
         {
-            self.probe_rtt_min_delay = Some(rtt);
-            self.probe_rtt_min_stamp = self.now;
+            self.probe_rtt.min_delay = Some(rtt);
+            self.probe_rtt.min_stamp = self.now;
         }
         let expired = self.now > self.min_rtt_stamp + self.params.min_rtt_window;
-        if let Some(delay) = self.probe_rtt_min_delay
+        if let Some(delay) = self.probe_rtt.min_delay
             && (lower(delay, self.min_rtt) || expired)
         {
             self.min_rtt = Some(delay);
-            self.min_rtt_stamp = self.probe_rtt_min_stamp;
+            self.min_rtt_stamp = self.probe_rtt.min_stamp;
         }
     }
 }

@@ -40,14 +40,14 @@ impl Bbr3 {
         self.ack_phase = AckPhase::ProbeStarting;
         self.rounds.start(self.delivered);
         self.reset_full_bw();
-        self.full_bw = self.rs.delivery_rate;
+        self.full.bw = self.rs.delivery_rate;
         self.enter(State::Up);
         self.raise_inflight_longterm_slope();
     }
 
     /// UpdateProbeBWCyclePhase.
     pub(super) fn update_probe_bw_cycle_phase(&mut self) {
-        if !self.full_bw_reached || self.adapt_long_term_model() {
+        if !self.full.reached || self.adapt_long_term_model() {
             return;
         }
         match self.state {
@@ -98,10 +98,10 @@ impl Bbr3 {
         }
         if self.window_limited && self.cwnd >= self.inflight_longterm {
             self.reset_full_bw();
-            self.full_bw = self.rs.delivery_rate;
+            self.full.bw = self.rs.delivery_rate;
             return false;
         }
-        self.full_bw_now
+        self.full.now
     }
 
     /// RaiseInflightLongtermSlope.
@@ -155,10 +155,10 @@ impl Bbr3 {
 
     /// CheckProbeRTT, with EnterProbeRTT and HandleProbeRTT.
     pub(super) fn check_probe_rtt(&mut self, sample: &AckSample) {
-        if self.state != State::ProbeRtt && self.probe_rtt_expired && !self.idle_restart {
+        if self.state != State::ProbeRtt && self.probe_rtt.expired && !self.idle_restart {
             self.enter(State::ProbeRtt);
             self.save_cwnd();
-            self.probe_rtt_done = None;
+            self.probe_rtt.done = None;
             self.ack_phase = AckPhase::ProbeStopping;
             self.rounds.start(self.delivered);
         }
@@ -171,26 +171,26 @@ impl Bbr3 {
     }
     fn handle_probe_rtt(&mut self, sample: &AckSample) {
         self.held_back.mark(self.delivered, sample.in_flight);
-        if self.probe_rtt_done.is_some() {
-            self.probe_rtt_round_done |= self.rounds.started;
-            if self.probe_rtt_round_done {
+        if self.probe_rtt.done.is_some() {
+            self.probe_rtt.round_done |= self.rounds.started;
+            if self.probe_rtt.round_done {
                 self.check_probe_rtt_done();
             }
         } else if self.in_flight <= self.probe_rtt_cwnd() {
-            self.probe_rtt_done = Some(self.now + self.params.probe_rtt_duration);
-            self.probe_rtt_round_done = false;
+            self.probe_rtt.done = Some(self.now + self.params.probe_rtt_duration);
+            self.probe_rtt.round_done = false;
             self.rounds.start(self.delivered);
         }
     }
     /// CheckProbeRTTDone, with ExitProbeRTT.
     pub(super) fn check_probe_rtt_done(&mut self) {
-        if self.probe_rtt_done.is_none_or(|done| self.now <= done) {
+        if self.probe_rtt.done.is_none_or(|done| self.now <= done) {
             return;
         }
-        self.probe_rtt_min_stamp = self.now;
+        self.probe_rtt.min_stamp = self.now;
         self.restore_cwnd();
         self.reset_short_term_model();
-        if self.full_bw_reached {
+        if self.full.reached {
             self.start_down();
             self.enter(State::Cruise);
         } else {

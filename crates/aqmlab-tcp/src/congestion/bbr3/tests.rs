@@ -88,7 +88,7 @@ fn startup_ends_after_three_rounds_without_a_quarter_more() {
         assert_eq!(path.bbr.pacing_gain, 2.77);
     }
     path.round(389, 0);
-    assert!(path.bbr.full_bw_reached && path.bbr.state != State::Startup);
+    assert!(path.bbr.full.reached && path.bbr.state != State::Startup);
 }
 
 /// Section 5.3.1.3: six acknowledgements with losses in a round of recovery, and
@@ -108,14 +108,14 @@ fn startup_ends_by_losses() {
         path.bbr
     };
     let ended = run(6, 3000);
-    assert!(ended.full_bw_reached && ended.state != State::Startup);
+    assert!(ended.full.reached && ended.state != State::Startup);
     // max(bdp, inflight_latest): 30 segments were delivered in the round.
     assert_eq!(ended.inflight_longterm, 30_000.0);
     assert_eq!(run(5, 3000).state, State::Startup, "too few");
     assert_eq!(run(6, 100).state, State::Startup, "too little");
     let mut spurious = ended;
     spurious.on_undo();
-    assert_eq!((spurious.state, spurious.full_bw_reached), (State::Startup, false));
+    assert_eq!((spurious.state, spurious.full.reached), (State::Startup, false));
     assert_eq!(spurious.inflight_longterm, f64::INFINITY);
 }
 
