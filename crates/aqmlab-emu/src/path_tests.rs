@@ -305,3 +305,15 @@ fn thousands_of_drops_at_once_are_shown_in_a_moment() {
     let took = (crate::sys::time::monotonic() - began) / 150_000;
     assert!(took < 20_000, "{took} ns a drop");
 }
+
+#[test]
+fn a_packet_that_is_never_sent_is_under_way() {
+    let mut path = path(r#"rate = { steps = [["0s", "1mbit"], ["1ms", "0bit"]] }, delay = "1ms""#);
+    let packet = v4(UDP, &[1; 1000]);
+    path.scratch()[..packet.len()].copy_from_slice(&packet);
+    path.receive(0, Offload::default(), packet.len(), Time::ZERO);
+    let mut wire = Wire::default();
+    path.advance(Time::from_nanos(1_000_000_000), &mut wire);
+    assert_eq!((path.entered.packets, wire.packets.len()), (1, 0));
+    assert_eq!(path.finish(Time::from_nanos(2_000_000_000)).under_way, 1);
+}

@@ -426,6 +426,20 @@ fn a_shared_medium_carries_one_packet_at_a_time() {
     assert!((0.97..=1.001).contains(&busy), "{busy}");
 }
 
+/// It waits for the medium at the end, and has sent nothing since the warm-up.
+#[test]
+fn a_link_that_waits_for_a_medium_has_sent_its_last_packet() {
+    let text = "duration = '1019ms'\nrecord = { warmup = '827ms' }\n\
+                [links.down]\nrate = '3797043bit'\nlinklayer = 'ptm'\n\
+                [links.next]\nrate = { process = 'ornstein-uhlenbeck' }\nshares = 'down'\n\
+                [links.up]\nrate = '134495bit'\ndelay = '0s'\n\
+                [flows.one]\npath = ['next']\nreturn_path = ['up']\ntransport = { mss = '169521b' }\n\
+                [flows.both]\npath = ['down', 'next']\nreturn_path = ['up']\n\
+                start = { uniform = ['0s', '180ms'] }\n";
+    let result = run(&Scenario::parse(text, "shared", &[]).unwrap(), 0);
+    assert_eq!(result.links[0].utilisation, 0.0);
+}
+
 /// An access point and three stations on one channel, one of them slow.
 const STATIONS: [(&str, &str); 4] =
     [("down", "10mbit"), ("first", "10mbit"), ("slow", "1mbit"), ("third", "10mbit")];

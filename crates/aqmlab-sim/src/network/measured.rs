@@ -141,7 +141,7 @@ impl<P: Carried> QueuedLink<P> {
             counts: self.queue.counts(),
             way: self.way(),
             capacity: self.capacity().bytes(now),
-            used_bits: self.wire.used_bits(self.is_sent(now)),
+            used_bits: self.used_bits(now),
         }));
     }
 
@@ -182,10 +182,17 @@ impl<P: Carried> QueuedLink<P> {
                 let before = meter.bits(first);
                 let offered = meter.bits(end + Span::from_nanos(1)) - before;
                 let used_before = self.before.as_ref().map_or(0.0, |before| before.used_bits);
-                let used = self.wire.used_bits(self.is_sent(end)) - used_before;
+                let used = self.used_bits(end) - used_before;
                 if offered > 0.0 { (used / offered).min(1.0) } else { 0.0 }
             }
             _ => self.probe.utilisation(end),
         }
+    }
+
+    /// The bits of the packets whose transmission has ended.
+    fn used_bits(&self, now: Time) -> f64 {
+        // The end is not known before a shared medium is free: then nothing is being sent.
+        let is_last_sent = self.busy_until.map_or(self.wire.held() == 0, |until| until <= now);
+        self.wire.used_bits(is_last_sent)
     }
 }
