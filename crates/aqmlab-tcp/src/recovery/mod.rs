@@ -52,8 +52,6 @@ pub(crate) struct AckContext<'a> {
     pub now: Time,
     pub phase: Phase,
     pub rtt: &'a RttEstimator,
-    /// It acknowledges no new data.
-    pub is_duplicate: bool,
 }
 
 /// A segment to be sent again: its place in the scoreboard, and whether
@@ -167,6 +165,10 @@ dispatched! {
     pub(crate) trait LossRecovery {
         /// Takes the SACK blocks; the bytes that were not known to have arrived.
         fn on_ack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext<'_>) -> u64;
+        /// The same of one that acknowledges no new data.
+        fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext<'_>) -> u64 {
+            self.on_ack(board, ack, cx)
+        }
         /// A partial acknowledgement of this many bytes; whether the first segment
         /// is sent again at once.
         fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {

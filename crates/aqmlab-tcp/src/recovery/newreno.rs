@@ -45,8 +45,11 @@ impl NewReno {
 
 impl LossRecovery for NewReno {
     #[inline]
-    fn on_ack(&mut self, _board: &mut Scoreboard, _ack: &Ack, cx: &AckContext) -> u64 {
-        if cx.is_duplicate && matches!(cx.phase, Phase::Recovery { .. }) {
+    fn on_ack(&mut self, _board: &mut Scoreboard, _ack: &Ack, _cx: &AckContext) -> u64 {
+        0
+    }
+    fn on_duplicate(&mut self, _board: &mut Scoreboard, _ack: &Ack, cx: &AckContext) -> u64 {
+        if let Phase::Recovery { .. } = cx.phase {
             self.inflation += self.mss as i64;
         }
         0

@@ -43,15 +43,16 @@ impl Sack1 {
 impl LossRecovery for Sack1 {
     #[inline]
     fn on_ack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
-        if cx.is_duplicate {
-            self.pipe = self.pipe.saturating_sub(self.mss);
-        }
         match cx.phase {
             Phase::Loss { .. } => 0,
             Phase::Open | Phase::Reduction { .. } | Phase::Recovery { .. } => {
                 board.sack(&ack.sack, cx.now)
             }
         }
+    }
+    fn on_duplicate(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
+        self.pipe = self.pipe.saturating_sub(self.mss);
+        self.on_ack(board, ack, cx)
     }
     /// The lost segment and its retransmission have left.
     fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {

@@ -219,9 +219,8 @@ mod tests {
             self.board.news.clear();
             let mut ack = Ack { ack: self.board.una(), ..Ack::default() };
             ack.sack.push(segment * 1000, segment * 1000 + 1000);
-            let (now, phase, rtt) = (self.now, Phase::Open, &self.rtt);
-            let cx = AckContext { now, phase, rtt, is_duplicate: true };
-            self.recovery.on_ack(&mut self.board, &ack, &cx);
+            let cx = AckContext { now: self.now, phase: Phase::Open, rtt: &self.rtt };
+            self.recovery.on_duplicate(&mut self.board, &ack, &cx);
         }
         fn lost(&self) -> Vec<u64> {
             let records = (0..).map_while(|index| self.board.record(index));

@@ -72,7 +72,7 @@ impl Sender {
             self.rtt.sample(now, rtt);
             self.tlp.on_round_trip();
         }
-        let cx = AckContext { now, phase: self.phase, rtt: &self.rtt, is_duplicate: false };
+        let cx = AckContext { now, phase: self.phase, rtt: &self.rtt };
         news.sacked = self.recovery.on_ack(&mut self.board, ack, &cx);
         self.look_for_undo(ack, true);
         match self.phase {
@@ -112,8 +112,8 @@ impl Sender {
 
     fn on_duplicate_ack(&mut self, now: Time, ack: &Ack) {
         let mut news = self.news(now, ack);
-        let cx = AckContext { now, phase: self.phase, rtt: &self.rtt, is_duplicate: true };
-        let sacked = self.recovery.on_ack(&mut self.board, ack, &cx);
+        let cx = AckContext { now, phase: self.phase, rtt: &self.rtt };
+        let sacked = self.recovery.on_duplicate(&mut self.board, ack, &cx);
         let counts = self.rules.counts_duplicate(sacked);
         self.look_for_undo(ack, false);
         if self.linux_timer {

@@ -94,6 +94,7 @@ impl Sender {
     }
 
     /// What duplicate acknowledgements add to the window before a recovery (RFC 3042).
+    #[inline(never)]
     fn limited_transmit(&self) -> u64 {
         let widens = self.params.limited_transmit && self.rules.duplicates_widen_window;
         if widens { self.dup_acks.min(DUP_THRESH - 1) * self.mss } else { 0 }

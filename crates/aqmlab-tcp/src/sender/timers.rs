@@ -40,7 +40,7 @@ impl Sender {
     /// segments afterwards.
     pub fn on_timeout(&mut self, now: Time) {
         if self.recovery.deadline().has_come(now) {
-            let cx = AckContext { now, phase: self.phase, rtt: &self.rtt, is_duplicate: false };
+            let cx = AckContext { now, phase: self.phase, rtt: &self.rtt };
             self.recovery.on_deadline(&mut self.board, &cx);
             self.look_for_loss(now);
         }
