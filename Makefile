@@ -5,7 +5,7 @@
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study; the pictures of README.md
 # make lab      docs/lab/index.html: the live lab (needs the Rust target wasm32-unknown-unknown)
-# make walks   adds a discipline, a control, a workload and a metric as CONTRIBUTING.md says
+# make walks   adds a discipline, a control, a workload, a metric and a change as CONTRIBUTING.md says
 # make wheel  builds wheel and source package, and tries them in empty environments (network)
 # make site    docs as a web site: site/index.html
 # make package packs the crates that others can use, and builds them from the packages

@@ -1,9 +1,9 @@
-"""Walks the ways of CONTRIBUTING.md: adds a discipline, a control, a workload and a metric, and
-tests them.
+"""Walks the ways of CONTRIBUTING.md: adds a discipline, a control, a workload, a metric and a key
+that changes during a run, and tests them.
 
 `make walks` runs all; `python3 crates/walks.py WORD ...` those named. Each is one file of
-`crates/walks` and one line, or lines in two files (`largest.toml`), in a copy of the tree (see
-`faults.py`); the tests are those of the addition, and those that every entry of a catalogue has to
+`crates/walks` and one line, or lines in two files (`largest.toml`, `duplicate.toml`), in a copy of
+the tree (see `faults.py`); the tests are those of the addition, and those that every entry of a catalogue has to
 pass. All are added before the first is tested, so each crate is built once.
 """
 
@@ -79,6 +79,7 @@ WALKS = [
         line="    Metronome(metronome::MetronomeParams),\n",
     ),
     Walk("metric", crate="aqmlab-sim", tests="largest_packet", source="largest.toml"),
+    Walk("change", crate="aqmlab-sim", tests="duplicated_from", source="duplicate.toml"),
 ]
 
 

@@ -111,13 +111,19 @@ impl<P: Carried> Pipe<P> {
 
     /// What is sent from now on is lost so.
     pub fn set_loss(&mut self, loss: Option<Loss>, end: Time, stream: impl Fn(&str) -> Stream) {
+        self.vary(stream("way")).loss =
+            loss.map(|loss| LossState::new(loss, end, stream("outages")));
+    }
+
+    /// What is sent from now on may meet something: with this stream, if nothing has until now.
+    fn vary(&mut self, stream: Stream) -> &mut Varied<P> {
         if let Pipe::Fixed { delay, packets } = self {
-            let (delay, packets) = (*delay, std::mem::take(packets));
-            let varied = Varied::of_fixed(packets, delay, stream("way"));
-            *self = Pipe::Varied(Box::new(varied));
+            let packets = std::mem::take(packets);
+            *self = Pipe::Varied(Box::new(Varied::of_fixed(packets, *delay, stream)));
         }
-        if let Pipe::Varied(varied) = self {
-            varied.loss = loss.map(|loss| LossState::new(loss, end, stream("outages")));
+        match self {
+            Pipe::Varied(varied) => varied,
+            Pipe::Fixed { .. } => unreachable!("it is varied now"),
         }
     }
 

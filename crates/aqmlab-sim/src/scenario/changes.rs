@@ -160,9 +160,9 @@ fn read_change(
     let place = full_key(&change.key, scenario);
     let parts: Vec<&str> = place.split('.').collect();
     let link_key = match parts[..] {
-        ["links", _, what, ..] => LinkKey::ALL
-            .into_iter()
-            .find(|key| key.name() == what && (parts.len() == 3 || key.has_keys())),
+        ["links", _, what, ..] => {
+            LinkKey::read(&what.into()).filter(|key| parts.len() == 3 || key.has_keys())
+        }
         _ => None,
     };
     let Some(key) = link_key else {
@@ -216,10 +216,10 @@ fn read_other_change(
             }
             Ok(Effect::Stop(index))
         }
-        _ => Err(Error::new("this cannot change during a run").hint(
-            "links.NAME.rate, .delay, .loss, .queue or .queue.KEY; flows.NAME = a new group; \
-             flows.NAME.active = false",
-        )),
+        _ => Err(Error::new("this cannot change during a run").hint(format!(
+            "links.NAME.{} or .queue.KEY; flows.NAME = a new group; flows.NAME.active = false",
+            LinkKey::choices().join(", .")
+        ))),
     }
 }
 
@@ -283,7 +283,7 @@ impl Scenario {
         let flows = |group: &u32| &self.flows[*group as usize].name;
         match effect {
             Effect::Link(key, to) => {
-                format!("links.{}.{}", self.links[to.link as usize].name, key.name())
+                format!("links.{}.{}", self.links[to.link as usize].name, key.to_text())
             }
             Effect::Begin(group) => format!("flows.{}", flows(group)),
             Effect::Stop(group) => format!("flows.{}.active", flows(group)),

@@ -2,40 +2,28 @@
 //! means is said at [`changes`](super::changes).
 
 use aqmlab_aqm::LinkEnv;
-use aqmlab_core::{Error, Result, Stream, Time, Value};
+use aqmlab_core::{Error, Result, Stream, Time, Value, choices};
 
 use super::{LinkChange, LinkConfig, Surroundings};
 use crate::impairment::{DelayProcess, Loss};
 use crate::network::{Carried, Network};
 use crate::rate::RateProcess;
 
-/// A key of a link that may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkKey {
-    /// How fast it sends.
-    Rate,
-    /// How long packets are on their way.
-    Delay,
-    /// Which are lost on their way.
-    Loss,
-    /// Its queue.
-    Queue,
+choices! {
+    /// A key of a link that may change.
+    pub enum LinkKey {
+        /// How fast it sends.
+        Rate = "rate",
+        /// How long packets are on their way.
+        Delay = "delay",
+        /// Which are lost on their way.
+        Loss = "loss",
+        /// Its queue.
+        Queue = "queue",
+    }
 }
 
 impl LinkKey {
-    /// All of them.
-    pub const ALL: [LinkKey; 4] = [LinkKey::Rate, LinkKey::Delay, LinkKey::Loss, LinkKey::Queue];
-
-    /// As it is in scenarios.
-    pub fn name(self) -> &'static str {
-        match self {
-            LinkKey::Rate => "rate",
-            LinkKey::Delay => "delay",
-            LinkKey::Loss => "loss",
-            LinkKey::Queue => "queue",
-        }
-    }
-
     /// Whether a key below it may change alone: `queue.target`.
     pub(super) fn has_keys(self) -> bool {
         matches!(self, LinkKey::Loss | LinkKey::Queue)
@@ -61,7 +49,7 @@ impl LinkKey {
             LinkKey::Delay if !matches!(after.way.delay, DelayProcess::Constant(_)) => {
                 "the delay changes only to a constant one"
             }
-            LinkKey::Rate | LinkKey::Delay | LinkKey::Loss | LinkKey::Queue => return Ok(()),
+            _ => return Ok(()),
         };
         Err(Error::new(problem))
     }
@@ -90,6 +78,7 @@ impl LinkKey {
         };
         let config = &to.config;
         match self {
+            // The change itself, by key.
             LinkKey::Rate => {
                 network.change_link(now, to.link, |link, _| link.set_rate(now, config.rate));
             }

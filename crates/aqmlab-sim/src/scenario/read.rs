@@ -279,8 +279,8 @@ pub(super) fn read_link_alone(
 ) -> Result<LinkConfig> {
     let mut alone = Table::new();
     alone.insert("rate", "1mbit".into()); // There must be one.
-    if let Some(value) = link.as_table()?.get(key.name()) {
-        alone.insert(key.name(), value.clone());
+    if let Some(value) = link.as_table()?.get(&key.to_text()) {
+        alone.insert(key.to_text(), value.clone());
     }
     let params = LinkParams::parse(&Value::Table(alone)).map_err(crate::rate::hinted)?;
     // A course that changes is not read here: its mean does not matter.
