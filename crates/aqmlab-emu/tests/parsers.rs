@@ -8,6 +8,7 @@ use aqmlab_emu::packet::handle::Handle;
 use aqmlab_emu::packet::offload::{self, Offload};
 use aqmlab_emu::packet::segments::{MOST_HEAD, Run, plan};
 use aqmlab_emu::packet::wire::parse;
+use aqmlab_sim::network::Keep;
 
 /// Each input is the kernel's offload header and a packet.
 #[test]

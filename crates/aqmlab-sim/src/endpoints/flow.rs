@@ -5,7 +5,7 @@ use aqmlab_tcp::{Stats, TcpParams};
 
 use super::custom::BoxedEnds;
 use super::datagrams::{DatagramSink, DatagramSource};
-use super::packet::{Header, Packed, SimPacket, Store};
+use super::packet::{Arrived, Header, Packed, SimPacket, Store};
 use super::tcp::{TcpSink, TcpSource};
 use super::{
     End, Endpoint, EndpointConfig, EndpointSetup, Incoming, MessageSink, MessageSource, Outgoing,
@@ -306,7 +306,7 @@ impl Flow {
     /// A packet has come to the end of its route. Whether it opened the
     /// connection for the source.
     #[inline(always)]
-    pub fn receive(&mut self, now: Time, packet: SimPacket, store: &mut Store) -> bool {
+    pub fn receive(&mut self, now: Time, packet: Arrived, store: &mut Store) -> bool {
         let (size, ecn) = (packet.size(), packet.ecn());
         match (&mut self.ends, packet.to()) {
             (Ends::Tcp(tcp), End::Source) => {
@@ -506,7 +506,7 @@ impl Ends {
     }
 
     #[inline(never)]
-    fn receive_others(&mut self, now: Time, packet: SimPacket, store: &mut Store) -> bool {
+    fn receive_others(&mut self, now: Time, packet: Arrived, store: &mut Store) -> bool {
         let (size, ecn, to) = (packet.size(), packet.ecn(), packet.to());
         match self {
             Ends::Tcp(_) => store.discard(packet),

@@ -2,6 +2,7 @@
 //! to pipe to queue, and the store for what does not fit in.
 
 use std::num::NonZeroU64;
+use std::ops::Deref;
 
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
 use aqmlab_tcp::{Ack, CeCount, DataSegment};
@@ -107,6 +108,26 @@ impl SimPacket {
     #[inline(always)]
     pub fn to(&self) -> End {
         if self.what.to_source() { End::Source } else { End::Sink }
+    }
+}
+
+/// A packet at the end of its route. It can be received once, and stays where it is for that: it
+/// is large.
+pub(crate) struct Arrived<'a>(&'a SimPacket);
+
+impl<'a> Arrived<'a> {
+    /// To be made once of each packet.
+    #[inline(always)]
+    pub fn new(packet: &'a mut SimPacket) -> Self {
+        Arrived(packet)
+    }
+}
+
+impl Deref for Arrived<'_> {
+    type Target = SimPacket;
+    #[inline(always)]
+    fn deref(&self) -> &SimPacket {
+        self.0
     }
 }
 
@@ -266,7 +287,7 @@ impl Carried for SimPacket {
     }
     #[inline]
     fn end(self, store: &mut Store, _fate: Fate) {
-        store.discard(self);
+        store.free(self.content());
     }
     fn copy(&self, store: &mut Store) -> Self {
         SimPacket { number: store.copy(self.content()).packed().number, ..*self }
@@ -366,23 +387,29 @@ impl Store {
 
     /// The segment of a packet whose headers have so many bytes.
     #[inline(always)]
-    pub fn take_segment(&mut self, packet: SimPacket, header: u32) -> Option<DataSegment> {
+    pub fn take_segment(&mut self, packet: Arrived, header: u32) -> Option<DataSegment> {
         match packet.content() {
             Content::Segment { flags, seq } => Some(plain_segment(&packet, header, flags, seq)),
             Content::KeptSegment { place, .. } => {
                 Some(DataSegment { ecn: packet.ecn(), ..self.segments.take(place) })
             }
-            _ => self.refuse(packet),
+            _ => {
+                self.refuse(packet);
+                None
+            }
         }
     }
 
     /// The acknowledgement of a packet, with the `usual` window if it says no other.
     #[inline(always)]
-    pub fn take_ack(&mut self, packet: SimPacket, usual: u64) -> Option<Ack> {
+    pub fn take_ack(&mut self, packet: Arrived, usual: u64) -> Option<Ack> {
         match packet.content() {
             Content::Ack { flags, number } => Some(plain_ack(usual, flags, number)),
             Content::KeptAck { place, .. } => Some(self.acks.take(place)),
-            _ => self.refuse(packet),
+            _ => {
+                self.refuse(packet);
+                None
+            }
         }
     }
 
@@ -407,27 +434,32 @@ impl Store {
     }
 
     /// The datagram of a packet.
-    pub fn take_datagram(&mut self, packet: SimPacket) -> Option<Sent> {
+    pub fn take_datagram(&mut self, packet: Arrived) -> Option<Sent> {
         match packet.content() {
             Content::Datagram { sent } => Some(Sent(Time::from_nanos(sent))),
-            _ => self.refuse(packet),
+            _ => {
+                self.refuse(packet);
+                None
+            }
         }
     }
 
     /// The message of a packet.
-    pub fn take_message(&mut self, packet: SimPacket) -> Option<Message> {
+    pub fn take_message(&mut self, packet: Arrived) -> Option<Message> {
         match packet.content() {
             Content::Message { place } => Some(self.messages.take(place).1),
-            _ => self.refuse(packet),
+            _ => {
+                self.refuse(packet);
+                None
+            }
         }
     }
 
     /// A packet has come to an end that has no use for what it carries.
     #[cold]
     #[inline(never)]
-    fn refuse<T>(&mut self, packet: SimPacket) -> Option<T> {
+    fn refuse(&mut self, packet: Arrived) {
         self.discard(packet);
-        None
     }
 
     /// When the packet was sent, if it says so and is no SYN.
@@ -456,9 +488,13 @@ impl Store {
     }
 
     /// A packet that nobody receives takes what it carries with it.
+    pub fn discard(&mut self, packet: Arrived) {
+        self.free(packet.content());
+    }
+
     #[inline]
-    pub fn discard(&mut self, packet: SimPacket) {
-        match packet.content() {
+    fn free(&mut self, content: Content) {
+        match content {
             Content::KeptSegment { place, .. } => self.segments.free.push(place),
             Content::KeptAck { place, .. } => self.acks.free.push(place),
             Content::Message { place } => drop(self.messages.take(place)),
@@ -555,9 +591,9 @@ mod tests {
             let first = packet(store.ack(given, USUAL));
             let second = first.copy(&mut store);
             let third = second.copy(&mut store);
-            assert_eq!(store.take_ack(first, USUAL), Some(given));
-            assert_eq!(store.take_ack(second, USUAL), Some(given));
-            assert_eq!(store.take_segment(third, 40), None);
+            assert_eq!(store.take_ack(Arrived(&first), USUAL), Some(given));
+            assert_eq!(store.take_ack(Arrived(&second), USUAL), Some(given));
+            assert_eq!(store.take_segment(Arrived(&third), 40), None);
         }
         let segment = DataSegment { seq: 1 << 33, len: 1460, cwr: true, ..DataSegment::default() };
         let timed = DataSegment { sent_at: Time::from_nanos(5), ..segment };
@@ -565,17 +601,17 @@ mod tests {
         for (given, has_times) in [(again, false), (timed, true)] {
             let first = packet(store.segment(given, has_times));
             let second = first.copy(&mut store);
-            assert_eq!(store.take_segment(first, 40), Some(given));
-            assert_eq!(store.take_segment(second, 40), Some(given));
+            assert_eq!(store.take_segment(Arrived(&first), 40), Some(given));
+            assert_eq!(store.take_segment(Arrived(&second), 40), Some(given));
         }
         let sent = Sent(Time::from_nanos(1 << 50));
         let datagram = packet(store.datagram(sent));
-        assert_eq!(store.take_datagram(datagram), Some(sent));
+        assert_eq!(store.take_datagram(Arrived(&datagram)), Some(sent));
         let first = packet(store.message(Time::from_nanos(9), Box::new([1, 2, 3])));
         let second = first.copy(&mut store);
         assert_eq!(store.sent_at(second.content()), Some(Time::from_nanos(9)));
-        assert_eq!(store.take_message(first).as_deref(), Some(&[1, 2, 3][..]));
-        assert_eq!(store.take_message(second).as_deref(), Some(&[1, 2, 3][..]));
+        assert_eq!(store.take_message(Arrived(&first)).as_deref(), Some(&[1, 2, 3][..]));
+        assert_eq!(store.take_message(Arrived(&second)).as_deref(), Some(&[1, 2, 3][..]));
         assert_eq!(store.kept(), 0);
     }
 
@@ -587,7 +623,7 @@ mod tests {
         let next = |store: &mut Store| packet(store.ack(kept, USUAL));
         let mut first = next(&mut store);
         let used = place(&first);
-        store.take_ack(first, USUAL);
+        store.take_ack(Arrived(&first), USUAL);
         for fate in [Fate::Lost, Fate::Dropped(Reason::Overlimit)] {
             first = next(&mut store);
             assert_eq!((place(&first), store.kept()), (used, 1));

@@ -12,7 +12,7 @@ use super::watch::{Effort, Stopped, Watch};
 use crate::capture::Recorder;
 use crate::endpoints::End;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
-use crate::endpoints::packet::SimPacket;
+use crate::endpoints::packet::{Arrived, SimPacket};
 use crate::network::events::Key;
 use crate::network::{Network, RouteId, Setup};
 use crate::scenario::{FlowGroup, Level, Reroute, Scenario, Start};
@@ -324,8 +324,8 @@ impl Simulation {
         if is_in_network {
             let mut arrived = None;
             self.network.step_into(&mut arrived, &mut self.recorder);
-            if let Some(packet) = arrived {
-                self.arrived(packet);
+            if let Some(packet) = &mut arrived {
+                self.arrived(Arrived::new(packet));
             }
         } else {
             self.handled += 1;
@@ -396,7 +396,7 @@ impl Simulation {
 
     /// A packet has come to the end of its route.
     #[inline(always)]
-    fn arrived(&mut self, packet: SimPacket) {
+    fn arrived(&mut self, packet: Arrived) {
         let (now, index) = (self.now, packet.flow);
         let flow = &mut self.flows[index as usize];
         let store = self.network.store_mut();
