@@ -3,8 +3,8 @@ that changes during a run, and tests them.
 
 `make walks` runs all; `python3 crates/walks.py WORD ...` those named. Each is one file of
 `crates/walks` and one line, or lines in two files (`largest.toml`, `duplicate.toml`), in a copy of
-the tree (see `faults.py`); the tests are those of the addition, and those that every entry of a catalogue has to
-pass. All are added before the first is tested, so each crate is built once.
+the tree (see `faults.py`); the tests are those of the addition, and those that every entry of a
+catalogue has to pass. All are added before the first is tested, so each crate is built once.
 """
 
 from __future__ import annotations
