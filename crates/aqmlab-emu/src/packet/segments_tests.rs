@@ -4,6 +4,7 @@ use super::*;
 use crate::packet::checksum::sum;
 use crate::packet::wire::parse;
 use crate::packet::wire::tests::{tcp, v4, v6};
+use aqmlab_sim::network::Keep;
 use proptest::prelude::*;
 
 /// The one's complement sum of the pseudo header, as the kernel leaves it.
