@@ -14,7 +14,7 @@ use aqmlab_core::{
 use aqmlab_tcp::replay::{Case, Ends, Event, Outcome, Path};
 use aqmlab_tcp::{Ack, DataSegment};
 
-use crate::impairment::{ChanceParams, DelayProcess, ListedLossParams, Loss, PathConfig};
+use crate::impairment::{ChanceParams, DelayProcess, ListedLossParams, Loss, PropagationConfig};
 use crate::network::{
     Carried, Fate, LinkConfig, Network, Observer, Position, RouteId, Setup, Simultaneous,
 };
@@ -152,7 +152,7 @@ fn edge(name: &str, loss: Option<Loss>) -> LinkConfig {
         delay: Span::ZERO,
         process: RateProcess::Constant(MAX_RATE),
         framing: Framing::NONE,
-        way: PathConfig {
+        way: PropagationConfig {
             delay: DelayProcess::Constant(Span::ZERO),
             jitter: None,
             loss,

@@ -51,7 +51,7 @@ pub(crate) use self::slot::SlotState;
 
 /// The way of a link as it is stated.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PathConfig {
+pub struct PropagationConfig {
     /// Its delay.
     pub delay: DelayProcess,
     /// What is drawn on top.

@@ -4,7 +4,7 @@ use aqmlab_aqm::QueueConfig;
 use aqmlab_core::{Bytes, Framing, Rate, Span};
 
 use super::egress::{DriverParams, ShaperParams};
-use crate::impairment::PathConfig;
+use crate::impairment::PropagationConfig;
 use crate::rate::RateProcess;
 
 /// A link of a scenario.
@@ -21,7 +21,7 @@ pub struct LinkConfig {
     /// What packets take on the wire.
     pub framing: Framing,
     /// What happens to packets on their way.
-    pub way: PathConfig,
+    pub way: PropagationConfig,
     /// The medium on which it sends, if other links are there too: the index of
     /// the first of them.
     pub medium: Option<u32>,

@@ -6,7 +6,7 @@ use aqmlab_core::{Span, Time};
 use super::QueuedLink;
 use crate::network::carried::Carried;
 use crate::network::egress::DriverSummary;
-use crate::network::pipe::PathCounts;
+use crate::network::pipe::PropagationCounts;
 use crate::network::probe::{Excursions, PacketRecord, QUANTILES, TimesSummary, percentile};
 
 /// What happened at a link.
@@ -29,7 +29,7 @@ pub struct LinkResult {
     /// Share of what the link offered since the first packet that was used.
     pub utilisation: f64,
     /// What happened to packets on the way to the far end.
-    pub way: PathCounts,
+    pub way: PropagationCounts,
     /// What passed the driver behind the queue, if the link has one (or a shaper).
     pub driver: Option<DriverSummary>,
     /// Loss events, after the warm-up: see [`losses`](crate::network::losses).
@@ -122,7 +122,7 @@ impl LinkResult {
 /// What a link had counted when the warm-up ended.
 pub(super) struct Before {
     counts: Counts,
-    way: PathCounts,
+    way: PropagationCounts,
     /// Bytes that were offered.
     capacity: f64,
     /// Bits that were sent, where they are counted.

@@ -12,12 +12,12 @@ use super::Shared;
 use super::carried::{Carried, Fate};
 use super::events::LinkEvent;
 use crate::impairment::{
-    ChanceState, DelayProcess, JitterState, Loss, LossState, PathConfig, SlotState,
+    ChanceState, DelayProcess, JitterState, Loss, LossState, PropagationConfig, SlotState,
 };
 
 /// What happened to packets on their way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PathCounts {
+pub struct PropagationCounts {
     /// Packets that were lost.
     pub lost: u64,
     /// Their bytes.
@@ -28,10 +28,10 @@ pub struct PathCounts {
     pub reordered: u64,
 }
 
-impl PathCounts {
+impl PropagationCounts {
     /// What has happened since `before`, an earlier state.
-    pub fn since(&self, before: &PathCounts) -> PathCounts {
-        PathCounts {
+    pub fn since(&self, before: &PropagationCounts) -> PropagationCounts {
+        PropagationCounts {
             lost: self.lost - before.lost,
             lost_bytes: self.lost_bytes - before.lost_bytes,
             duplicated: self.duplicated - before.duplicated,
@@ -51,9 +51,9 @@ pub(crate) enum Pipe<P> {
 impl<P: Carried> Pipe<P> {
     /// `stream` draws for what is random on the way, by the name of its part; the run is over
     /// at `end`.
-    pub fn new(config: &PathConfig, end: Time, stream: impl Fn(&str) -> Stream) -> Self {
+    pub fn new(config: &PropagationConfig, end: Time, stream: impl Fn(&str) -> Stream) -> Self {
         match config {
-            PathConfig {
+            PropagationConfig {
                 delay: DelayProcess::Constant(delay),
                 jitter: None,
                 loss: None,
@@ -136,9 +136,9 @@ impl<P: Carried> Pipe<P> {
         packets as u64
     }
 
-    pub fn counts(&self) -> PathCounts {
+    pub fn counts(&self) -> PropagationCounts {
         match self {
-            Pipe::Fixed { .. } => PathCounts::default(),
+            Pipe::Fixed { .. } => PropagationCounts::default(),
             Pipe::Varied(varied) => varied.counts,
         }
     }
@@ -149,7 +149,7 @@ impl<P: Carried> Pipe<P> {
     /// If one is not: a bug.
     pub fn assert_conservation(&self, name: &str) {
         if let Pipe::Varied(varied) = self {
-            let PathCounts { lost, duplicated, .. } = varied.counts;
+            let PropagationCounts { lost, duplicated, .. } = varied.counts;
             let out = varied.delivered + lost + varied.packets.len() as u64;
             assert_eq!(varied.entered + duplicated, out, "{name}: lost on the way, uncounted");
         }
@@ -205,11 +205,11 @@ pub(crate) struct Varied<P> {
     delivered: u64,
     /// One more than the largest number that was delivered.
     expected: u64,
-    counts: PathCounts,
+    counts: PropagationCounts,
 }
 
 impl<P: Carried> Varied<P> {
-    fn new(config: PathConfig, end: Time, stream: &impl Fn(&str) -> Stream) -> Self {
+    fn new(config: PropagationConfig, end: Time, stream: &impl Fn(&str) -> Stream) -> Self {
         Varied {
             loss: config.loss.map(|loss| LossState::new(loss, end, stream("outages"))),
             duplicate: ChanceState::new(&config.duplicate),
@@ -225,7 +225,7 @@ impl<P: Carried> Varied<P> {
             next_number: 0,
             delivered: 0,
             expected: 0,
-            counts: PathCounts::default(),
+            counts: PropagationCounts::default(),
         }
     }
 
@@ -251,7 +251,7 @@ impl<P: Carried> Varied<P> {
             next_number: number,
             delivered: 0,
             expected: 0,
-            counts: PathCounts::default(),
+            counts: PropagationCounts::default(),
         }
     }
 

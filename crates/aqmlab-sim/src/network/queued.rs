@@ -11,7 +11,7 @@ use super::custody::Custody;
 use super::egress::Egress;
 use super::events::{LinkEvent, Simultaneous};
 use super::medium::Share;
-use super::pipe::{PathCounts, Pipe};
+use super::pipe::{Pipe, PropagationCounts};
 use super::probe::{LinkProbe, PacketEvent, PacketRecord, Times};
 use super::records::RecordSink;
 use super::wire::{Capacity, Meter, Wire};
@@ -294,7 +294,7 @@ impl<P: Carried> QueuedLink<P> {
     }
 
     /// What happened to packets on their way.
-    pub fn way(&self) -> PathCounts {
+    pub fn way(&self) -> PropagationCounts {
         self.pipe.counts()
     }
 

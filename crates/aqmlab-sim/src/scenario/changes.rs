@@ -22,7 +22,7 @@
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, Error, ParamType, Result, Span, Table, Time, Value};
 
-use super::read::{at_path, read_flow, read_link_alone, set, transport_of};
+use super::read::{at_key, read_flow, read_link_alone, set, transport_of};
 use super::{ChangeParams, FlowGroup, LinkConfig, LinkKey, Outside, Scenario, Start};
 use crate::network::{Carried, Network};
 
@@ -145,7 +145,7 @@ impl Changing {
 
     /// What stands at a dotted key now, every default filled in.
     pub fn value(&self, key: &str) -> Option<Value> {
-        at_path(&self.scenario.to_table(), key).cloned()
+        at_key(&self.scenario.to_table(), key).cloned()
     }
 }
 
@@ -174,7 +174,7 @@ fn read_change(
     let names = scenario.links.iter().map(|link| link.name.as_str());
     let index = index.ok_or_else(|| Error::unknown("link", name, names).at(&place))?;
     set(table, &place, &change.value)?;
-    let link = at_path(table, &format!("links.{name}")).expect("it has just been set");
+    let link = at_key(table, &format!("links.{name}")).expect("it has just been set");
     let next = read_link_alone(link, &scenario.links[index], key, outside);
     let next = next.map_err(|error| error.at(name).at("links"))?;
     read_link_change(key, index, next, scenario).map_err(|error| error.at(&place))

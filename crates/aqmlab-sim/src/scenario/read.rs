@@ -13,7 +13,7 @@ use super::{
 };
 use crate::endpoints::EndpointConfig;
 use crate::endpoints::tfrc::TfrcParams;
-use crate::impairment::{ChanceParams, DelayProcess, Loss, PathConfig};
+use crate::impairment::{ChanceParams, DelayProcess, Loss, PropagationConfig};
 use crate::network::MAX_PACKET;
 use crate::rate::RateProcess;
 
@@ -116,7 +116,7 @@ pub(super) fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
             Some("loss" | "duplicate") => Some("chance"),
             _ => None,
         };
-        let given = at_path(table, outer).filter(|value| !matches!(value, Value::Table(_)));
+        let given = at_key(table, outer).filter(|value| !matches!(value, Value::Table(_)));
         if let (Some(name_key), Some(name)) = (name_key, given) {
             let spelled = [(name_key.to_string(), name.clone())].into_iter().collect();
             table.set_path(outer, Value::Table(spelled))?;
@@ -126,10 +126,10 @@ pub(super) fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
 }
 
 /// What stands at a dotted path.
-pub(super) fn at_path<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
+pub(super) fn at_key<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
     match path.split_once('.') {
         None => table.get(path),
-        Some((head, rest)) => at_path(table.get(head)?.as_table().ok()?, rest),
+        Some((head, rest)) => at_key(table.get(head)?.as_table().ok()?, rest),
     }
 }
 
@@ -223,7 +223,7 @@ fn set_queue(
     for (key, value) in overrides {
         set(table, &format!("{place}.{key}"), value)?;
     }
-    let value = at_path(table, &place).expect("it has been read");
+    let value = at_key(table, &place).expect("it has been read");
     let read = read_link_alone(value, link, LinkKey::Queue, outside);
     *link = read.map_err(|error| error.at(&link.name).at("links"))?;
     Ok(())
@@ -341,7 +341,7 @@ fn read_link(
 }
 
 /// Reads the keys of a link that say what its way does.
-fn read_way(params: &LinkParams, delay: DelayProcess) -> Result<PathConfig> {
+fn read_way(params: &LinkParams, delay: DelayProcess) -> Result<PropagationConfig> {
     let loss = params.loss.as_ref().map(|loss| Loss::read(&loss.to_value()));
     let duplicate = ChanceParams::read(&params.duplicate.to_value());
     if let Some(slot) = &params.slot {
@@ -351,7 +351,7 @@ fn read_way(params: &LinkParams, delay: DelayProcess) -> Result<PathConfig> {
             return Err(Error::new(problem).at("slot"));
         }
     }
-    Ok(PathConfig {
+    Ok(PropagationConfig {
         delay,
         jitter: params.jitter.clone(),
         loss: loss.transpose().map_err(|error| error.at("loss"))?,
