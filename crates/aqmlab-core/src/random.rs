@@ -31,13 +31,13 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of the component called `path` (`links.bottleneck.queue`)
+    /// The stream of a component, by its name (`links.bottleneck.queue`)
     /// in the given replication of a run with the given seed.
-    pub fn for_component(seed: u64, replication: u64, path: &str) -> Self {
+    pub fn for_component(seed: u64, replication: u64, component: &str) -> Self {
         let mut key = mix64(seed.wrapping_add(GOLDEN_GAMMA));
         key = absorb(key, replication);
-        key = absorb(key, path.len() as u64);
-        for chunk in path.as_bytes().chunks(8) {
+        key = absorb(key, component.len() as u64);
+        for chunk in component.as_bytes().chunks(8) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
             key = absorb(key, u64::from_le_bytes(word));

@@ -67,25 +67,25 @@ impl Table {
         self.0.is_empty()
     }
 
-    /// Sets the value at a dotted path, making the tables on the way.
+    /// Sets the value at a dotted key, making the tables on the way.
     ///
     /// # Errors
-    /// If something on the way is not a table, or a part of the path is empty, or there are
+    /// If something on the way is not a table, or a part of the key is empty, or there are
     /// more than [`DEEPEST`] of them.
-    pub fn set_path(&mut self, path: &str, value: Value) -> Result<()> {
-        if path.split('.').nth(DEEPEST).is_some() {
-            return Err(Error::not_allowed(path, format!("a key of at most {DEEPEST} parts")));
+    pub fn set_key(&mut self, key: &str, value: Value) -> Result<()> {
+        if key.split('.').nth(DEEPEST).is_some() {
+            return Err(Error::not_allowed(key, format!("a key of at most {DEEPEST} parts")));
         }
-        self.set_inner(path, value)
+        self.set_inner(key, value)
     }
 
-    fn set_inner(&mut self, path: &str, value: Value) -> Result<()> {
-        let (head, rest) = match path.split_once('.') {
+    fn set_inner(&mut self, key: &str, value: Value) -> Result<()> {
+        let (head, rest) = match key.split_once('.') {
             Some((head, rest)) => (head, Some(rest)),
-            None => (path, None),
+            None => (key, None),
         };
         if head.is_empty() {
-            return Err(Error::not_allowed(path, "a key such as links.bottleneck.rate"));
+            return Err(Error::not_allowed(key, "a key such as links.bottleneck.rate"));
         }
         let Some(rest) = rest else {
             self.insert(head, value);
@@ -218,20 +218,20 @@ mod tests {
     #[test]
     fn a_dotted_path_makes_the_tables_on_its_way() {
         let mut table = Table::new();
-        table.set_path("links.bottleneck.rate", "2mbit".into()).unwrap();
-        table.set_path("links.bottleneck.delay", "70ms".into()).unwrap();
+        table.set_key("links.bottleneck.rate", "2mbit".into()).unwrap();
+        table.set_key("links.bottleneck.delay", "70ms".into()).unwrap();
         assert_eq!(
             Value::Table(table.clone()).to_string(),
             "{ links = { bottleneck = { rate = 2mbit, delay = 70ms } } }"
         );
-        let error = table.set_path("links.bottleneck.rate.x", "1".into()).unwrap_err();
+        let error = table.set_key("links.bottleneck.rate.x", "1".into()).unwrap_err();
         assert_eq!(error.key, "links.bottleneck.rate");
     }
 
     #[test]
     fn a_key_of_many_parts_is_refused_and_not_shown_whole() {
         let path = "a.".repeat(100_000) + "a";
-        let error = Table::new().set_path(&path, "1".into()).unwrap_err().to_string();
+        let error = Table::new().set_key(&path, "1".into()).unwrap_err().to_string();
         assert!(error.contains("at most 64 parts") && error.len() < 1000, "{error}");
         assert!(error.contains("... (200001 characters)"), "{error}");
     }

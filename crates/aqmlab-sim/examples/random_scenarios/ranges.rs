@@ -156,7 +156,7 @@ fn table(section: &Section, spec: &ParamSpec, value: &Value) -> Table {
 }
 
 fn set(table: &mut Table, path: &str, value: Value) {
-    table.set_path(path, value).expect("tables on the way");
+    table.set_key(path, value).expect("tables on the way");
 }
 
 /// A value in its base unit, by its kind.

@@ -119,10 +119,10 @@ pub(super) fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
         let given = at_key(table, outer).filter(|value| !matches!(value, Value::Table(_)));
         if let (Some(name_key), Some(name)) = (name_key, given) {
             let spelled = [(name_key.to_string(), name.clone())].into_iter().collect();
-            table.set_path(outer, Value::Table(spelled))?;
+            table.set_key(outer, Value::Table(spelled))?;
         }
     }
-    table.set_path(path, value.clone())
+    table.set_key(path, value.clone())
 }
 
 /// What stands at a dotted path.

@@ -78,7 +78,7 @@ fn read(text: &str) -> Vec<Case<'_>> {
 fn params(settings: &[(&str, &str)], place: &str) -> TcpParams {
     let mut table = Table::new();
     for (key, value) in [("mss", "1000b")].iter().chain(settings) {
-        table.set_path(key, Value::from(*value)).expect("keys are well formed");
+        table.set_key(key, Value::from(*value)).expect("keys are well formed");
     }
     let mut params = TcpParams::default();
     params.read(&table).unwrap_or_else(|error| panic!("{place}: {error}"));
