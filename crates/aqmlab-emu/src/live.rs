@@ -1,8 +1,8 @@
 //! The loop that drives a data path in real time.
 //!
 //! # Model
-//! Packets that the kernel has are read, and arrive when they are read. What
-//! is due is written. In between the loop waits for whichever comes first,
+//! Packets that the kernel has are read, and arrive when they are read, or before if that is
+//! known (`intake`). What is due is written. In between the loop waits for whichever comes first,
 //! the next packet or the next deadline; how exactly it waits for a deadline is
 //! a matter of [`Precision`] (`pace`). A deadline that is met late delays what was due
 //! by that much, and nothing after it: the data path goes by its own schedule.
@@ -237,13 +237,13 @@ impl Live {
                     break;
                 };
                 now = self.clock.now();
-                self.path.advance(now, &mut self.writer);
+                let (came, waited) = self.intake.read(port, now);
+                self.path.advance(came, &mut self.writer);
                 let route = match &self.router {
                     Some(router) => router.route(port, &self.path.scratch()[..length]),
                     None => port as u16,
                 };
-                let waited = self.intake.read(port, now);
-                self.path.receive_late(route, offload, length, now, waited);
+                self.path.receive_late(route, offload, length, came, waited);
             }
         }
     }
@@ -272,7 +272,10 @@ impl Live {
         }
         if for_packets {
             let readable = self.polled[..ports].iter().map(|each| each.revents != 0);
-            self.intake.woke(woken, before, readable.clone());
+            // Nobody knows what ended it if there is something for the steward too.
+            let is_for_steward = self.polled[ports..].iter().any(|each| each.revents != 0);
+            let until = if is_for_steward { Time::ZERO } else { until };
+            self.intake.woke(woken, before, until, readable.clone());
             let mut has_packets = false;
             for (ready, is_readable) in self.writer.ready.iter_mut().zip(readable) {
                 *ready |= is_readable;

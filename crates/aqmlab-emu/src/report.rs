@@ -25,7 +25,7 @@ pub struct Outcome {
     pub result: RunResult,
     /// How late packets left.
     pub lateness: TimesSummary,
-    /// How long of that they waited to be read.
+    /// How long they waited to be read.
     pub input: TimesSummary,
     /// How late the kernel woke the emulator.
     pub wakeups: TimesSummary,

@@ -98,7 +98,7 @@ def _tiles(result: RunResult) -> Tiles:
 
 def _precision(result: RunResult, scores: dict[str, float]) -> Section:
     """What the emulator added, and what it cost."""
-    names = {"lateness": "added to a packet", "input_lateness": "of that: waiting to be read",
+    names = {"lateness": "added to a packet", "input_lateness": "waiting to be read",
              "timer_lateness": "lateness of sleeps"}  # fmt: skip
     times = ("p50", "p99", "max")
     found = {row["quantity"]: row for row in result.times.to_dicts()}

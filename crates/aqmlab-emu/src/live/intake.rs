@@ -10,6 +10,10 @@
 //! from the earliest moment to the reading is an upper bound, and is what is
 //! reported.
 //!
+//! A packet that alone can have ended a sleep made the loop runnable when it came. It
+//! *arrives* at that moment, whenever it is read: a path that holds it for longer than it
+//! waited does not add the wait to its delay. All other packets arrive when they are read.
+//!
 //! # Differences
 //! 1. A process that is stopped (SIGSTOP, a frozen control group) does not wait
 //!    to run: packets that come meanwhile wait longer than is said.
@@ -51,6 +55,8 @@ impl Course {
 pub struct Intake {
     /// By port: packets that are in the device came after this.
     since: Vec<Time>,
+    /// The port whose next packet has ended a sleep: it came at `since`.
+    ended_by: Option<usize>,
     run_delay: Option<RunDelay>,
     /// How long packets waited to be read, at most.
     pub lateness: Times,
@@ -62,7 +68,8 @@ impl Intake {
     /// For so many ports. To be called by the thread that reads.
     pub fn new(ports: usize) -> Self {
         let (lateness, course) = (Times::new(), Course::default());
-        Intake { since: vec![Time::ZERO; ports], run_delay: RunDelay::open(), lateness, course }
+        let (since, run_delay) = (vec![Time::ZERO; ports], RunDelay::open());
+        Intake { since, ended_by: None, run_delay, lateness, course }
     }
 
     /// Whether the kernel tells how long a sleeper waited to run.
@@ -77,10 +84,18 @@ impl Intake {
     }
 
     /// It has slept, and is awake at `now`; `before` is what [`sleeps`](Self::sleeps)
-    /// said. `readable` are the ports that have something.
-    pub fn woke(&mut self, now: Time, before: Span, readable: impl Iterator<Item = bool>) {
-        let mut ready = None;
-        for (since, is_readable) in self.since.iter_mut().zip(readable) {
+    /// said. `readable` are the ports that have something; nothing else has ended the sleep
+    /// before `until`.
+    pub fn woke(
+        &mut self,
+        now: Time,
+        before: Span,
+        until: Time,
+        readable: impl Iterator<Item = bool>,
+    ) {
+        let (mut ready, mut ports) = (None, 0);
+        self.ended_by = None;
+        for (port, (since, is_readable)) in self.since.iter_mut().zip(readable).enumerate() {
             let earliest = match is_readable {
                 false => now,
                 true => *ready.get_or_insert_with(|| {
@@ -89,6 +104,11 @@ impl Intake {
                 }),
             };
             *since = earliest.max(*since);
+            if is_readable {
+                ports += 1;
+                // What the loop was woken for at `until` or later may be the time.
+                self.ended_by = (ports == 1 && *since < until).then_some(port);
+            }
         }
     }
 
@@ -98,13 +118,19 @@ impl Intake {
         self.since[port] = now;
     }
 
-    /// Something was read from a port: how long it waited, at most.
+    /// Something was read from a port: when it arrives, and how long it has waited before
+    /// that, at most.
     #[inline]
-    pub fn read(&mut self, port: usize, now: Time) -> Span {
-        let late = now.saturating_since(self.since[port]);
+    pub fn read(&mut self, port: usize, now: Time) -> (Time, Span) {
+        let since = self.since[port];
+        let late = now.saturating_since(since);
         self.lateness.note_many(late, 1);
         self.course.note(now, late);
-        late
+        if self.ended_by == Some(port) {
+            self.ended_by = None;
+            return (since, Span::ZERO);
+        }
+        (now, late)
     }
 }
 
@@ -121,20 +147,38 @@ mod tests {
         let mut intake = Intake::new(2);
         intake.empty(0, at(100));
         intake.empty(1, at(400));
-        assert_eq!(intake.read(0, at(450)), Span::from_micros(350));
-        assert_eq!(intake.read(1, at(450)), Span::from_micros(50));
+        assert_eq!(intake.read(0, at(450)), (at(450), Span::from_micros(350)));
+        assert_eq!(intake.read(1, at(450)), (at(450), Span::from_micros(50)));
         assert_eq!(intake.lateness.max(), Span::from_micros(350));
+    }
+
+    /// Of two ports, without the kernel's word: a sleeper ran at once.
+    fn woken(until: Time, readable: [bool; 2]) -> Intake {
+        let mut intake = Intake::new(2);
+        intake.run_delay = None;
+        intake.woke(at(5000), Span::ZERO, until, readable.into_iter());
+        intake
     }
 
     #[test]
     fn what_ends_a_sleep_came_when_the_sleeper_became_runnable() {
-        let mut intake = Intake::new(2);
-        // Without the kernel's word a sleeper ran at once.
-        intake.run_delay = None;
-        intake.woke(at(5000), Span::ZERO, [true, false].into_iter());
-        assert_eq!(intake.read(0, at(5003)), Span::from_micros(3));
+        let micros = Span::from_micros;
+        let mut intake = woken(Time::MAX, [true, false]);
+        assert_eq!(intake.read(0, at(5003)), (at(5000), Span::ZERO));
+        assert_eq!(intake.lateness.max(), micros(3));
+        // What follows may have come later.
+        assert_eq!(intake.read(0, at(5004)), (at(5004), micros(4)));
         // A port that had nothing at the time may have something a moment later.
-        assert_eq!(intake.read(1, at(5010)), Span::from_micros(10));
+        assert_eq!(intake.read(1, at(5010)), (at(5010), micros(10)));
+    }
+
+    #[test]
+    fn where_something_else_may_have_ended_the_sleep_packets_arrive_when_they_are_read() {
+        for (until, readable) in [(at(5000), [true, false]), (Time::MAX, [true, true])] {
+            let mut intake = woken(until, readable);
+            let read = intake.read(0, at(5003));
+            assert_eq!(read, (at(5003), Span::from_micros(3)));
+        }
     }
 
     #[test]
