@@ -33,8 +33,8 @@ choices! {
 }
 
 /// Departures wake the loop once in so many times what a wake-up costs, or more often if they
-/// have not for a while: wake-ups take a thirteenth of the processor at most ...
-const GATHERED_COSTS: u64 = 13;
+/// have not for a while: wake-ups take a sixteenth of the processor at most ...
+const GATHERED_COSTS: u64 = 16;
 /// ... but not more often than full packets leave at 120 Mbit/s, nor more seldom than this.
 const LEAST_GATHERED: Span = Span::from_micros(100);
 const MOST_GATHERED: Span = Span::from_micros(400);
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn departures_that_follow_closely_are_gathered() {
-        for (precision, gathered) in [(Precision::Balanced, 260), (Precision::LowCpu, 1000)] {
+        for (precision, gathered) in [(Precision::Balanced, 320), (Precision::LowCpu, 1000)] {
             let mut pace = pace(precision);
             // A few may follow each other at once.
             pace.wrote(at(10_000));
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn where_wake_ups_are_cheap_departures_are_apart_and_packets_wait_less() {
         for (cost, gathered, moderated) in
-            [(2, 100, 200), (10, 130, 260), (20, 260, 400), (90, 400, 400)]
+            [(2, 100, 200), (10, 160, 320), (20, 320, 400), (90, 400, 400)]
         {
             let pace = Pace::new(Precision::Balanced, true, || Span::from_micros(cost));
             assert_eq!(pace.gathered(), Span::from_micros(gathered));
@@ -255,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn departures_at_40_mbit_a_second_are_not_gathered_and_closer_ones_are() {
-        for (apart, wakes) in [(300, 1000), (13, 50)] {
+    fn departures_at_30_mbit_a_second_are_not_gathered_and_closer_ones_are() {
+        for (apart, wakes) in [(400, 1000), (16, 50)] {
             let (mut pace, mut now, mut written, mut woken) =
                 (pace(Precision::Balanced), at(10_000), 0, 0);
             while written < 1000 {

@@ -28,14 +28,14 @@ fn nanoseconds(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Processor time that a short sleep costs this thread: the median of some, 3 ms in all.
+/// Processor time that a short sleep costs this thread: the median of some, 5 ms in all.
 pub fn wake_up_cost() -> Span {
-    const SLEEPS: usize = 25;
+    const SLEEPS: usize = 17;
     let mut costs = [0; SLEEPS];
     for cost in &mut costs {
         let before = nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID);
         // A signal that ends it makes it cheaper: the median is of others.
-        let _ = wait_for(&mut [], Some(Duration::from_micros(100)));
+        let _ = wait_for(&mut [], Some(Duration::from_micros(250)));
         *cost = nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID) - before;
     }
     costs.sort_unstable();
