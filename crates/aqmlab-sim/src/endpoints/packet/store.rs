@@ -1,0 +1,251 @@
+//! What packets carry that does not fit into them.
+
+use aqmlab_core::{Packet, Time};
+use aqmlab_tcp::{Ack, CeCount, DataSegment};
+
+use super::{Arrived, Content, Flags, Packed, SimPacket};
+use crate::endpoints::Message;
+use crate::endpoints::datagrams::Sent;
+use crate::network::Keep;
+
+/// Things kept in places that are used again.
+struct Places<T> {
+    kept: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T: Clone + Default> Places<T> {
+    fn put(&mut self, thing: T) -> u32 {
+        match self.free.pop() {
+            Some(place) => {
+                self.kept[place as usize] = thing;
+                place
+            }
+            None => {
+                self.kept.push(thing);
+                (self.kept.len() - 1) as u32
+            }
+        }
+    }
+    fn take(&mut self, place: u32) -> T {
+        self.free.push(place);
+        std::mem::take(&mut self.kept[place as usize])
+    }
+    /// How many are in use.
+    fn used(&self) -> u64 {
+        (self.kept.len() - self.free.len()) as u64
+    }
+    fn copy(&mut self, place: u32) -> u32 {
+        self.put(self.kept[place as usize].clone())
+    }
+}
+
+impl<T> Default for Places<T> {
+    fn default() -> Self {
+        Places { kept: Vec::new(), free: Vec::new() }
+    }
+}
+
+/// What does not fit into packets: acknowledgements that carry more than a
+/// number (SACK blocks, counters), data with timestamps, messages. Kept aside
+/// so that all packets stay small.
+#[derive(Default)]
+pub(crate) struct Store {
+    acks: Places<Ack>,
+    segments: Places<DataSegment>,
+    messages: Places<(Time, Box<[u8]>)>,
+}
+
+impl Store {
+    /// A segment, which carries times if `has_times`.
+    #[inline(always)]
+    pub fn segment(&mut self, segment: DataSegment, has_times: bool) -> Packed {
+        let flags = Flags::default()
+            .with(Flags::SYN, segment.syn)
+            .with(Flags::RETRANSMISSION, segment.retransmission)
+            .with(Flags::CWR, segment.cwr);
+        if has_times {
+            return self.keep_segment(flags, segment);
+        }
+        Content::Segment { flags, seq: segment.seq }.packed()
+    }
+
+    #[inline(never)]
+    fn keep_segment(&mut self, flags: Flags, segment: DataSegment) -> Packed {
+        Content::KeptSegment { flags, place: self.segments.put(segment) }.packed()
+    }
+
+    /// An acknowledgement, which says no more than its number if the window is `usual`.
+    #[inline(always)]
+    pub fn ack(&mut self, ack: Ack, usual: u64) -> Packed {
+        let flags = Flags::default().with(Flags::SYN, ack.syn).with(Flags::ECE, ack.ece);
+        let is_plain = ack.sack.is_empty()
+            && ack.window == usual
+            && ack.ce == CeCount::default()
+            && ack.timestamps.is_none();
+        if is_plain {
+            return Content::Ack { flags, number: ack.ack }.packed();
+        }
+        Content::KeptAck { flags, place: self.acks.put(ack) }.packed()
+    }
+
+    /// A datagram.
+    pub fn datagram(&mut self, sent: Sent) -> Packed {
+        Content::Datagram { sent: sent.0.as_nanos() }.packed()
+    }
+
+    /// A message that is sent now.
+    pub fn message(&mut self, now: Time, message: Message) -> Packed {
+        Content::Message { place: self.messages.put((now, message)) }.packed()
+    }
+
+    /// The segment of a packet whose headers have so many bytes.
+    #[inline(always)]
+    pub fn take_segment(&mut self, packet: Arrived, header: u32) -> Option<DataSegment> {
+        match packet.content() {
+            Content::Segment { flags, seq } => Some(plain_segment(&packet, header, flags, seq)),
+            Content::KeptSegment { place, .. } => {
+                Some(DataSegment { ecn: packet.ecn(), ..self.segments.take(place) })
+            }
+            _ => {
+                self.refuse(packet);
+                None
+            }
+        }
+    }
+
+    /// The acknowledgement of a packet, with the `usual` window if it says no other.
+    #[inline(always)]
+    pub fn take_ack(&mut self, packet: Arrived, usual: u64) -> Option<Ack> {
+        match packet.content() {
+            Content::Ack { flags, number } => Some(plain_ack(usual, flags, number)),
+            Content::KeptAck { place, .. } => Some(self.acks.take(place)),
+            _ => {
+                self.refuse(packet);
+                None
+            }
+        }
+    }
+
+    /// The segment of a packet, which stays where it is.
+    pub fn segment_of(&self, packet: &SimPacket, header: u32) -> Option<DataSegment> {
+        match packet.content() {
+            Content::Segment { flags, seq } => Some(plain_segment(packet, header, flags, seq)),
+            Content::KeptSegment { place, .. } => {
+                Some(DataSegment { ecn: packet.ecn(), ..self.segments.kept[place as usize] })
+            }
+            _ => None,
+        }
+    }
+
+    /// The acknowledgement of a packet, which stays where it is.
+    pub fn ack_of(&self, packet: &SimPacket, usual: u64) -> Option<Ack> {
+        match packet.content() {
+            Content::Ack { flags, number } => Some(plain_ack(usual, flags, number)),
+            Content::KeptAck { place, .. } => Some(self.acks.kept[place as usize]),
+            _ => None,
+        }
+    }
+
+    /// The datagram of a packet.
+    pub fn take_datagram(&mut self, packet: Arrived) -> Option<Sent> {
+        match packet.content() {
+            Content::Datagram { sent } => Some(Sent(Time::from_nanos(sent))),
+            _ => {
+                self.refuse(packet);
+                None
+            }
+        }
+    }
+
+    /// The message of a packet.
+    pub fn take_message(&mut self, packet: Arrived) -> Option<Message> {
+        match packet.content() {
+            Content::Message { place } => Some(self.messages.take(place).1),
+            _ => {
+                self.refuse(packet);
+                None
+            }
+        }
+    }
+
+    /// A packet has come to an end that has no use for what it carries.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, packet: Arrived) {
+        self.discard(packet);
+    }
+
+    /// When the packet was sent, if it says so and is no SYN.
+    pub fn sent_at(&self, content: Content) -> Option<Time> {
+        match content {
+            Content::KeptSegment { flags, place } if !flags.has(Flags::SYN) => {
+                Some(self.segments.kept[place as usize].sent_at)
+            }
+            Content::Message { place } => Some(self.messages.kept[place as usize].0),
+            _ => None,
+        }
+    }
+
+    /// The same once more.
+    pub(super) fn copy(&mut self, content: Content) -> Content {
+        match content {
+            Content::KeptSegment { flags, place } => {
+                Content::KeptSegment { flags, place: self.segments.copy(place) }
+            }
+            Content::KeptAck { flags, place } => {
+                Content::KeptAck { flags, place: self.acks.copy(place) }
+            }
+            Content::Message { place } => Content::Message { place: self.messages.copy(place) },
+            content => content,
+        }
+    }
+
+    /// A packet that nobody receives takes what it carries with it.
+    pub fn discard(&mut self, packet: Arrived) {
+        self.free(packet.content());
+    }
+
+    #[inline]
+    pub(super) fn free(&mut self, content: Content) {
+        match content {
+            Content::KeptSegment { place, .. } => self.segments.free.push(place),
+            Content::KeptAck { place, .. } => self.acks.free.push(place),
+            Content::Message { place } => drop(self.messages.take(place)),
+            _ => {}
+        }
+    }
+}
+
+impl Keep for Store {
+    fn kept(&self) -> u64 {
+        self.acks.used() + self.segments.used() + self.messages.used()
+    }
+}
+
+/// The segment that a packet carries in itself.
+#[inline(always)]
+fn plain_segment(packet: &SimPacket, header: u32, flags: Flags, seq: u64) -> DataSegment {
+    DataSegment {
+        seq,
+        len: packet.size() - header,
+        syn: flags.has(Flags::SYN),
+        retransmission: flags.has(Flags::RETRANSMISSION),
+        ecn: packet.ecn(),
+        cwr: flags.has(Flags::CWR),
+        sent_at: Time::ZERO,
+        echo: Time::ZERO,
+    }
+}
+
+/// The acknowledgement that a packet carries in itself, with the usual window.
+#[inline(always)]
+fn plain_ack(usual: u64, flags: Flags, number: u64) -> Ack {
+    Ack {
+        ack: number,
+        syn: flags.has(Flags::SYN),
+        ece: flags.has(Flags::ECE),
+        window: usual,
+        ..Ack::default()
+    }
+}
