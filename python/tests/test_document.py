@@ -192,7 +192,8 @@ def test_the_report_of_a_study_is_cheap_and_small(aqmlab: Aqmlab, tmp_path: Path
         done = aqmlab(*short, *more)
         spent.append(os.times().children_user - before)
         assert done.returncode == 0, done.stderr
-    assert spent[1] - spent[0] < 1.0
+    # Charts that are drawn, not described, would take several times as long.
+    assert spent[1] < 3 * spent[0]
     assert (tmp_path / "out" / "report.html").stat().st_size < 500_000
     assert not (tmp_path / "out" / "figures").exists()
 
