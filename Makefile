@@ -56,7 +56,7 @@ test-rust:
 
 test-python: $(VENV)/.installed $(VENV)/.tools
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not real_packets"
-	$(BIN)/python -m pytest -m real_packets
+	$(BIN)/python -m pytest -m real_packets -rR
 
 lint: $(VENV)/.installed $(VENV)/.tools
 	@echo "rustfmt --check"

@@ -83,6 +83,7 @@ def opened(folder: Path) -> bool:
     return True
 
 
+@pytest.mark.filterwarnings("ignore::aqmlab.errors.DamageWarning")
 @pytest.mark.parametrize("name", ["manifest.json", "scenarios.json"])
 def test_a_folder_says_anything(name: str, done: Path) -> None:
     """With checksums that are right: whoever made it meant it so."""

@@ -5,14 +5,20 @@ traffic.py bulk HOST PORT S    sends for S seconds: what came in, in bit/s
 traffic.py flood HOST PORT S MBIT   datagrams of 1000 bytes for S seconds at that rate: how many
 traffic.py rtt HOST PORT N     N datagrams one after the other: round trips in ms
 traffic.py burst HOST PORT N TOS   N datagrams at once: [came back, with CE at the server]
+traffic.py stamp PORT          a server that says how long the way of the datagrams was
+traffic.py loaded HOST PORT S CPU   one datagram each ms, and for S seconds of that two busy loops
+                               on a processor: the longest way, the longest gap in s
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import os
 import socket
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -119,14 +125,73 @@ def burst(host: str, port: int, count: int, tos: int) -> list[int]:
     return [came, marked]
 
 
-MODES = {"bulk": bulk, "flood": flood, "rtt": rtt, "burst": burst}
+SO_TIMESTAMPNS = 35
+
+
+def stamp(port: int) -> None:
+    """Answers an empty datagram with the longest way in s, other than of what it lists."""
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    udp.bind(("", port))
+    ways: dict[int, int] = {}
+    while True:
+        data, control, _, sender = udp.recvmsg(2048, 64)
+        times = struct.unpack(f"{len(data) // 8}q", data)
+        seconds, nanoseconds = struct.unpack("qq", control[0][2])
+        if times[:1] == (0,):
+            ways = {sent: way for sent, way in ways.items() if sent not in times}
+            udp.sendto(struct.pack("d", max(ways.values()) / 1e9), sender)
+        else:
+            ways[times[0]] = seconds * 10**9 + nanoseconds - times[0]
+
+
+def loaded(host: str, port: int, seconds: float, cpu: float) -> list[float]:
+    """The loops begin after the first datagrams and end before the last."""
+    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp.settimeout(2)
+    udp.connect((host, port))
+    code = "input()\nwhile True: pass"
+    loop = ["taskset", "-c", str(int(cpu)), sys.executable, "-c", code]
+    busy = [subprocess.Popen(loop, stdin=subprocess.PIPE) for _ in range(2)]
+    os.sched_setaffinity(0, os.sched_getaffinity(0) - {int(cpu)})
+    times = send_each_ms(udp, 0.5)
+    for each in busy:
+        os.write(each.stdin.fileno(), b"\n")
+    times += send_each_ms(udp, seconds)
+    for each in busy:
+        each.kill()
+    times += send_each_ms(udp, 0.5)
+    for each in busy:
+        each.wait()
+    # What the sender itself held up between the clock and the path says nothing of the path.
+    held_up = [sent for sent, done in times if done - sent > 500_000]
+    udp.send(struct.pack(f"{1 + len(held_up)}q", 0, *held_up))
+    (longest,) = struct.unpack("d", udp.recv(8))
+    gap = max(done - sent for (sent, _), (_, done) in itertools.pairwise(times))
+    return [longest, gap / 1e9]
+
+
+def send_each_ms(udp: socket.socket, seconds: float) -> list[tuple[int, int]]:
+    """Times before (which is in the datagram) and after each."""
+    began, times = time.monotonic(), []
+    while len(times) < seconds * 1e3:
+        sent = time.time_ns()
+        with contextlib.suppress(ConnectionRefusedError):  # The server begins.
+            udp.send(struct.pack("q", sent))
+        times.append((sent, time.time_ns()))
+        time.sleep(max(0, began + len(times) / 1e3 - time.monotonic()))
+    return times
+
+
+MODES = {"bulk": bulk, "flood": flood, "rtt": rtt, "burst": burst, "loaded": loaded}
 
 
 def main(mode: str, *words: str) -> None:
-    if mode == "serve":
-        serve(int(words[0]))
+    if mode in ("serve", "stamp"):
+        {"serve": serve, "stamp": stamp}[mode](int(words[0]))
     host, port = words[0], int(words[1])
-    rest = [float(word) if mode in ("bulk", "flood") else int(word) for word in words[2:]]
+    real = mode in ("bulk", "flood", "loaded")
+    rest = [float(word) if real else int(word) for word in words[2:]]
     print(json.dumps(MODES[mode](host, port, *rest)))
 
 
