@@ -105,6 +105,34 @@ fn flows_that_their_receivers_hold_back_say_so() {
     assert!(text.contains("4 of 4 flows"), "{text}");
 }
 
+/// A late segment undoes a recovery of Linux. Its other losses are found by the timeout only, which
+/// each acknowledgement postpones.
+#[test]
+fn a_lost_segment_that_is_not_sent_again_is_noted() {
+    let found = |window: &str| {
+        findings(&[
+            ("transport.profile", "linux-6"),
+            ("transport.congestion_control", "reno"),
+            ("transport.receive_window", window),
+            ("queue", "droptail"),
+            ("queue.limit", "100p"),
+            ("links.down.delay", "20ms"),
+            ("links.down.jitter.spread", "5ms"),
+            ("links.down.reordering", "true"),
+            ("links.up.delay", "20ms"),
+            ("flows.bulk.count", "1"),
+            ("duration", "10s"),
+            ("seed", "5"),
+        ])
+    };
+    let noted = found("unlimited").into_iter().find(|found| found.0 == "hole-left-open");
+    let (_, about, text) = noted.unwrap();
+    assert_eq!(about, BULK_FLOWS);
+    assert!(text.starts_with("1 of 1 flows ended with a lost segment"), "{text}");
+    assert!(text.contains("for up to 9.") && text.contains("only by a timeout"), "{text}");
+    assert!(found("auto").iter().all(|found| found.0 != "hole-left-open"));
+}
+
 #[test]
 fn a_run_too_short_for_its_sawtooth_says_how_long() {
     let long_path = [("links.down.delay", "200ms"), ("links.down.rate", "100mbit")];

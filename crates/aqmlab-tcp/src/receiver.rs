@@ -19,6 +19,14 @@ use crate::reassembly::Reassembly;
 use crate::right_sizing::RightSizing;
 use crate::segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
 
+/// The first byte that is missing, and when something arrived beyond it first and last.
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    at: u64,
+    since: Time,
+    until: Time,
+}
+
 /// The receiving end of a connection.
 #[derive(Clone, Debug)]
 pub struct Receiver {
@@ -26,6 +34,7 @@ pub struct Receiver {
     next: u64,
     /// What has arrived beyond.
     beyond: Reassembly,
+    hole: Option<Hole>,
     duplicates: u64,
     /// A window that does not change; else what lets it grow.
     window: u64,
@@ -72,6 +81,7 @@ impl Receiver {
         Receiver {
             next: 0,
             beyond: Reassembly::new(),
+            hole: None,
             duplicates: 0,
             window: params.in_bytes(params.receive_window.or_else(|| Limit::Unlimited)),
             sizing: (params.receive_window == Auto::Auto)
@@ -110,6 +120,11 @@ impl Receiver {
     /// Bytes that arrived in order: what the application has.
     pub fn received(&self) -> u64 {
         self.next
+    }
+    /// For how long data have arrived beyond the first byte that is still missing; zero if none is.
+    pub fn held_up(&self) -> Span {
+        let open = self.hole.filter(|hole| hole.at == self.next && !self.beyond.is_empty());
+        open.map_or(Span::ZERO, |hole| hole.until - hole.since)
     }
     /// Segments that had arrived before.
     pub fn duplicates(&self) -> u64 {
@@ -158,7 +173,7 @@ impl Receiver {
                 self.deadline = Deadline::at(now + self.ack_delay);
             }
         } else {
-            self.store(segment.seq, segment.end());
+            self.store(now, segment.seq, segment.end());
             self.due = true;
         }
         if let Some(sizing) = self.sizing.as_mut().filter(|_| is_new) {
@@ -175,7 +190,7 @@ impl Receiver {
         } else if segment.seq <= before {
             self.advance(segment.end());
         } else {
-            self.store(segment.seq, segment.end());
+            self.store(now, segment.seq, segment.end());
         }
         let grew = match &mut self.sizing {
             // Without SACK out of order data would hide that acknowledgements are duplicates.
@@ -263,7 +278,9 @@ impl Receiver {
     }
 
     /// Keeps what arrived out of order.
-    fn store(&mut self, start: u64, end: u64) {
+    fn store(&mut self, now: Time, start: u64, end: u64) {
+        let since = self.hole.filter(|hole| hole.at == self.next).map_or(now, |hole| hole.since);
+        self.hole = Some(Hole { at: self.next, since, until: now });
         if self.beyond.store(start, end) {
             self.duplicates += 1;
             self.duplicate = Some((start, end));
@@ -394,6 +411,24 @@ mod tests {
         receiver.on_segment(at(4), &segment(3));
         let ack = receiver.poll(at(4)).unwrap();
         assert_eq!((ack.ack, ack.sack.is_empty()), (7300, true));
+    }
+
+    #[test]
+    fn a_hole_is_open_from_the_first_that_arrives_beyond_it() {
+        let mut receiver = receiver();
+        let mut held_up = |millis, number| {
+            receiver.on_segment(at(millis), &segment(number));
+            receiver.held_up()
+        };
+        assert_eq!(held_up(1, 0), Span::ZERO);
+        assert_eq!(held_up(5, 2), Span::ZERO);
+        assert_eq!(held_up(9, 4), Span::from_millis(4));
+        // The first hole is filled; of the second nothing has come since.
+        assert_eq!(held_up(10, 1), Span::ZERO);
+        assert_eq!(held_up(20, 6), Span::ZERO);
+        assert_eq!(held_up(50, 7), Span::from_millis(30));
+        held_up(60, 3);
+        assert_eq!(held_up(61, 5), Span::ZERO);
     }
 
     fn marked(number: u64) -> DataSegment {

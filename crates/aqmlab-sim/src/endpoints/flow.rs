@@ -542,6 +542,13 @@ impl Tcp {
     pub fn receive_window(&self) -> u64 {
         self.sink.receiver.window()
     }
+
+    /// For how long data have arrived beyond a hole that is still open, if that is more than so
+    /// many round trips.
+    pub fn held_up(&self, round_trips: u64) -> Option<Span> {
+        let held_up = self.sink.receiver.held_up();
+        self.source.sender.srtt().filter(|srtt| held_up > *srtt * round_trips).map(|_| held_up)
+    }
 }
 
 #[path = "tally.rs"]

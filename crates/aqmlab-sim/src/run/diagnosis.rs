@@ -6,6 +6,7 @@
 
 use aqmlab_aqm::{LinkEnv, Note, Reason};
 use aqmlab_core::{Bytes, Span, Time};
+use aqmlab_tcp::params::Stack;
 
 use super::simulation::{MTU, Simulation};
 use crate::endpoints::EndpointConfig;
@@ -47,6 +48,9 @@ const BLUE_SHARE: u64 = 4;
 const HIDDEN: Span = Span::from_millis(2);
 /// A mean time in the queues on the way back that LEDBAT should not take for its own.
 const WAY_BACK: Span = Span::from_millis(10);
+/// A hole that stays open for longer, in time and in round trips, may stay open for good.
+const HOLE: Span = Span::from_secs(2);
+const HOLE_ROUND_TRIPS: u64 = 4;
 
 /// All that is to be said of a run.
 pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
@@ -73,7 +77,8 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
     for (index, group) in run.scenario.flows.iter().enumerate() {
         let flows = simulation.flows.iter().filter(|flow| flow.group == index as u32);
         let notes = [
-            held_by_receiver(flows.filter_map(Flow::tcp)),
+            held_by_receiver(flows.clone().filter_map(Flow::tcp)),
+            hole_left_open(flows.filter_map(Flow::tcp), group.transport.stack),
             run.short_for_the_control(group),
             run.queue_on_the_way_back(group),
         ];
@@ -389,6 +394,31 @@ fn held_by_receiver<'a>(flows: impl Iterator<Item = &'a Tcp> + Clone) -> Option<
              take: that, and no queue, set their rate. Raise `transport.receive_window`.",
             flows.count(),
             Bytes::new(window)
+        ),
+    })
+}
+
+/// A loss is repaired after a round trip, or after a few of them and a timeout.
+fn hole_left_open<'a>(flows: impl Iterator<Item = &'a Tcp> + Clone, stack: Stack) -> Option<Note> {
+    let times = flows.clone().filter_map(|flow| flow.held_up(HOLE_ROUND_TRIPS));
+    let times: Vec<Span> = times.filter(|time| *time > HOLE).collect();
+    let longest = times.iter().max()?;
+    let why = match stack {
+        Stack::Rfc => "",
+        _ => {
+            " Linux detects the losses of an undone recovery only by a timeout, which reordering \
+             postpones; with `transport.receive_window = auto`, as in Linux, it comes once the window \
+             is full."
+        }
+    };
+    Some(Note {
+        id: "hole-left-open",
+        text: format!(
+            "{} of {} flows ended with a lost segment that was never retransmitted although data \
+             kept arriving, for up to {}: their applications received nothing in that time.{why}",
+            times.len(),
+            flows.count(),
+            rounded(*longest)
         ),
     })
 }

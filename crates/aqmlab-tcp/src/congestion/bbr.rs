@@ -26,6 +26,8 @@
 //!    for the full pipe anew (Linux, `bbr_undo_cwnd`).
 //! 6. No long-term sampling for policers and no compensation for aggregated
 //!    acknowledgements, which Linux has and the draft does not.
+//! 7. A recovery that begins as another ends is a new one (section 4.2.3.4); to Linux's BBR both
+//!    are one.
 
 use aqmlab_core::{Rate, Span, Stream, Time, params};
 

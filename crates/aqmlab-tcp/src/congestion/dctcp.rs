@@ -20,6 +20,7 @@
 //!    the windows before it, as in Linux; section 3.3 has it fall at the end of
 //!    the window in which alpha was updated (step 9).
 //! 3. Bytes that only SACK reports count when they are acknowledged.
+//! 4. What was acknowledged towards the next segment stays counted after a mark; Linux counts anew.
 
 use aqmlab_core::params;
 

@@ -8,7 +8,7 @@
 //! 1. a(w) and b(w) are computed from their equations when a round-trip time
 //!    begins or congestion is found, where the RFC has a table (appendix B).
 //! 2. a(w) / w is added for each segment acknowledged, not for each
-//!    acknowledgement.
+//!    acknowledgement as in Linux.
 
 use aqmlab_core::{Error, Result, params};
 

@@ -8,7 +8,7 @@
 //!
 //! # Differences
 //! 1. a is for each segment acknowledged, not for each acknowledgement, so that
-//!    delayed acknowledgements do not halve the growth.
+//!    delayed acknowledgements do not halve the growth; Linux's is 1 / min(w, 100).
 
 use aqmlab_core::params;
 

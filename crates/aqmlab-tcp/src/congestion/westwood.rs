@@ -11,8 +11,9 @@
 //! # Differences
 //! 1. Bandwidth is measured over what is delivered, by SACK too, where Linux
 //!    counts duplicate acknowledgements as segments.
-//! 2. The window after a timeout is one segment, ssthresh the estimate, as in
-//!    the paper (Linux sets it so only for timeouts that F-RTO looks at).
+//! 2. A loss sets the window to the estimate at once; Linux halves it and sets it to the estimate
+//!    at the end of the recovery. The window after a timeout is one segment, ssthresh the estimate,
+//!    as in the paper and in Linux.
 
 use aqmlab_core::{Span, Time, params};
 
