@@ -84,7 +84,7 @@ def run_tests(stages: list[list[str]]) -> str | None:
         except subprocess.TimeoutExpired:
             return f"no end within {TIMEOUT} s"
         if done.returncode:
-            failed = re.findall(r"^    (\S+)$", done.stdout, flags=re.MULTILINE)
+            failed = re.findall(r"^    ([a-z]\w*(?:::\w+)*)$", done.stdout, flags=re.MULTILINE)
             return ", ".join(dict.fromkeys(failed)) or done.stdout.strip().splitlines()[-1]
     return None
 
