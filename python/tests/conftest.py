@@ -16,7 +16,7 @@ from real_packets import missing
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Real packets need a machine that lets us, and keep the time of a machine that others use.
 
-    What such a test finds depends on what else the machine does, so it may try three times: a
+    What such a test finds depends on what else the machine does, so it may try four times: a
     fault is there each time. What a test's mark `needs` names has to be installed (`.ci/packages`
     lists what CI installs).
     """
@@ -28,7 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("real_packets"):
             lacks = missing()
             item.add_marker(pytest.mark.skipif(bool(lacks), reason=f"no emulated path: {lacks}"))
-            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1))
+            # Where other guests take the processors, they do so for seconds.
+            item.add_marker(pytest.mark.flaky(reruns=3, reruns_delay=10))
 
 
 @pytest.fixture
