@@ -37,7 +37,7 @@ export PIP_QUIET := 1
 # The backend is packaging/aqmlab_build.py, around maturin's: maturin warns of any other than its own.
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
-.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python faults walks package lint format bench bench-controls bench-disciplines profile reference studies parity characterize evaluate setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python faults walks package lint lint-rust lint-python format bench bench-controls bench-disciplines profile reference studies parity characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -58,18 +58,24 @@ test-python: $(VENV)/.installed $(VENV)/.tools
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not real_packets"
 	$(BIN)/python -m pytest -m real_packets -rR
 
+# One half of the checks beside the other: each is mostly one process.
 lint: $(VENV)/.installed $(VENV)/.tools
+	@$(MAKE) --no-print-directory -j 2 lint-rust lint-python
+
+lint-rust:
 	@echo "rustfmt --check"
 	@$(RUSTFMT) --check $(RUST_FILES)
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet $(PUBLISHED) -p aqmlab-sim -p aqmlab-emu
 	cargo check --quiet --no-default-features -p aqmlab-core -p aqmlab-aqm
 	$(PYTHON) crates/faults.py --check
+
+lint-python: $(VENV)/.installed $(VENV)/.tools
 	$(BIN)/ruff format --check python examples
 	$(BIN)/ruff check python examples
 	$(BIN)/mypy --strict python/aqmlab examples/codel.py
 	$(BIN)/lint-imports
-	$(BIN)/stubtest aqmlab._core --mypy-config-file pyproject.toml --concise
+	$(BIN)/stubtest aqmlab._core --mypy-config-file packaging/stubtest.ini --concise
 
 faults:
 	$(PYTHON) crates/faults.py
