@@ -46,11 +46,17 @@ const BURST: u64 = 4;
 /// the one before, from the first on.
 const LENGTHS: usize = 6;
 const FIRST: u64 = 64_000;
-/// Wake-ups are no later than this, usually; what is later is an accident. It bounds the time
-/// spent watching the clock.
+/// The clock is watched for so long at most, or for this part of a sleep if that is longer: a
+/// virtual machine whose processor has been idle for milliseconds wakes 100 us late and more.
 const MOST_LEAD: Span = Span::from_micros(40);
-/// By so much an estimate of the lateness of wake-ups changes each time.
+const LEAD_SHARE: u64 = 32;
+/// Wake-ups are no later than this, usually; what is later is an accident.
+const MOST_LATE: Span = Span::from_micros(300);
+/// By so much, and this part of its error, an estimate of the lateness of wake-ups changes each
+/// time; an error counts for as much as the estimate and this at most.
 const STEP: u64 = 500;
+const STEP_SHARE: u64 = 8;
+const LEAST_ERROR: u64 = 10_000;
 /// A rest.
 const REST: Span = Span::from_micros(100);
 /// The part of the time in which a real-time loop leaves the processor to others: 1/12, more
@@ -104,7 +110,7 @@ impl Moderated {
 #[derive(Debug)]
 pub struct Pace {
     precision: Precision,
-    /// How late wake-ups are, in nanoseconds: the median, by the length of the sleep.
+    /// How late wake-ups usually are, in nanoseconds, by the length of the sleep.
     late: [u64; LENGTHS],
     /// Wake-ups to write.
     departures: Moderated,
@@ -169,7 +175,8 @@ impl Pace {
         let Some(ahead) = until.as_nanos().checked_sub(now.as_nanos()) else { return Wait::No };
         let lead = match self.precision {
             Precision::Balanced if until == target && target != Time::MAX => {
-                self.late[Self::length(Span::from_nanos(ahead))]
+                let most = MOST_LEAD.as_nanos().max(ahead / LEAD_SHARE);
+                self.late[Self::length(Span::from_nanos(ahead))].min(most)
             }
             _ => 0,
         };
@@ -183,9 +190,11 @@ impl Pace {
     /// It was asked to wake after `asked`, and came `late`.
     pub fn woke(&mut self, asked: Span, late: Span) {
         let known = &mut self.late[Self::length(asked)];
+        let error = late.as_nanos().abs_diff(*known).min(*known + LEAST_ERROR);
+        let step = STEP + error / STEP_SHARE;
         *known = match late.as_nanos() > *known {
-            true => (*known + STEP).min(MOST_LEAD.as_nanos()),
-            false => known.saturating_sub(STEP),
+            true => (*known + step).min(MOST_LATE.as_nanos()),
+            false => known.saturating_sub(step),
         };
     }
 
@@ -315,7 +324,26 @@ mod tests {
         pace.woke(asked, Span::from_millis(50));
         let Wait::Until(until) = pace.wait(at(5000), at(5500)) else { panic!("it sleeps") };
         let change = asked.as_nanos().abs_diff(until.saturating_since(at(5000)).as_nanos());
-        assert!(change <= 2 * STEP, "{change}");
+        assert!(change <= 5 * STEP + 30_000 / STEP_SHARE, "{change}");
+    }
+
+    #[test]
+    fn the_clock_is_watched_for_a_small_part_of_a_sleep() {
+        let lead = |late: u64, length: u64| {
+            let mut pace = pace(Precision::Balanced);
+            for _ in 0..50 {
+                pace.woke(Span::from_micros(length), Span::from_micros(late));
+            }
+            let due = at(5000 + length);
+            let Wait::Until(until) = pace.wait(at(5000), due) else { panic!("it sleeps") };
+            due.saturating_since(until).as_nanos() / 1000
+        };
+        // Late by this, after a sleep of this length: watched for so long.
+        for (late, length, watched) in
+            [(150, 20_000, 150), (150, 3_200, 100), (150, 400, 40), (5_000, 100_000, 300)]
+        {
+            assert!(lead(late, length).abs_diff(watched) <= 2, "{late} {length}");
+        }
     }
 
     #[test]
