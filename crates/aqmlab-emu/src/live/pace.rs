@@ -52,11 +52,11 @@ const MOST_LEAD: Span = Span::from_micros(40);
 const LEAD_SHARE: u64 = 32;
 /// Wake-ups are no later than this, usually; what is later is an accident.
 const MOST_LATE: Span = Span::from_micros(300);
-/// By so much, and this part of its error, an estimate of the lateness of wake-ups changes each
-/// time; an error counts for as much as the estimate and this at most.
+/// By this part of the sleep an estimate of the lateness of wake-ups changes each time, so that
+/// it takes the same time to learn whatever the sleeps; by so much at least and at most.
+const STEP_SHARE: u64 = 2048;
 const STEP: u64 = 500;
-const STEP_SHARE: u64 = 8;
-const LEAST_ERROR: u64 = 10_000;
+const MOST_STEP: u64 = 10_000;
 /// A rest.
 const REST: Span = Span::from_micros(100);
 /// The part of the time in which a real-time loop leaves the processor to others: 1/12, more
@@ -110,7 +110,7 @@ impl Moderated {
 #[derive(Debug)]
 pub struct Pace {
     precision: Precision,
-    /// How late wake-ups usually are, in nanoseconds, by the length of the sleep.
+    /// How late wake-ups are, in nanoseconds: the median, by the length of the sleep.
     late: [u64; LENGTHS],
     /// Wake-ups to write.
     departures: Moderated,
@@ -190,8 +190,7 @@ impl Pace {
     /// It was asked to wake after `asked`, and came `late`.
     pub fn woke(&mut self, asked: Span, late: Span) {
         let known = &mut self.late[Self::length(asked)];
-        let error = late.as_nanos().abs_diff(*known).min(*known + LEAST_ERROR);
-        let step = STEP + error / STEP_SHARE;
+        let step = (asked.as_nanos() / STEP_SHARE).clamp(STEP, MOST_STEP);
         *known = match late.as_nanos() > *known {
             true => (*known + step).min(MOST_LATE.as_nanos()),
             false => known.saturating_sub(step),
@@ -324,14 +323,14 @@ mod tests {
         pace.woke(asked, Span::from_millis(50));
         let Wait::Until(until) = pace.wait(at(5000), at(5500)) else { panic!("it sleeps") };
         let change = asked.as_nanos().abs_diff(until.saturating_since(at(5000)).as_nanos());
-        assert!(change <= 5 * STEP + 30_000 / STEP_SHARE, "{change}");
+        assert!(change <= 2 * STEP, "{change}");
     }
 
     #[test]
     fn the_clock_is_watched_for_a_small_part_of_a_sleep() {
         let lead = |late: u64, length: u64| {
             let mut pace = pace(Precision::Balanced);
-            for _ in 0..50 {
+            for _ in 0..100 {
                 pace.woke(Span::from_micros(length), Span::from_micros(late));
             }
             let due = at(5000 + length);
@@ -342,7 +341,8 @@ mod tests {
         for (late, length, watched) in
             [(150, 20_000, 150), (150, 3_200, 100), (150, 400, 40), (5_000, 100_000, 300)]
         {
-            assert!(lead(late, length).abs_diff(watched) <= 2, "{late} {length}");
+            let step = MOST_STEP / 1000;
+            assert!(lead(late, length).abs_diff(watched) <= step, "{late} {length}");
         }
     }
 
