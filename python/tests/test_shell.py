@@ -253,7 +253,7 @@ def test_a_named_access_line_gives_the_links_and_options_change_it(
     assert done.returncode == 0, done.stderr
     links = open_results(tmp_path / "out").scenarios[0]["links"]
     assert (links["down"]["rate"], links["up"]["rate"]) == ("7mbit", "10mbit")
-    assert {link["overhead"] for link in links.values()} == {"30"}
+    assert {(link["overhead"], link["framing"]) for link in links.values()} == {("30b", "ptm")}
     assert_refused(aqmlab("shell", "--profile", "dls", "--", "true"), "--profile", "dls", "dsl")
 
 

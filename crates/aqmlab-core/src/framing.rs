@@ -1,32 +1,39 @@
-//! What a link adds to each packet: headers, a least size, cells.
+//! Size of packets on the wire: headers of the link layer, minimum size, cells.
+//!
+//! Links, shapers and CAKE share this declaration.
 //!
 //! # Sources
-//! - tc-stab(8): `overhead`, `mpu`, `linklayer`, and the cells of ATM.
-//! - tc-cake(8): PTM's 64b/65b coding; `docsis` as 18 bytes and a least size
-//!   of 64.
+//! - tc-cake(8), overhead compensation; the order of the steps is that of
+//!   `cake_calc_overhead` in Linux's sch_cake, and of `psched_l2t_ns`.
+//! - tc-stab(8): `overhead`, `mpu`, and the cells of ATM.
 //!
 //! # Differences
 //! 1. `overhead` counts from the packet's size as the scenario states it (IP
-//!    and up); `tc` counts from what the kernel sees, which on Ethernet holds
-//!    14 bytes of header already. So it is never negative here.
+//!    and up). `tc` counts from the size that the kernel sees, which includes
+//!    14 bytes on an Ethernet device, unless cake has a keyword.
 //! 2. No tables: the size is computed for each packet.
 
-use crate::choices;
+use alloc::string::{String, ToString};
+
+use crate::params::{Auto, ParamType};
+use crate::quantity::Bytes;
+use crate::value::Value;
+use crate::{choices, params};
 
 choices! {
-    /// How a link layer cuts frames.
+    /// Coding of frames on the line.
     pub enum Cells {
-        /// Not at all.
+        /// None: a frame takes its own size.
         None = "none",
-        /// Into cells of 53 bytes that carry 48 each.
+        /// Cells of 53 bytes that carry 48 bytes each (ADSL).
         Atm = "atm",
-        /// With one more byte for every 64, or part of them.
+        /// One more byte for every 64 bytes or part of them (VDSL2).
         Ptm = "ptm",
     }
 }
 
 impl Cells {
-    /// The bytes that a frame of this size takes.
+    /// Returns the bytes that a frame of this size takes.
     #[inline]
     pub fn carry(self, size: u64) -> u64 {
         match self {
@@ -38,85 +45,212 @@ impl Cells {
 }
 
 choices! {
-    /// The link layers of tc-stab(8), which say how frames are cut, and cable's.
+    /// Link layers by the keywords of tc-cake(8): overhead, minimum size and cells.
     pub enum LinkLayer {
-        /// As they are.
-        Ethernet = "ethernet",
-        /// In cells of 53 bytes that carry 48 (ADSL).
-        Atm = "atm",
-        /// With one byte more for every 64 (VDSL).
-        Ptm = "ptm",
-        /// As Ethernet, with the cable modems' 18 bytes and 64 at least.
+        /// The packet alone.
+        Raw = "raw",
+        /// More than any link in use is likely to add.
+        Conservative = "conservative",
+        /// ADSL: IP over ATM, VC multiplexed.
+        IpoaVcmux = "ipoa-vcmux",
+        /// ADSL: IP over ATM with LLC and SNAP.
+        IpoaLlcsnap = "ipoa-llcsnap",
+        /// ADSL: Ethernet bridged over ATM, VC multiplexed.
+        BridgedVcmux = "bridged-vcmux",
+        /// ADSL: Ethernet bridged over ATM with LLC and SNAP.
+        BridgedLlcsnap = "bridged-llcsnap",
+        /// ADSL: PPP over ATM, VC multiplexed.
+        PppoaVcmux = "pppoa-vcmux",
+        /// ADSL: PPP over ATM with LLC.
+        PppoaLlc = "pppoa-llc",
+        /// ADSL: PPP over Ethernet, VC multiplexed.
+        PppoeVcmux = "pppoe-vcmux",
+        /// ADSL: PPP over Ethernet with LLC and SNAP.
+        PppoeLlcsnap = "pppoe-llcsnap",
+        /// VDSL2: PPP over Ethernet over PTM.
+        PppoePtm = "pppoe-ptm",
+        /// VDSL2: Ethernet over PTM.
+        BridgedPtm = "bridged-ptm",
+        /// Cable: an Ethernet frame with its check sequence.
         Docsis = "docsis",
+        /// Ethernet with preamble, check sequence and the gap between frames.
+        Ethernet = "ethernet",
     }
 }
 
 impl LinkLayer {
-    /// How frames are cut.
-    #[inline]
-    pub fn cells(self) -> Cells {
-        match self {
-            LinkLayer::Ethernet | LinkLayer::Docsis => Cells::None,
-            LinkLayer::Atm => Cells::Atm,
-            LinkLayer::Ptm => Cells::Ptm,
+    /// Returns the framing of the link layer.
+    pub const fn framing(self) -> Framing {
+        let (overhead, mpu, cells) = match self {
+            LinkLayer::Raw => (0, 0, Cells::None),
+            LinkLayer::Conservative => (48, 0, Cells::Atm),
+            LinkLayer::IpoaVcmux => (8, 0, Cells::Atm),
+            LinkLayer::IpoaLlcsnap => (16, 0, Cells::Atm),
+            LinkLayer::BridgedVcmux => (24, 0, Cells::Atm),
+            LinkLayer::BridgedLlcsnap | LinkLayer::PppoeVcmux => (32, 0, Cells::Atm),
+            LinkLayer::PppoaVcmux => (10, 0, Cells::Atm),
+            LinkLayer::PppoaLlc => (14, 0, Cells::Atm),
+            LinkLayer::PppoeLlcsnap => (40, 0, Cells::Atm),
+            LinkLayer::PppoePtm => (30, 0, Cells::Ptm),
+            LinkLayer::BridgedPtm => (22, 0, Cells::Ptm),
+            LinkLayer::Docsis => (18, 64, Cells::None),
+            LinkLayer::Ethernet => (38, 84, Cells::None),
+        };
+        Framing { overhead, mpu, cells }
+    }
+}
+
+/// A number of bytes that is added to packets and may be negative: `38`, `38b` or `-4b`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+pub struct Octets(pub i64);
+
+impl ParamType for Octets {
+    const KIND: &'static str = "bytes";
+    fn allowed() -> String {
+        "a number of bytes such as 38, 38b or -4b".into()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        let text = match value {
+            Value::Integer(bytes) => return Some(Octets(*bytes)),
+            Value::Text(text) => text.trim(),
+            _ => return None,
+        };
+        if let Ok(bytes) = text.parse() {
+            return Some(Octets(bytes));
+        }
+        let (sign, size) = text.strip_prefix('-').map_or((1, text), |size| (-1, size));
+        let size = Bytes::read(&Value::Text(size.to_string()))?;
+        i64::try_from(size.get()).ok().map(|size| Octets(sign * size))
+    }
+    fn to_text(&self) -> String {
+        alloc::format!("{}b", self.0)
+    }
+}
+
+params! {
+    /// Parameters of the size of packets on a wire.
+    pub struct FramingParams {
+        /// Link layer, with its overhead, minimum size and cells.
+        link_layer: LinkLayer = LinkLayer::Raw, [left out], source "tc-cake(8), overhead keywords";
+        /// Bytes added to each packet; `none`: those of the link layer.
+        overhead: Option<Octets> = None, [left out], in Some(Octets(-64)) => Some(Octets(65_535)),
+            source "tc-cake(8), overhead; tc-stab(8)";
+        /// Minimum size of a packet with its overhead; `none`: that of the link layer.
+        mpu: Option<Octets> = None, [left out], in Some(Octets(0)) => Some(Octets(65_535)),
+            source "tc-cake(8), mpu; tc-stab(8)";
+        /// Cells that carry frames; `none`: no cells; `auto`: those of the link layer.
+        framing: Auto<Cells> = Auto::Auto, [left out],
+            source "tc-cake(8), atm, ptm, noatm";
+    }
+}
+
+impl FramingParams {
+    /// Returns the sizes that these parameters give.
+    pub fn resolve(&self) -> Framing {
+        let usual = self.link_layer.framing();
+        Framing {
+            overhead: self.overhead.map_or(usual.overhead, |bytes| bytes.0 as i32),
+            mpu: self.mpu.map_or(usual.mpu, |bytes| bytes.0 as u32),
+            cells: self.framing.or_else(|| usual.cells),
         }
     }
 }
 
-/// The sizes of packets on a wire.
+/// The shortest parameters of the same sizes.
+impl From<Framing> for FramingParams {
+    fn from(framing: Framing) -> Self {
+        let Framing { overhead, mpu, cells } = framing;
+        FramingParams {
+            overhead: (overhead != 0).then_some(Octets(overhead.into())),
+            mpu: (mpu != 0).then_some(Octets(mpu.into())),
+            framing: if cells == Cells::None { Auto::Auto } else { Auto::Set(cells) },
+            ..FramingParams::default()
+        }
+    }
+}
+
+/// Size of packets on a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Bytes added to each packet.
-    pub overhead: u32,
-    /// The least size of a packet with its overhead.
+    pub overhead: i32,
+    /// Minimum size of a packet with its overhead.
     pub mpu: u32,
-    /// How frames are carried.
-    pub layer: LinkLayer,
+    /// Cells that carry frames.
+    pub cells: Cells,
 }
 
 impl Framing {
-    /// Packets as they are.
-    pub const NONE: Framing = Framing { overhead: 0, mpu: 0, layer: LinkLayer::Ethernet };
+    /// Packets without any addition.
+    pub const NONE: Framing = LinkLayer::Raw.framing();
 
-    /// The framing of a link layer, with the layer's own overhead and least
-    /// size where none is given.
-    pub fn new(layer: LinkLayer, overhead: Option<u64>, mpu: Option<u64>) -> Self {
-        let (own_overhead, own_mpu) = match layer {
-            LinkLayer::Docsis => (18, 64),
-            LinkLayer::Ethernet | LinkLayer::Atm | LinkLayer::Ptm => (0, 0),
-        };
-        Framing {
-            overhead: overhead.map_or(own_overhead, |bytes| bytes as u32),
-            mpu: mpu.map_or(own_mpu, |bytes| bytes as u32),
-            layer,
-        }
-    }
-
-    /// The bytes that a packet of this size takes on the wire.
+    /// Returns the bytes that a packet of this size takes on the wire.
     #[inline]
     pub fn wire_size(&self, size: u32) -> u32 {
-        let framed = (size + self.overhead).max(self.mpu);
-        self.layer.cells().carry(u64::from(framed)) as u32
+        let framed = size.saturating_add_signed(self.overhead).max(self.mpu);
+        self.cells.carry(u64::from(framed)) as u32
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Params;
+
+    fn sizes<const N: usize>(layer: LinkLayer, packets: [u32; N]) -> [u32; N] {
+        packets.map(|size| layer.framing().wire_size(size))
+    }
 
     #[test]
-    fn sizes_are_those_of_the_wire() {
-        let ethernet = Framing::new(LinkLayer::Ethernet, Some(38), Some(84));
-        assert_eq!((ethernet.wire_size(1500), ethernet.wire_size(40)), (1538, 84));
-        // A pure acknowledgement of 40 bytes with 8 of AAL5 fits in one cell,
-        // a byte more takes two; a full packet takes 32 cells.
-        let atm = Framing::new(LinkLayer::Atm, Some(8), None);
-        assert_eq!([40, 41, 1500].map(|size| atm.wire_size(size)), [53, 106, 32 * 53]);
-        let ptm = Framing::new(LinkLayer::Ptm, Some(30), Some(64));
-        assert_eq!([10, 34, 35, 1500].map(|size| ptm.wire_size(size)), [65, 65, 67, 1554]);
-        let docsis = Framing::new(LinkLayer::Docsis, None, None);
-        assert_eq!([40, 46, 1500].map(|size| docsis.wire_size(size)), [64, 64, 1518]);
-        assert_eq!(Framing::new(LinkLayer::Docsis, Some(0), Some(0)).wire_size(40), 40);
-        assert_eq!(Framing::NONE.wire_size(40), 40);
+    fn atm_fills_whole_cells() {
+        // 1508 bytes are 31.4 cells; an acknowledgement of 40 bytes with 8 of AAL5 fits in one,
+        // a byte more takes two.
+        assert_eq!(sizes(LinkLayer::IpoaVcmux, [1500, 40, 41]), [32 * 53, 53, 106]);
+        // PPPoE over LLC: 52 bytes are two cells.
+        assert_eq!(sizes(LinkLayer::PppoeLlcsnap, [12]), [106]);
+    }
+
+    #[test]
+    fn ptm_adds_a_byte_for_every_64_begun() {
+        // 1530 bytes are 23.9 times 64.
+        assert_eq!(sizes(LinkLayer::PppoePtm, [1500]), [1530 + 24]);
+        assert_eq!(sizes(LinkLayer::BridgedPtm, [42, 43]), [64 + 1, 65 + 2]);
+    }
+
+    #[test]
+    fn ethernet_frames_have_a_minimum_size() {
+        assert_eq!(sizes(LinkLayer::Ethernet, [1500, 40]), [1538, 84]);
+        assert_eq!(sizes(LinkLayer::Docsis, [40, 46, 1500]), [64, 64, 1518]);
+        assert_eq!(sizes(LinkLayer::Raw, [0, 40]), [0, 40]);
+    }
+
+    #[test]
+    fn single_values_replace_those_of_the_link_layer() {
+        let params = |settings: &[(&str, &str)]| {
+            let mut params = FramingParams::default();
+            for (key, value) in settings {
+                params.set(key, &(*value).into()).unwrap();
+            }
+            params
+        };
+        assert_eq!(FramingParams::default().resolve(), Framing::NONE);
+        let vlan = params(&[("link_layer", "ethernet"), ("overhead", "42b")]);
+        assert_eq!([1500, 40].map(|size| vlan.resolve().wire_size(size)), [1542, 84]);
+        let cells = params(&[("overhead", "-64"), ("mpu", "100"), ("framing", "atm")]);
+        assert_eq!(cells.resolve().wire_size(40), 3 * 53);
+        let none = params(&[("link_layer", "pppoe-ptm"), ("framing", "none"), ("overhead", "0")]);
+        assert_eq!((none.resolve(), none.framing), (Framing::NONE, Auto::Set(Cells::None)));
+        assert_eq!(params(&[("overhead", "-64b")]).resolve().wire_size(40), 0);
+    }
+
+    #[test]
+    fn bytes_may_be_negative_and_need_no_unit() {
+        for (text, value) in
+            [("38b", Some(38)), ("-4b", Some(-4)), ("4", Some(4)), ("--4b", None), ("4p", None)]
+        {
+            assert_eq!(Octets::read(&text.into()), value.map(Octets), "{text}");
+        }
+        assert_eq!(Octets::read(&Value::Integer(-4)), Some(Octets(-4)));
+        assert_eq!(Octets(-4).to_text(), "-4b");
     }
 }

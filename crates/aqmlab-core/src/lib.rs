@@ -33,7 +33,7 @@ pub use catalogue::{Catalogue, Preset};
 pub use custom::{Added, Custom, CustomParams, Lookup, Never, Nothing};
 pub use distribution::{Distribution, Sampler};
 pub use error::{Error, Result};
-pub use framing::{Cells, Framing, LinkLayer};
+pub use framing::{Cells, Framing, FramingParams, LinkLayer};
 pub use packet::{Ecn, Packet};
 pub use params::{Auto, Entry, ParamSpec, ParamType, Params};
 pub use quantity::{Bytes, Limit, Rate};

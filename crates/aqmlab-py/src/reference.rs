@@ -91,7 +91,12 @@ fn sections() -> Vec<Section> {
         ("link", "gilbert-elliott", "losses in bursts on the way", GilbertElliottParams::specs()),
         ("link", "loss-list", "losses by the number of the packet", ListedLossParams::specs()),
         ("link", "outages", "times in which everything is lost", OutageParams::specs()),
-        ("shaper", "shaper", "a token bucket between a queue and its link", ShaperParams::specs()),
+        (
+            "shaper",
+            "shaper",
+            "a shaper between a queue and its link, one class of HTB",
+            ShaperParams::specs(),
+        ),
         (
             "driver",
             "driver",

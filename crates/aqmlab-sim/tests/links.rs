@@ -41,7 +41,7 @@ fn every_form_reads_back() {
         &[("links.down.loss", "0.01")],
         &[("links.down.loss", "{ p = 0.01, r = 0.3, bad = 0.9, good = 0.001 }")],
         &[("links.down.loss", "{ packets = [1, 5] }"), ("links.down.duplicate", "0.1")],
-        &[("links.down.linklayer", "atm"), ("links.down.overhead", "8")],
+        &[("links.down.link_layer", "ipoa-vcmux"), ("links.down.mpu", "60")],
         &[("links.down.shares", "up")],
         &[("links.down.slot.min", "4ms"), ("links.down.slot.packets", "3")],
         &[("links.down.jitter.spread", "3ms"), ("links.down.jitter.correlation", "0.5")],
@@ -152,8 +152,9 @@ fn bad_forms_are_refused() {
         ("jitter", "'5ms'", "a table, with the keys spread, distribution, correlation"),
         ("rate", "'lte'", "rate = { process = \"lte\" }"),
         ("duplicate", "1.1", "a chance from 0 to 1"),
-        ("linklayer", "atmm", "did you mean `atm`?"),
-        ("overhead", "65536", "from 0 to 65535"),
+        ("link_layer", "docsi", "did you mean `docsis`?"),
+        ("linklayer", "atm", "did you mean `link_layer`?"),
+        ("overhead", "65536", "from -64b to 65535b"),
         ("shares", "upp", "did you mean `up`?"),
         ("shares", "down", "the name of another link"),
     ] {
@@ -243,7 +244,7 @@ fn steps_are_followed_to_the_byte() {
 #[test]
 fn framing_takes_its_share() {
     let plain = result(&[]);
-    let framed = result(&[("links.down.linklayer", "atm"), ("links.down.overhead", "8")]);
+    let framed = result(&[("links.down.framing", "atm"), ("links.down.overhead", "8")]);
     let bytes = |result: &RunResult| queue(result).counts.delivered_bytes as f64;
     // A packet of 1500 bytes takes 32 cells of 53.
     let share = bytes(&framed) / bytes(&plain);
@@ -251,7 +252,7 @@ fn framing_takes_its_share() {
     assert!(queue(&framed).utilisation > 0.97);
     // With nothing to add, it is the same link.
     let same = result(&[
-        ("links.down.linklayer", "docsis"),
+        ("links.down.link_layer", "docsis"),
         ("links.down.overhead", "0"),
         ("links.down.mpu", "0"),
     ]);

@@ -36,7 +36,7 @@ fn a_shared_medium_carries_one_packet_at_a_time() {
 #[test]
 fn a_link_that_waits_for_a_medium_has_sent_its_last_packet() {
     let text = "duration = '1019ms'\nrecord = { warmup = '827ms' }\n\
-                [links.down]\nrate = '3797043bit'\nlinklayer = 'ptm'\n\
+                [links.down]\nrate = '3797043bit'\nframing = 'ptm'\n\
                 [links.next]\nrate = { process = 'ornstein-uhlenbeck' }\nshares = 'down'\n\
                 [links.up]\nrate = '134495bit'\ndelay = '0s'\n\
                 [flows.one]\npath = ['next']\nreturn_path = ['up']\ntransport = { mss = '169521b' }\n\
@@ -111,7 +111,7 @@ proptest! {
             ("links.down.driver.limit", "5p"),
             ("links.up.shaper.rate", "6mbit"),
             ("links.down.loss", "0.02"),
-            ("links.up.linklayer", "atm"),
+            ("links.up.framing", "atm"),
             ("simultaneous", "departures-first"),
         ], 0..5),
     ) {

@@ -28,11 +28,11 @@ def _plain(link: Link, way: str) -> None:
 
 
 def _dsl(link: Link, way: str) -> None:
-    link.update(linklayer="ptm", overhead=30)
+    link["link_layer"] = "pppoe-ptm"
 
 
 def _docsis(link: Link, way: str) -> None:
-    link["linklayer"] = "docsis"
+    link["link_layer"] = "docsis"
     if way == "up":
         link["jitter"] = {"spread": "3ms", "distribution": "uniform"}
 

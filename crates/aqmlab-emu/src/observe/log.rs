@@ -28,7 +28,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use aqmlab_core::{Packet, Time};
+use aqmlab_core::{Framing, Packet, Time};
 use aqmlab_sim::network::{Capacity, QueuedLink};
 use aqmlab_sim::rate::{Cursor, Opportunities};
 
@@ -46,7 +46,7 @@ pub struct Log {
     pub link: u32,
     file: Background,
     offer: Offer,
-    overhead: u32,
+    framing: Framing,
 }
 
 /// What the link offers.
@@ -72,7 +72,7 @@ impl Default for Offer {
 
 impl Log {
     /// Begins it: its time 0 is now.
-    pub fn create(file: &LogFile, offer: Offer, overhead: u32) -> io::Result<Self> {
+    pub fn create(file: &LogFile, offer: Offer, framing: Framing) -> io::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
         // A command line may have a newline in it; a line of the log it must not make.
         let shown = |line: &String| line.replace('\n', "\\n").replace('\r', "\\r");
@@ -80,7 +80,7 @@ impl Log {
             file.head.iter().map(|line| format!("# {}\n", shown(line))).collect();
         head += &format!("# init timestamp: {now}\n# base timestamp: 0\n");
         let background = Background::create(&file.file, head.into_bytes(), None)?;
-        Ok(Log { link: file.link, file: background, offer, overhead })
+        Ok(Log { link: file.link, file: background, offer, framing })
     }
 
     /// Writes the opportunities of a trace up to `now`.
@@ -109,7 +109,7 @@ impl Log {
     }
 
     fn size(&self, handle: &Handle) -> u64 {
-        u64::from(handle.size + self.overhead)
+        u64::from(self.framing.wire_size(handle.size))
     }
 
     pub fn arrived(&mut self, time: Time, handle: &Handle) {
@@ -194,7 +194,9 @@ mod tests {
         let trace = "1\n1\n".to_string() + &"3\n".repeat(1001);
         let trace = Arc::new(Opportunities::parse(trace.as_bytes(), "trace").unwrap());
         let file = LogFile { link: 0, file: folder.clone(), head: vec!["a link".into()] };
-        let mut log = Log::create(&file, Offer::trace(trace, 1504), 4).unwrap();
+        let mut log =
+            Log::create(&file, Offer::trace(trace, 1504), Framing { overhead: 4, ..Framing::NONE })
+                .unwrap();
         log.catch_up(Time::from_nanos(2 * NANOS_PER_MILLI));
         log.finish(Time::from_nanos(5 * NANOS_PER_MILLI)).unwrap();
         let text = std::fs::read_to_string(&folder).unwrap();

@@ -103,8 +103,7 @@ fn open_log(file: &LogFile, scenario: &Scenario) -> Result<Log> {
         }
         _ => Offer::default(),
     };
-    let overhead = config.framing.wire_size(1500) - 1500;
-    Log::create(file, offer, overhead).map_err(|error| not_written(&file.file, &error))
+    Log::create(file, offer, config.framing).map_err(|error| not_written(&file.file, &error))
 }
 
 fn open_capture(file: &CaptureFile, scenario: &Scenario, routes: &[Route]) -> Result<Capture> {

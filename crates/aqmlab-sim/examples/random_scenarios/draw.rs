@@ -1,5 +1,6 @@
 //! Values drawn from what parameters declare.
 
+use aqmlab_core::framing::Octets;
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, ParamSpec, ParamType, Rate, Span, Stream, Table, Value};
 
@@ -79,6 +80,10 @@ impl Draw {
             "size" => {
                 let (low, high) = between::<Bytes>(ends(("0b", "1gb")))?;
                 format!("{}b", self.log_whole(low.get(), high.get())).into()
+            }
+            "bytes" => {
+                let (low, high) = between::<Octets>(ends(("0", "64")))?;
+                Value::Integer(self.whole(0, (high.0 - low.0) as u64) as i64 + low.0)
             }
             "number" => {
                 let (low, high) = between::<f64>(ends(("-10", "1000")))?;

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use aqmlab_aqm::registry;
+use aqmlab_core::framing::Octets;
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, ParamSpec, Params, Rate, Span, Table, Value};
 use aqmlab_sim::impairment::{
@@ -166,6 +167,7 @@ fn number(spec: &ParamSpec, text: &str) -> Option<f64> {
         "time" => read_value::<Span>(&value).ok().map(|span| span.as_nanos() as f64),
         "rate" => read_value::<Rate>(&value).ok().map(|rate| rate.as_bps() as f64),
         "size" => read_value::<Bytes>(&value).ok().map(|bytes| bytes.get() as f64),
+        "bytes" => read_value::<Octets>(&value).ok().map(|bytes| bytes.0 as f64),
         "whole number" => read_value::<u64>(&value).ok().map(|number| number as f64),
         "number" => read_value::<f64>(&value).ok(),
         _ => None,
@@ -190,7 +192,7 @@ fn values(spec: &ParamSpec) -> (Vec<Value>, Vec<Value>) {
     let form = |base: f64| match spec.kind {
         "time" => Value::from(format!("{base:.0}ns")),
         "rate" => Value::from(format!("{base:.0}bit")),
-        "size" => Value::from(format!("{base:.0}b")),
+        "size" | "bytes" => Value::from(format!("{base:.0}b")),
         "whole number" => Value::from(format!("{base:.0}")),
         _ => Value::from(format!("{base:?}")),
     };
@@ -201,7 +203,7 @@ fn values(spec: &ParamSpec) -> (Vec<Value>, Vec<Value>) {
     }
     let mut outside = vec![form(most * 2.0 + 1.0)];
     match spec.kind {
-        "number" => outside.push(form(least - 1.0 - least.abs())),
+        "number" | "bytes" => outside.push(form(least - 1.0 - least.abs())),
         _ if least >= 1.0 => outside.push(form(0.0)),
         _ => {}
     }

@@ -1,22 +1,27 @@
-//! What may stand between a queue discipline and the transmitter: a token
-//! bucket, and the FIFO of the driver, which the discipline does not see.
+//! Shaper and driver between a queue discipline and the transmitter: one class
+//! of HTB, and the FIFO of the driver, which the discipline does not see.
 //!
 //! # Model
 //! The driver takes packets from the queue as long as it has room; a packet
 //! needs its room until it has been sent and, where the device tells of that
 //! only now and then, until the next interrupt. With room for one packet it
-//! is as if it were not there. The token bucket lets a packet pass into the
-//! driver when it holds tokens for all of it.
+//! is as if it were not there. The shaper has two token buckets: `burst` filled at
+//! `rate`, `cburst` filled at `ceil`. A packet passes into the driver when
+//! neither is in deficit, and takes tokens for its size on the wire from both;
+//! they may go below zero.
 //!
 //! # Sources
-//! - tc-tbf(8): rate, burst, peak rate.
+//! - tc-htb(8); Linux's sch_htb: `htb_class_mode`, `htb_accnt_tokens` and
+//!   `htb_accnt_ctokens` for a leaf class without a parent to borrow from;
+//!   iproute2's q_htb.c for the default bursts.
 //! - Linux's dynamic queue limits ("BQL"): the limit of bytes in the driver
 //!   grows when the device ran dry and shrinks by what was never needed.
 //!
 //! # Differences
-//! 1. A packet larger than the bucket passes when the bucket is full; tc-tbf
-//!    drops it.
-//! 2. The bucket's arithmetic is exact: no table of rates, no ticks.
+//! 1. One class: no borrowing, no classification. `prio` and `quantum`, which
+//!    share the rate among classes, have nothing to act on.
+//! 2. The buckets' arithmetic is exact: no rounding to ticks of 64 ns, and a
+//!    deficit is not cut at 60 s.
 //! 3. BQL here sees interrupts at regular times after the first packet that
 //!    was sent; a real device's depend on load.
 
@@ -24,25 +29,33 @@ use std::collections::VecDeque;
 
 use aqmlab_aqm::LinkEnv;
 use aqmlab_core::time::NANOS_PER_SEC;
-use aqmlab_core::{Bytes, Limit, Rate, Span, Time, params};
+use aqmlab_core::{Bytes, Framing, FramingParams, Limit, Rate, Span, Time, params};
 
 use super::carried::Carried;
 use super::config::LinkConfig;
 
 params! {
-    /// A token bucket between a queue and its link.
+    /// A shaper between a queue and its link: one class of HTB.
     pub struct ShaperParams {
-        /// The rate of tokens: what passes in the long run.
-        rate: Rate, required "9mbit",
+        /// Rate of the class: of all that passes in the long run.
+        rate: Rate, required "9500kbit",
             in Rate::from_bps(1) => Rate::from_bps(1_000_000_000_000_000),
-            source "tc-tbf(8), rate";
-        /// How many tokens the bucket holds: what may pass at once.
-        burst: Bytes = Bytes::new(15_140), in Bytes::new(1) => Bytes::new(1 << 30),
-            source "tc-tbf(8), burst; ten packets of 1514 bytes";
-        /// The rate at which the bucket may be emptied; `none` for that of the link.
-        peak: Option<Rate> = None,
+            source "tc-htb(8), rate";
+        /// Rate at which `burst` may be sent; `none`: `rate`.
+        ceil: Option<Rate> = None,
             in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
-            source "tc-tbf(8), peakrate";
+            source "tc-htb(8), ceil";
+        /// Bytes that may be sent at `ceil` in excess of `rate`; `none`: 1600 bytes and those
+        /// of 1 ns at `rate`.
+        burst: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 30)),
+            source "tc-htb(8), burst; iproute2's q_htb.c";
+        /// Bytes that may be sent at the rate of the link in excess of `ceil`; `none`: 1600
+        /// bytes and those of 1 ns at `ceil`.
+        cburst: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 30)),
+            source "tc-htb(8), cburst; iproute2's q_htb.c";
+    } with {
+        /// Size of packets that the shaper counts.
+        framing: FramingParams = FramingParams::default();
     }
 }
 
@@ -60,53 +73,62 @@ params! {
 }
 
 /// One bucket: tokens in units of a bit times the rate's nanosecond, so that
-/// no remainder is lost.
+/// no remainder is lost. Fewer than none are a deficit.
+#[derive(PartialEq)]
 struct Bucket {
     rate: u64,
-    full: u64,
-    tokens: u64,
+    full: i64,
+    tokens: i64,
     updated: Time,
 }
 
 impl Bucket {
-    const PER_BYTE: u64 = 8 * NANOS_PER_SEC;
+    const PER_BYTE: i64 = 8 * NANOS_PER_SEC as i64;
+    /// The `mtu` that tc takes where none is given, for the size of a bucket.
+    const MTU: u64 = 1600;
 
-    fn new(rate: Rate, size: Bytes) -> Self {
-        let full = size.get() * Self::PER_BYTE;
+    fn new(rate: Rate, size: Option<Bytes>) -> Self {
+        let usual = || Self::MTU + rate.as_bps() / 8 / NANOS_PER_SEC;
+        let full = size.map_or_else(usual, Bytes::get) as i64 * Self::PER_BYTE;
         Bucket { rate: rate.as_bps(), full, tokens: full, updated: Time::ZERO }
     }
-    fn cost(&self, bytes: u32) -> u64 {
-        (u64::from(bytes) * Self::PER_BYTE).min(self.full)
-    }
-    /// How long until there are tokens for so many bytes.
-    fn wait(&mut self, now: Time, bytes: u32) -> Span {
+    /// Returns the time until the deficit is over.
+    fn wait(&mut self, now: Time) -> Span {
         let elapsed = now.saturating_since(self.updated).as_nanos();
-        let fresh = u128::from(elapsed) * u128::from(self.rate) + u128::from(self.tokens);
-        self.tokens = fresh.min(u128::from(self.full)) as u64;
+        let fresh = i128::from(elapsed) * i128::from(self.rate) + i128::from(self.tokens);
+        self.tokens = fresh.min(i128::from(self.full)) as i64;
         self.updated = now;
-        Span::from_nanos(self.cost(bytes).saturating_sub(self.tokens).div_ceil(self.rate))
+        Span::from_nanos(self.tokens.min(0).unsigned_abs().div_ceil(self.rate))
     }
     fn take(&mut self, bytes: u32) {
-        self.tokens -= self.cost(bytes);
+        self.tokens -= i64::from(bytes) * Self::PER_BYTE;
     }
 }
 
-/// The token bucket, and the one of the peak rate.
+/// The buckets of `rate` and `ceil`.
 struct Shaper<P> {
     buckets: Vec<Bucket>,
-    /// A packet that the queue gave and that has no tokens yet.
+    framing: Framing,
+    /// A packet that the queue gave and that has to wait for tokens.
     held: Option<P>,
 }
 
 impl<P: Carried> Shaper<P> {
-    fn new(params: &ShaperParams, mtu: Bytes) -> Self {
-        let mut buckets = vec![Bucket::new(params.rate, params.burst)];
-        buckets.extend(params.peak.map(|peak| Bucket::new(peak, mtu)));
-        Shaper { buckets, held: None }
+    fn new(params: &ShaperParams) -> Self {
+        let mut buckets = vec![
+            Bucket::new(params.rate, params.burst),
+            Bucket::new(params.ceil.unwrap_or(params.rate), params.cburst),
+        ];
+        buckets.dedup();
+        Shaper { buckets, framing: params.framing.resolve(), held: None }
     }
-    fn wait(&mut self, now: Time, bytes: u32) -> Span {
-        let waits = self.buckets.iter_mut().map(|bucket| bucket.wait(now, bytes));
+    fn wait(&mut self, now: Time) -> Span {
+        let waits = self.buckets.iter_mut().map(|bucket| bucket.wait(now));
         waits.max().expect("there is a bucket")
+    }
+    fn take(&mut self, size: u32) {
+        let bytes = self.framing.wire_size(size);
+        self.buckets.iter_mut().for_each(|bucket| bucket.take(bytes));
     }
 }
 
@@ -273,7 +295,7 @@ impl<P: Carried> Egress<P> {
         let transparent = || DriverParams { limit: Limit::Packets(1), ..DriverParams::default() };
         let driver = link.driver.clone().unwrap_or_else(transparent);
         Some(Egress {
-            shaper: link.shaper.as_ref().map(|params| Shaper::new(params, env.mtu)),
+            shaper: link.shaper.as_ref().map(Shaper::new),
             driver: Driver::new(&driver, env),
             summary: DriverSummary::default(),
             passed_before: 0,
@@ -286,11 +308,11 @@ impl<P: Carried> Egress<P> {
             let held = self.shaper.as_mut().and_then(|shaper| shaper.held.take());
             let Some(mut packet) = held.or_else(&mut fetch) else { return };
             if let Some(shaper) = &mut self.shaper {
-                if shaper.wait(now, packet.size()) > Span::ZERO {
+                if shaper.wait(now) > Span::ZERO {
                     shaper.held = Some(packet);
                     return;
                 }
-                shaper.buckets.iter_mut().for_each(|bucket| bucket.take(packet.size()));
+                shaper.take(packet.size());
             }
             packet.set_arrival(now);
             self.driver.push(packet);
@@ -328,8 +350,10 @@ impl<P: Carried> Egress<P> {
     pub fn next_wakeup(&mut self, now: Time) -> Option<Time> {
         let interrupt = self.driver.interrupt_at;
         let Some(shaper) = &mut self.shaper else { return interrupt };
-        let Some(packet) = &shaper.held else { return interrupt };
-        let tokens = now + shaper.wait(now, packet.size());
+        if shaper.held.is_none() {
+            return interrupt;
+        }
+        let tokens = now + shaper.wait(now);
         Some(interrupt.map_or(tokens, |interrupt| interrupt.min(tokens)))
     }
 
@@ -357,8 +381,11 @@ impl<P: Carried> Egress<P> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use aqmlab_core::Params;
     use proptest::prelude::*;
+
+    use super::*;
+    use crate::network::testing::Plain;
 
     proptest! {
         /// However the looks fall, packets that go as early as they may leave
@@ -368,20 +395,54 @@ mod tests {
             rate in 1_000u64..10_000_000_000,
             sizes in prop::collection::vec(40u32..1500, 1..100),
         ) {
-            let mut bucket = Bucket::new(Rate::from_bps(rate), Bytes::new(1500));
+            let mut bucket = Bucket::new(Rate::from_bps(rate), Some(Bytes::new(1500)));
             let (mut now, mut sent) = (Time::ZERO, 0u128);
             for size in sizes {
-                now += bucket.wait(now, size);
-                prop_assert_eq!(bucket.wait(now, size), Span::ZERO);
-                bucket.take(size);
-                sent += u128::from(size);
-                // The bucket was full at the start.
-                let needed = sent.saturating_sub(1500) * u128::from(Bucket::PER_BYTE);
+                now += bucket.wait(now);
+                prop_assert_eq!(bucket.wait(now), Span::ZERO);
+                // The bucket was full at the start, and what was sent before is paid for.
+                let needed = sent.saturating_sub(1500) * Bucket::PER_BYTE as u128;
                 let due = needed.div_ceil(u128::from(rate)) as u64;
                 prop_assert!(now.as_nanos() >= due, "{now:?} before {due}");
                 prop_assert!(now.as_nanos() <= due + 1, "{now:?} after {due}");
+                bucket.take(size);
+                sent += u128::from(size);
             }
         }
+    }
+
+    /// When packets of these sizes pass, in microseconds, if all are there at time 0.
+    fn passing(params: &[(&str, &str)], sizes: &[u32]) -> Vec<u64> {
+        let table = params.iter().map(|(key, value)| (key.to_string(), (*value).into()));
+        let params = ShaperParams::from_table(&table.collect()).unwrap();
+        let mut shaper = Shaper::<Plain>::new(&params);
+        let mut now = Time::ZERO;
+        let pass = |size: &u32| {
+            now += shaper.wait(now);
+            shaper.take(*size);
+            now.as_nanos() / 1000
+        };
+        sizes.iter().map(pass).collect()
+    }
+
+    /// 1600 bytes of credit: a packet passes as long as there is no deficit.
+    #[test]
+    fn a_class_passes_what_begins_before_its_deficit() {
+        let rate = ("rate", "1mbit");
+        assert_eq!(passing(&[rate], &[1500; 4]), [0, 0, 11_200, 23_200]);
+        // The other bucket is emptied at ten times the rate.
+        let ceil = [rate, ("burst", "6000b"), ("ceil", "10mbit")];
+        assert_eq!(passing(&ceil, &[1500; 7]), [0, 0, 1120, 2320, 3520, 12_000, 24_000]);
+        // 1500 bytes are 32 cells of 53.
+        let cells = [rate, ("burst", "1b"), ("cburst", "1b"), ("link_layer", "pppoa-vcmux")];
+        assert_eq!(passing(&cells, &[1500, 40, 1500]), [0, 13_560, 14_408]);
+    }
+
+    #[test]
+    fn bursts_are_those_of_tc() {
+        // `tc -d class show` of a class with a rate alone: burst 1600b cburst 1600b.
+        let size = |rate: u64| Bucket::new(Rate::from_bps(rate), None).full / Bucket::PER_BYTE;
+        assert_eq!([9_500_000, 8_000_000_000, 80_000_000_000].map(size), [1600, 1601, 1610]);
     }
 
     #[test]

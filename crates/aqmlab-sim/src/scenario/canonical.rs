@@ -1,7 +1,7 @@
 //! The canonical form of a scenario: JSON with every default filled in.
 //! Equal scenarios have equal texts, so its digest names a scenario.
 
-use aqmlab_core::{Chosen, Framing, ParamType, Params, Stated, Table, Value};
+use aqmlab_core::{Chosen, ParamType, Params, Stated, Table, Value};
 
 use super::{
     FlowGroup, FlowParams, LinkConfig, LinkNames, LinkParams, Reroute, RerouteParams, RunParams,
@@ -39,9 +39,6 @@ impl Scenario {
     }
 
     fn link_table(&self, link: &LinkConfig) -> Value {
-        let usual = LinkParams::default();
-        let plain = link.framing == Framing::NONE;
-        let bytes = |bytes: u32| (!plain).then_some(u64::from(bytes));
         let params = LinkParams {
             rate: stated(&link.process.to_value()),
             delay: stated(&link.way.delay.to_value()),
@@ -50,23 +47,14 @@ impl Scenario {
             duplicate: stated(&link.way.duplicate.to_value()),
             slot: link.way.slot.clone(),
             reordering: link.way.reordering,
-            linklayer: if plain { usual.linklayer } else { link.framing.layer },
-            overhead: bytes(link.framing.overhead),
-            mpu: bytes(link.framing.mpu),
             shares: link.medium.map(|first| self.other_on_medium(first, link)),
             queue: Chosen::from_table(link.queue.to_table()),
             shaper: link.shaper.clone(),
             driver: link.driver.clone(),
             thresholds: Sizes(link.thresholds.clone()),
+            framing: link.framing.into(),
         };
-        let mut entries = params.canonical();
-        if !plain && params.linklayer == usual.linklayer {
-            // The three that say what packets take on the wire stand together.
-            let place = entries.iter().position(|(key, _)| *key == "overhead");
-            let layer = ("linklayer", params.linklayer.to_value());
-            entries.insert(place.expect("it is stated"), layer);
-        }
-        Value::Table(entries.into_iter().map(owned).collect())
+        params.to_value()
     }
 
     /// Another link on the medium of which this is the first.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use aqmlab_aqm::{CustomConfig, QueueConfig};
 use aqmlab_core::{
-    Bytes, Chosen, Distribution, Error, LinkLayer, Lookup, Nothing, ParamType, Rate, Result, Span,
-    Stated, Table, Value, choices, params,
+    Bytes, Chosen, Distribution, Error, FramingParams, Lookup, Nothing, ParamType, Rate, Result,
+    Span, Stated, Table, Value, choices, params,
 };
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
@@ -80,25 +80,20 @@ params! {
         slot: Option<SlotParams> = None, [left out], source "tc-netem(8), slot";
         /// Whether a packet may overtake another whose delay is longer.
         reordering: bool = false, [left out], source "this program";
-        /// How frames are carried.
-        linklayer: LinkLayer = LinkLayer::Ethernet, [left out], source "tc-stab(8); tc-cake(8)";
-        /// Bytes that the link adds to each packet; `none` for those of the link layer.
-        overhead: Option<u64> = None, [left out], in Some(0) => Some(65_535),
-            source "tc-stab(8), overhead";
-        /// The least size of a packet with its overhead; `none` for that of the link layer.
-        mpu: Option<u64> = None, [left out], in Some(0) => Some(65_535),
-            source "tc-stab(8), mpu";
         /// A link on the same medium, on which only one sends at a time. What it shares with
         /// others, they all share.
         shares: Option<String> = None, [left out], source "this program";
         /// The queue discipline: a name, or a table with `discipline` and parameters.
         queue: Chosen<QueueConfig> = Chosen::named("droptail"), source "this program";
-        /// A token bucket behind the queue; its keys are those of `shaper`.
-        shaper: Option<ShaperParams> = None, [left out], source "tc-tbf(8)";
+        /// A shaper behind the queue, one class of HTB; its keys are those of `shaper`.
+        shaper: Option<ShaperParams> = None, [left out], source "tc-htb(8)";
         /// A driver with a FIFO of its own behind that; its keys are those of `driver`.
         driver: Option<DriverParams> = None, [left out], source "this program";
         /// Backlogs whose excursions are measured, such as `["15000b"]`.
         thresholds: Sizes = Sizes::default(), source "this program";
+    } with {
+        /// Size of packets on the wire.
+        framing: FramingParams = FramingParams::default();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Values to a checked scenario.
 
 use aqmlab_core::params::missing_key;
-use aqmlab_core::{Bytes, Error, Framing, Nothing, ParamType, Params, Result, Span, Table, Value};
+use aqmlab_core::{Bytes, Error, Nothing, ParamType, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
 
 use super::changes::read_changes;
@@ -330,7 +330,7 @@ fn read_link(
         rate: process.mean(duration),
         delay: delay.mean(duration),
         process,
-        framing: Framing::new(params.linklayer, params.overhead, params.mpu),
+        framing: params.framing.resolve(),
         way: read_way(params, delay)?,
         medium: None,
         queue,

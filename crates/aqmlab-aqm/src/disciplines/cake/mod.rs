@@ -9,7 +9,7 @@
 //! round robin serves the flows, and COBALT marks and drops what leaves. When
 //! there is no room, what the heap holds for the longest queue loses its first
 //! packet (`heap.rs`). What a packet takes of the link includes what the link
-//! layer adds (`overhead.rs`); superfluous acknowledgements can be dropped
+//! layer adds (`aqmlab_core::framing`); superfluous acknowledgements can be dropped
 //! (`ack_filter.rs`), and the rate can follow what arrives (`autorate.rs`).
 //!
 //! # Sources
@@ -36,26 +36,23 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use aqmlab_core::{Limit, Packet, Time};
+use aqmlab_core::{Framing, Limit, Packet, Time};
 
 mod ack_filter;
 mod autorate;
 mod heap;
 mod lists;
-mod overhead;
 mod settings;
 mod shaper;
 mod tin;
 mod tins;
 
 pub use ack_filter::AckFilter;
-pub use overhead::{Extra, Keyword};
 pub use settings::{Bandwidth, CakeParams, Isolation, Rtt};
 pub use tins::Diffserv;
 
 use self::autorate::Autorate;
 use self::heap::Heap;
-use self::overhead::Overhead;
 use self::shaper::{Schedule, Shaper};
 use self::tin::{Plan, Tin, bytes_in};
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
@@ -79,7 +76,7 @@ impl Discipline for CakeParams {
             shaper: self.bandwidth.0.map(Shaper::new),
             autorate: self.autorate_ingress.then(autorate),
             wakeup: None,
-            overhead: Overhead::new(self.link_layer, self.overhead, self.mpu, self.framing),
+            framing: self.framing.resolve(),
             heap: Heap::default(),
             limit: self.limit(env),
             total: Backlog::default(),
@@ -102,7 +99,7 @@ struct Cake<P> {
     autorate: Option<Box<(Autorate, CakeParams, LinkEnv)>>,
     /// When packets that were held back may go.
     wakeup: Option<Time>,
-    overhead: Overhead,
+    framing: Framing,
     heap: Heap,
     limit: Limit,
     total: Backlog,
@@ -185,7 +182,7 @@ impl<P: Packet> Cake<P> {
     /// A packet was dropped that did not have its turn.
     fn charge_drop(&mut self, tin: usize, packet: &P, now: Time) {
         if self.ingress {
-            self.charge(tin, self.overhead.on_the_link(packet.size()), true, now);
+            self.charge(tin, u64::from(self.framing.wire_size(packet.size())), true, now);
         }
     }
 
@@ -277,7 +274,7 @@ impl<P: Packet> Cake<P> {
     /// The next packet of a flow that passes COBALT.
     fn take(&mut self, tin: usize, index: u32, cx: &mut Context<'_, P>) -> Taken<P> {
         while let Some(packet) = self.pop(tin, index) {
-            let bytes = self.overhead.on_the_link(packet.size());
+            let bytes = u64::from(self.framing.wire_size(packet.size()));
             let within = &mut self.tins[tin];
             let harmless = within.harmless(self.ingress);
             let flow = &mut within.flows[index as usize];

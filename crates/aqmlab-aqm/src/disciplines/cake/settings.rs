@@ -3,10 +3,9 @@
 use alloc::{format, string::String, string::ToString, vec::Vec};
 
 use aqmlab_core::params::ParamType;
-use aqmlab_core::{Bytes, Cells, Limit, Rate, Span, Value, choices, params};
+use aqmlab_core::{Bytes, FramingParams, Limit, Rate, Span, Value, choices, params};
 
 use super::ack_filter::AckFilter;
-use super::overhead::{Extra, Keyword};
 use super::shaper::bytes_per_second;
 use super::tin::Plan;
 use super::tins::{Diffserv, Share, Tuning};
@@ -150,18 +149,11 @@ params! {
         wash: bool = false, source "tc-cake(8), wash";
         /// Whether dropped packets count as sent: for a link before the queue.
         ingress: bool = false, source "tc-cake(8), ingress";
-        /// The overhead, least packet and framing of a link layer.
-        link_layer: Keyword = Keyword::Raw, source "tc-cake(8), overhead keywords";
-        /// Bytes that packets take besides those of the link layer.
-        overhead: Extra = Extra(0), in Extra(-64) => Extra(256), source "tc-cake(8), overhead";
-        /// The least size of a packet; `none`: the link layer's.
-        mpu: Option<Bytes> = None, in Some(Bytes::new(0)) => Some(Bytes::new(256)),
-            source "tc-cake(8), mpu";
-        /// How packets are cut; `none`: as the link layer does.
-        framing: Option<Cells> = None, source "tc-cake(8), atm, ptm, noatm";
         /// Linux's COBALT as it is, or with its first interval as it is meant.
         variant: InitialGrace = InitialGrace::LinuxInitfix, source "conformance vectors";
     } with {
+        /// Size of packets on the link.
+        framing: FramingParams = FramingParams::default();
         /// How flows are hashed into queues.
         hashing: Hashing = Hashing { hashing: Method::SetAssociative, ..Hashing::default() };
     }

@@ -1,6 +1,6 @@
 //! CAKE as a whole: who gets what of the link.
 
-use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time};
+use aqmlab_core::{Bytes, Limit, LinkLayer, Packet, Rate, Span, Time};
 use proptest::prelude::*;
 
 use super::*;
@@ -192,7 +192,7 @@ fn the_rate_is_kept_to_a_ten_thousandth() {
     let sizes = [1500, 40, 577, 9000].map(|size| TestPacket::of_flow(0).with_size(size));
     for (bits, kind) in [1_000_000, 16_000_000, 50_000_000, 79_000_000].into_iter().zip(sizes) {
         let mut params = shaped(bits);
-        params.link_layer = Keyword::Ethernet;
+        params.framing.link_layer = LinkLayer::Ethernet;
         let sent = saturate(&params, &[kind], 200);
         let expected = bits as f64 / 8.0 * 200.0;
         let error = sent.ethernet as f64 / expected - 1.0;
