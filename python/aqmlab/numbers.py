@@ -75,3 +75,8 @@ def digits(value: float, low: float, high: float) -> int:
         return 0
     most = 3 - floor(log10(abs(value))) if value else 3
     return max(0, min(most, 1 - floor(log10(half)) if half > 0 else 3))
+
+
+def sender(transport: Mapping[str, Any], stack: str) -> str:
+    """A TCP sender: `cubic, stack linux-6.12`."""
+    return f"{transport['congestion_control']['algorithm']}, stack {stack}"

@@ -165,6 +165,7 @@ fn empty_group() -> GroupResult {
         delivered_bytes: 0,
         sent_bytes: None,
         losses: FlowLosses::default(),
+        stack: None,
         times: Vec::new(),
         values: Vec::new(),
     }
@@ -195,6 +196,7 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
             throughput: f64::NAN,
             sent: 0,
             delivered: 0,
+            stack: None,
             stats: None,
             losses: FlowLosses::default(),
             delays: None,

@@ -209,6 +209,7 @@ fn flows(all: &[Finished]) -> RecordBatch {
     columns.maybe_u64("size_bytes", rows.clone().map(|(_, flow)| flow.size));
     columns.f64("goodput_bps", rows.clone().map(|(_, flow)| flow.goodput));
     columns.f64("throughput_bps", rows.clone().map(|(_, flow)| flow.throughput));
+    columns.maybe_text("tcp_stack", rows.clone().map(|(_, flow)| flow.stack));
     columns.u64("segments_sent", rows.clone().map(|(_, flow)| flow.sent));
     let mut count = |name: &str, of: fn(&Stats) -> u64| {
         let of = |flow: &FlowResult| flow.stats.as_ref().map_or(0, of);
@@ -249,6 +250,7 @@ fn groups(all: &[Finished]) -> RecordBatch {
     let mut columns = Columns::default();
     columns.u32("run", rows.clone().map(|(f, ..)| f.run));
     columns.text("group", rows.clone().map(|(_, config, _)| config.name.as_str()));
+    columns.maybe_text("tcp_stack", rows.clone().map(|(_, _, group)| group.stack));
     columns.u64("started", rows.clone().map(|(_, _, group)| group.started));
     columns.u64("completed", rows.clone().map(|(_, _, group)| group.completed));
     columns.u64("completed_bytes", rows.clone().map(|(_, _, group)| group.bytes));

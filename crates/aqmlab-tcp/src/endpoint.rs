@@ -3,7 +3,7 @@
 use aqmlab_core::{Rate, Span, Time};
 
 use crate::linux::LinuxSender;
-use crate::params::TcpParams;
+use crate::params::{self, TcpParams};
 use crate::segment::{Ack, DataSegment};
 use crate::sender::{self, CongestionState, Stats};
 
@@ -37,10 +37,13 @@ macro_rules! each {
 
 impl Sender {
     /// A sender of `bytes` bytes, or of data without end. Random numbers start from `seed`.
+    ///
+    /// # Panics
+    /// If [`TcpParams::check`] refuses the parameters' `stack`.
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
-        Sender(match LinuxSender::new(params, bytes, seed) {
-            Some(sender) => Stack::Linux(Box::new(sender)),
-            None => Stack::Rfc(sender::Sender::new(params, bytes, seed)),
+        Sender(match params.machine() {
+            params::Stack::Rfc => Stack::Rfc(sender::Sender::new(params, bytes, seed)),
+            _ => Stack::Linux(Box::new(LinuxSender::new(params, bytes, seed))),
         })
     }
     /// A kernel's sender, for a replay.

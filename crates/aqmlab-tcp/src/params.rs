@@ -1,8 +1,9 @@
 //! The parameters of the endpoints.
 
-use aqmlab_core::{Auto, Bytes, Ecn, Error, Limit, Result, Span, choices, params};
+use aqmlab_core::{Auto, Bytes, Ecn, Error, Limit, ParamType, Result, Span, choices, params};
 
 use crate::congestion::CongestionConfig;
+use crate::linux;
 use crate::profiles::Profile;
 use crate::recovery::Recovery;
 
@@ -21,16 +22,29 @@ choices! {
 }
 
 choices! {
-    /// Whose state machine the sender is.
+    /// State machine of the sender.
     pub enum Stack {
-        /// The RFCs', with all ways of recovery and all settings.
+        /// The RFCs' sender and receiver: all recovery algorithms, controls and settings.
         Rfc = "rfc",
-        /// That of Linux 6.1, but a window is full as in Linux 5.4.
+        /// Linux 6.12's sender if it has what the other keys ask for, otherwise the RFCs'; the
+        /// receiver is Linux's.
+        Auto = "auto",
+        /// Linux 6.1's, with the rule of Linux 5.4 for a full window.
         Linux54 = "linux-5.4",
-        /// That of Linux 6.1.
+        /// Linux 6.1's.
         Linux61 = "linux-6.1",
-        /// That of Linux 6.12.
+        /// Linux 6.12's.
         Linux612 = "linux-6.12",
+    }
+}
+
+impl Stack {
+    /// The stack, with the newest kernel instead of `Auto`.
+    pub(crate) fn or_newest(self) -> Stack {
+        match self {
+            Stack::Auto => Stack::Linux612,
+            other => other,
+        }
     }
 }
 
@@ -88,8 +102,8 @@ params! {
     pub struct TcpParams {
         /// What is modelled: a list of settings that the other keys begin from.
         profile: Profile = Profile::Rfc, source "docs/transports/tcp.md";
-        /// Whose state machine the sender is: a kernel's holds for what the kernel has
-        /// (docs/transports/linux.md); other controls and settings have the RFCs'.
+        /// State machine of the sender. A kernel's is refused with a control or setting that the
+        /// kernel lacks; with `auto` such a flow has the RFCs' (docs/transports/linux.md).
         stack: Stack = Stack::Rfc, source "docs/transports/linux.md";
         /// The largest payload of a segment.
         mss: Bytes = Bytes::new(1460), in Bytes::new(1) => Bytes::new(1_000_000),
@@ -233,7 +247,20 @@ impl TcpParams {
             let allowed = "false, or window_validation = off: both say what idle times cost";
             return Err(Error::not_allowed(true, allowed).at("restart_after_idle"));
         }
-        Ok(())
+        linux::check(self)
+    }
+
+    /// State machine of a sender with these parameters: never `Auto`.
+    ///
+    /// # Panics
+    /// If `stack` is a kernel's and lacks a setting, which [`TcpParams::check`] reports.
+    pub fn machine(&self) -> Stack {
+        match self.stack {
+            Stack::Rfc => Stack::Rfc,
+            stack if linux::is_complete(self) => stack.or_newest(),
+            Stack::Auto => Stack::Rfc,
+            stack => panic!("{} lacks some of these parameters: check them", stack.to_text()),
+        }
     }
 
     /// Whether the receiver sends selective acknowledgements.

@@ -18,9 +18,11 @@ choices! {
         Ns2Sack1 = "ns2-sack1",
         /// NewReno as RFC 5681, RFC 6582 and RFC 3390 have it.
         RfcNewReno = "rfc-newreno",
-        /// Linux 6.12 with its default settings.
+        /// Linux 6 with its default settings: 6.12, and the RFCs' sender for what that lacks.
         Linux6 = "linux-6",
-        /// Linux 6.1 with its default settings.
+        /// Linux 6.12 with its default settings, and nothing that it lacks.
+        Linux612 = "linux-6.12",
+        /// Linux 6.1 with its default settings, and nothing that it lacks.
         Linux61 = "linux-6.1",
         /// Windows 10 and Server 2019 with the template Internet.
         Windows = "windows",
@@ -46,7 +48,7 @@ const RFC_NEWRENO: Settings = &[("recovery", "newreno"), ("initial_window", "438
 
 // net/ipv4 of Linux 6 and its sysctls' defaults. Timestamps take 12 bytes of each segment.
 const LINUX_6: Settings = &[
-    ("stack", "linux-6.12"),
+    ("stack", "auto"),
     ("mss", "1448b"),
     ("header", "52b"),
     ("recovery", "rack"),
@@ -85,6 +87,7 @@ impl Profile {
             Profile::Ns2Sack1 => [NS2_SACK1, &[]],
             Profile::RfcNewReno => [RFC_NEWRENO, &[]],
             Profile::Linux6 => [LINUX_6, &[]],
+            Profile::Linux612 => [LINUX_6, &[("stack", "linux-6.12")]],
             Profile::Linux61 => [LINUX_6, &[("stack", "linux-6.1")]],
             Profile::Windows => [WINDOWS, &[]],
             Profile::LinuxL4s => [LINUX_6, L4S],
@@ -181,7 +184,7 @@ mod tests {
     #[test]
     fn the_older_kernel_differs_from_the_newer_by_its_stack_alone() {
         let older = TcpParams::of_profile(Profile::Linux61).unwrap();
-        let newer = TcpParams::of_profile(Profile::Linux6).unwrap();
+        let newer = TcpParams::of_profile(Profile::Linux612).unwrap();
         assert_eq!((older.stack, newer.stack), (Stack::Linux61, Stack::Linux612));
         let params = TcpParams { profile: newer.profile, stack: newer.stack, ..older };
         assert_eq!(params, newer);

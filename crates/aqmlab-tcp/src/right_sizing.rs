@@ -64,21 +64,21 @@ struct RoundTrips {
 
 impl RightSizing {
     pub fn new(params: &TcpParams) -> Self {
-        let mss = params.mss.get();
+        let (mss, stack) = (params.mss.get(), params.stack.or_newest());
         let payload = |buffer: u64| {
-            let payload = match params.stack {
+            let payload = match stack {
                 Stack::Rfc => buffer * SHARE.0 / SHARE.1,
                 Stack::Linux54 | Stack::Linux61 => {
                     (buffer * SHARE_61.0 / SHARE_61.1).saturating_sub(mss)
                 }
-                Stack::Linux612 => buffer.saturating_sub(SEGMENT) * SHARE.0 / SHARE.1,
+                Stack::Auto | Stack::Linux612 => buffer.saturating_sub(SEGMENT) * SHARE.0 / SHARE.1,
             };
             payload.max(mss)
         };
         let max = payload(params.receive_buffer_max.get());
         let clamp = payload(params.receive_buffer.get());
         // Linux 6.12 knows half of its buffer as room from the beginning.
-        let first = match params.stack {
+        let first = match stack {
             Stack::Linux612 => (params.receive_buffer.get() / 2).saturating_sub(mss).max(mss),
             _ => FIRST,
         };

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from aqmlab import _core, plain, signals
 from aqmlab.metrics.single import metrics
-from aqmlab.numbers import percent, rate, reasons, seconds
+from aqmlab.numbers import percent, rate, reasons, seconds, sender
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def text(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> str:
         "",
         *_links(tables),
         *_groups(tables, scenario),
-        *_flows(tables["flows"]),
+        *_flows(tables, scenario),
         *_applications(tables),
     ]
     lines += [
@@ -132,7 +132,8 @@ def _groups(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator
     yield ""
 
 
-def _flows(flows: Rows) -> Iterator[str]:
+def _flows(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator[str]:
+    flows = tables["flows"]
     heads = ("flow", "size", "start", "time taken", "goodput", "retransmitted", "timeouts")
     rows = []
     for row in flows[:SHOWN_FLOWS]:
@@ -151,7 +152,20 @@ def _flows(flows: Rows) -> Iterator[str]:
     yield from plain.table("Flows", heads, rows)
     if len(flows) > SHOWN_FLOWS:
         yield f"... and {len(flows) - SHOWN_FLOWS} more flows (all with --out or --json)"
+    senders = _senders(tables["groups"], scenario)
+    if senders:
+        yield f"TCP: {senders}"
     yield ""
+
+
+def _senders(groups: Rows, scenario: Mapping[str, Any]) -> str:
+    """The groups of each congestion control and state machine that ran."""
+    of: dict[str, list[str]] = {}
+    for row in groups:
+        if row.get("tcp_stack"):
+            text = sender(scenario["flows"][row["group"]]["transport"], row["tcp_stack"])
+            of.setdefault(text, []).append(row["group"])
+    return "; ".join(f"{text} ({', '.join(names)})" for text, names in of.items())
 
 
 def _applications(tables: Mapping[str, Rows]) -> Iterator[str]:

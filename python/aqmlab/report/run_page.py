@@ -27,6 +27,7 @@ from aqmlab.document import (
 from aqmlab.document.colours import by_label
 from aqmlab.document.numbers import count, percent, plain, rate, reasons, seconds, whole
 from aqmlab.measure import own
+from aqmlab.numbers import sender
 from aqmlab.report import drops_page
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
@@ -260,6 +261,7 @@ def flows(result: RunResult, shown: int = SHOWN_FLOWS) -> Table:
                 row["goodput_bps"],
                 f"{row['retransmissions']:,} of {row['segments_sent']:,}",
                 row["timeouts"],
+                _sender(result, row),
             )
         )
     columns = (
@@ -270,8 +272,14 @@ def flows(result: RunResult, shown: int = SHOWN_FLOWS) -> Table:
         Column("goodput", rate),
         Column("retransmitted"),
         Column("timeouts", whole),
+        Column("TCP"),
     )
     return Table(columns, tuple(rows))
+
+
+def _sender(result: RunResult, row: Mapping[str, Any]) -> str | None:
+    stack = row.get("tcp_stack")
+    return stack and sender(result.scenario["flows"][row["group"]]["transport"], stack)
 
 
 def _flows(result: RunResult) -> Iterator[Block]:

@@ -25,6 +25,9 @@ pub const KERNEL: [(&str, &str); 6] = [
     ("TCPHystartDelayDetect", "kernel_hystart_delay"),
 ];
 
+/// State machine of real senders.
+const STACK: &str = "kernel";
+
 /// A connection.
 pub struct Connection {
     group: u64,
@@ -193,6 +196,7 @@ impl Books {
         let result = |(number, group): (usize, &Group)| {
             let own = flows.iter().filter(|flow| flow.group as usize == number);
             let played = group.played.clone();
+            let has_tcp = self.connections.iter().any(|each| each.group == number as u64);
             let kernel = KERNEL.iter().zip(group.kernel).map(|((_, name), n)| (*name, n as f64));
             GroupResult {
                 started: played.started,
@@ -200,6 +204,7 @@ impl Books {
                 bytes: played.bytes,
                 delivered_bytes: own.map(|flow| flow.delivered).sum(),
                 sent_bytes: None,
+                stack: has_tcp.then_some(STACK),
                 times: played.times,
                 losses: FlowLosses::default(),
                 values: played.scores.into_iter().chain(kernel).collect(),
@@ -292,6 +297,7 @@ impl Connection {
             throughput: f64::NAN,
             sent,
             delivered: acked,
+            stack: Some(STACK),
             stats: Some(Stats {
                 segments_sent: sent,
                 retransmissions: since(info.retransmits.into(), before.retransmits.into()),
@@ -366,6 +372,7 @@ impl Datagrams {
             throughput: rate(sent_bytes, self.start, warmup, end),
             sent,
             delivered: received_bytes,
+            stack: None,
             stats: None,
             losses: FlowLosses::default(),
             delays: Some((delay.mean(), delay.max())),

@@ -78,7 +78,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
         let flows = simulation.flows.iter().filter(|flow| flow.group == index as u32);
         let notes = [
             held_by_receiver(flows.clone().filter_map(Flow::tcp)),
-            hole_left_open(flows.filter_map(Flow::tcp), group.transport.stack),
+            hole_left_open(flows.filter_map(Flow::tcp), group.transport.machine()),
             run.short_for_the_control(group),
             run.queue_on_the_way_back(group),
         ];

@@ -1,7 +1,8 @@
 //! What is left of a run.
 
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{ParamType, Span, Time};
 use aqmlab_tcp::Stats;
+use aqmlab_tcp::params::Stack;
 
 use super::diagnosis::{Finding, diagnose};
 use super::simulation::Simulation;
@@ -63,6 +64,8 @@ pub struct FlowResult {
     pub sent: u64,
     /// Bytes acknowledged, or of datagrams arrived.
     pub delivered: u64,
+    /// TCP's state machine that ran: a name of `transport.stack`, or `kernel` for real packets.
+    pub stack: Option<&'static str>,
     /// The sender's counts, of TCP.
     pub stats: Option<Stats>,
     /// Its packets that queues dropped after the warm-up, on all links.
@@ -89,6 +92,8 @@ pub struct GroupResult {
     /// Times by name: `completion` and `startup` of flows, `delay` of
     /// datagrams, and what the workload measures.
     pub times: Vec<(&'static str, TimesSummary)>,
+    /// State machine of its TCP senders, as in [`FlowResult`].
+    pub stack: Option<&'static str>,
     /// Packets of its flows that queues dropped after the warm-up.
     pub losses: FlowLosses,
     /// What the workload has to say besides: the means over the group.
@@ -162,6 +167,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
                 throughput: over(measured.volume.sent),
                 sent: measured.sent,
                 delivered: measured.volume.delivered,
+                stack: flow.tcp().map(|_| stack(simulation, flow.group)),
                 stats: measured.stats,
                 losses: losses(simulation, place as u32),
                 delays: flow.delay_summary(),
@@ -188,6 +194,11 @@ fn rows(simulation: &Simulation) -> Vec<u32> {
         rows[place] = row;
     }
     rows
+}
+
+/// Name of the state machine of a group's TCP senders.
+fn stack(simulation: &Simulation, group: u32) -> &'static str {
+    Stack::choices()[simulation.scenario.flows[group as usize].transport.machine() as usize]
 }
 
 /// What queues dropped of a flow.
@@ -245,7 +256,7 @@ fn groups(simulation: &Simulation) -> Vec<GroupResult> {
         let mut times: Vec<(&'static str, TimesSummary)> =
             activity.times.iter().map(|(name, times)| (*name, times.summary())).collect();
         let own = simulation.flows.iter().filter(|flow| flow.group as usize == number);
-        let mut delays = own.filter_map(|flow| match &flow.ends {
+        let mut delays = own.clone().filter_map(|flow| match &flow.ends {
             Ends::Datagrams(datagrams) => Some(&datagrams.sink.delay),
             _ => None,
         });
@@ -264,6 +275,10 @@ fn groups(simulation: &Simulation) -> Vec<GroupResult> {
             delivered_bytes: volume.delivered - before.volume.delivered,
             sent_bytes: Some(volume.sent - before.volume.sent),
             times,
+            stack: own
+                .clone()
+                .any(|flow| flow.tcp().is_some())
+                .then(|| stack(simulation, number as u32)),
             values: simulation.reports(number as u32),
             losses: group_losses(simulation, number as u32),
         }

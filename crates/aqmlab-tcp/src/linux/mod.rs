@@ -25,18 +25,20 @@ pub(crate) mod receiver;
 mod recovery;
 mod sack;
 mod state;
+mod support;
 mod timers;
 mod undo;
 
 use std::collections::VecDeque;
 
-use aqmlab_core::{Limit, Rate, Span, Time};
+use aqmlab_core::{Rate, Span, Time};
 use clock::Clock;
 use control::Control;
 use memory::Memory;
 use offload::Buffer;
 use queue::Queue;
-use state::{CaState, Pending, REORDERING, State};
+use state::{CaState, Pending, State};
+pub(crate) use support::{check, is_complete};
 
 use crate::losses::Losses;
 use crate::params::{Codepoint, EcnMode, Stack, TcpParams, WindowValidation};
@@ -78,7 +80,7 @@ impl Sysctl {
             rack: params.recovery == Recovery::Rack,
             tail_probe: params.tail_loss_probe,
             offload: params.segmentation_offload,
-            grows: params.stack == Stack::Linux612,
+            grows: params.stack.or_newest() == Stack::Linux612,
             forgets: params.stack == Stack::Linux54,
             frto: params.frto,
             after_idle: params.window_validation == WindowValidation::Rfc2861,
@@ -137,13 +139,10 @@ pub(crate) struct LinuxSender {
 }
 
 impl LinuxSender {
-    /// A sender of `bytes` bytes, or of data without end; `None` if the kernel does not know
-    /// what these parameters ask for.
-    pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Option<Self> {
-        if params.stack == Stack::Rfc || !is_known(params) {
-            return None;
-        }
-        let control = Control::new(&params.congestion_control, seed)?;
+    /// A sender of `bytes` bytes, or of data without end. The parameters are those of a
+    /// [`machine`](TcpParams::machine) of Linux.
+    pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
+        let control = Control::new(&params.congestion_control, seed);
         let mss = params.mss.get();
         let window = (params.in_bytes(params.initial_window) / mss).max(1) as u32;
         let ssthresh = match params.initial_ssthresh {
@@ -189,7 +188,7 @@ impl LinuxSender {
             losses: Losses::default(),
         };
         sender.fill();
-        Some(sender)
+        sender
     }
 
     /// The kernel's clocks are at this place: where in a jiffy, and in which of the timer
@@ -343,17 +342,6 @@ impl LinuxSender {
         }
         self.outbox.pop_front()
     }
-}
-
-/// Whether the kernel has what these parameters ask for.
-fn is_known(params: &TcpParams) -> bool {
-    let recovery = matches!(params.recovery, Recovery::Rack | Recovery::Sack | Recovery::NewReno);
-    let validation = params.window_validation != WindowValidation::Rfc7661;
-    let ecn = params.ecn != EcnMode::Accurate;
-    let reordering = REORDERING == 3; // DupThresh is no parameter
-    let prr = params.prr || params.recovery == Recovery::NewReno;
-    let window = !matches!(params.initial_window, Limit::Unlimited);
-    recovery && validation && ecn && reordering && prr && window && !params.restart_after_idle
 }
 
 fn millis(span: Span) -> u64 {

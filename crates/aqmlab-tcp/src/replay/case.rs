@@ -97,7 +97,7 @@ impl Settings {
     pub fn params(&self) -> Result<TcpParams> {
         let profile = match self.stack {
             Stack::Linux61 => "linux-6.1",
-            _ => "linux-6",
+            _ => "linux-6.12",
         };
         let mut table = Table::new();
         table.insert("profile", Value::from(profile));

@@ -3,7 +3,7 @@
 use super::super::clock::jiffies_of;
 use super::super::state::{CaState, State};
 use super::{Algorithm, Event, Measured};
-use crate::congestion::cubic::{CubicParams, WindowFunction};
+use crate::congestion::cubic::CubicParams;
 use crate::congestion::slow_start::SlowStartKind;
 
 /// The unit of beta: 717 / 1024.
@@ -48,19 +48,13 @@ pub(in crate::linux) struct Cubic {
 }
 
 impl Cubic {
-    /// `None` for parameters that the kernel's has not.
-    pub fn new(params: &CubicParams) -> Option<Self> {
-        let hystart = match params.slow_start {
-            SlowStartKind::Hystart => true,
-            SlowStartKind::Standard => false,
-            _ => return None,
-        };
-        (params.variant == WindowFunction::Linux).then(|| Cubic {
+    pub fn new(params: &CubicParams) -> Self {
+        Cubic {
             beta: (params.beta * f64::from(UNIT)).round() as u32,
             scale: (params.c * 102.4).round() as u64,
             fast_convergence: params.fast_convergence,
             friendly: params.reno_friendly,
-            hystart,
+            hystart: params.slow_start == SlowStartKind::Hystart,
             count: 0,
             w_max: 0,
             last_cwnd: 0,
@@ -77,7 +71,7 @@ impl Cubic {
             last_ack: 0,
             round_min: u64::MAX,
             samples: 0,
-        })
+        }
     }
 
     fn reset(&mut self) {

@@ -10,10 +10,10 @@ mod highspeed;
 mod vegas;
 mod westwood;
 
-use aqmlab_core::{Params, Rate, Value};
+use aqmlab_core::Rate;
 
 use super::state::{CaState, Rate as RateSample, State};
-use crate::congestion::{self, CongestionConfig};
+use crate::congestion::CongestionConfig;
 
 /// What happens besides acknowledgements (`enum tcp_ca_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,31 +131,23 @@ macro_rules! each {
     };
 }
 
+/// Controls of the kernel.
+pub(super) const NAMES: [&str; 8] =
+    ["reno", "cubic", "bbr", "dctcp", "vegas", "westwood", "highspeed", "scalable"];
+
 impl Control {
-    /// The kernel's control of this name and these parameters, if it has them.
-    pub fn new(config: &CongestionConfig, seed: u64) -> Option<Control> {
-        use congestion::{bbr as b, dctcp as d, highspeed as h, reno as r, scalable as s};
-        use congestion::{vegas as v, westwood as w};
+    /// The kernel's control of this configuration, which [`super::support`] has checked.
+    pub fn new(config: &CongestionConfig, seed: u64) -> Control {
         match config {
-            CongestionConfig::Reno(params) => {
-                is_default::<r::RenoParams>(params, &[]).then_some(Control::Reno(Reno))
-            }
-            CongestionConfig::Cubic(params) => cubic::Cubic::new(params).map(Control::Cubic),
-            CongestionConfig::Bbr(params) => {
-                is_default::<b::BbrParams>(params, &[]).then(|| Control::Bbr(bbr::Bbr::new(seed)))
-            }
-            CongestionConfig::Dctcp(params) => is_default::<d::DctcpParams>(params, &[])
-                .then(|| Control::Dctcp(dctcp::Dctcp::default())),
-            CongestionConfig::Vegas(params) => is_default::<v::VegasParams>(params, &[])
-                .then(|| Control::Vegas(vegas::Vegas::default())),
-            CongestionConfig::Westwood(params) => is_default::<w::WestwoodParams>(params, &[])
-                .then(|| Control::Westwood(westwood::Westwood::default())),
-            CongestionConfig::HighSpeed(params) => is_default::<h::HighSpeedParams>(params, &[])
-                .then(|| Control::HighSpeed(highspeed::HighSpeed::default())),
-            CongestionConfig::Scalable(params) => {
-                is_default::<s::ScalableParams>(params, &[]).then_some(Control::Scalable(Scalable))
-            }
-            _ => None,
+            CongestionConfig::Reno(_) => Control::Reno(Reno),
+            CongestionConfig::Cubic(params) => Control::Cubic(cubic::Cubic::new(params)),
+            CongestionConfig::Bbr(_) => Control::Bbr(bbr::Bbr::new(seed)),
+            CongestionConfig::Dctcp(_) => Control::Dctcp(dctcp::Dctcp::default()),
+            CongestionConfig::Vegas(_) => Control::Vegas(vegas::Vegas::default()),
+            CongestionConfig::Westwood(_) => Control::Westwood(westwood::Westwood::default()),
+            CongestionConfig::HighSpeed(_) => Control::HighSpeed(highspeed::HighSpeed::default()),
+            CongestionConfig::Scalable(_) => Control::Scalable(Scalable),
+            other => unreachable!("Linux has no {}", other.name()),
         }
     }
     /// It sets the window itself (`cong_control`), and paces.
@@ -209,14 +201,6 @@ impl Control {
     pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         each!(self, control => control.observe(see));
     }
-}
-
-/// Whether all parameters but these are the defaults, which are the kernel's.
-fn is_default<P: Params>(params: &P, but: &[&str]) -> bool {
-    let values = |params: &P| -> Vec<(&'static str, Value)> {
-        params.entries().into_iter().filter(|(key, _)| !but.contains(key)).collect()
-    };
-    values(params) == values(&P::default())
 }
 
 /// For [`Algorithm::observe`].

@@ -1,0 +1,74 @@
+"""The state machine of TCP senders: refused or chosen by `stack`, and named in the results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import Aqmlab, assert_refused
+
+import aqmlab
+
+LINK = {"rate": "5mbit", "delay": "10ms"}
+PATH = {"path": ["down"], "return_path": ["up"]}
+FLOWS: dict[str, dict[str, Any]] = {
+    "cubic": {},
+    "prague": {"transport": {"congestion_control": "prague"}},
+    "own": {"transport": {"prr": False}},
+    "web": {"workload": {"kind": "requests", "response": "20000b", "gap": "200ms"}},
+    "call": {"workload": "voip"},
+    "rate": {"endpoint": "tfrc"},
+}
+MACHINES = {
+    "cubic": "linux-6.12",
+    "prague": "rfc",
+    "own": "rfc",
+    "web": "linux-6.12",
+    "call": None,
+    "rate": None,
+}
+
+
+def scenario(profile: str, flows: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "duration": "2s",
+        "links": {"down": LINK, "up": LINK},
+        "transport": {"profile": profile},
+        "flows": {name: PATH | flow for name, flow in flows.items()},
+    }
+
+
+def test_each_flow_and_group_names_the_state_machine_that_ran(tmp_path: Path) -> None:
+    result = aqmlab.run(scenario("linux-6", FLOWS) | {"record": {"level": "series"}})
+    groups = {row["group"]: row["tcp_stack"] for row in result.groups.to_dicts()}
+    assert groups == MACHINES
+    flows = result.flows.select("group", "tcp_stack").unique().to_dicts()
+    assert {row["group"]: row["tcp_stack"] for row in flows} == MACHINES
+    assert "prague, stack rfc" in result.write_report(tmp_path, figures=False).read_text()
+
+
+@pytest.mark.parametrize("stack", ["rfc", "linux-5.4", "linux-6.1", "linux-6.12"])
+def test_a_stack_that_is_named_is_the_one_that_runs(stack: str) -> None:
+    table = scenario("linux-6", {"bulk": {}})
+    result = aqmlab.run(table, set={"transport.stack": stack})
+    assert result.flows["tcp_stack"].to_list() == [stack]
+
+
+def test_settings_that_a_kernel_lacks_are_refused(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    text = 'duration = "1s"\n[links.down]\nrate = "5mbit"\n[links.up]\nrate = "5mbit"\n'
+    text += '[transport]\nprofile = "linux-6.1"\n[flows.a]\npath = ["down"]\n'
+    file.write_text(text + 'return_path = ["up"]\ntransport = { congestion_control = "bbr3" }\n')
+    words = ("flows.a.transport.congestion_control", "`bbr3`", "reno, cubic", 'stack = "auto"')
+    assert_refused(aqmlab("run", file), str(file), *words)
+    own = ("--set", "flows.a.transport.congestion_control=cubic")
+    refused = aqmlab("run", file, *own, "--set", "transport.prr=false")
+    assert_refused(refused, "transport.prr", "`false`", "expected true", '"linux-6.1"')
+    done = aqmlab(
+        "run", file, *own, "--set", "transport.prr=false", "--set", "transport.stack=auto"
+    )
+    assert "TCP: cubic, stack rfc (a)" in done.stdout
+    rows = json.loads(aqmlab("run", file, *own, "--json").stdout)
+    assert [row["tcp_stack"] for row in (*rows["flows"], *rows["groups"])] == ["linux-6.1"] * 2
