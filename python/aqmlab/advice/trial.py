@@ -113,7 +113,7 @@ def study_of(line: Line, load: str, queues: Sequence[str]) -> dict[str, Any]:
             "duration": f"{seconds:g}s",
             "bottleneck": "down",
             "links": links,
-            "transport": {"profile": "linux-6"},
+            "transport": {"profile": "linux-6.12"},
             "flows": {name: dict(flow) for name, flow in loads.KINDS[load].flows.items()},
             "record": {"warmup": f"{WARMUP * seconds / SECONDS:g}s"},
         },

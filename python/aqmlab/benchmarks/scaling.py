@@ -22,6 +22,7 @@ from aqmlab.document.figure import Figure
 LINK = {"rate": "100mbit", "delay": "5ms"}
 SCENARIO = {
     "links": {"down": LINK, "up": LINK},
+    "transport": {"profile": "rfc"},
     "flows": {"bulk": {"path": "down", "return_path": "up"}},
 }
 LENGTHS = {"0.1s": 4000, "1s": 1200, "10s": 160}

@@ -220,6 +220,7 @@ class Dumbbell:
             "duration": seconds(duration),
             "bottleneck": "down",
             "links": self.links,
+            "transport": {"profile": "rfc"},
             "flows": self.flows,
             "record": {"level": "series", "interval": seconds(every), "warmup": seconds(warmup)},
         }

@@ -34,7 +34,7 @@ def linux(control: str) -> dict[str, Any]:
         hint = f"one of {', '.join(CONTROLS)}"
         raise input_error("no such congestion control", key="--control", given=control, hint=hint)
     return {
-        "transport.profile": "linux-6",
+        "transport.profile": "linux-6.12",
         "transport.congestion_control": control,
         "transport.receive_window": "auto",
     }

@@ -31,10 +31,11 @@ class Control:
     transport: Mapping[str, Any] = field(default_factory=dict)
 
     def sender(self, **keys: Any) -> Table:
-        """The transport of its flows: Linux's with this control. What the control itself asks
-        for wins."""
+        """The transport of its flows: Linux's with this control, or with the RFCs' sender where
+        Linux's lacks it. What the control itself asks for wins."""
         return {
             "profile": "linux-6",
+            "stack": "auto",
             "congestion_control": self.control,
             **keys,
             **OWN_TRANSPORT.get(self.name, {}),
@@ -130,6 +131,7 @@ def scenario(
         "duration": f"{duration:g}s",
         "bottleneck": "down",
         "links": links,
+        "transport": {"profile": "rfc"},
         "flows": flows,
         "record": record,
     }

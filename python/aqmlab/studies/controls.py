@@ -16,7 +16,7 @@ SCENARIO = {
     "duration": "60s",
     "bottleneck": "down",
     "links": {"down": LINK | {"queue": {"discipline": "droptail", "limit": "100p"}}, "up": LINK},
-    "flows": {"bulk": {"path": "down", "return_path": "up", "transport": {"mss": "1460b"}}},
+    "flows": {"bulk": {"path": "down", "return_path": "up", "transport": {"profile": "rfc"}}},
 }
 MSS = 1460
 COLOURS = {"window": "#2f6fbb", "queue": "#c8453f"}

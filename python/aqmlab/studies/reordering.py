@@ -37,7 +37,7 @@ SCENARIO: Mapping[str, Any] = {
     "links": {"down": LINK, "up": LINK},
     "flows": {"reno": {"path": ["down"], "return_path": ["up"]}},
     "transport": {
-        "profile": "linux-6",
+        "profile": "linux-6.12",
         "congestion_control": "reno",
         "receive_window": "auto",
         "send_buffer": "4mb",

@@ -49,7 +49,7 @@ def measure(control: str, stack: str, queue: str) -> tuple[float, float, float]:
     """Means over the replications: goodput of both flows, Mbit/s; median time in queue, ms; share
     of packets dropped, %."""
     settings: dict[str, Any] = {
-        "transport.profile": "linux-6",
+        "transport.profile": "linux-6.12",
         "transport.stack": stack,
         "transport.congestion_control": control,
         **(MARKING if control == "dctcp" else QUEUES[queue]),
