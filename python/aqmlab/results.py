@@ -186,17 +186,25 @@ class _TableAttributes:
 
     @property
     def groups(self) -> pl.DataFrame:
-        """One row a run and group of flows: what was started, completed and delivered."""
+        """One row a run and group of flows: what was started and completed."""
         return self.table("groups")
 
     @property
+    def traffic(self) -> pl.DataFrame:
+        """One row a run, group of flows and direction: bytes sent and delivered, packets that
+        arrived, were dropped by queues and were lost on links."""
+        return self.table("traffic")
+
+    @property
     def times(self) -> pl.DataFrame:
-        """One row a run, group and quantity: completion, start-up and response times, delays."""
+        """One row a run, group, quantity and direction: completion, start-up and response times,
+        delays; of two directions the worse first."""
         return self.table("times")
 
     @property
     def scores(self) -> pl.DataFrame:
-        """One row a run, group and quantity: other numbers of workloads, such as the MOS."""
+        """One row a run, group, quantity and direction: other numbers of workloads, such as the
+        MOS; of two directions the worse first."""
         return self.table("scores")
 
     @property
@@ -211,13 +219,15 @@ class _TableAttributes:
 
     @property
     def delays(self) -> pl.DataFrame:
-        """The histogram of one-way delays of a group: upper edge in seconds and count."""
+        """The histogram of one-way delays of a group, by direction: upper edge in seconds and
+        count."""
         return self.table("delays")
 
     @property
     def metrics(self) -> pl.DataFrame:
-        """One row a run, subject (link or group) and metric that is computed from the others:
-        goodput, Jain's index, delay variation, power, ... (`aqmlab list metrics`)."""
+        """One row a run, subject (link or group), direction and metric that is computed from the
+        others: goodput, Jain's index, delay variation, power, ... (`aqmlab list metrics`); of two
+        directions the worse first."""
         return self.table("metrics")
 
     @property

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from helpers import Aqmlab
 
@@ -166,10 +167,10 @@ def test_datagrams_and_pages_have_addresses_ports_and_checksums(tmp_path: Path) 
     opened = fields(file, "tcp.stream", only="tcp.flags.syn == 1 && tcp.flags.ack == 0")
     assert len(opened) == len({row[0] for row in opened}) > 6
     sizes = fields(file, "udp.srcport", "udp.dstport", "frame.len", "udp.length", only="udp")
-    groups = {row["group"]: row for row in result.groups.to_dicts()}
+    groups = dict(result.traffic.group_by("group").agg(pl.col("sent_bytes").sum()).rows())
     assert all(int(length) == int(datagram) + 20 for *_, length, datagram in sizes)
     # Group 0 is the page with its DNS, group 1 the call.
-    assert groups["call"]["sent_bytes"] == sum(int(row[2]) for row in sizes if "50001" in row[:2])
+    assert groups["call"] == sum(int(row[2]) for row in sizes if "50001" in row[:2])
     tcp = fields(file, "frame.number", only="tcp.port == 50000")
     assert len(tcp) > 500
 

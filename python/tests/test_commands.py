@@ -45,7 +45,8 @@ def test_run_as_json_gives_the_tables(scenario: Path, aqmlab: Aqmlab) -> None:
     done = aqmlab("run", scenario, "--json")
     tables = json.loads(done.stdout)
     assert set(tables) == {
-        *("runs", "links", "flows", "groups", "times", "scores", "excursions", "notes", "metrics")
+        *("runs", "links", "flows", "groups", "traffic", "times", "scores"),
+        *("excursions", "notes", "metrics"),
     }
     assert {row["link"] for row in tables["links"]} == {"down", "up"}
     level = ("--set", "record.level=summary")
@@ -116,7 +117,7 @@ def test_run_shows_what_applications_measure(aqmlab: Aqmlab, tmp_path: Path) -> 
         "rfc7928-web": ("page_load", "first_byte"),
         "dash": ("segment", "bitrate", "stalls 0"),
         "incast": ("query",),
-        "game": ("late_down 0",),
+        "game": ("late (forward) 0", "late (reverse) 0"),
     }.items():
         done = aqmlab("run", scenario, "--set", f"flows.app.workload={workload}").stdout
         assert all(word in done for word in words), done

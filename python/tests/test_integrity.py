@@ -61,7 +61,7 @@ def contents(result: aqmlab.StudyResult) -> object:
     return result.info, result.scenarios, {name: result.raw(name).rows() for name in TABLES}
 
 
-TABLES = ("runs", "links", "flows", "groups", "times", "sojourn", "metrics", "notes")
+TABLES = ("runs", "links", "flows", "groups", "traffic", "times", "sojourn", "metrics", "notes")
 
 
 def test_no_flipped_bit_of_a_finished_folder_gives_other_numbers(done: Path) -> None:

@@ -46,7 +46,7 @@ def test_flows_lose_what_the_record_says(result: aqmlab.RunResult, data: pl.Data
     for row in result.flows.to_dicts():
         assert row["dropped"] == by_flow[f"{row['group']}.{row['index']}"]
         assert row["segments_sent"] > 0
-    groups = {row["group"]: row for row in result.groups.to_dicts()}
+    groups = {row["group"]: row for row in result.traffic.to_dicts()}
     assert groups["udp"]["dropped"] == by_flow["udp.0"]
     assert groups["bulk"]["dropped"] == lost.height - by_flow["udp.0"]
 
@@ -77,7 +77,7 @@ def test_throughput_is_what_came_to_the_first_queue(result: aqmlab.RunResult) ->
         waiting = sent - by_flow[f"{row['group']}.{row['index']}"]
         assert -1e-3 < waiting <= 1500 * left.item()
         assert row["throughput_bps"] > row["goodput_bps"]
-    groups = {row["group"]: row["sent_bytes"] for row in result.groups.to_dicts()}
+    groups = {row["group"]: row["sent_bytes"] for row in result.traffic.to_dicts()}
     rates = result.flows.group_by("group").agg(pl.col("throughput_bps").sum())
     for group, rate in rates.rows():
         assert groups[group] * 8 / (30 - WARMUP) == pytest.approx(rate)

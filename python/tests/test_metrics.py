@@ -14,7 +14,9 @@ from helpers import STUDY_TEXT, Aqmlab
 
 import aqmlab
 from aqmlab._core import check_playable
+from aqmlab.measure import values
 from aqmlab.measure.catalogue import COMPUTED, METRICS
+from aqmlab.scenarios import Scenario
 
 LINKS = {
     "down": {"rate": "10mbit", "delay": "5ms", "queue": "codel", "thresholds": ["15000b"]},
@@ -36,6 +38,10 @@ WORKLOADS: dict[str, Any] = {
     "rrul": {"kind": "rrul", "lead": "1s", "length": "3s"},
     "probe": "probe",
 }
+
+
+SHORT, DEEP = ({"discipline": "droptail", "limit": limit} for limit in ("2p", "1000p"))
+UDP = {"workload": {"kind": "cbr", "rate": "1mbit"}}
 
 
 def flows(**groups: dict[str, Any]) -> dict[str, Any]:
@@ -104,26 +110,120 @@ def test_the_metrics_are_their_definitions() -> None:
     assert found["down", "loss_synchronisation"] == pytest.approx(link["loss_event_flows"] / 5)
     assert 0.2 <= found["down", "loss_synchronisation"] <= 1
     assert found["down", "drop_share"] == pytest.approx(link["dropped"] / link["arrived"])
-    lost = result.flows.filter(group="near")
-    assert found["near", "loss_share"] == lost["dropped"].sum() / lost["segments_sent"].sum()
+    near = result.flows.filter(group="near")
+    dropped = near["dropped"].sum()
+    assert found["near", "loss_share"] == dropped / (dropped + near["arrived"].sum()) > 0
+    assert found["near", "loss_share_queue"] == found["near", "loss_share"]
+    assert found["near", "loss_share_link"] == 0
     total = found["near", "goodput"] + found["far", "goodput"]
     assert 0.8 * found["down", "throughput"] < total < found["down", "throughput"] <= 10e6
+
+
+def test_losses_are_shares_by_cause() -> None:
+    """Hundreds of SYNs and their data at a queue of two packets, and a link that loses packets:
+    with only one of them in the denominator, shares were above 1."""
+    flood = {"workload": {"kind": "cbr", "rate": "1.6mbit"}}
+    mice = {"count": 200, "size": "500b", "start": {"each": ["0s", "5s"]}}
+    links = {**LINKS, "down": {"rate": "1mbit", "delay": "5ms", "queue": SHORT, "loss": 0.05}}
+    result = run(links=links, flows=flows(mice=mice, flood=flood))
+    found = of(result)
+    for name in ("mice", "flood"):
+        row = result.traffic.filter(group=name).row(0, named=True)
+        ended = row["arrived"] + row["dropped"] + row["lost"]
+        assert found[name, "loss_share_queue"] == row["dropped"] / ended
+        assert found[name, "loss_share_link"] == row["lost"] / ended > 0
+        whole = found[name, "loss_share_queue"] + found[name, "loss_share_link"]
+        assert found[name, "loss_share"] == pytest.approx(whole)
+        assert 0.3 < found[name, "loss_share"] < 1
+    # Of what left the queue, one packet in twenty.
+    sent = result.traffic["arrived"].sum() + result.traffic["lost"].sum()
+    assert result.traffic["lost"].sum() / sent == pytest.approx(0.05, abs=0.02)
+    assert result.traffic.filter(group="mice")["dropped_syns"].item() > 200
+
+
+def test_what_is_lost_on_a_link_is_shown(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    links = {**LINKS, "down": {**LINKS["down"], "loss": 0.05}}
+    result = run(links=links, flows=flows(udp=UDP, more=UDP))
+    file = tmp_path / "loss.toml"
+    file.write_text(Scenario.from_table(result.scenario).to_toml())
+    told = aqmlab("run", file).stdout
+    lost = result.links.filter(link="down")["lost"].item()
+    assert lost > 50
+    assert f"down: {lost:,} packets were lost on the link (`loss`)" in told
+    share = of(result)["udp", "loss_share"]
+    assert share == pytest.approx(0.05, abs=0.02)
+    assert re.search(rf"^udp .* {share:.2%} ", told, re.MULTILINE), told
+    assert "losses-of-the-link" in set(result.notes["id"])
+
+
+def test_the_directions_of_a_group_are_not_mixed() -> None:
+    links = {
+        "down": {"rate": "10mbit", "delay": "20ms", "queue": DEEP},
+        "up": {"rate": "10mbit", "delay": "20ms"},
+    }
+    two_way = {name: {"workload": name} for name in ("probe", "game", "voip")}
+    groups = flows(bulk={"count": 4, "delays": True}, **two_way)
+    result = run(duration="20s", links=links, flows=groups, record={"warmup": "8s"})
+    waited = result.links.filter(link="down")["sojourn_mean_s"].item()
+    assert waited > 0.5
+    for name in two_way:
+        worse, better = result.times.filter(group=name, quantity="delay").to_dicts()
+        assert (worse["direction"], better["direction"]) == ("forward", "reverse")
+        assert worse["p50_s"] == pytest.approx(waited + 0.02, rel=0.2)
+        assert better["p50_s"] == pytest.approx(0.020, abs=0.002)
+        metrics = result.metrics.filter(subject=name)
+        for metric in ("delay_variation", "power"):
+            rows = metrics.filter(metric=metric).to_dicts()
+            assert [row["direction"] for row in rows] == ["forward", "reverse"], metric
+            for row, delay in zip(rows, (worse, better), strict=True):
+                goodput = metrics.filter(metric="goodput", direction=row["direction"])["value"]
+                expected = {
+                    "delay_variation": delay["p999_s"] - delay["min_s"],
+                    "power": goodput.item() / delay["mean_s"],
+                }
+                assert row["value"] == pytest.approx(expected[metric])
+        # The value of the group is that of the worse direction.
+        assert values(result, "delay_p50").filter(subject=name)["value"].to_list() == [
+            worse["p50_s"]
+        ]
+    mos = result.scores.filter(group="voip", quantity="mos")
+    assert mos["direction"].to_list() == ["forward", "reverse"]
+    assert mos["value"][0] < 3 < 4.2 < mos["value"][1]
+    assert values(result, "mos")["value"].to_list() == mos["value"].to_list()[:1]
+    assert result.delays.filter(group="voip")["direction"].n_unique() == 2
+
+
+def test_a_dead_direction_is_the_worse_one() -> None:
+    links = {**LINKS, "up": {**LINKS["up"], "loss": 1}}
+    result = run(links=links, flows=flows(call={"workload": "voip"}))
+    rows = {
+        metric: result.metrics.filter(subject="call", metric=metric).to_dicts()
+        for metric in ("power", "delay_variation", "loss_share", "goodput")
+    }
+    assert [row["direction"] for row in rows["goodput"]] == ["forward", "reverse"]
+    for metric in ("power", "delay_variation", "loss_share"):
+        assert [row["direction"] for row in rows[metric]] == ["reverse", "forward"], metric
+    assert (rows["power"][0]["value"], rows["loss_share"][0]["value"]) == (0, 1)
+    assert rows["delay_variation"][0]["value"] is None
+    assert values(result, "mos")["value"].to_list() == [1.0]
+    for name in ("delay", "delay_variation"):
+        assert values(result, name).filter(subject="call").is_empty(), name
 
 
 def test_the_goodput_of_flows_that_come_and_go_does_not_depend_on_the_record() -> None:
     mice = {"workload": {"kind": "transfers", "gap": "20ms", "size": "uniform(3kb, 20kb)"}}
     call = {"workload": {"kind": "cbr", "rate": "1mbit"}}
     found = [
-        run(flows=flows(mice=mice, call=call), record={"level": level}).groups
+        run(flows=flows(mice=mice, call=call), record={"level": level})
         for level in ("summary", "series")
     ]
-    for column in ("delivered_bytes", "sent_bytes"):
-        assert found[0][column].to_list() == found[1][column].to_list()
-    done = found[0].filter(group="mice").row(0, named=True)
+    traffic = [each.traffic for each in found]
+    assert traffic[0].equals(traffic[1])
+    done = found[0].groups.join(traffic[0], on="group").filter(group="mice").row(0, named=True)
     # What has arrived at the end is not all acknowledged, and what is acknowledged not all whole.
     assert abs(done["delivered_bytes"] - done["completed_bytes"]) < 100_000
     assert done["completed"] > 500
-    call_bytes = found[0].filter(group="call")["delivered_bytes"].item()
+    call_bytes = traffic[0].filter(group="call")["delivered_bytes"].item()
     assert call_bytes == pytest.approx(1e6 / 8 * 12, rel=0.05)
 
 
@@ -169,7 +269,7 @@ def test_a_study_has_a_tradeoff(aqmlab: Aqmlab, scenario: Path) -> None:
     first = runs.row(0, named=True)
     link = result.bottleneck.row(0, named=True)
     assert first["queue_delay_s"] == link["sojourn_mean_s"]
-    groups = result.groups.filter(run=0)["delivered_bytes"].sum()
+    groups = result.traffic.filter(run=0)["delivered_bytes"].sum()
     end = result.runs["end_s"][0]
     assert first["goodput_bps"] == pytest.approx(groups * 8 / end)
     refused = aqmlab("study", "study.toml", "--tradeoff", "a.txt", cwd=folder)
@@ -187,6 +287,7 @@ def test_the_metrics_of_a_single_run_are_the_same_without_tables(flows: int) -> 
             "links": {
                 "down": {"rate": "40mbit", "delay": "5ms", "queue": "codel"},
                 "up": {"rate": "40mbit", "delay": "5ms"},
+                "cut": {"rate": "40mbit", "delay": "5ms", "loss": 1},
             },
             "flows": {
                 "first": {"count": flows, "path": ["down"], "return_path": ["up"]},
@@ -196,6 +297,7 @@ def test_the_metrics_of_a_single_run_are_the_same_without_tables(flows: int) -> 
                 },
                 "short": {"path": ["down"], "return_path": ["up"], "size": "50kb"},
                 "voice": {"path": ["down"], "return_path": ["up"], "workload": "voip"},
+                "dead": {"path": ["down"], "return_path": ["cut"], "workload": "voip"},
             },
         }
     )  # fmt: skip

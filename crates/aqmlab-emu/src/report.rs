@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 
 use aqmlab_aqm::Note;
 use aqmlab_core::{Span, Time};
+use aqmlab_sim::endpoints::Direction;
 use aqmlab_sim::network::losses::FlowLosses;
 use aqmlab_sim::network::probe::TimesSummary;
 use aqmlab_sim::network::series::{Sample, Subject};
 use aqmlab_sim::run::diagnosis::{About, Finding};
 use aqmlab_sim::scenario::{Change, FlowGroup};
-use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult};
+use aqmlab_sim::workload::quantities::Quantity;
+use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Traffic};
 
 use crate::live::intake::Intake;
 use crate::live::{Live, Writer};
@@ -82,8 +84,9 @@ pub(crate) fn to_result(
     if let Some(first) = groups.first_mut() {
         let times = [("lateness", &lateness), ("input_lateness", &input)];
         let times = times.into_iter().chain([("timer_lateness", &wakeups)]);
-        first.times = times.map(|(name, summary)| (name, summary.clone())).collect();
-        first.values = values;
+        first.times = times.map(|(name, summary)| (Quantity::of(name), summary.clone())).collect();
+        first.values =
+            values.into_iter().map(|(name, value)| (Quantity::of(name), value)).collect();
     }
     let result = RunResult {
         replication: 0,
@@ -162,9 +165,7 @@ fn empty_group() -> GroupResult {
         started: 0,
         completed: 0,
         bytes: 0,
-        delivered_bytes: 0,
-        sent_bytes: None,
-        losses: FlowLosses::default(),
+        traffic: [Some(Traffic::default()), None],
         stack: None,
         times: Vec::new(),
         values: Vec::new(),
@@ -198,6 +199,8 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
             delivered: 0,
             stack: None,
             stats: None,
+            direction: Direction::Forward,
+            arrived: [0; 2],
             losses: FlowLosses::default(),
             delays: None,
             datagrams: None,

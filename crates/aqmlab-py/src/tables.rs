@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use aqmlab_aqm::Reason;
 use aqmlab_core::Span;
+use aqmlab_sim::endpoints::{Direction, End};
 use aqmlab_sim::network::probe::{PacketRecord, QUANTILES, percentile};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::run::diagnosis::About;
 use aqmlab_sim::scenario::FlowGroup;
-use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
+use aqmlab_sim::workload::quantities::Quantity;
+use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario, Traffic};
 use aqmlab_tcp::Stats;
 use arrow_array::RecordBatch;
 use pyo3::exceptions::PyKeyError;
@@ -85,6 +87,7 @@ const TABLES: &[(&str, Builder)] = &[
     ("links", links),
     ("flows", flows),
     ("groups", groups),
+    ("traffic", traffic),
     ("times", times),
     ("scores", scores),
     ("excursions", excursions),
@@ -203,6 +206,7 @@ fn flows(all: &[Finished]) -> RecordBatch {
     columns.u32("run", rows.clone().map(|(f, _)| f.run));
     columns.text("group", rows.clone().map(|(f, flow)| f.group_name(flow)));
     columns.u32("index", rows.clone().map(|(_, flow)| flow.index));
+    columns.text("direction", rows.clone().map(|(_, flow)| flow.direction.name()));
     columns.f64("start_s", rows.clone().map(|(_, flow)| flow.start.as_secs_f64()));
     let finish = |flow: &FlowResult| flow.finish.map_or(f64::NAN, |time| time.as_secs_f64());
     columns.f64("finish_s", rows.clone().map(|(_, flow)| finish(flow)));
@@ -221,7 +225,9 @@ fn flows(all: &[Finished]) -> RecordBatch {
     count("tail_probes", |stats| stats.tail_probes);
     count("undone", |stats| stats.undone);
     count("ecn_reductions", |stats| stats.ecn_reductions);
-    columns.u64("dropped", rows.clone().map(|(_, flow)| flow.losses.data));
+    columns.u64("arrived", rows.clone().map(|(_, flow)| flow.arrived[End::Sink as usize]));
+    columns.u64("dropped", rows.clone().map(|(_, flow)| flow.losses.queues.data));
+    columns.u64("lost", rows.clone().map(|(_, flow)| flow.losses.links.data));
     let received = |flow: &FlowResult| flow.datagrams.as_ref().map(|datagrams| datagrams.received);
     columns.maybe_u64("datagrams_received", rows.clone().map(|(_, flow)| received(flow)));
     let mut of_flows = |name: &str, of: fn((f64, Span)) -> f64| {
@@ -253,24 +259,53 @@ fn groups(all: &[Finished]) -> RecordBatch {
     columns.maybe_text("tcp_stack", rows.clone().map(|(_, _, group)| group.stack));
     columns.u64("started", rows.clone().map(|(_, _, group)| group.started));
     columns.u64("completed", rows.clone().map(|(_, _, group)| group.completed));
-    columns.u64("completed_bytes", rows.clone().map(|(_, _, group)| group.bytes));
-    columns.maybe_u64("sent_bytes", rows.clone().map(|(_, _, group)| group.sent_bytes));
-    columns.u64("delivered_bytes", rows.clone().map(|(_, _, group)| group.delivered_bytes));
-    columns.u64("dropped", rows.clone().map(|(_, _, group)| group.losses.data));
-    columns.u64("dropped_acks", rows.clone().map(|(_, _, group)| group.losses.acks));
-    columns.u64("dropped_syns", rows.map(|(_, _, group)| group.losses.syns));
+    columns.u64("completed_bytes", rows.map(|(_, _, group)| group.bytes));
     columns.finish()
+}
+
+/// Traffic of the groups by direction.
+fn traffic(all: &[Finished]) -> RecordBatch {
+    let rows = each_group(all).flat_map(|(f, config, group)| {
+        let both = Direction::ALL.into_iter().zip(group.traffic);
+        let there = both.filter_map(|(direction, traffic)| Some((direction, traffic?)));
+        there.map(move |(direction, traffic)| (f.run, config.name.as_str(), direction, traffic))
+    });
+    let mut columns = Columns::default();
+    columns.u32("run", rows.clone().map(|(run, ..)| run));
+    columns.text("group", rows.clone().map(|(_, group, ..)| group));
+    columns.text("direction", rows.clone().map(|(_, _, direction, _)| direction.name()));
+    columns.maybe_u64("sent_bytes", rows.clone().map(|(.., traffic)| traffic.sent_bytes));
+    let mut count = |name: &str, of: fn(&Traffic) -> u64| {
+        columns.u64(name, rows.clone().map(|(.., traffic)| of(&traffic)));
+    };
+    count("delivered_bytes", |traffic| traffic.delivered_bytes);
+    count("arrived", |traffic| traffic.arrived[End::Sink as usize]);
+    count("dropped", |traffic| traffic.losses.queues.data);
+    count("lost", |traffic| traffic.losses.links.data);
+    count("arrived_acks", |traffic| traffic.arrived[End::Source as usize]);
+    count("dropped_acks", |traffic| traffic.losses.queues.acks);
+    count("lost_acks", |traffic| traffic.losses.links.acks);
+    count("dropped_syns", |traffic| traffic.losses.queues.syns);
+    count("lost_syns", |traffic| traffic.losses.links.syns);
+    columns.finish()
+}
+
+/// Name of the direction of a quantity.
+fn direction(quantity: &Quantity) -> Option<&'static str> {
+    quantity.direction.map(Direction::name)
 }
 
 /// The times that the workloads measured.
 fn times(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
-        group.times.iter().map(move |(name, times)| (f.run, config.name.as_str(), *name, times))
+        let name = config.name.as_str();
+        group.times.iter().map(move |(quantity, times)| (f.run, name, quantity, times))
     });
     let mut columns = Columns::default();
     columns.u32("run", rows.clone().map(|(run, ..)| run));
     columns.text("group", rows.clone().map(|(_, group, ..)| group));
-    columns.text("quantity", rows.clone().map(|(_, _, name, _)| name));
+    columns.text("quantity", rows.clone().map(|(_, _, quantity, _)| quantity.name));
+    columns.maybe_text("direction", rows.clone().map(|(_, _, quantity, _)| direction(quantity)));
     columns.u64("count", rows.clone().map(|(.., times)| times.count));
     columns.f64("mean_s", rows.clone().map(|(.., times)| times.mean));
     for (i, quantile) in QUANTILES.iter().enumerate() {
@@ -285,12 +320,14 @@ fn times(all: &[Finished]) -> RecordBatch {
 /// What else the workloads say of themselves.
 fn scores(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
-        group.values.iter().map(move |(name, value)| (f.run, config.name.as_str(), *name, *value))
+        let name = config.name.as_str();
+        group.values.iter().map(move |(quantity, value)| (f.run, name, quantity, *value))
     });
     let mut columns = Columns::default();
     columns.u32("run", rows.clone().map(|(run, ..)| run));
     columns.text("group", rows.clone().map(|(_, group, ..)| group));
-    columns.text("quantity", rows.clone().map(|(_, _, name, _)| name));
+    columns.text("quantity", rows.clone().map(|(_, _, quantity, _)| quantity.name));
+    columns.maybe_text("direction", rows.clone().map(|(_, _, quantity, _)| direction(quantity)));
     columns.f64("value", rows.map(|(.., value)| value));
     columns.finish()
 }
@@ -326,13 +363,16 @@ fn sojourn(all: &[Finished]) -> RecordBatch {
 /// The histograms of one-way delays of the groups that measure them.
 fn delays(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
-        let measured = group.times.iter().filter(|(name, _)| *name == "delay");
-        let buckets = measured.flat_map(|(_, times)| &times.buckets);
-        buckets.map(move |bucket| (f.run, config.name.as_str(), bucket))
+        let measured = group.times.iter().filter(|(quantity, _)| quantity.name == "delay");
+        measured.flat_map(move |(quantity, times)| {
+            let name = config.name.as_str();
+            times.buckets.iter().map(move |bucket| (f.run, name, quantity, bucket))
+        })
     });
     let mut columns = Columns::default();
     columns.u32("run", rows.clone().map(|(run, ..)| run));
-    columns.text("group", rows.clone().map(|(_, group, _)| group));
+    columns.text("group", rows.clone().map(|(_, group, ..)| group));
+    columns.maybe_text("direction", rows.clone().map(|(_, _, quantity, _)| direction(quantity)));
     columns.f64("delay_s", rows.clone().map(|(.., bucket)| bucket.0 as f64 * 1e-9));
     columns.u64("count", rows.map(|(.., bucket)| bucket.1));
     columns.finish()

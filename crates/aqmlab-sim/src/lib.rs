@@ -31,7 +31,7 @@ pub mod scenario;
 pub mod workload;
 
 pub use network::LinkResult;
-pub use run::results::{FlowResult, GroupResult, RunResult};
+pub use run::results::{FlowResult, GroupResult, RunResult, Traffic};
 pub use run::stepping::{Run, Snapshot};
 pub use run::watch::{Stopped, Watch};
 pub use run::{run, run_into, try_run, try_run_recorded};

@@ -65,7 +65,7 @@ fn one_way_delays_are_those_of_the_recorded_packets() {
         count += 1;
         largest = largest.max(delay);
     }
-    let (_, delays) = result.groups[0].times.iter().find(|(name, _)| *name == "delay").unwrap();
+    let delays = result.groups[0].times_of("delay").unwrap();
     assert_eq!(delays.count, count);
     assert!((delays.mean - sum / count as f64).abs() < 1e-8, "{} {}", delays.mean, sum);
     assert!((delays.max.as_secs_f64() - largest).abs() < 1e-8);
@@ -83,14 +83,14 @@ fn one_way_delays_are_those_of_the_recorded_packets() {
 fn measuring_changes_nothing_else() {
     let (with, without) = (result(&[]), result(&[("flows.bulk.delays", "false")]));
     assert!(without.flows[0].delays.is_none());
-    assert!(without.groups[0].times.iter().all(|(name, _)| *name != "delay"));
+    assert!(without.groups[0].times_of("delay").is_none());
     assert_eq!(with.end, without.end);
     assert_eq!(with.events, without.events);
     for (one, other) in with.flows.iter().zip(&without.flows) {
         assert_eq!((one.finish, one.stats), (other.finish, other.stats));
     }
     let timestamps = result(&[("transport.timestamps", "true")]);
-    let (_, delays) = timestamps.groups[0].times.iter().find(|(name, _)| *name == "delay").unwrap();
+    let delays = timestamps.groups[0].times_of("delay").unwrap();
     assert!(delays.count >= 2 * 719, "{}", delays.count);
 }
 
@@ -199,8 +199,8 @@ fn flows_have_round_trip_times_of_their_own() {
         assert!((0.0..0.004).contains(&(mean - 0.025 - own)), "{own}: {mean}");
     }
     // The SYN and its answer: 45 ms, and twice its own.
-    let startup = result.groups[0].times.iter().find(|(name, _)| *name == "startup").unwrap();
-    let (least, most) = (startup.1.min.as_secs_f64(), startup.1.max.as_secs_f64());
+    let startup = result.groups[0].times_of("startup").unwrap();
+    let (least, most) = (startup.min.as_secs_f64(), startup.max.as_secs_f64());
     assert!((0.0..0.001).contains(&(least - 0.045)), "{least}");
     assert!((0.0..0.001).contains(&(most - 0.185)), "{most}");
     let rtt = |settings: &[(&str, &str)]| scenario(settings).unwrap().base_rtt_over(1);

@@ -49,6 +49,19 @@ fn a_run_that_means_what_it_seems_says_nothing() {
     assert_eq!(findings(&[("queue", "droptail")]), [], "drop-tail is not meant to act");
 }
 
+/// 1 % of the packets lost on the link keep Reno from filling it; at 0.001 % the queue drops more.
+#[test]
+fn a_link_that_loses_more_than_its_queue_drops_says_so() {
+    let of_link = |loss| {
+        let settings = [("links.down.loss", loss), ("duration", "20s")];
+        findings(&settings).into_iter().find(|(id, ..)| *id == "losses-of-the-link")
+    };
+    let (_, about, text) = of_link("1%").unwrap();
+    assert_eq!(about, DOWN);
+    assert!(text.contains("1.0 %") || text.contains("0.9 %") || text.contains("1.1 %"), "{text}");
+    assert_eq!(of_link("0.001%"), None);
+}
+
 /// Acknowledgements wait for a way back of 120 kbit/s, and not for one of 1.5 Mbit/s.
 #[test]
 fn ledbat_without_timestamps_says_what_it_counts() {

@@ -294,8 +294,8 @@ fn a_probe_has_one_answer_however_many_come() {
     let result = result(&[count, ("flows.bulk.workload", "probe"), twice[0], twice[1]]);
     let group = &result.groups[0];
     assert!(group.completed > 90 && group.completed <= group.started, "{}", group.completed);
-    let rtt = group.times.iter().find(|(name, _)| *name == "rtt").unwrap();
-    assert_eq!(rtt.1.count, group.completed);
+    let rtt = group.times_of("rtt").unwrap();
+    assert_eq!(rtt.count, group.completed);
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod common;
 use common::{mean, result, value};
 
 fn count(group: &GroupResult, name: &str) -> u64 {
-    group.times.iter().find(|(known, _)| *known == name).map_or(0, |(_, times)| times.count)
+    group.times_of(name).map_or(0, |times| times.count)
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn the_preset_has_the_pages_of_rfc_7928() {
     let result = result("\"rfc7928-web\"", &[("record.level", "series")]);
     let group = &result.groups[0];
     assert!(group.completed > 10, "{}", group.completed);
-    let objects = group.times.iter().find(|(name, _)| *name == "object").unwrap().1.count;
+    let objects = group.times_of("object").unwrap().count;
     assert!(objects >= 50 * group.completed && objects < 50 * (group.completed + 1));
     assert_eq!(result.flows.len(), 12, "six connections, two flows each");
     assert!(group.bytes > group.completed * 50 * 1024, "at least 1 kB an object");
@@ -160,7 +160,7 @@ proptest! {
         ]);
         let group = &result.groups[0];
         prop_assert_eq!((group.started, group.completed), (8, 8));
-        let times = |name: &str| &group.times.iter().find(|(known, _)| *known == name).unwrap().1;
+        let times = |name: &str| group.times_of(name).unwrap();
         prop_assert_eq!(group.bytes, times("object").count * 5000);
         prop_assert_eq!(times("first_byte").count, 8);
         prop_assert!(times("first_byte").max <= times("page_load").max);

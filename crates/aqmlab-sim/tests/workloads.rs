@@ -192,7 +192,7 @@ fn packmime_opens_its_connections_a_second() {
         &[("duration", "300s"), ("links.down.rate", "100mbit")],
     );
     let group = &result.groups[0];
-    let count = |name: &str| group.times.iter().find(|(known, _)| *known == name).unwrap().1.count;
+    let count = |name: &str| group.times_of(name).unwrap().count;
     // Long memory: the number varies more than that of a Poisson process.
     assert!((count("startup") as f64 / 6000.0 - 1.0).abs() < 0.1, "{}", count("startup"));
     // 9 % of the connections carry some four requests.

@@ -212,8 +212,13 @@ class Measures:
 
     @cached_property
     def flow_goodput(self) -> pl.DataFrame:
-        """Samples of the goodput of flows: run, point, since, flow, class, value."""
+        """Samples of the goodput of flows to their destination, along their group's path (RFC
+        7928, section 2.5): run, point, since, flow, class, value."""
+        forward = self.result.raw("flows").filter(direction="forward").select(
+            "run", flow=pl.format("{}.{}", pl.col("group").cast(pl.String), pl.col("index"))
+        )  # fmt: skip
         rows = self._series.filter(quantity="goodput_bps").rename({"subject": "flow"})
+        rows = rows.join(forward, on=["run", "flow"], how="semi")
         return rows.with_columns(_class("flow"))
 
     def _goodput(self) -> pl.DataFrame:
@@ -249,28 +254,32 @@ class Measures:
         return both.select("run", "class", value=ratio, measure=pl.lit("goodput_ratio"))
 
     def _flows(self) -> pl.DataFrame:
-        """The share of a class's packets after the warm-up that queues dropped."""
-        rows = self.result.raw("flows").with_columns(_class("group"))
+        """Losses of a class along its path: of the packets that arrived, were dropped or were
+        lost after the warm-up, the share that did not arrive."""
+        rows = self._traffic.filter(direction="forward")
+        lost = pl.col("dropped").sum() + pl.col("lost").sum()
         return rows.group_by("run", "class", maintain_order=True).agg(
             measure=pl.lit("loss_share").first(),
-            value=pl.col("dropped").sum() / pl.col("segments_sent").sum(),
+            value=lost / (lost + pl.col("arrived").sum()),
         ).rename({"class": "subject"})  # fmt: skip
 
+    @cached_property
+    def _traffic(self) -> pl.DataFrame:
+        return self.result.raw("traffic").with_columns(_class("group"))
+
     def _group_losses(self) -> pl.DataFrame:
-        rows = self.result.raw("groups").with_columns(_class("group"))
         sums = [
             pl.col(name).sum().cast(pl.Float64)
             for name in ("dropped", "dropped_acks", "dropped_syns")
         ]
-        wide = rows.group_by("run", "class", maintain_order=True).agg(*sums)
+        wide = self._traffic.group_by("run", "class", maintain_order=True).agg(*sums)
         return wide.rename({"class": "subject"}).unpivot(
             index=["run", "subject"], variable_name="measure"
         )
 
     def _acks(self) -> pl.DataFrame:
-        """The share of acknowledgements that queues dropped, of cases with bulk flows alone
-        whose data and acknowledgements pass one queue each: what came to the queues and was
-        not data was an acknowledgement."""
+        """The share of acknowledgements that did not arrive, of cases with bulk flows alone and
+        a queue under test in each direction."""
         both = [
             n
             for n, case in enumerate(self.cases)
@@ -278,23 +287,15 @@ class Measures:
             and not any("workload" in group for group in case.scenario["flows"].values())
         ]
         chosen = self._point().is_in(both)
-        came = self.result.raw("links").filter(chosen).group_by("run").agg(pl.col("arrived").sum())
-        data = self.result.raw("flows").filter(chosen).group_by("run").agg(
-            pl.col("segments_sent").sum()
-        )  # fmt: skip
-        lost = self.result.raw("groups").group_by("run").agg(pl.col("dropped_acks").sum())
-        joined = came.join(data, on="run").join(lost, on="run")
-        acks = pl.col("arrived").cast(pl.Float64) - pl.col("segments_sent")
-        return joined.select(
-            "run",
-            subject=pl.lit("all"),
-            measure=pl.lit("ack_loss"),
-            value=pl.col("dropped_acks") / acks,
-        )
+        lost = pl.col("dropped_acks").sum() + pl.col("lost_acks").sum()
+        share = lost / (lost + pl.col("arrived_acks").sum())
+        shares = self._traffic.filter(chosen).group_by("run", maintain_order=True).agg(value=share)
+        return shares.with_columns(subject=pl.lit("all"), measure=pl.lit("ack_loss"))
 
     def _times(self) -> pl.DataFrame:
-        """Times of classes; of one-way delays also what is waited for, and the variation."""
+        """Times of classes; of one-way delays, along the path, also the waiting and variation."""
         rows = self.result.raw("times").with_columns(_class("group"), point=self._point())
+        rows = rows.filter(pl.col("direction").is_null() | (pl.col("direction") == "forward"))
         weight = pl.col("count") / pl.col("count").sum()
         means = {name: (pl.col(name) * weight).sum() for name in ONE_WAY}
         wide = rows.group_by("run", "point", "class", "quantity", maintain_order=True).agg(**means)
@@ -326,6 +327,8 @@ class Measures:
 
     def _scores(self) -> pl.DataFrame:
         rows = self.result.raw("scores").with_columns(_class("group"))
+        # Of two directions the worse is first.
+        rows = rows.unique(["run", "group", "quantity"], keep="first", maintain_order=True)
         return rows.group_by("run", "class", "quantity", maintain_order=True).agg(
             pl.col("value").mean()
         ).rename({"class": "subject", "quantity": "measure"})  # fmt: skip

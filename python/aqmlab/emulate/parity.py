@@ -147,14 +147,16 @@ class Parity:
     def _of_times(self) -> Iterator[Measure]:
         times = self.result.times
         skipped = ("lateness", "input_lateness", "timer_lateness")
-        pairs = times.select("group", "quantity").unique(maintain_order=True).rows()
-        for group, quantity in pairs:
-            rows = times.filter(group=group, quantity=quantity).sort("run")
+        keys = ["group", "quantity", "direction"]
+        for (group, quantity, direction), rows in times.sort("run").group_by(
+            keys, maintain_order=True
+        ):
             if quantity in skipped or rows.height != 2 * self.replications:
                 continue
             for key in ("p50", "p95"):
                 values = (rows.filter(by=by)[f"{key}_s"].to_numpy() for by in (SIMULATOR, EMULATOR))
-                yield Measure(f"{group}: {quantity} {key}", "s", *values)
+                which = f" {direction}" if direction else ""
+                yield Measure(f"{group}: {quantity}{which} {key}", "s", *values)
 
     def to_json(self) -> dict[str, Any]:
         """{"scenario", "link", "replications", "lateness_p99_s", "remarks", "measures"}."""

@@ -126,18 +126,16 @@ class At:
         return self._array(self._rows("links", link=link), pl.col(column).cast(float).sum())
 
     def goodput(self, group: str) -> Floats:
-        """What a group delivered once, bit/s, after the warm-up."""
-        rows = self._rows("groups", group=group)
+        """Goodput of a group along its path, bit/s, after the warm-up."""
+        rows = self._rows("traffic", group=group, direction="forward")
         return self._array(rows, 8 * pl.col("delivered_bytes").cast(float).sum() / self.lasted)
 
     def loss(self, group: str) -> Floats:
-        """The share of a group's segments that queues dropped after the warm-up."""
-        dropped = self._array(
-            self._rows("groups", group=group), pl.col("dropped").cast(float).sum()
-        )
-        sent = self.flow(group, "segments_sent")
-        share: Floats = dropped / np.maximum(sent, 1.0)
-        return share
+        """The share of a group's packets along its path that queues dropped, of those that were
+        dropped, lost or arrived after the warm-up."""
+        rows = self._rows("traffic", group=group, direction="forward")
+        ended = pl.sum_horizontal(pl.col("arrived", "dropped", "lost").cast(float).sum())
+        return self._array(rows, pl.col("dropped").cast(float).sum() / ended.clip(1.0))
 
     def flow(self, group: str, column: str) -> Floats:
         """A column of the table `flows`, summed over the group."""
@@ -150,14 +148,14 @@ class At:
         return self._array(self._rows("flows", group=group), index)
 
     def time(self, group: str, quantity: str, column: str) -> Floats:
-        """A column of the table `times`, seconds."""
+        """A column of the table `times`, seconds; of two directions that of the worse."""
         rows = self._rows("times", group=group, quantity=quantity)
-        return self._array(rows, pl.col(column).max())
+        return self._array(rows, pl.col(column).first())
 
     def score(self, group: str, quantity: str) -> Floats:
-        """A value of the table `scores`."""
+        """A value of the table `scores`; of two directions that of the worse."""
         rows = self._rows("scores", group=group, quantity=quantity)
-        return self._array(rows, pl.col("value").mean())
+        return self._array(rows, pl.col("value").first())
 
     def samples(self, quantity: str, subject: str) -> list[tuple[Floats, Floats]]:
         """Times and values of a sampled quantity, for each replication."""

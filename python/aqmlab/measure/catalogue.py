@@ -53,11 +53,11 @@ _TOLD = (
     # Rates
     Metric("goodput", "flow, group", "bit/s", "Data that reached the receiver in order for the "
            "first time (of datagrams: that arrived), after the warm-up: of a flow over the time it "
-           "was active, of a group over all of it.",
+           "was active, of a group and direction over all of it.",
            f"table `flows`: `goodput_bps`; {COMPUTED}; series `goodput_bps`",
            "RFC 7928, section 2.5"),
-    Metric("goodput_share", "group", "1", "Of the goodput of all groups, the part of this one.",
-           COMPUTED, "this program"),
+    Metric("goodput_share", "group", "1", "Share of the total goodput of all groups and "
+           "directions.", COMPUTED, "this program"),
     Metric("throughput", "link, flow, group", "bit/s", "Of a link the egress: what left the "
            "queue after the warm-up. Of flows what their senders sent, with headers and what was "
            "sent again.",
@@ -82,8 +82,10 @@ _TOLD = (
     Metric("mark_share", "link", "1", "Of the packets that came after the warm-up or waited at "
            "its end, those that were marked (CE).",
            f"{COMPUTED}; table `links`: `mark_REASON`", "RFC 7928, section 4.5"),
-    Metric("loss_share", "group", "1", "Of the packets that its flows sent after the warm-up, "
-           "those that queues dropped.", COMPUTED, "RFC 7928, section 2.3"),
+    Metric("loss_share", "group", "1", "Share of lost packets (data packets and SYNs), by "
+           "direction: of those that arrived, were dropped by a queue or were lost on a link after "
+           "the warm-up, those that did not arrive. `loss_share_queue` and `loss_share_link` are "
+           "its two causes.", COMPUTED, "RFC 7928, section 2.3"),
     Metric("loss_interval", "link", "s", "The gap between two drops, one after the other.",
            "table `links`: `loss_interval_mean_s`, `_p50_s`, `_p95_s`, `_max_s`",
            "RFC 3611; RFC 7928, section 2.3"),
@@ -121,7 +123,7 @@ _TOLD = (
     Metric("missed", "application", "1", "Frames that were not complete when their turn came.",
            "table `scores`: `missed` (workload `video`)", "this program"),
     Metric("late", "application", "1", "Packets that came too late to be used.",
-           "table `scores`: `late` (`voip`), `late_down`, `late_up` (`game`)", "this program"),
+           "table `scores`: `late` (workloads `voip`, `game`)", "this program"),
     Metric("rpm", "application", "round trips/min", "Responsiveness under load.",
            "table `scores`: `rpm` (workload `rpm`)", "draft-ietf-ippm-responsiveness"),
 )  # fmt: skip
@@ -183,22 +185,22 @@ _HOW: dict[str, dict[str, Any]] = {
     "page_load": _time("page_load", "page load time", 1),
     "query": _time("query", "time of a query", 2),
     "delay_variation": _made("delay_variation", "delay variation", "less", "times"),
-    "goodput": _made("goodput", "goodput", "more", "groups", "runs"),
-    "goodput_share": _made("goodput_share", "share of the goodput", "", "groups"),
-    "throughput": _made("throughput", "throughput", "more", "links", "groups", "runs"),
+    "goodput": _made("goodput", "goodput", "more", "traffic", "runs"),
+    "goodput_share": _made("goodput_share", "share of the goodput", "", "traffic"),
+    "throughput": _made("throughput", "throughput", "more", "links", "traffic", "runs"),
     "possible_share": _made("possible_share", "part of what was possible", "more", "links"),
     "drop_share": _made("drop_share", "dropped", "less", "links"),
     "mark_share": _made("mark_share", "marked", "", "links"),
-    "loss_share": _made("loss_share", "lost", "less", "flows"),
+    "loss_share": _made("loss_share", "lost", "less", "traffic"),
     "loss_synchronisation": _made("loss_synchronisation", "loss synchronisation", "less", "links"),
     "jain": _made("jain", "Jain's index", "more", "flows"),
     "rtt_fairness": _made("rtt_fairness", "goodput over that of the first group", "", "flows"),
-    "power": _made("power", "power", "more", "groups", "times"),
+    "power": _made("power", "power", "more", "traffic", "times"),
     "mos": _score("mos", "MOS", "more", 1, "of 1 to 4.5"),
     "stalls": _score("stalls", "stalls", "less", 4),
     "bitrate": _score("bitrate", "bit rate of the video", "more", 5),
     "missed": _score("missed", "frames missed", "less", 3, "% of the frames"),
-    "late": _score("late", "late packets", "less", 8, "% of the packets"),
+    "late": _score("late", "late packets", "less", 6, "% of the packets"),
     "rpm": _score("rpm", "round trips a minute", "more", 2, "RPM"),
 }  # fmt: skip
 """How the values of each are computed; the others are no single number a run and subject."""
@@ -210,8 +212,6 @@ _MORE = (
            "table `times`: `stall` (workloads `dash`, `video`)", "RFC 7928, section 2.1"),
     Metric("frame", "application", "s", "The delay of a frame of a video: from the camera to the "
            "last of its packets.", "table `times`: `frame` (workload `video`)", "this program"),
-    Metric("late_down", "application", "1", "Packets of a game's server that came too late.",
-           "table `scores`: `late_down` (workload `game`)", "this program"),
     Metric("download", "application", "bit/s", "What the downloads of a test got.",
            "table `scores`: `download` (workload `rrul`)", "RRUL"),
 )  # fmt: skip
@@ -219,7 +219,6 @@ _HOW |= {
     "http_l": _time("http_l", "response time under load", 4),
     "stall": _time("stall", "length of a stall", 6),
     "frame": _time("frame", "delay of a frame", 9),
-    "late_down": _score("late_down", "late packets", "less", 6, "% of the packets"),
     "download": _score("download", "download", "more", 7),
 }
 

@@ -41,10 +41,12 @@ def of_column(table: str, subject: str, column: str) -> Callable[[Runs, str], pl
 
 
 def of_quantity(table: str, quantity: str, column: str) -> Callable[[Runs, str], pl.DataFrame]:
-    """The values of a column of the rows with this quantity, of `times` or `scores`."""
+    """The values of a column of the rows with this quantity, of `times` or `scores`: of two
+    directions those of the worse, which comes first."""
 
     def compute(runs: Runs, statistic: str) -> pl.DataFrame:
         rows = runs.table(table).filter(pl.col("quantity").cast(pl.String) == quantity)
+        rows = rows.unique(["run", "group"], keep="first", maintain_order=True)
         if table == "times":
             rows = rows.filter(pl.col("count") > 0)
         return _told(rows.select("run", "group", column.format(statistic)))
@@ -53,10 +55,11 @@ def of_quantity(table: str, quantity: str, column: str) -> Callable[[Runs, str],
 
 
 def of_metrics(name: str) -> Callable[[Runs, str], pl.DataFrame]:
-    """The values of this name in the table `metrics`."""
+    """The values of this name in the table `metrics`: of two directions those of the first."""
 
     def compute(runs: Runs, statistic: str) -> pl.DataFrame:
         rows = runs.table("metrics").filter(pl.col("metric") == name)
+        rows = rows.unique(["run", "subject"], keep="first", maintain_order=True)
         return _told(rows.select("run", "subject", "value"))
 
     return compute

@@ -49,7 +49,9 @@ def add_own(
     runs = Runs(load, scenarios, replications)
     parts = [table]
     for each in own():
-        rows = each.values(runs).with_columns(metric=pl.lit(each.name))
+        rows = each.values(runs).with_columns(
+            direction=pl.lit(None, pl.String), metric=pl.lit(each.name)
+        )
         kept = rows.select(table.columns).cast(table.schema)
-        parts.append(kept.drop_nulls().drop_nans())
+        parts.append(kept.drop_nulls("value").drop_nans("value"))
     return pl.concat(parts) if len(parts) > 1 else table

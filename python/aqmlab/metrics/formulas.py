@@ -28,16 +28,35 @@ def of_group(
     over: Callable[[Any, Any], Any],
     or_zero: Callable[[Any], Any],
 ) -> dict[str, Any]:
-    """The metrics of a group of flows; `or_zero` is its argument, and 0 where that is not
-    finite. `dropped` and `segments_sent` are those of the flows in the table `flows`."""
+    """Metrics of a group of flows in one direction; `or_zero` returns its argument, or 0 where
+    that is not finite. Packets (`arrived`, `dropped`, `lost`) are those that ended their way in
+    the measured time, so that a share of them is at most 1."""
     goodput = over(of("delivered_bytes") * 8, of("lasted_s"))
+    ended = of("arrived") + of("dropped") + of("lost")
     return {
         "goodput": goodput,
         "throughput": over(of("sent_bytes") * 8, of("lasted_s")),
         "goodput_share": over(of("delivered_bytes"), of("total_bytes")),
-        "loss_share": over(of("dropped"), of("segments_sent")),
+        "loss_share": over(of("dropped") + of("lost"), ended),
+        "loss_share_queue": over(of("dropped"), ended),
+        "loss_share_link": over(of("lost"), ended),
         "delay_variation": of("p999_s") - of("min_s"),
         "delay_variation_p95": of("p95_s") - of("min_s"),
-        # Kleinrock 1979.
+        # Kleinrock 1979. The mean is infinite where nothing arrived.
         "power": over(or_zero(goodput), of("mean_s")),
     }
+
+
+WORSE = {
+    "loss_share": 1.0,
+    "loss_share_queue": 1.0,
+    "loss_share_link": 1.0,
+    "delay_variation": 1.0,
+    "delay_variation_p95": 1.0,
+    "power": -1.0,
+}
+"""Metrics of which the worse direction comes first: 1 if more is worse, -1 if less is. Of others
+the forward direction comes first: less goodput is no worse where the directions carry different
+things."""
+WORST_WITHOUT = ("delay_variation", "delay_variation_p95")
+"""Metrics that a direction in which nothing arrives lacks: it is the worse one then."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import inf, isfinite, nan
 
 from aqmlab.metrics.flows import ALL, bulk_flows, is_alike, is_endless
-from aqmlab.metrics.formulas import of_group, of_link
+from aqmlab.metrics.formulas import WORSE, WORST_WITHOUT, of_group, of_link
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     Rows = Sequence[Mapping[str, Any]]
     Tables = Mapping[str, Rows]
+    Found = tuple[str, str | None, str, float]
 
 BLOCK, LANES = 128, 8
 """How numpy adds: 8 sums side by side in blocks of at most 128 numbers."""
@@ -28,7 +29,7 @@ def metrics(tables: Tables, scenario: Mapping[str, Any]) -> list[dict[str, Any]]
     flows = scenario["flows"]
     run = tables["runs"][0]
     lasted = run["end_s"] - run["warmup_s"]
-    found = [*_links(tables["links"], dict(bulk_flows(flows)), lasted)]
+    found: list[Found] = [*_links(tables["links"], dict(bulk_flows(flows)), lasted)]
     alike = {name: _goodputs(tables["flows"], name) for name in flows if is_alike(flows[name])}
     alike = {name: values for name, values in alike.items() if values}
     endless = [name for name in flows if is_endless(flows[name])]
@@ -36,11 +37,17 @@ def metrics(tables: Tables, scenario: Mapping[str, Any]) -> list[dict[str, Any]]
     if len(endless) > 1:
         of_all = [value for name in endless for value in alike.get(name, ())]
         if of_all:
-            found.append((ALL, "jain", _jain(of_all)))
+            found.append((ALL, None, "jain", _jain(of_all)))
+    there = {(subject, metric) for subject, _, metric, value in found if isfinite(value)}
     return [
-        {"subject": subject, "metric": metric, "value": value}
-        for subject, metric, value in found
-        if isfinite(value)
+        {
+            "subject": subject,
+            "direction": direction,
+            "metric": metric,
+            "value": value if isfinite(value) else None,
+        }
+        for subject, direction, metric, value in found
+        if isfinite(value) or (metric in WORST_WITHOUT and (subject, metric) in there)
     ]
 
 
@@ -54,47 +61,60 @@ def _of(row: Mapping[str, Any]) -> Callable[[str], float]:
     return of
 
 
-def _links(links: Rows, bulk: Mapping[str, int], lasted: float) -> list[tuple[str, str, float]]:
-    found = []
+def _links(links: Rows, bulk: Mapping[str, int], lasted: float) -> list[Found]:
+    found: list[Found] = []
     for row in links:
         whole = {**row, "lasted_s": lasted, "bulk_flows": bulk.get(row["link"])}
         values = of_link(_of(whole), _over)
-        found += [(row["link"], metric, value) for metric, value in values.items()]
+        found += [(row["link"], None, metric, value) for metric, value in values.items()]
     return found
 
 
 def _groups(
     tables: Tables, alike: Mapping[str, list[float]], endless: Sequence[str], lasted: float
-) -> list[tuple[str, str, float]]:
-    total = sum(row["delivered_bytes"] for row in tables["groups"])
+) -> list[Found]:
+    total = sum(row["delivered_bytes"] for row in tables["traffic"])
     first = endless[0] if endless else None
-    found = []
-    for row in tables["groups"]:
-        name = row["group"]
-        own = [flow for flow in tables["flows"] if flow["group"] == name]
-        whole = {
-            "delivered_bytes": row["delivered_bytes"],
-            "sent_bytes": row["sent_bytes"],
-            "total_bytes": total,
-            "lasted_s": lasted,
-            **{key: sum(flow[key] for flow in own) for key in ("dropped", "segments_sent")},
-            **_delay(tables["times"], name),
-        }
-        values = of_group(_of(whole), _over, lambda value: value if isfinite(value) else 0.0)
+    found: list[Found] = []
+    for name in dict.fromkeys(row["group"] for row in tables["traffic"]):
+        directed = [
+            (row["direction"], _directed(row, tables["times"], total, lasted))
+            for row in tables["traffic"]
+            if row["group"] == name
+        ]
+        for metric in directed[0][1]:
+            rows = [(name, direction, metric, values[metric]) for direction, values in directed]
+            found += sorted(rows, key=lambda row: -_badness(metric, row[-1]))
         goodputs = alike.get(name, [])
         if len(goodputs) > 1:
-            values["jain"] = _jain(goodputs)
+            found.append((name, None, "jain", _jain(goodputs)))
         if name in endless and name != first and goodputs and alike.get(first or ""):
-            values["rtt_fairness"] = _over(_mean(goodputs), _mean(alike[first or ""]))
-        found += [(name, metric, value) for metric, value in values.items()]
+            ratio = _over(_mean(goodputs), _mean(alike[first or ""]))
+            found.append((name, None, "rtt_fairness", ratio))
     return found
 
 
-def _delay(times: Rows, group: str) -> Mapping[str, Any]:
-    """The one-way delays of a group, if any were measured."""
+def _directed(
+    row: Mapping[str, Any], times: Rows, total: int, lasted: float
+) -> Mapping[str, float]:
+    """Metrics of a group in one direction."""
+    delay = _delay(times, row["group"], row["direction"])
+    whole = {**row, "total_bytes": total, "lasted_s": lasted, **delay}
+    return of_group(_of(whole), _over, lambda value: value if isfinite(value) else 0.0)
+
+
+def _badness(metric: str, value: float) -> float:
+    """What the directions of a metric are sorted by; of equal ones the order stays."""
+    sign = WORSE.get(metric, 0.0)
+    return inf if sign and not isfinite(value) else sign * value if sign else 0.0
+
+
+def _delay(times: Rows, group: str, direction: str) -> Mapping[str, Any]:
+    """The one-way delays of a group, if any were measured; the mean is infinite where nothing
+    arrived."""
     for row in times:
-        if row["group"] == group and row["quantity"] == "delay" and row["count"] > 0:
-            return row
+        if (row["group"], row["quantity"], row["direction"]) == (group, "delay", direction):
+            return row if row["count"] else {"mean_s": inf}
     return {}
 
 

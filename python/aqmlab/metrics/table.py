@@ -11,18 +11,25 @@ import numpy as np
 import polars as pl
 
 from aqmlab.metrics.flows import ALL, bulk_flows, is_alike, is_endless
-from aqmlab.metrics.formulas import of_group, of_link
+from aqmlab.metrics.formulas import WORSE, WORST_WITHOUT, of_group, of_link
 from aqmlab.samples import Floats, Whole, jain_indices
 from aqmlab.tables import Tables
 
-COLUMNS = {"run": pl.UInt32, "subject": pl.String, "metric": pl.String, "value": pl.Float64}
+COLUMNS = {
+    "run": pl.UInt32, "subject": pl.String, "direction": pl.String, "metric": pl.String,
+    "value": pl.Float64,
+}  # fmt: skip
 LINK_COLUMNS = (
     "link", "delivered_bytes", "capacity_bytes", "dropped", "arrived", "marked", "loss_event_flows"
 )  # fmt: skip
-GROUP_COLUMNS = ("group", "delivered_bytes", "sent_bytes")
-FLOW_COLUMNS = ("group", "goodput_bps", "dropped", "segments_sent")
-DELAY_COLUMNS = ("group", "quantity", "count", "mean_s", "p95_s", "p999_s", "min_s")
+TRAFFIC_COLUMNS = (
+    "group", "direction", "delivered_bytes", "sent_bytes", "arrived", "dropped", "lost"
+)  # fmt: skip
+FLOW_COLUMNS = ("group", "goodput_bps")
+DELAY_COLUMNS = ("group", "quantity", "direction", "count", "mean_s", "p95_s", "p999_s", "min_s")
 KEYS = ["run", "group"]
+NAMES = ("link", "group", "direction")
+"""Columns that are read as plain text."""
 
 
 def metrics(
@@ -40,9 +47,7 @@ def metrics(
     alike = _alike(flows, points)
     parts = [
         _links(_of_runs(tables, "links", LINK_COLUMNS, ends), points),
-        _groups(
-            _of_runs(tables, "groups", GROUP_COLUMNS, ends), flows, _delays(tables, ends), alike
-        ),
+        _groups(_of_runs(tables, "traffic", TRAFFIC_COLUMNS, ends), _delays(tables, ends), alike),
         _all_flows(alike),
     ]
     return pl.concat(parts).sort("run", maintain_order=True)
@@ -55,7 +60,7 @@ def _of_runs(tables: Tables, name: str, columns: Sequence[str], ends: pl.DataFra
     """Columns of a table, with the point of each row's run and the time that counts; names as
     plain texts."""
     frame = tables.load(name, ["run", *columns])
-    plain = [pl.col(each).cast(pl.String) for each in ("link", "group") if each in columns]
+    plain = [pl.col(each).cast(pl.String) for each in NAMES if each in columns]
     return frame.with_columns(plain).join(ends, on="run", maintain_order="left")
 
 
@@ -63,7 +68,7 @@ def _long(frame: pl.DataFrame, subject: str, values: Mapping[str, Floats]) -> pl
     """A row for each row of `frame` and each of `values` that is finite."""
     numbers = np.column_stack(list(values.values()))
     row, column = np.nonzero(np.isfinite(numbers))
-    rows = frame.select("run", subject=subject)[row]
+    rows = frame.select("run", subject=subject, direction=pl.lit(None, pl.String))[row]
     named = rows.with_columns(
         metric=pl.Series(list(values), dtype=pl.String)[column],
         value=pl.Series(numbers[row, column], dtype=pl.Float64),
@@ -108,24 +113,55 @@ def _bulk_flows(points: Sequence[Facts]) -> Iterator[tuple[int, str, int]]:
 # Groups
 
 
-def _groups(
-    groups: pl.DataFrame, flows: pl.DataFrame, delays: pl.DataFrame, alike: pl.DataFrame
-) -> pl.DataFrame:
-    sent = flows.group_by(KEYS).agg(pl.col("dropped", "segments_sent").sum())
-    rows = groups.with_columns(pl.col("delivered_bytes").sum().over("run").alias("total_bytes"))
-    for more in (sent, delays, _fairness(alike)):
-        rows = rows.join(more, on=KEYS, how="left", maintain_order="left")
-    of = partial(_column, rows)
-    values = of_group(of, _over, lambda value: np.where(np.isfinite(value), value, 0.0))
-    fairness = {name: of(name) for name in ("jain", "rtt_fairness")}
-    return _long(rows, "group", values | fairness)
+def _groups(traffic: pl.DataFrame, delays: pl.DataFrame, alike: pl.DataFrame) -> pl.DataFrame:
+    """Metrics of groups: those of each direction, then those of all flows of the group."""
+    total = pl.col("delivered_bytes").sum().over("run").alias("total_bytes")
+    rows = traffic.with_row_index("first").with_columns(total, pl.col("first").min().over(KEYS))
+    keys = [*KEYS, "direction"]
+    rows = rows.join(delays, on=keys, how="left", maintain_order="left")
+    values = of_group(
+        partial(_column, rows), _over, lambda value: np.where(np.isfinite(value), value, 0.0)
+    )
+    parts = [
+        rows.select(
+            "run", "first", "direction", subject="group", metric=pl.lit(name),
+            place=pl.lit(place), value=pl.Series(np.where(np.isfinite(value), value, np.nan)),
+            worse=pl.Series(WORSE.get(name, 0.0) * value),
+        )
+        for place, (name, value) in enumerate(values.items())
+    ]  # fmt: skip
+    directed = pl.concat(parts).with_columns(pl.col("value", "worse").fill_nan(None))
+    is_there = pl.col("value").is_not_null()
+    is_worst = pl.col("metric").is_in(WORST_WITHOUT) & is_there.any().over(
+        "run", "subject", "metric"
+    )
+    directed = directed.filter(is_there | is_worst)
+    of_all = traffic.select(KEYS).unique(maintain_order=True)
+    heads = rows.select(*KEYS, "first").unique(maintain_order=True)
+    fairness = of_all.join(_fairness(alike), on=KEYS, how="left", maintain_order="left")
+    names = ("jain", "rtt_fairness")
+    undirected = _long(fairness, "group", {name: _column(fairness, name) for name in names})
+    undirected = undirected.join(
+        heads, left_on=["run", "subject"], right_on=KEYS, maintain_order="left"
+    ).with_columns(place=pl.lit(len(values)), worse=pl.lit(0.0))
+    columns = [*COLUMNS, "first", "place", "worse"]
+    every = pl.concat([directed.select(columns), undirected.select(columns)])
+    order = every.sort(
+        "first", "place", "worse", "direction", descending=[False, False, True, False],
+        nulls_last=[False, False, False, False], maintain_order=True,
+    )  # fmt: skip
+    return order.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
 
 
 def _delays(tables: Tables, ends: pl.DataFrame) -> pl.DataFrame:
-    """One-way delays, where any were measured: a row a run and group."""
+    """One-way delays, where any were measured: a row a run, group and direction. The mean is
+    infinite where nothing arrived."""
     times = _of_runs(tables, "times", DELAY_COLUMNS, ends)
-    measured = times.filter(pl.col("quantity").cast(pl.String) == "delay", pl.col("count") > 0)
-    return measured.select(*KEYS, "mean_s", "p95_s", "p999_s", "min_s").unique(KEYS, keep="last")
+    delays = times.filter(pl.col("quantity").cast(pl.String) == "delay")
+    nothing = pl.col("count") == 0
+    measured = [pl.when(~nothing).then(pl.col(name)) for name in ("p95_s", "p999_s", "min_s")]
+    mean = pl.when(nothing).then(float("inf")).otherwise(pl.col("mean_s")).alias("mean_s")
+    return delays.select(*KEYS, "direction", mean, *measured)
 
 
 def _alike(flows: pl.DataFrame, points: Sequence[Facts]) -> pl.DataFrame:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NOT_SAVED = "Nothing was saved; --out FOLDER saves the tables and a report with figures."
 NOT_ALL_SAVED = "Nothing else was saved; --out FOLDER saves the tables and a report with figures."
 POLL_SECONDS = 0.1
-TABLES = ("runs", "links", "flows", "groups", "times", "scores", "excursions", "notes")
+TABLES = ("runs", "links", "flows", "groups", "traffic", "times", "scores", "excursions", "notes")
 SHOWN_FLOWS = 20
 # Scores in bit/s.
 RATES = {"bitrate", "download", "upload"}
@@ -90,6 +90,8 @@ def _links(tables: Mapping[str, Rows]) -> Iterator[str]:
                 share = row[word] / row["arrived"]
                 why = reasons(row, prefix)
                 yield f"{row['link']}: {share:.2%} of the packets were {word} ({why})"
+        if row["lost"]:
+            yield f"{row['link']}: {row['lost']:,} packets were lost on the link (`loss`)"
     for row in tables["excursions"]:
         size, count, longest = row["threshold_bytes"], row["count"], row["longest_s"]
         told = f"{row['link']}: the backlog was above {size:,} B {count:,} times"
@@ -98,10 +100,14 @@ def _links(tables: Mapping[str, Rows]) -> Iterator[str]:
 
 
 def _groups(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator[str]:
-    """What groups of flows have together, if there is more than one flow."""
+    """Metrics of groups of flows by direction, if there is more than one flow."""
     of: dict[str, dict[str, float]] = {}
+    directed: dict[tuple[str, str], dict[str, float]] = {}
     for row in tables["metrics"]:
-        of.setdefault(row["subject"], {})[row["metric"]] = row["value"]
+        if row["value"] is not None:
+            of.setdefault(row["subject"], {})[row["metric"]] = row["value"]
+            key = (row["subject"], row["direction"])
+            directed.setdefault(key, {})[row["metric"]] = row["value"]
     groups = [name for name in scenario["flows"] if "goodput" in of.get(name, {})]
     counts = [int(group["count"]) for group in scenario["flows"].values()]
     if sum(counts) < 2 or not groups:
@@ -109,18 +115,21 @@ def _groups(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator
     heads = ("group", "goodput", "share", "Jain", "lost", "delay variation", "power")
     rows = []
     for name in groups:
-        own = of[name]
-        rows.append(
-            [
-                name,
-                rate(own["goodput"]),
-                percent(own.get("goodput_share")),
-                f"{own['jain']:.3f}" if "jain" in own else "–",
-                f"{own['loss_share']:.2%}" if "loss_share" in own else "–",
-                seconds(own.get("delay_variation")),
-                f"{own['power'] / 1e6:.3g} Mbit/s²" if "power" in own else "–",
-            ]
-        )
+        directions = directions_of(tables, name)
+        for place, direction in enumerate(directions):
+            own = directed.get((name, direction), {})
+            jain = of[name].get("jain") if place == 0 else None
+            rows.append(
+                [
+                    name if len(directions) == 1 else f"{name} ({direction})",
+                    rate(own.get("goodput")),
+                    percent(own.get("goodput_share")),
+                    f"{jain:.3f}" if jain is not None else "–",
+                    f"{own['loss_share']:.2%}" if "loss_share" in own else "–",
+                    seconds(own.get("delay_variation")),
+                    f"{own['power'] / 1e6:.3g} Mbit/s²" if "power" in own else "–",
+                ]
+            )
     yield from plain.table("Groups", heads, rows)
     for name, own in of.items():
         if "loss_synchronisation" in own:
@@ -130,6 +139,30 @@ def _groups(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator
             ratio = own["rtt_fairness"]
             yield f"{name}: a flow has {ratio:.3g} times the goodput of one of the first group"
     yield ""
+
+
+def directions_of(tables: Mapping[str, Rows], group: str) -> list[str]:
+    """The directions in which packets of a group ended their way: of two the one with the larger
+    delay first, else forward."""
+    ends = ("arrived", "dropped", "lost")
+    found = [
+        row["direction"]
+        for row in tables["traffic"]
+        if row["group"] == group
+        and (row["direction"] == "forward" or sum(row[end] for end in ends) > 0)
+    ]
+    delays = [
+        row["direction"]
+        for row in tables["times"]
+        if (row["group"], row["quantity"]) == (group, "delay")
+    ]
+    return sorted(found, key=lambda each: delays.index(each) if each in delays else len(delays))
+
+
+def named(row: Mapping[str, Any]) -> str:
+    """A quantity of a row of `times` or `scores`, with its direction."""
+    direction = row["direction"]
+    return f"{row['quantity']} ({direction})" if direction else str(row["quantity"])
 
 
 def _flows(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator[str]:
@@ -180,7 +213,7 @@ def _applications(tables: Mapping[str, Rows]) -> Iterator[str]:
         rows = [
             [
                 row["group"],
-                row["quantity"],
+                named(row),
                 f"{row['count']:,}",
                 *(seconds(row[f"{key}_s"]) for key in keys),
             ]
@@ -191,7 +224,7 @@ def _applications(tables: Mapping[str, Rows]) -> Iterator[str]:
     for row in tables["scores"]:
         is_rate = row["quantity"] in RATES
         value = rate(row["value"]) if is_rate else f"{row['value']:.4g}"
-        scores.setdefault(row["group"], []).append(f"{row['quantity']} {value}")
+        scores.setdefault(row["group"], []).append(f"{named(row)} {value}")
     for group, values in scores.items():
         yield f"{group}: {', '.join(values)}"
     if shown or scores:

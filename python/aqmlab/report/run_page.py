@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def finding(result: RunResult) -> str:
     row = result.links.filter(link=result.shown).row(0, named=True)
     if not row["delivered"]:
         return f"No packet passed {row['link']}."
-    signals = next(iter(signalled(row)), "No packet was dropped or marked")
+    signals = next(iter(signalled(row)), "No packet was dropped, marked or lost")
     queue = result.scenario["links"][row["link"]]["queue"]["discipline"]
     told = (
         f"Half of the packets waited {seconds(row['sojourn_p50_s'])} or less in the queue of "
@@ -103,6 +103,8 @@ def signalled(link: Mapping[str, Any]) -> Iterator[str]:
         if link[word]:
             share = link[word] / link["arrived"]
             yield f"{share:.2%} of the packets were {word} ({reasons(link, prefix)})"
+    if link["lost"]:
+        yield f"{link['lost']:,} packets were lost on the link (`loss`)"
 
 
 def figures(result: RunResult) -> Iterator[Figure]:
@@ -173,11 +175,9 @@ def _panels(result: RunResult, link: str) -> Iterator[Any]:
     if others:
         yield "mean time in queue (ms)", others, by_label(list(others))
     groups = list(dict.fromkeys(result.flows["group"]))[:MOST_GROUPS]
-    colours = by_label(groups)
-    goodput = {name: _of_group(samples, name, "goodput_bps", 1e-6) for name in groups}
-    goodput = {name: curve for name, curve in goodput.items() if curve[0].size}
+    goodput = dict(_goodput(result, samples, groups))
     if goodput:
-        yield "goodput (Mbit/s)", goodput, colours
+        yield "goodput (Mbit/s)", goodput, by_label(list(goodput))
     throughput = {link: _curve(own, "throughput_bps", 1e-6)}
     if not goodput:
         yield "throughput (Mbit/s)", throughput, by_label([link])
@@ -189,13 +189,21 @@ def _curve(samples: pl.DataFrame, quantity: str, factor: float) -> tuple[Floats,
     return _thinned(rows["time_s"].to_numpy(), factor * rows["value"].to_numpy())
 
 
-def _of_group(
-    samples: pl.DataFrame, group: str, quantity: str, factor: float
-) -> tuple[Floats, Floats]:
-    """The sum over the flows of a group."""
-    mine = pl.col("subject").str.starts_with(f"{group}.") & (pl.col("quantity") == quantity)
-    rows = samples.filter(mine).group_by("time_s").agg(pl.col("value").sum()).sort("time_s")
-    return _thinned(rows["time_s"].to_numpy(), factor * rows["value"].to_numpy())
+def _goodput(
+    result: RunResult, samples: pl.DataFrame, groups: Sequence[str]
+) -> Iterator[tuple[str, tuple[Floats, Floats]]]:
+    """Goodput over time of each group and direction in Mbit/s: the sum over its flows."""
+    named = pl.format("{}.{}", pl.col("group").cast(pl.String), pl.col("index")).alias("subject")
+    flows = result.flows.select(named, pl.col("group", "direction").cast(pl.String))
+    rows = samples.filter(quantity="goodput_bps").join(flows, on="subject", maintain_order="left")
+    sums = rows.group_by("group", "direction", "time_s").agg(pl.col("value").sum()).sort("time_s")
+    for group in groups:
+        own = sums.filter(group=group)
+        directions = sorted(own["direction"].unique())
+        for direction in directions:
+            curve = own.filter(direction=direction)
+            name = group if len(directions) == 1 else f"{group} ({direction})"
+            yield name, _thinned(curve["time_s"].to_numpy(), 1e-6 * curve["value"].to_numpy())
 
 
 def _thinned(times: Floats, values: Floats) -> tuple[Floats, Floats]:
@@ -326,7 +334,8 @@ def own_metrics(result: RunResult) -> list[Section]:
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    return f"{row['group']}: {row['quantity'].replace('_', ' ')}"
+    which = f" ({row['direction']})" if row["direction"] else ""
+    return f"{row['group']}: {row['quantity'].replace('_', ' ')}{which}"
 
 
 def parameters(scenario: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -19,18 +19,19 @@ MAX_PANELS = 60
 
 def runs(result: StudyResult) -> pl.DataFrame:
     """A row a run: the axes, `queue_delay_s` (mean sojourn time at the bottleneck) and
-    `goodput_bps` (of all groups whose data pass it)."""
+    `goodput_bps` (of all data that pass it)."""
     passing = [
-        (point, name)
+        (point, name, direction)
         for point, scenario in enumerate(result.scenarios)
         for name, group in scenario["flows"].items()
-        if scenario["bottleneck"] in group["path"]
+        for direction, path in (("forward", "path"), ("reverse", "return_path"))
+        if scenario["bottleneck"] in group[path]
     ]
-    schema = {"point": pl.UInt32, "subject": pl.String}
+    schema = {"point": pl.UInt32, "subject": pl.String, "direction": pl.String}
     groups = pl.DataFrame(passing, schema=schema, orient="row")
     goodput = (
         result.metrics.filter(metric="goodput")
-        .join(groups, on=["point", "subject"], how="semi")
+        .join(groups, on=["point", "subject", "direction"], how="semi")
         .group_by("run")
         .agg(goodput_bps=pl.col("value").sum())
     )

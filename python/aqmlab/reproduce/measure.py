@@ -108,11 +108,13 @@ class Measurements:
         return self._of(self._counts[column], labels)
 
     def times(self, group: str, quantity: str, column: str, **labels: str) -> Floats:
-        """A column of the table `times` in each run: of a group's `completion`, `response`, ..."""
+        """A column of the table `times` in each run: of a group's `completion`, `response`, ...;
+        of two directions that of the worse."""
         key = (group, quantity, column)
         if key not in self._times:
             rows = self.result.raw("times")
             rows = rows.filter((pl.col("group") == group) & (pl.col("quantity") == quantity))
+            rows = rows.unique("run", keep="first", maintain_order=True)
             self._times[key] = self._grid(rows, column)
         return self._of(self._times[key], labels)
 

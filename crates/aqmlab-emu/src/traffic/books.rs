@@ -5,10 +5,12 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use aqmlab_core::{Span, Time};
+use aqmlab_sim::endpoints::Direction;
 use aqmlab_sim::endpoints::datagrams::DatagramSummary;
 use aqmlab_sim::network::losses::FlowLosses;
 use aqmlab_sim::network::probe::Times;
-use aqmlab_sim::{FlowResult, GroupResult};
+use aqmlab_sim::workload::quantities::Quantity;
+use aqmlab_sim::{FlowResult, GroupResult, Traffic};
 use aqmlab_tcp::Stats;
 
 use super::played::Played;
@@ -32,6 +34,7 @@ const STACK: &str = "kernel";
 pub struct Connection {
     group: u64,
     index: u64,
+    direction: Direction,
     start: Time,
     finish: Option<Time>,
     size: Option<u64>,
@@ -43,10 +46,11 @@ pub struct Connection {
 }
 
 /// A flow of datagrams.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Datagrams {
     group: u64,
     index: u64,
+    direction: Direction,
     start: Time,
     sent: u64,
     sent_bytes: u64,
@@ -106,6 +110,7 @@ impl Books {
     pub fn open(
         &mut self,
         group: usize,
+        direction: Direction,
         start: Time,
         size: Option<u64>,
         stream: Arc<TcpStream>,
@@ -114,6 +119,7 @@ impl Books {
         self.connections.push(Connection {
             group: group as u64,
             index,
+            direction,
             start,
             finish: None,
             size,
@@ -138,10 +144,22 @@ impl Books {
     }
 
     /// A flow of datagrams begins; its number.
-    pub fn open_datagrams(&mut self, group: usize, start: Time) -> usize {
+    pub fn open_datagrams(&mut self, group: usize, direction: Direction, start: Time) -> usize {
         let index = self.next_index(group);
-        let group = group as u64;
-        self.datagrams.push(Datagrams { group, index, start, ..Datagrams::default() });
+        self.datagrams.push(Datagrams {
+            group: group as u64,
+            index,
+            direction,
+            start,
+            sent: 0,
+            sent_bytes: 0,
+            received: 0,
+            received_bytes: 0,
+            before: [0; 4],
+            last_delay: Span::ZERO,
+            jitter: 0.0,
+            delays: Vec::new(),
+        });
         self.datagrams.len() - 1
     }
 
@@ -195,18 +213,23 @@ impl Books {
         let flows = self.flow_results(Time::ZERO);
         let result = |(number, group): (usize, &Group)| {
             let own = flows.iter().filter(|flow| flow.group as usize == number);
+            let traffic = |direction| {
+                let mut own = own.clone().filter(|flow| flow.direction == direction).peekable();
+                let is_known = direction == Direction::Forward || own.peek().is_some();
+                let delivered_bytes = own.map(|flow| flow.delivered).sum();
+                is_known.then(|| Traffic { delivered_bytes, ..Traffic::default() })
+            };
             let played = group.played.clone();
             let has_tcp = self.connections.iter().any(|each| each.group == number as u64);
-            let kernel = KERNEL.iter().zip(group.kernel).map(|((_, name), n)| (*name, n as f64));
+            let kernel = KERNEL.iter().zip(group.kernel);
+            let kernel = kernel.map(|((_, name), n)| (Quantity::of(name), n as f64));
             GroupResult {
                 started: played.started,
                 completed: played.completed,
                 bytes: played.bytes,
-                delivered_bytes: own.map(|flow| flow.delivered).sum(),
-                sent_bytes: None,
+                traffic: Direction::ALL.map(traffic),
                 stack: has_tcp.then_some(STACK),
                 times: played.times,
-                losses: FlowLosses::default(),
                 values: played.scores.into_iter().chain(kernel).collect(),
             }
         };
@@ -305,6 +328,8 @@ impl Connection {
                 bytes_acked: acked,
                 ..Stats::default()
             }),
+            direction: self.direction,
+            arrived: [0; 2],
             losses: FlowLosses::default(),
             delays: None,
             datagrams: None,
@@ -316,6 +341,7 @@ impl Connection {
         for word in [
             self.group,
             self.index,
+            self.direction as u64,
             self.start.as_nanos(),
             option(self.finish.map(Time::as_nanos)),
             option(self.size),
@@ -342,6 +368,7 @@ impl Connection {
         Connection {
             group: words.number(),
             index: words.number(),
+            direction: Direction::ALL[words.number() as usize],
             start: Time::from_nanos(words.number()),
             finish: option(words.number()).map(Time::from_nanos),
             size: option(words.number()),
@@ -374,6 +401,8 @@ impl Datagrams {
             delivered: received_bytes,
             stack: None,
             stats: None,
+            direction: self.direction,
+            arrived: [0; 2],
             losses: FlowLosses::default(),
             delays: Some((delay.mean(), delay.max())),
             datagrams: Some(DatagramSummary {
@@ -391,6 +420,7 @@ impl Datagrams {
         for word in [
             self.group,
             self.index,
+            self.direction as u64,
             self.start.as_nanos(),
             self.sent,
             self.sent_bytes,
@@ -409,6 +439,7 @@ impl Datagrams {
         Datagrams {
             group: words.number(),
             index: words.number(),
+            direction: Direction::ALL[words.number() as usize],
             start: Time::from_nanos(words.number()),
             sent: words.number(),
             sent_bytes: words.number(),
@@ -476,10 +507,13 @@ mod tests {
             started: 3,
             completed: 2,
             bytes: 9,
-            times: vec![("load", times.summary())],
-            scores: vec![("mos", 4.5)],
+            times: vec![(Quantity::delay(Direction::Forward), times.summary())],
+            scores: vec![
+                (Quantity::of("rpm"), 900.0),
+                (Quantity { name: "mos", direction: Some(Direction::Backward) }, 4.5),
+            ],
         };
-        let flow = books.open_datagrams(1, Time::from_nanos(5));
+        let flow = books.open_datagrams(1, Direction::Backward, Time::from_nanos(5));
         books.datagram_sent(flow, 100);
         books.datagram_arrived(flow, 100, Time::from_nanos(900), Time::from_nanos(100));
         books.members_done[0] = 1;

@@ -16,7 +16,8 @@
 //! 1. All flows of a group have the same two hosts, whatever `source` and
 //!    `destination` say.
 //! 2. Counts of fast recoveries, probes and undone recoveries are known of a
-//!    group and not of its flows, where they are 0, as is the count of its drops.
+//!    group and not of its flows, where they are 0. Drops and losses of a flow, and
+//!    the packets of its connections that arrived, are not known: 0, and no `loss_share`.
 //! 3. Connections are closed, with the packets that belong to that.
 //! 4. Those of the applications' host, see there.
 
@@ -119,7 +120,7 @@ fn enter(result: &mut RunResult, books: &Books) {
         group.started = played.started;
         group.completed = played.completed;
         group.bytes = played.bytes;
-        group.delivered_bytes = played.delivered_bytes;
+        group.traffic = played.traffic;
         group.times.extend(played.times);
         group.values.extend(played.values);
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use aqmlab_core::Span;
+use aqmlab_sim::endpoints::Direction;
 use aqmlab_sim::network::probe::{QUANTILES, TimesSummary};
+use aqmlab_sim::workload::quantities::Quantity;
 
 use super::books::{Reader, Writer};
 
@@ -15,8 +17,8 @@ pub struct Played {
     pub started: u64,
     pub completed: u64,
     pub bytes: u64,
-    pub times: Vec<(&'static str, TimesSummary)>,
-    pub scores: Vec<(&'static str, f64)>,
+    pub times: Vec<(Quantity, TimesSummary)>,
+    pub scores: Vec<(Quantity, f64)>,
 }
 
 /// The same text, for as long as the program runs: there are few.
@@ -37,8 +39,8 @@ impl Played {
             .into_iter()
             .for_each(|count| words.number(count));
         words.number(self.times.len() as u64);
-        for (name, times) in &self.times {
-            words.text(name);
+        for (quantity, times) in &self.times {
+            write_quantity(quantity, words);
             let TimesSummary { count, mean, quantiles, min, max, buckets } = times;
             words.number(*count);
             words.number(mean.to_bits());
@@ -49,23 +51,34 @@ impl Played {
             words.list(&buckets.iter().map(|(_, count)| *count).collect::<Vec<_>>());
         }
         words.number(self.scores.len() as u64);
-        for (name, value) in &self.scores {
-            words.text(name);
+        for (quantity, value) in &self.scores {
+            write_quantity(quantity, words);
             words.number(value.to_bits());
         }
     }
 
     pub fn read(words: &mut Reader<'_>) -> Self {
         let [started, completed, bytes] = [(); 3].map(|()| words.number());
-        let times = (0..words.number()).map(|_| (lasting(words.text()), read_times(words)));
+        let times = (0..words.number()).map(|_| (read_quantity(words), read_times(words)));
         let times = times.collect();
         let score = |words: &mut Reader<'_>| {
-            let name = lasting(words.text());
-            (name, f64::from_bits(words.number()))
+            let quantity = read_quantity(words);
+            (quantity, f64::from_bits(words.number()))
         };
         let scores = (0..words.number()).map(|_| score(words)).collect();
         Played { started, completed, bytes, times, scores }
     }
+}
+
+fn write_quantity(quantity: &Quantity, words: &mut Writer) {
+    words.text(quantity.name);
+    words.number(quantity.direction.map_or(u64::MAX, |direction| direction as u64));
+}
+
+fn read_quantity(words: &mut Reader<'_>) -> Quantity {
+    let name = lasting(words.text());
+    let direction = Direction::ALL.get(words.number() as usize).copied();
+    Quantity { name, direction }
 }
 
 fn read_times(words: &mut Reader<'_>) -> TimesSummary {

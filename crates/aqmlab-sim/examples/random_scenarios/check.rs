@@ -136,5 +136,5 @@ fn of_group(result: &RunResult, group: &GroupResult) -> Result<(), String> {
     if result.warmup == Span::ZERO && group.completed > group.started {
         return Err(format!("{} of {} completed", group.completed, group.started));
     }
-    group.times.iter().try_for_each(|(name, times)| of_times(result, name, times))
+    group.times.iter().try_for_each(|(quantity, times)| of_times(result, quantity.name, times))
 }

@@ -8,8 +8,8 @@ use super::datagrams::{DatagramSink, DatagramSource};
 use super::packet::{Arrived, Header, Packed, SimPacket, Store};
 use super::tcp::{TcpSink, TcpSource};
 use super::{
-    End, Endpoint, EndpointConfig, EndpointSetup, Incoming, MessageSink, MessageSource, Outgoing,
-    Sink, Source, Volume,
+    Direction, End, Endpoint, EndpointConfig, EndpointSetup, Incoming, MessageSink, MessageSource,
+    Outgoing, Sink, Source, Volume,
 };
 use crate::network::RouteId;
 
@@ -75,8 +75,8 @@ pub(crate) struct Flow {
     pub is_open: bool,
     /// It comes and goes: it has no row in the results unless all have.
     pub is_transient: bool,
-    /// Its data go along the group's return path.
-    pub is_turned: bool,
+    /// Direction of its data.
+    pub direction: Direction,
     /// The bytes that are to arrive: all, or what is written so far.
     pub goal: u64,
     /// The application wants to be told when so many have: the goal, unless it
@@ -89,6 +89,8 @@ pub(crate) struct Flow {
     before: Option<Box<tally::Before>>,
     /// Bytes on the wire that its source sent, those sent again among them.
     pub sent_bytes: u64,
+    /// Packets that reached each [`End`].
+    pub arrived: [u64; 2],
     /// The other direction of its connection, which is being opened.
     pub opening: Option<(u32, Opening)>,
     index: u32,
@@ -181,7 +183,7 @@ pub(crate) struct FlowSetup<'a> {
     pub app: u32,
     pub is_open: bool,
     pub is_transient: bool,
-    pub is_turned: bool,
+    pub direction: Direction,
     pub hashes: [u32; 2],
     pub seed: u64,
     pub hosts: [u32; 2],
@@ -194,7 +196,7 @@ impl FlowSetup<'_> {
     pub fn turn(&mut self) {
         self.routes.reverse();
         self.hosts.reverse();
-        self.is_turned = true;
+        self.direction = Direction::Backward;
     }
 
     fn ends(&self) -> Ends {
@@ -247,12 +249,13 @@ impl Flow {
             app: setup.app,
             is_open: setup.is_open,
             is_transient: setup.is_transient,
-            is_turned: setup.is_turned,
+            direction: setup.direction,
             goal,
             expects: goal,
             awaited: if goal > 0 { goal } else { u64::MAX },
             before: None,
             sent_bytes: 0,
+            arrived: [0; 2],
             opening: None,
             index: setup.index,
             hashes: setup.hashes,
@@ -335,9 +338,9 @@ impl Flow {
         Some(delay)
     }
 
-    /// What it has sent and delivered.
+    /// Traffic so far.
     pub fn volume(&self) -> Volume {
-        Volume { sent: self.sent_bytes, delivered: self.delivered() }
+        Volume { sent: self.sent_bytes, delivered: self.delivered(), arrived: self.arrived }
     }
 
     /// Bytes acknowledged, or of datagrams arrived.

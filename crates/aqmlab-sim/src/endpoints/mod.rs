@@ -128,6 +128,29 @@ pub trait Sink {
     fn received(&self) -> u64;
 }
 
+/// Direction in which the data of a flow travel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Direction {
+    /// Along the group's `path`.
+    Forward,
+    /// Along its `return_path`.
+    Backward,
+}
+
+impl Direction {
+    /// Both.
+    pub const ALL: [Direction; 2] = [Direction::Forward, Direction::Backward];
+
+    /// Name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Forward => "forward",
+            Direction::Backward => "reverse",
+        }
+    }
+}
+
 /// Which end of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -138,19 +161,32 @@ pub enum End {
     Sink,
 }
 
-/// What is known of any flow that is not TCP: what it has sent and delivered.
+/// Traffic of a flow, whatever its endpoints are.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Volume {
-    /// Bytes sent on the wire.
+    /// Bytes on the wire that the source sent, retransmissions included.
     pub sent: u64,
     /// Bytes acknowledged, or of datagrams arrived.
     pub delivered: u64,
+    /// Packets that reached an end of the flow, by [`End`]: acknowledgements at the source, data
+    /// packets and SYNs at the sink.
+    pub arrived: [u64; 2],
 }
 
 impl Volume {
-    /// Adds another's.
+    /// Adds that of another flow.
     pub fn add(&mut self, other: Volume) {
         self.sent += other.sent;
         self.delivered += other.delivered;
+        (0..2).for_each(|end| self.arrived[end] += other.arrived[end]);
+    }
+
+    /// Returns the traffic since `before`, an earlier state.
+    pub(crate) fn since(&self, before: &Volume) -> Volume {
+        Volume {
+            sent: self.sent - before.sent,
+            delivered: self.delivered - before.delivered,
+            arrived: [0, 1].map(|end| self.arrived[end] - before.arrived[end]),
+        }
     }
 }

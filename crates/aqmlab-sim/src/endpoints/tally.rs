@@ -39,8 +39,7 @@ impl Flow {
         if let Some(before) = self.before.as_deref() {
             let then = &before.tally;
             tally.sent -= then.sent;
-            tally.volume.sent -= then.volume.sent;
-            tally.volume.delivered -= then.volume.delivered;
+            tally.volume = tally.volume.since(&then.volume);
             tally.received -= then.received;
             tally.stats = tally.stats.zip(then.stats).map(|(now, then)| now.since(&then));
         }

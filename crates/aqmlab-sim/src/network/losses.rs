@@ -1,4 +1,7 @@
-//! Whose packets a queue drops, and how many flows lose at once.
+//! Packets of each flow that a link does not deliver, and how many flows lose at once.
+//!
+//! A packet is dropped by the link's queue or lost on the link itself (its `loss`); both causes
+//! are counted in the same way, SYNs included.
 //!
 //! A *loss event* begins with a dropped data packet and lasts for the longest
 //! round-trip time without queues of the flows over the link: what is dropped
@@ -12,26 +15,47 @@ use aqmlab_core::{Span, Time};
 
 use super::carried::Carried;
 
-/// Packets of one flow that queues dropped.
+/// Packets of one flow that were not delivered, for one cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowLosses {
-    /// Segments or datagrams, SYNs among them.
+pub struct Lost {
+    /// Segments or datagrams, SYNs included.
     pub data: u64,
-    /// Acknowledgements, SYN-ACKs among them.
+    /// Acknowledgements, SYN-ACKs included.
     pub acks: u64,
     /// SYNs and SYN-ACKs.
     pub syns: u64,
 }
 
-impl FlowLosses {
-    pub(crate) fn add(&mut self, other: FlowLosses) {
+/// Packets of one flow that were not delivered, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowLosses {
+    /// Dropped by queues.
+    pub queues: Lost,
+    /// Lost on links.
+    pub links: Lost,
+}
+
+impl Lost {
+    fn add(&mut self, other: Lost) {
         self.data += other.data;
         self.acks += other.acks;
         self.syns += other.syns;
     }
+
+    fn of(packet: &impl Carried) -> Self {
+        let is_ack = packet.is_ack();
+        Lost { data: u64::from(!is_ack), acks: u64::from(is_ack), syns: u64::from(packet.is_syn()) }
+    }
 }
 
-/// The drops at one link.
+impl FlowLosses {
+    pub(crate) fn add(&mut self, other: FlowLosses) {
+        self.queues.add(other.queues);
+        self.links.add(other.links);
+    }
+}
+
+/// Losses at one link.
 pub(crate) struct Losses {
     /// By flow, as packets name it.
     flows: BTreeMap<u32, FlowLosses>,
@@ -57,17 +81,18 @@ impl Losses {
         }
     }
 
-    /// Drops are rare: kept out of the paths of all packets.
+    /// Counts a packet that the link loses after its transmission.
     #[inline(never)]
-    pub fn note(&mut self, now: Time, packet: &impl Carried) {
+    pub fn lost(&mut self, packet: &impl Carried) {
+        self.flows.entry(packet.flow()).or_default().links.add(Lost::of(packet));
+    }
+
+    /// Counts a packet that the queue drops. Not inlined: drops are rare.
+    #[inline(never)]
+    pub fn dropped(&mut self, now: Time, packet: &impl Carried) {
         let flow = packet.flow();
-        let is_ack = packet.is_ack();
-        self.flows.entry(flow).or_default().add(FlowLosses {
-            data: u64::from(!is_ack),
-            acks: u64::from(is_ack),
-            syns: u64::from(packet.is_syn()),
-        });
-        if is_ack {
+        self.flows.entry(flow).or_default().queues.add(Lost::of(packet));
+        if packet.is_ack() {
             return;
         }
         if now >= self.event_end {
@@ -89,7 +114,7 @@ impl Losses {
         self.event_end = Time::ZERO;
     }
 
-    /// What a flow has lost here; `flow` as in packets.
+    /// Losses of a flow at this link; `flow` as in packets.
     pub fn of(&self, flow: u32) -> FlowLosses {
         self.flows.get(&flow).copied().unwrap_or_default()
     }
@@ -118,12 +143,12 @@ mod tests {
         let mut losses = Losses::new(Span::from_millis(100));
         // From 10 ms to 110 ms flows 0 and 2 lose, the first of them twice.
         for (time, flow) in [(10, 0), (11, 0), (109, 2)] {
-            losses.note(at(time), &Plain::of(flow));
+            losses.dropped(at(time), &Plain::of(flow));
         }
         // At 110 ms begins the next, with one flow; at 500 ms one with three.
-        losses.note(at(110), &Plain::of(2));
+        losses.dropped(at(110), &Plain::of(2));
         for flow in [0, 1, 8] {
-            losses.note(at(500), &Plain::of(flow));
+            losses.dropped(at(500), &Plain::of(flow));
         }
         assert_eq!(losses.events(), 3);
         assert_eq!(losses.mean_flows(), (2.0 + 1.0 + 3.0) / 3.0);
@@ -132,16 +157,26 @@ mod tests {
     #[test]
     fn acknowledgements_are_counted_and_make_no_event() {
         let mut losses = Losses::new(Span::from_millis(100));
-        losses.note(at(1), &Plain::ack_of(4, false));
-        losses.note(at(2), &Plain::ack_of(4, true));
-        losses.note(at(3), &Plain::of(9));
+        losses.dropped(at(1), &Plain::ack_of(4, false));
+        losses.dropped(at(2), &Plain::ack_of(4, true));
+        losses.dropped(at(3), &Plain::of(9));
         assert_eq!(losses.events(), 1);
-        assert_eq!(losses.of(4), FlowLosses { data: 0, acks: 2, syns: 1 });
-        assert_eq!(losses.of(9), FlowLosses { data: 1, acks: 0, syns: 0 });
+        assert_eq!(losses.of(4).queues, Lost { data: 0, acks: 2, syns: 1 });
+        assert_eq!(losses.of(9).queues, Lost { data: 1, acks: 0, syns: 0 });
         assert_eq!(losses.of(7), FlowLosses::default());
         losses.restart();
         assert_eq!(losses.events(), 0);
         assert!(losses.mean_flows().is_nan());
         assert_eq!(losses.of(4), FlowLosses::default());
+    }
+    #[test]
+    fn losses_of_the_link_are_apart_from_drops_and_make_no_event() {
+        let mut losses = Losses::new(Span::from_millis(100));
+        losses.lost(&Plain::of(4));
+        losses.lost(&Plain::ack_of(4, true));
+        losses.dropped(at(1), &Plain::of(4));
+        let [one, ack] = [Lost { data: 1, acks: 0, syns: 0 }, Lost { data: 1, acks: 1, syns: 1 }];
+        assert_eq!(losses.of(4), FlowLosses { queues: one, links: ack });
+        assert_eq!(losses.events(), 1);
     }
 }

@@ -11,6 +11,7 @@ use aqmlab_core::{Span, Stream, Time};
 use super::Shared;
 use super::carried::{Carried, Fate};
 use super::events::LinkEvent;
+use super::losses::Losses;
 use crate::impairment::{
     ChanceState, DelayProcess, JitterState, Loss, LossState, PropagationConfig, SlotState,
 };
@@ -65,10 +66,17 @@ impl<P: Carried> Pipe<P> {
         }
     }
 
-    /// A packet whose transmission ends at `sent`, and whose arrival is an
-    /// event of the link `index`.
+    /// Takes a packet whose transmission ends at `sent`, and whose arrival is an
+    /// event of the link `index`; `losses` counts it if it is lost.
     #[inline(always)]
-    pub fn push(&mut self, packet: P, sent: Time, index: u32, shared: &mut Shared<P>) {
+    pub fn push(
+        &mut self,
+        packet: P,
+        sent: Time,
+        index: u32,
+        losses: &mut Losses,
+        shared: &mut Shared<P>,
+    ) {
         match self {
             Pipe::Fixed { delay, packets } => {
                 let arrival = sent + *delay;
@@ -77,7 +85,7 @@ impl<P: Carried> Pipe<P> {
                 }
                 packets.push_back((arrival, packet));
             }
-            Pipe::Varied(varied) => varied.push(packet, sent, index, shared),
+            Pipe::Varied(varied) => varied.push(packet, sent, index, losses, shared),
         }
     }
 
@@ -256,11 +264,19 @@ impl<P: Carried> Varied<P> {
     }
 
     #[inline(never)]
-    fn push(&mut self, packet: P, sent: Time, index: u32, shared: &mut Shared<P>) {
+    fn push(
+        &mut self,
+        packet: P,
+        sent: Time,
+        index: u32,
+        losses: &mut Losses,
+        shared: &mut Shared<P>,
+    ) {
         self.entered += 1;
         if self.loss.as_mut().is_some_and(|loss| loss.next(sent, &mut self.stream)) {
             self.counts.lost += 1;
             self.counts.lost_bytes += u64::from(packet.size());
+            losses.lost(&packet);
             shared.custody.ends(packet, Fate::Lost);
             return;
         }

@@ -355,7 +355,7 @@ impl LinkProbe {
             self.first_overflow.get_or_insert(now);
         }
         self.dropped_queued += u64::from(packet.arrival() < now);
-        self.losses.note(now, packet);
+        self.losses.dropped(now, packet);
         match &mut self.drops {
             Some(drops) => {
                 drops.1.note(now - drops.0);

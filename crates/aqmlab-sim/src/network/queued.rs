@@ -385,7 +385,10 @@ impl<P: Carried> QueuedLink<P> {
             Wire::Grants(_) => unreachable!("it sends when a grant comes"),
         }
         match self.busy_until {
-            Some(sent) => self.pipe.push(packet, sent, self.index, shared),
+            Some(sent) => {
+                let losses = &mut self.probe.losses;
+                self.pipe.push(packet, sent, self.index, losses, shared);
+            }
             None => self.wire.keep(packet),
         }
     }

@@ -98,7 +98,7 @@ impl<P: Carried> QueuedLink<P> {
             if let Some(egress) = &mut self.egress {
                 egress.sent(now, packet.size());
             }
-            self.pipe.push(packet, now, self.index, shared);
+            self.pipe.push(packet, now, self.index, &mut self.probe.losses, shared);
         }
         let Wire::Grants(wire) = &mut self.wire else { return };
         wire.used += granted - room;

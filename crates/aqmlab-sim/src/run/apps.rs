@@ -11,7 +11,8 @@ use crate::endpoints::End;
 use crate::endpoints::flow::{Ends, Flow, GONE, NONE, Opening};
 use crate::endpoints::packet::Content;
 use crate::scenario::{Dscp, Level};
-use crate::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted, add_score};
+use crate::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted};
+use crate::workload::quantities::Quantity;
 
 /// An application's place.
 pub(crate) struct AppSlot {
@@ -222,8 +223,7 @@ impl Simulation {
         what(&mut *app, &mut Context::new(self, slot));
         let place = &mut self.apps[slot as usize];
         if place.has_ended {
-            let scores = &mut self.activities[place.group as usize].scores;
-            app.report(self.now, &mut |name, value| add_score(scores, name, value));
+            self.activities[place.group as usize].scores.add(&*app, self.now);
             place.wake_at = Deadline::NEVER;
             let group = place.group;
             self.unfinished -= usize::from(self.is_awaited(group));
@@ -241,8 +241,7 @@ impl Simulation {
         place.has_ended = true;
         place.wake_at = Deadline::NEVER;
         let group = place.group;
-        let scores = &mut self.activities[group as usize].scores;
-        app.report(self.now, &mut |name, value| add_score(scores, name, value));
+        self.activities[group as usize].scores.add(&*app, self.now);
         self.unfinished -= usize::from(self.is_awaited(group));
     }
 
@@ -290,7 +289,8 @@ impl Simulation {
         match place {
             Some(place) => {
                 let before = std::mem::replace(&mut self.flows[place as usize], flow);
-                self.activities[group as usize].gone.add(before.volume());
+                let gone = &mut self.activities[group as usize].gone;
+                gone[direction as usize].add(before.volume());
             }
             None => self.flows.push(flow),
         }
@@ -368,7 +368,7 @@ impl Simulation {
             let group = flow.group;
             self.unfinished -= usize::from(self.is_awaited(group));
         } else if flow.is_transient && self.scenario.record.level == Level::Summary {
-            self.free_flows[flow.group as usize][usize::from(flow.is_turned)].push(index);
+            self.free_flows[flow.group as usize][flow.direction as usize].push(index);
         }
     }
 
@@ -391,13 +391,12 @@ impl Simulation {
         self.apps.iter_mut().filter_map(|slot| slot.app.as_mut()).for_each(|app| app.restart(now));
     }
 
-    /// The numbers that the applications of a group sum up to, as means.
-    pub fn reports(&self, group: u32) -> Vec<(&'static str, f64)> {
-        let mut sums = self.activities[group as usize].scores.clone();
+    /// Scores of the applications of a group, as means.
+    pub fn reports(&self, group: u32) -> Vec<(Quantity, f64)> {
+        let mut scores = self.activities[group as usize].scores.clone();
         let of_group = self.apps.iter().filter(|slot| slot.group == group);
-        for app in of_group.filter_map(|slot| slot.app.as_ref()) {
-            app.report(self.now, &mut |name, value| add_score(&mut sums, name, value));
-        }
-        sums.into_iter().map(|(name, sum, count)| (name, sum / count)).collect()
+        let apps = of_group.filter_map(|slot| slot.app.as_deref());
+        apps.for_each(|app| scores.add(app, self.now));
+        scores.means()
     }
 }

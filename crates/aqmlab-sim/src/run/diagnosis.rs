@@ -113,10 +113,14 @@ impl Site<'_> {
     }
 
     fn at_any_link(&self) -> Vec<Note> {
-        [self.overflow_first(), self.blue_set_off(), self.capable_dropped(), self.hidden()]
-            .into_iter()
-            .flatten()
-            .collect()
+        let notes = [
+            self.overflow_first(),
+            self.blue_set_off(),
+            self.capable_dropped(),
+            self.hidden(),
+            self.loses_packets(),
+        ];
+        notes.into_iter().flatten().collect()
     }
 
     fn at_the_bottleneck(&self) -> Vec<Note> {
@@ -227,6 +231,21 @@ impl Site<'_> {
                  `driver.bql` gives it back.",
                 rounded(mean),
                 rounded(Span::from_secs_f64(seen))
+            ),
+        })
+    }
+
+    /// Random losses, outages: senders slow down for these as well.
+    fn loses_packets(&self) -> Option<Note> {
+        let (lost, counts) = (self.link.way().lost, self.link.queue.counts());
+        let by_queue = counts.dropped_total() + counts.marked_total();
+        (lost > by_queue).then(|| Note {
+            id: "losses-of-the-link",
+            text: format!(
+                "the link itself lost {lost} packets (`loss`), {} of those that it sent; its queue \
+                 dropped or marked {by_queue}: most losses here are no signal of {}.",
+                percent(lost as f64 / counts.delivered.max(lost) as f64),
+                self.discipline()
             ),
         })
     }

@@ -1,9 +1,12 @@
 //! A number that names all that a run gives.
 
 use super::results::{FlowResult, RunResult};
+use crate::endpoints::Direction;
 use crate::network::LinkResult;
+use crate::network::losses::FlowLosses;
 use crate::network::probe::TimesSummary;
 use crate::network::series::Subject;
+use crate::workload::quantities::Quantity;
 
 impl RunResult {
     /// FNV-1a of whatever the tables of a run are made of. How many events it took is not in it:
@@ -14,15 +17,18 @@ impl RunResult {
         self.links.iter().for_each(|link| sum.link(link));
         self.flows.iter().for_each(|flow| sum.flow(flow));
         for group in &self.groups {
-            sum.words(&[group.started, group.completed, group.bytes, group.delivered_bytes]);
-            sum.words(&[group.sent_bytes.unwrap_or(u64::MAX)]);
-            sum.words(&[group.losses.data, group.losses.acks, group.losses.syns]);
-            group.times.iter().for_each(|(name, times)| {
-                sum.text(name);
+            sum.words(&[group.started, group.completed, group.bytes]);
+            for traffic in group.traffic.iter().flatten() {
+                sum.words(&[traffic.sent_bytes.unwrap_or(u64::MAX), traffic.delivered_bytes]);
+                sum.words(&traffic.arrived);
+                sum.losses(&traffic.losses);
+            }
+            group.times.iter().for_each(|(quantity, times)| {
+                sum.quantity(quantity);
                 sum.times(times);
             });
-            group.values.iter().for_each(|(name, value)| {
-                sum.text(name);
+            group.values.iter().for_each(|(quantity, value)| {
+                sum.quantity(quantity);
                 sum.number(*value);
             });
         }
@@ -59,11 +65,20 @@ impl Digest {
         // All that is not a number is the same.
         self.words(&[if number.is_nan() { u64::MAX } else { number.to_bits() }]);
     }
+    fn quantity(&mut self, quantity: &Quantity) {
+        self.text(quantity.name);
+        self.text(quantity.direction.map_or("", Direction::name));
+    }
     fn times(&mut self, times: &TimesSummary) {
         self.words(&[times.count, times.min.as_nanos(), times.max.as_nanos()]);
         self.number(times.mean);
         times.quantiles.iter().for_each(|quantile| self.number(*quantile));
         times.buckets.iter().for_each(|(value, count)| self.words(&[*value, *count]));
+    }
+    fn losses(&mut self, losses: &FlowLosses) {
+        for lost in [&losses.queues, &losses.links] {
+            self.words(&[lost.data, lost.acks, lost.syns]);
+        }
     }
     fn link(&mut self, link: &LinkResult) {
         let counts = &link.counts;
@@ -106,7 +121,9 @@ impl Digest {
         self.words(&[flow.sent, stats.retransmissions, stats.timeouts]);
         self.words(&[stats.fast_retransmits, stats.tail_probes, stats.undone]);
         self.words(&[stats.ecn_reductions, flow.delivered]);
-        self.words(&[flow.losses.data, flow.losses.acks, flow.losses.syns]);
+        self.words(&flow.arrived);
+        self.words(&[flow.direction as u64]);
+        self.losses(&flow.losses);
         if let Some((mean, max)) = flow.delays {
             self.number(mean);
             self.words(&[max.as_nanos()]);

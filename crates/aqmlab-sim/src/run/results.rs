@@ -6,16 +6,17 @@ use aqmlab_tcp::params::Stack;
 
 use super::diagnosis::{Finding, diagnose};
 use super::simulation::Simulation;
-use crate::endpoints::Volume;
 use crate::endpoints::datagrams::DatagramSummary;
 use crate::endpoints::flow::{Ends, Flow, NONE};
+use crate::endpoints::{Direction, Volume};
 use crate::network::LinkResult;
 use crate::network::losses::FlowLosses;
-use crate::network::probe::TimesSummary;
+use crate::network::probe::{Times, TimesSummary};
 use crate::network::records::Records;
 use crate::network::series::{Sample, Subject};
 use crate::scenario::Level;
 use crate::workload::app::Activity;
+use crate::workload::quantities::{Quantity, worse_times_first};
 
 /// The results of one run.
 pub struct RunResult {
@@ -68,7 +69,12 @@ pub struct FlowResult {
     pub stack: Option<&'static str>,
     /// The sender's counts, of TCP.
     pub stats: Option<Stats>,
-    /// Its packets that queues dropped after the warm-up, on all links.
+    /// Direction of its data.
+    pub direction: Direction,
+    /// Packets that reached its ends, by [`End`](crate::endpoints::End): acknowledgements, then
+    /// data packets and SYNs.
+    pub arrived: [u64; 2],
+    /// Its packets that did not arrive, dropped by queues or lost on links; of all links.
     pub losses: FlowLosses,
     /// One-way delays of the data packets, if they are measured: the mean in
     /// seconds, and the largest.
@@ -85,19 +91,41 @@ pub struct GroupResult {
     pub completed: u64,
     /// Bytes that these transferred.
     pub bytes: u64,
-    /// Bytes acknowledged of all its flows, or of datagrams arrived.
-    pub delivered_bytes: u64,
-    /// Bytes on the wire that its senders sent, if that is known.
-    pub sent_bytes: Option<u64>,
-    /// Times by name: `completion` and `startup` of flows, `delay` of
-    /// datagrams, and what the workload measures.
-    pub times: Vec<(&'static str, TimesSummary)>,
+    /// Traffic of its flows by [`Direction`]: forward always, reverse if any flow has that direction.
+    pub traffic: [Option<Traffic>; 2],
     /// State machine of its TCP senders, as in [`FlowResult`].
     pub stack: Option<&'static str>,
-    /// Packets of its flows that queues dropped after the warm-up.
+    /// Times by quantity: `completion` and `startup` of flows, `delay` of packets, and what the
+    /// workload measures; of the directions of a quantity the worse first.
+    pub times: Vec<(Quantity, TimesSummary)>,
+    /// Scores of the workload, means over the group; of the directions of a quantity the worse
+    /// first.
+    pub values: Vec<(Quantity, f64)>,
+}
+
+impl GroupResult {
+    /// Times of a quantity, of the worse direction if it has two.
+    pub fn times_of(&self, name: &str) -> Option<&TimesSummary> {
+        self.times.iter().find(|(quantity, _)| quantity.name == name).map(|(_, times)| times)
+    }
+
+    /// A score, of the worse direction if it has two.
+    pub fn value_of(&self, name: &str) -> Option<f64> {
+        self.values.iter().find(|(quantity, _)| quantity.name == name).map(|(_, value)| *value)
+    }
+}
+
+/// Traffic of the flows of a group whose data have the same direction, after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes on the wire that the senders sent, if known.
+    pub sent_bytes: Option<u64>,
+    /// Bytes acknowledged, or of datagrams arrived.
+    pub delivered_bytes: u64,
+    /// Packets that reached the flows' ends, as in [`FlowResult::arrived`].
+    pub arrived: [u64; 2],
+    /// Packets that did not arrive, data and acknowledgements.
     pub losses: FlowLosses,
-    /// What the workload has to say besides: the means over the group.
-    pub values: Vec<(&'static str, f64)>,
 }
 
 impl RunResult {
@@ -169,6 +197,8 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
                 delivered: measured.volume.delivered,
                 stack: flow.tcp().map(|_| stack(simulation, flow.group)),
                 stats: measured.stats,
+                direction: flow.direction,
+                arrived: measured.volume.arrived,
                 losses: losses(simulation, place as u32),
                 delays: flow.delay_summary(),
                 datagrams: flow.datagram_summary(),
@@ -201,28 +231,52 @@ fn stack(simulation: &Simulation, group: u32) -> &'static str {
     Stack::choices()[simulation.scenario.flows[group as usize].transport.machine() as usize]
 }
 
-/// What queues dropped of a flow.
+/// Losses of a flow at all links.
 fn losses(simulation: &Simulation, flow: u32) -> FlowLosses {
     let mut sum = FlowLosses::default();
     simulation.network.links().for_each(|link| sum.add(link.probe.losses.of(flow)));
     sum
 }
 
-/// What queues dropped of the flows of a group, those that are gone too: a
-/// place is used again by flows of the same group.
-fn group_losses(simulation: &Simulation, group: u32) -> FlowLosses {
-    let mut sum = FlowLosses::default();
-    let flows = simulation.flows.iter().zip(0..).filter(|(flow, _)| flow.group == group);
-    flows.for_each(|(_, flow)| sum.add(losses(simulation, flow)));
+/// The flows of a group whose data have this direction, with their places.
+fn flows_of(
+    simulation: &Simulation,
+    group: u32,
+    direction: Direction,
+) -> impl Iterator<Item = (&Flow, u32)> {
+    let flows = simulation.flows.iter().zip(0..);
+    flows.filter(move |(flow, _)| flow.group == group && flow.direction == direction)
+}
+
+/// Traffic of all flows of a group in one direction, those that are gone included.
+pub(super) fn volume(simulation: &Simulation, group: u32, direction: Direction) -> Volume {
+    let mut sum = simulation.activities[group as usize].gone[direction as usize];
+    flows_of(simulation, group, direction).for_each(|(flow, _)| sum.add(flow.volume()));
     sum
 }
 
-/// What all flows of a group have sent and delivered, those that are gone too.
-pub(super) fn volume(simulation: &Simulation, group: u32) -> Volume {
-    let mut sum = simulation.activities[group as usize].gone;
-    let flows = simulation.flows.iter().filter(|flow| flow.group == group);
-    flows.for_each(|flow| sum.add(flow.volume()));
-    sum
+/// Traffic of a group in one direction after the warm-up; `None` if no flow has that direction,
+/// unless it is forward.
+fn traffic(
+    simulation: &Simulation,
+    group: u32,
+    direction: Direction,
+    before: &Volume,
+) -> Option<Traffic> {
+    let mut flows = flows_of(simulation, group, direction).peekable();
+    if direction == Direction::Backward && flows.peek().is_none() {
+        return None;
+    }
+    // Places are used again by flows of the same group and direction.
+    let mut lost = FlowLosses::default();
+    flows.for_each(|(_, place)| lost.add(losses(simulation, place)));
+    let volume = volume(simulation, group, direction).since(before);
+    Some(Traffic {
+        sent_bytes: Some(volume.sent),
+        delivered_bytes: volume.delivered,
+        arrived: volume.arrived,
+        losses: lost,
+    })
 }
 
 /// What a group had counted when the warm-up ended.
@@ -231,7 +285,8 @@ pub(super) struct GroupBefore {
     started: u64,
     completed: u64,
     bytes: u64,
-    volume: Volume,
+    /// By [`Direction`].
+    volumes: [Volume; 2],
 }
 
 /// What the groups have counted so far.
@@ -246,41 +301,53 @@ pub(super) fn counted(simulation: &Simulation) -> Vec<GroupBefore> {
         started: activity.started - later(number),
         completed: activity.completed,
         bytes: activity.bytes,
-        volume: volume(simulation, number as u32),
+        volumes: Direction::ALL.map(|direction| volume(simulation, number as u32, direction)),
     };
     simulation.activities.iter().enumerate().map(of).collect()
 }
 
-fn groups(simulation: &Simulation) -> Vec<GroupResult> {
-    let of = |(number, activity): (usize, &Activity)| {
-        let mut times: Vec<(&'static str, TimesSummary)> =
-            activity.times.iter().map(|(name, times)| (*name, times.summary())).collect();
-        let own = simulation.flows.iter().filter(|flow| flow.group as usize == number);
-        let mut delays = own.clone().filter_map(|flow| match &flow.ends {
+/// Times that a group measured, and the one-way delays of its packets by direction.
+fn times(simulation: &Simulation, group: u32) -> Vec<(Quantity, TimesSummary)> {
+    let measured = &simulation.activities[group as usize].times;
+    let is_delay = |quantity: &Quantity| quantity.name == Quantity::delay(Direction::Forward).name;
+    let others = measured.iter().filter(|(quantity, _)| !is_delay(quantity));
+    let mut times: Vec<_> = others.map(|(quantity, times)| (*quantity, times.summary())).collect();
+    for direction in Direction::ALL {
+        let quantity = Quantity::delay(direction);
+        let of_data = measured.iter().filter(|(known, _)| *known == quantity);
+        let own = flows_of(simulation, group, direction);
+        let of_datagrams = own.filter_map(|(flow, _)| match &flow.ends {
             Ends::Datagrams(datagrams) => Some(&datagrams.sink.delay),
             _ => None,
         });
-        if let Some(first) = delays.next() {
-            let mut delay = first.clone();
-            delays.for_each(|other| delay.add(other));
-            times.push(("delay", delay.summary()));
-        }
-        let volume = volume(simulation, number as u32);
+        let sum = of_data.map(|(_, times)| times).chain(of_datagrams).fold(None, |sum, times| {
+            let mut sum: Times = sum.unwrap_or_default();
+            sum.add(times);
+            Some(sum)
+        });
+        times.extend(sum.map(|sum| (quantity, sum.summary())));
+    }
+    worse_times_first(&mut times);
+    times
+}
+
+fn groups(simulation: &Simulation) -> Vec<GroupResult> {
+    let of = |(number, activity): (usize, &Activity)| {
+        let mut own = simulation.flows.iter().filter(|flow| flow.group as usize == number);
+        let has_tcp = own.any(|flow| flow.tcp().is_some());
         // Groups that begin later have counted nothing by then.
         let before = simulation.before.get(number).copied().unwrap_or_default();
         GroupResult {
             started: activity.started - before.started,
             completed: activity.completed - before.completed,
             bytes: activity.bytes - before.bytes,
-            delivered_bytes: volume.delivered - before.volume.delivered,
-            sent_bytes: Some(volume.sent - before.volume.sent),
-            times,
-            stack: own
-                .clone()
-                .any(|flow| flow.tcp().is_some())
-                .then(|| stack(simulation, number as u32)),
+            traffic: Direction::ALL.map(|direction| {
+                let before = &before.volumes[direction as usize];
+                traffic(simulation, number as u32, direction, before)
+            }),
+            times: times(simulation, number as u32),
+            stack: has_tcp.then(|| stack(simulation, number as u32)),
             values: simulation.reports(number as u32),
-            losses: group_losses(simulation, number as u32),
         }
     };
     simulation.activities.iter().enumerate().map(of).collect()

@@ -10,9 +10,9 @@ use super::results::{GroupBefore, counted};
 use super::series::Series;
 use super::watch::{Effort, Stopped, Watch};
 use crate::capture::Recorder;
-use crate::endpoints::End;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
 use crate::endpoints::packet::{Arrived, SimPacket};
+use crate::endpoints::{Direction, End};
 use crate::network::events::Key;
 use crate::network::{Network, RouteId, Setup};
 use crate::scenario::{FlowGroup, Level, Reroute, Scenario, Start};
@@ -222,7 +222,7 @@ impl Simulation {
             app: NONE,
             is_open: false,
             is_transient: false,
-            is_turned: false,
+            direction: Direction::Forward,
             hashes: [hash.next_u32(), hash.next_u32()],
             seed: hash.next_u64(),
             hosts: [host(&config.source, "source"), host(&config.destination, "destination")],
@@ -399,6 +399,8 @@ impl Simulation {
     fn arrived(&mut self, packet: Arrived) {
         let (now, index) = (self.now, packet.flow);
         let flow = &mut self.flows[index as usize];
+        // Also of a flow that had this place before: it was of the same group and direction.
+        flow.arrived[packet.to() as usize] += 1;
         let store = self.network.store_mut();
         if !flow.owns(&packet) {
             store.discard(packet);
@@ -419,7 +421,7 @@ impl Simulation {
             if flow.delays.is_some()
                 && let Some(delay) = flow.delayed(now, &packet, store)
             {
-                self.activities[flow.group as usize].record("delay", delay);
+                self.activities[flow.group as usize].record_delay(flow.direction, delay);
             }
             if flow.is_of_datagrams() {
                 let content = packet.content();

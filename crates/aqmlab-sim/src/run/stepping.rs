@@ -15,6 +15,7 @@ use aqmlab_core::{Result, Span, Table, Time, Value};
 use super::results::{RunResult, volume};
 use super::simulation::Simulation;
 use super::watch::{Stopped, Watch};
+use crate::endpoints::Direction;
 use crate::endpoints::flow::Flow;
 use crate::network::probe::PacketEvent;
 use crate::network::series::Subject;
@@ -219,7 +220,10 @@ impl Run {
     pub fn delivered(&self) -> Vec<u64> {
         let begun = self.simulation.activities.len();
         let of = |group| match group < begun {
-            true => volume(&self.simulation, group as u32).delivered,
+            true => Direction::ALL
+                .map(|direction| volume(&self.simulation, group as u32, direction).delivered)
+                .iter()
+                .sum(),
             false => 0,
         };
         (0..self.scenario().flows.len()).map(of).collect()

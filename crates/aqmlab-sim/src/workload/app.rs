@@ -6,8 +6,10 @@
 
 use aqmlab_core::{Span, Stream, Time};
 
+pub use crate::endpoints::Direction;
 use crate::endpoints::{Dscp, Volume};
 use crate::network::probe::Times;
+use crate::workload::quantities::{Quantity, Scores};
 
 /// An application: it opens flows, and is told what becomes of them.
 pub trait App: Send {
@@ -25,6 +27,10 @@ pub trait App: Send {
     /// Numbers that sum up the application at `now`, by name: their means over
     /// the group are reported.
     fn report(&self, _now: Time, _see: &mut dyn FnMut(&'static str, f64)) {}
+    /// Direction of the data that [`report`](App::report) is about; `None` if it is about both.
+    fn direction(&self) -> Option<Direction> {
+        None
+    }
     /// The warm-up is over: what is reported counts from now on. A test with a beginning of its
     /// own leaves it as it is.
     fn restart(&mut self, _now: Time) {}
@@ -36,15 +42,6 @@ pub type Streams<'a> = dyn Fn(&str) -> Stream + 'a;
 /// Makes an application, which asks for its streams by name.
 pub type Make<'a> = Box<dyn FnOnce(&Streams<'_>) -> Box<dyn App> + 'a>;
 
-/// Which way data go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
-    /// Along the group's `path`.
-    Forward,
-    /// Along its `return_path`.
-    Backward,
-}
-
 /// What has become of a group's applications.
 #[derive(Default)]
 pub struct Activity {
@@ -54,32 +51,30 @@ pub struct Activity {
     pub completed: u64,
     /// Bytes of what was completed.
     pub bytes: u64,
-    /// Of flows whose places others have taken.
-    pub gone: Volume,
-    /// Times by name.
-    pub times: Vec<(&'static str, Times)>,
-    /// Numbers by name of the applications that have ended: sums and counts.
-    pub scores: Vec<(&'static str, f64, f64)>,
-}
-
-/// Adds a number of an application to those of the same name.
-pub fn add_score(scores: &mut Vec<(&'static str, f64, f64)>, name: &'static str, value: f64) {
-    match scores.iter_mut().find(|(known, ..)| *known == name) {
-        Some((_, sum, count)) => {
-            *sum += value;
-            *count += 1.0;
-        }
-        None => scores.push((name, value, 1.0)),
-    }
+    /// Traffic of flows whose places others have taken, by [`Direction`].
+    pub gone: [Volume; 2],
+    /// Times by quantity.
+    pub times: Vec<(Quantity, Times)>,
+    /// Numbers of the applications that have ended.
+    pub scores: Scores,
 }
 
 impl Activity {
     /// Records a time under a name.
     pub fn record(&mut self, name: &'static str, time: Span) {
-        let place = match self.times.iter().position(|(known, _)| *known == name) {
+        self.record_of(Quantity::of(name), time);
+    }
+
+    /// Records the one-way delay of a packet.
+    pub fn record_delay(&mut self, direction: Direction, delay: Span) {
+        self.record_of(Quantity::delay(direction), delay);
+    }
+
+    fn record_of(&mut self, quantity: Quantity, time: Span) {
+        let place = match self.times.iter().position(|(known, _)| *known == quantity) {
             Some(place) => place,
             None => {
-                self.times.push((name, Times::new()));
+                self.times.push((quantity, Times::new()));
                 self.times.len() - 1
             }
         };

@@ -2,7 +2,7 @@
 //!
 //! The client tells of its player each 40 ms; the server of the game's state
 //! about each 60 ms. What comes late is as bad as lost: reported for each
-//! direction (`down` along the group's `path`) are the shares `lost` and
+//! direction (forward from the server to the client) are the shares `lost` and
 //! `late`, those that took longer than `threshold`; delays and jitter are those
 //! of the flows.
 //!
@@ -16,7 +16,7 @@
 //! # Differences
 //! 1. Sizes and gaps are independent; one client counts, not the bursts that a
 //!    server sends to all of them at once.
-//! 2. What overtakes makes others lost.
+//! 2. What overtakes makes others lost, and so does a delay of more than 3 s.
 
 use aqmlab_core::{Bytes, Distribution, Result, Sampler, Span, Stream, Time, params};
 
@@ -127,19 +127,20 @@ impl App for Side {
             false => self.late += 1,
         }
     }
-    fn report(&self, _now: Time, see: &mut dyn FnMut(&'static str, f64)) {
-        let due = (self.in_time + self.late + self.ledger.lost) as f64;
+    fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
+        let lost = self.ledger.lost(now);
+        let due = (self.in_time + self.late + lost) as f64;
         if due == 0.0 {
             return;
         }
-        let names = match self.direction {
-            Direction::Forward => ["lost_down", "late_down"],
-            Direction::Backward => ["lost_up", "late_up"],
-        };
-        see(names[0], self.ledger.lost as f64 / due);
-        see(names[1], self.late as f64 / due);
+        see("lost", lost as f64 / due);
+        see("late", self.late as f64 / due);
     }
-    fn restart(&mut self, _now: Time) {
-        (self.in_time, self.late, self.ledger.lost) = (0, 0, 0);
+    fn direction(&self) -> Option<Direction> {
+        Some(self.direction)
+    }
+    fn restart(&mut self, now: Time) {
+        (self.in_time, self.late) = (0, 0);
+        self.ledger.restart(now);
     }
 }

@@ -17,6 +17,7 @@ mod connection;
 mod ledger;
 mod player;
 mod presets;
+pub mod quantities;
 
 pub use presets::PRESETS;
 

@@ -175,21 +175,28 @@ impl App for Talker {
             false => self.late += 1,
         }
     }
-    fn report(&self, _now: Time, see: &mut dyn FnMut(&'static str, f64)) {
-        let Some(plays_after) = self.plays_after else { return };
-        let due = (self.played + self.late + self.ledger.lost) as f64;
+    fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
+        let lost = self.ledger.lost(now);
+        let due = (self.played + self.late + lost) as f64;
         if due == 0.0 {
             return; // Nothing was due after the warm-up.
         }
-        let missed = (self.late + self.ledger.lost) as f64 / due;
-        let rating = rating(plays_after + FRAME + self.coding.lookahead, missed, &self.coding);
+        let missed = (self.late + lost) as f64 / due;
+        let rating = match self.plays_after.filter(|_| self.played > 0) {
+            Some(after) => rating(after + FRAME + self.coding.lookahead, missed, &self.coding),
+            None => 0.0, // Nothing was heard.
+        };
         see("mos", mos(rating));
         see("r_factor", rating);
-        see("lost", self.ledger.lost as f64 / due);
+        see("lost", lost as f64 / due);
         see("late", self.late as f64 / due);
     }
-    fn restart(&mut self, _now: Time) {
-        (self.played, self.late, self.ledger.lost) = (0, 0, 0);
+    fn direction(&self) -> Option<Direction> {
+        Some(self.direction)
+    }
+    fn restart(&mut self, now: Time) {
+        (self.played, self.late) = (0, 0);
+        self.ledger.restart(now);
     }
 }
 

@@ -36,11 +36,11 @@ pub fn result(workload: &str, overrides: &[(&str, &str)]) -> RunResult {
 }
 
 pub fn mean(group: &GroupResult, name: &str) -> f64 {
-    let times = group.times.iter().find(|(known, _)| *known == name);
-    times.unwrap_or_else(|| panic!("no times of {name}")).1.mean
+    let times = group.times_of(name);
+    times.unwrap_or_else(|| panic!("no times of {name}")).mean
 }
 
 /// A number that the first group sums up to.
 pub fn value(result: &RunResult, name: &str) -> f64 {
-    result.groups[0].values.iter().find(|(known, _)| *known == name).unwrap().1
+    result.groups[0].value_of(name).unwrap()
 }

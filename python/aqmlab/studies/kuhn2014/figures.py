@@ -139,7 +139,7 @@ def _transfers(study: Measurements) -> Figure | None:
 def _delays(study: Measurements, **labels: str) -> Histograms:
     """The packet transmission times of the transfer, one histogram a replication."""
     first = study.point(**labels) * study.replications
-    rows = study.result.raw("delays").filter(group="transfer")
+    rows = study.result.raw("delays").filter(group="transfer", direction="forward")
     rows = rows.filter(rows["run"].is_between(first, first + study.replications - 1))
     return Histograms.from_columns(
         rows["run"].to_numpy().astype(np.int64) - first,

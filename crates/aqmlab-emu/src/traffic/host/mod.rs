@@ -27,9 +27,8 @@ use std::time::Duration;
 
 use aqmlab_core::{Bytes, Stream, Time};
 use aqmlab_sim::endpoints::Dscp;
-use aqmlab_sim::workload::app::{
-    Activity, App, Context, Direction, ENDLESS, Host, Make, Wanted, add_score,
-};
+use aqmlab_sim::workload::app::{Activity, App, Context, Direction, ENDLESS, Host, Make, Wanted};
+use aqmlab_sim::workload::quantities::worse_times_first;
 
 use super::play::{End, Stage};
 use super::played::Played;
@@ -89,6 +88,7 @@ struct Flow {
     is_awaited: bool,
     /// Which connection, and whether its client writes.
     carrier: Carrier,
+    direction: Direction,
     row: Option<usize>,
 }
 
@@ -266,16 +266,18 @@ impl Apps {
     /// What has become of it.
     fn played(&self) -> Played {
         let mut scores = self.activity.scores.clone();
-        for app in self.slots.iter().filter_map(|slot| slot.app.as_ref()) {
-            app.report(self.now, &mut |name, value| add_score(&mut scores, name, value));
-        }
+        let apps = self.slots.iter().filter_map(|slot| slot.app.as_deref());
+        apps.for_each(|app| scores.add(app, self.now));
         let Activity { started, completed, bytes, times, .. } = &self.activity;
+        let mut summaries =
+            times.iter().map(|(quantity, times)| (*quantity, times.summary())).collect();
+        worse_times_first(&mut summaries);
         Played {
             started: *started,
             completed: *completed,
             bytes: *bytes,
-            times: times.iter().map(|(name, times)| (*name, times.summary())).collect(),
-            scores: scores.into_iter().map(|(name, sum, count)| (name, sum / count)).collect(),
+            times: summaries,
+            scores: scores.means(),
         }
     }
 
@@ -320,8 +322,7 @@ impl Apps {
             return;
         }
         place.wake_at = None;
-        let (now, scores) = (self.now, &mut self.activity.scores);
-        app.report(now, &mut |name, value| add_score(scores, name, value));
+        self.activity.scores.add(&*app, self.now);
         let alive = &mut self.alive[place.member as usize];
         *alive -= 1;
         if *alive == 0 {
@@ -371,7 +372,7 @@ impl Apps {
         app: Option<u32>,
         size: Option<u64>,
         carrier: Carrier,
-        row: Option<usize>,
+        direction: Direction,
     ) -> u32 {
         let goal = size.unwrap_or(0);
         self.flows.push(Flow {
@@ -386,7 +387,8 @@ impl Apps {
             expects: goal,
             is_awaited: size.is_some(),
             carrier,
-            row,
+            direction,
+            row: None,
         });
         self.flows.len() as u32 - 1
     }
@@ -418,7 +420,8 @@ impl Host for Apps {
         let Carrier::Stream(number, _) = self.flows[to_server as usize].carrier else {
             return [to_server, to_server];
         };
-        let to_client = self.add_flow(Some(app), None, Carrier::Stream(number, false), None);
+        let to_client =
+            self.add_flow(Some(app), None, Carrier::Stream(number, false), Direction::Forward);
         if let Some(connection) = self.connections.get_mut(number) {
             connection.flows[1] = Some(to_client);
         }
@@ -495,9 +498,10 @@ impl Host for Apps {
             Ok(socket) => self.senders.push(socket),
             Err(error) => self.failed(&error),
         }
-        let row = self.stage.books().open_datagrams(self.group, self.now);
-        let flow = self.add_flow(Some(app), None, Carrier::Socket(number), Some(row));
-        self.flows[flow as usize].tells = tells;
+        let row = self.stage.books().open_datagrams(self.group, direction, self.now);
+        let flow = self.add_flow(Some(app), None, Carrier::Socket(number), direction);
+        let state = &mut self.flows[flow as usize];
+        (state.row, state.tells) = (Some(row), tells);
         flow
     }
     fn send_datagram(&mut self, flow: u32, size: u32) {

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use aqmlab_core::Time;
-use aqmlab_sim::endpoints::Dscp;
+use aqmlab_sim::endpoints::{Direction, Dscp};
 
 use super::{
     Apps, CHUNK, CLIENT, Carrier, Connection, DATAGRAMS, HEADERS, SERVER, TURN, UNSENT, token,
@@ -51,8 +51,9 @@ impl Apps {
     /// A flow is now written by this socket: its row in the books.
     fn open_row(&mut self, flow: u32, socket: &Arc<TcpStream>) {
         let state = &mut self.flows[flow as usize];
-        let (start, size) = (state.start, state.size);
-        let row = self.stage.books().open(self.group, start, size, Arc::clone(socket));
+        let (direction, start, size) = (state.direction, state.start, state.size);
+        let socket = Arc::clone(socket);
+        let row = self.stage.books().open(self.group, direction, start, size, socket);
         state.row = Some(row);
     }
 
@@ -212,11 +213,11 @@ impl Apps {
             let (Some(number), Some(sent)) = (word(0), word(8)) else { continue };
             let sent = Time::from_nanos(sent);
             let Some(flow) = self.flows.get(number as usize) else { continue };
-            let (row, app, tells) = (flow.row, flow.app, flow.tells);
+            let (row, app, tells, direction) = (flow.row, flow.app, flow.tells, flow.direction);
             if let Some(row) = row {
                 let wire = size as u32 + HEADERS;
                 self.stage.books().datagram_arrived(row, wire, now, sent);
-                self.activity.record("delay", now.saturating_since(sent));
+                self.activity.record_delay(direction, now.saturating_since(sent));
             }
             if let Some(app) = app.filter(|_| tells) {
                 self.tell(app, |app, cx| app.on_datagram(number as u32, sent, cx));
@@ -234,7 +235,11 @@ impl Apps {
         class: Option<Dscp>,
     ) -> u32 {
         let number = self.connections.len();
-        let flow = self.add_flow(app, size, Carrier::Stream(number, true), None);
+        let direction = match opener {
+            End::Sender => Direction::Forward,
+            End::Receiver => Direction::Backward,
+        };
+        let flow = self.add_flow(app, size, Carrier::Stream(number, true), direction);
         let class = self.class_of(class);
         match self.begin_connection(opener, class) {
             Ok(number) => {

@@ -1,0 +1,146 @@
+//! Measured quantities of a group of flows: names, directions, and which direction is the worse.
+//!
+//! Where a quantity is measured in both directions they are never mixed: a direction that carries
+//! nothing must not be averaged with one that carries everything. The tables contain both, the
+//! worse first.
+
+use aqmlab_core::Time;
+
+use crate::endpoints::Direction;
+use crate::network::probe::TimesSummary;
+use crate::workload::app::App;
+
+/// A quantity that is measured for a group of flows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Quantity {
+    /// Name in tables.
+    pub name: &'static str,
+    /// Direction in which it was measured; `None` if it is about both or about the application.
+    pub direction: Option<Direction>,
+}
+
+impl Quantity {
+    /// A quantity without a direction.
+    pub fn of(name: &'static str) -> Self {
+        Quantity { name, direction: None }
+    }
+
+    /// One-way delay of packets.
+    pub fn delay(direction: Direction) -> Self {
+        Quantity { name: "delay", direction: Some(direction) }
+    }
+}
+
+/// Scores of which more is better; of all others less is.
+const MORE_IS_BETTER: [&str; 2] = ["mos", "r_factor"];
+
+/// Scores of applications by quantity: sum and count.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scores(Vec<(Quantity, f64, f64)>);
+
+impl Scores {
+    /// Adds the scores that an application reports at `now`.
+    pub fn add(&mut self, app: &dyn App, now: Time) {
+        let direction = app.direction();
+        app.report(now, &mut |name, value| self.add_one(Quantity { name, direction }, value));
+    }
+
+    fn add_one(&mut self, quantity: Quantity, value: f64) {
+        match self.0.iter_mut().find(|(known, ..)| *known == quantity) {
+            Some((_, sum, count)) => {
+                *sum += value;
+                *count += 1.0;
+            }
+            None => self.0.push((quantity, value, 1.0)),
+        }
+    }
+
+    /// Removes all scores.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Means over the applications; of a quantity the worse direction first.
+    pub fn means(&self) -> Vec<(Quantity, f64)> {
+        let means = self.0.iter().map(|(quantity, sum, count)| (*quantity, sum / count));
+        let mut means = means.collect();
+        worse_first(&mut means, |quantity, mean| {
+            if MORE_IS_BETTER.contains(&quantity.name) { -mean } else { *mean }
+        });
+        means
+    }
+}
+
+/// Puts the larger mean first of the directions of a quantity, and one without any value before
+/// all: nothing arrived there.
+pub fn worse_times_first(times: &mut Vec<(Quantity, TimesSummary)>) {
+    worse_first(times, |_, times| if times.count == 0 { f64::INFINITY } else { times.mean });
+}
+
+/// Sorts by the first place of each name, then by descending badness.
+fn worse_first<T>(rows: &mut Vec<(Quantity, T)>, badness: impl Fn(&Quantity, &T) -> f64) {
+    let names: Vec<&str> = rows.iter().map(|(quantity, _)| quantity.name).collect();
+    let place = |quantity: &Quantity| names.iter().position(|name| *name == quantity.name);
+    rows.sort_by(|(one, first), (other, second)| {
+        let by_badness = badness(other, second).total_cmp(&badness(one, first));
+        place(one).cmp(&place(other)).then(by_badness)
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Side(Direction, &'static [(&'static str, f64)]);
+
+    impl App for Side {
+        fn start(&mut self, _cx: &mut crate::workload::app::Context) {}
+        fn report(&self, _now: Time, see: &mut dyn FnMut(&'static str, f64)) {
+            self.1.iter().for_each(|(name, value)| see(name, *value));
+        }
+        fn direction(&self) -> Option<Direction> {
+            Some(self.0)
+        }
+    }
+
+    #[test]
+    fn directions_are_not_averaged_and_the_worse_is_first() {
+        let mut scores = Scores::default();
+        for side in [
+            Side(Direction::Forward, &[("mos", 4.4), ("late", 0.0)]),
+            Side(Direction::Backward, &[("mos", 1.0), ("late", 0.7)]),
+            Side(Direction::Forward, &[("mos", 4.2), ("late", 0.2)]),
+        ] {
+            scores.add(&side, Time::ZERO);
+        }
+        let of = |name, direction| Quantity { name, direction: Some(direction) };
+        let expected = [
+            (of("mos", Direction::Backward), 1.0),
+            (of("mos", Direction::Forward), 4.3),
+            (of("late", Direction::Backward), 0.7),
+            (of("late", Direction::Forward), 0.1),
+        ];
+        let means = scores.means();
+        assert_eq!(means.len(), expected.len());
+        for ((quantity, mean), (of, value)) in means.iter().zip(expected) {
+            assert_eq!(*quantity, of);
+            assert!((mean - value).abs() < 1e-12, "{quantity:?}: {mean}");
+        }
+    }
+
+    #[test]
+    fn a_direction_in_which_nothing_arrives_is_the_worst() {
+        let some = TimesSummary { count: 2, mean: 9.0, ..TimesSummary::default() };
+        let none = TimesSummary { mean: f64::NAN, ..TimesSummary::default() };
+        let rtt = Quantity { name: "rtt", direction: None };
+        let mut times = vec![
+            (Quantity::delay(Direction::Forward), some.clone()),
+            (rtt, some),
+            (Quantity::delay(Direction::Backward), none),
+        ];
+        worse_times_first(&mut times);
+        let order: Vec<Quantity> = times.iter().map(|(quantity, _)| *quantity).collect();
+        let [forward, reverse] = Direction::ALL.map(Quantity::delay);
+        assert_eq!(order, [reverse, forward, rtt]);
+    }
+}

@@ -1,0 +1,107 @@
+//! Every packet of a flow arrives, is dropped by a queue or is lost on a link, and is counted once.
+
+use aqmlab_core::Value;
+use aqmlab_sim::endpoints::{Direction, End};
+use aqmlab_sim::{RunResult, Scenario, Traffic, run};
+
+/// Short transfers over a link with a queue of two packets that itself loses packets, both ways.
+const MICE: &str = r#"
+    duration = "60s"
+    bottleneck = "down"
+    [links.down]
+    rate = "1mbit"
+    delay = "10ms"
+    loss = 0.05
+    queue = { discipline = "droptail", limit = "2p" }
+    [links.up]
+    rate = "1mbit"
+    delay = "10ms"
+    loss = 0.02
+    [flows.mice]
+    count = 300
+    size = "3000b"
+    path = "down"
+    return_path = "up"
+    start = { each = ["0s", "10s"] }
+    [record]
+    level = "packets"
+"#;
+
+fn result(overrides: &[(&str, &str)]) -> RunResult {
+    let overrides: Vec<(String, Value)> =
+        overrides.iter().map(|(key, text)| (key.to_string(), Value::from(*text))).collect();
+    run(&Scenario::parse(MICE, "mice", &overrides).unwrap(), 0)
+}
+
+fn forward(result: &RunResult) -> &Traffic {
+    result.groups[0].traffic[Direction::Forward as usize].as_ref().unwrap()
+}
+
+/// Packets of a link that were sent and dropped, according to its record.
+fn recorded(result: &RunResult, link: usize) -> [u64; 2] {
+    let packets = &result.links[link].packets;
+    let dropped = packets.iter().filter(|packet| packet.dropped.is_some()).count() as u64;
+    [packets.len() as u64 - dropped, dropped]
+}
+
+#[test]
+fn losses_are_counted_by_cause_with_their_syns() {
+    let result = result(&[]);
+    assert!(result.flows.iter().all(|flow| flow.finish.is_some()), "nothing is under way");
+    let (data, acks) = (recorded(&result, 0), recorded(&result, 1));
+    let traffic = forward(&result);
+    let [sent, dropped] = data;
+    assert_eq!(traffic.losses.queues.data, dropped);
+    assert_eq!(traffic.arrived[End::Sink as usize] + traffic.losses.links.data, sent);
+    assert_eq!(traffic.losses.links.data, result.links[0].way.lost);
+    assert_eq!(traffic.losses.links.acks, result.links[1].way.lost);
+    let [sent, _] = acks;
+    assert_eq!(traffic.arrived[End::Source as usize] + traffic.losses.links.acks, sent);
+    assert!(traffic.losses.queues.syns > 50, "{:?}", traffic.losses);
+    assert!(traffic.losses.links.syns > 10, "{:?}", traffic.losses);
+    // The rows of the flows add up to the group.
+    let flows = || result.flows.iter();
+    assert_eq!(flows().map(|flow| flow.losses.queues.data).sum::<u64>(), dropped);
+    assert_eq!(flows().map(|flow| flow.losses.links.data).sum::<u64>(), traffic.losses.links.data);
+    assert_eq!(flows().map(|flow| flow.arrived[1]).sum::<u64>(), traffic.arrived[1]);
+}
+
+/// Flows of a workload that take the places of others are counted like any others.
+#[test]
+fn flows_that_come_and_go_are_counted_too() {
+    let workload = [
+        ("flows.mice.workload.kind", "transfers"),
+        ("flows.mice.workload.size", "3000b"),
+        ("flows.mice.count", "3"),
+        ("flows.mice.size", "none"),
+    ];
+    let with = |level| result(&[&workload[..], &[("record.level", level)]].concat());
+    let (packets, summary) = (with("packets"), with("summary"));
+    assert!(packets.flows.len() > summary.flows.len() + 10, "places are used again");
+    let [sent, dropped] = recorded(&packets, 0);
+    assert_eq!(forward(&packets), forward(&summary));
+    let traffic = forward(&summary);
+    assert_eq!(traffic.losses.queues.data, dropped);
+    let ended = traffic.arrived[1] + traffic.losses.links.data;
+    assert!(ended <= sent && sent - ended < 10, "{ended} of {sent}: few are under way");
+}
+
+/// A copy counts like any packet, and nothing of the warm-up counts.
+#[test]
+fn what_ends_after_the_warm_up_is_counted() {
+    let late = [("record.warmup", "5s"), ("links.down.duplicate", "0.3")];
+    let result = result(&late);
+    let traffic = forward(&result);
+    let after = |packet: &&aqmlab_sim::network::probe::PacketRecord| {
+        (packet.end - aqmlab_core::Time::ZERO).as_secs_f64() > 5.0
+    };
+    let packets = result.links[0].packets.iter().filter(after);
+    let dropped = packets.clone().filter(|packet| packet.dropped.is_some()).count() as u64;
+    let sent = packets.count() as u64 - dropped;
+    assert_eq!(traffic.losses.queues.data, dropped);
+    let ended = traffic.arrived[1] + traffic.losses.links.data;
+    let expected = sent + result.links[0].way.duplicated;
+    // One packet may be on the transmitter, and a few on the way, as the warm-up ends.
+    assert!(ended.abs_diff(expected) < 10, "{ended} {expected}");
+    assert!(result.links[0].way.duplicated > 50);
+}

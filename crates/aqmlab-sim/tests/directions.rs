@@ -1,0 +1,103 @@
+//! What is measured in two directions is never mixed, and the worse direction is reported first.
+
+use aqmlab_core::Value;
+use aqmlab_sim::endpoints::Direction;
+use aqmlab_sim::{GroupResult, RunResult, Scenario, run};
+
+/// Four bulk flows keep a deep queue at `down`; nothing waits at `up`. Pings, a game and a call
+/// cross both.
+const STANDING_QUEUE: &str = r#"
+    duration = "30s"
+    bottleneck = "down"
+    [links.down]
+    rate = "10mbit"
+    delay = "20ms"
+    queue = { discipline = "droptail", limit = "1000p" }
+    [links.up]
+    rate = "10mbit"
+    delay = "20ms"
+    [flows.bulk]
+    count = 4
+    path = "down"
+    return_path = "up"
+    delays = true
+    [flows.ping]
+    path = "down"
+    return_path = "up"
+    workload = "probe"
+    [flows.game]
+    path = "down"
+    return_path = "up"
+    workload = "game"
+    [flows.call]
+    path = "down"
+    return_path = "up"
+    workload = "voip"
+    [record]
+    warmup = "10s"
+"#;
+
+fn result(overrides: &[(&str, &str)]) -> RunResult {
+    let overrides: Vec<(String, Value)> =
+        overrides.iter().map(|(key, text)| (key.to_string(), Value::from(*text))).collect();
+    run(&Scenario::parse(STANDING_QUEUE, "standing queue", &overrides).unwrap(), 0)
+}
+
+/// Directions, numbers and medians of the one-way delays of a group, in the order of the tables.
+fn delays(group: &GroupResult) -> Vec<(Option<Direction>, u64, f64)> {
+    let delays = group.times.iter().filter(|(quantity, _)| quantity.name == "delay");
+    delays.map(|(quantity, of)| (quantity.direction, of.count, of.quantiles[0])).collect()
+}
+
+fn scores(group: &GroupResult, name: &str) -> Vec<(Option<Direction>, f64)> {
+    let scores = group.values.iter().filter(|(quantity, _)| quantity.name == name);
+    scores.map(|(quantity, value)| (quantity.direction, *value)).collect()
+}
+
+const FORWARD: Option<Direction> = Some(Direction::Forward);
+const REVERSE: Option<Direction> = Some(Direction::Backward);
+
+#[test]
+fn the_delay_of_a_two_way_group_is_that_of_each_direction() {
+    let result = result(&[]);
+    let waited = result.links[0].sojourn.mean;
+    assert!(waited > 0.5, "{waited}");
+    assert_eq!(delays(&result.groups[0]).len(), 1, "data of bulk flows go one way");
+    for group in &result.groups[1..] {
+        let [(first, _, worse), (second, count, better)] = delays(group)[..] else {
+            panic!("{:?}", delays(group))
+        };
+        assert_eq!((first, second), (FORWARD, REVERSE));
+        assert!((worse / (waited + 0.02) - 1.0).abs() < 0.2, "{worse} {waited}");
+        assert!((0.020..0.022).contains(&better) && count > 90, "{better}");
+        assert_eq!(group.times_of("delay").unwrap().quantiles[0], worse);
+    }
+}
+
+/// The queue is on the way back of these groups: then that direction is the worse.
+#[test]
+fn the_worse_direction_may_be_the_reverse() {
+    let turned = [("flows.ping.path", "up"), ("flows.ping.return_path", "down")];
+    let result = result(&turned);
+    let [(first, _, worse), (_, _, better)] = delays(&result.groups[1])[..] else { panic!() };
+    assert_eq!(first, REVERSE);
+    assert!(worse > 0.5 && better < 0.03, "{worse} {better}");
+}
+
+#[test]
+fn a_direction_that_carries_nothing_has_a_score_of_its_own() {
+    let result = result(&[("links.up.loss", "1")]);
+    let call = &result.groups[3];
+    let mos = scores(call, "mos");
+    assert_eq!(mos[0], (REVERSE, 1.0), "nothing arrives: {mos:?}");
+    assert_eq!(scores(call, "lost")[0], (REVERSE, 1.0));
+    assert_eq!(mos.len(), 2);
+    let [(first, count, _), _] = delays(call)[..] else { panic!("{:?}", delays(call)) };
+    assert_eq!((first, count), (REVERSE, 0), "without a delay: the worst");
+    let game = scores(&result.groups[2], "lost");
+    assert_eq!((game.len(), game[0]), (2, (REVERSE, 1.0)));
+    // Nothing of it arrives, and all that ended its way did so on the link.
+    let traffic = call.traffic[1].unwrap();
+    assert_eq!((traffic.arrived[1], traffic.delivered_bytes), (0, 0));
+    assert!(traffic.losses.links.data > 100, "{traffic:?}");
+}
