@@ -43,8 +43,8 @@ def test_labels_that_differ_in_the_seed_alone_have_no_best_and_worst() -> None:
 
 
 QUEUES = [
-    {"label": "DropTail", "set": {"queue": "droptail"}},
-    {"label": "FQ-CoDel", "set": {"queue": "fq_codel"}},
+    {"label": name, "set": {"queue": queue, "links.up.queue": queue}}
+    for name, queue in (("DropTail", "droptail"), ("FQ-CoDel", "fq_codel"))
 ]
 
 
@@ -64,7 +64,7 @@ def mixed() -> aqmlab.StudyResult:
 
 def test_goodputs_of_groups_add_up_to_less_than_the_link(mixed: aqmlab.StudyResult) -> None:
     """Goodputs of flows over their own lives were summed: more than the link carries."""
-    metrics = mixed.metrics.filter(pl.col("metric") == "goodput")
+    metrics = mixed.metrics.filter(metric="goodput", direction="forward")
     of_link = metrics.filter(pl.col("subject") != "upload")
     assert of_link.group_by("run").agg(pl.col("value").sum())["value"].max() < 10e6
     lives = mixed.flows.filter(pl.col("group").is_in(["first", "second", "download"]))
