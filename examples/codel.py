@@ -40,6 +40,16 @@ class CoDel(aqmlab.Queue):
         else:
             cx.drop(packet, "overlimit")
 
+    def change(self, cx: Context, target: Any, interval: Any, limit: Any, ecn: bool) -> None:
+        """Other parameters: the state stays, what a smaller limit has no room for goes."""
+        self.target, self.interval = target / 1e9, interval / 1e9
+        self.limit, self.ecn = limit, ecn
+        while self.fifo:
+            head = self.fifo[0]
+            if limit.admits(cx.packets - 1, cx.bytes - head.size, head.size):
+                break
+            cx.drop(self.fifo.popleft(), "overlimit")
+
     def take(self, cx: Context) -> tuple[Packet | None, bool]:
         """Section 5.6: a packet, and whether the delay was above target for an interval."""
         if not self.fifo:

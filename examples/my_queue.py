@@ -18,3 +18,6 @@ class MyQueue:
         while len(self.fifo) > 1 and cx.now - self.fifo[0].arrival > self.patience:
             cx.drop(self.fifo.popleft())
         return self.fifo.popleft() if self.fifo else None
+
+    def change(self, cx, patience):  # a new value while the queue runs
+        self.patience = patience

@@ -31,13 +31,25 @@ impl Discipline for NthParams {
     const NAME: &'static str = "nth";
     const SUMMARY: &'static str = "marks or drops every n-th packet";
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(Nth {
             fifo: Fifo::default(),
             room: Room::new(self.limit, None, env),
             every: self.every,
             count: 0,
         })
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        let queue = queue.machine::<Nth<P>>();
+        queue.room = Room::new(self.limit, None, env);
+        queue.every = self.every;
+        queue.fifo.trim(queue.room, cx);
     }
 }
 
@@ -53,7 +65,7 @@ struct Nth<P> {
 impl<P: Packet + Send> QueueDiscipline<P> for Nth<P> {
     fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
         self.count += 1;
-        if self.count == self.every {
+        if self.count >= self.every {
             self.count = 0;
             if !packet.ecn().is_capable() {
                 cx.drop(packet, Reason::User);

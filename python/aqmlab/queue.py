@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import Any
 
 from aqmlab._core import Context, Limit, Link, Packet
 
@@ -41,6 +42,15 @@ class Queue(ABC):
 
     def on_wakeup(self, cx: Context) -> None:
         """The time given by `next_wakeup` has come."""
+        raise NotImplementedError
+
+    def change(self, *args: Any, **parameters: Any) -> None:
+        """Takes other values of its parameters, in `change(cx, name=value, ...)`.
+
+        All parameters of the constructor are passed by name; the method may leave out those
+        that it takes no other value of (then give it `**rest`). Packets and state stay. A
+        class without this method cannot be changed, only replaced.
+        """
         raise NotImplementedError
 
     def observe(self) -> Mapping[str, float]:

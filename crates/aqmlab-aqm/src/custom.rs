@@ -34,7 +34,7 @@ use aqmlab_core::{
 };
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Sink};
-use crate::disciplines::QueueConfig;
+use crate::disciplines::{QueueConfig, takes};
 
 /// The configuration of a custom discipline: its parameters, and how it is built.
 pub trait CustomConfig: CustomParams {
@@ -50,6 +50,18 @@ pub trait CustomConfig: CustomParams {
     fn boxed_clone(&self) -> Box<dyn CustomConfig>;
     /// Makes the state machine.
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<Handle>>;
+    /// Refuses a parameter that a running queue cannot take: see [`Discipline::FIXED`].
+    ///
+    /// # Errors
+    /// If it cannot.
+    fn check_change(&self, key: &str) -> Result<()>;
+    /// See [`Discipline::change`].
+    fn change(
+        &self,
+        queue: &mut dyn QueueDiscipline<Handle>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, Handle>,
+    );
 }
 
 impl Clone for Box<dyn CustomConfig> {
@@ -116,10 +128,21 @@ impl<D: Discipline + fmt::Debug + Send + Sync + 'static> CustomConfig for Foreig
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<Handle>> {
         self.0.build(env)
     }
+    fn check_change(&self, key: &str) -> Result<()> {
+        takes(&self.0, key)
+    }
+    fn change(
+        &self,
+        queue: &mut dyn QueueDiscipline<Handle>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, Handle>,
+    ) {
+        self.0.change(queue, env, cx);
+    }
 }
 
 /// Makes the state machine of a custom discipline, behind the adapter.
-pub(crate) fn build<P: Packet + Send + 'static>(
+pub(crate) fn build<P: Packet + Send>(
     config: &dyn CustomConfig,
     env: &LinkEnv,
 ) -> Box<dyn QueueDiscipline<P>> {
@@ -133,6 +156,17 @@ pub(crate) fn build<P: Packet + Send + 'static>(
         free: Vec::new(),
         held: Backlog::default(),
     })
+}
+
+/// Gives other parameters to a custom discipline that [`build`] made.
+pub(crate) fn change<P: Packet + Send>(
+    config: &dyn CustomConfig,
+    queue: &mut dyn QueueDiscipline<P>,
+    env: &LinkEnv,
+    cx: &mut Context<'_, P>,
+) {
+    let adapter = queue.machine::<Adapter<P>>();
+    adapter.call(cx, "change", |inner, cx| config.change(inner, env, cx), |_, ()| None);
 }
 
 /// A packet as custom disciplines see it: it stands for the real one, which
@@ -333,8 +367,16 @@ mod tests {
     impl Discipline for FaultyParams {
         const NAME: &'static str = "faulty";
         const SUMMARY: &'static str = "makes mistakes";
-        fn build<P: Packet + Send + 'static>(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        fn build<P: Packet + Send>(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
             Box::new(Faulty { fault: self.fault.clone(), packets: VecDeque::new() })
+        }
+        fn change<P: Packet + Send>(
+            &self,
+            queue: &mut dyn QueueDiscipline<P>,
+            _: &LinkEnv,
+            _: &mut Context<'_, P>,
+        ) {
+            queue.machine::<Faulty<P>>().fault.clone_from(&self.fault);
         }
     }
 

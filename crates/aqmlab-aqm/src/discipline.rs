@@ -3,6 +3,8 @@
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
+use core::any::Any;
+
 use aqmlab_core::{Bytes, Limit, Packet, Params, Rate, Result, Span, Stream, Time};
 
 /// A queue discipline: packets in, packets out, and every packet accounted
@@ -19,7 +21,7 @@ use aqmlab_core::{Bytes, Limit, Packet, Params, Rate, Result, Span, Stream, Time
 ///   `next_wakeup` when to ask again.
 ///
 /// In which order simultaneous events come is the caller's to decide.
-pub trait QueueDiscipline<P: Packet>: Send {
+pub trait QueueDiscipline<P: Packet>: Any + Send {
     /// Takes a packet in, or hands it (or another) to [`Context::drop`].
     /// The packet's arrival time is set already.
     fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>);
@@ -60,6 +62,17 @@ pub trait QueueDiscipline<P: Packet>: Send {
     /// as that the discipline never acted.
     fn notes(&self) -> Vec<Note> {
         Vec::new()
+    }
+}
+
+impl<P: Packet> dyn QueueDiscipline<P> {
+    /// The state machine behind the interface, for [`Discipline::change`].
+    ///
+    /// # Panics
+    /// If the queue runs another one: a bug of the caller.
+    pub fn machine<M: QueueDiscipline<P>>(&mut self) -> &mut M {
+        let machine: &mut dyn Any = self;
+        machine.downcast_mut().expect("a queue runs the state machine that its parameters built")
     }
 }
 
@@ -304,6 +317,21 @@ pub trait Discipline: Params {
         Ok(())
     }
 
+    /// Parameters that a running queue cannot take, because its state is made for their values:
+    /// the number of buckets, the variant. Only a new queue has another value.
+    const FIXED: &'static [&'static str] = &[];
+
     /// Makes the state machine.
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>>;
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>>;
+
+    /// Gives these parameters to a queue that [`build`](Self::build) made from others, of which
+    /// those of [`FIXED`](Self::FIXED) are equal. The parameters are written; packets, and the
+    /// state of the control, stay. What a smaller limit has no room for is dropped. (Linux: the
+    /// `change` of a qdisc.)
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    );
 }

@@ -49,6 +49,19 @@ impl Shaper {
         Shaper { sustained, peak, burst, tokens: burst, last: Time::ZERO, measured }
     }
 
+    /// Takes other rates and another burst; tokens beyond the burst are lost.
+    pub fn change(
+        &mut self,
+        sustained: Option<Rate>,
+        peak: Option<Rate>,
+        burst: Bytes,
+        env: &LinkEnv,
+    ) {
+        let Shaper { sustained, peak, burst, .. } = Shaper::new(sustained, peak, burst, env);
+        (self.sustained, self.peak, self.burst) = (sustained, peak, burst);
+        self.tokens = self.tokens.min(burst);
+    }
+
     /// The sustained rate in bytes per second.
     pub fn sustained(&self) -> f64 {
         self.sustained

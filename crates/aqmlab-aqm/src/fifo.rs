@@ -28,6 +28,10 @@ impl Room {
     pub fn admits(self, queued: Backlog, size: u32) -> bool {
         queued.packets < self.packets && queued.bytes + u64::from(size) <= self.bytes
     }
+    /// Whether more is queued than there is room for: the limit was larger before.
+    pub fn is_exceeded(self, queued: Backlog) -> bool {
+        queued.packets > self.packets || queued.bytes > self.bytes
+    }
 }
 
 /// Packets in order of arrival, with their bytes counted.
@@ -58,6 +62,26 @@ impl<P: Packet> Fifo<P> {
         } else {
             cx.drop(packet, Reason::Overlimit);
         }
+    }
+    /// Drops from the head what there is no room for: the limit was larger before.
+    pub fn trim(&mut self, room: Room, cx: &mut Context<'_, P>) {
+        while room.is_exceeded(self.backlog())
+            && let Some(head) = self.pop()
+        {
+            cx.drop(head, Reason::Overlimit);
+        }
+    }
+    /// The same from the tail.
+    pub fn trim_tail(&mut self, room: Room, cx: &mut Context<'_, P>) {
+        while room.is_exceeded(self.backlog())
+            && let Some(tail) = self.pop_tail()
+        {
+            cx.drop(tail, Reason::Overlimit);
+        }
+    }
+    /// Drops all packets.
+    pub fn purge(&mut self, cx: &mut Context<'_, P>) {
+        self.trim(Room { packets: 0, bytes: 0 }, cx);
     }
     /// Takes the packet at the head.
     #[inline]

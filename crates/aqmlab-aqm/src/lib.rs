@@ -57,5 +57,5 @@ mod testing;
 
 pub use custom::{CustomConfig, Disciplines, Handle};
 pub use discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason, Sink};
-pub use disciplines::QueueConfig;
+pub use disciplines::{QueueConfig, Transition};
 pub use queue::{Counts, Queue};

@@ -336,6 +336,14 @@ impl<P: Packet> PieLinux<P> {
             updates: 0,
         }
     }
+
+    pub fn change(&mut self, params: &PieParams, env: &LinkEnv, cx: &mut Context<'_, P>) {
+        self.settings = Settings::new(params, env);
+        self.room = Room::new(params.limit, params.byte_limit, env);
+        self.params = params.clone();
+        self.env = *env;
+        self.fifo.trim(self.room, cx);
+    }
 }
 
 impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {

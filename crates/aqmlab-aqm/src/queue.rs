@@ -5,7 +5,8 @@ use alloc::{boxed::Box, vec::Vec};
 
 use aqmlab_core::{Packet, Stream, Time};
 
-use crate::discipline::{Backlog, Context, Note, QueueDiscipline, Reason, Sink};
+use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason, Sink};
+use crate::disciplines::QueueConfig;
 
 /// What has happened to the packets of a queue so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -190,6 +191,17 @@ impl<P: Packet> Queue<P> {
             each(packet, reason);
         }
         self.sink.dropped = dropped;
+    }
+
+    /// Gives the discipline other parameters, to which there is a
+    /// [`change`](crate::Transition::Change) from its own; take the
+    /// [dropped](Self::take_dropped) packets afterwards.
+    pub fn change(&mut self, to: &QueueConfig, env: &LinkEnv, now: Time)
+    where
+        P: Send,
+    {
+        let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
+        to.change(&mut *self.discipline, env, &mut cx);
     }
 
     /// Has another discipline take the place of this one. It gets the packets that this one

@@ -311,6 +311,21 @@ macro_rules! catalogue {
                     custom => $crate::CustomParams::entries(custom)
                 )
             }
+            /// The parameters whose values differ from those of `other`, which has the same name.
+            pub fn differing(&self, other: &Self) -> $crate::__alloc::vec::Vec<&str> {
+                match (self, other) {
+                    $(
+                        ($Config::$Variant(params), $Config::$Variant(other)) => {
+                            $crate::Params::differing(params, other)
+                        }
+                    )+
+                    _ => {
+                        let settings = self.settings().into_iter().zip(other.settings());
+                        let differing = settings.filter(|(own, other)| own != other);
+                        differing.map(|((key, _), _)| key).collect()
+                    }
+                }
+            }
             /// A table that reads back as the same.
             pub fn to_table(&self) -> $crate::Table {
                 $crate::catalogue::to_table($key, self.name(), self.settings())

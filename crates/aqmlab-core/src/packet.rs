@@ -36,7 +36,7 @@ impl Ecn {
 
 /// A packet as a queue sees it: a small value in the simulator, a buffer
 /// handle in the emulator, a row of a trace in a conformance test.
-pub trait Packet {
+pub trait Packet: 'static {
     /// Its size on the wire in bytes: the only size there is.
     fn size(&self) -> u32;
     /// A hash of what makes a flow (RFC 8290, section 4.1.1: the 5-tuple).

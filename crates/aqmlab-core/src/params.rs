@@ -78,6 +78,8 @@ pub trait Params: Default + Clone {
     /// The same without those that are left out where they are as usual: what
     /// names a scenario by its digest.
     fn canonical(&self) -> Vec<(&'static str, Value)>;
+    /// The keys whose values differ from those of `other`, in order.
+    fn differing(&self, other: &Self) -> Vec<&'static str>;
 
     /// The defaults, changed by what stands in `table`.
     ///
@@ -478,6 +480,16 @@ macro_rules! params {
                 )*
                 $($( entries.extend(self.$group.canonical()); )*)?
                 entries
+            }
+
+            fn differing(&self, other: &Self) -> $crate::__alloc::vec::Vec<&'static str> {
+                #[allow(unused_mut)]
+                let mut keys = $crate::__alloc::vec::Vec::new();
+                $( if self.$field != other.$field {
+                    keys.push(stringify!($field));
+                } )*
+                $($( keys.extend(self.$group.differing(&other.$group)); )*)?
+                keys
             }
         }
     };

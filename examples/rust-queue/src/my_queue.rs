@@ -16,8 +16,17 @@ impl Discipline for MyQueueParams {
     const NAME: &'static str = "my_queue";
     const SUMMARY: &'static str = "drops from the front what has waited too long";
 
-    fn build<P: Packet + Send + 'static>(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(MyQueue { patience: self.patience, fifo: Fifo::default() })
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        _: &LinkEnv,
+        _: &mut Context<'_, P>,
+    ) {
+        queue.machine::<MyQueue<P>>().patience = self.patience;
     }
 }
 

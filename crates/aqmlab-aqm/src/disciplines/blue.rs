@@ -36,7 +36,7 @@ use alloc::boxed::Box;
 use aqmlab_core::{Limit, Packet, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 
 params! {
     /// Parameters of BLUE.
@@ -70,7 +70,7 @@ impl Discipline for BlueParams {
         Some(("a tenth of the probability", self.freeze_time.scaled(0.1 / step)))
     }
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         let resolve = |limit: Limit| limit.resolve(env.rate, env.base_rtt);
         Box::new(Blue {
             fifo: Fifo::default(),
@@ -87,6 +87,24 @@ impl Discipline for BlueParams {
             is_idle: false,
             ecn: self.ecn,
         })
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        let resolve = |limit: Limit| limit.resolve(env.rate, env.base_rtt);
+        let queue = queue.machine::<Blue<P>>();
+        queue.limit = resolve(self.limit);
+        queue.threshold = self.threshold.map(resolve);
+        queue.control.increment = self.increment;
+        queue.control.decrement = self.decrement;
+        queue.control.freeze_time = self.freeze_time;
+        queue.idle_repeats = self.idle_repeats;
+        queue.ecn = self.ecn;
+        queue.fifo.trim(Room::new(self.limit, None, env), cx);
     }
 }
 

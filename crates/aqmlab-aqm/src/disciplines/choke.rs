@@ -21,6 +21,8 @@
 //! 4. With several candidates, one that has matched is out of the queue for
 //!    those drawn after it.
 //! 5. Matches are drops also with ECN: what they are for is to make room.
+//! 6. A change of parameters restarts the average, as in Linux. Packets beyond a smaller limit are
+//!    dropped from the tail; Linux keeps those that a table of 2^n - 1 places has room for.
 //!
 //! The paper was not at hand: its thresholds and its number of candidates that
 //! adapts itself (`candidates = auto`: 8 regions between the thresholds, two
@@ -32,6 +34,7 @@ use aqmlab_core::{Auto, Bytes, Limit, Packet, Result, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::red::{Red, RedParams};
+use crate::fifo::Room;
 
 params! {
     /// Parameters of CHOKe.
@@ -87,12 +90,26 @@ impl Discipline for ChokeParams {
         self.red().check()
     }
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(Choke {
             red: Red::new(&self.red(), env),
             candidates: self.candidates,
             regions: self.regions,
         })
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        // Linux, choke_change: the average and the count begin anew; the oldest packets stay.
+        let queue = queue.machine::<Choke<P>>();
+        queue.red.change(&self.red(), env);
+        queue.red.restart();
+        (queue.candidates, queue.regions) = (self.candidates, self.regions);
+        queue.red.fifo.trim_tail(Room::new(self.limit, None, env), cx);
     }
 }
 

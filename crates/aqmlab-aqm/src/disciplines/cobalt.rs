@@ -24,7 +24,7 @@ use aqmlab_core::{Limit, Packet, Span, params};
 
 use crate::cobalt::{CobaltState, InitialGrace, Law};
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 
 params! {
     /// Parameters of COBALT.
@@ -47,8 +47,9 @@ params! {
 impl Discipline for CobaltParams {
     const NAME: &'static str = "cobalt";
     const SUMMARY: &'static str = "CoDel and BLUE in one queue, as in each flow of CAKE";
+    const FIXED: &'static [&'static str] = &["variant"];
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         let law = Law::new(self.target, self.interval, self.variant);
         Box::new(Cobalt::<P> {
             fifo: Fifo::default(),
@@ -57,6 +58,19 @@ impl Discipline for CobaltParams {
             state: CobaltState::new(&law),
             law,
         })
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        let queue = queue.machine::<Cobalt<P>>();
+        queue.law = Law::new(self.target, self.interval, self.variant);
+        queue.limit = self.limit.resolve(env.rate, env.base_rtt);
+        queue.ecn = self.ecn;
+        queue.fifo.trim(Room::new(self.limit, None, env), cx);
     }
 }
 

@@ -33,7 +33,7 @@ use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time, choices, params};
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::disciplines::codel::{self, CodelParams, CodelState, Settings};
 use crate::docsis::Shaper;
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 
 choices! {
     /// Where the delay of an arriving packet is predicted from.
@@ -82,8 +82,31 @@ impl Discipline for CodelDtParams {
     const NAME: &'static str = "codel_dt";
     const SUMMARY: &'static str = "CoDel at the tail: drops arrivals by their predicted delay";
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(CodelDt::new(self, env))
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        queue.machine::<CodelDt<P>>().change(self, env, cx);
+    }
+}
+
+impl CodelDtParams {
+    /// The recall, the first wait and the learned largest packet are those of ns-2's CoDel of
+    /// 2013.
+    fn law(&self, env: &LinkEnv) -> Settings {
+        let codel = CodelParams {
+            target: self.target.saturating_sub(self.access_delay),
+            interval: self.interval,
+            variant: codel::CodelForm::Ns2Of2013,
+            ..CodelParams::default()
+        };
+        Settings::new(&codel, env)
     }
 }
 
@@ -134,15 +157,7 @@ struct CodelDt<P> {
 
 impl<P: Packet> CodelDt<P> {
     fn new(params: &CodelDtParams, env: &LinkEnv) -> Self {
-        // The recall, the first wait and the learned largest packet are those
-        // of ns-2's CoDel of 2013.
-        let law = CodelParams {
-            target: params.target.saturating_sub(params.access_delay),
-            interval: params.interval,
-            variant: codel::CodelForm::Ns2Of2013,
-            ..CodelParams::default()
-        };
-        let law = Settings::new(&law, env);
+        let law = params.law(env);
         CodelDt {
             fifo: Fifo::default(),
             limit: params.limit.resolve(env.rate, env.base_rtt),
@@ -156,6 +171,16 @@ impl<P: Packet> CodelDt<P> {
             link_rate: env.rate,
             params: params.clone(),
         }
+    }
+
+    fn change(&mut self, params: &CodelDtParams, env: &LinkEnv, cx: &mut Context<'_, P>) {
+        self.law = params.law(env);
+        self.limit = params.limit.resolve(env.rate, env.base_rtt);
+        self.meter.threshold = params.dq_threshold.get();
+        self.shaper.change(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
+        self.link_rate = env.rate;
+        self.params = params.clone();
+        self.fifo.trim(Room::new(params.limit, None, env), cx);
     }
 
     /// How long `bytes` will take to leave.

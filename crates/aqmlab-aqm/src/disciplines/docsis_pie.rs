@@ -26,7 +26,7 @@ use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, math, p
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::docsis::Shaper;
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 
 params! {
     /// Parameters of DOCSIS-PIE.
@@ -92,8 +92,25 @@ impl Discipline for DocsisPieParams {
         Ok(())
     }
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(DocsisPie::new(self, env))
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        queue.machine::<DocsisPie<P>>().change(self, env, cx);
+    }
+}
+
+impl DocsisPieParams {
+    fn limit(&self, shaper: &Shaper, env: &LinkEnv) -> Limit {
+        let buffer = math::round(shaper.sustained() * 0.1) as u64;
+        let default = Limit::Bytes(Bytes::new(buffer.max(env.mtu.get())));
+        self.limit.unwrap_or(default).resolve(env.rate, env.base_rtt)
     }
 }
 
@@ -126,11 +143,9 @@ impl<P: Packet> DocsisPie<P> {
     fn new(params: &DocsisPieParams, env: &LinkEnv) -> Self {
         let shaper =
             Shaper::new(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
-        let buffer = math::round(shaper.sustained() * 0.1) as u64;
-        let default = Limit::Bytes(Bytes::new(buffer.max(env.mtu.get())));
         DocsisPie {
             fifo: Fifo::default(),
-            limit: params.limit.unwrap_or(default).resolve(env.rate, env.base_rtt),
+            limit: params.limit(&shaper, env),
             shaper,
             next_update: Time::ZERO + params.tupdate,
             probability: 0.0,
@@ -143,6 +158,13 @@ impl<P: Packet> DocsisPie<P> {
             was_active: false,
             params: params.clone(),
         }
+    }
+
+    fn change(&mut self, params: &DocsisPieParams, env: &LinkEnv, cx: &mut Context<'_, P>) {
+        self.shaper.change(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
+        self.limit = params.limit(&self.shaper, env);
+        self.params = params.clone();
+        self.fifo.trim(Room::new(self.limit, None, env), cx);
     }
 
     /// Whether a third of the buffer is in use (appendix A.3).

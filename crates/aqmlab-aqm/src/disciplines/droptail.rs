@@ -54,9 +54,21 @@ impl Discipline for DropTailParams {
     const SUMMARY: &'static str = "first in, first out; what does not fit is dropped";
     const SIGNALS: bool = false;
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         let room = Room::new(self.limit, self.byte_limit, env);
         Box::new(DropTail { fifo: Fifo::default(), room, drop: self.drop })
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        _cx: &mut Context<'_, P>,
+    ) {
+        // Linux, fifo_init: what is queued beyond a smaller limit stays.
+        let queue = queue.machine::<DropTail<P>>();
+        queue.room = Room::new(self.limit, self.byte_limit, env);
+        queue.drop = self.drop;
     }
 }
 

@@ -23,10 +23,10 @@ use alloc::boxed::Box;
 
 use aqmlab_core::{Bytes, Limit, Packet, params};
 
-use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
+use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::fq::hash::Sharing;
 use crate::fq::rounds::Rounds;
-use crate::fq::{Fq, Overflow, Plain};
+use crate::fq::{Fq, FqParams, Overflow, Plain};
 
 params! {
     /// Parameters of DRR.
@@ -51,17 +51,33 @@ impl Discipline for DrrParams {
     const NAME: &'static str = "drr";
     const SUMMARY: &'static str = "deficit round robin: a queue for each flow, turns by bytes";
     const SIGNALS: bool = false;
+    const FIXED: &'static [&'static str] = &["flows", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        Box::new(Fq::<P, Plain, Rounds>::new(
-            &self.sharing,
-            self.flows,
-            Rounds::new(self.flows, self.quantum.unwrap_or(env.mtu)),
-            (),
-            self.limit.resolve(env.rate, env.base_rtt),
-            Overflow::Steal { from_head: self.headdrop },
-            0,
-        ))
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Fq::<P, Plain, Rounds>::new(self.fq(env)))
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        queue.machine::<Fq<P, Plain, Rounds>>().change(self.fq(env), cx);
+    }
+}
+
+impl DrrParams {
+    fn fq(&self, env: &LinkEnv) -> FqParams<'_, ()> {
+        FqParams {
+            sharing: &self.sharing,
+            buckets: self.flows,
+            quantum: self.quantum.unwrap_or(env.mtu),
+            settings: (),
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            overflow: Overflow::Steal { from_head: self.headdrop },
+            largest: 0,
+        }
     }
 }
 

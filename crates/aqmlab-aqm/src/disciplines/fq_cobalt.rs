@@ -28,7 +28,7 @@ use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::codel::Source;
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowSource, Fq, Inner, Overflow};
+use crate::fq::{FlowSource, Fq, FqParams, Inner, Overflow};
 
 params! {
     /// Parameters of FQ-COBALT.
@@ -71,20 +71,36 @@ params! {
 impl Discipline for FqCobaltParams {
     const NAME: &'static str = "fq_cobalt";
     const SUMMARY: &'static str = "a queue for each flow, new flows first, COBALT in each";
+    const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Fq::<P, CobaltState, Drr>::new(self.fq(env)))
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        queue.machine::<Fq<P, CobaltState, Drr>>().change(self.fq(env), cx);
+    }
+}
+
+impl FqCobaltParams {
+    fn fq(&self, env: &LinkEnv) -> FqParams<'_, Settings> {
         let law = Law::new(self.target, self.interval, self.variant)
             .with_blue(self.increment, self.decrement);
-        let settings = Settings { law, ecn: self.ecn, ce_threshold: self.ce_threshold };
-        Box::new(Fq::<P, CobaltState, Drr>::new(
-            &self.sharing,
-            self.flows,
-            Drr::new(self.flows, self.quantum),
-            settings,
-            self.limit.resolve(env.rate, env.base_rtt),
-            Overflow::FromFattest { batch: self.drop_batch, memory_limit: self.memory_limit.get() },
-            0,
-        ))
+        let memory_limit = self.memory_limit.get();
+        FqParams {
+            sharing: &self.sharing,
+            buckets: self.flows,
+            quantum: self.quantum,
+            settings: Settings { law, ecn: self.ecn, ce_threshold: self.ce_threshold },
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            overflow: Overflow::FromFattest { batch: self.drop_batch, memory_limit },
+            largest: 0,
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, Settings};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowSource, Fq, Inner, Overflow};
+use crate::fq::{FlowSource, Fq, FqParams, Inner, Overflow};
 
 choices! {
     /// What holds no more than a full packet where CoDel does not drop.
@@ -78,8 +78,24 @@ params! {
 impl Discipline for FqCodelParams {
     const NAME: &'static str = "fq_codel";
     const SUMMARY: &'static str = "a queue for each flow, new flows first, CoDel in each";
+    const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Fq::<P, CodelState, Drr>::new(self.fq(env)))
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        queue.machine::<Fq<P, CodelState, Drr>>().change(self.fq(env), cx);
+    }
+}
+
+impl FqCodelParams {
+    fn fq(&self, env: &LinkEnv) -> FqParams<'_, Settings> {
         let codel = CodelParams {
             target: self.target,
             interval: self.interval,
@@ -91,16 +107,16 @@ impl Discipline for FqCodelParams {
         };
         let alone = self.small_backlog == SmallBacklog::Flow;
         let settings = Settings::new(&codel, env).alone(alone);
-        let largest = settings.smallest_backlog;
-        Box::new(Fq::<P, CodelState, Drr>::new(
-            &self.sharing,
-            self.flows,
-            Drr::new(self.flows, self.quantum),
+        let memory_limit = self.memory_limit.get();
+        FqParams {
+            sharing: &self.sharing,
+            buckets: self.flows,
+            quantum: self.quantum,
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            overflow: Overflow::FromFattest { batch: self.drop_batch, memory_limit },
+            largest: settings.smallest_backlog,
             settings,
-            self.limit.resolve(env.rate, env.base_rtt),
-            Overflow::FromFattest { batch: self.drop_batch, memory_limit: self.memory_limit.get() },
-            largest,
-        ))
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use crate::disciplines::codel::Source;
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowSource, Fq, Inner, Overflow};
+use crate::fq::{FlowSource, Fq, FqParams, Inner, Overflow};
 use crate::pie_linux::{PieState, Settings};
 
 choices! {
@@ -80,8 +80,24 @@ params! {
 impl Discipline for FqPieParams {
     const NAME: &'static str = "fq_pie";
     const SUMMARY: &'static str = "a queue for each flow, new flows first, PIE in each";
+    const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Fq::<P, PieState, Drr>::new(self.fq(env)))
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        queue.machine::<Fq<P, PieState, Drr>>().change(self.fq(env), cx);
+    }
+}
+
+impl FqPieParams {
+    fn fq(&self, env: &LinkEnv) -> FqParams<'_, Settings> {
         let pie = PieParams {
             target: self.target,
             tupdate: self.tupdate,
@@ -97,15 +113,15 @@ impl Discipline for FqPieParams {
             },
             ..PieParams::default()
         };
-        Box::new(Fq::<P, PieState, Drr>::new(
-            &self.sharing,
-            self.flows,
-            Drr::new(self.flows, self.quantum),
-            Settings::new(&pie, env).marking_up_to(self.ecn_prob),
-            self.limit.resolve(env.rate, env.base_rtt),
-            Overflow::Tail,
-            0,
-        ))
+        FqParams {
+            sharing: &self.sharing,
+            buckets: self.flows,
+            quantum: self.quantum,
+            settings: Settings::new(&pie, env).marking_up_to(self.ecn_prob),
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            overflow: Overflow::Tail,
+            largest: 0,
+        }
     }
 }
 

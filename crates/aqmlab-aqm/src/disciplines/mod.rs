@@ -5,10 +5,10 @@
 
 use alloc::boxed::Box;
 
-use aqmlab_core::{Packet, Span, catalogue};
+use aqmlab_core::{Error, Packet, Result, Span, catalogue};
 
 use crate::custom::{self, CustomConfig};
-use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
+use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::registry::{PRESETS, elsewhere};
 
 catalogue! {
@@ -55,7 +55,64 @@ impl QueueConfig {
         each!(self, params => params.slowest(env))
     }
     /// Makes the state machine.
-    pub fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    pub fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         each!(self, params => params.build(env), custom => custom::build(custom, env))
+    }
+
+    /// What a queue with these parameters takes to get to those of `to`.
+    ///
+    /// # Errors
+    /// If `to` is the same discipline with another value of a parameter that a running queue
+    /// cannot take: the error names the key.
+    pub fn transition(&self, to: &QueueConfig) -> Result<Transition> {
+        if self == to {
+            return Ok(Transition::None);
+        }
+        if self.name() != to.name() {
+            return Ok(Transition::Replace);
+        }
+        for key in self.differing(to) {
+            let allowed = each!(
+                self,
+                params => takes(params, key),
+                custom => custom.check_change(key)
+            );
+            allowed.map_err(|error| error.at(key))?;
+        }
+        Ok(Transition::Change)
+    }
+
+    /// See [`Discipline::change`].
+    pub fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        each!(
+            self,
+            params => params.change(queue, env, cx),
+            custom => custom::change(custom, queue, env, cx)
+        );
+    }
+}
+
+/// How a queue gets to other parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transition {
+    /// They are equal: nothing happens.
+    None,
+    /// The parameters are written; packets and state stay. (Linux: `tc qdisc change`.)
+    Change,
+    /// A new queue takes over the packets. (Linux: `tc qdisc replace` with another kind.)
+    Replace,
+}
+
+/// Refuses a parameter that a running queue of these cannot take.
+pub(crate) fn takes<D: Discipline>(_: &D, key: &str) -> Result<()> {
+    match D::FIXED.contains(&key) {
+        true => Err(Error::new("a running queue keeps its value of this")
+            .hint("`replace` begins a new queue with it")),
+        false => Ok(()),
     }
 }

@@ -27,7 +27,7 @@ use alloc::{boxed::Box, format};
 use aqmlab_core::{Bytes, Error, Limit, Packet, Result, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 
 params! {
     /// Parameters of PI.
@@ -67,35 +67,38 @@ impl Discipline for PiParams {
         Ok(())
     }
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        let mean_packet = self.mean_packet.get() as f64;
-        let (reference, in_bytes) = match self.reference.resolve(env.rate, env.base_rtt) {
-            Limit::Packets(packets) => (packets as f64, false),
-            Limit::Bytes(bytes) => (bytes.get() as f64 / mean_packet, true),
-            Limit::Bdp(_) | Limit::Unlimited => unreachable!("`check` refuses these"),
-        };
-        let period = Span::from_secs_f64(1.0 / self.frequency);
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let settings = Settings::new(self, env);
         Box::new(Pi {
             fifo: Fifo::default(),
             limit: self.limit.resolve(env.rate, env.base_rtt),
-            reference,
-            in_bytes,
-            mean_packet,
-            gains: (self.a, self.b),
-            by_size: self.by_size,
-            ecn: self.ecn,
-            period,
-            next_update: Time::ZERO + period,
+            next_update: Time::ZERO + settings.period,
+            settings,
             length: 0.0,
             probability: 0.0,
         })
     }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        let queue = queue.machine::<Pi<P>>();
+        let settings = Settings::new(self, env);
+        if !settings.counts_as(&queue.settings) {
+            // The last length in what lengths are counted in now.
+            queue.length = settings.length(queue.fifo.backlog());
+        }
+        queue.settings = settings;
+        queue.limit = self.limit.resolve(env.rate, env.base_rtt);
+        queue.fifo.trim(Room::new(self.limit, None, env), cx);
+    }
 }
 
-/// The state machine.
-struct Pi<P> {
-    fifo: Fifo<P>,
-    limit: Limit,
+/// The parameters as the controller uses them.
+struct Settings {
     /// In packets, or in bytes by mean packets.
     reference: f64,
     in_bytes: bool,
@@ -104,6 +107,42 @@ struct Pi<P> {
     by_size: bool,
     ecn: bool,
     period: Span,
+}
+
+impl Settings {
+    fn new(params: &PiParams, env: &LinkEnv) -> Self {
+        let mean_packet = params.mean_packet.get() as f64;
+        let (reference, in_bytes) = match params.reference.resolve(env.rate, env.base_rtt) {
+            Limit::Packets(packets) => (packets as f64, false),
+            Limit::Bytes(bytes) => (bytes.get() as f64 / mean_packet, true),
+            Limit::Bdp(_) | Limit::Unlimited => unreachable!("`check` refuses these"),
+        };
+        Settings {
+            reference,
+            in_bytes,
+            mean_packet,
+            gains: (params.a, params.b),
+            by_size: params.by_size,
+            ecn: params.ecn,
+            period: Span::from_secs_f64(1.0 / params.frequency),
+        }
+    }
+
+    fn length(&self, Backlog { packets, bytes }: Backlog) -> f64 {
+        if self.in_bytes { bytes as f64 / self.mean_packet } else { packets as f64 }
+    }
+
+    /// Whether lengths are counted in the same.
+    fn counts_as(&self, other: &Settings) -> bool {
+        (self.in_bytes, self.mean_packet) == (other.in_bytes, other.mean_packet)
+    }
+}
+
+/// The state machine.
+struct Pi<P> {
+    fifo: Fifo<P>,
+    limit: Limit,
+    settings: Settings,
     next_update: Time,
     /// The queue at the last update.
     length: f64,
@@ -112,10 +151,9 @@ struct Pi<P> {
 
 impl<P: Packet> Pi<P> {
     fn update(&mut self) {
-        let Backlog { packets, bytes } = self.fifo.backlog();
-        let length = if self.in_bytes { bytes as f64 / self.mean_packet } else { packets as f64 };
-        let (a, b) = self.gains;
-        let step = a * (length - self.reference) - b * (self.length - self.reference);
+        let Settings { gains: (a, b), reference, .. } = self.settings;
+        let length = self.settings.length(self.fifo.backlog());
+        let step = a * (length - reference) - b * (self.length - reference);
         self.probability = (self.probability + step).clamp(0.0, 1.0);
         self.length = length;
     }
@@ -129,11 +167,11 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pi<P> {
             return;
         }
         let mut probability = self.probability;
-        if self.by_size {
-            probability *= f64::from(packet.size()) / self.mean_packet;
+        if self.settings.by_size {
+            probability *= f64::from(packet.size()) / self.settings.mean_packet;
         }
         if cx.random.uniform() < probability {
-            if !(self.ecn && packet.ecn().is_capable()) {
+            if !(self.settings.ecn && packet.ecn().is_capable()) {
                 cx.drop(packet, Reason::Pi);
                 return;
             }
@@ -152,7 +190,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pi<P> {
 
     fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
         self.update();
-        self.next_update += self.period;
+        self.next_update += self.settings.period;
     }
 
     fn backlog(&self) -> Backlog {

@@ -59,7 +59,7 @@ impl Discipline for Pi2Params {
     const NAME: &'static str = "pi2";
     const SUMMARY: &'static str = "PI squared: a controller moves the root of the drop probability";
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(Pi2 {
             fifo: Fifo::default(),
             room: Room::new(self.limit, None, env),
@@ -71,6 +71,18 @@ impl Discipline for Pi2Params {
             updates: 0,
             params: self.clone(),
         })
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        let queue = queue.machine::<Pi2<P>>();
+        queue.room = Room::new(self.limit, None, env);
+        queue.params = self.clone();
+        queue.fifo.trim(queue.room, cx);
     }
 }
 

@@ -41,7 +41,7 @@ use aqmlab_core::{Error, Limit, Packet, Rate, Result, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::disciplines::pie::no_rate_sample;
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 
 params! {
     /// Parameters of the PIE of 2013.
@@ -89,7 +89,7 @@ impl Discipline for Pie2013Params {
         }
     }
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(Pie2013 {
             fifo: Fifo::default(),
             limit: self.limit.resolve(env.rate, env.base_rtt),
@@ -104,6 +104,15 @@ impl Discipline for Pie2013Params {
             lost: 0,
             params: self.clone(),
         })
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        queue.machine::<Pie2013<P>>().change(self, env, cx);
     }
 }
 
@@ -180,6 +189,20 @@ struct Pie2013<P> {
     /// Cycles that ended with a rate, and those that the timer ended.
     measured: u64,
     lost: u64,
+}
+
+impl<P: Packet> Pie2013<P> {
+    fn change(&mut self, params: &Pie2013Params, env: &LinkEnv, cx: &mut Context<'_, P>) {
+        let mut meter = Meter::new(params.dq_threshold, params.rate_weight, params.count_first);
+        if meter.in_bytes == self.meter.in_bytes {
+            (meter.cycle, meter.rate) = (self.meter.cycle, self.meter.rate);
+        }
+        self.meter = meter;
+        self.limit = params.limit.resolve(env.rate, env.base_rtt);
+        self.link_rate = env.rate;
+        self.params = params.clone();
+        self.fifo.trim(Room::new(params.limit, None, env), cx);
+    }
 }
 
 impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {

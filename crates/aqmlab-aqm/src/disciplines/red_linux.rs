@@ -23,6 +23,9 @@
 //! 3. A limit in packets counts packets. Thresholds are in bytes.
 //! 4. No `nodrop`: packets that are not ECN-capable are always dropped.
 //!
+//! In common with Linux: a change of any parameter drops all packets in the queue and restarts the
+//! average, because it replaces the FIFO inside.
+//!
 //! From ns-2 (see [`red`](crate::disciplines::red)):
 //! 5. After an idle time the arriving packet gives no sample of the queue.
 //! 6. There is no gentle slope above the upper threshold, and no wait after a
@@ -103,16 +106,21 @@ impl Discipline for RedLinuxParams {
         }
     }
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        Box::new(RedLinux {
-            fifo: Fifo::default(),
-            limit: self.limit.resolve(env.rate, env.base_rtt),
-            average: Average::new(self, env),
-            decision: Decision::new(self, env),
-            ecn: self.ecn,
-            harddrop: self.harddrop,
-            next_adaption: self.adaptive.then_some(Time::ZERO + ADAPT_INTERVAL),
-        })
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(RedLinux::<P>::new(self, env, Time::ZERO))
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        // Linux, __red_change: the packets go with their child qdisc, the average is zero, the
+        // link idle, and the timer starts.
+        let queue = queue.machine::<RedLinux<P>>();
+        queue.fifo.purge(cx);
+        *queue = RedLinux::new(self, env, cx.now);
     }
 }
 
@@ -157,14 +165,14 @@ struct Average {
 }
 
 impl Average {
-    fn new(params: &RedLinuxParams, env: &LinkEnv) -> Self {
+    fn new(params: &RedLinuxParams, env: &LinkEnv, now: Time) -> Self {
         let wlog = params.wlog as u32;
         let rate = params.bandwidth.unwrap_or(env.rate);
         Average {
             scaled: 0,
             wlog,
             table: IdleTable::new(wlog, params.mean_packet, rate),
-            idle_since: Some(Time::ZERO),
+            idle_since: Some(now),
         }
     }
 
@@ -299,6 +307,20 @@ struct RedLinux<P> {
     ecn: bool,
     harddrop: bool,
     next_adaption: Option<Time>,
+}
+
+impl<P: Packet> RedLinux<P> {
+    fn new(params: &RedLinuxParams, env: &LinkEnv, now: Time) -> Self {
+        RedLinux {
+            fifo: Fifo::default(),
+            limit: params.limit.resolve(env.rate, env.base_rtt),
+            average: Average::new(params, env, now),
+            decision: Decision::new(params, env),
+            ecn: params.ecn,
+            harddrop: params.harddrop,
+            next_adaption: params.adaptive.then_some(now + ADAPT_INTERVAL),
+        }
+    }
 }
 
 impl<P: Packet + Send> QueueDiscipline<P> for RedLinux<P> {

@@ -22,16 +22,18 @@
 //! 2. Above a probability of 1/2 packets are also dropped instead of marked,
 //!    with a probability that rises to 1.
 //! 3. A packet all of whose bins hold `max` packets is dropped.
-//! 4. Without tokens, every packet of a penalised flow starts the count of
+//! 4. A change of any parameter drops all packets in the queue and restarts bins and tokens, because
+//!    it replaces the FIFO inside.
+//! 5. Without tokens, every packet of a penalised flow starts the count of
 //!    time for the next tokens anew: a flow with less than 1/`penalty_rate`
 //!    between its packets gets none.
 //!
 //! From Linux:
-//! 5. Bins are chosen by the packet's flow hash times a constant, in filters
+//! 6. Bins are chosen by the packet's flow hash times a constant, in filters
 //!    after the first mixed with a number drawn from the discipline's stream.
-//! 6. A filter that was replaced begins with probabilities of 0 when its turn
+//! 7. A filter that was replaced begins with probabilities of 0 when its turn
 //!    comes again; Linux keeps the old ones.
-//! 7. `ecn = false` drops where Linux marks; there marking is always on.
+//! 8. `ecn = false` drops where Linux marks; there marking is always on.
 
 use alloc::{boxed::Box, collections::VecDeque, format};
 
@@ -80,8 +82,21 @@ impl Discipline for SfbParams {
         Err(Error::not_allowed(self.warmup, allowed).at("warmup"))
     }
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(Sfb::new(self, env))
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        // Linux, sfb_change: the packets go with their child qdisc, and all state begins anew.
+        let queue = queue.machine::<Sfb<P>>();
+        queue.fifo.purge(cx);
+        *queue = Sfb::new(self, env);
+        queue.restart(cx);
     }
 }
 
@@ -255,6 +270,13 @@ impl<P: Packet> Sfb<P> {
             warming: false,
             last_probability: 0,
         }
+    }
+
+    /// Begins now, with a hash of its own.
+    fn restart(&mut self, cx: &mut Context<'_, P>) {
+        let now = clock(cx.now);
+        (self.active_since, self.penalty.counted_at) = (now, now);
+        self.filters[self.active].renew(cx.random.next_u32());
     }
 
     /// Begins to fill the other filter, or changes over to it.

@@ -81,30 +81,65 @@ impl Discipline for SfqParams {
     const NAME: &'static str = "sfq";
     const SUMMARY: &'static str = "a queue for each flow, the longest loses what does not fit";
     const SIGNALS: bool = false;
+    const FIXED: &'static [&'static str] = &["divisor", "variant", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        let limit = self.limit.resolve(env.rate, env.base_rtt);
-        let by_packets = self.variant == SfqTurns::McKenney;
-        let most_active = match limit {
-            _ if by_packets => self.divisor,
-            // Linux has no more buckets in use than packets in the queue.
-            Limit::Packets(packets) => self.flows.min(packets),
-            Limit::Bytes(_) | Limit::Bdp(_) | Limit::Unlimited => self.flows,
-        };
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let bounds = Bounds::new(self, env);
         Box::new(Sfq {
             buckets: (0..self.divisor).map(|_| Bucket::default()).collect(),
-            round: VecDeque::with_capacity(most_active.min(self.divisor) as usize),
+            round: VecDeque::with_capacity(bounds.active.min(self.divisor as usize)),
             by_depth: ByDepth::new(self.divisor),
             total: Backlog::default(),
-            limit,
-            depth: if by_packets { u64::MAX } else { self.depth },
-            by_packets,
+            bounds,
+            by_packets: self.variant == SfqTurns::McKenney,
             headdrop: self.headdrop,
-            most_active: most_active as usize,
             quantum: self.quantum.unwrap_or(env.mtu).get() as i64,
             classifier: Classifier::of(&self.sharing, self.divisor),
             moving: Fifo::default(),
         })
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        // Linux, sfq_change: the longest bucket loses what is too much, and where the hash changes
+        // from time to time it changes now.
+        let queue = queue.machine::<Sfq<P>>();
+        queue.bounds = Bounds::new(self, env);
+        queue.headdrop = self.headdrop;
+        queue.quantum = self.quantum.unwrap_or(env.mtu).get() as i64;
+        while queue.is_over_limit() {
+            queue.drop_from_longest(cx);
+        }
+        queue.classifier.restart(self.sharing.hashing.perturb, cx.now, cx.random);
+    }
+}
+
+/// How much there may be.
+struct Bounds {
+    /// Of all buckets together.
+    limit: Limit,
+    /// Packets in a bucket.
+    depth: u64,
+    /// Buckets that hold packets.
+    active: usize,
+}
+
+impl Bounds {
+    fn new(params: &SfqParams, env: &LinkEnv) -> Self {
+        let limit = params.limit.resolve(env.rate, env.base_rtt);
+        let by_packets = params.variant == SfqTurns::McKenney;
+        let active = match limit {
+            _ if by_packets => params.divisor,
+            // Linux has no more buckets in use than packets in the queue.
+            Limit::Packets(packets) => params.flows.min(packets),
+            Limit::Bytes(_) | Limit::Bdp(_) | Limit::Unlimited => params.flows,
+        };
+        let depth = if by_packets { u64::MAX } else { params.depth };
+        Bounds { limit, depth, active: active as usize }
     }
 }
 
@@ -181,11 +216,9 @@ struct Sfq<P> {
     round: VecDeque<u32>,
     by_depth: ByDepth,
     total: Backlog,
-    limit: Limit,
-    depth: u64,
+    bounds: Bounds,
     by_packets: bool,
     headdrop: bool,
-    most_active: usize,
     quantum: i64,
     classifier: Classifier,
     /// Packets between their old and new buckets.
@@ -205,11 +238,11 @@ impl<P: Packet> Sfq<P> {
 
     /// Whether the packet would need a bucket more than there may be.
     fn needs_too_many(&self, bucket: u32) -> bool {
-        self.depth_of(bucket) == 0 && self.round.len() >= self.most_active
+        self.depth_of(bucket) == 0 && self.round.len() >= self.bounds.active
     }
 
     fn is_over_limit(&self) -> bool {
-        match self.limit {
+        match self.bounds.limit {
             Limit::Packets(limit) => self.total.packets > limit,
             Limit::Bytes(limit) => self.total.bytes > limit.get(),
             Limit::Bdp(_) | Limit::Unlimited => false,
@@ -262,7 +295,7 @@ impl<P: Packet> Sfq<P> {
             let bucket = self.bucket_of(&packet);
             if self.needs_too_many(bucket) {
                 cx.drop(packet, Reason::Overlimit);
-            } else if self.depth_of(bucket) >= self.depth {
+            } else if self.depth_of(bucket) >= self.bounds.depth {
                 cx.drop(packet, Reason::FlowLimit);
             } else {
                 self.push(bucket, packet);
@@ -278,7 +311,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
             cx.drop(packet, Reason::Overlimit);
             return;
         }
-        if self.depth_of(bucket) >= self.depth {
+        if self.depth_of(bucket) >= self.bounds.depth {
             if !self.headdrop {
                 cx.drop(packet, Reason::FlowLimit);
                 return;

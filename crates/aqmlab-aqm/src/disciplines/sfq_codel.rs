@@ -17,11 +17,11 @@ use alloc::boxed::Box;
 
 use aqmlab_core::{Limit, Packet, Span, params};
 
-use crate::discipline::{Discipline, LinkEnv, QueueDiscipline};
+use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, Settings};
 use crate::fq::hash::Sharing;
 use crate::fq::ring::Ring;
-use crate::fq::{Fq, Overflow};
+use crate::fq::{Fq, FqParams, Overflow};
 
 params! {
     /// Parameters of SFQ CoDel.
@@ -47,8 +47,24 @@ params! {
 impl Discipline for SfqCodelParams {
     const NAME: &'static str = "sfq_codel";
     const SUMMARY: &'static str = "ns-2's stochastic fair queueing with CoDel in every bucket";
+    const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Fq::<P, CodelState, Ring>::new(self.fq(env)))
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        queue.machine::<Fq<P, CodelState, Ring>>().change(self.fq(env), cx);
+    }
+}
+
+impl SfqCodelParams {
+    fn fq(&self, env: &LinkEnv) -> FqParams<'_, Settings> {
         let codel = CodelParams {
             target: self.target,
             interval: self.interval,
@@ -59,15 +75,14 @@ impl Discipline for SfqCodelParams {
             ce_threshold: None,
         };
         let settings = Settings::new(&codel, env).in_a_bucket();
-        let largest = settings.smallest_backlog;
-        Box::new(Fq::<P, CodelState, Ring>::new(
-            &self.sharing,
-            self.flows,
-            Ring::new(self.flows),
+        FqParams {
+            sharing: &self.sharing,
+            buckets: self.flows,
+            quantum: env.mtu,
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            overflow: Overflow::Tail,
+            largest: settings.smallest_backlog,
             settings,
-            self.limit.resolve(env.rate, env.base_rtt),
-            Overflow::Tail,
-            largest,
-        ))
+        }
     }
 }

@@ -32,7 +32,7 @@ use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, 
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::hash::Sharing;
 use crate::fq::ring::Ring;
-use crate::fq::{Fq, Overflow, Plain};
+use crate::fq::{Fq, FqParams, Overflow, Plain};
 use crate::pie_linux::{PieState, Settings};
 
 choices! {
@@ -88,8 +88,45 @@ params! {
 impl Discipline for SfqPieParams {
     const NAME: &'static str = "sfq_pie";
     const SUMMARY: &'static str = "stochastic fair queueing, PIE by the length of the bucket";
+    const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let settings = self.pie(env);
+        match self.variant {
+            ProbabilityScope::PerBucket => {
+                Box::new(Fq::<P, PieState, Ring>::new(self.fq(settings, env)))
+            }
+            ProbabilityScope::CableLabs => Box::new(SfqPie::<P> {
+                fq: Fq::new(self.fq((), env)),
+                state: PieState::new(&settings),
+                next_update: Time::ZERO + settings.update_period,
+                settings,
+            }),
+        }
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        let settings = self.pie(env);
+        match self.variant {
+            ProbabilityScope::PerBucket => {
+                queue.machine::<Fq<P, PieState, Ring>>().change(self.fq(settings, env), cx);
+            }
+            ProbabilityScope::CableLabs => {
+                let queue = queue.machine::<SfqPie<P>>();
+                queue.fq.change(self.fq((), env), cx);
+                queue.settings = settings;
+            }
+        }
+    }
+}
+
+impl SfqPieParams {
+    fn pie(&self, env: &LinkEnv) -> Settings {
         let usual = match self.variant {
             ProbabilityScope::CableLabs => DelaySource::Rate,
             ProbabilityScope::PerBucket => DelaySource::Timestamps,
@@ -107,25 +144,18 @@ impl Discipline for SfqPieParams {
             variant: pie::PieArithmetic::LinuxClamped,
             ..PieParams::default()
         };
-        let settings = Settings::new(&pie, env).marking_up_to(self.ecn_prob);
-        let limit = self.limit.resolve(env.rate, env.base_rtt);
-        let (sharing, ring) = (&self.sharing, Ring::new(self.flows));
-        match self.variant {
-            ProbabilityScope::PerBucket => Box::new(Fq::<P, PieState, Ring>::new(
-                sharing,
-                self.flows,
-                ring,
-                settings,
-                limit,
-                Overflow::Tail,
-                0,
-            )),
-            ProbabilityScope::CableLabs => Box::new(SfqPie::<P> {
-                fq: Fq::new(sharing, self.flows, ring, (), limit, Overflow::Tail, 0),
-                state: PieState::new(&settings),
-                next_update: Time::ZERO + settings.update_period,
-                settings,
-            }),
+        Settings::new(&pie, env).marking_up_to(self.ecn_prob)
+    }
+
+    fn fq<S>(&self, settings: S, env: &LinkEnv) -> FqParams<'_, S> {
+        FqParams {
+            sharing: &self.sharing,
+            buckets: self.flows,
+            quantum: env.mtu,
+            settings,
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            overflow: Overflow::Tail,
+            largest: 0,
         }
     }
 }

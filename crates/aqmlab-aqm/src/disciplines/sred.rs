@@ -28,7 +28,7 @@ use alloc::{boxed::Box, vec::Vec};
 use aqmlab_core::{Auto, Error, Limit, Packet, Result, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 
 choices! {
     /// What decides beside the queue and the number of flows.
@@ -67,6 +67,7 @@ params! {
 impl Discipline for SredParams {
     const NAME: &'static str = "sred";
     const SUMMARY: &'static str = "RED stabilized by an estimate of the number of flows";
+    const FIXED: &'static [&'static str] = &["variant"];
 
     fn check(&self) -> Result<()> {
         if self.limit == Limit::Unlimited {
@@ -80,7 +81,7 @@ impl Discipline for SredParams {
         Ok(())
     }
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(Sred {
             fifo: Fifo::default(),
             limit: self.limit.resolve(env.rate, env.base_rtt),
@@ -90,6 +91,19 @@ impl Discipline for SredParams {
             many_flows: self.many_flows,
             ecn: self.ecn,
         })
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        let queue = queue.machine::<Sred<P>>();
+        queue.limit = self.limit.resolve(env.rate, env.base_rtt);
+        queue.estimate.change(self);
+        (queue.max_p, queue.many_flows, queue.ecn) = (self.max_p, self.many_flows, self.ecn);
+        queue.fifo.trim(Room::new(self.limit, None, env), cx);
     }
 }
 
@@ -113,6 +127,13 @@ impl Estimate {
             alpha: params.alpha.or_else(|| params.replacement / params.zombies as f64),
             frequency: 0.0,
         }
+    }
+
+    /// A shorter list forgets the zombies at its end; a longer one fills up first.
+    fn change(&mut self, params: &SredParams) {
+        let mut zombies = core::mem::take(&mut self.zombies);
+        zombies.truncate(params.zombies as usize);
+        *self = Estimate { zombies, frequency: self.frequency, ..Estimate::new(params) };
     }
 
     /// A packet arrives: whether it hit; `None` while the list fills up.

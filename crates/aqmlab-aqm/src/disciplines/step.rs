@@ -25,7 +25,7 @@ use alloc::{boxed::Box, string::String};
 use aqmlab_core::{Error, Limit, Packet, ParamType, Result, Span, Value, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 
 /// A queue length or a time in the queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -101,8 +101,33 @@ impl Discipline for StepParams {
         Ok(())
     }
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        let threshold = match (self.threshold, self.mark_at) {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        Box::new(Step {
+            fifo: Fifo::default(),
+            limit: self.limit.resolve(env.rate, env.base_rtt),
+            threshold: self.threshold(env),
+            mark_at: self.mark_at,
+            not_ect: self.not_ect,
+        })
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        let queue = queue.machine::<Step<P>>();
+        queue.limit = self.limit.resolve(env.rate, env.base_rtt);
+        queue.threshold = self.threshold(env);
+        (queue.mark_at, queue.not_ect) = (self.mark_at, self.not_ect);
+        queue.fifo.trim(Room::new(self.limit, None, env), cx);
+    }
+}
+
+impl StepParams {
+    fn threshold(&self, env: &LinkEnv) -> Threshold {
+        match (self.threshold, self.mark_at) {
             (Threshold::Delay(delay), Moment::Enqueue) => {
                 Threshold::Length(Limit::Bytes(env.rate.bytes_in(delay)))
             }
@@ -110,14 +135,7 @@ impl Discipline for StepParams {
                 Threshold::Length(length.resolve(env.rate, env.base_rtt))
             }
             (delay, Moment::Dequeue) => delay,
-        };
-        Box::new(Step {
-            fifo: Fifo::default(),
-            limit: self.limit.resolve(env.rate, env.base_rtt),
-            threshold,
-            mark_at: self.mark_at,
-            not_ect: self.not_ect,
-        })
+        }
     }
 }
 

@@ -19,8 +19,8 @@ pub(crate) struct Drr {
     old: VecDeque<u32>,
 }
 
-impl Drr {
-    pub fn new(buckets: u64, quantum: Bytes) -> Self {
+impl Scheduler for Drr {
+    fn new(buckets: u64, quantum: Bytes) -> Self {
         Drr {
             quantum: quantum.get() as i64,
             deficits: vec![0; buckets as usize],
@@ -29,9 +29,9 @@ impl Drr {
             old: VecDeque::new(),
         }
     }
-}
-
-impl Scheduler for Drr {
+    fn set_quantum(&mut self, quantum: Bytes) {
+        self.quantum = quantum.get() as i64;
+    }
     #[inline]
     fn is_active(&self, bucket: u32) -> bool {
         self.active[bucket as usize]

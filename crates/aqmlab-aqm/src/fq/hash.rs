@@ -129,6 +129,30 @@ impl Classifier {
         Classifier::new(sharing.isolation.into(), &sharing.hashing, buckets)
     }
 
+    /// Another time between changes of the hash; the time until the next begins now. The hash
+    /// stays.
+    pub fn set_perturb(&mut self, perturb: Option<Span>, now: Time) {
+        if perturb != self.perturb {
+            self.perturb = perturb;
+            self.next_change = perturb.map(|period| now + period);
+        }
+    }
+
+    /// The same, and the hash changes at once; packets in the queue stay where they are (Linux,
+    /// sfq_change).
+    pub fn restart(&mut self, perturb: Option<Span>, now: Time, random: &mut Stream) {
+        self.perturb = perturb;
+        self.next_change = perturb.map(|period| now + period);
+        if perturb.is_some() {
+            self.salt = Some(random.next_u32());
+        }
+    }
+
+    /// Packets are known by something else from now on.
+    pub fn set_key(&mut self, key: Key) {
+        self.key = key;
+    }
+
     /// What the packet is known by.
     #[inline]
     fn number<P: Packet>(&self, packet: &P) -> u32 {

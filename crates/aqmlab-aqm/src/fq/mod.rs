@@ -8,7 +8,7 @@
 
 use alloc::vec::Vec;
 
-use aqmlab_core::{Limit, Packet, Span, Time};
+use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
 
 pub(crate) mod drr;
 pub(crate) mod hash;
@@ -21,9 +21,9 @@ use crate::fifo::Fifo;
 use crate::fq::hash::{Classifier, Sharing};
 
 /// What runs inside each flow's queue.
-pub(crate) trait Inner<P>: Send {
+pub(crate) trait Inner<P>: Send + 'static {
     /// What all flows share.
-    type Settings: Send;
+    type Settings: Send + 'static;
     /// The state of a flow that has not been seen yet.
     fn new(settings: &Self::Settings) -> Self;
     /// Lets an arriving packet in, marked or not, or drops it; `backlog` are
@@ -81,7 +81,11 @@ impl<P: Packet> Inner<P> for Plain {
 }
 
 /// Which flow is served next.
-pub(crate) trait Scheduler: Send {
+pub(crate) trait Scheduler: Send + 'static {
+    /// A scheduler of so many buckets, whose turns have so many bytes.
+    fn new(buckets: u64, quantum: Bytes) -> Self;
+    /// Other turns from now on.
+    fn set_quantum(&mut self, _quantum: Bytes) {}
     /// Whether the scheduler has the bucket on its lists.
     fn is_active(&self, bucket: u32) -> bool;
     /// A packet came to a bucket that is not active.
@@ -120,6 +124,20 @@ struct Bucket<P, I> {
     is_awake: bool,
 }
 
+/// The parameters of flow queueing; `S` are those of the discipline inside.
+pub(crate) struct FqParams<'a, S> {
+    pub sharing: &'a Sharing,
+    pub buckets: u64,
+    /// Bytes that a flow may send in its turn, for schedulers that count bytes.
+    pub quantum: Bytes,
+    pub settings: S,
+    /// Resolved.
+    pub limit: Limit,
+    pub overflow: Overflow,
+    /// The largest packet to begin with, for inner disciplines that learn it.
+    pub largest: u64,
+}
+
 /// The generic discipline.
 pub(crate) struct Fq<P, I: Inner<P>, S> {
     buckets: Vec<Bucket<P, I>>,
@@ -145,15 +163,8 @@ struct Timer {
 }
 
 impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
-    pub fn new(
-        sharing: &Sharing,
-        buckets: u64,
-        scheduler: S,
-        settings: I::Settings,
-        limit: Limit,
-        overflow: Overflow,
-        largest: u64,
-    ) -> Self {
+    pub fn new(params: FqParams<'_, I::Settings>) -> Self {
+        let FqParams { sharing, buckets, quantum, settings, limit, overflow, largest } = params;
         let bucket = || Bucket { fifo: Fifo::default(), inner: I::new(&settings), is_awake: false };
         let timer = I::period(&settings).map(|period| Timer {
             period,
@@ -163,7 +174,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
         Fq {
             buckets: (0..buckets).map(|_| bucket()).collect(),
             classifier: Classifier::of(sharing, buckets),
-            scheduler,
+            scheduler: S::new(buckets, quantum),
             settings,
             limit,
             overflow,
@@ -190,6 +201,11 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
         }
     }
 
+    /// Why a packet goes if there are too many.
+    fn overflow_reason(&self) -> Reason {
+        if self.is_over_memory() { Reason::Overmemory } else { Reason::Overlimit }
+    }
+
     /// The bucket with the most bytes; of equals the one with the lowest number.
     fn fattest(&self) -> Option<u32> {
         let bytes = |index: u32| self.buckets[index as usize].fifo.backlog().bytes;
@@ -214,20 +230,26 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
             if self.limit.admits(self.total.packets, self.total.bytes, size) {
                 return true;
             }
-            let from_head = match self.overflow {
+            match self.overflow {
                 Overflow::FromFattest { .. } => return true,
-                Overflow::Steal { from_head } if self.limit.admits(0, 0, size) => from_head,
+                Overflow::Steal { from_head } if self.limit.admits(0, 0, size) => {
+                    self.steal(from_head, cx);
+                }
                 Overflow::Steal { .. } | Overflow::Tail => return false,
-            };
-            let fattest = self.fattest().expect("packets are in active buckets");
-            let bucket = &mut self.buckets[fattest as usize];
-            let packet = if from_head { bucket.fifo.pop() } else { bucket.fifo.pop_tail() };
-            let packet = packet.expect("it has the most bytes");
-            self.total.packets -= 1;
-            self.total.bytes -= u64::from(packet.size());
-            bucket.inner.overflowed(&self.settings, 1, cx.now);
-            cx.drop(packet, Reason::Overlimit);
+            }
         }
+    }
+
+    /// Drops a packet of the flow with the most bytes.
+    fn steal(&mut self, from_head: bool, cx: &mut Context<'_, P>) {
+        let fattest = self.fattest().expect("packets are in active buckets");
+        let bucket = &mut self.buckets[fattest as usize];
+        let packet = if from_head { bucket.fifo.pop() } else { bucket.fifo.pop_tail() };
+        let packet = packet.expect("it has the most bytes");
+        self.total.packets -= 1;
+        self.total.bytes -= u64::from(packet.size());
+        bucket.inner.overflowed(&self.settings, 1, cx.now);
+        cx.drop(packet, Reason::Overlimit);
     }
 
     /// Adds a packet, which is counted already, to its bucket.
@@ -268,7 +290,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
 
     /// Drops a batch from the head of the flow with the most bytes.
     fn drop_from_fattest(&mut self, batch: u64, cx: &mut Context<'_, P>) {
-        let reason = if self.is_over_memory() { Reason::Overmemory } else { Reason::Overlimit };
+        let reason = self.overflow_reason();
         let fattest = self.fattest().expect("packets are in active buckets");
         let fattest = &mut self.buckets[fattest as usize];
         let enough = fattest.fifo.backlog().bytes / 2;
@@ -321,6 +343,30 @@ impl<P: Packet> Source<P> for FlowSource<'_, P> {
     #[inline]
     fn largest(&mut self) -> &mut u64 {
         self.largest
+    }
+}
+
+impl<P: Packet + Send, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
+    /// Writes other parameters; buckets, sharing and the largest packet stay. What a smaller limit
+    /// has no room for is taken out as if it were sent, and dropped (Linux, fq_codel_change and
+    /// fq_pie_change); where arriving packets steal room from the longest queue, it loses them.
+    pub fn change(&mut self, params: FqParams<'_, I::Settings>, cx: &mut Context<'_, P>) {
+        self.classifier.set_perturb(params.sharing.hashing.perturb, cx.now);
+        self.scheduler.set_quantum(params.quantum);
+        if let (Some(timer), Some(period)) = (&mut self.timer, I::period(&params.settings)) {
+            timer.period = period;
+        }
+        (self.settings, self.limit, self.overflow) =
+            (params.settings, params.limit, params.overflow);
+        while self.is_over_limit() {
+            if let Overflow::Steal { from_head } = self.overflow {
+                self.steal(from_head, cx);
+                continue;
+            }
+            let reason = self.overflow_reason();
+            let Some(packet) = self.dequeue(cx) else { break };
+            cx.drop(packet, reason);
+        }
     }
 }
 

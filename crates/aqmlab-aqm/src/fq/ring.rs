@@ -6,6 +6,8 @@
 
 use alloc::{collections::VecDeque, vec, vec::Vec};
 
+use aqmlab_core::Bytes;
+
 use crate::fq::Scheduler;
 
 /// The ring of active buckets, turned so that the next one is in front.
@@ -16,14 +18,11 @@ pub(crate) struct Ring {
     new: Vec<bool>,
 }
 
-impl Ring {
-    pub fn new(buckets: u64) -> Self {
+impl Scheduler for Ring {
+    fn new(buckets: u64, _quantum: Bytes) -> Self {
         let none = || vec![false; buckets as usize];
         Ring { ring: VecDeque::new(), active: none(), new: none() }
     }
-}
-
-impl Scheduler for Ring {
     #[inline]
     fn is_active(&self, bucket: u32) -> bool {
         self.active[bucket as usize]

@@ -23,16 +23,6 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    pub fn new(buckets: u64, quantum: Bytes) -> Self {
-        Rounds {
-            quantum: quantum.get(),
-            deficits: vec![0; buckets as usize],
-            active: vec![false; buckets as usize],
-            round: VecDeque::new(),
-            is_served: false,
-        }
-    }
-
     /// The flow in front has nothing to send.
     fn retire(&mut self) {
         if let Some(bucket) = self.round.pop_front() {
@@ -44,6 +34,18 @@ impl Rounds {
 }
 
 impl Scheduler for Rounds {
+    fn new(buckets: u64, quantum: Bytes) -> Self {
+        Rounds {
+            quantum: quantum.get(),
+            deficits: vec![0; buckets as usize],
+            active: vec![false; buckets as usize],
+            round: VecDeque::new(),
+            is_served: false,
+        }
+    }
+    fn set_quantum(&mut self, quantum: Bytes) {
+        self.quantum = quantum.get();
+    }
     #[inline]
     fn is_active(&self, bucket: u32) -> bool {
         self.active[bucket as usize]

@@ -122,11 +122,20 @@ impl PyConfig {
         first: impl IntoPyObject<'py>,
         limit: &dyn Fn(Limit) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        self.class.class.bind(py).call((first,), Some(&self.keywords(py, limit)?))
+    }
+
+    /// Its parameters by name, of which limits are converted by `limit`.
+    pub fn keywords<'py>(
+        &self,
+        py: Python<'py>,
+        limit: &dyn Fn(Limit) -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let keywords = PyDict::new(py);
         for (name, param) in &self.params {
             keywords.set_item(name, param.to_python(py, limit)?)?;
         }
-        self.class.class.bind(py).call((first,), Some(&keywords))
+        Ok(keywords)
     }
 }
 

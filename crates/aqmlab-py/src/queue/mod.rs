@@ -5,9 +5,9 @@ mod objects;
 mod run;
 
 use aqmlab_aqm::{CustomConfig, Handle, LinkEnv, QueueDiscipline};
-use aqmlab_core::{Lookup, Result};
+use aqmlab_core::{CustomParams, Error, Lookup, Result};
 
-use crate::custom::{Kind, PyConfig, PyLookup};
+use crate::custom::{CODE, Kind, PyConfig, PyLookup};
 pub use objects::{Context, Link, PyLimit, PyPacket};
 
 impl Lookup<dyn CustomConfig> for PyLookup<'_> {
@@ -26,5 +26,23 @@ impl CustomConfig for PyConfig {
     }
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<Handle>> {
         Box::new(run::PyQueue::new(self, env))
+    }
+    fn check_change(&self, key: &str) -> Result<()> {
+        if self.class.has("change") && key != CODE {
+            return Ok(());
+        }
+        let problem = match key {
+            CODE => "the code of the class has changed".to_string(),
+            _ => format!("`{}` has no method `change`, which takes other values", self.name()),
+        };
+        Err(Error::new(problem).hint("`replace` begins a new queue with it"))
+    }
+    fn change(
+        &self,
+        queue: &mut dyn QueueDiscipline<Handle>,
+        env: &LinkEnv,
+        cx: &mut aqmlab_aqm::Context<'_, Handle>,
+    ) {
+        queue.machine::<run::PyQueue>().change(self, env, cx);
     }
 }

@@ -24,6 +24,7 @@ pub struct PyQueue {
     next_wakeup: Option<Py<PyAny>>,
     observe: Option<Py<PyAny>>,
     notes: Option<Py<PyAny>>,
+    change: Option<Py<PyAny>>,
     cx: Py<objects::Context>,
     /// Which queue the packets belong to.
     ledger: Arc<objects::Ledger>,
@@ -50,11 +51,7 @@ impl PyQueue {
     }
 
     fn make(py: Python<'_>, config: &PyConfig, env: &LinkEnv) -> Result<Self, Fault> {
-        let limit = |limit: Limit| {
-            let limit = limit.resolve(env.rate, env.base_rtt);
-            Ok(Bound::new(py, objects::PyLimit(limit))?.into_any())
-        };
-        let object = config.make(py, Link::of(env), &limit)?;
+        let object = config.make(py, Link::of(env), &resolved(py, env))?;
         let method = |name: &str| object.getattr(name).map(Bound::unbind);
         let optional = |name: &str| config.class.has(name).then(|| method(name)).transpose();
         // The queue's stream comes with the first call.
@@ -67,6 +64,7 @@ impl PyQueue {
             next_wakeup: optional("next_wakeup")?,
             observe: optional("observe")?,
             notes: optional("notes")?,
+            change: optional("change")?,
             ledger: Arc::clone(&cx.ledger),
             cx: Py::new(py, cx)?,
             handles: Vec::new(),
@@ -77,6 +75,16 @@ impl PyQueue {
         };
         queue.ask_wakeup(py)?;
         Ok(queue)
+    }
+
+    /// Gives it other parameters.
+    pub fn change(&mut self, config: &PyConfig, env: &LinkEnv, cx: &mut Context<'_, Handle>) {
+        self.call(cx, "change", |queue, py| {
+            let change = queue.change.as_ref().expect("checked: the class has it");
+            let keywords = config.keywords(py, &resolved(py, env))?;
+            change.bind(py).call((&queue.cx,), Some(&keywords))?;
+            Ok(None)
+        });
     }
 
     /// Calls a method with everything around it; a fault ends the run.
@@ -154,6 +162,15 @@ impl PyQueue {
             }
         }
     }
+}
+
+/// Converts limits for a link.
+fn resolved<'py>(
+    py: Python<'py>,
+    env: &LinkEnv,
+) -> impl Fn(Limit) -> PyResult<Bound<'py, PyAny>> + use<'py> {
+    let (rate, base_rtt) = (env.rate, env.base_rtt);
+    move |limit| Ok(Bound::new(py, objects::PyLimit(limit.resolve(rate, base_rtt)))?.into_any())
 }
 
 /// The packet at `place` leaves the queue.

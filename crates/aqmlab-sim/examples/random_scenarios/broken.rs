@@ -16,8 +16,17 @@ impl Discipline for BrokenParams {
     const NAME: &'static str = "broken";
     const SUMMARY: &'static str = "loses packets without a word";
 
-    fn build<P: Packet + Send + 'static>(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(Broken { every: self.every, seen: 0, fifo: Fifo::default() })
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        _: &LinkEnv,
+        _: &mut Context<'_, P>,
+    ) {
+        queue.machine::<Broken<P>>().every = self.every;
     }
 }
 

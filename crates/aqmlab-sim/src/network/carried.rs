@@ -32,7 +32,7 @@ impl Keep for () {
 ///
 /// A type of packets that keep something should be neither `Copy` nor `Clone`: the compiler then
 /// sees to it that a packet is in one place, and gives back what it keeps once.
-pub trait Carried: Packet + Send + 'static {
+pub trait Carried: Packet + Send {
     /// Where the rest of the packets is kept.
     type Store: Keep;
     /// How far it has come on its route.

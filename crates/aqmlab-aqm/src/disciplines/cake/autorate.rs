@@ -34,11 +34,12 @@ fn average(old: u64, sample: u64) -> u64 {
 }
 
 impl Autorate {
-    pub fn new(start: Option<Rate>) -> Self {
+    /// From this rate on, and from now on.
+    pub fn new(start: Option<Rate>, now: Time) -> Self {
         Autorate {
             usual_gap: 0,
-            last_packet: Time::ZERO,
-            window_begin: Time::ZERO,
+            last_packet: now,
+            window_begin: now,
             window_bytes: 0,
             peak: start.map_or(0, bytes_per_second),
         }
@@ -70,7 +71,7 @@ mod tests {
 
     /// The last rate set, in bit/s, by packets of 1000 bytes at these times.
     fn rate(micros: impl IntoIterator<Item = u64>) -> f64 {
-        let mut autorate = Autorate::new(None);
+        let mut autorate = Autorate::new(None, Time::ZERO);
         let mut rate = None;
         for at in micros {
             let set = autorate.arrived(1000, Time::from_nanos(1000 * at));

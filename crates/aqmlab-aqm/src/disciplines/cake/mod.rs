@@ -33,6 +33,8 @@
 //! 5. An interval of more than 4.29 s is what it is: see `cobalt.rs`.
 //! 6. `perturb`, which Linux does not have: packets move to their new queues tin
 //!    by tin in the order of the old queues' numbers, and their flows are new.
+//! 6. After a change to an unlimited bandwidth packets go at once; in Linux the next one still waits
+//!    for its time.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -56,23 +58,22 @@ use self::heap::Heap;
 use self::shaper::{Schedule, Shaper};
 use self::tin::{Plan, Tin, bytes_in};
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fq::hash::Classifier;
 
 impl Discipline for CakeParams {
     const NAME: &'static str = "cake";
     const SUMMARY: &'static str =
         "a shaper, tins by DSCP, hosts and flows that share, COBALT in each flow: CAKE";
+    const FIXED: &'static [&'static str] = &["flows", "hashing", "ways", "variant"];
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        let tin = |plan: Plan| {
-            let classifier = Classifier::new(self.isolation.key(), &self.hashing, self.flows);
-            Tin::new(plan, classifier, self.flows, self.isolation.counts_hosts())
-        };
-        let autorate = || Box::new((Autorate::new(self.bandwidth.0), self.clone(), *env));
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+        let autorate =
+            || Box::new((Autorate::new(self.bandwidth.0, Time::ZERO), self.clone(), *env));
         Box::new(Cake::<P> {
-            tins: self.plans(env).into_iter().map(tin).collect(),
+            tins: self.plans(env).into_iter().map(|plan| self.tin(plan)).collect(),
             tin_of: self.diffserv.map(),
             current: 0,
+            given: self.bandwidth,
+            bandwidth: self.bandwidth,
             shaper: self.bandwidth.0.map(Shaper::new),
             autorate: self.autorate_ingress.then(autorate),
             wakeup: None,
@@ -85,6 +86,15 @@ impl Discipline for CakeParams {
             ingress: self.ingress,
         })
     }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        queue.machine::<Cake<P>>().change(self.clone(), env, cx);
+    }
 }
 
 /// The state machine.
@@ -94,6 +104,9 @@ struct Cake<P> {
     tin_of: [u8; 64],
     /// The tin served last.
     current: usize,
+    /// The bandwidth as the parameters have it, and as it is.
+    given: Bandwidth,
+    bandwidth: Bandwidth,
     shaper: Option<Shaper>,
     /// What finds the bandwidth, and what depends on that.
     autorate: Option<Box<(Autorate, CakeParams, LinkEnv)>>,
@@ -201,11 +214,23 @@ impl<P: Packet> Cake<P> {
         let (autorate, params, env) = &mut **autorate;
         let Some(rate) = autorate.arrived(bytes, now) else { return };
         params.bandwidth = Bandwidth(rate);
-        for (tin, plan) in self.tins.iter_mut().zip(params.plans(env)) {
+        let (plans, limit) = (params.plans(env), params.limit(env));
+        self.set_bandwidth(Bandwidth(rate), plans, limit, now);
+    }
+
+    /// Has the tins that there are, and the shaper, go on at another bandwidth.
+    fn set_bandwidth(
+        &mut self,
+        bandwidth: Bandwidth,
+        plans: impl IntoIterator<Item = Plan>,
+        limit: Limit,
+        now: Time,
+    ) {
+        for (tin, plan) in self.tins.iter_mut().zip(plans) {
             tin.change(plan, now);
         }
-        self.limit = params.limit(env);
-        self.shaper = rate.map(|rate| match self.shaper.take() {
+        (self.bandwidth, self.limit) = (bandwidth, limit);
+        self.shaper = bandwidth.0.map(|rate| match self.shaper.take() {
             Some(shaper) => shaper.at(rate),
             None => {
                 let mut shaper = Shaper::new(rate);
@@ -213,6 +238,48 @@ impl<P: Packet> Cake<P> {
                 shaper
             }
         });
+    }
+
+    /// Linux, cake_change and cake_reconfigure: parameters are written, tins that there are go on.
+    /// Packets of tins that there are no longer are dropped; those of other tins stay in theirs.
+    /// A smaller limit is met when the next packet comes.
+    fn change(&mut self, mut params: CakeParams, env: &LinkEnv, cx: &mut Context<'_, P>) {
+        let given = core::mem::replace(&mut self.given, params.bandwidth);
+        if given == params.bandwidth {
+            params.bandwidth = self.bandwidth; // perhaps as it was measured
+        }
+        self.tin_of = params.diffserv.map();
+        self.framing = params.framing.resolve();
+        (self.ack_filter, self.wash, self.ingress) =
+            (params.ack_filter, params.wash, params.ingress);
+        let mut plans = params.plans(env);
+        while self.tins.len() > plans.len() {
+            self.clear_last_tin(cx);
+        }
+        for tin in &mut self.tins {
+            tin.share(&params, cx.now);
+        }
+        let new = plans.split_off(self.tins.len());
+        self.tins.extend(new.into_iter().map(|plan| params.tin(plan)));
+        if self.tins.len() < Heap::TINS as usize {
+            self.current = 0; // Linux clears tins that it does not use, and ends at the last.
+        }
+        self.set_bandwidth(params.bandwidth, plans, params.limit(env), cx.now);
+        let measured = self.autorate.take().map(|autorate| autorate.0);
+        self.autorate = params.autorate_ingress.then(|| {
+            let new = || Autorate::new(params.bandwidth.0, cx.now);
+            Box::new((measured.unwrap_or_else(new), params, *env))
+        });
+    }
+
+    fn clear_last_tin(&mut self, cx: &mut Context<'_, P>) {
+        let last = self.tins.len() - 1;
+        for index in 0..self.tins[last].flows.len() as u32 {
+            while let Some(packet) = self.pop(last, index) {
+                cx.drop(packet, Reason::Overlimit);
+            }
+        }
+        self.tins.pop();
     }
 
     /// Drops the first packet of what the heap holds for the longest queue.

@@ -3,15 +3,15 @@
 use alloc::{format, string::String, string::ToString, vec::Vec};
 
 use aqmlab_core::params::ParamType;
-use aqmlab_core::{Bytes, FramingParams, Limit, Rate, Span, Value, choices, params};
+use aqmlab_core::{Bytes, FramingParams, Limit, Packet, Rate, Span, Value, choices, params};
 
 use super::ack_filter::AckFilter;
 use super::shaper::bytes_per_second;
-use super::tin::Plan;
+use super::tin::{Plan, Tin};
 use super::tins::{Diffserv, Share, Tuning};
 use crate::cobalt::{InitialGrace, Law};
 use crate::discipline::LinkEnv;
-use crate::fq::hash::{Hashing, Key, Method};
+use crate::fq::hash::{Classifier, Hashing, Key, Method};
 
 choices! {
     /// What has a queue, and among whom the link is shared.
@@ -160,6 +160,12 @@ params! {
 }
 
 impl CakeParams {
+    /// A tin, empty.
+    pub(super) fn tin<P: Packet>(&self, plan: Plan) -> Tin<P> {
+        let classifier = Classifier::new(self.isolation.key(), &self.hashing, self.flows);
+        Tin::new(plan, classifier, self.flows, self.isolation.counts_hosts())
+    }
+
     /// The target that is kept where a tin's rate allows it.
     pub(super) fn target(&self) -> Span {
         let usual = Span::from_nanos((self.interval.0.as_nanos() / 20).max(1));

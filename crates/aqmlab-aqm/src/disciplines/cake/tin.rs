@@ -10,6 +10,7 @@ use alloc::{vec, vec::Vec};
 
 use aqmlab_core::{Packet, Rate, Span, Stream, Time};
 
+use super::CakeParams;
 use super::heap::Heap;
 use super::lists::{List, Lists};
 use super::shaper::Schedule;
@@ -120,6 +121,16 @@ impl<P: Packet> Tin<P> {
             }
         });
         self.plan = plan;
+    }
+
+    /// Among whom the link is shared from now on. Hosts that share anew have no bulk flows yet.
+    pub fn share(&mut self, params: &CakeParams, now: Time) {
+        self.classifier.set_key(params.isolation.key());
+        self.classifier.set_perturb(params.hashing.perturb, now);
+        for (hosts, counts) in self.hosts.iter_mut().zip(params.isolation.counts_hosts()) {
+            let before = hosts.take().filter(|_| counts);
+            *hosts = before.or_else(|| counts.then(|| Hosts::new(self.flows.len() as u64)));
+        }
     }
 
     /// Whether flows are in line.

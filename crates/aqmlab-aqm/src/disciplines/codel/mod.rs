@@ -80,8 +80,9 @@ params! {
 impl Discipline for CodelParams {
     const NAME: &'static str = "codel";
     const SUMMARY: &'static str = "controlled delay: drops at dequeue while the delay stays high";
+    const FIXED: &'static [&'static str] = &["variant"];
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         let law = Settings::new(self, env);
         Box::new(Codel {
             fifo: Fifo::default(),
@@ -94,6 +95,20 @@ impl Discipline for CodelParams {
             target: self.target,
             link_rate: env.rate,
         })
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        // Linux, codel_change: a smaller limit drops from the head.
+        let queue = queue.machine::<Codel<P>>();
+        queue.law = Settings::new(self, env);
+        queue.room = Room::new(self.limit, self.byte_limit, env);
+        (queue.target, queue.link_rate) = (self.target, env.rate);
+        queue.fifo.trim(queue.room, cx);
     }
 }
 

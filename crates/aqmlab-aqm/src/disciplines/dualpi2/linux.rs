@@ -16,6 +16,7 @@
 //! 6. A packet that meets the probability and the step on its way out is
 //!    counted as one mark, by the probability.
 //! 7. The base probability stops at its bounds however large a step is.
+//! 8. A smaller limit drops L4S packets when no classic ones are left; Linux takes classic ones only.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
@@ -82,6 +83,14 @@ enum Action {
     Drop,
 }
 
+fn limit(params: &DualPi2Params, env: &LinkEnv) -> Limit {
+    params.limit.unwrap_or(Limit::Packets(10_000)).resolve(env.rate, env.base_rtt)
+}
+
+fn step(params: &DualPi2Params) -> Span {
+    params.step.unwrap_or(Span::from_millis(1))
+}
+
 /// The state machine.
 pub(super) struct DualPi2<P> {
     queues: Queues<P>,
@@ -101,12 +110,11 @@ pub(super) struct DualPi2<P> {
 
 impl<P: Packet> DualPi2<P> {
     pub fn new(params: &DualPi2Params, env: &LinkEnv) -> Self {
-        let limit = params.limit.unwrap_or(Limit::Packets(10_000));
         DualPi2 {
             queues: Queues::new(params, env.mtu.get()),
             may_step: VecDeque::new(),
-            limit: limit.resolve(env.rate, env.base_rtt),
-            step: params.step.unwrap_or(Span::from_millis(1)),
+            limit: limit(params, env),
+            step: step(params),
             controller: Controller::new(params),
             next_update: Time::ZERO + params.tupdate(),
             least_backlog: 2 * env.mtu.get(),
@@ -115,6 +123,24 @@ impl<P: Packet> DualPi2<P> {
             arrived: 0,
             overloads: 0,
             updates: 0,
+        }
+    }
+
+    pub fn change(&mut self, params: &DualPi2Params, env: &LinkEnv, cx: &mut Context<'_, P>) {
+        self.queues.change(params, env.mtu.get());
+        self.limit = limit(params, env);
+        self.step = step(params);
+        let Controller { delay, probability, .. } = self.controller;
+        self.controller = Controller { delay, probability, ..Controller::new(params) };
+        if params.min_qlen_step > 0 {
+            // Packets that came before there was such a condition meet the step.
+            self.may_step.resize(self.queues.l4s.backlog().packets as usize, true);
+        }
+        self.params = params.clone();
+        while self.queues.total().exceeds(self.limit) {
+            if self.queues.drop_head(cx) {
+                self.may_step.pop_front();
+            }
         }
     }
 

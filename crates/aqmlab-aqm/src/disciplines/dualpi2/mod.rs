@@ -24,7 +24,7 @@ mod rfc9332;
 
 use aqmlab_core::{Ecn, Error, Limit, Packet, Result, Span, Time, choices, math, params};
 
-use crate::discipline::{Backlog, Discipline, LinkEnv, Note, QueueDiscipline};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
 
 choices! {
@@ -127,6 +127,7 @@ params! {
 impl Discipline for DualPi2Params {
     const NAME: &'static str = "dualpi2";
     const SUMMARY: &'static str = "a queue for L4S and one for the rest, coupled by PI squared";
+    const FIXED: &'static [&'static str] = &["variant"];
 
     fn check(&self) -> Result<()> {
         let refuse = |key: &str, given: String, allowed: &str| {
@@ -163,10 +164,23 @@ impl Discipline for DualPi2Params {
         }
     }
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         match self.variant {
             DualPi2Form::Rfc9332 => Box::new(rfc9332::DualPi2::new(self, env)),
             DualPi2Form::Linux => Box::new(linux::DualPi2::new(self, env)),
+        }
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        // Linux, dualpi2_change: a smaller limit drops from the head of the classic queue.
+        match self.variant {
+            DualPi2Form::Rfc9332 => queue.machine::<rfc9332::DualPi2<P>>().change(self, env, cx),
+            DualPi2Form::Linux => queue.machine::<linux::DualPi2<P>>().change(self, env, cx),
         }
     }
 }
@@ -226,6 +240,29 @@ impl<P: Packet> Queues<P> {
             initial_credit,
             credit: initial_credit,
         }
+    }
+
+    /// Writes other parameters. The credit stays, unless the shares are others (Linux,
+    /// dualpi2_calculate_c_protection).
+    fn change(&mut self, params: &DualPi2Params, mtu: u64) {
+        let Queues { classifier, scheduler, tshift, share, initial_credit, .. } =
+            Queues::<P>::new(params, mtu);
+        if share != self.share {
+            self.credit = initial_credit;
+        }
+        (self.classifier, self.scheduler, self.tshift) = (classifier, scheduler, tshift);
+        (self.share, self.initial_credit) = (share, initial_credit);
+    }
+
+    /// Drops a packet because the limit has become smaller: from the head of the classic queue,
+    /// or else of the other; gives whether it was of the other.
+    fn drop_head(&mut self, cx: &mut Context<'_, P>) -> bool {
+        let is_l4s = self.classic.is_empty();
+        let queue = if is_l4s { &mut self.l4s } else { &mut self.classic };
+        if let Some(head) = queue.pop() {
+            cx.drop(head, Reason::Overlimit);
+        }
+        is_l4s
     }
 
     fn is_l4s(&self, ecn: Ecn) -> bool {

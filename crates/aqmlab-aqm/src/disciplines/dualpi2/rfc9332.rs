@@ -20,7 +20,7 @@
 
 use alloc::vec::Vec;
 
-use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
+use aqmlab_core::{Limit, Packet, Span, Time};
 
 use super::{DualPi2Params, Queues, Taken};
 use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
@@ -121,6 +121,12 @@ fn recur(count: &mut f64, likelihood: f64) -> bool {
     hit
 }
 
+/// The limit; by default 250 ms at the rate of the link.
+fn limit(params: &DualPi2Params, env: &LinkEnv) -> Limit {
+    let buffer = env.rate.bytes_in(Span::from_millis(250)).max(env.mtu);
+    params.limit.unwrap_or(Limit::Bytes(buffer)).resolve(env.rate, env.base_rtt)
+}
+
 /// The state machine.
 pub(super) struct DualPi2<P> {
     queues: Queues<P>,
@@ -137,14 +143,11 @@ pub(super) struct DualPi2<P> {
 
 impl<P: Packet> DualPi2<P> {
     pub fn new(params: &DualPi2Params, env: &LinkEnv) -> Self {
-        let mtu = env.mtu.get();
-        let buffer = env.rate.bytes_in(Span::from_millis(250)).get().max(mtu);
-        let limit = params.limit.unwrap_or(Limit::Bytes(Bytes::new(buffer)));
         let law = Law::new(params);
         DualPi2 {
-            queues: Queues::new(params, mtu),
-            limit: limit.resolve(env.rate, env.base_rtt),
-            mtu,
+            queues: Queues::new(params, env.mtu.get()),
+            limit: limit(params, env),
+            mtu: env.mtu.get(),
             signals: Signals::default(),
             next_update: Time::ZERO + law.tupdate,
             law,
@@ -152,6 +155,15 @@ impl<P: Packet> DualPi2<P> {
             arrived: 0,
             overloads: 0,
             updates: 0,
+        }
+    }
+
+    pub fn change(&mut self, params: &DualPi2Params, env: &LinkEnv, cx: &mut Context<'_, P>) {
+        self.queues.change(params, self.mtu);
+        self.limit = limit(params, env);
+        self.law = Law::new(params);
+        while self.queues.total().exceeds(self.limit) {
+            self.queues.drop_head(cx);
         }
     }
 
@@ -240,7 +252,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for DualPi2<P> {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Ecn, Stream};
+    use aqmlab_core::{Bytes, Ecn, Stream};
 
     use super::*;
     use crate::queue::Queue;

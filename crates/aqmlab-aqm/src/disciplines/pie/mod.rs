@@ -19,7 +19,7 @@ mod rfc8033;
 
 use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, choices, params};
 
-use crate::discipline::{Discipline, LinkEnv, Note, QueueDiscipline};
+use crate::discipline::{Context, Discipline, LinkEnv, Note, QueueDiscipline};
 use crate::pie_linux::PieLinux;
 
 choices! {
@@ -123,6 +123,7 @@ params! {
 impl Discipline for PieParams {
     const NAME: &'static str = "pie";
     const SUMMARY: &'static str = "a controller moves the drop probability to keep the delay";
+    const FIXED: &'static [&'static str] = &["variant"];
 
     fn check(&self) -> Result<()> {
         if let Some(part) = self.activation {
@@ -142,11 +143,26 @@ impl Discipline for PieParams {
         Ok(())
     }
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         match self.variant {
             PieArithmetic::Rfc8033 => Box::new(rfc8033::Pie::new(self, env)),
             PieArithmetic::Linux | PieArithmetic::LinuxClamped => {
                 Box::new(PieLinux::new(self, env))
+            }
+        }
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        // Linux, pie_change: a smaller limit drops from the head; the timer goes on as it is.
+        match self.variant {
+            PieArithmetic::Rfc8033 => queue.machine::<rfc8033::Pie<P>>().change(self, env, cx),
+            PieArithmetic::Linux | PieArithmetic::LinuxClamped => {
+                queue.machine::<PieLinux<P>>().change(self, env, cx);
             }
         }
     }

@@ -112,6 +112,22 @@ impl<P: Packet> Pie<P> {
         }
     }
 
+    pub fn change(&mut self, params: &PieParams, env: &LinkEnv, cx: &mut Context<'_, P>) {
+        self.limit = params.limit.resolve(env.rate, env.base_rtt);
+        self.room = Room::new(params.limit, params.byte_limit, env);
+        self.mean_packet = params.mean_packet.unwrap_or(env.mtu).get();
+        if params.dq_threshold != self.params.dq_threshold {
+            // What it measured are times of the old threshold.
+            self.meter = Meter::new(params.dq_threshold);
+        }
+        if params.activation.is_none() {
+            (self.is_active, self.ever_active) = (true, true);
+        }
+        self.params = params.clone();
+        self.env = *env;
+        self.fifo.trim(self.room, cx);
+    }
+
     fn target(&self) -> f64 {
         self.params.target.as_secs_f64()
     }

@@ -56,6 +56,15 @@ impl Adapt {
         }
     }
 
+    /// Goes on from where another of the same kind was.
+    pub fn resume(&mut self, before: &Adapt) {
+        match (self, before) {
+            (Adapt::Floyd(floyd), Adapt::Floyd(before)) => floyd.last_change = before.last_change,
+            (Adapt::Feng(feng), Adapt::Feng(before)) => feng.side = before.side,
+            _ => (),
+        }
+    }
+
     /// The new `max_p`, at an arrival.
     pub fn adapt(&mut self, max_p: f64, now: Time, average: f64, min: f64, max: f64) -> f64 {
         match self {

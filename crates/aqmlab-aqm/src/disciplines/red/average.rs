@@ -1,7 +1,7 @@
 //! The moving average of the queue length (Floyd and Jacobson 1993,
 //! section 4).
 
-use aqmlab_core::Time;
+use aqmlab_core::{Bytes, Time};
 
 use super::automatic::Settings;
 use super::seconds;
@@ -30,6 +30,17 @@ impl Average {
             packets_per_second: settings.packets_per_second,
             idle_since: Some(Time::ZERO),
         }
+    }
+
+    /// Writes other parameters. An average in another unit is converted by the mean packet.
+    pub fn change(&mut self, settings: &Settings, mean_packet: Bytes) {
+        let mean = mean_packet.get() as f64;
+        let value = match (self.in_bytes, settings.in_bytes) {
+            (false, true) => self.value * mean,
+            (true, false) => self.value / mean,
+            _ => self.value,
+        };
+        *self = Average { value, idle_since: self.idle_since, ..Average::new(settings) };
     }
 
     /// The queue length in the average's unit.

@@ -11,6 +11,8 @@ pub(super) struct Decision {
     pub min: f64,
     max: f64,
     pub max_p: f64,
+    /// As the parameters have it.
+    given_max_p: f64,
     shape: Shape,
     /// The line above the upper threshold in gentle mode: slope and offset.
     gentle: Option<(f64, f64)>,
@@ -51,6 +53,7 @@ impl Decision {
             min: settings.min,
             max: settings.max,
             max_p: params.max_p,
+            given_max_p: params.max_p,
             shape: params.shape,
             gentle: params.gentle.then_some(line),
             wait: params.wait,
@@ -63,6 +66,23 @@ impl Decision {
             count_bytes: 0,
             old: false,
         }
+    }
+
+    /// Writes other parameters. A `max_p` that has adapted itself stays, unless another is given.
+    pub fn change(&mut self, params: &RedParams, settings: &Settings) {
+        let mut next = Decision::new(params, settings);
+        if next.given_max_p == self.given_max_p {
+            next.max_p = self.max_p;
+        }
+        next.adapt.resume(&self.adapt);
+        (next.count, next.count_bytes, next.old) = (self.count, self.count_bytes, self.old);
+        *self = next;
+    }
+
+    /// Forgets the average: the next packet above the lower threshold is the first.
+    pub fn restart(&mut self) {
+        self.old = false;
+        self.restart_count();
     }
 
     pub fn adapt(&mut self, now: Time, average: f64) {

@@ -52,7 +52,7 @@ mod decision;
 use aqmlab_core::{Auto, Bytes, Error, Limit, Packet, Result, Span, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::Fifo;
+use crate::fifo::{Fifo, Room};
 use automatic::Settings;
 use average::Average;
 use decision::{Decision, Fate};
@@ -212,8 +212,19 @@ impl Discipline for RedParams {
         }
     }
 
-    fn build<P: Packet + Send + 'static>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
         Box::new(Red::new(self, env))
+    }
+
+    fn change<P: Packet + Send>(
+        &self,
+        queue: &mut dyn QueueDiscipline<P>,
+        env: &LinkEnv,
+        cx: &mut Context<'_, P>,
+    ) {
+        let queue = queue.machine::<Red<P>>();
+        queue.change(self, env);
+        queue.fifo.trim(Room::new(self.limit, None, env), cx);
     }
 }
 
@@ -241,6 +252,21 @@ impl<P: Packet> Red<P> {
             average: Average::new(&settings),
             decision: Decision::new(params, &settings),
         }
+    }
+
+    /// Writes other parameters; packets, the average and what adapted itself stay.
+    pub fn change(&mut self, params: &RedParams, env: &LinkEnv) {
+        let settings = Settings::new(params, env);
+        self.limit = params.limit.resolve(env.rate, env.base_rtt);
+        self.victim = params.victim;
+        self.average.change(&settings, params.mean_packet);
+        self.decision.change(params, &settings);
+    }
+
+    /// The average begins at zero, and what depends on it.
+    pub fn restart(&mut self) {
+        self.average.value = 0.0;
+        self.decision.restart();
     }
 
     /// A packet arrives: updates the average, and says whether it is above
