@@ -113,7 +113,7 @@ def test_the_walk_through_blue_shows_its_code() -> None:
     text = (code / "blue.rs").read_text() + (code / "mod.rs").read_text()
     walk = (DOCS.parent / "CONTRIBUTING.md").read_text()
     shown = re.findall(r"```rust\n(.*?)```", walk, re.DOTALL)
-    assert len(shown) == 5
+    assert len(shown) == 6
     for block in shown:
         assert block in text, block
 

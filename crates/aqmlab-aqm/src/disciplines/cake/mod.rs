@@ -33,7 +33,7 @@
 //! 5. An interval of more than 4.29 s is what it is: see `cobalt.rs`.
 //! 6. `perturb`, which Linux does not have: packets move to their new queues tin
 //!    by tin in the order of the old queues' numbers, and their flows are new.
-//! 6. After a change to an unlimited bandwidth packets go at once; in Linux the next one still waits
+//! 7. After a change to an unlimited bandwidth packets go at once; in Linux the next one still waits
 //!    for its time.
 
 use alloc::{boxed::Box, vec::Vec};
