@@ -50,6 +50,7 @@ pub mod fifo;
 mod fq;
 mod pie_linux;
 pub mod queue;
+mod red_burst;
 pub mod registry;
 pub mod replay;
 #[cfg(test)]

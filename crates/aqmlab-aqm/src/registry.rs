@@ -117,9 +117,7 @@ pub(crate) fn elsewhere(name: &str) -> Option<&'static str> {
 
 /// What other programs call a queue, and how it is said here.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("pfifo", "it is `droptail` with a limit in packets: limit = \"1000p\""),
     ("pfifofast", "it is `droptail` with a limit in packets: limit = \"1000p\""),
-    ("bfifo", "it is `droptail` with a limit in bytes: limit = \"150000b\""),
     ("fifo", "it is `droptail`"),
     ("taildrop", "it is `droptail`"),
     ("drophead", "it is `droptail` with drop = \"head\""),

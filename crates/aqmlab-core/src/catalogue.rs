@@ -13,6 +13,11 @@ use crate::custom::{Custom, CustomParams, Lookup, Nothing};
 use crate::error::{Error, Result};
 use crate::params::{Entry, ParamSpec};
 use crate::value::{Table, Value};
+use crate::words::Dialect;
+
+mod text;
+
+pub use text::{say_in_dialect, say_in_words, words_of};
 
 /// A named set of parameters of an entry: data, not code.
 #[derive(Clone, Copy, Debug)]
@@ -60,8 +65,12 @@ pub trait Catalogue: Sized + Clone {
     fn default_of(name: &str) -> Option<Self>;
     /// One that is not in the catalogue.
     fn of_custom(custom: Custom<Self::Custom>) -> Self;
+    /// The words of other programs for the entry of this name.
+    fn dialects_of(name: &str) -> &'static [Dialect];
     /// Its name.
     fn name_of(&self) -> &str;
+    /// Its parameters with their values, in order.
+    fn values(&self) -> Vec<(&str, Value)>;
     /// Sets a parameter.
     ///
     /// # Errors
@@ -80,7 +89,7 @@ pub trait Catalogue: Sized + Clone {
 
 /// What is allowed where one of a catalogue stands.
 pub fn allowed<C: Catalogue>() -> String {
-    format!("the name of a {}, or a table with `{}`", C::WHAT, C::KEY)
+    format!("the name of a {}, perhaps with words after it, or a table with `{}`", C::WHAT, C::KEY)
 }
 
 /// The entry or preset of this name, or what `more` knows by it.
@@ -102,11 +111,14 @@ pub(crate) fn is_free<C: Catalogue>(name: &str) -> bool {
     of_catalogue::<C>(name).is_none()
 }
 
+/// The entry or preset of this name; `-` and `_` are the same.
 fn of_catalogue<C: Catalogue>(name: &str) -> Option<C> {
-    if let Some(config) = C::default_of(name) {
-        return Some(config);
+    let plain = |c: char| if c == '-' { '_' } else { c };
+    let is_named = |known: &str| known.chars().map(plain).eq(name.chars().map(plain));
+    if let Some(name) = C::names().iter().find(|known| is_named(known)) {
+        return C::default_of(name);
     }
-    let preset = C::PRESETS.iter().find(|preset| preset.name == name)?;
+    let preset = C::PRESETS.iter().find(|preset| is_named(preset.name))?;
     let mut config = C::default_of(preset.of).expect("a preset is one of an entry");
     for (key, text) in preset.settings {
         config.set_key(key, &Value::from(*text)).expect("a preset's settings are valid");
@@ -116,7 +128,9 @@ fn of_catalogue<C: Catalogue>(name: &str) -> Option<C> {
 
 fn unknown<C: Catalogue>(name: &str, more: &dyn Lookup<C::Custom>) -> Error {
     let presets = C::PRESETS.iter().map(|preset| preset.name);
-    let names: Vec<&str> = C::names().iter().copied().chain(presets).chain(more.names()).collect();
+    let kinds = C::names().iter().flat_map(|name| C::dialects_of(name)).map(|it| it.kind);
+    let names = C::names().iter().copied().chain(presets).chain(more.names()).chain(kinds);
+    let names: Vec<&str> = names.collect();
     let error = Error::unknown(C::WHAT, name, names);
     match C::elsewhere(name) {
         Some(here) => error.hint(here),
@@ -124,7 +138,8 @@ fn unknown<C: Catalogue>(name: &str, more: &dyn Lookup<C::Custom>) -> Error {
     }
 }
 
-/// Reads a name, or a table with [`Catalogue::KEY`] and parameters.
+/// Reads a name, perhaps with words after it ([`words`](crate::words)), or a table with
+/// [`Catalogue::KEY`] and parameters.
 ///
 /// # Errors
 /// For unknown names and keys, and values that are not allowed.
@@ -146,13 +161,10 @@ fn apply<C: Catalogue>(
     value: &Value,
     more: &dyn Lookup<C::Custom>,
 ) -> Result<C> {
-    let find = |name: &str| match before.filter(|config| config.name_of() == name) {
-        Some(same) => Ok(same.clone()),
-        None => named(name, more),
-    };
+    let find = |text: &str| text::read_text(text, before, more);
     let table = match value {
-        Value::Text(name) => {
-            let config: C = find(name)?;
+        Value::Text(text) => {
+            let config: C = find(text)?;
             config.check_all()?;
             return Ok(config);
         }
@@ -260,6 +272,12 @@ macro_rules! catalogue {
                 } )+
                 None
             }
+            fn dialects_of(name: &str) -> &'static [$crate::words::Dialect] {
+                $( if name == <$module::$Params as $Kind>::NAME {
+                    return <$module::$Params as $crate::Params>::dialects();
+                } )+
+                &[]
+            }
             fn of_custom(custom: $crate::Custom<$Custom>) -> Self {
                 $Config::Custom(custom)
             }
@@ -268,6 +286,9 @@ macro_rules! catalogue {
                     $( $Config::$Variant(_) => <$module::$Params as $Kind>::NAME, )+
                     $Config::Custom(custom) => $crate::CustomParams::name(custom.config()),
                 }
+            }
+            fn values(&self) -> $crate::__alloc::vec::Vec<(&str, $crate::Value)> {
+                self.settings()
             }
             fn set_key(&mut self, key: &str, value: &$crate::Value) -> $crate::Result<()> {
                 match self {

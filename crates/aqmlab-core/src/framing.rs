@@ -15,9 +15,11 @@
 
 use alloc::string::{String, ToString};
 
+use crate::error::Result;
 use crate::params::{Auto, ParamType};
 use crate::quantity::Bytes;
 use crate::value::Value;
+use crate::words::{Effect, Form, Settings, Word};
 use crate::{choices, params};
 
 choices! {
@@ -156,17 +158,90 @@ impl FramingParams {
     }
 }
 
-/// The shortest parameters of the same sizes.
+/// The parameters of the same sizes without a link layer.
 impl From<Framing> for FramingParams {
     fn from(framing: Framing) -> Self {
-        let Framing { overhead, mpu, cells } = framing;
-        FramingParams {
-            overhead: (overhead != 0).then_some(Octets(overhead.into())),
-            mpu: (mpu != 0).then_some(Octets(mpu.into())),
-            framing: if cells == Cells::None { Auto::Auto } else { Auto::Set(cells) },
-            ..FramingParams::default()
-        }
+        framing.with_layer(LinkLayer::Raw)
     }
+}
+
+/// The words of tc-cake(8) for the size of packets; `overhead` and `mpu` with its limits.
+pub const CAKE_WORDS: &[Word] = &[
+    keyword("raw", |settings| put_keyword(settings, LinkLayer::Raw)),
+    keyword("conservative", |settings| put_keyword(settings, LinkLayer::Conservative)),
+    keyword("ipoa-vcmux", |settings| put_keyword(settings, LinkLayer::IpoaVcmux)),
+    keyword("ipoa-llcsnap", |settings| put_keyword(settings, LinkLayer::IpoaLlcsnap)),
+    keyword("bridged-vcmux", |settings| put_keyword(settings, LinkLayer::BridgedVcmux)),
+    keyword("bridged-llcsnap", |settings| put_keyword(settings, LinkLayer::BridgedLlcsnap)),
+    keyword("pppoa-vcmux", |settings| put_keyword(settings, LinkLayer::PppoaVcmux)),
+    keyword("pppoa-llc", |settings| put_keyword(settings, LinkLayer::PppoaLlc)),
+    keyword("pppoe-vcmux", |settings| put_keyword(settings, LinkLayer::PppoeVcmux)),
+    keyword("pppoe-llcsnap", |settings| put_keyword(settings, LinkLayer::PppoeLlcsnap)),
+    keyword("pppoe-ptm", |settings| put_keyword(settings, LinkLayer::PppoePtm)),
+    keyword("bridged-ptm", |settings| put_keyword(settings, LinkLayer::BridgedPtm)),
+    keyword("docsis", |settings| put_keyword(settings, LinkLayer::Docsis)),
+    keyword("ethernet", |settings| put_keyword(settings, LinkLayer::Ethernet)),
+    Word { word: "ether-vlan", effect: Effect::Call { sets: None, call: put_vlan } },
+    Word::ignored("via-ethernet", false, "sizes are those of IP packets"),
+    Word::value("overhead", "overhead", Form::Octets(-64, 256)),
+    Word::value("mpu", "mpu", Form::Octets(0, 256)),
+    Word::set("atm", "framing", "atm"),
+    Word::set("ptm", "framing", "ptm"),
+    Word::set("noatm", "framing", "none"),
+];
+
+/// The words of tc(8) for the size of packets in the rate of a class.
+pub const CLASS_WORDS: &[Word] = &[
+    Word::value("overhead", "overhead", Form::Octets(0, 65_535)),
+    Word::value("mpu", "mpu", Form::Octets(0, 65_535)),
+    Word::value(
+        "linklayer",
+        "framing",
+        Form::Choice(&[("ethernet", "none"), ("atm", "atm"), ("adsl", "atm")]),
+    ),
+];
+
+const fn keyword(word: &'static str, call: fn(&mut dyn Settings) -> Result<()>) -> Word {
+    Word { word, effect: Effect::Call { sets: Some(("link_layer", word)), call } }
+}
+
+/// Does what `cake_parse_opt` of iproute2 does for a link layer's keyword.
+fn put_keyword(settings: &mut dyn Settings, layer: LinkLayer) -> Result<()> {
+    let (before, own) = (given(settings).resolve(), layer.framing());
+    let after = match layer {
+        LinkLayer::Raw | LinkLayer::Conservative => Framing { mpu: before.mpu, ..own },
+        _ => Framing {
+            overhead: before.overhead + own.overhead,
+            mpu: if own.mpu > 0 { own.mpu } else { before.mpu },
+            // All but Ethernet have their own.
+            cells: if layer == LinkLayer::Ethernet { before.cells } else { own.cells },
+        },
+    };
+    put(settings, &after.with_layer(layer))
+}
+
+/// One more tag of a virtual LAN.
+fn put_vlan(settings: &mut dyn Settings) -> Result<()> {
+    let mut params = given(settings);
+    params.overhead = Some(Octets(i64::from(params.resolve().overhead) + 4));
+    put(settings, &params)
+}
+
+/// Returns the parameters of the size of packets among others.
+fn given(settings: &dyn Settings) -> FramingParams {
+    let mut params = FramingParams::default();
+    for key in params.keys() {
+        let text = settings.get(&key).unwrap_or_default();
+        params.put(&key, &text).expect("a value that was read");
+    }
+    params
+}
+
+fn put(settings: &mut dyn Settings, params: &FramingParams) -> Result<()> {
+    let entries = params.keys().into_iter();
+    entries
+        .map(|key| (params.get(&key).unwrap_or_default(), key))
+        .try_for_each(|(text, key)| settings.put(&key, &text))
 }
 
 /// Size of packets on a wire.
@@ -183,6 +258,18 @@ pub struct Framing {
 impl Framing {
     /// Packets without any addition.
     pub const NONE: Framing = LinkLayer::Raw.framing();
+
+    /// Returns the parameters of these sizes with a link layer: what is its own is not given.
+    fn with_layer(self, link_layer: LinkLayer) -> FramingParams {
+        let own = link_layer.framing();
+        let other = |value: i64, usual: i64| (value != usual).then_some(Octets(value));
+        FramingParams {
+            link_layer,
+            overhead: other(self.overhead.into(), own.overhead.into()),
+            mpu: other(self.mpu.into(), own.mpu.into()),
+            framing: if self.cells == own.cells { Auto::Auto } else { Auto::Set(self.cells) },
+        }
+    }
 
     /// Returns the bytes that a packet of this size takes on the wire.
     #[inline]

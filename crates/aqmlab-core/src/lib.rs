@@ -28,6 +28,7 @@ pub mod suggest;
 pub mod time;
 pub mod value;
 pub mod varint;
+pub mod words;
 
 pub use catalogue::{Catalogue, Preset};
 pub use custom::{Added, Custom, CustomParams, Lookup, Never, Nothing};

@@ -27,6 +27,7 @@ use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
 
 use crate::error::{Error, Result};
 use crate::value::{Table, Value};
+use crate::words::{self, Dialect};
 
 /// The declaration of one parameter, for documentation and messages.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,6 +81,11 @@ pub trait Params: Default + Clone {
     fn canonical(&self) -> Vec<(&'static str, Value)>;
     /// The keys whose values differ from those of `other`, in order.
     fn differing(&self, other: &Self) -> Vec<&'static str>;
+
+    /// The words of other programs for these parameters.
+    fn dialects() -> &'static [Dialect] {
+        &[]
+    }
 
     /// The defaults, changed by what stands in `table`.
     ///
@@ -185,7 +191,10 @@ impl<T: Params> ParamType for T {
     const KIND: &'static str = TABLE;
     fn allowed() -> String {
         let keys: Vec<&str> = T::specs().iter().map(|spec| spec.name).collect();
-        format!("a table, with the keys {}", keys.join(", "))
+        let words = T::dialects().first().map(|dialect| dialect.kind);
+        let words =
+            words.map(|kind| format!(", or words such as `{kind} ...`")).unwrap_or_default();
+        format!("a table, with the keys {}{words}", keys.join(", "))
     }
     fn read(value: &Value) -> Option<Self> {
         Self::parse(value).ok()
@@ -193,6 +202,7 @@ impl<T: Params> ParamType for T {
     fn parse(value: &Value) -> Result<Self> {
         match value {
             Value::Table(table) => T::from_table(table),
+            Value::Text(text) if !T::dialects().is_empty() => words::read_params(text),
             other => Err(not_of_kind::<Self>(other)),
         }
     }
@@ -219,7 +229,8 @@ impl<T: ParamType> ParamType for Option<T> {
     }
     fn parse(value: &Value) -> Result<Self> {
         match value {
-            Value::Table(_) if T::KIND == TABLE => T::parse(value).map(Some),
+            Value::Text(text) if text == "none" => Ok(None),
+            other if T::KIND == TABLE => T::parse(other).map(Some),
             other => Self::read(other).ok_or_else(|| not_of_kind::<Self>(other)),
         }
     }
@@ -360,6 +371,9 @@ pub fn join_doc(lines: &[&'static str]) -> &'static str {
 /// that have them name it after their own, with the defaults that hold there:
 /// `with { hashing: Hashing = Hashing::default(); }`. In scenario files they
 /// look like the others.
+///
+/// Words of another program for the parameters ([`Dialect`]) follow as
+/// `words TC`, a list of dialects.
 #[macro_export]
 macro_rules! params {
     (
@@ -380,6 +394,7 @@ macro_rules! params {
                 $group:ident : $Group:ty = $group_default:expr;
             )*
         })?
+        $(words $dialects:expr)?
     ) => {
         $(#[$struct_attr])*
         #[derive(Clone, Debug, PartialEq)]
@@ -399,6 +414,12 @@ macro_rules! params {
         impl $crate::params::Params for $Name {
             const REQUIRED: &'static [(&'static str, &'static str)] =
                 &[$( $( (stringify!($field), $example), )? )*];
+
+            $(
+                fn dialects() -> &'static [$crate::words::Dialect] {
+                    $dialects
+                }
+            )?
 
             fn specs() -> $crate::__alloc::vec::Vec<$crate::params::ParamSpec> {
                 #[allow(unused_mut)]

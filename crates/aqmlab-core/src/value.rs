@@ -200,6 +200,21 @@ impl fmt::Display for Value {
     }
 }
 
+impl Value {
+    /// A number, a switch or text, by what the text looks like.
+    pub fn typed(text: &str) -> Value {
+        match text {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            _ => match (text.parse(), text.parse::<f64>()) {
+                (Ok(number), _) => Value::Integer(number),
+                (_, Ok(number)) if number.is_finite() => Value::Float(number),
+                _ => text.into(),
+            },
+        }
+    }
+}
+
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
         Value::Text(text.to_string())

@@ -28,13 +28,15 @@
 //! adapts itself (`candidates = auto`: 8 regions between the thresholds, two
 //! candidates more in each) are as remembered.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, string::String, string::ToString};
 
-use aqmlab_core::{Auto, Bytes, Limit, Packet, Result, params};
+use aqmlab_core::words::{Dialect, Effect, Form, Given, Settings, Word};
+use aqmlab_core::{Auto, Bytes, Error, Limit, Packet, ParamType, Result, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::red::{Red, RedParams};
 use crate::fifo::Room;
+use crate::red_burst;
 
 params! {
     /// Parameters of CHOKe.
@@ -62,7 +64,52 @@ params! {
         limit: Limit = Limit::Packets(1000), source "as for red; ns-2, limit_";
         /// Whether RED marks ECN-capable packets instead of dropping them at random.
         ecn: bool = false, source "RFC 3168, section 5";
+    } words TC
+}
+
+/// tc-choke(8). The average here is that of the paper, in floating point.
+const TC: &[Dialect] = &[Dialect {
+    kind: "choke",
+    source: "tc-choke(8)",
+    always: &["limit", "min_threshold", "max_threshold", "weight", "max_p", "mean_packet"],
+    rate: Some(("bandwidth", "")),
+    words: &[&[
+        Word::value("limit", "limit", Form::Packets),
+        Word::value("min", "min_threshold", Form::Packets),
+        Word::value("max", "max_threshold", Form::Packets),
+        Word::value("avpkt", "mean_packet", Form::Size),
+        Word { word: "burst", effect: Effect::Derived { key: "weight", write: burst_of } },
+        Word::value("probability", "max_p", Form::Plain),
+        Word::ignored("bandwidth", true, "idle times are counted at the rate of the link"),
+        Word::set("ecn", "ecn", "true"),
+    ]],
+    finish: Some(derive),
+    ..Dialect::EMPTY
+}];
+
+/// Returns a threshold in packets.
+fn packets(settings: &dyn Settings, key: &str) -> Option<f64> {
+    match Limit::read(&settings.get(key)?.into())? {
+        Limit::Packets(packets) => Some(packets as f64),
+        _ => None,
     }
+}
+
+fn burst_of(settings: &dyn Settings) -> Option<String> {
+    let weight: f64 = settings.get("weight")?.parse().ok()?;
+    let exponent = (1..32_u32).find(|exponent| libm::pow(0.5, f64::from(*exponent)) == weight)?;
+    let (min, max) = (packets(settings, "min_threshold")?, packets(settings, "max_threshold")?);
+    red_burst::burst(min, max, u64::from(exponent)).map(|burst| burst.to_string())
+}
+
+/// The weight of a burst, as `choke_parse_opt` of iproute2 has it.
+fn derive(settings: &mut dyn Settings, given: &Given<'_>) -> Result<()> {
+    let Some(burst) = given.derived("burst") else { return Ok(()) };
+    let min = packets(settings, "min_threshold");
+    let min = min.ok_or_else(|| Error::new("`burst` needs `min` in packets").at("burst"))?;
+    let exponent = red_burst::weight_exponent(min, red_burst::read(burst)?);
+    let exponent = exponent.map_err(|error| error.at("burst"))?;
+    settings.put("weight", &libm::pow(0.5, exponent as f64).to_string())
 }
 
 impl ChokeParams {

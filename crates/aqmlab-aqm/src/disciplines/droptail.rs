@@ -20,6 +20,7 @@
 
 use alloc::boxed::Box;
 
+use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Limit, Packet, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
@@ -46,8 +47,34 @@ params! {
             source "mahimahi, mm-link's queue argument bytes";
         /// Which packet is dropped when the queue is full.
         drop: DropFrom = DropFrom::Tail, source "tc-pfifo(8); head: Linux's pfifo_head_drop";
-    }
+    } words TC
 }
+
+/// tc-pfifo(8), tc-bfifo(8).
+const TC: &[Dialect] = &[
+    Dialect {
+        kind: "pfifo",
+        source: "tc-pfifo(8)",
+        always: &["limit"],
+        words: &[&[Word::value("limit", "limit", Form::Packets)]],
+        ..Dialect::EMPTY
+    },
+    Dialect {
+        kind: "bfifo",
+        source: "tc-bfifo(8)",
+        always: &["limit"],
+        words: &[&[Word::value("limit", "limit", Form::Size)]],
+        ..Dialect::EMPTY
+    },
+    Dialect {
+        kind: "pfifo_head_drop",
+        source: "Linux, sch_fifo.c",
+        implies: &[("drop", "head")],
+        always: &["limit"],
+        words: &[&[Word::value("limit", "limit", Form::Packets)]],
+        ..Dialect::EMPTY
+    },
+];
 
 impl Discipline for DropTailParams {
     const NAME: &'static str = "droptail";

@@ -19,6 +19,7 @@
 
 use alloc::boxed::Box;
 
+use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
@@ -72,8 +73,26 @@ params! {
     } with {
         /// What shares a bucket.
         sharing: Sharing = Sharing::default();
-    }
+    } words TC
 }
+
+/// tc-fq_codel(8).
+const TC: &[Dialect] = &[Dialect {
+    kind: "fq_codel",
+    source: "tc-fq_codel(8)",
+    fixed: &[("variant", "linux")],
+    words: &[
+        super::codel::TC_WORDS,
+        &[
+            Word::value("flows", "flows", Form::Plain),
+            Word::value("quantum", "quantum", Form::Size),
+            Word::value("memory_limit", "memory_limit", Form::Size),
+            Word::value("drop_batch", "drop_batch", Form::Plain),
+            Word::refused("ce_threshold_selector", true, "ce_threshold holds for all packets"),
+        ],
+    ],
+    ..Dialect::EMPTY
+}];
 
 impl Discipline for FqCodelParams {
     const NAME: &'static str = "fq_codel";

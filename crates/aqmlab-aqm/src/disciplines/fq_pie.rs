@@ -18,6 +18,7 @@
 
 use alloc::boxed::Box;
 
+use aqmlab_core::words::{Dialect, Effect, Form, Word};
 use aqmlab_core::{Bytes, Limit, Packet, Span, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
@@ -74,8 +75,32 @@ params! {
     } with {
         /// What shares a bucket.
         sharing: Sharing = Sharing::default();
-    }
+    } words TC
 }
+
+/// tc-fq_pie(8).
+const TC: &[Dialect] = &[Dialect {
+    kind: "fq_pie",
+    source: "tc-fq_pie(8)",
+    fixed: &[("variant", "linux")],
+    words: &[
+        super::pie::TC_WORDS,
+        &[
+            Word::value("flows", "flows", Form::Plain),
+            Word::value("quantum", "quantum", Form::Size),
+            Word::value("ecn_prob", "ecn_prob", Form::Plain),
+            Word {
+                word: "memory_limit",
+                effect: Effect::Same {
+                    form: Form::Size,
+                    value: "33554432b",
+                    why: "Linux's default; the memory of packets is not modelled",
+                },
+            },
+        ],
+    ],
+    ..Dialect::EMPTY
+}];
 
 impl Discipline for FqPieParams {
     const NAME: &'static str = "fq_pie";

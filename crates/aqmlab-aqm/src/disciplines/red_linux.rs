@@ -17,7 +17,7 @@
 //!
 //! # Differences
 //! From Linux:
-//! 1. The weight is given as its exponent; tc finds it from a burst length.
+//! 1. The weight is given as its exponent, or in words by tc's burst length.
 //! 2. The idle table is made for the link's rate if no bandwidth is given;
 //!    tc then takes 10 Mbit/s.
 //! 3. A limit in packets counts packets. Thresholds are in bytes.
@@ -31,12 +31,14 @@
 //! 6. There is no gentle slope above the upper threshold, and no wait after a
 //!    drop: the distance is uniform from 1 to 1/p packets.
 
-use alloc::{boxed::Box, format};
+use alloc::{boxed::Box, format, string::String, string::ToString};
 
-use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, params};
+use aqmlab_core::words::{Dialect, Effect, Form, Given, Settings, Word};
+use aqmlab_core::{Bytes, Error, Limit, Packet, ParamType, Rate, Result, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
+use crate::red_burst;
 
 params! {
     /// Parameters of Linux's RED.
@@ -64,7 +66,80 @@ params! {
         harddrop: bool = false, source "tc-red(8), harddrop";
         /// Whether max_p adapts itself.
         adaptive: bool = false, source "tc-red(8), adaptive; Floyd, Gummadi and Shenker 2001";
+    } words TC
+}
+
+/// tc-red(8). Without `bandwidth` tc takes 10 Mbit/s, and here it is that of the link.
+const TC: &[Dialect] = &[Dialect {
+    kind: "red",
+    source: "tc-red(8)",
+    always: &["limit", "min_threshold", "max_threshold", "mean_packet", "wlog"],
+    rate: Some(("bandwidth", "bandwidth")),
+    words: &[&[
+        Word::value("limit", "limit", Form::Size),
+        Word::value("min", "min_threshold", Form::Size),
+        Word::value("max", "max_threshold", Form::Size),
+        Word::value("avpkt", "mean_packet", Form::Size),
+        Word { word: "burst", effect: Effect::Derived { key: "wlog", write: burst_of } },
+        Word::value("probability", "max_p", Form::Plain),
+        Word::value("bandwidth", "bandwidth", Form::Rate),
+        Word::set("ecn", "ecn", "true"),
+        Word::set("harddrop", "harddrop", "true"),
+        Word::set("adaptive", "adaptive", "true"),
+        Word::set("adaptative", "adaptive", "true"),
+        Word::refused("nodrop", false, "packets that are not ECN-capable are always dropped"),
+        Word::refused("qevent", true, "there are no filters"),
+    ]],
+    finish: Some(derive),
+    ..Dialect::EMPTY
+}];
+
+/// Returns a number of bytes among the settings.
+fn bytes(settings: &dyn Settings, key: &str) -> Option<u64> {
+    Bytes::read(&settings.get(key)?.into()).map(Bytes::get)
+}
+
+/// Returns the thresholds in packets of the mean size.
+fn thresholds(settings: &dyn Settings) -> Option<[f64; 2]> {
+    let packet = bytes(settings, "mean_packet")? as f64;
+    let in_packets = |key| bytes(settings, key).map(|bytes| bytes as f64 / packet);
+    Some([in_packets("min_threshold")?, in_packets("max_threshold")?])
+}
+
+fn put_bytes(settings: &mut dyn Settings, key: &str, bytes: Option<u64>) -> Result<()> {
+    bytes.map_or(Ok(()), |bytes| settings.put(key, &format!("{bytes}b")))
+}
+
+fn burst_of(settings: &dyn Settings) -> Option<String> {
+    let [min, max] = thresholds(settings)?;
+    let wlog = settings.get("wlog")?.parse().ok()?;
+    red_burst::burst(min, max, wlog).map(|burst| burst.to_string())
+}
+
+/// Derives what is not given as `red_parse_opt` of iproute2 does.
+fn derive(settings: &mut dyn Settings, given: &Given<'_>) -> Result<()> {
+    let [has_limit, has_min, has_max, has_packet] =
+        ["limit", "min_threshold", "max_threshold", "mean_packet"].map(|key| given.has(key));
+    if !has_max && (has_min || has_limit) {
+        let max = match has_min {
+            true => bytes(settings, "min_threshold").map(|min| 3 * min),
+            false => bytes(settings, "limit").map(|limit| limit / 4),
+        };
+        put_bytes(settings, "max_threshold", max)?;
     }
+    if !has_min && (has_max || has_limit) {
+        let min = bytes(settings, "max_threshold").map(|max| max / 3);
+        put_bytes(settings, "min_threshold", min)?;
+    }
+    let burst = given.derived("burst");
+    let is_derived = burst.is_some() || has_limit || has_min || has_max || has_packet;
+    let Some([min, max]) = thresholds(settings).filter(|_| is_derived) else { return Ok(()) };
+    if burst.is_none() && given.has("wlog") {
+        return Ok(());
+    }
+    let burst = burst.map_or(Ok(red_burst::usual_burst(min, max)), red_burst::read)?;
+    let wlog = red_burst::weight_exponent(min, burst).map_err(|error| error.at("burst"))?;
+    settings.put("wlog", &wlog.to_string())
 }
 
 impl Discipline for RedLinuxParams {

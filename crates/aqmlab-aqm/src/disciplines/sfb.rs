@@ -37,6 +37,7 @@
 
 use alloc::{boxed::Box, collections::VecDeque, format};
 
+use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Error, Limit, Packet, Result, Span, Time, math, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
@@ -67,8 +68,28 @@ params! {
             source "Linux 6.1, sfb: db";
         /// Whether ECN-capable packets are marked instead of dropped at random.
         ecn: bool = true, source "Linux 6.1, sfb: always";
-    }
+    } words TC
 }
+
+/// The words of SFB; tc-sfb(8) and iproute2's q_sfb.c. tc has other defaults for `increment` and
+/// `decrement` than the kernel.
+const TC: &[Dialect] = &[Dialect {
+    kind: "sfb",
+    source: "tc-sfb(8)",
+    always: &["increment", "decrement"],
+    words: &[&[
+        Word::value("rehash", "rehash", Form::Millis),
+        Word::value("db", "warmup", Form::Millis),
+        Word::value("limit", "limit", Form::Packets),
+        Word::value("max", "max", Form::Plain),
+        Word::value("target", "target", Form::Plain),
+        Word::value("increment", "increment", Form::Plain),
+        Word::value("decrement", "decrement", Form::Plain),
+        Word::value("penalty_rate", "penalty_rate", Form::Plain),
+        Word::value("penalty_burst", "penalty_burst", Form::Plain),
+    ]],
+    ..Dialect::EMPTY
+}];
 
 impl Discipline for SfbParams {
     const NAME: &'static str = "sfb";

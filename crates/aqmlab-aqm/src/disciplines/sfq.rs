@@ -36,6 +36,7 @@
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
+use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Limit, Packet, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
@@ -74,8 +75,35 @@ params! {
     } with {
         /// What shares a bucket.
         sharing: Sharing = Sharing::default();
-    }
+    } words TC
 }
+
+/// RED in each flow, which is not modelled.
+const NO_RED: &str = "SFQ has no RED in its flows here";
+
+/// tc-sfq(8).
+const TC: &[Dialect] = &[Dialect {
+    kind: "sfq",
+    source: "tc-sfq(8)",
+    words: &[&[
+        Word::value("limit", "limit", Form::Packets),
+        Word::value("perturb", "perturb", Form::Seconds),
+        Word::value("quantum", "quantum", Form::Size),
+        Word::value("divisor", "divisor", Form::Plain),
+        Word::value("flows", "flows", Form::Plain),
+        Word::value("depth", "depth", Form::Plain),
+        Word::set("headdrop", "headdrop", "true"),
+        Word::refused("redflowlimit", true, NO_RED),
+        Word::refused("min", true, NO_RED),
+        Word::refused("max", true, NO_RED),
+        Word::refused("avpkt", true, NO_RED),
+        Word::refused("burst", true, NO_RED),
+        Word::refused("probability", true, NO_RED),
+        Word::refused("ecn", false, NO_RED),
+        Word::refused("harddrop", false, NO_RED),
+    ]],
+    ..Dialect::EMPTY
+}];
 
 impl Discipline for SfqParams {
     const NAME: &'static str = "sfq";

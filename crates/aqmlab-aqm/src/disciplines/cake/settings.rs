@@ -2,7 +2,9 @@
 
 use alloc::{format, string::String, string::ToString, vec::Vec};
 
+use aqmlab_core::framing::CAKE_WORDS;
 use aqmlab_core::params::ParamType;
+use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, FramingParams, Limit, Packet, Rate, Span, Value, choices, params};
 
 use super::ack_filter::AckFilter;
@@ -156,8 +158,62 @@ params! {
         framing: FramingParams = FramingParams::default();
         /// How flows are hashed into queues.
         hashing: Hashing = Hashing { hashing: Method::SetAssociative, ..Hashing::default() };
-    }
+    } words TC
 }
+
+const NO_OFFLOADS: &str = "packets are never aggregated";
+const NO_NAT: &str = "hosts are those of the flows, whatever their addresses outside";
+
+/// tc-cake(8).
+const TC: &[Dialect] = &[Dialect {
+    kind: "cake",
+    source: "tc-cake(8)",
+    fixed: &[("variant", "linux")],
+    words: &[
+        &[
+            Word::set("unlimited", "bandwidth", "unlimited"),
+            Word::value("bandwidth", "bandwidth", Form::Rate),
+            Word::set("autorate-ingress", "autorate_ingress", "true"),
+            Word::set("besteffort", "diffserv", "besteffort"),
+            Word::set("precedence", "diffserv", "precedence"),
+            Word::set("diffserv3", "diffserv", "diffserv3"),
+            Word::set("diffserv4", "diffserv", "diffserv4"),
+            Word::set("diffserv8", "diffserv", "diffserv8"),
+            Word::set("flowblind", "isolation", "flow-blind"),
+            Word::set("srchost", "isolation", "src-host"),
+            Word::set("dsthost", "isolation", "dst-host"),
+            Word::set("hosts", "isolation", "hosts"),
+            Word::set("flows", "isolation", "flow"),
+            Word::set("dual-srchost", "isolation", "dual-src-host"),
+            Word::set("dual-dsthost", "isolation", "dual-dst-host"),
+            Word::set("triple-isolate", "isolation", "triple"),
+            Word::set("datacentre", "interval", "100us"),
+            Word::set("lan", "interval", "1ms"),
+            Word::set("metro", "interval", "10ms"),
+            Word::set("regional", "interval", "30ms"),
+            Word::set("internet", "interval", "100ms"),
+            Word::set("oceanic", "interval", "300ms"),
+            Word::set("satellite", "interval", "1s"),
+            Word::set("interplanetary", "interval", "1000s"),
+            Word::value("rtt", "interval", Form::Time),
+            Word::value("memlimit", "limit", Form::Size),
+            Word::set("ack-filter", "ack_filter", "conservative"),
+            Word::set("ack-filter-aggressive", "ack_filter", "aggressive"),
+            Word::set("no-ack-filter", "ack_filter", "none"),
+            Word::set("wash", "wash", "true"),
+            Word::set("nowash", "wash", "false"),
+            Word::set("ingress", "ingress", "true"),
+            Word::set("egress", "ingress", "false"),
+            Word::ignored("nat", false, NO_NAT),
+            Word::ignored("nonat", false, NO_NAT),
+            Word::ignored("split-gso", false, NO_OFFLOADS),
+            Word::ignored("no-split-gso", false, NO_OFFLOADS),
+            Word::refused("fwmark", true, "packets have no mark of a firewall"),
+        ],
+        CAKE_WORDS,
+    ],
+    ..Dialect::EMPTY
+}];
 
 impl CakeParams {
     /// A tin, empty.

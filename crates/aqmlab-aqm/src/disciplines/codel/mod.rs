@@ -21,6 +21,7 @@
 
 use alloc::{boxed::Box, format, vec::Vec};
 
+use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline};
@@ -74,8 +75,27 @@ params! {
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
         ce_threshold: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(100)),
             source "tc-codel(8)";
-    }
+    } words TC
 }
+
+/// The words of tc-codel(8) that tc-fq_codel(8) has too.
+pub(crate) const TC_WORDS: &[Word] = &[
+    Word::value("limit", "limit", Form::Packets),
+    Word::value("target", "target", Form::Time),
+    Word::value("interval", "interval", Form::Time),
+    Word::value("ce_threshold", "ce_threshold", Form::Time),
+    Word::set("ecn", "ecn", "true"),
+    Word::set("noecn", "ecn", "false"),
+];
+
+/// tc-codel(8).
+const TC: &[Dialect] = &[Dialect {
+    kind: "codel",
+    source: "tc-codel(8)",
+    fixed: &[("variant", "linux")],
+    words: &[TC_WORDS],
+    ..Dialect::EMPTY
+}];
 
 impl Discipline for CodelParams {
     const NAME: &'static str = "codel";

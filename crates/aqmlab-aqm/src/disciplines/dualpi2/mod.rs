@@ -22,6 +22,7 @@ use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
 mod linux;
 mod rfc9332;
 
+use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Ecn, Error, Limit, Packet, Result, Span, Time, choices, math, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
@@ -121,8 +122,38 @@ params! {
             source "RFC 9332, appendix A.2";
         /// What makes a packet an L4S packet.
         classifier: Classifier = Classifier::L4s, source "RFC 9332, section 2.3; tc-dualpi2(8)";
-    }
+    } words TC
 }
+
+/// tc-dualpi2(8). Linux's form of the algorithm is `variant = linux`.
+const TC: &[Dialect] = &[Dialect {
+    kind: "dualpi2",
+    source: "tc-dualpi2(8)",
+    fixed: &[("variant", "linux")],
+    words: &[&[
+        Word::value("limit", "limit", Form::Packets),
+        Word::value("target", "target", Form::Time),
+        Word::value("tupdate", "tupdate", Form::Time),
+        Word::value("alpha", "alpha", Form::Plain),
+        Word::value("beta", "beta", Form::Plain),
+        Word::value("coupling_factor", "coupling", Form::Plain),
+        Word::value("step_thresh", "step_packets", Form::CountOfPackets),
+        Word::value("step_thresh", "step", Form::Time),
+        Word::value("min_qlen_step", "min_qlen_step", Form::Plain),
+        Word::set("drop_on_overload", "drop_overload", "true"),
+        Word::set("overflow", "drop_overload", "false"),
+        Word::set("drop_enqueue", "drop_early", "true"),
+        Word::set("drop_dequeue", "drop_early", "false"),
+        Word::set("l4s_ect", "classifier", "l4s"),
+        Word::set("any_ect", "classifier", "any-ect"),
+        Word::value("classic_protection", "c_protection", Form::Percent),
+        Word::ignored("split_gso", false, "packets are never aggregated"),
+        Word::ignored("no_split_gso", false, "packets are never aggregated"),
+        Word::refused("max_rtt", true, "give target, tupdate, alpha and beta"),
+        Word::refused("typical_rtt", true, "give target, tupdate, alpha and beta"),
+    ]],
+    ..Dialect::EMPTY
+}];
 
 impl Discipline for DualPi2Params {
     const NAME: &'static str = "dualpi2";

@@ -17,6 +17,7 @@ use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
 
 mod rfc8033;
 
+use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, Note, QueueDiscipline};
@@ -117,8 +118,32 @@ params! {
             source "RFC 8033, section 4.1; the MTU in Linux";
         /// The numbers that PIE computes with.
         variant: PieArithmetic = PieArithmetic::Rfc8033, source "RFC 8033, appendix B; conformance vectors";
-    }
+    } words TC
 }
+
+/// The words of tc-pie(8) that tc-fq_pie(8) has too.
+pub(crate) const TC_WORDS: &[Word] = &[
+    Word::value("limit", "limit", Form::Packets),
+    Word::value("target", "target", Form::Time),
+    Word::value("tupdate", "tupdate", Form::Time),
+    Word::value("alpha", "alpha", Form::Sixteenths),
+    Word::value("beta", "beta", Form::Sixteenths),
+    Word::set("ecn", "ecn", "true"),
+    Word::set("noecn", "ecn", "false"),
+    Word::set("bytemode", "by_size", "true"),
+    Word::set("nobytemode", "by_size", "false"),
+    Word::set("dq_rate_estimator", "delay", "rate"),
+    Word::set("no_dq_rate_estimator", "delay", "timestamps"),
+];
+
+/// tc-pie(8).
+const TC: &[Dialect] = &[Dialect {
+    kind: "pie",
+    source: "tc-pie(8)",
+    fixed: &[("variant", "linux")],
+    words: &[TC_WORDS],
+    ..Dialect::EMPTY
+}];
 
 impl Discipline for PieParams {
     const NAME: &'static str = "pie";
