@@ -53,8 +53,7 @@ def test_measures_keep_within_physical_bounds(short: Characterization) -> None:
     other_rate = ("both ways", "four times the rate")
     one_way = frame.filter(pl.col("section") != "8.2.6", ~pl.col("case").is_in(other_rate))
     goodput = one_way.filter(pl.col("measure") == "goodput", pl.col("subject") == "all")["value"]
-    # Acknowledged late, over a short time: not more than what stood in the buffer besides.
-    assert goodput.max() < 1.5 * rate  # type: ignore[operator]
+    assert goodput.max() <= rate  # type: ignore[operator]
     assert of("utilisation").max() <= 1  # type: ignore[operator]
     for share in ("drop_share", "loss_share", "loss_synchronisation", "jain"):
         assert of(share).is_between(0, 1 + 1e-9).all(), share
@@ -109,8 +108,7 @@ def test_the_mix_is_sent_both_ways(two_way: Characterization) -> None:
                 kind: mean("9.2", case, "codel", f"{kind}-up", "goodput")
                 for kind in ("bulk", "web", "video", "cbr")
             }
-            # Acknowledged late: what stood in the buffer comes on top.
-            assert 0.3 * up_rate < sum(own.values()) < 1.1 * up_rate, case
+            assert 0.3 * up_rate < sum(own.values()) < up_rate, case
             assert mean("9.2", case, "codel", "bulk", "goodput") > own["bulk"] / 2
             assert 1 <= mean("9.2", case, "codel", "voip", "mos") <= 4.5
     # Drop-tail in the place of the discipline is drop-tail in both directions anyway.

@@ -63,7 +63,7 @@ def everything() -> aqmlab.RunResult:
     groups["bulk"]["count"] = 2
     groups["distant"] = {"path": ["down", "far"]}
     record = {"level": "series", "interval": "500ms"}
-    return run(flows=flows(**groups), record=record)
+    return run(duration="20s", flows=flows(**groups), record=record)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

@@ -86,6 +86,33 @@ fn flows_that_come_and_go_are_counted_too() {
     assert!(ended <= sent && sent - ended < 10, "{ended} of {sent}: few are under way");
 }
 
+/// Goodput over time never exceeds the link, not even when a hole is filled behind which a
+/// window of data waits.
+#[test]
+fn no_sample_of_goodput_exceeds_the_link() {
+    let bulk = [
+        ("flows.mice.count", "4"),
+        ("flows.mice.size", "none"),
+        ("links.down.rate", "10mbit"),
+        ("links.down.queue.limit", "200p"),
+        ("links.down.loss", "0.001"),
+        ("links.up.rate", "100mbit"),
+        ("record.level", "series"),
+    ];
+    let result = result(&bulk);
+    let mut sums = std::collections::BTreeMap::new();
+    for sample in result.samples.iter().filter(|sample| sample.quantity == "goodput_bps") {
+        *sums.entry(sample.time).or_insert(0.0) += sample.value;
+    }
+    // Samples of 100 ms: a packet may end just after one.
+    let most = sums.values().fold(0.0, |most: f64, sum| most.max(*sum));
+    assert!((9e6..10e6 * 1460.0 / 1500.0 + 1460.0 * 8.0 / 0.1).contains(&most), "{most}");
+    let bytes = 0.1 / 8.0 * sums.values().sum::<f64>();
+    let delivered: u64 = result.flows.iter().map(|flow| flow.delivered).sum();
+    assert!((bytes / delivered as f64 - 1.0).abs() < 1e-9, "{bytes} {delivered}");
+    assert!(result.flows.iter().all(|flow| flow.delivered > flow.stats.unwrap().bytes_acked));
+}
+
 /// A copy counts like any packet, and nothing of the warm-up counts.
 #[test]
 fn what_ends_after_the_warm_up_is_counted() {

@@ -54,6 +54,31 @@ fn responsiveness_is_that_of_the_path_and_its_queue() {
     assert!(value(&fair, "download") > 0.85 * 50e6 && value(&fair, "upload") > 0.85 * 50e6);
 }
 
+/// A lost segment holds back what an application reads, for seconds behind a deep queue, and lets
+/// it go at once: neither is the goodput of the line.
+#[test]
+fn goodputs_are_what_the_line_carries() {
+    for (rate, limit, profile) in
+        [(10e6, 5000, "rfc"), (10e6, 1000, "linux-6"), (50e6, 1000, "rfc")]
+    {
+        let text = scenario_text("\"rpm\"");
+        let settings = [
+            ("links.down.rate", format!("{rate}bit")),
+            ("links.up.rate", format!("{rate}bit")),
+            ("links.down.queue.limit", format!("{limit}p")),
+            ("links.up.queue.limit", format!("{limit}p")),
+            ("transport.profile", profile.to_string()),
+        ];
+        let settings: Vec<(String, Value)> =
+            settings.map(|(key, text)| (key.to_string(), Value::from(text))).to_vec();
+        let result = run(&Scenario::parse(&text, "test", &settings).unwrap(), 0);
+        for way in ["download", "upload"] {
+            let share = value(&result, way) / rate;
+            assert!((0.85..=0.974).contains(&share), "{way} {share}: {rate} {limit} {profile}");
+        }
+    }
+}
+
 /// Without load there are no queues, and each time is a round trip.
 #[test]
 fn each_probe_takes_one_round_trip() {

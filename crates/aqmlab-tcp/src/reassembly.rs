@@ -104,6 +104,12 @@ impl Reassembly {
         next
     }
 
+    /// Bytes in all blocks.
+    pub fn bytes(&self) -> u64 {
+        let blocks = self.sorted.iter().map(|place| self.at(*place));
+        blocks.map(|block| block.end - block.start).sum()
+    }
+
     /// The blocks, the one with the latest arrival first.
     pub fn latest(&self) -> impl Iterator<Item = (u64, u64)> {
         let kept = |place: u32| self.kept.get(place as usize);

@@ -121,6 +121,10 @@ impl Receiver {
     pub fn received(&self) -> u64 {
         self.next
     }
+    /// Bytes that have arrived, each counted once, whether in order or not.
+    pub fn arrived(&self) -> u64 {
+        self.next + self.beyond.bytes()
+    }
     /// For how long data have arrived beyond the first byte that is still missing; zero if none is.
     pub fn held_up(&self) -> Span {
         let open = self.hole.filter(|hole| hole.at == self.next && !self.beyond.is_empty());
@@ -411,6 +415,21 @@ mod tests {
         receiver.on_segment(at(4), &segment(3));
         let ack = receiver.poll(at(4)).unwrap();
         assert_eq!((ack.ack, ack.sack.is_empty()), (7300, true));
+    }
+
+    #[test]
+    fn each_byte_counts_when_it_first_arrives() {
+        let mut receiver = receiver();
+        let counts = [(0, 1, 1), (2, 1, 2), (4, 1, 3), (4, 1, 3), (1, 3, 4), (0, 3, 4), (3, 5, 5)];
+        for (number, in_order, arrived) in counts {
+            receiver.on_segment(at(0), &segment(number));
+            let bytes = [receiver.received(), receiver.arrived()];
+            assert_eq!(bytes, [1460 * in_order, 1460 * arrived], "{number}");
+        }
+        // A longer segment over what is there adds what is not.
+        receiver.on_segment(at(0), &DataSegment { len: 2 * 1460, ..segment(6) });
+        receiver.on_segment(at(0), &DataSegment { len: 4 * 1460, ..segment(5) });
+        assert_eq!(receiver.arrived(), 9 * 1460);
     }
 
     #[test]

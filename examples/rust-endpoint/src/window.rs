@@ -110,9 +110,6 @@ impl Source for Sender {
     fn sent(&self) -> u64 {
         self.sent
     }
-    fn delivered(&self) -> u64 {
-        self.acked
-    }
     fn is_finished(&self) -> bool {
         self.acked >= self.goal
     }
@@ -144,5 +141,8 @@ impl Endpoint for Receiver {
 impl Sink for Receiver {
     fn received(&self) -> u64 {
         self.received
+    }
+    fn arrived(&self) -> u64 {
+        self.received + self.beyond.iter().map(|(start, end)| end - start).sum::<u64>()
     }
 }

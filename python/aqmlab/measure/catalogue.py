@@ -51,9 +51,10 @@ _TOLD = (
     Metric("query", "group", "s", "Query completion time of an incast.",
            "table `times`: `query` (workload `incast`)", "Alizadeh and others, DCTCP, 2010"),
     # Rates
-    Metric("goodput", "flow, group", "bit/s", "Data that reached the receiver in order for the "
-           "first time (of datagrams: that arrived), after the warm-up: of a flow over the time it "
-           "was active, of a group and direction over all of it.",
+    Metric("goodput", "flow, group", "bit/s", "Data that reached the receiver, each byte "
+           "counted once, when it first arrives, whether in order or not (of datagrams with their "
+           "headers), after the warm-up: of a flow over the time it was active, of a group and "
+           "direction over all of it.",
            f"table `flows`: `goodput_bps`; {COMPUTED}; series `goodput_bps`",
            "RFC 7928, section 2.5"),
     Metric("goodput_share", "group", "1", "Share of the total goodput of all groups and "
@@ -212,8 +213,8 @@ _MORE = (
            "table `times`: `stall` (workloads `dash`, `video`)", "RFC 7928, section 2.1"),
     Metric("frame", "application", "s", "The delay of a frame of a video: from the camera to the "
            "last of its packets.", "table `times`: `frame` (workload `video`)", "this program"),
-    Metric("download", "application", "bit/s", "What the downloads of a test got.",
-           "table `scores`: `download` (workload `rrul`)", "RRUL"),
+    Metric("download", "application", "bit/s", "Goodput of the downloads of a test.",
+           "table `scores`: `download` (workloads `rrul`, `rpm`)", "RRUL"),
 )  # fmt: skip
 _HOW |= {
     "http_l": _time("http_l", "response time under load", 4),

@@ -139,8 +139,8 @@ LISTS = {'disciplines': [{'name': 'droptail', 'summary': 'first in, first out; w
               'unit': 's'},
              {'name': 'query', 'summary': 'Query completion time of an incast.', 'of': 'group', 'unit': 's'},
              {'name': 'goodput',
-              'summary': 'Data that reached the receiver in order for the first time (of datagrams: that arrived), after the warm-up: of a flow over the time '
-                         'it was active, of a group and direction over all of it.',
+              'summary': 'Data that reached the receiver, each byte counted once, when it first arrives, whether in order or not (of datagrams with their '
+                         'headers), after the warm-up: of a flow over the time it was active, of a group and direction over all of it.',
               'of': 'flow, group',
               'unit': 'bit/s'},
              {'name': 'goodput_share', 'summary': 'Share of the total goodput of all groups and directions.', 'of': 'group', 'unit': '1'},
@@ -210,7 +210,7 @@ LISTS = {'disciplines': [{'name': 'droptail', 'summary': 'first in, first out; w
              {'name': 'http_l', 'summary': 'Response time under load, of the responsiveness test.', 'of': 'application', 'unit': 's'},
              {'name': 'stall', 'summary': 'How long a player stood still, each time.', 'of': 'application', 'unit': 's'},
              {'name': 'frame', 'summary': 'The delay of a frame of a video: from the camera to the last of its packets.', 'of': 'application', 'unit': 's'},
-             {'name': 'download', 'summary': 'What the downloads of a test got.', 'of': 'application', 'unit': 'bit/s'}],
+             {'name': 'download', 'summary': 'Goodput of the downloads of a test.', 'of': 'application', 'unit': 'bit/s'}],
  'studies': [{'name': 'cs244_2015', 'summary': 'CoDel and tail drop while the rate jumps (Hill and Shah, 2015)'},
              {'name': 'jarvinen2014', 'summary': 'CoDel, PIE and HRED under load transients (Järvinen and Kojo, 2014)'},
              {'name': 'kuhn2014', 'summary': 'CoDel and RED against bufferbloat (Kuhn, Lochin and Mehani, 2014)'},

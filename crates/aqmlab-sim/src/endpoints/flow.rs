@@ -343,12 +343,12 @@ impl Flow {
         Volume { sent: self.sent_bytes, delivered: self.delivered(), arrived: self.arrived }
     }
 
-    /// Bytes acknowledged, or of datagrams arrived.
+    /// Bytes of data that have arrived, each counted once.
     pub fn delivered(&self) -> u64 {
         match &self.ends {
-            Ends::Tcp(tcp) => tcp.source.delivered(),
+            Ends::Tcp(tcp) => tcp.sink.arrived(),
             Ends::Datagrams(datagrams) => datagrams.sink.received_bytes,
-            Ends::Other(other) => other.source.delivered(),
+            Ends::Other(other) => other.sink.arrived(),
         }
     }
 

@@ -112,8 +112,6 @@ pub trait Source {
     fn cut(&mut self) -> u64;
     /// Bytes of data that were sent so far, each counted once.
     fn sent(&self) -> u64;
-    /// Bytes of data that have arrived, as far as it knows.
-    fn delivered(&self) -> u64;
     /// Whether all that there is has arrived, and it knows.
     fn is_finished(&self) -> bool;
     /// Nobody is there: it is never answered. By default it sends nothing new.
@@ -126,6 +124,9 @@ pub trait Source {
 pub trait Sink {
     /// Bytes of data that have arrived without a gap.
     fn received(&self) -> u64;
+    /// Bytes of data that have arrived, each counted once when it first arrives, whether in order
+    /// or not: the goodput.
+    fn arrived(&self) -> u64;
 }
 
 /// Direction in which the data of a flow travel.
@@ -166,7 +167,7 @@ pub enum End {
 pub struct Volume {
     /// Bytes on the wire that the source sent, retransmissions included.
     pub sent: u64,
-    /// Bytes acknowledged, or of datagrams arrived.
+    /// Bytes of data that have arrived, each counted once.
     pub delivered: u64,
     /// Packets that reached an end of the flow, by [`End`]: acknowledgements at the source, data
     /// packets and SYNs at the sink.

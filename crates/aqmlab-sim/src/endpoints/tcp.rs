@@ -89,9 +89,6 @@ impl Source for TcpSource {
     fn sent(&self) -> u64 {
         self.sender.sent_bytes()
     }
-    fn delivered(&self) -> u64 {
-        self.sender.stats().bytes_acked
-    }
     #[inline]
     fn is_finished(&self) -> bool {
         self.sender.is_finished()
@@ -125,5 +122,8 @@ impl Sink for TcpSink {
     #[inline]
     fn received(&self) -> u64 {
         self.receiver.received()
+    }
+    fn arrived(&self) -> u64 {
+        self.receiver.arrived()
     }
 }

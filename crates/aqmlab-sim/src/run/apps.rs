@@ -116,6 +116,9 @@ impl Host for Simulation {
     fn received(&self, flow: u32) -> u64 {
         self.flows[flow as usize].received()
     }
+    fn arrived(&self, flow: u32) -> u64 {
+        self.flows[flow as usize].delivered()
+    }
     fn close(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];
         if let Ends::Datagrams(datagrams) = &mut state.ends {

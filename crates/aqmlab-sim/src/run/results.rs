@@ -56,14 +56,15 @@ pub struct FlowResult {
     pub finish: Option<Time>,
     /// Bytes it had to transfer; `None` without end.
     pub size: Option<u64>,
-    /// Bytes acknowledged, over the time it was active after the warm-up, in bit/s; NaN if it
+    /// Bytes of data that arrived, each counted once, over the time it was active after the
+    /// warm-up, in bit/s; NaN if it
     /// had finished by then. All that follows is of that time, too.
     pub goodput: f64,
     /// Bytes on the wire that its sender sent, over the same time; NaN where it is not known.
     pub throughput: f64,
     /// Data packets that its source sent, those sent again among them.
     pub sent: u64,
-    /// Bytes acknowledged, or of datagrams arrived.
+    /// Bytes of data that arrived, each counted once.
     pub delivered: u64,
     /// TCP's state machine that ran: a name of `transport.stack`, or `kernel` for real packets.
     pub stack: Option<&'static str>,
@@ -120,7 +121,7 @@ impl GroupResult {
 pub struct Traffic {
     /// Bytes on the wire that the senders sent, if known.
     pub sent_bytes: Option<u64>,
-    /// Bytes acknowledged, or of datagrams arrived.
+    /// Bytes of data that arrived, each counted once.
     pub delivered_bytes: u64,
     /// Packets that reached the flows' ends, as in [`FlowResult::arrived`].
     pub arrived: [u64; 2],

@@ -54,7 +54,7 @@ impl Snapshot {
 pub struct FlowView {
     /// Its group, by index.
     pub group: u32,
-    /// Bytes acknowledged, or of datagrams arrived.
+    /// Bytes of data that have arrived, each counted once.
     pub delivered: u64,
     /// Whether it has begun and not ended.
     pub is_active: bool,
@@ -215,7 +215,7 @@ impl Run {
         })
     }
 
-    /// Bytes acknowledged, or of datagrams arrived, by group of flows: those of flows that are
+    /// Bytes of data that have arrived, each counted once, by group of flows: those of flows that are
     /// gone too. Groups that have not begun have none.
     pub fn delivered(&self) -> Vec<u64> {
         let begun = self.simulation.activities.len();

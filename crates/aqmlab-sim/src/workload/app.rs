@@ -121,8 +121,10 @@ pub trait Host {
     fn take_back(&mut self, flow: u32);
     /// Bytes that have been sent.
     fn sent(&self, flow: u32) -> u64;
-    /// Bytes that have arrived.
+    /// Bytes that have arrived without a gap.
     fn received(&self, flow: u32) -> u64;
+    /// Bytes that have arrived, each counted once, whether in order or not.
+    fn arrived(&self, flow: u32) -> u64;
     /// Nothing more will be written, or be told of datagrams.
     fn close(&mut self, flow: u32);
     /// Opens a flow of datagrams; with `tells`, every arrival is told.
@@ -232,9 +234,14 @@ impl<'a> Context<'a> {
     pub fn sent(&self, flow: u32) -> u64 {
         self.host.sent(flow)
     }
-    /// Bytes of a flow that have arrived.
+    /// Bytes of a flow that have arrived without a gap: what its application has.
     pub fn received(&self, flow: u32) -> u64 {
         self.host.received(flow)
+    }
+    /// Bytes of a flow that have arrived, each counted once, whether in order or not: what its
+    /// goodput consists of.
+    pub fn arrived(&self, flow: u32) -> u64 {
+        self.host.arrived(flow)
     }
     /// Nothing more will be written: the flow goes when all is acknowledged. Of
     /// a connection that is being opened both flows have to be closed, that of

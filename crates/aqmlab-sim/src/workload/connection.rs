@@ -136,9 +136,9 @@ impl Connection {
         self.load.is_some()
     }
 
-    /// Bytes that have arrived of what goes this way.
-    pub fn received(&self, direction: Direction, cx: &Context) -> u64 {
-        cx.received(self.flow(direction))
+    /// Bytes that have arrived of what goes this way, each counted once.
+    pub fn carried(&self, direction: Direction, cx: &Context) -> u64 {
+        cx.arrived(self.flow(direction))
     }
 
     fn flow(&self, direction: Direction) -> u32 {

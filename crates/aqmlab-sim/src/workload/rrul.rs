@@ -114,7 +114,7 @@ impl Test {
     fn count(&mut self, cx: &Context) {
         let of = |way: Direction| self.flows.iter().filter(move |(each, _)| *each == way);
         self.bytes = [Direction::Forward, Direction::Backward]
-            .map(|way| of(way).map(|(_, flow)| cx.received(*flow)).sum());
+            .map(|way| of(way).map(|(_, flow)| cx.arrived(*flow)).sum());
         self.seen = cx.now();
     }
 

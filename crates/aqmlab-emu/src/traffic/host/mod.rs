@@ -15,6 +15,8 @@
 //! 2. Where data go both ways, a flow is finished when its last byte is read, not when that is
 //!    acknowledged.
 //! 3. A datagram has at least 44 bytes on the wire.
+//! 4. What has arrived is what was read, in order: the kernel does not report the bytes that wait
+//!    behind a gap.
 
 mod sockets;
 
@@ -466,6 +468,9 @@ impl Host for Apps {
     }
     fn received(&self, flow: u32) -> u64 {
         self.flows[flow as usize].received
+    }
+    fn arrived(&self, flow: u32) -> u64 {
+        self.received(flow)
     }
     fn close(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];

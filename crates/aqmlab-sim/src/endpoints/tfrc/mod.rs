@@ -116,8 +116,6 @@ pub struct Feedback {
     pub next: u64,
     /// Packets received.
     pub packets: u64,
-    /// Bytes of data received.
-    pub bytes: u64,
 }
 
 fn pack<const N: usize>(numbers: [u64; N]) -> Message {
@@ -148,12 +146,12 @@ impl Data {
 impl Feedback {
     fn message(&self) -> Message {
         let [rate, losses] = [self.rate, self.losses].map(f64::to_bits);
-        pack([self.echo, self.delay, rate, losses, self.next, self.packets, self.bytes])
+        pack([self.echo, self.delay, rate, losses, self.next, self.packets])
     }
     fn read(message: &Message) -> Option<Feedback> {
-        let [echo, delay, rate, losses, next, packets, bytes] = unpack(message)?;
+        let [echo, delay, rate, losses, next, packets] = unpack(message)?;
         let [rate, losses] = [rate, losses].map(f64::from_bits);
-        Some(Feedback { echo, delay, rate, losses, next, packets, bytes })
+        Some(Feedback { echo, delay, rate, losses, next, packets })
     }
 }
 

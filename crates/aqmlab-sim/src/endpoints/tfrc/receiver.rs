@@ -110,7 +110,6 @@ impl TfrcSink {
             losses,
             next: self.losses.next(),
             packets: self.packets,
-            bytes: self.bytes,
         });
         self.end_interval(now, self.bytes);
         self.has_news = false;
@@ -191,5 +190,8 @@ impl Sink for TfrcSink {
     /// How far the data have come; lost ones do not come again.
     fn received(&self) -> u64 {
         self.end
+    }
+    fn arrived(&self) -> u64 {
+        self.bytes
     }
 }

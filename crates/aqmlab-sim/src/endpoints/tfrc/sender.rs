@@ -39,10 +39,9 @@ pub struct TfrcSource {
     header: u32,
     ecn: Ecn,
     has_damping: bool,
-    /// Bytes that there are; that were sent; that have arrived, by the last feedback.
+    /// Bytes that there are, and that were sent.
     goal: u64,
     sent: u64,
-    delivered: u64,
     /// The number of the next packet; one more than the highest that has arrived; packets that
     /// have.
     number: u64,
@@ -77,7 +76,6 @@ impl TfrcSource {
             has_damping: params.damping,
             goal: setup.size.unwrap_or(u64::MAX),
             sent: 0,
-            delivered: 0,
             number: 0,
             answered: 0,
             packets: 0,
@@ -285,7 +283,6 @@ impl Endpoint for TfrcSource {
         }
         self.packets = feedback.packets;
         self.answered = feedback.next;
-        self.delivered = feedback.bytes;
         self.on_feedback(now, &feedback);
     }
 
@@ -326,9 +323,6 @@ impl Source for TfrcSource {
     }
     fn sent(&self) -> u64 {
         self.sent
-    }
-    fn delivered(&self) -> u64 {
-        self.delivered
     }
     fn is_finished(&self) -> bool {
         self.sent >= self.goal && self.answered >= self.number

@@ -5,7 +5,7 @@ use aqmlab_core::{Ecn, Span, Time};
 use super::equation::{losses_for, rate, throughput};
 use super::losses::{Arrival, Losses};
 use super::{Data, Feedback, TfrcParams, TfrcSink, TfrcSource};
-use crate::endpoints::{Endpoint, EndpointSetup, Incoming, Source};
+use crate::endpoints::{Endpoint, EndpointSetup, Incoming, Sink, Source};
 
 const SETUP: EndpointSetup = EndpointSetup { size: None, mss: 1000, header: 40, seed: 0 };
 
@@ -190,8 +190,8 @@ impl Sending {
     }
     /// Feedback at `now` on the packet sent at `echo`.
     fn answer(&mut self, now: u64, echo: u64, rate: f64, losses: f64, next: u64) {
-        let (echo, packets, bytes) = (at(echo).as_nanos(), next, 1000 * next);
-        let feedback = Feedback { echo, delay: 0, rate, losses, next, packets, bytes };
+        let (echo, packets) = (at(echo).as_nanos(), next);
+        let feedback = Feedback { echo, delay: 0, rate, losses, next, packets };
         self.now = at(now);
         let packet = Incoming { payload: feedback.message(), size: 40, ecn: Ecn::NotEct };
         self.source.on_packet(self.now, packet);
@@ -340,7 +340,7 @@ fn a_receiver_answers_each_round_trip_and_each_event() {
     let second = said(&mut sink, at(110)).unwrap();
     // Ten packets in 100 ms; the last came 10 ms ago.
     near(second.rate, 100_000.0);
-    assert_eq!((second.delay, second.packets, second.bytes), (10_000_000, 11, 11_000));
+    assert_eq!((second.delay, second.packets, sink.arrived()), (10_000_000, 11, 11_000));
     // A mark: at once, and over 100 ms still. Six packets in 130 - 10 ms are 16 in all.
     for number in 11..=15 {
         arrive(&mut sink, at(105 + number), number, Ecn::Ect0);

@@ -2,20 +2,23 @@
 //! networkQuality measures it.
 //!
 //! Connections that send without end are added one by one each interval, the
-//! way(s) that `load` says, until their goodput no longer grows; meanwhile
+//! way(s) that `load` says, until the goodput of each direction no longer grows; meanwhile
 //! probes ask for one byte: foreign ones over connections of their own (their
 //! TCP handshake `tcp_f`, a round trip of TLS `tls_f`, request and answer
 //! `http_f`) and self probes over a loaded connection (`http_l`). When the
 //! responsiveness of the last intervals no longer changes the test is over; or
 //! at its `limit`. All four times are recorded, over the whole test; reported
 //! are `rpm`, its two halves `rpm_foreign` and `rpm_loaded`, the goodputs
-//! `download` and `upload` of the last intervals in bit/s, the
-//! `seconds` that it took, and the `confidence`: 0 is low, 1
+//! `download` and `upload` of the last intervals in bit/s (bytes that arrived, each counted once,
+//! whether in order or not: an application that reads has nothing while a lost segment is
+//! missing, and then more than the line carries), the `seconds` that it took, and the `confidence`: 0 is low, 1
 //! medium, 2 high.
 //!
 //! # Sources
 //! draft-ietf-ippm-responsiveness, sections "Test Parameters", "Measuring
-//! Responsiveness" and "Final Algorithm", as of commit 0240b73 of its repository.
+//! Responsiveness" and "Final Algorithm", as of commit a9c9536 of its repository (version 09).
+//! "The algorithm is the same for upload and download": the goodput of each direction is judged
+//! by itself, the one responsiveness of a concurrent test after both.
 //!
 //! # Differences
 //! 1. The draft has a pair of probes each 1/MPS s, and also `probes` in all a
@@ -28,6 +31,9 @@
 //! 4. HTTP/2's framing is in the sizes of requests and answers; uploads and
 //!    downloads have connections of their own.
 //! 5. The standard deviation is that of the population.
+//! 6. `interval` is 1 s, as in the draft up to version 08. Version 09 has 5 s, "pending further
+//!    investigation, for now": four of these are the 20 s that it allocates to both stages of a
+//!    direction.
 
 use std::collections::VecDeque;
 
@@ -152,20 +158,22 @@ struct Tester {
     /// the last.
     moved: VecDeque<[u64; 2]>,
     counted: [u64; 2],
-    goodput: Stability,
+    /// Of the goodput of each loaded direction, until it has been stable once.
+    goodputs: Vec<(Direction, Stability)>,
     responsiveness: Stability,
 }
 
 impl Tester {
     fn new(params: &RpmParams, choice: Stream) -> Self {
         let stability = || Stability::new(params.distance as usize, params.tolerance);
+        let directions: &[Direction] = match params.load {
+            Load::Both => &Direction::ALL,
+            Load::Down => &[Direction::Forward],
+            Load::Up => &[Direction::Backward],
+        };
         Tester {
             params: params.clone(),
-            directions: match params.load {
-                Load::Both => &[Direction::Forward, Direction::Backward],
-                Load::Down => &[Direction::Forward],
-                Load::Up => &[Direction::Backward],
-            },
+            directions,
             agenda: Agenda::default(),
             choice,
             loaded: Vec::new(),
@@ -178,7 +186,7 @@ impl Tester {
             ended: None,
             moved: VecDeque::new(),
             counted: [0; 2],
-            goodput: stability(),
+            goodputs: directions.iter().map(|direction| (*direction, stability())).collect(),
             responsiveness: stability(),
         }
     }
@@ -206,7 +214,7 @@ impl Tester {
         let mut sums = [0; 2];
         for Loaded { connection, direction } in &self.loaded {
             sums[usize::from(*direction == Direction::Backward)] +=
-                connection.received(*direction, cx);
+                connection.carried(*direction, cx);
         }
         let moved = [0, 1].map(|way: usize| sums[way] - self.counted[way]);
         self.counted = sums;
@@ -229,10 +237,14 @@ impl Tester {
         self.agenda.add(cx.now() + interval, RpmTask::Interval, cx);
     }
 
-    /// Whether all is stable.
+    /// Whether all is stable: the goodput of each direction, and then the responsiveness.
     fn judge(&mut self, now: Time) -> bool {
-        if !self.goodput.is_stable() {
-            self.goodput.add(self.rates().iter().sum());
+        if !self.goodputs.is_empty() {
+            let rates = self.rates();
+            self.goodputs.retain_mut(|(direction, goodput)| {
+                goodput.add(rates[*direction as usize]);
+                !goodput.is_stable()
+            });
             return false;
         }
         if let Some([rpm, ..]) = self.rpm(now) {
@@ -407,5 +419,31 @@ impl App for Tester {
         };
         see("confidence", confidence);
         see("seconds", (now - self.began).as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of two directions that change into each other the sum is stable, and neither is.
+    #[test]
+    fn the_goodput_of_each_direction_has_to_be_stable() {
+        let mut tester = Tester::new(&RpmParams::default(), Stream::for_component(1, 0, "probe"));
+        let mut end_interval = |down: u64| {
+            tester.moved.push_back([down, 3_000_000 - down]);
+            while tester.moved.len() > 4 {
+                tester.moved.pop_front();
+            }
+            let is_over = tester.judge(Time::ZERO + Span::from_secs(9));
+            assert!(!is_over, "without a responsiveness it does not end");
+            tester.goodputs.iter().map(|(direction, _)| *direction).collect::<Vec<_>>()
+        };
+        for down in (0..10).map(|interval| 250_000 * interval) {
+            assert_eq!(end_interval(down), Direction::ALL, "{down}");
+        }
+        // The upload moves on while the download stays, and then stays as well.
+        let left: Vec<_> = (0..12).map(|_| end_interval(2_500_000).len()).collect();
+        assert_eq!((left[0], left[11]), (2, 0), "{left:?}");
     }
 }
