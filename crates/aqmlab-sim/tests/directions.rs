@@ -33,6 +33,11 @@ const STANDING_QUEUE: &str = r#"
     path = "down"
     return_path = "up"
     workload = "voip"
+    [flows.files]
+    path = "down"
+    return_path = "up"
+    delays = true
+    workload = { kind = "requests", request = "2000b", response = "2000b", think = "100ms" }
     [record]
     warmup = "10s"
 "#;
@@ -64,12 +69,13 @@ fn the_delay_of_a_two_way_group_is_that_of_each_direction() {
     assert!(waited > 0.5, "{waited}");
     assert_eq!(delays(&result.groups[0]).len(), 1, "data of bulk flows go one way");
     for group in &result.groups[1..] {
+        // Data of connections, both ways, are measured like datagrams.
         let [(first, _, worse), (second, count, better)] = delays(group)[..] else {
             panic!("{:?}", delays(group))
         };
         assert_eq!((first, second), (FORWARD, REVERSE));
         assert!((worse / (waited + 0.02) - 1.0).abs() < 0.2, "{worse} {waited}");
-        assert!((0.020..0.022).contains(&better) && count > 90, "{better}");
+        assert!((0.020..0.022).contains(&better) && count > 15, "{better}");
         assert_eq!(group.times_of("delay").unwrap().quantiles[0], worse);
     }
 }

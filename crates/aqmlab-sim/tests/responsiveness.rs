@@ -61,8 +61,11 @@ fn goodputs_are_what_the_line_carries() {
     for (rate, limit, profile) in
         [(10e6, 5000, "rfc"), (10e6, 1000, "linux-6"), (50e6, 1000, "rfc")]
     {
-        let text = scenario_text("\"rpm\"");
+        // It goes on to its limit, with losses on the way.
+        let test = "{ kind = \"rpm\", tolerance = 0.0001, limit = \"30s\" }";
+        let text = scenario_text(test);
         let settings = [
+            ("duration", "40s".to_string()),
             ("links.down.rate", format!("{rate}bit")),
             ("links.up.rate", format!("{rate}bit")),
             ("links.down.queue.limit", format!("{limit}p")),
@@ -74,7 +77,7 @@ fn goodputs_are_what_the_line_carries() {
         let result = run(&Scenario::parse(&text, "test", &settings).unwrap(), 0);
         for way in ["download", "upload"] {
             let share = value(&result, way) / rate;
-            assert!((0.85..=0.974).contains(&share), "{way} {share}: {rate} {limit} {profile}");
+            assert!((0.7..=0.974).contains(&share), "{way} {share}: {rate} {limit} {profile}");
         }
     }
 }
