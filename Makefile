@@ -141,7 +141,6 @@ evaluate: $(VENV)/.installed
 	$(BIN)/python -m aqmlab.evaluate.example docs/evaluate-results.md
 
 reference: $(VENV)/.installed
-	$(BIN)/python -m aqmlab.cli.told_files python/aqmlab/told
 	$(BIN)/aqmlab explain --markdown > docs/reference.md
 	$(BIN)/python -m aqmlab.report.pages docs
 	$(BIN)/aqmlab conformance --markdown > docs/conformance-results.md

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import polars as pl
 
-from aqmlab._face import make_callable
 from aqmlab.errors import input_error
 from aqmlab.results import StudyInfo, StudyResult
 from aqmlab.tables import MemoryTables
@@ -72,6 +71,3 @@ def _tables(results: list[StudyResult]) -> dict[str, pl.DataFrame]:
         )
         for name in results[0].table_names
     }
-
-
-make_callable(__name__)

@@ -4,6 +4,9 @@ Every table is a polars `DataFrame`; `frame.to_pandas()` makes a pandas one of i
 (which needs pandas and pyarrow beside aqmlab). Columns are named after what they
 are, with their unit: `_s` seconds, `_bytes`, `_packets`, `_bps` bits per second.
 docs/results.md lists them all.
+
+A result makes its own pages and metrics: the methods that do load the layers above this one, and
+nothing else here does (`ignore_imports` of import-linter's contract lists them).
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import polars as pl
 
 from aqmlab._core import Results
-from aqmlab._late import late
 from aqmlab.errors import InputError, input_error, unknown
 from aqmlab.plan.precision import Precision
 from aqmlab.tables import PART, Tables, plain_texts
@@ -283,8 +285,9 @@ class RunResult(_TableAttributes):
 
         What happened over time is in it if it was recorded (`record="series"`).
         """
-        document: Document = late("run_document")(self, title)
-        return document
+        from aqmlab.report.run_page import document
+
+        return document(self, title)
 
     def write_report(
         self,
@@ -299,8 +302,9 @@ class RunResult(_TableAttributes):
 
         `command` is what made the results. Raises `StorageError` if a file cannot be written.
         """
-        path: Path = late("write_run")(self, Path(folder), title, command, figures=figures)
-        return path
+        from aqmlab.report.run_page import write
+
+        return write(self, Path(folder), title, command, figures=figures)
 
     def _repr_html_(self) -> str:
         return self.report()._repr_html_()
@@ -370,8 +374,9 @@ class StudyResult(_TableAttributes):
 
         Needs xarray. Raises `InputError` for an unknown metric.
         """
-        dataset: xarray.Dataset = late("to_xarray")(self, names)
-        return dataset
+        from aqmlab.measure.grid import to_xarray
+
+        return to_xarray(self, names)
 
     @staticmethod
     def open(folder: str | Path) -> StudyResult:
@@ -379,8 +384,9 @@ class StudyResult(_TableAttributes):
 
         Raises `FolderError` if `folder` holds none, or unfinished ones.
         """
-        result: StudyResult = late("open_results")(Path(folder))
-        return result
+        from aqmlab.study.folder import open_results
+
+        return open_results(Path(folder))
 
     def raw(self, name: str) -> pl.DataFrame:
         """The table called `name` as the engine gave it: `run` and its own columns."""
@@ -403,8 +409,9 @@ class StudyResult(_TableAttributes):
 
     def report(self) -> Document:
         """The study as a document: `to_html()`, `to_markdown()`, `print(console)`, `tables`, ..."""
-        document: Document = late("study_document")(self)
-        return document
+        from aqmlab.report.study_page import document
+
+        return document(self)
 
     def write_report(
         self, folder: str | Path | None = None, *, command: str = "", figures: bool = True
@@ -417,8 +424,9 @@ class StudyResult(_TableAttributes):
         place = folder or self.folder
         if place is None:
             raise ValueError("these results are in no folder: say where the report goes")
-        path: Path = late("write_study")(self, Path(place), command, figures=figures)
-        return path
+        from aqmlab.report.study_page import write
+
+        return write(self, Path(place), command, figures=figures)
 
     def _repr_html_(self) -> str:
         return self.report()._repr_html_()
@@ -458,8 +466,9 @@ class StudyResult(_TableAttributes):
     def tradeoff(self) -> pl.DataFrame:
         """One row a run: mean time in the queue of the bottleneck and goodput of those who pass
         it, for a plot of RFC 7928, section 2.7 (`aqmlab.report.tradeoff.figure` draws it)."""
-        runs: pl.DataFrame = late("tradeoff_runs")(self)
-        return runs
+        from aqmlab.report.tradeoff import runs
+
+        return runs(self)
 
     @cached_property
     def points(self) -> pl.DataFrame:
@@ -526,10 +535,12 @@ def _load(
         if name not in names:
             raise unknown("table", name, dict.fromkeys([*names, METRICS]))
         return tables.load(name)
+    from aqmlab.measure.values import add_own
+    from aqmlab.metrics.table import metrics
+
     there = METRICS in names
-    computed = tables.load(name) if there else late("metrics")(tables, scenarios, replications)
-    metrics: pl.DataFrame = late("own_metrics")(computed, tables, scenarios, replications)
-    return metrics
+    computed = tables.load(name) if there else metrics(tables, scenarios, replications)
+    return add_own(computed, tables, scenarios, replications)
 
 
 def resolved(text: str) -> dict[str, Any]:

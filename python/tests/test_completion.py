@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from helpers import COMMAND, Aqmlab
 
-from aqmlab.quick.completion import SCRIPTS, complete
+from aqmlab.cli.complete import complete
+from aqmlab.cli.completion import SCRIPTS
 
 OFFERED = {
     "stu": ["study"],

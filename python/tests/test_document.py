@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 from html import unescape
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from helpers import Aqmlab
 from rich.console import Console
 
 import aqmlab as package
-from aqmlab._late import LATE
 from aqmlab.document import (
     Column,
     Compared,
@@ -196,14 +194,6 @@ def test_the_report_of_a_study_is_cheap_and_small(aqmlab: Aqmlab, tmp_path: Path
     assert spent[1] < 3 * spent[0]
     assert (tmp_path / "out" / "report.html").stat().st_size < 500_000
     assert not (tmp_path / "out" / "figures").exists()
-
-
-def test_what_is_loaded_late_is_there() -> None:
-    for name, place in LATE.items():
-        module, _, attribute = place.partition(":")
-        if name != "xarray":
-            found = import_module(module)
-            assert not attribute or hasattr(found, attribute), name
 
 
 def test_the_library_neither_prints_nor_exits() -> None:

@@ -194,12 +194,13 @@ def test_a_study_of_many_chunks(tmp_path: Path) -> None:
     study.run(tmp_path / "one")
     from aqmlab.study import execute
     from aqmlab.study.folder import ResultsFolder
+    from aqmlab.study.runner import finished
 
     scenarios = [point.scenario for point in study.points]
     texts = [scenario.resolved for scenario in scenarios]
     with ResultsFolder(tmp_path / "many", execute.study_info(study), texts) as folder:
         for run in random.Random(1).sample(range(study.total), study.total):
             point, replication = divmod(run, study.replications)
-            folder.add(list(execute.finished([(run, scenarios[point], replication)], 1)))
+            folder.add(list(finished([(run, scenarios[point], replication)], 1)))
         folder.finish()
     assert table_bytes(tmp_path / "many") == table_bytes(tmp_path / "one")

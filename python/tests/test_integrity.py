@@ -19,6 +19,7 @@ from aqmlab.errors import DamageWarning
 from aqmlab.study import chunks, execute, folder
 from aqmlab.study.folder import ResultsFolder
 from aqmlab.study.manifest import sealed
+from aqmlab.study.runner import finished
 
 FLIPS = 25
 """Bits that are flipped in each file."""
@@ -41,7 +42,7 @@ def begun(study: aqmlab.Study, out: Path, parts: list[list[int]]) -> Iterator[Re
         for runs in parts:
             places = [(run, *divmod(run, study.replications)) for run in runs]
             jobs = [(run, scenarios[point], number) for run, point, number in places]
-            folder.add(list(execute.finished(jobs, 1)))
+            folder.add(list(finished(jobs, 1)))
         yield folder
 
 

@@ -275,32 +275,3 @@ def test_a_study_has_a_tradeoff(aqmlab: Aqmlab, scenario: Path) -> None:
     refused = aqmlab("study", "study.toml", "--tradeoff", "a.txt", cwd=folder)
     assert refused.returncode == 2
     assert "--tradeoff" in refused.stderr
-
-
-@pytest.mark.parametrize("flows", [1, 2, 7, 8, 20, 130, 300])
-def test_the_metrics_of_a_single_run_are_the_same_without_tables(flows: int) -> None:
-    from aqmlab.quick import light
-
-    scenario = aqmlab.Scenario(
-        {
-            "duration": "3s",
-            "links": {
-                "down": {"rate": "40mbit", "delay": "5ms", "queue": "codel"},
-                "up": {"rate": "40mbit", "delay": "5ms"},
-                "cut": {"rate": "40mbit", "delay": "5ms", "loss": 1},
-            },
-            "flows": {
-                "first": {"count": flows, "path": ["down"], "return_path": ["up"]},
-                "second": {
-                    "count": 2, "path": ["down"], "return_path": ["up"], "delays": True,
-                    "access_delay": {"list": ["0ms", "20ms"]},
-                },
-                "short": {"path": ["down"], "return_path": ["up"], "size": "50kb"},
-                "voice": {"path": ["down"], "return_path": ["up"], "workload": "voip"},
-                "dead": {"path": ["down"], "return_path": ["cut"], "workload": "voip"},
-            },
-        }
-    )  # fmt: skip
-    found, tables = light.run(scenario), aqmlab.run(scenario)
-    assert found["metrics"] == tables.metrics.to_dicts()
-    assert found == tables.to_json()

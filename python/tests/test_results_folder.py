@@ -25,7 +25,7 @@ from helpers import (
 
 import aqmlab
 from aqmlab.storage import Fill, Seal
-from aqmlab.study import chunks
+from aqmlab.study import chunks, execute
 from aqmlab.study.manifest import sealed
 
 
@@ -155,7 +155,7 @@ def test_a_disk_that_fills_keeps_what_is_computed(
 ) -> None:
     plan = aqmlab.Study(study)
     undisturbed = table_bytes(plan.run(study.parent / "undisturbed").folder or Path())
-    monkeypatch.setattr("aqmlab.study.execute.FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(execute, "FLUSH_SECONDS", 0.0)
     write, calls = chunks.write_synced, 0
 
     def full_after_a_while(path: Path, fill: Fill) -> Seal:

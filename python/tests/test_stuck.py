@@ -9,9 +9,7 @@ import pytest
 from conftest import Aqmlab
 
 import aqmlab
-from aqmlab import __main__
 from aqmlab.errors import StuckError
-from aqmlab.quick import answers, light
 
 STUDY = """
 scenario = "scenario.toml"
@@ -63,19 +61,8 @@ def test_a_single_run_that_makes_no_progress_is_an_error(study: Path) -> None:
         aqmlab.run(table, set={"flows.camera.workload.packet": "1b"})
 
 
-def test_the_quick_way_gives_a_run_up_once(
-    study: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    runs = []
-
-    def counted(scenario: aqmlab.Scenario) -> dict[str, float]:
-        runs.append(scenario)
-        raise StuckError({0: "no progress here"})
-
-    monkeypatch.setattr(light, "run", counted)
-    monkeypatch.setattr(answers, "has_packages", lambda: False)
-    monkeypatch.setattr("sys.argv", ["aqmlab", "run", str(study.parent / "scenario.toml")])
-    with pytest.raises(SystemExit) as ended:
-        __main__.main()
-    assert (ended.value.code, len(runs)) == (1, 1)
-    assert "no progress here" in capsys.readouterr().err
+def test_a_command_says_at_which_moment_a_run_stands_still(study: Path, aqmlab: Aqmlab) -> None:
+    setting = ("--set", "flows.camera.workload.packet=1b")
+    done = aqmlab("run", study.parent / "scenario.toml", *setting)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no progress" in done.stderr and len(done.stderr.splitlines()) == 1

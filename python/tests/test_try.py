@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
 
-from aqmlab.advice import Line, Trial, loads, study_of
+from aqmlab.advice import Trial, loads, study_of
 from aqmlab.advice.page import commands, comparisons, recommended, sentences
-from aqmlab.scenarios.access import KINDS, PROFILES, line_of
+from aqmlab.scenarios.access import KINDS, PROFILES, Line, line_of
 from aqmlab.study import Study
 
 LINE = ["--down", "10mbit", "--up", "2mbit", "--rtt", "20ms"]

@@ -4,7 +4,6 @@ A study is made of a line (rates, round-trip time, kind of access), a load (what
 and some queues, each at both ends of the line. It says what each user would notice.
 """
 
-from aqmlab.advice.trial import Trial, study_of
-from aqmlab.scenarios.access import Line
+import lazy_loader
 
-__all__ = ["Line", "Trial", "study_of"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

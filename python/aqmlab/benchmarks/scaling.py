@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import aqmlab
-from aqmlab._late import late
+from aqmlab import libraries
 from aqmlab.document import charts
 from aqmlab.document.colours import by_label
 from aqmlab.document.figure import Figure
@@ -53,10 +53,10 @@ def measured() -> tuple[dict[str, float], dict[int, dict[str, float]]]:
     alone = {duration: local(duration, runs) for duration, runs in LENGTHS.items()}
     found = {}
     for workers in range(1, (os.cpu_count() or 1) + 1):
-        cluster = late("distributed").LocalCluster(
+        cluster = libraries.distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
         )
-        with cluster, late("distributed").Client(cluster) as client:
+        with cluster, libraries.distributed.Client(cluster) as client:
             on_cluster(client, "0.1s", 100 * workers)  # each loads aqmlab
             found[workers] = {
                 duration: on_cluster(client, duration, runs) for duration, runs in LENGTHS.items()

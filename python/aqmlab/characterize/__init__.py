@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import polars.selectors as cs
 
 import aqmlab
-from aqmlab._face import make_callable
 from aqmlab.characterize.case import STEPS
 from aqmlab.characterize.environment import Contender, Environment
 from aqmlab.characterize.measure import Measures
@@ -244,6 +243,3 @@ class Characterization:
         from aqmlab.characterize.page import write
 
         return write(self, Path(folder), figures=figures)
-
-
-make_callable(__name__)

@@ -1,10 +1,14 @@
-"""The command line: `aqmlab COMMAND`. One file a command, loaded when that command is given; so
-commands import what they need at their top."""
+"""The command line: `aqmlab COMMAND`.
+
+Each command has a file, which is loaded when that command is run. Files of commands import
+libraries for tables and charts inside their functions: `--help` of each works and is fast without.
+"""
 
 from __future__ import annotations
 
 import resource
 import sys
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -12,65 +16,111 @@ import typer
 from typer.exceptions import TyperException
 
 from aqmlab import _core, plain
-from aqmlab.cli.common import EXAMPLES, FAILURE, INPUT_ERROR, INTERRUPTED, absent, fail
+from aqmlab.cli.common import EXAMPLES, FAILURE, INPUT_ERROR, INTERRUPTED, fail
 from aqmlab.cli.misuse import Command, Program, told
-from aqmlab.quick import answers
 
-REST = {"context_settings": {"allow_interspersed_args": False}}
-"""For commands that run another program: arguments after its name are passed through."""
-COMMANDS: dict[str, dict[str, Any]] = {
-    "run": {},
-    "study": {},
-    "merge": {},
-    "cluster": {},
-    "compare": {},
-    "export": {},
-    "reproduce": {},
-    "characterize": {},
-    "try": {},
-    "evaluate": {},
-    "shell": REST,
-    "parity": {},
-    "mahimahi": REST,
-    "attach": {},
-    "set": {},
-    "top": {},
-    "new": {},
-    "completion": {},
-    "lab": {},
-    "list": {},
-    "explain": {},
-    "conformance": {},
-    "bench": {},
+
+@dataclass(frozen=True)
+class Entry:
+    """A command in the list that `aqmlab --help` prints."""
+
+    summary: str
+    """First paragraph of the command's own help."""
+    module: str = ""
+    """File of the command and function in it, if it is not called like the command."""
+    runs_program: bool = False
+    """Whether the command runs another program, whose arguments are passed through."""
+
+
+COMMANDS = {
+    "run": Entry("Run a scenario once and show what its queues did."),
+    "study": Entry("Run all points of a study; after an interruption, only what is missing."),
+    "merge": Entry(
+        "Merge the parts of a study into one folder, with the same bytes as a run on one machine."
+    ),
+    "cluster": Entry(
+        "Show the workers of a dask cluster, and whether each has the same aqmlab as this machine."
+    ),
+    "compare": Entry(
+        "Compare results of runs, studies and emulations side by side, in tables and one figure."
+    ),
+    "export": Entry("Write results in the format of another program."),
+    "reproduce": Entry(
+        "Reproduce a published study and compare it with its paper, number by number."
+    ),
+    "characterize": Entry(
+        "Characterise a queue discipline by RFC 7928: every scenario of sections 4 to 10."
+    ),
+    "try": Entry("Compare queues on your access line by what each user would notice.", "try_"),
+    "evaluate": Entry("Evaluate a congestion control by the criteria of RFC 9743."),
+    "shell": Entry(
+        "Run a command behind a path of links with the simulator's queues, in real time.",
+        runs_program=True,
+    ),
+    "parity": Entry(
+        "Run a scenario with simulated senders and with the kernel's own, and compare."
+    ),
+    "mahimahi": Entry(
+        "Run a command as mm-delay, mm-link, mm-loss and mm-onoff do: the same arguments, trace "
+        "files and logs, and $MAHIMAHI_BASE for the other end.",
+        runs_program=True,
+    ),
+    "attach": Entry(
+        "Put a path in front of the network namespace of a running process, such as a container's, "
+        "or of an interface."
+    ),
+    "set": Entry(
+        "Change the links of a running emulator: `aqmlab shell --name NAME` in another terminal.",
+        "set_",
+    ),
+    "top": Entry("Show the links of running emulators: rate, sojourn time, drops, marks, backlog."),
+    "new": Entry("Write a scenario, study, queue, control, metric or endpoint to start from."),
+    "completion": Entry("Print a script that completes commands, options, names, keys and values."),
+    "lab": Entry("Open the live lab: two queues side by side under the same traffic."),
+    "list": Entry(
+        "List disciplines, presets, congestion controls, transports, workloads, metrics, studies, "
+        "access lines.",
+        "listing",
+    ),
+    "explain": Entry(
+        "Explain a queue discipline, parameter or metric: default, range, meaning, source."
+    ),
+    "conformance": Entry(
+        "Replay recorded runs of reference implementations (Linux, ns-2, RFC pseudo-code)."
+    ),
+    "bench": Entry("Measure packets per CPU second, events per packet and peak memory."),
 }
-"""The commands in the order in which help shows them, with settings of their own."""
-FILES = {"try": "try_", "set": "set_", "list": "listing"}
-"""Where the file, and the function in it, is not called like the command."""
+"""The commands in the order in which help shows them."""
 
 
 class Commands(Program):
-    """The commands, whose files are loaded when they are asked for."""
+    """The commands; the file of one is loaded when it is run."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, in the order of help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name, if there is one."""
-        if cmd_name in COMMANDS and cmd_name not in self.commands:
-            self.commands[cmd_name] = _loaded(cmd_name)
-        return self.commands.get(cmd_name)
+        """The command as the list shows it: name and summary."""
+        entry = COMMANDS.get(cmd_name)
+        return Command(cmd_name, help=entry.summary) if entry else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is meant, with its options and its function."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, loaded(name) if name in COMMANDS else command, rest
 
 
-def _loaded(name: str) -> Any:
-    """The command of this name; ends the program if it needs a library that is not there."""
-    file = FILES.get(name, name)
-    try:
-        module = import_module(f"aqmlab.cli.{file}")
-    except ModuleNotFoundError as error:
-        absent(error, for_cluster=name == "cluster" or "--cluster" in sys.argv)
+def loaded(name: str) -> Any:
+    """The command of this name, from its file."""
+    entry = COMMANDS[name]
+    file = entry.module or name
+    module = import_module(f"aqmlab.cli.{file}")
     alone = typer.Typer(**SETTINGS)
-    alone.command(name, cls=Command, epilog=module.EXAMPLE, **COMMANDS[name])(getattr(module, file))
+    settings: dict[str, Any] = {}
+    if entry.runs_program:
+        settings["context_settings"] = {"allow_interspersed_args": False}
+    alone.command(name, cls=Command, epilog=module.EXAMPLE, **settings)(getattr(module, file))
     return typer.main.get_command(alone)
 
 
@@ -108,14 +158,21 @@ def options(
     """Options of the program itself; its help is given to `Typer` above."""
 
 
+COMPLETE = "--complete"
+"""Asks for completions of the words that follow: what scripts of `aqmlab completion` run."""
+
+
 def main() -> None:
     """The console script `aqmlab`."""
     check_open_files()
-    if not sys.argv[1:]:
-        answers.answer(["--help"])
-        sys.exit(INPUT_ERROR)
+    words = sys.argv[1:]
     try:
-        status = app(standalone_mode=False)
+        if words[:1] == [COMPLETE]:
+            import_module("aqmlab.cli.complete").show(words[1:])
+            return
+        status = app(words or ["--help"], standalone_mode=False)
+        if not words:
+            sys.exit(INPUT_ERROR)
         if status == INTERRUPTED:  # before the command proper had begun
             fail("interrupted", INTERRUPTED, word="")
         sys.exit(status)

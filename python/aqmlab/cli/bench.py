@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from aqmlab.cli.common import EXAMPLES, Json, Set, Threads, console, grid, print_json, reported
 from aqmlab.errors import input_error, unknown
@@ -122,18 +121,20 @@ def _start_measured(names: list[str], repeat: int, *, as_json: bool) -> None:
     screen = console()
     table = grid(None, screen)
     table.add_column("command")
-    for name in ("CPU", "times `python -c pass`", "goal", "wall"):
+    for name in ("CPU", "wall", "goal"):
         table.add_column(name, justify="right")
     for row in rows:
-        goal = f"{row['most_times']:g} times" if row["most_times"] else "–"
+        goal = f"{row['most_cpu_seconds']:g} s CPU" if row["most_cpu_seconds"] else "–"
         if row["most_wall_seconds"]:
             goal = f"{row['most_wall_seconds']:g} s"
         cpu, wall = f"{row['cpu_seconds'] * 1e3:.1f} ms", f"{row['wall_seconds']:.2f} s"
-        table.add_row(row["command"], cpu, f"{row['times']:.2f}", goal, wall)
+        table.add_row(row["command"], cpu, wall, goal)
     screen.print(table)
 
 
 def _show_emulator(rows: list[dict[str, Any]], remarks: list[str]) -> None:
+    from rich.text import Text
+
     screen = console()
     table = grid(None, screen)
     table.add_column("")

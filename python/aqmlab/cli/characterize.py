@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from aqmlab.characterize import REPLICATIONS, SEED, Environment
-from aqmlab.characterize import characterize as run
 from aqmlab.cli.common import (
     EXAMPLES,
     Cluster,
@@ -93,6 +91,9 @@ def characterize(
     Prints a verdict of one page by fixed rules (docs/characterize.md), and
     writes report.html, all measures and all results to results/characterize-NAME or --out.
     """
+    from aqmlab.characterize import REPLICATIONS, SEED, Environment
+    from aqmlab.characterize import characterize as run
+
     settings = parse_settings(set_ or [])
     others = [name for group in against or [] for name in group.split(",") if name.strip()]
     environment = Environment(

@@ -8,8 +8,6 @@ import typer
 
 from aqmlab.cli.common import EXAMPLES, FAILURE, Json, console, grid, print_json, reported
 from aqmlab.numbers import count
-from aqmlab.study.cluster import workers
-from aqmlab.study.spread import own_build
 
 EXAMPLE = EXAMPLES.format("aqmlab cluster check tcp://scheduler:8786")
 
@@ -26,6 +24,9 @@ def cluster(
 
     The exit status is 0 if there are workers and all have it, else 1.
     """
+    from aqmlab.study.cluster import workers
+    from aqmlab.study.spread import own_build
+
     found = workers(address)
     fits = bool(found) and all(each.fits for each in found)
     if json:

@@ -12,14 +12,13 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
 
 from aqmlab import signals
-from aqmlab._late import late
-from aqmlab.document import FORMATS, Figure
 from aqmlab.errors import (
     ClusterError,
     CustomError,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from aqmlab.document import Figure
     from aqmlab.study.sweep import Progress
 
 REPORT = ("polars", "numpy", "scipy", "tomli_w", "jinja2", "markdown_it", "vl_convert")
@@ -181,6 +181,11 @@ def absent(error: ModuleNotFoundError, *, for_cluster: bool) -> NoReturn:
     fail(f"this needs the package {error.name}, which is not installed ({hint})", FAILURE)
 
 
+def has_tables() -> bool:
+    """Whether the library for tables is installed (the extra `report`)."""
+    return find_spec("polars") is not None
+
+
 @contextmanager
 def executor_at(address: str | None) -> Iterator[Executor | None]:
     """The executor of `--cluster`; none if it was not given. Raises `ClusterError`."""
@@ -195,8 +200,12 @@ def executor_at(address: str | None) -> Iterator[Executor | None]:
 
 def load_own(files: Sequence[str] | None) -> None:
     """Runs the files with metrics and charts of the user's own."""
-    for file in files or ():
-        late("load_own")(file)
+    if not files:
+        return
+    from aqmlab.report.own import load
+
+    for file in files:
+        load(file)
 
 
 def show_warning(
@@ -233,14 +242,16 @@ def print_json(value: Any) -> None:
 
 def console(columns: int = 110) -> Console:
     """Where tables go: as wide as the terminal, and wide enough for all columns elsewhere."""
-    screen: Console = late("console")(columns)
-    return screen
+    from aqmlab.document import terminal
+
+    return terminal.console(columns)
 
 
 def grid(title: str | None, screen: Console) -> Table:
     """An empty table whose usual contents fit into a terminal of 80 columns."""
-    table: Table = late("grid")(title, screen)
-    return table
+    from aqmlab.document import terminal
+
+    return terminal.grid(title, screen)
 
 
 @contextmanager
@@ -278,15 +289,10 @@ def default_folder(name: str, only: Sequence[str] = (), **changes: int | None) -
     return Path("results") / "-".join(words)
 
 
-def show_note(text: str, screen: Console) -> None:
-    """Prints what a reader of results has to know."""
-    from rich.text import Text
-
-    screen.print(Text.assemble(("Note", "bold yellow"), f" {text}"))
-
-
 def check_chart(path: Path, option: str) -> None:
     """Raises `InputError` if no chart can be written as `path`."""
+    from aqmlab.document import FORMATS
+
     if path.suffix[1:] not in FORMATS:
         allowed = f"expected a file that ends in .{', .'.join(FORMATS)}"
         raise input_error(allowed, key=option, given=str(path))

@@ -21,12 +21,8 @@ from aqmlab.cli.common import (
     print_json,
     reported,
 )
-from aqmlab.cli.study import show, to_json
-from aqmlab.compare import compare as side_by_side
 from aqmlab.errors import input_error
-from aqmlab.formats.outside import is_measurement, ours, read
 from aqmlab.numbers import rate, seconds
-from aqmlab.results import StudyResult
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab compare results/before results/after\n\n"
@@ -55,6 +51,10 @@ def compare(
     results/compare or --out. If one of them is a file of flent, iperf3 or irtt, goodput and
     round-trip times are compared.
     """
+    from aqmlab.compare import compare as side_by_side
+    from aqmlab.formats.outside import is_measurement
+    from aqmlab.report.study_console import show, to_json
+
     load_own(with_)
     named = _named(folders)
     if any(map(is_measurement, named.values())):
@@ -74,6 +74,9 @@ def compare(
 
 def _beside_measurements(named: dict[str, Path], *, as_json: bool) -> None:
     """Shows goodput and round-trip times of results and of files of other programs."""
+    from aqmlab.formats.outside import is_measurement, ours, read
+    from aqmlab.results import StudyResult
+
     found = {
         name: read(path) if is_measurement(path) else ours(StudyResult.open(path))
         for name, path in named.items()

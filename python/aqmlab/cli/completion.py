@@ -1,4 +1,7 @@
-"""`aqmlab completion`: a script for the shell."""
+"""`aqmlab completion`: scripts for bash, zsh and fish, which ask `aqmlab --complete`.
+
+`complete` has the answers; where there is none, the shell completes names of files.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,55 @@ import typer
 
 from aqmlab.cli.common import EXAMPLES, reported
 from aqmlab.errors import unknown
-from aqmlab.quick.completion import SCRIPTS
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab completion bash > ~/.local/share/bash-completion/completions/aqmlab\n\n"
     "aqmlab completion zsh > ~/.zfunc/_aqmlab\n\n"
     "aqmlab completion fish > ~/.config/fish/completions/aqmlab.fish"
 )
+BASH = """# aqmlab completion bash > ~/.local/share/bash-completion/completions/aqmlab
+_aqmlab() {
+  local line=${COMP_LINE:0:COMP_POINT} words found cur
+  read -ra words <<< "$line"
+  [[ $line == *[[:space:]] ]] && words+=("")
+  cur=${words[-1]}
+  mapfile -t found < <(aqmlab --complete "${words[@]:1}" 2>/dev/null)
+  # Readline begins a new word after `=` and `:`.
+  local known=${cur%"${cur##*[=:]}"}
+  COMPREPLY=("${found[@]#"$known"}")
+  [[ ${#found[@]} == 1 && ${found[0]} == *[=.] ]] && compopt -o nospace
+}
+complete -o default -F _aqmlab aqmlab
+"""
+ZSH = """#compdef aqmlab
+# aqmlab completion zsh > ~/.zfunc/_aqmlab  (with fpath=(~/.zfunc $fpath) before compinit)
+_aqmlab() {
+  local -a found more
+  found=("${(@f)$(aqmlab --complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  found=(${found:#})
+  more=(${(M)found:#*[=.]})
+  found=(${found:#*[=.]})
+  if (( $#found + $#more )); then
+    compadd -Q -- $found
+    compadd -Q -S '' -- $more
+  else
+    _files
+  fi
+}
+if [[ $funcstack[1] == _aqmlab ]]; then _aqmlab "$@"; else compdef _aqmlab aqmlab; fi
+"""
+FISH = """# aqmlab completion fish > ~/.config/fish/completions/aqmlab.fish
+function __aqmlab_complete
+    set -l found (aqmlab --complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)
+    if test -n "$found"
+        printf '%s\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c aqmlab -f -a '(__aqmlab_complete)'
+"""
+SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
 @reported

@@ -18,8 +18,6 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
-from aqmlab.conformance import check_all
-from aqmlab.conformance.senders import check_senders, close_senders, reaches_goal, total
 from aqmlab.errors import input_error
 
 if TYPE_CHECKING:
@@ -97,6 +95,8 @@ def conformance(
         return
     if closed:
         raise input_error("`--closed` needs `--tcp`")
+    from aqmlab.conformance import check_all
+
     with progress_bar("conformance", shown=not (json or markdown), unit="cases") as progress:
         reports = check_all(
             vectors, algorithms or [], emulator=emulator, threads=threads, progress=progress
@@ -113,6 +113,8 @@ def conformance(
 
 def _senders(words: list[str], threads: int | None, *, closed: bool, json: bool) -> None:
     """Replays senders: of the folder that comes first, if one does, those that are named."""
+    from aqmlab.conformance.senders import check_senders, close_senders, reaches_goal, total
+
     is_folder = bool(words) and (Path(words[0]).is_dir() or "/" in words[0])
     folder = Path(words[0]) if is_folder else None
     names = words[1:] if is_folder else words

@@ -23,8 +23,6 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
-from aqmlab.evaluate import QUICK_REPLICATIONS, REPLICATIONS, SEED
-from aqmlab.evaluate import evaluate as run
 from aqmlab.scenarios.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
@@ -85,6 +83,9 @@ def evaluate(
     line each with the evidence, and writes report.html and all results to
     results/evaluate-NAME or --out.
     """
+    from aqmlab.evaluate import QUICK_REPLICATIONS, REPLICATIONS, SEED
+    from aqmlab.evaluate import evaluate as run
+
     params, transport = parse_settings(param or []), parse_settings(set_ or [])
     name = control.rpartition(":")[2]
     words = [name, *(f"{k}={v}" for k, v in (params | transport).items()), *(only or [])]

@@ -1,7 +1,8 @@
-"""`aqmlab explain`: what a parameter means, from its declaration, and what a metric is."""
+"""`aqmlab explain`: parameters and metrics, from their declarations."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,8 +10,6 @@ import typer
 
 from aqmlab import plain
 from aqmlab._core import describe, reference
-from aqmlab._late import late
-from aqmlab.advice import tc
 from aqmlab.cli.common import (
     EXAMPLES,
     Json,
@@ -21,11 +20,9 @@ from aqmlab.cli.common import (
     reported,
     save_chart,
 )
+from aqmlab.cli.listing import metrics, studies
 from aqmlab.cli.listing import profiles as listed
-from aqmlab.cli.listing import studies
 from aqmlab.errors import input_error, unknown
-from aqmlab.report.behaviour import figure
-from aqmlab.report.reference import page as reference_page
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab explain codel\n\naqmlab explain codel.target\n\naqmlab explain limit\n\n"
@@ -63,20 +60,18 @@ def explain(
         print_json(found)
         return
     if markdown:
-        print(reference_page(found))
+        from aqmlab.report.reference import page
+
+        print(page(found))
         return
     for entry in found:
-        print(plain.explained(entry))
-
-
-def metrics() -> list[dict[str, Any]]:
-    """The metrics as entries of the reference."""
-    found: list[dict[str, Any]] = late("metric_entries")()
-    return found
+        print(text(entry))
 
 
 def entries() -> list[dict[str, Any]]:
     """The reference, metrics among it; `tc` is what follows `root` in Linux's command."""
+    from aqmlab.advice import tc
+
     found: list[dict[str, Any]] = []
     for entry in reference():
         line = tc.line(entry["name"]) if entry["section"] == "queue" else None
@@ -92,6 +87,8 @@ def profiles() -> list[dict[str, Any]]:
 
 def _draw(name: str | None, path: Path) -> None:
     """Draws the discipline `name` at work."""
+    from aqmlab.report.behaviour import figure
+
     if name is None:
         raise input_error("a chart needs a discipline", hint=f"aqmlab explain codel --chart {path}")
     check_chart(path, "--chart")
@@ -99,7 +96,7 @@ def _draw(name: str | None, path: Path) -> None:
 
 
 def find(name: str | None) -> list[dict[str, Any]]:
-    """What `plain.matching` finds, or the entry of a class (`my_queue.py:MyQueue`).
+    """The entries that match `name`, or the entry of a class (`my_queue.py:MyQueue`).
 
     Raises `InputError` if there is no such thing.
     """
@@ -110,7 +107,7 @@ def find(name: str | None) -> list[dict[str, Any]]:
     if name in (study["name"] for study in studies()):
         hint = f"`aqmlab reproduce {name}` runs it"
         raise input_error("this is a study: it has no parameters", given=name, hint=hint)
-    found = plain.matching(name, entries())
+    found = matching(name, entries())
     if found:
         return found
     head, dot, parameter = name.partition(".")
@@ -121,6 +118,28 @@ def find(name: str | None) -> list[dict[str, Any]]:
         raise unknown("name", head, _names())
     known = dict.fromkeys(each["name"] for entry in named for each in entry["params"])
     raise unknown(f"parameter of {head}", parameter, known)
+
+
+def matching(name: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The entries that `name` refers to, with the parameters it names; empty if there are none.
+
+    `name` is `codel`, `codel.target`, a parameter alone (`target`: of everything that has one),
+    or a metric, which may have the name of a parameter: then both match.
+    """
+    head, dot, parameter = name.partition(".")
+    measured = [each for each in entries if each["section"] == "metric"]
+    others = [each for each in entries if each["section"] != "metric"]
+    measured = [each for each in measured if name in (each["name"], each["section"])]
+    named = [each for each in others if head in (each["name"], each["section"])]
+    if named and not dot:
+        return named + measured
+    found = []
+    for entry in named or ([] if dot else others):
+        wanted = parameter if dot else name
+        params = [each for each in entry["params"] if each["name"] == wanted]
+        if params:
+            found.append(entry | {"params": params})
+    return measured + found
 
 
 def _own(name: str) -> dict[str, Any]:
@@ -140,3 +159,40 @@ def _own(name: str) -> dict[str, Any]:
 
 def _names() -> list[str]:
     return list(dict.fromkeys(entry["name"] for entry in [*reference(), *metrics(), *profiles()]))
+
+
+def text(entry: Mapping[str, Any]) -> str:
+    """An entry of the reference in words."""
+    width = plain.width()
+    head = plain.wrapped(f"{entry['name']}  {entry['summary']}", width)
+    head[0] = plain.styled(entry["name"], plain.TITLE) + head[0][len(entry["name"]) :]
+    lines = head
+    if entry["section"] == "metric":
+        for key in ("of", "unit", "where", "source"):
+            lines.append(f"  {plain.styled(key, plain.BOLD)}{' ' * (8 - len(key))}{entry[key]}")
+        return "\n".join([*lines, ""])
+    if entry["preset_of"]:
+        settings = ", ".join(f"{key} = {value}" for key, value in entry["settings"].items())
+        lines += plain.wrapped(f"  {entry['preset_of']} with {settings}", width)
+    if entry.get("tc"):
+        lines.append(f"  Linux: tc qdisc replace dev eth0 root {entry['tc']}")
+    if entry["source"]:
+        lines += plain.wrapped(f"  Source: {entry['source']}", width)
+    left = max([0, *(len(param["name"]) for param in entry["params"])]) + 2
+    for param in entry["params"]:
+        texts = [(param["meaning"], ""), (_facts(param, entry["settings"]), plain.DIM)]
+        lines.append(plain.beside(param["name"], [each for each in texts if each[0]], left, " "))
+    return "\n".join([*lines, ""])
+
+
+def _facts(param: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """Default, range and source of a parameter."""
+    own = settings.get(param["name"])
+    usual = "required" if param["default"] is None else f"default {param['default']}"
+    facts = [usual if own is None else f"default {own} here, else {param['default']}"]
+    if param["choices"]:
+        facts.append(f"one of {', '.join(param['choices'])}")
+    elif param["range"]:
+        facts.append(f"{param['range'][0]} to {param['range'][1]}")
+    facts.append(f"({param['kind']}; source: {param['source']})")
+    return " · ".join(facts)

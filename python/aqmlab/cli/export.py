@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 from aqmlab.cli.common import EXAMPLES, reported
-from aqmlab.formats.exports import export as write
-from aqmlab.results import StudyResult
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab export results/mine links.csv\n\n"
@@ -42,5 +40,8 @@ def export(
     flent's file has the goodput of each flow and a ping, and needs recorded time series; a log
     in the format of mahimahi's mm-link needs recorded packets.
     """
+    from aqmlab.formats.exports import export as write
+    from aqmlab.results import StudyResult
+
     write(StudyResult.open(folder), file, table=table, run=run)
     print(f"Written: {file}")

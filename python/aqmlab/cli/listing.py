@@ -1,20 +1,31 @@
-"""`aqmlab list`: what there is, by kind: disciplines, presets, ..., metrics and studies."""
+"""`aqmlab list`: disciplines, presets, controls, workloads, metrics, studies and access lines."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from aqmlab import plain
 from aqmlab._core import reference
-from aqmlab._late import late
 from aqmlab.cli.common import EXAMPLES, Json, With, load_own, print_json, reported
-from aqmlab.scenarios.access import PROFILES
+from aqmlab.errors import unknown
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab list\n\naqmlab list disciplines\n\naqmlab list metrics\n\naqmlab list presets --json"
 )
+OWN = {
+    "disciplines": (
+        "Your own queue is a Python class, named by its file (docs/your-own-queue.md):",
+        "aqmlab run scenario.toml --set queue=my_queue.py:MyQueue",
+    ),
+    "congestion_controls": (
+        "Your own control is a Python class too (docs/your-own-congestion-control.md):",
+        "aqmlab run scenario.toml --set transport.congestion_control=my_control.py:MyControl",
+    ),
+}
+"""By kind: a remark on custom entries, and an example."""
 
 
 @reported
@@ -32,28 +43,57 @@ def listing(
     everything = catalogue()
     if kind is not None:
         if kind not in everything:
-            from aqmlab.errors import unknown
-
             raise unknown("kind", kind, everything)
         everything = {kind: everything[kind]}
     if json:
         print_json(everything)
         return
-    print(plain.listing(everything))
+    print(text(everything))
 
 
 def catalogue() -> dict[str, list[dict[str, Any]]]:
-    """What `--json` prints: lists of {"name", "summary", ...} by kind."""
-    return plain.by_kind(reference(), late("metric_entries")(), studies(), profiles())
+    """Lists of {"name", "summary", ...} by kind: what `--json` prints."""
+    entries = reference()
+
+    def short(entry: Mapping[str, Any], *more: str) -> dict[str, Any]:
+        return {key: entry[key] for key in ("name", "summary", *more)}
+
+    def section(name: str) -> list[Mapping[str, Any]]:
+        return [entry for entry in entries if entry["section"] == name]
+
+    queues, workloads = section("queue"), section("workload")
+    return {
+        "disciplines": [short(each) for each in queues if not each["preset_of"]],
+        "presets": [
+            short(each, "preset_of", "settings") for each in queues + workloads if each["preset_of"]
+        ],
+        "congestion_controls": [short(each) for each in section("congestion_control")],
+        "transports": [short(each) for each in section("transport") + section("endpoint")],
+        "workloads": [short(each) for each in workloads if not each["preset_of"]],
+        "metrics": [short(each, "of", "unit") for each in metrics()],
+        "studies": studies(),
+        "profiles": profiles(),
+    }
+
+
+def metrics() -> list[dict[str, Any]]:
+    """The metrics as entries of the reference."""
+    from aqmlab.measure import entries
+
+    return entries()
 
 
 def studies() -> list[dict[str, str]]:
     """The studies that can be reproduced by name: {"name", "summary"}."""
-    return [{"name": each.name, "summary": each.title} for each in late("studies")().values()]
+    from aqmlab.reproduce.catalogue import places
+
+    return [{"name": each.name, "summary": each.title} for each in places().values()]
 
 
 def profiles() -> list[dict[str, str]]:
     """The named access lines: {"name", "summary", "source"}."""
+    from aqmlab.scenarios.access import PROFILES
+
     return [
         {
             "name": name,
@@ -63,3 +103,25 @@ def profiles() -> list[dict[str, str]]:
         }
         for name, each in PROFILES.items()
     ]
+
+
+def text(everything: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """The catalogue, or some kinds of it, in words."""
+    parts = []
+    for title, rows in everything.items():
+        parts.append(plain.styled(title.capitalize().replace("_", " "), plain.TITLE))
+        left = max([18, *(len(row["name"]) for row in rows)]) + 1
+        for row in rows:
+            about = row["summary"]
+            if row.get("preset_of"):
+                about = f"{about} (preset of {row['preset_of']})"
+            parts.append(plain.beside(row["name"], [(about, "")], left))
+        if not rows:
+            parts.append("none")
+        for words in OWN.get(title, ()):
+            indent = "  " if words.startswith("aqmlab") else ""
+            parts.append(plain.styled(indent + words, plain.DIM))
+        parts.append("")
+    hint = "`aqmlab explain NAME` shows the parameters of each; `aqmlab reproduce NAME` runs "
+    parts.append(plain.styled(hint + "a study.", plain.DIM))
+    return "\n".join(parts)

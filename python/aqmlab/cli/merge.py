@@ -19,9 +19,6 @@ from aqmlab.cli.common import (
     print_json,
     reported,
 )
-from aqmlab.cli.study import show, to_json
-from aqmlab.study.manifest import read_manifest
-from aqmlab.study.merge import merge as put_together
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab study examples/study.toml --shard 1/2 --out part1\n\n"
@@ -44,6 +41,10 @@ def merge(
 
     The results go to results/NAME or --out; the parts stay as they are.
     """
+    from aqmlab.report.study_console import show, to_json
+    from aqmlab.study.manifest import read_manifest
+    from aqmlab.study.merge import merge as put_together
+
     began = time.monotonic()
     place = out
     if place is None:

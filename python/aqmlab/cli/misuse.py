@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import ValidationError
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
@@ -86,6 +85,8 @@ def _name(param: Any) -> str:
 
 def _expected(error: Any) -> str:
     """What is allowed, from the check that failed."""
+    from pydantic import ValidationError  # which has been loaded if this is one
+
     cause = error.__cause__
     if not isinstance(cause, ValidationError):
         return str(error.message)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
     Figures,
@@ -26,13 +25,12 @@ from aqmlab.cli.common import (
     grid,
     print_json,
     reported,
-    show_note,
 )
-from aqmlab.document.numbers import seconds
 from aqmlab.emulate.keep import check_folder
 from aqmlab.emulate.play import EMULATOR, SIMULATOR
 from aqmlab.emulate.play import parity as run_both
 from aqmlab.emulate.recordings import recordings
+from aqmlab.numbers import seconds
 from aqmlab.scenarios.settings import parse_settings
 
 if TYPE_CHECKING:
@@ -110,11 +108,13 @@ def parity(
     if json:
         print_json(found.to_json())
         return
+    # Loads tables, which have threads: not before the packets have passed.
+    from aqmlab.emulate import parity_page
+
     screen = console()
     show(found, screen)
-    report = late("parity_page").write(
-        found, folder, shlex.join(["aqmlab", *sys.argv[1:]]), figures=figures
-    )
+    command = shlex.join(["aqmlab", *sys.argv[1:]])
+    report = parity_page.write(found, folder, command, figures=figures)
     screen.print(f"Report: {report}", soft_wrap=True)
 
 
@@ -130,16 +130,20 @@ def _free(folder: Path) -> Path:
 
 def show(found: Parity, screen: Console) -> None:
     """Prints the table, and what to know."""
+    from aqmlab.document import Note
+    from aqmlab.document.terminal import block
+    from aqmlab.emulate.parity_page import row
+
     title = f"{found.result.info.title} ({found.link})"
     table = grid(title, screen)
     table.add_column("")
     for name in (SIMULATOR, EMULATOR, "difference"):
         table.add_column(name, justify="right")
     for measure in found.measures:
-        table.add_row(*late("parity_page").row(measure))
+        table.add_row(*row(measure))
     if found.replications > 1:
         table.caption = f"means of {found.replications} runs each (95 % intervals)"
     screen.print(table)
     screen.print(f"One packet in a hundred left the emulator over {seconds(found.lateness)} late.")
     for remark in found.remarks:
-        show_note(remark, screen)
+        block(Note(remark), screen)

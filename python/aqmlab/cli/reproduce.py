@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
     Cluster,
@@ -28,7 +27,6 @@ from aqmlab.cli.common import (
     reported,
 )
 from aqmlab.errors import input_error
-from aqmlab.reproduce.summary import Summary, grid
 
 if TYPE_CHECKING:
     from aqmlab.reproduce import Reproduction
@@ -100,11 +98,14 @@ def reproduce(
     writes all results and a report (HTML; not with --json) to results/NAME or --out.
     With `all`, every study is run, and one table says how far each agrees.
     """
+    from aqmlab.reproduce.catalogue import places
+    from aqmlab.reproduce.skeleton import write
+
     if new:
-        folder = late("new_study")(name)
+        folder = write(name)
         console().print(f"Created {folder}; run it with `aqmlab reproduce ./{folder}`.")
         return
-    known = list(late("studies")())
+    known = list(places())
     if name == ALL:
         if only or trace or emulate:
             key = "--only" if only else "--trace" if trace else "--emulate"
@@ -143,12 +144,13 @@ def reproduce(
 def _one(
     name: str, folder: Path, *, shown: bool, cluster: str | None, **options: Any
 ) -> Reproduction:
+    from aqmlab.reproduce import reproduce
+
     bar = progress_bar(Path(name).name, shown=shown)
     with executor_at(cluster) as executor, bar as progress:
-        found: Reproduction = late("reproduce")(
+        return reproduce(
             name, out=folder, progress=progress, told=_tell, executor=executor, **options
         )
-        return found
 
 
 def _tell(text: str) -> None:
@@ -169,6 +171,8 @@ def _all(
     **means: Any,
 ) -> None:
     """Every study; one table at the end."""
+    from aqmlab.reproduce.summary import Summary, grid
+
     screen = console()
     done, forms = [], []
     for name in known:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aqmlab import plain
-from aqmlab._late import late
 from aqmlab.cli.common import (
     EXAMPLES,
     Figures,
@@ -20,15 +19,16 @@ from aqmlab.cli.common import (
     With,
     command_line,
     console,
+    has_tables,
     load_own,
     print_json,
     reported,
 )
-from aqmlab.quick import light
-from aqmlab.quick.answers import has_packages
 
 if TYPE_CHECKING:
+    from aqmlab._core import Scenario
     from aqmlab.results import RunResult
+    from aqmlab.study.runner import Record
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab run examples/scenario.toml\n\n"
@@ -36,7 +36,10 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab run examples/scenario.toml --set queue=fq_codel --out results/mine\n\n"
     "aqmlab run examples/scenario.toml --set queue=codel --explain-drops --out results/drops"
 )
-TABLES = (*light.TABLES, "metrics")
+NOT_SAVED = "Nothing was saved; --out FOLDER saves the tables and a report with figures."
+NOT_ALL_SAVED = "Nothing else was saved; --out FOLDER saves the tables and a report with figures."
+TABLES = ("runs", "links", "flows", "groups", "traffic", "times", "scores", "excursions", "notes")
+"""The tables of which one run has few rows: what `--json` prints, with `metrics`."""
 
 
 @reported
@@ -75,72 +78,100 @@ def run(
     --out saves the tables and writes report.html with figures (not with --json); it also
     records time series unless the scenario sets the recording level.
     """
+    from aqmlab.report.run_console import text
     from aqmlab.scenarios.settings import parse_settings
+    from aqmlab.study.single import load, recording
 
     load_own(with_)
-    settings = parse_settings(set_ or [])
+    overrides = parse_settings(set_ or [])
     if explain_drops:
-        settings = {"record.level": "packets"} | settings
-    recorded = {"pcap": pcap, "pcap_links": pcap_link or [], "qlog": qlog}
-    is_recorded = any(recorded.values())
-    if not (out or explain_drops or with_ or is_recorded or has_packages()):
-        _shown(file, settings if seed is None else settings | {"seed": seed}, json=json)
+        overrides = {"record.level": "packets"} | overrides
+    if seed is not None:
+        overrides["seed"] = seed
+    scenario = load(file, overrides)
+    record = recording(scenario, pcap, pcap_link or [], qlog)
+    if not (has_tables() or out or explain_drops or record):
+        tables = _engine_tables(scenario)
+        if json:
+            print_json(tables)
+        else:
+            print(text(tables | {"metrics": []}, scenario.table))
+            print(plain.styled(NOT_SAVED, plain.DIM))
         return
-    overrides = settings if seed is None else settings | {"seed": seed}
-    result = _run(file, overrides, out, recorded)
+    result = _run(file, scenario, overrides, out, record)
     if json:
         print_json(result.to_json())
         return
-    own = late("own_metrics_shown")(result)
-    screen = console()
-    print(light.text({name: result.table(name).to_dicts() for name in TABLES}, result.scenario))
-    late("blocks")(own, screen)
+    tables = {name: result.table(name).to_dicts() for name in (*TABLES, "metrics")}
+    print(text(tables, result.scenario))
+    _show_own(result)
     if explain_drops:
-        late("blocks")(late("drops_explained")(result), screen)
-    if written := ", ".join(str(file) for file in (pcap, qlog) if file):
-        screen.print(f"Written: {written}", soft_wrap=True)
+        _explain_drops(result)
+    written = ", ".join(str(file) for file in (pcap, qlog) if file)
+    if written:
+        print(f"Written: {written}")
     if out is None:
-        print(plain.styled(light.NOT_ALL_SAVED if written else light.NOT_SAVED, plain.DIM))
-        return
-    if no_report:
-        screen.print(f"Results are in {out}.", soft_wrap=True)
-        return
-    title = ", ".join([file.name, *(set_ or [])])
-    report = result.write_report(out, title, command=command_line(), figures=figures)
-    screen.print(f"Results are in {out}. Report: {report}", soft_wrap=True)
-
-
-def _shown(file: Path, overrides: dict[str, Any], *, json: bool) -> None:
-    """Runs once and keeps nothing."""
-    from aqmlab.study.single import load
-
-    scenario = load(file, overrides)
-    tables = light.run(scenario)
-    if json:
-        print_json(tables)
+        print(plain.styled(NOT_ALL_SAVED if written else NOT_SAVED, plain.DIM))
+    elif no_report:
+        print(f"Results are in {out}.")
     else:
-        print(f"{light.text(tables, scenario.table)}\n{plain.styled(light.NOT_SAVED, plain.DIM)}")
+        title = ", ".join([file.name, *(set_ or [])])
+        report = result.write_report(out, title, command=command_line(), figures=figures)
+        print(f"Results are in {out}. Report: {report}")
+
+
+def _engine_tables(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
+    """The tables of one run without a library for tables; only `metrics` needs one."""
+    from aqmlab.study.runner import finished
+
+    [results] = finished([(0, scenario, 0)], threads=1)
+    tables = {name: results.table(name).to_dicts() for name in TABLES}
+    for rows in tables.values():
+        for row in rows:
+            del row["run"]
+    return tables
+
+
+def _show_own(result: RunResult) -> None:
+    """Prints the user's own metrics, if there are any."""
+    from aqmlab.measure import own
+
+    if own():
+        from aqmlab.document.terminal import blocks
+        from aqmlab.report.run_page import own_metrics
+
+        blocks(own_metrics(result), console())
+
+
+def _explain_drops(result: RunResult) -> None:
+    """Prints why the bottleneck dropped packets."""
+    from aqmlab.document.terminal import blocks
+    from aqmlab.report.drops_page import sections
+
+    blocks(list(sections(result)), console())
 
 
 def _run(
-    file: Path, overrides: dict[str, Any], out: Path | None, recorded: dict[str, Any]
+    file: Path,
+    scenario: Scenario,
+    overrides: dict[str, Any],
+    out: Path | None,
+    record: Record | None,
 ) -> RunResult:
     """Runs in memory, or as a study of one run if the results are to be kept.
 
     What is kept has the course over time too, unless the scenario says what is recorded. A
     capture is of a run of its own: the same, whatever is kept.
     """
-    from aqmlab.scenarios.settings import parse_toml, read_text
-    from aqmlab.study import Study
-    from aqmlab.study.execute import run_scenario
-    from aqmlab.study.single import load, recording
+    from aqmlab.study.single import run_scenario
 
-    scenario = load(file, overrides)
-    record = recording(scenario, **recorded)
     if out is None or record:
         result = run_scenario(scenario, record=record)
     if out is None:
         return result
+    from aqmlab.scenarios.settings import parse_toml, read_text
+    from aqmlab.study import Study
+
     given = parse_toml(read_text(file), str(file)).get("record", {})
     if "level" not in given and not overrides.keys() & {"record", "record.level"}:
         overrides = {"record.level": "series"} | overrides

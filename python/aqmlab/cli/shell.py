@@ -58,13 +58,13 @@ from aqmlab.cli.shell_options import (
     Watch,
 )
 from aqmlab.cli.watch import watching
-from aqmlab.document.numbers import is_none, seconds
 from aqmlab.emulate import emulate, topology
 from aqmlab.emulate.keep import check_folder, keep, result_of
 from aqmlab.emulate.links import from_options, from_scenario
 from aqmlab.emulate.recordings import recordings
 from aqmlab.emulate.told import lines
 from aqmlab.errors import input_error
+from aqmlab.numbers import is_none, seconds
 from aqmlab.scenarios.settings import parse_settings
 
 if TYPE_CHECKING:

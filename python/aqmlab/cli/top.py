@@ -8,14 +8,11 @@ import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Group
-from rich.live import Live
-from rich.markup import escape
 
 from aqmlab.cli.common import EXAMPLES, Json, console, grid, print_json, reported
-from aqmlab.document.numbers import rate, seconds
 from aqmlab.emulate.view import between, some_running
 from aqmlab.errors import input_error
+from aqmlab.numbers import rate, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -186,6 +183,8 @@ def _follow_json(emulators: list[Emulator], before: Readings, interval: float) -
 
 
 def _follow(emulators: list[Emulator], before: Readings, interval: float) -> None:
+    from rich.live import Live
+
     screen = console()
     try:
         with Live(console=screen, auto_refresh=False, screen=sys.stdout.isatty()) as live:
@@ -204,6 +203,9 @@ def tables(
     emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]], screen: Console
 ) -> Group:
     """A table for each emulator."""
+    from rich.console import Group
+    from rich.markup import escape
+
     tables = []
     for emulator in emulators:
         if emulator.pid not in rows:

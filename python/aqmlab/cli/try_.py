@@ -8,10 +8,6 @@ from typing import Annotated
 
 import typer
 
-from aqmlab.advice import Trial, study_of
-from aqmlab.advice.assertion import parse
-from aqmlab.advice.page import answer, document, write_study
-from aqmlab.advice.trial import check_queues, noticed_with
 from aqmlab.cli.common import (
     EXAMPLES,
     FAILURE,
@@ -27,10 +23,6 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
-from aqmlab.document import save
-from aqmlab.document.terminal import show
-from aqmlab.scenarios.access import line_of
-from aqmlab.study import Study
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab try --down 50mbit --up 10mbit --rtt 20ms droptail codel fq_codel cake\n\n"
@@ -89,6 +81,14 @@ def try_(
     command that sets it up on Linux. Writes the study to study.toml in the results
     folder (results/try or --out), where you can edit and rerun it.
     """
+    from aqmlab.advice.assertion import parse
+    from aqmlab.advice.page import answer, document, write_study
+    from aqmlab.advice.trial import Trial, check_queues, noticed_with, study_of
+    from aqmlab.document import save
+    from aqmlab.document.terminal import show
+    from aqmlab.scenarios.access import line_of
+    from aqmlab.study import Study
+
     wanted = [parse(text, noticed_with(load)) for text in assert_ or []]
     check_queues(queues)
     line = line_of(profile, down, up, rtt, access)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aqmlab._late import late
+from aqmlab import libraries
 from aqmlab.document.vega import light
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ class Figure:
 
     def svg(self) -> str:
         """The picture on white paper, title and message inside."""
-        return str(late("vl_convert").vegalite_to_svg(light(self.spec, self.title, self.message)))
+        spec = light(self.spec, self.title, self.message)
+        return str(libraries.vl_convert.vegalite_to_svg(spec))
 
     def save(self, path: str | Path, *more: str | Path) -> None:
         """Writes the picture into each of these files; their endings say how: .svg, .png, .pdf.
@@ -44,7 +45,7 @@ class Figure:
         for each in paths:
             if each.suffix[1:] not in FORMATS:
                 raise ValueError(f"a figure is written as {', '.join(FORMATS)}, not {each.suffix}")
-        drawn, convert = self.svg(), late("vl_convert")
+        drawn, convert = self.svg(), libraries.vl_convert
         for each in paths:
             if each.suffix == ".svg":
                 each.write_text(drawn, encoding="utf-8")

@@ -23,7 +23,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from aqmlab._late import late
+from aqmlab import libraries
 from aqmlab.document import markdown
 from aqmlab.document.model import Block, Document, Section, walk
 
@@ -106,7 +106,7 @@ def _library() -> tuple[str, str]:
         digest, _, text = kept.read_text(encoding="ascii").partition("\n")
         if zlib.crc32(text.encode()) == int(digest.split()[1]):
             return text, digest.split()[0]
-    bundle = str(late("vl_convert").javascript_bundle(EXPORT))
+    bundle = str(libraries.vl_convert.javascript_bundle(EXPORT))
     text = letters(zlib.compress(bundle.encode(), 9))
     digest = _digest(bundle)
     with suppress(OSError):

@@ -1,5 +1,7 @@
 """What a document consists of, as values that know nothing of paper, screens or files.
 
+Methods that render load their renderer, which builds on this module.
+
 A table keeps the numbers and how they are written apart: `to_json` and `to_csv` have all
 digits, pages and terminals what a reader needs.
 """
@@ -10,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aqmlab._late import late
 from aqmlab.document.figure import Figure
 from aqmlab.document.numbers import NONE, digits, is_none, plain
 
@@ -199,18 +200,26 @@ class Table:
 
     def to_csv(self) -> str:
         """The table as CSV, numbers unrounded."""
-        return str(late("csv")(self))
+        from aqmlab.document.tables import csv
+
+        return csv(self)
 
     def to_latex(self) -> str:
         """The table as LaTeX for the package booktabs, value ± half of the interval."""
-        return str(late("latex")(self))
+        from aqmlab.document.tables import latex
+
+        return latex(self)
 
     def to_markdown(self) -> str:
         """The table as Markdown."""
-        return str(late("markdown")(self))
+        from aqmlab.document.tables import markdown
+
+        return markdown(self)
 
     def _repr_html_(self) -> str:
-        return str(late("fragment")([self]))
+        from aqmlab.document.html import fragment
+
+        return fragment([self])
 
 
 def _flat(name: str, cell: Cell) -> dict[str, Any]:
@@ -352,11 +361,15 @@ class Document:
 
     def to_html(self) -> str:
         """A page that needs nothing else."""
-        return str(late("page")(self))
+        from aqmlab.document.html import page
+
+        return page(self)
 
     def to_markdown(self) -> str:
         """The document as Markdown; figures are the files figures/ID.svg."""
-        return str(late("document_markdown")(self))
+        from aqmlab.document.tables import document_markdown
+
+        return document_markdown(self)
 
     def to_json(self) -> dict[str, Any]:
         """The document as a mapping, numbers unrounded."""
@@ -365,10 +378,14 @@ class Document:
 
     def print(self, console: Console) -> None:
         """Prints the document on a terminal."""
-        late("terminal")(self, console)
+        from aqmlab.document.terminal import show
+
+        show(self, console)
 
     def _repr_html_(self) -> str:
-        return str(late("fragment")([Text(f"**{self.title}**", "lead"), *self.head, *self.blocks]))
+        from aqmlab.document.html import fragment
+
+        return fragment([Text(f"**{self.title}**", "lead"), *self.head, *self.blocks])
 
 
 def walk(blocks: Sequence[Block]) -> Iterator[Block]:

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core
-from aqmlab._face import make_callable
 
 if TYPE_CHECKING:
     from aqmlab.emulate.links import EmulatedPath
@@ -61,6 +60,3 @@ def emulate(
         attached=attached,
         interface=interface,
     )
-
-
-make_callable(__name__)

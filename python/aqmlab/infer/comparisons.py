@@ -25,8 +25,8 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-from aqmlab._late import late
 from aqmlab.infer.intervals import LEVEL, after_looks
 from aqmlab.infer.studentized import range_quantile, range_tail
 from aqmlab.samples import Floats
@@ -222,14 +222,14 @@ class _Test:
             return 1.0
         pooled, (own, freedom) = self.pooled(one, two), self.alone(one, two)
         of_all = range_tail(apart / pooled, len(self.names), self.freedom) if pooled else 0.0
-        of_pair = 2 * float(late("special").stdtr(freedom, -apart / own)) if own else 0.0
+        of_pair = 2 * float(special.stdtr(freedom, -apart / own)) if own else 0.0
         return max(of_all, of_pair)
 
     def half(self, one: int, two: int, alpha: float) -> float:
         """The smallest difference with a chance of at most `alpha`."""
         own, freedom = self.alone(one, two)
         of_all = range_quantile(alpha, len(self.names), self.freedom) * self.pooled(one, two)
-        return max(of_all, -float(late("special").stdtrit(freedom, alpha / 2)) * own)
+        return max(of_all, -float(special.stdtrit(freedom, alpha / 2)) * own)
 
 
 def _finding(test: _Test, alpha: float, level: float) -> Finding:

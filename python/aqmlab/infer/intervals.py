@@ -30,8 +30,8 @@ from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
-from aqmlab._late import late
 from aqmlab.errors import input_error
 from aqmlab.samples import Floats, Histograms, weighted_quantile
 
@@ -257,7 +257,7 @@ def limits(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats]:
     even = two_clusters(rows, mean, variance)
     long, short = np.where(even, alpha / 2, long), np.where(even, alpha / 2, short)
     error = np.where(varies, (variance / (count - 1)) ** 0.5, 0.0)
-    far, near = (-late("special").stdtrit(count - 1, each) * error for each in (long, short))
+    far, near = (-special.stdtrit(count - 1, each) * error for each in (long, short))
     above = skewness >= 0
     return mean - np.where(above, near, far), mean + np.where(above, far, near)
 
@@ -347,7 +347,7 @@ def _rank(count: int, share: float, tail: float) -> tuple[int, float]:
 
     def below(rank: int) -> float:
         """The chance that the quantile is below the value of this rank (from 1)."""
-        return float(late("special").bdtr(rank - 1, count, share))
+        return float(special.bdtr(rank - 1, count, share))
 
     if below(1) > SLACK * tail:
         return -1, 0.0

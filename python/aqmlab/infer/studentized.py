@@ -7,8 +7,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from scipy import special
 
-from aqmlab._late import late
 from aqmlab.samples import Floats
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
@@ -22,7 +22,7 @@ def range_tail(value: float, labels: int, freedom: float) -> float:
     if not value > 0:
         return 1.0
     if labels == 2:
-        return 2 * float(late("special").stdtr(freedom, -value / 2**0.5))
+        return 2 * float(special.stdtr(freedom, -value / 2**0.5))
     spread, weight = _spreads(freedom)
     return min(max(float(weight @ (1 - _normal_range(value * spread, labels))), 0.0), 1.0)
 
@@ -31,7 +31,7 @@ def range_tail(value: float, labels: int, freedom: float) -> float:
 def range_quantile(alpha: float, labels: int, freedom: float) -> float:
     """The value that is exceeded with the chance `alpha`."""
     if labels == 2:
-        return -float(late("special").stdtrit(freedom, alpha / 2)) * 2**0.5
+        return -float(special.stdtrit(freedom, alpha / 2)) * 2**0.5
     low, high = 0.0, 8.0
     while range_tail(high, labels, freedom) > alpha and high < 1e9:
         low, high = high, 2 * high
@@ -52,7 +52,7 @@ def _spreads(freedom: float) -> tuple[Floats, Floats]:
     least = max(1 - reach, 0.0)
     s = least + (_NODES + 1) * (1 + reach - least) / 2
     half = freedom / 2
-    density = np.log(2) + half * np.log(half) - late("special").gammaln(half)
+    density = np.log(2) + half * np.log(half) - special.gammaln(half)
     density = density + (freedom - 1) * np.log(s) - half * s**2
     weight = np.exp(density) * _WEIGHTS
     return s, weight / weight.sum()
@@ -62,6 +62,6 @@ def _normal_range(widths: Floats, labels: int) -> Floats:
     """The chance that the range of `labels` standard normal values is at most each width."""
     z = _NODES * REACH
     density = np.exp(-0.5 * z**2) / (2 * np.pi) ** 0.5 * _WEIGHTS * REACH
-    inside = late("special").ndtr(z)[None, :] - late("special").ndtr(z[None, :] - widths[:, None])
+    inside = special.ndtr(z)[None, :] - special.ndtr(z[None, :] - widths[:, None])
     chance: Floats = labels * (inside ** (labels - 1)) @ density
     return np.minimum(chance, 1.0)

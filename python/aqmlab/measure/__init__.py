@@ -6,29 +6,12 @@
     aqmlab.measure.values(result, "sojourn_p95")     # run, subject (a link), value
     aqmlab.measure.values(result, "goodput")         # run, subject (a group), value
 
-A metric of one's own is a function: see `metric`.
+A metric of one's own is a function: see `metric`. The names and their modules are in
+`__init__.pyi`; tables are loaded with the first that needs them.
 """
 
-from aqmlab.measure import catalogue as _catalogue  # registers what aqmlab measures
-from aqmlab.measure.registry import Metric, entries, find, metric, metrics, own
-from aqmlab.measure.runs import Runs
-from aqmlab.measure.shown import Shown, everything, headlines
-from aqmlab.measure.values import add_own, values
+import lazy_loader
 
-COMPUTED = _catalogue.COMPUTED
+import aqmlab.measure.catalogue  # noqa: F401 (registers what aqmlab measures)
 
-__all__ = [
-    "COMPUTED",
-    "Metric",
-    "Runs",
-    "Shown",
-    "add_own",
-    "entries",
-    "everything",
-    "find",
-    "headlines",
-    "metric",
-    "metrics",
-    "own",
-    "values",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aqmlab._late import late
+from aqmlab import libraries
 from aqmlab.errors import input_error
 from aqmlab.measure.registry import find
 from aqmlab.measure.values import values
@@ -25,7 +25,7 @@ def to_xarray(result: StudyResult, names: Sequence[str] = ()) -> xarray.Dataset:
     Raises `InputError` for an unknown metric, and if xarray is not installed.
     """
     try:
-        array = late("xarray")
+        array = libraries.xarray
     except ImportError:
         problem = "this needs xarray"
         raise input_error(problem, key="to_xarray", hint="pip install xarray") from None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
+from aqmlab import libraries
 
-COLUMNS = pl.Schema({"run": pl.UInt32, "subject": pl.String, "value": pl.Float64})
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Runs:
@@ -45,6 +46,7 @@ def of_quantity(table: str, quantity: str, column: str) -> Callable[[Runs, str],
     directions those of the worse, which comes first."""
 
     def compute(runs: Runs, statistic: str) -> pl.DataFrame:
+        pl = libraries.polars
         rows = runs.table(table).filter(pl.col("quantity").cast(pl.String) == quantity)
         rows = rows.unique(["run", "group"], keep="first", maintain_order=True)
         if table == "times":
@@ -58,7 +60,7 @@ def of_metrics(name: str) -> Callable[[Runs, str], pl.DataFrame]:
     """The values of this name in the table `metrics`: of two directions those of the first."""
 
     def compute(runs: Runs, statistic: str) -> pl.DataFrame:
-        rows = runs.table("metrics").filter(pl.col("metric") == name)
+        rows = runs.table("metrics").filter(libraries.polars.col("metric") == name)
         rows = rows.unique(["run", "subject"], keep="first", maintain_order=True)
         return _told(rows.select("run", "subject", "value"))
 
@@ -66,5 +68,7 @@ def of_metrics(name: str) -> Callable[[Runs, str], pl.DataFrame]:
 
 
 def _told(rows: pl.DataFrame) -> pl.DataFrame:
-    found = rows.rename(dict(zip(rows.columns, COLUMNS, strict=True))).cast(COLUMNS)
+    pl = libraries.polars
+    columns = pl.Schema({"run": pl.UInt32, "subject": pl.String, "value": pl.Float64})
+    found = rows.rename(dict(zip(rows.columns, columns, strict=True))).cast(columns)
     return found.drop_nulls().drop_nans()

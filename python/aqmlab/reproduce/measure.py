@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.infer import POSITIVE, Interval, interval
-from aqmlab.measure import values
+from aqmlab.measure.values import values
 from aqmlab.reproduce.model import Warning
 from aqmlab.results import StudyResult
 from aqmlab.samples import Floats, Histograms

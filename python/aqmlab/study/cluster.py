@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from aqmlab._late import late
+from aqmlab import libraries
 from aqmlab.errors import ClusterError, input_error
 from aqmlab.study.spread import Build, own_build
 
@@ -117,7 +117,7 @@ def _client(address: str, key: str) -> Iterator[Any]:
         problem = "expected the address of a scheduler such as tcp://HOST:8786"
         raise input_error(problem, key=key, given=address)
     try:
-        distributed = late("distributed")
+        distributed = libraries.distributed
     except ImportError as error:
         raise ClusterError(EXTRA) from error
     try:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
-from aqmlab import _core, signals
-from aqmlab.errors import ClusterError, CustomError, FolderError, StorageError, StuckError
+from aqmlab import _core
+from aqmlab.errors import ClusterError, CustomError, FolderError, StuckError
 from aqmlab.plan.shards import Shard
 from aqmlab.results import (
     Batch,
-    RunResult,
     StudyInfo,
     StudyResult,
     by_run,
@@ -26,6 +22,7 @@ from aqmlab.results import (
     resolved,
 )
 from aqmlab.study.folder import ResultsFolder
+from aqmlab.study.runner import polled
 from aqmlab.study.sequential import is_reached, renumbered, stages
 from aqmlab.study.spread import spread
 from aqmlab.tables import MemoryTables
@@ -40,26 +37,8 @@ FLUSH_SECONDS = 1.0
 ROUNDS = 3
 """How often runs are computed again because a chunk was damaged while the study ran."""
 GOES_ON = "rerun the same command to resume"
-Job = tuple[int, _core.Scenario, int]
-"""Run number, scenario, replication."""
-AHEAD = 64
-"""For each thread so many jobs are made before they are due."""
-POLL_SECONDS = 0.1
 MOST_WAITING = 1 << 17
 """Rows of finished runs in memory from which on they are written at once."""
-PAUSE_SECONDS = 0.005
-"""Between two batches, so that they are not of single runs."""
-
-
-class Record(TypedDict):
-    """The files in which a run is recorded while it goes on."""
-
-    pcap: str | None
-    """Every packet as it is sent."""
-    pcap_links: list[int]
-    """If there are any: all packets that come to these links instead."""
-    qlog: str | None
-    """What senders do."""
 
 
 @dataclass(frozen=True)
@@ -145,28 +124,6 @@ def study_info(study: Study) -> StudyInfo:
         version=_core.__version__,
         precision=study.precision,
     )
-
-
-def run_scenario(
-    scenario: _core.Scenario, replication: int = 0, record: Record | None = None
-) -> RunResult:
-    """Runs `scenario` once, recorded to files if asked for.
-
-    Raises `StorageError` if one of these cannot be written.
-    """
-    try:
-        batches = list(finished([(0, scenario, replication)], threads=1, record=record))
-    except OSError as error:
-        if error.filename is None:
-            raise
-        file = Path(error.filename)
-        kept = "not all of the run is in it"
-        if not file.parent.is_dir():
-            kept = f"there is no folder {file.parent}"
-        elif error.errno == errno.ENXIO:
-            kept = "nobody reads this pipe"
-        raise StorageError(error, file, kept, resumes=False) from error
-    return RunResult(MemoryTables(in_memory(batches)), resolved(scenario.resolved))
 
 
 def _in_memory(plans: Sequence[Study], means: Means, progress: Progress | None) -> StudyResult:
@@ -268,59 +225,6 @@ class Keeper:
         writing, self._writing = self._writing, None
         if writing:
             writing.result()
-
-
-def finished(
-    jobs: Sequence[Job], threads: int | None, record: Record | None = None
-) -> Iterator[_core.Results]:
-    """The results of `jobs`, in batches, as they come. Ctrl-C gets through between two."""
-    batches = polled(jobs, len(jobs), threads, record=record)
-    return (batch for batch in batches if batch is not None)
-
-
-def polled(
-    jobs: Iterable[Job],
-    count: int,
-    threads: int | None,
-    spill: Path | None = None,
-    record: Record | None = None,
-) -> Iterator[_core.Results | None]:
-    """The same, with `None` whenever there was nothing for `POLL_SECONDS`. Of the `count` jobs
-    only those are made that are due soon. Records of packets wait in the folder `spill`, if one
-    is given. A single job may be recorded.
-
-    Raises `StuckError`, after all other results, if runs made no progress.
-    """
-    threads = min(threads or len(os.sched_getaffinity(0)), max(1, count))
-    feed, ahead = iter(jobs), AHEAD * threads
-    runner = _core.Runner(
-        list(islice(feed, ahead)),
-        threads=threads,
-        open=True,
-        spill=None if spill is None else str(spill),
-        record=record,
-    )
-    left, stuck = count, dict[int, str]()
-    try:
-        while left:
-            waiting = runner.total - (count - left)
-            if waiting <= ahead // 2 and runner.total < count:
-                runner.extend(list(islice(feed, ahead - waiting)))
-            if runner.total == count:
-                runner.close()
-            batch = runner.poll(POLL_SECONDS)
-            yield batch
-            given_up = runner.stuck()
-            stuck |= given_up
-            left -= len(given_up)
-            if batch is not None:
-                left -= len(batch.runs)
-                if left:
-                    time.sleep(PAUSE_SECONDS)
-    finally:
-        signals.stop(runner)
-    if stuck:
-        raise StuckError(stuck)
 
 
 def _of_study(

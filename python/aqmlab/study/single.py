@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab import scenarios
 from aqmlab._core import Scenario
-from aqmlab.errors import input_error, unknown
+from aqmlab.errors import StorageError, input_error, unknown
 from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
+from aqmlab.study.runner import Record, finished
 
 if TYPE_CHECKING:
     from aqmlab.results import RunResult
-    from aqmlab.study.execute import Record
 
 RECORD_KEYS = ("level", "interval")
 
@@ -46,8 +47,6 @@ def run(
     congestion control written in Python does something wrong in the run, and `StorageError` if a
     file cannot be written.
     """
-    from aqmlab.study.execute import run_scenario
-
     overrides = dict(set or {})
     if seed is not None:
         overrides["seed"] = seed
@@ -61,6 +60,32 @@ def run(
         raise input_error(problem, key="replication", given=replication)
     scenario = load(source, overrides)
     return run_scenario(scenario, replication, recording(scenario, pcap, pcap_links, qlog))
+
+
+def run_scenario(
+    scenario: Scenario, replication: int = 0, record: Record | None = None
+) -> RunResult:
+    """Runs `scenario` once, recorded to files if asked for.
+
+    Raises `StorageError` if one of these cannot be written.
+    """
+    # Processes that the emulator copies load this module, and must have one thread.
+    from aqmlab.results import RunResult, in_memory, resolved
+    from aqmlab.tables import MemoryTables
+
+    try:
+        batches = list(finished([(0, scenario, replication)], threads=1, record=record))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        file = Path(error.filename)
+        kept = "not all of the run is in it"
+        if not file.parent.is_dir():
+            kept = f"there is no folder {file.parent}"
+        elif error.errno == errno.ENXIO:
+            kept = "nobody reads this pipe"
+        raise StorageError(error, file, kept, resumes=False) from error
+    return RunResult(MemoryTables(in_memory(batches)), resolved(scenario.resolved))
 
 
 def recording(

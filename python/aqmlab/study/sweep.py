@@ -18,8 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aqmlab._late import late
 from aqmlab.errors import input_error, unknown
+from aqmlab.measure import find
 from aqmlab.plan.points import Axis, AxisValue, Points
 from aqmlab.plan.precision import KEY, Precision
 from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
@@ -202,7 +202,7 @@ class Study:
         if given is not None:
             found = Precision.parse(given, key="--precision", own=found)
         if found is not None:
-            late("find_metric")(found.metric)
+            find(found.metric)
         return found
 
     def _text(self, table: Mapping[str, Any], key: str, default: str) -> str:

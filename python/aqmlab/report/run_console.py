@@ -1,51 +1,21 @@
-"""One run in memory, without a library for tables: what `aqmlab run` shows if nothing is kept.
+"""A run in the terminal: what `aqmlab run` prints.
 
-The tables are lists of dictionaries, with the columns of docs/results.md.
+Needs no library: the tables are lists of dictionaries, with the columns of docs/results.md.
 """
 
 from __future__ import annotations
 
-from aqmlab import _core, plain, signals
-from aqmlab.metrics.single import metrics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from aqmlab import plain
 from aqmlab.numbers import percent, rate, reasons, seconds, sender
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
+Rows = Sequence[Mapping[str, Any]]
 
-    Rows = Sequence[Mapping[str, Any]]
-
-NOT_SAVED = "Nothing was saved; --out FOLDER saves the tables and a report with figures."
-NOT_ALL_SAVED = "Nothing else was saved; --out FOLDER saves the tables and a report with figures."
-POLL_SECONDS = 0.1
-TABLES = ("runs", "links", "flows", "groups", "traffic", "times", "scores", "excursions", "notes")
 SHOWN_FLOWS = 20
 # Scores in bit/s.
 RATES = {"bitrate", "download", "upload"}
-
-
-def run(scenario: _core.Scenario) -> dict[str, list[dict[str, Any]]]:
-    """The tables of one run of `scenario`, `metrics` among them, without `run`.
-
-    Raises `StuckError` if it makes no progress.
-    """
-    runner = _core.Runner([(0, scenario, 0)], threads=1)
-    try:
-        while (results := runner.poll(POLL_SECONDS)) is None:
-            stuck = runner.stuck()
-            if stuck:
-                from aqmlab.errors import StuckError
-
-                raise StuckError(stuck)
-    finally:
-        signals.stop(runner)
-    tables = {name: results.table(name).to_dicts() for name in TABLES}
-    for rows in tables.values():
-        for row in rows:
-            del row["run"]
-    tables["metrics"] = metrics(tables, scenario.table)
-    return tables
 
 
 def text(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> str:

@@ -1,0 +1,67 @@
+from . import document, infer, measure, scenarios
+from ._core import Scenario, __version__, reference
+from .characterize import characterize
+from .compare import compare
+from .control import CongestionControl
+from .emulate import emulate
+from .errors import (
+    AqmlabError,
+    ClusterError,
+    ControlError,
+    CustomError,
+    EmulationError,
+    FolderError,
+    InputError,
+    QueueError,
+    StorageError,
+    StuckError,
+)
+from .evaluate import evaluate
+from .measure import Runs, metric
+from .plan.shards import Shard
+from .queue import Queue
+from .report.own import chart
+from .reproduce import reproduce
+from .results import RunResult, StudyResult
+from .study import Study, study
+from .study.merge import merge
+from .study.single import run
+from .study.stepping import Run
+
+__all__ = [
+    "AqmlabError",
+    "ClusterError",
+    "CongestionControl",
+    "ControlError",
+    "CustomError",
+    "EmulationError",
+    "FolderError",
+    "InputError",
+    "Queue",
+    "QueueError",
+    "Run",
+    "RunResult",
+    "Runs",
+    "Scenario",
+    "Shard",
+    "StorageError",
+    "StuckError",
+    "Study",
+    "StudyResult",
+    "__version__",
+    "characterize",
+    "chart",
+    "compare",
+    "document",
+    "emulate",
+    "evaluate",
+    "infer",
+    "measure",
+    "merge",
+    "metric",
+    "reference",
+    "reproduce",
+    "run",
+    "scenarios",
+    "study",
+]

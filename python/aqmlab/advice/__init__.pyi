@@ -1,0 +1,3 @@
+from .trial import Trial, study_of
+
+__all__ = ["Trial", "study_of"]

@@ -1,0 +1,21 @@
+from .catalogue import COMPUTED
+from .registry import Metric, entries, find, metric, metrics, own
+from .runs import Runs
+from .shown import Shown, everything, headlines
+from .values import add_own, values
+
+__all__ = [
+    "COMPUTED",
+    "Metric",
+    "Runs",
+    "Shown",
+    "add_own",
+    "entries",
+    "everything",
+    "find",
+    "headlines",
+    "metric",
+    "metrics",
+    "own",
+    "values",
+]

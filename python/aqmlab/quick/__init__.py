@@ -1,1 +1,0 @@
-"""What is answered before a library is loaded."""

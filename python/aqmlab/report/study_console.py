@@ -1,0 +1,145 @@
+"""A study in the terminal and as JSON: what `aqmlab study`, `compare` and `merge` print."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import polars.selectors as cs
+
+from aqmlab.document import Note
+from aqmlab.document.numbers import percent, seconds
+from aqmlab.document.terminal import block, grid
+from aqmlab.report.findings import findings, intervals, of_measures, sentences
+from aqmlab.report.measures import Layout, means, measures
+from aqmlab.report.notes import kinds, note_lines
+from aqmlab.study.sequential import is_reached
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from aqmlab.infer import Interval
+    from aqmlab.report.measures import Measure
+    from aqmlab.results import StudyResult
+
+SHOWN_POINTS = 60
+
+
+def summary(result: StudyResult) -> pl.DataFrame:
+    """One row a point, of the bottleneck: means over the replications of the links' columns."""
+    axes = [name for name, _ in result.info.axes]
+    return (
+        result.bottleneck.group_by(["point", *axes], maintain_order=True)
+        .agg(
+            pl.col("utilisation").mean(),
+            pl.col("sojourn_p50_s").mean(),
+            pl.col("sojourn_p95_s").mean(),
+            pl.col("sojourn_max_s").mean(),
+            (pl.col("dropped").sum() / pl.col("arrived").sum()).alias("dropped_share"),
+            (pl.col("marked").sum() / pl.col("arrived").sum()).alias("marked_share"),
+        )
+        .sort("point")
+        .with_columns(cs.float().fill_nan(None))
+    )
+
+
+def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {
+        "study": result.info.name,
+        "version": result.info.version,
+        "digest": result.info.digest,
+        "folder": str(result.folder),
+        "runs": result.info.points * result.info.replications,
+        "computed": result.computed,
+        "wall_seconds": round(wall, 3),
+        "replications": result.info.replications,
+        **({"precision": _precision(result)} if result.info.precision else {}),
+        "points": points(result),
+        "findings": [each.to_json() for each in findings(result)],
+        "notes": kinds(result),
+    }
+
+
+def _precision(result: StudyResult) -> dict[str, Any]:
+    """What was asked for, and whether it was reached."""
+    assert result.info.precision is not None
+    return {**result.info.precision.to_json(), "reached": is_reached(result)}
+
+
+def points(result: StudyResult) -> list[dict[str, Any]]:
+    """The rows of the summary, each with `measures`: mean and interval of each measure."""
+    rows = summary(result).to_dicts()
+    found = [(each, means(result, each), intervals(result, each)) for each in measures(result)]
+    for row in rows:
+        at = row["point"]
+        row["measures"] = [
+            {
+                "measure": each.title,
+                "unit": each.unit,
+                "mean": averages[at],
+                "low": own.low if (own := within[at]) else None,
+                "high": own.high if own else None,
+            }
+            for each, averages, within in found
+            if at in averages
+        ]
+    return rows
+
+
+def show(result: StudyResult, screen: Console) -> None:
+    """Prints one row a point, then the notes in words."""
+    info = result.info
+    many = info.replications > 1
+    how = f"means of {info.replications} replications" if many else "one run of each"
+    title = f"{info.title}: bottleneck, {how}"
+    table = grid(title, screen)
+    for name, _ in info.axes:
+        table.add_column(name)
+    for name in ("busy", "sojourn p50", "p95", "max", "dropped", "marked"):
+        table.add_column(name, justify="right")
+    rows = summary(result).to_dicts()
+    for row in rows[:SHOWN_POINTS]:
+        labels = [row[name] for name, _ in info.axes]
+        delays = [seconds(row[f"sojourn_{key}_s"]) for key in ("p50", "p95", "max")]
+        shares = [percent(row[f"{key}_share"]) for key in ("dropped", "marked")]
+        table.add_row(*labels, percent(row["utilisation"]), *delays, *shares)
+    screen.print(table)
+    if len(rows) > SHOWN_POINTS:
+        screen.print(f"... and {len(rows) - SHOWN_POINTS} more points in the folder")
+    _show_groups(result, screen)
+    for line in note_lines(result):
+        block(Note(line), screen)
+
+
+def _show_groups(result: StudyResult, screen: Console) -> None:
+    """What the groups of flows got, and which value of the first axis does best."""
+    found, layout = measures(result), Layout.of(result.info.axes)
+    of_groups = [each for each in found if ":" in each.title]
+    screen.print()
+    if of_groups:
+        table = grid("Groups of flows", screen)
+        names = [name for name, _ in result.info.axes]
+        for name in names:
+            table.add_column(name)
+        for each in of_groups:
+            table.add_column(each.title, justify="right")
+        averages = [means(result, each) for each in of_groups]
+        ranges = [intervals(result, each) for each in of_groups]
+        for row in result.points.head(SHOWN_POINTS).to_dicts():
+            values = zip(of_groups, averages, ranges, strict=True)
+            at = row["point"]
+            cells = [_with_range(each, mean.get(at), own.get(at)) for each, mean, own in values]
+            table.add_row(*(str(row[name]) for name in names), *cells)
+        screen.print(table)
+        screen.print()
+    for line in sentences(of_measures(result, found, layout), found, layout.compared):
+        screen.print(line)
+    screen.print()
+
+
+def _with_range(measure: Measure, mean: float | None, within: Interval | None) -> str:
+    """The mean and how far the interval goes to its farther end."""
+    if mean is None or within is None or within.low == within.high:
+        return measure.text(mean)
+    return f"{measure.text(mean)} ±{measure.number(max(mean - within.low, within.high - mean))}"

@@ -1,0 +1,280 @@
+"""A published study, run and compared with its paper."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import aqmlab
+from aqmlab.document import Document, Figure, save
+from aqmlab.infer import estimate
+from aqmlab.report.setup_diagram import caption, diagram
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.model import Cause, Claim, Contradiction, Table, Warning
+from aqmlab.reproduce.published import MAIN, Published
+from aqmlab.reproduce.signs import same_signs
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from rich.console import Console
+
+    from aqmlab.results import StudyResult
+
+
+def reproduce(
+    name: str,
+    *,
+    only: str | Sequence[str] = (),
+    replications: int | None = None,
+    seed: int | None = None,
+    trace: str | Path | None = None,
+    out: str | Path | None = None,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    emulate: bool = False,
+    step: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    told: Callable[[str], None] | None = None,
+) -> Reproduction:
+    """Runs the study `name` (one of `names()`, or the path of a folder) and compares it with its
+    paper.
+
+    `only` names a subset of the study (of jarvinen2014: `"paper"`, the paper's own
+    queues with the short path, or `"short"`), or labels of axes to keep
+    (`["queue=CoDel", "rest=11 ms"]`). `trace` is a file of delivery opportunities for the
+    link that takes one (of cs244_2015: the cellular link). The results are kept in the folder
+    `out`, from which an interrupted study goes on; `progress` is called with
+    (finished runs, all runs).
+
+    With `emulate` the study is run with real packets too, once at every point, and simulated
+    at the same length (the parts `emulated` and `short`); `step` says how long its steps then
+    are. It needs `out`; `told` is called with what is done next.
+
+    Raises `InputError` for an unknown study or subset, and whatever `Study.run` raises.
+    """
+    only = (only,) if isinstance(only, str) else only
+    published = Published.load(name)
+    studies = published.studies(
+        only, seed=seed, replications=replications, trace=Path(trace) if trace else None
+    )
+    shortened = published.emulation(only, step) if emulate else None
+    total = sum(study.total for study in studies.values())
+    results, before = {}, 0
+    for part, study in studies.items():
+        folder = None if out is None else Path(out) if part == MAIN else Path(out) / part
+        counted = _later(progress, before, total) if progress else None
+        results[part] = study.run(folder, threads=threads, progress=counted, executor=executor)
+        before += study.total
+    if shortened is not None:
+        results |= _emulated(shortened, seed, replications, out, threads, told)
+    return Reproduction(published, results, only=only, trace=trace)
+
+
+def _emulated(
+    shortened: tuple[str, dict[str, Any], dict[str, list[str]]],
+    seed: int | None,
+    replications: int | None,
+    out: str | Path | None,
+    threads: int | None,
+    told: Callable[[str], None] | None,
+) -> dict[str, StudyResult]:
+    """The study shortened: simulated, and with real packets."""
+    from aqmlab.emulate.study import Order, run
+
+    if out is None:
+        raise ValueError("real packets need a folder for their results")
+    file, settings, axes = shortened
+    order = Order(file, settings, axes, seed, 1)
+    short = replace(order, replications=replications).study()
+    return {
+        "short": short.run(Path(out) / "short", threads=threads),
+        "emulated": run(order, Path(out) / "emulated", told),
+    }
+
+
+def _later(
+    progress: Callable[[int, int], None], before: int, total: int
+) -> Callable[[int, int], None]:
+    """What counts the runs of one part among those of all."""
+    return lambda done, _: progress(before + done, total)
+
+
+class Reproduction:
+    """A study that was run again: its tables, claims, causes of differences and figures.
+
+    `results` are those of its parts, by name; most studies have one, called `study`.
+    """
+
+    def __init__(
+        self,
+        published: Published,
+        results: Mapping[str, StudyResult],
+        *,
+        only: Sequence[str] = (),
+        trace: str | Path | None = None,
+    ) -> None:
+        self.published = published
+        self.results = dict(results)
+        self.only = tuple(only)
+        self.trace = trace
+        parts: dict[str, Measurements] = {}
+        for name, result in self.results.items():
+            parts[name] = Measurements(result, published.paper["link"], parts)
+        self.parts = parts
+
+    @property
+    def measured(self) -> Measurements:
+        """The measurements of the first part that was run; it knows the others."""
+        return next(iter(self.parts.values()))
+
+    @property
+    def result(self) -> StudyResult:
+        """The results of the first part that was run."""
+        return self.measured.result
+
+    @property
+    def name(self) -> str:
+        """The name of the study."""
+        return self.published.name
+
+    @property
+    def title(self) -> str:
+        """The title of the study."""
+        return str(self.published.study.get("title", self.name))
+
+    @property
+    def runs(self) -> int:
+        """The number of simulations behind it."""
+        return sum(each.info.points * each.info.replications for each in self.results.values())
+
+    @property
+    def extent(self) -> str:
+        """`200 points, 100 replications`, for each part, with its name if there are several."""
+
+        def told(name: str, result: StudyResult) -> str:
+            points, replications = result.info.points, result.info.replications
+            many = f"{replications} replication{'s' if replications > 1 else ''}"
+            part = f"{name}: " if len(self.results) > 1 else ""
+            return f"{part}{points} points, {many}"
+
+        return "; ".join(told(*each) for each in self.results.items())
+
+    @property
+    def without_intervals(self) -> str:
+        """A sentence if a part has too few replications for intervals."""
+        fewest = min(each.info.replications for each in self.results.values())
+        why = estimate(np.arange(float(fewest))).why
+        return f"There are no intervals: {why}." if why else ""
+
+    @property
+    def command(self) -> str:
+        """What gives the same numbers on any machine."""
+        words = ["aqmlab", "reproduce", self.name]
+        for each in self.only:
+            words += ["--only", each]
+        if self.trace:
+            words += ["--trace", str(self.trace)]
+        counts = {each.info.replications for each in self.results.values()}
+        if len(counts) == 1:
+            words += ["--replications", str(counts.pop())]
+        return shlex.join([*words, "--seed", str(self.result.info.seed)])
+
+    @cached_property
+    def tables(self) -> list[Table]:
+        """Published and measured numbers."""
+        return self.published.tables(self.measured)
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """The statements of the paper, checked."""
+        return self.published.claims(self.measured)
+
+    @cached_property
+    def causes(self) -> list[Cause]:
+        """Why some of the cells differ, and where they lean to one side."""
+        leaning = same_signs(self.tables, self.published.main_rows)
+        return [*self.published.causes(self.measured), *leaning]
+
+    @property
+    def contradictions(self) -> list[Contradiction]:
+        """Where the paper contradicts itself."""
+        return self.published.contradictions
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        """The set-up, the figures of the paper, and ours."""
+        return [*self._set_ups(), *self.published.figures(self.measured)]
+
+    def _set_ups(self) -> Iterator[Figure]:
+        """The set-up of each part whose links are others than those of the parts before it."""
+        drawn: list[object] = []
+        for name, result in self.results.items():
+            scenario = result.scenarios[0]
+            links = [(each, link["rate"]) for each, link in scenario["links"].items()]
+            if name == "emulated" or links in drawn:
+                continue
+            drawn.append(links)
+            first = len(drawn) == 1
+            yield Figure(
+                "setup" if first else f"setup-{name}",
+                "Set-up" if first else f"Set-up of the part {name}",
+                f"{scenario['bottleneck']} is the bottleneck.",
+                f"As at the first point. {caption(scenario)}",
+                diagram(scenario),
+            )
+
+    @property
+    def warnings(self) -> list[Warning]:
+        """What the engine noted in the runs, each kind once: in the first part that has it, and
+        the names of the others."""
+        found: dict[str, tuple[Warning, list[str]]] = {}
+        for name, part in self.parts.items():
+            for each in part.warnings:
+                first, more = found.setdefault(each.id, (each, []))
+                if first is not each:
+                    found[each.id] = (replace(first, runs=first.runs + each.runs), [*more, name])
+        return [
+            replace(each, where=f"{each.where}; also in {', '.join(more)}") if more else each
+            for each, more in found.values()
+        ]
+
+    def table(self, ident: str) -> Table:
+        """The table with this id. Raises `KeyError` if there is none."""
+        for table in self.tables:
+            if table.id == ident:
+                return table
+        raise KeyError(ident)
+
+    def to_json(self) -> dict[str, Any]:
+        """{"study", "version", "tables", "claims", "contradictions"}; see docs/reproductions.md."""
+        return {
+            "study": self.name,
+            "version": aqmlab.__version__,
+            "tables": [table.to_json() for table in self.tables],
+            "claims": [claim.to_json() for claim in self.claims],
+            "contradictions": [asdict(each) for each in self.contradictions],
+        }
+
+    def print(self, console: Console) -> None:
+        """Prints the tables, the claims with their evidence, and the warnings."""
+        from aqmlab.reproduce.console import show
+
+        show(self, console)
+
+    def report(self) -> Document:
+        """The reproduction as a document."""
+        from aqmlab.reproduce.page import document
+
+        return document(self)
+
+    def write_report(self, folder: str | Path, *, figures: bool = True) -> Path:
+        """Writes report.html, and with `figures` figures/*.svg, .png and .pdf; the path of the
+        report. Raises `StorageError` if a file cannot be written."""
+        return save(self.report(), Path(folder), figures=figures)

@@ -1,0 +1,3 @@
+from .sweep import Study, study
+
+__all__ = ["Study", "study"]
