@@ -1,5 +1,5 @@
 from . import document, infer, measure, scenarios
-from ._core import Scenario, __version__, reference
+from ._core import __version__, reference
 from .characterize import characterize
 from .compare import compare
 from .control import CongestionControl
@@ -23,6 +23,7 @@ from .queue import Queue
 from .report.own import chart
 from .reproduce import reproduce
 from .results import RunResult, StudyResult
+from .scenarios import Scenario
 from .study import Study, study
 from .study.merge import merge
 from .study.single import run

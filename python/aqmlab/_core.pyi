@@ -1,7 +1,7 @@
 """The engine: what the Rust extension module offers. Times are seconds, sizes bytes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, final
+from typing import Any, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -454,6 +454,12 @@ def replay_sender(packed: bytes) -> tuple[str, tuple[int, int, int, int, int, in
 
 def next_sender(packed: bytes, begin: int) -> tuple[str, int]:
     """The name of the packed sender that begins there, and where the next one does."""
+
+def parse_quantity(kind: Literal["time", "rate", "size"], text: str) -> tuple[int, str]:
+    """Reads a time (ns), rate (bit/s) or size (bytes); the number and its canonical text.
+
+    Raises `InputError` with the units that are allowed.
+    """
 
 def parse_value(text: str) -> Any:
     """What stands after `--set key=`: a TOML value, or else the text itself."""

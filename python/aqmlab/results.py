@@ -23,6 +23,7 @@ import polars as pl
 from aqmlab._core import Results
 from aqmlab.errors import InputError, input_error, unknown
 from aqmlab.plan.precision import Precision
+from aqmlab.scenarios.quantity import numbers
 from aqmlab.tables import PART, Tables, plain_texts
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from aqmlab.document import Document
 
 
+VALUE = "_value"
+"""Suffix of the column with the values of a numeric axis."""
 IDLE, BUSY = 0.2, 0.5
 """Links that are used less, and more, are idle and busy."""
 
@@ -341,8 +344,12 @@ class StudyInfo:
 
 
 class StudyResult(_TableAttributes):
-    """The results of a study. In every table each row has the columns `run`, `point`,
-    `replication` and the label on each axis (as an ordered `Enum`) before its own."""
+    """The results of a study.
+
+    In every table each row has the columns `run`, `point`, `replication` and the label on each
+    axis (as an ordered `Enum`) before its own; of a numeric axis `rate` also the column
+    `rate_value` (see `numeric_axes`).
+    """
 
     def __init__(
         self,
@@ -476,17 +483,29 @@ class StudyResult(_TableAttributes):
         point = pl.DataFrame({"point": pl.arange(0, self.info.points, dtype=pl.UInt32, eager=True)})
         return point.with_columns(self._labels())
 
+    @cached_property
+    def numeric_axes(self) -> dict[str, tuple[list[float], str]]:
+        """Values and unit of each axis whose labels are quantities of one kind.
+
+        Times are in seconds, rates in bit/s, sizes in bytes, limits in packets or BDPs.
+        """
+        found = {name: numbers(labels) for name, labels in self.info.axes}
+        return {name: each for name, each in found.items() if each is not None}
+
     def _labels(self) -> list[pl.Expr]:
-        """The label on each axis, computed from the column `point`."""
+        """The label on each axis, computed from the column `point`; of numeric axes the value."""
         columns, repeat = [], self.info.points
         for name, labels in self.info.axes:
             repeat //= len(labels)
             index = (pl.col("point") // repeat) % len(labels)
             columns.append(index.cat.to(pl.Enum(labels)).alias(name))
+            if name in self.numeric_axes:
+                values = pl.lit(pl.Series(self.numeric_axes[name][0], dtype=pl.Float64))
+                columns.append(values.gather(index).alias(f"{name}{VALUE}"))
         return columns
 
     def _join(self, frame: pl.DataFrame) -> pl.DataFrame:
-        names = [name for name, _ in self.info.axes]
+        names = [each.meta.output_name() for each in self._labels()]
         run = pl.col("run")
         keyed = frame.with_columns(
             (run // self.info.replications).cast(pl.UInt32).alias("point"),

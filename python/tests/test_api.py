@@ -14,7 +14,7 @@ from aqmlab.study.sweep import TAKEN, UNITS
 
 def test_run_takes_a_file_a_mapping_or_a_scenario(scenario: Path, mapping: dict[str, Any]) -> None:
     from_file = aqmlab.run(scenario)
-    again = aqmlab.run(aqmlab.Scenario(scenario.read_text()))
+    again = aqmlab.run(aqmlab.Scenario.read(scenario))
     assert from_file.links.equals(again.links)
     assert aqmlab.run(str(scenario)).flows.equals(from_file.flows)
     assert aqmlab.run(mapping).flows["group"].to_list() == ["bulk", "bulk"]
@@ -59,9 +59,10 @@ def test_conservation_and_bounds_hold_in_the_tables(mapping: dict[str, Any]) -> 
 
 def test_results_of_a_study_are_joined_with_its_points(study: Path) -> None:
     result = aqmlab.Study(study).run()
-    assert result.points.columns == ["point", "queue", "flows"]
+    assert result.points.columns == ["point", "queue", "flows", "flows_value"]
     assert result.points.height == 6
-    assert result.links.columns[:5] == ["run", "point", "replication", "queue", "flows"]
+    first = ["run", "point", "replication", "queue", "flows", "flows_value"]
+    assert result.links.columns[:6] == first
     flows = result.flows.group_by("run", "queue", "flows").len().sort("run")
     assert flows["queue"].to_list() == ["CoDel"] * 6 + ["DropTail"] * 6
     first = pl.col("flows").cast(pl.String).cast(pl.UInt32)

@@ -11,6 +11,7 @@ import pytest
 from helpers import Aqmlab, built_example, table_bytes
 
 import aqmlab
+from aqmlab import _core
 from aqmlab.control import AckSample, CongestionEvent, LostSegment, SentSample, Setup
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -165,7 +166,7 @@ def test_all_is_told_in_whole_numbers() -> None:
     assert repr(seen["congestion"][0]).startswith("<CongestionEvent loss, ")
     assert result.series.filter(quantity="acks")["value"].max() == len(acks)
     resolved = json.dumps(result.scenario, separators=(",", ":"))
-    assert aqmlab.Scenario(result.scenario).resolved == resolved
+    assert _core.Scenario(result.scenario).resolved == resolved
 
 
 def test_flows_with_different_controls_and_parameters() -> None:

@@ -2,6 +2,7 @@
 
 import importlib.util
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,35 +51,23 @@ def test_tables_for_arrow(result: aqmlab.StudyResult) -> None:
 @needs("xarray")
 def test_metrics_for_xarray(result: aqmlab.StudyResult) -> None:
     data = result.to_xarray("goodput", "sojourn_p95")
-    assert data["goodput"].dims == ("queue", "replication", "subject")
+    assert data["goodput"].dims == ("queue", "replication", "group")
     assert data["goodput"].attrs["unit"] == "bit/s"
     rows = aqmlab.measure.values(result, "sojourn_p95")
     for run, subject, value in rows.iter_rows():
         point = {"queue": ("droptail", "codel", "pie")[run // 2], "replication": run % 2}
-        assert float(data["sojourn_p95"].sel(subject=subject, **point)) == value
+        assert float(data["sojourn_p95"].sel(link=subject, **point)) == value
     assert set(result.to_xarray().data_vars) == set(result.metrics["metric"])
 
 
-def test_arrays_of_metrics_are_laid_out_by_axis(
-    result: aqmlab.StudyResult, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same with a stand-in for xarray, which runs where it is not installed."""
-
-    class Arrays:
-        @staticmethod
-        def DataArray(values: Any, **about: Any) -> Any:
-            return values, about
-
-        @staticmethod
-        def Dataset(found: dict[str, Any]) -> dict[str, Any]:
-            return found
-
-    monkeypatch.setattr("aqmlab.measure.grid.late", lambda name: Arrays)
-    found: Any = result.to_xarray("goodput")
-    values, about = found["goodput"]
-    assert values.shape == (3, 2, 1) and about["dims"] == ["queue", "replication", "subject"]
-    expected = result.metrics.filter(metric="goodput").sort("run")["value"].to_list()
-    assert values.ravel().tolist() == expected
+@needs("xarray")
+def test_numeric_axes_are_numbers(scenario: Path) -> None:
+    axis = {"key": "queue.target", "values": ["2ms", "10ms"]}
+    settings = {"scenario": str(scenario), "axes": [axis]}
+    data = aqmlab.study(settings, set={"queue.discipline": "codel"}).to_xarray("goodput")
+    assert data["target"].values.tolist() == [0.002, 0.01] and data["target"].attrs["unit"] == "s"
+    middle = data["goodput"].interp(target=0.006)
+    assert float(middle.mean()) == pytest.approx(float(data["goodput"].mean()))
 
 
 @pytest.mark.skipif(not ABSENT["xarray"], reason="xarray is installed")

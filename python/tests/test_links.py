@@ -12,6 +12,7 @@ import pytest
 from helpers import Aqmlab
 
 import aqmlab
+from aqmlab import _core
 from aqmlab._core import InputError, reference
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "links.md").read_text()
@@ -73,7 +74,7 @@ def test_a_path_is_relative_to_the_scenario(
     assert link["delivered_bytes"] <= 3 * 500 * 1504
     monkeypatch.chdir(folder)
     text = (folder / "scenario.toml").read_text()
-    assert the_link(aqmlab.run(aqmlab.Scenario(text))) == link
+    assert the_link(aqmlab.run(_core.Scenario(text))) == link
     monkeypatch.chdir(folder.parent)
     with pytest.raises(InputError, match="there is no such file"):
         aqmlab.run(
@@ -98,7 +99,7 @@ def test_the_digest_changes_with_the_content(folder: Path) -> None:
 
 def test_a_scenario_takes_settings_after_it_was_read(folder: Path) -> None:
     text = (folder / "scenario.toml").read_text()
-    scenario = aqmlab.Scenario(text, folders=[str(folder)])
+    scenario = _core.Scenario(text, folders=[str(folder)])
     fast = aqmlab.run(scenario, set={"links.down.rate.opportunity": "3008b"})
     assert (
         the_link(fast)["delivered_bytes"] > 1.5 * the_link(aqmlab.run(scenario))["delivered_bytes"]

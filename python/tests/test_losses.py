@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import aqmlab
+from aqmlab import _core
 
 WARMUP = 8.0
 SCENARIO: dict[str, Any] = {
@@ -125,8 +126,8 @@ def test_the_warm_up_changes_nothing_that_happens(result: aqmlab.RunResult) -> N
 
 def test_a_scenario_without_warm_up_is_as_it_was() -> None:
     scenario = {**SCENARIO, "record": {"level": "packets"}}
-    assert "warmup" not in json.loads(aqmlab.Scenario(scenario).resolved)["record"]
-    late = json.loads(aqmlab.Scenario(SCENARIO).resolved)["record"]
+    assert "warmup" not in json.loads(_core.Scenario(scenario).resolved)["record"]
+    late = json.loads(_core.Scenario(SCENARIO).resolved)["record"]
     assert late["warmup"] == "8s"
 
 

@@ -13,6 +13,7 @@ import pytest
 from helpers import STUDY_TEXT, Aqmlab
 
 import aqmlab
+from aqmlab import _core
 from aqmlab._core import check_playable
 from aqmlab.measure import values
 from aqmlab.measure.catalogue import COMPUTED, METRICS
@@ -235,7 +236,7 @@ def test_flows_of_one_group_may_have_different_round_trip_times() -> None:
     assert flow["goodput_bps"][0] > 1.3 * flow["goodput_bps"][2]
     assert aqmlab.run(result.scenario).flows.equals(result.flows)
     with pytest.raises(aqmlab.InputError, match="access_delay"):
-        check_playable(aqmlab.Scenario(result.scenario))
+        check_playable(_core.Scenario(result.scenario))
 
 
 def test_metrics_are_listed_and_explained(aqmlab: Aqmlab) -> None:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import aqmlab
+from aqmlab import _core
 from aqmlab.scenarios.settings import parse_settings
 
 NAMES = """
@@ -40,7 +41,7 @@ def readable(error: aqmlab.InputError) -> None:
 @given(st.dictionaries(WORDS, VALUES, max_size=5))
 def test_any_mapping_is_a_scenario_or_an_input_error(table: dict[str, Any]) -> None:
     try:
-        aqmlab.Scenario(table)
+        _core.Scenario(table)
     except aqmlab.InputError as error:
         readable(error)
 
@@ -49,7 +50,7 @@ def test_any_mapping_is_a_scenario_or_an_input_error(table: dict[str, Any]) -> N
 @given(st.text(max_size=60))
 def test_any_text_is_a_scenario_or_an_input_error(text: str) -> None:
     try:
-        aqmlab.Scenario(text)
+        _core.Scenario(text)
     except aqmlab.InputError as error:
         assert str(error)
 
@@ -59,7 +60,7 @@ def test_any_text_is_a_scenario_or_an_input_error(text: str) -> None:
 def test_any_setting_gives_a_run_or_an_input_error(key: str, value: Any) -> None:
     small = {"duration": "200ms", "flows.bulk.size": "20000b"}
     try:
-        scenario = aqmlab.Scenario(SCENARIO, overrides=small | {key: value})
+        scenario = _core.Scenario(SCENARIO, overrides=small | {key: value})
     except aqmlab.InputError as error:
         readable(error)
         return
@@ -70,7 +71,7 @@ def test_any_setting_gives_a_run_or_an_input_error(key: str, value: Any) -> None
     assert (links["delivered"] + links["dropped"] <= links["arrived"]).all()
 
 
-def parsed(scenario: aqmlab.Scenario) -> dict[str, Any]:
+def parsed(scenario: _core.Scenario) -> dict[str, Any]:
     import json
 
     table: dict[str, Any] = json.loads(scenario.resolved)

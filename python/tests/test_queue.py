@@ -13,6 +13,7 @@ import pytest
 from helpers import Aqmlab, built_example, table_bytes
 
 import aqmlab
+from aqmlab import _core
 from aqmlab.queue import Context, Link, Packet
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -196,7 +197,7 @@ def test_units_are_converted_and_all_is_shown(mapping: dict[str, Any]) -> None:
     assert queue["discipline"] == f"{__name__}:Kinds"
     assert queue["d"] == "2bdp"
     resolved = json.dumps(result.scenario, separators=(",", ":"))
-    assert aqmlab.Scenario(result.scenario).resolved == resolved
+    assert _core.Scenario(result.scenario).resolved == resolved
 
 
 def test_a_class_is_given_by_itself_by_module_or_by_file(tmp_path: Path) -> None:
@@ -208,7 +209,7 @@ def test_a_class_is_given_by_itself_by_module_or_by_file(tmp_path: Path) -> None
         assert aqmlab.run(BUSY, set={"queue": queue, "duration": "1s"}).links.equals(named.links)
     (tmp_path / "scenario.toml").write_text((EXAMPLES / "scenario.toml").read_text())
     (tmp_path / "my_queue.py").write_text((EXAMPLES / "my_queue.py").read_text())
-    near = aqmlab.Scenario(
+    near = _core.Scenario(
         (tmp_path / "scenario.toml").read_text(),
         overrides={"queue": "my_queue.py:MyQueue", "duration": "1s"},
         folders=[str(tmp_path)],

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import pickle
+import subprocess
+import sys
 import tomllib
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aqmlab
-from aqmlab import scenarios
-from aqmlab.scenarios import Scenario, classes
+from aqmlab import _core, scenarios
+from aqmlab.scenarios import Cubic, Duration, Part, Rate, Scenario, Size, classes
+from aqmlab.scenarios.parts import BASES, argument, class_name
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+TOOLS = Path(__file__).parents[2] / "tools"
 texts = st.text(st.characters(blacklist_categories=("Cs",)), max_size=8)
 plain = st.one_of(st.booleans(), st.integers(-9, 10**6), texts, st.floats(0, 9, width=16))
 names = st.text("abcxyz_0", min_size=1, max_size=5)
-values = st.one_of(plain, st.lists(plain, max_size=2))
-tables = st.dictionaries(st.one_of(names, texts), values, max_size=3)
 
 
 @st.composite
@@ -38,7 +42,8 @@ def scenario_tables(draw: st.DrawFn) -> dict[str, Any]:
         given = {each["name"]: draw(plain) for each in some}
         return draw(st.sampled_from([entry["name"], {key: entry["name"], **given}]))
 
-    link = {"rate": "10mbit", "queue": part("queue", "discipline"), **draw(tables)}
+    more = draw(st.dictionaries(st.sampled_from(["loss", "delay", "overhead"]), plain))
+    link = {"rate": "10mbit", "queue": part("queue", "discipline"), **more}
     transport = {"congestion_control": part("congestion_control", "algorithm")}
     flow = {"path": ["a"], "workload": part("workload", "kind"), "transport": transport}
     return {
@@ -62,9 +67,9 @@ def test_objects_and_toml_are_the_same_both_ways(table: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["scenario", "lte"])
 def test_examples_resolve_alike(name: str) -> None:
     text = (EXAMPLES / f"{name}.toml").read_text()
-    theirs = aqmlab.Scenario(text, folders=[str(EXAMPLES)]).resolved
+    theirs = _core.Scenario(text, folders=[str(EXAMPLES)]).resolved
     made = Scenario.from_toml(text)
-    again = aqmlab.Scenario(made.to_toml(), folders=[str(EXAMPLES)]).resolved
+    again = _core.Scenario(made.to_toml(), folders=[str(EXAMPLES)]).resolved
     assert json.loads(again) == json.loads(theirs)
     assert all(type(link).__name__ == "Link" for link in made.links.values())
 
@@ -77,20 +82,101 @@ def test_a_scenario_of_objects_runs_as_its_file() -> None:
     assert json.loads(made.check().resolved)["links"]["a"]["queue"]["target"] == "2ms"
     assert aqmlab.run(made).links.equals(aqmlab.run(tomllib.loads(made.to_toml())).links)
     assert repr(link).startswith("Link(rate='10mbit', delay='10ms', queue=CoDel(target='2ms')")
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert made.resolved.resolved == made.resolved != made
 
 
 def test_every_entry_has_a_class_with_its_parameters() -> None:
-    found = {(each.section, each.entry): each for each in scenarios._entries().values()}
-    for entry in aqmlab.reference():
-        if entry["section"] in scenarios.KINDS:
-            text = found[entry["section"], entry["name"]].__doc__ or ""
-            for param in entry["params"]:
-                assert f"{param['name']}: " in text and param["source"] in text
-    assert len({made.__name__ for made in found.values()}) == len(found)
-    assert "source" in (classes()["Link"].__doc__ or "")
-    with pytest.raises(aqmlab.InputError, match="did you mean `beta_ecn`"):
-        scenarios.Reno(beta_ecm=0.5)
-    with pytest.raises(aqmlab.InputError, match="target"):
-        queue = scenarios.CoDel(targt="2ms")
-        link = scenarios.Link(rate="1mbit", delay="1ms", queue=queue)
-        Scenario(links={"a": link}, flows={}).check()
+    entries = [each for each in aqmlab.reference() if each["section"] in BASES]
+    assert len({class_name(each) for each in entries}) == len(entries)
+    for entry in entries:
+        text = classes()[class_name(entry)].__doc__ or ""
+        for param in entry["params"]:
+            assert f"\n{argument(param['name'])} : " in text and param["source"] in text
+
+
+def test_type_checkers_find_mistakes(tmp_path: Path) -> None:
+    """Wrong names of parameters and wrong types, and nothing in what is right."""
+    text = """
+from aqmlab.scenarios import CoDel, Flow, Link, Rate, Scenario, Transport
+CoDel(targt="2ms")
+Link(ratee="1mbit")
+Flow(pth="a")
+Transport(stack="linux")
+Link(rate=10)
+link = Link(rate=Rate("1mbit"), queue=CoDel(target="2ms"))
+Scenario(links={"a": link}, flows={"f": Flow(path="a", return_path="a", class_="ef")})
+"""
+    (tmp_path / "user.py").write_text(text)
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "user.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    wrong = {int(line.split(":")[1]) for line in done.stdout.splitlines()}
+    assert wrong == {3, 4, 5, 6, 7}, done.stdout
+
+
+def test_the_stub_is_up_to_date() -> None:
+    command = [sys.executable, str(TOOLS / "scenario_stub.py"), "--check"]
+    subprocess.run(command, check=True)
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(TypeError, match="targt"):
+        classes()["CoDel"](targt="2ms")
+    with pytest.raises(aqmlab.InputError, match="did you mean `target`"):
+        scenarios.parts.chosen("queue", {"discipline": "codel", "targt": "2ms"})
+    with pytest.raises(aqmlab.InputError, match="links"):
+        Scenario.from_table({"flows": {}})
+    with pytest.raises(aqmlab.InputError, match="did you mean `duration`"):
+        Scenario.from_table({"links": {}, "flows": {}, "duratoin": "1s"})
+
+
+def test_quantities() -> None:
+    assert Rate("10mbit") == Rate(10e6) and str(Rate(10e6)) == "10mbit"
+    assert Duration(timedelta(milliseconds=5)) == Duration("5ms") < Duration(0.1)
+    assert Rate("10mbit") * Duration("100ms") == Size(125_000)
+    assert 2 * Size("750b") == Size("1500b") == Size(3000) / 2
+    assert float(Duration("5ms") + Duration("1s")) == 1.005
+    assert len({Rate("1mbit"), Rate(1e6), Size(1_000_000)}) == 2
+    with pytest.raises(aqmlab.InputError, match="not mbps"):
+        Rate("10mbps")
+    for wrong, error in ((True, TypeError), (Size(1), TypeError), (-1, ValueError)):
+        with pytest.raises(error):
+            Rate(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        Rate(1) < Size(2)  # type: ignore[operator]  # noqa: B015
+
+
+@given(st.integers(0, 2**53))
+def test_the_text_of_a_quantity_reads_back(count: int) -> None:
+    for kind in (Rate, Size, Duration):
+        exact = kind(f"{count}{kind.suffix}")
+        assert kind(str(exact)) == exact == pickle.loads(pickle.dumps(exact))
+
+
+def test_studies_take_objects_quantities_and_numbers() -> None:
+    link = scenarios.Link(rate="1mbit", delay="5ms", queue="codel")
+    flow = scenarios.Flow(path="a", return_path="a", transport={"congestion_control": Cubic()})
+    base = Scenario(duration="1s", links={"a": link}, flows={"f": flow})
+    queues: list[Part] = [scenarios.CoDel(target=Duration("2ms")), scenarios.Pie()]
+    axes = {
+        "queue": queues,
+        "links.a.rate": [Rate("1mbit"), Rate("2mbit")],
+        "links.a.queue.limit": [Size(30000), "60kb"],
+        "duration": ["1s", "500ms"],
+    }
+    result = aqmlab.study({"scenario": base, "axes": axes})
+    assert dict(result.info.axes)["queue"] == ("codel target=2ms", "pie")
+    assert result.scenarios[0]["links"]["a"]["queue"]["target"] == "2ms"
+    assert result.numeric_axes == {
+        "rate": ([1e6, 2e6], "bit/s"),
+        "limit": ([30000.0, 61440.0], "bytes"),
+        "duration": ([1.0, 0.5], "s"),
+    }
+    first = result.runs.row(2, named=True)
+    assert (first["rate_value"], first["limit_value"], first["duration_value"]) == (
+        1e6,
+        61440.0,
+        1.0,
+    )
+    alone = aqmlab.study(base)
+    assert alone.info.points == 1 and alone.runs.height == 1

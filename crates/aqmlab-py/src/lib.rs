@@ -58,5 +58,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(emulator::play, module)?)?;
     module.add_function(wrap_pyfunction!(emulator::emulate_hosts, module)?)?;
     module.add_class::<emulator::Emulation>()?;
+    module.add_function(wrap_pyfunction!(scenario::parse_quantity, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::parse_value, module)?)
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use aqmlab_core::{Error, Value};
+use aqmlab_core::params::ParamType;
+use aqmlab_core::{Bytes, Error, Rate, Span, Value};
 use aqmlab_sim::rate::{InputFile, RateProcess};
 use aqmlab_sim::{Outside, Scenario};
 use pyo3::exceptions::PyFileNotFoundError;
@@ -167,6 +168,19 @@ fn problem_of(py: Python<'_>, error: &PyErr) -> String {
     }
     let reason = error.value(py).getattr("strerror").map(|text| text.to_string());
     format!("cannot be read: {}", reason.unwrap_or_else(|_| error.to_string()))
+}
+
+/// Reads a time (ns), rate (bit/s) or size (bytes) from its text; returns it with its canonical text.
+#[pyfunction]
+pub fn parse_quantity(py: Python<'_>, kind: &str, text: &str) -> PyResult<(u64, String)> {
+    let value = Value::Text(text.into());
+    let found = match kind {
+        "time" => Span::parse(&value).map(|span| (span.as_nanos(), span.to_text())),
+        "rate" => Rate::parse(&value).map(|rate| (rate.as_bps(), rate.to_text())),
+        "size" => Bytes::parse(&value).map(|bytes| (bytes.get(), bytes.to_text())),
+        _ => Err(Error::new(format!("expected time, rate or size, not {kind}"))),
+    };
+    found.map_err(|error| to_py_error(py, error))
 }
 
 /// What stands after `--set key=`: a TOML value, or else plain text.

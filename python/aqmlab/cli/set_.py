@@ -8,8 +8,8 @@ import typer
 
 from aqmlab.cli.common import EXAMPLES, Json, print_json, reported
 from aqmlab.emulate.change import change
-from aqmlab.scenarios import toml_value
 from aqmlab.scenarios.settings import parse_settings
+from aqmlab.scenarios.toml import toml_value
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab set lab down.rate=5mbit\n\n"

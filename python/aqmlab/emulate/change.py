@@ -24,7 +24,7 @@ from typing import Any
 from aqmlab.emulate.links import link
 from aqmlab.emulate.view import Emulator, named
 from aqmlab.errors import EmulationError, input_error
-from aqmlab.scenarios import toml_value
+from aqmlab.scenarios.toml import toml_value
 
 PATIENCE = 5.0
 """Seconds until an emulator must have answered."""

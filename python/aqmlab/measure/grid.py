@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 
 def to_xarray(result: StudyResult, names: Sequence[str] = ()) -> xarray.Dataset:
-    """The metrics as a dataset: dimensions are the axes, `replication` and `subject`.
+    """The metrics as a dataset.
+
+    Dimensions are the axes, `replication`, and `link` or `group` by what the metric is of
+    (`subject` for metrics of both). Numeric axes have numbers as coordinates, with the unit as
+    an attribute.
 
     Raises `InputError` for an unknown metric, and if xarray is not installed.
     """
@@ -30,21 +34,45 @@ def to_xarray(result: StudyResult, names: Sequence[str] = ()) -> xarray.Dataset:
         problem = "this needs xarray"
         raise input_error(problem, key="to_xarray", hint="pip install xarray") from None
     wanted = names or list(dict.fromkeys(result.metrics["metric"].to_list()))
-    axes = {name: list(labels) for name, labels in result.info.axes}
-    shape = [len(labels) for labels in axes.values()]
+    shape = [len(labels) for _, labels in result.info.axes]
+    axes = [name for name, _ in result.info.axes]
+    rows = {name: values(result, name) for name in wanted}
+    kinds = {name: _kind(find(name)[0].of) for name in wanted}
+    subjects: dict[str, list[str]] = {}
+    for name, frame in rows.items():
+        known = subjects.get(kinds[name], [])
+        subjects[kinds[name]] = list(dict.fromkeys([*known, *frame["subject"]]))
+    runs = result.info.points * result.info.replications
     found = {}
-    for name in wanted:
-        metric, _ = find(name)
-        rows = values(result, name)
-        subjects = list(dict.fromkeys(rows["subject"].to_list()))
-        place = {subject: number for number, subject in enumerate(subjects)}
-        grid = np.full((result.info.points * result.info.replications, len(subjects)), np.nan)
-        columns = [place[subject] for subject in rows["subject"].to_list()]
-        grid[rows["run"].to_numpy(), columns] = rows["value"].to_numpy()
+    for name, frame in rows.items():
+        metric, kind = find(name)[0], kinds[name]
+        place = {subject: number for number, subject in enumerate(subjects[kind])}
+        grid = np.full((runs, len(place)), np.nan)
+        columns = [place[subject] for subject in frame["subject"].to_list()]
+        grid[frame["run"].to_numpy(), columns] = frame["value"].to_numpy()
         found[name] = array.DataArray(
-            grid.reshape(*shape, result.info.replications, len(subjects)),
-            dims=[*axes, "replication", "subject"],
-            coords={**axes, "subject": subjects},
+            grid.reshape(*shape, result.info.replications, len(place)),
+            dims=[*axes, "replication", kind],
             attrs={"unit": metric.unit, "long_name": metric.title or metric.name},
         )
-    return array.Dataset(found)
+    coordinates = {
+        **{name: _axis(result, name, labels) for name, labels in result.info.axes},
+        "replication": range(result.info.replications),
+        **subjects,
+    }
+    dataset: xarray.Dataset = array.Dataset(found, coords=coordinates)
+    return dataset
+
+
+def _kind(of: str) -> str:
+    """Dimension of the subjects of a metric: `link`, `group`, or `subject` where it has both."""
+    kinds = {"link" if each == "link" else "group" for each in of.split(", ")}
+    return kinds.pop() if len(kinds) == 1 else "subject"
+
+
+def _axis(result: StudyResult, name: str, labels: Sequence[str]) -> Any:
+    """Coordinate of an axis: numbers with their unit where it is numeric, else its labels."""
+    if name not in result.numeric_axes:
+        return list(labels)
+    values, unit = result.numeric_axes[name]
+    return (name, values, {"unit": unit})

@@ -121,7 +121,7 @@ def load(
         table = json.loads(source.resolved)
         return Scenario(table, overrides=overrides, folders=source.folders)
     if isinstance(source, scenarios.Scenario):
-        source = source.table()
+        return Scenario(source.table(), overrides=overrides, folders=list(source.folders))
     if isinstance(source, Mapping):
         return Scenario(source, overrides=overrides)
     path = Path(source)

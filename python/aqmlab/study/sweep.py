@@ -22,6 +22,8 @@ from aqmlab.errors import input_error, unknown
 from aqmlab.measure import find
 from aqmlab.plan.points import Axis, AxisValue, Points
 from aqmlab.plan.precision import KEY, Precision
+from aqmlab.scenarios.parts import Part, plain
+from aqmlab.scenarios.scenario import Scenario
 from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
 
 if TYPE_CHECKING:
@@ -60,7 +62,9 @@ class Study:
     """A scenario with axes, replications and paired seeds.
 
     `source` is the path of a study file, or the same as a mapping (then a
-    scenario given by file name is looked for in the working directory).
+    scenario given by file name is looked for in the working directory, and values of axes may
+    be objects of `aqmlab.scenarios`, quantities and numbers); or a `Scenario`, a study of one
+    point.
     `set` maps dotted keys to values for every point, after the axes had their
     say; `seed` and `replications` take the place of the study's own. `only` keeps
     some values of an axis by their labels: `{"queue": ["CoDel", "DropTail"]}`. With a
@@ -73,7 +77,7 @@ class Study:
 
     def __init__(
         self,
-        source: str | Path | Mapping[str, Any],
+        source: str | Path | Mapping[str, Any] | Scenario,
         *,
         set: Mapping[str, Any] | None = None,
         seed: int | None = None,
@@ -81,6 +85,8 @@ class Study:
         only: Mapping[str, Sequence[str]] | None = None,
         precision: Precision | Mapping[str, Any] | str | None = None,
     ) -> None:
+        if isinstance(source, Scenario):
+            source = {"scenario": source}
         if isinstance(source, Mapping):
             self.file, folder, table = "<study>", Path(), dict(source)
         else:
@@ -102,6 +108,8 @@ class Study:
         self._folders = [str(folder)]
         if isinstance(table["scenario"], str):
             self._folders.insert(0, str((folder / table["scenario"]).parent))
+        elif isinstance(table["scenario"], Scenario):
+            self._folders = [*table["scenario"].folders, *self._folders]
         chosen = seed if seed is not None else table.get("seed")
         self._settings = self._checked_settings(set or {})
         if chosen is not None:
@@ -246,7 +254,7 @@ class Study:
 
 
 def study(
-    source: str | Path | Mapping[str, Any],
+    source: str | Path | Mapping[str, Any] | Scenario,
     out: str | Path | None = None,
     *,
     set: Mapping[str, Any] | None = None,
@@ -267,6 +275,8 @@ def study(
 
 def _base(given: Any, folder: Path, file: str) -> tuple[str | Mapping[str, Any], str]:
     """The scenario's text or mapping, and the name under which errors speak of it."""
+    if isinstance(given, Scenario):
+        given = given.table()
     if isinstance(given, Mapping):
         return given, f"{file}: scenario" if file != "<study>" else file
     if isinstance(given, str):
@@ -281,8 +291,11 @@ def _base(given: Any, folder: Path, file: str) -> tuple[str | Mapping[str, Any],
 
 
 def _axes(given: Any, file: str) -> Iterator[Axis]:
+    if isinstance(given, Mapping):
+        given = [{"key": key, "values": values} for key, values in given.items()]
     if not isinstance(given, list):
-        raise input_error("expected tables [[axes]]", file=file, key="axes", given=given)
+        problem = "expected tables [[axes]], or keys with lists of values"
+        raise input_error(problem, file=file, key="axes", given=given)
     seen: set[str] = set()
     for number, table in enumerate(given, start=1):
         place = f"axes {number}"
@@ -308,7 +321,7 @@ def _axis(table: Any, file: str, place: str) -> Axis:
         problem = "the result tables have such a column; choose another name"
         raise input_error(problem, file=file, key=f"{place}.name", given=name)
     given = table.get("values")
-    if not isinstance(given, list) or not given:
+    if not isinstance(given, (list, tuple)) or not given:
         raise input_error("an axis needs a list of values", file=file, key=f"{place}.values")
     values = [_value(each, key, file, f"{place} ({name}) value {i}") for i, each in
               enumerate(given, start=1)]  # fmt: skip
@@ -339,6 +352,9 @@ def _kept(axes: tuple[Axis, ...], only: Mapping[str, Sequence[str]], file: str) 
 
 
 def _value(given: Any, key: str | None, file: str, place: str) -> AxisValue:
+    if isinstance(given, Part):
+        given = {"label": given.label, "set": {key: given.table()}}
+    given = plain(given)
     if key is not None and not (isinstance(given, Mapping) and "set" in given):
         return AxisValue(_label(given), {key: given})
     if not isinstance(given, Mapping):

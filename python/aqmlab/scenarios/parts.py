@@ -1,0 +1,311 @@
+"""Parts of a scenario: the base class, and the classes made from the engine's declarations.
+
+The engine declares every queue, congestion control, workload, link and transport once: name,
+parameters, kinds, defaults, ranges, meanings, sources. Each declaration becomes a dataclass with
+one optional keyword argument a parameter; `classes.pyi` has the same classes for type checkers
+and editors (`tools/scenario_stub.py` writes it).
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, dataclass_transform
+
+from aqmlab import _core
+from aqmlab.errors import unknown
+from aqmlab.scenarios.quantity import Duration, Quantity
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+class Part:
+    """Table of a scenario. Arguments that are not given have the engine's defaults."""
+
+    entry: ClassVar[str] = ""
+    """Name in `aqmlab list` and `aqmlab explain`."""
+    name_key: ClassVar[str] = ""
+    """Key that holds the name in the table; empty where none does."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(kw_only=True, repr=False, eq=False)(cls)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self._given())
+        return f"{type(self).__name__}({given})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.table() == other.table()
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.table(), sort_keys=True, default=str))
+
+    @property
+    def label(self) -> str:
+        """Name and arguments in words, as axes of studies show them: `codel target=2ms`."""
+        given = [f"{name}={plain(value)}" for name, value in self._given()]
+        return " ".join([self.entry or type(self).__name__, *given])
+
+    def table(self) -> dict[str, Any]:
+        """The part as a mapping, as in a scenario file."""
+        named = {self.name_key: self.entry} if self.name_key else {}
+        return named | {name.removesuffix("_"): plain(value) for name, value in self._given()}
+
+    def _given(self) -> list[tuple[str, Any]]:
+        every = ((each.name, getattr(self, each.name)) for each in fields(self))  # type: ignore[arg-type]
+        return [(name, value) for name, value in every if value is not None]
+
+
+class QueueDiscipline(Part):
+    """Queue discipline of a link."""
+
+    name_key = "discipline"
+
+
+class Control(Part):
+    """Congestion control of a transport."""
+
+    name_key = "algorithm"
+
+
+class Workload(Part):
+    """Application that drives the flows of a group."""
+
+    name_key = "kind"
+
+
+class Endpoint(Part):
+    """Transport other than TCP."""
+
+    name_key = "kind"
+
+
+class RateProcess(Part):
+    """Rate of a link that changes during the run."""
+
+
+class DelayProcess(Part):
+    """Delay of a link that changes during the run."""
+
+
+class LossModel(Part):
+    """Losses on a link behind its queue."""
+
+
+BASES: Mapping[str, type[Part]] = {
+    "queue": QueueDiscipline,
+    "congestion_control": Control,
+    "workload": Workload,
+    "endpoint": Endpoint,
+}
+"""Sections of the reference whose entries are alternatives, chosen by name."""
+RATES = ("rate-steps", "rate-trace", "rate-csv", "markov", "ornstein-uhlenbeck", "lte", "wifi")
+DELAYS = ("delay-steps", "delay-csv")
+LOSSES = ("loss", "gilbert-elliott", "loss-list", "outages")
+MODELS: Mapping[str, type[Part]] = {
+    **dict.fromkeys(RATES, RateProcess),
+    **dict.fromkeys(DELAYS, DelayProcess),
+    **dict.fromkeys(LOSSES, LossModel),
+}
+PROCESSES = ("markov", "ornstein-uhlenbeck", "lte", "wifi")
+"""Rate processes that a table names by its key `process`."""
+SINGLE = ("link", "shaper", "driver", "jitter", "slot", "flow", "reroute", "transport", "record")
+SPELLING = {
+    "codel": "CoDel",
+    "codel_dt": "CoDelDt",
+    "fq_codel": "FqCoDel",
+    "sfq_codel": "SfqCoDel",
+    "droptail": "DropTail",
+    "dualpi2": "DualPi2",
+    "loss": "RandomLoss",
+    "tcp": "Transport",
+}
+WORKLOAD_NAMES = {"cbr": "ConstantRate"}
+"""Workloads with the name of a congestion control."""
+
+
+def class_name(entry: Mapping[str, Any]) -> str:
+    """Name of the class of an entry of the reference."""
+    name = str(entry["name"])
+    if entry["section"] == "workload" and name in WORKLOAD_NAMES:
+        return WORKLOAD_NAMES[name]
+    words = name.replace("+", "_plus").replace("-", "_").split("_")
+    return SPELLING.get(name) or "".join(word[:1].upper() + word[1:] for word in words)
+
+
+def base_of(entry: Mapping[str, Any]) -> type[Part] | None:
+    """Base class of an entry of the reference; None for what is no part of a scenario."""
+    section, name = entry["section"], entry["name"]
+    if section in BASES:
+        return BASES[section]
+    if section == "link" and name in MODELS:
+        return MODELS[name]
+    if name in SINGLE or section == "transport" or (section, name) == ("scenario", "change"):
+        return Part
+    return None
+
+
+def argument(name: str) -> str:
+    """Name of a parameter as a keyword argument: `class` is `class_`."""
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+@cache
+def classes() -> dict[str, type[Part]]:
+    """All classes made from the declarations, by name."""
+    return {made.__name__: made for made in _by_entry().values()}
+
+
+@cache
+def _by_entry() -> dict[tuple[str, str], type[Part]]:
+    found: dict[tuple[str, str], type[Part]] = {}
+    for entry in _core.reference():
+        base = base_of(entry)
+        if base is None:
+            continue
+        names = [argument(each["name"]) for each in entry["params"]]
+        body = {
+            "__doc__": docstring(entry),
+            "__module__": "aqmlab.scenarios",
+            "__annotations__": dict.fromkeys(names, Any),
+            "entry": entry["name"],
+            **({"name_key": "process"} if entry["name"] in PROCESSES else {}),
+            **dict.fromkeys(names),
+        }
+        found[entry["section"], entry["name"]] = type(class_name(entry), (base,), body)
+    return found
+
+
+def docstring(entry: Mapping[str, Any]) -> str:
+    """Summary and parameters of an entry, with kinds, defaults, ranges, meanings and sources."""
+    summary = str(entry["summary"])
+    lines = [f"{summary[:1].upper()}{summary[1:]}."]
+    if entry["params"]:
+        lines += ["", "Parameters", "----------"]
+    for param in entry["params"]:
+        allowed = ", ".join(param["choices"]) or param["kind"]
+        if param["range"]:
+            allowed += f" from {param['range'][0]} to {param['range'][1]}"
+        default = "required" if param["default"] is None else f"default {param['default']}"
+        lines.append(f"{argument(param['name'])} : {allowed}, {default}")
+        lines.append(f"    {param['meaning']} Source: {param['source']}.")
+    return "\n".join(lines)
+
+
+def plain(value: Any) -> Any:
+    """A value as scenario files have it; classes of the user's own stay as they are."""
+    if isinstance(value, Part):
+        return value.table()
+    if isinstance(value, Quantity):
+        return str(value)
+    if isinstance(value, timedelta):
+        return str(Duration(value))
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    item = getattr(value, "item", None)  # a number of numpy's or polars'
+    return item() if callable(item) and not isinstance(value, type) else value
+
+
+def made(section: str, name: str, table: Mapping[str, Any]) -> Part:
+    """The object of a table with the keys of an entry. Raises `InputError` for unknown keys."""
+    found = _by_entry()[section, name]
+    names = [each.name for each in fields(found)]  # type: ignore[arg-type]
+    given = {argument(key): value for key, value in table.items() if key != found.name_key}
+    for key in given:
+        if key not in names:
+            raise unknown("key", key, names, key=name)
+    return found(**given)
+
+
+def chosen(section: str, value: Any) -> Any:
+    """A queue, control, workload or endpoint as an object; what the user brings stays as it is."""
+    if not isinstance(value, Mapping):
+        return value
+    key = BASES[section].name_key
+    name = value.get(key)
+    if not isinstance(name, str) or (section, name) not in _by_entry():
+        return value
+    return made(section, name, value)
+
+
+KEYS = {
+    "rate": {"steps": "rate-steps", "trace": "rate-trace", "csv": "rate-csv"},
+    "delay": {"steps": "delay-steps", "csv": "delay-csv"},
+    "loss": {"chance": "loss", "p": "gilbert-elliott", "packets": "loss-list", "on": "outages"},
+}
+"""Key that tells the kind of a table under `rate`, `delay` and `loss`."""
+
+
+def _model(key: str, value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    name = value.get("process") if key == "rate" else None
+    name = name or next((entry for own, entry in KEYS[key].items() if own in value), None)
+    return made("link", name, value) if ("link", name) in _by_entry() else value  # type: ignore[arg-type]
+
+
+def _single(section: str, name: str, value: Any) -> Any:
+    return made(section, name, value) if isinstance(value, Mapping) else value
+
+
+def link(table: Any) -> Any:
+    """A link of a scenario file as an object."""
+    if not isinstance(table, Mapping):
+        return table
+    read = dict(table)
+    for key, value in table.items():
+        if key == "queue":
+            read[key] = chosen("queue", value)
+        elif key in KEYS:
+            read[key] = _model(key, value)
+        elif key in ("shaper", "driver"):
+            read[key] = _single(key, key, value)
+        elif key in ("jitter", "slot"):
+            read[key] = _single("link", key, value)
+    return made("link", "link", read)
+
+
+def flow(table: Any) -> Any:
+    """A group of flows of a scenario file as an object."""
+    if not isinstance(table, Mapping):
+        return table
+    read = dict(table)
+    for key, value in table.items():
+        if key in ("workload", "endpoint"):
+            read[key] = chosen(key, value)
+        elif key == "transport":
+            read[key] = transport(value)
+        elif key == "reroutes" and isinstance(value, list):
+            read[key] = [_single("flow", "reroute", each) for each in value]
+    return made("flow", "flow", read)
+
+
+def transport(table: Any) -> Any:
+    """A transport of a scenario file as an object."""
+    if not isinstance(table, Mapping):
+        return table
+    control = table.get("congestion_control")
+    read = dict(table)
+    if control is not None:
+        read["congestion_control"] = chosen("congestion_control", control)
+    return made("transport", "tcp", read)
+
+
+def record(table: Any) -> Any:
+    """What is recorded, as an object."""
+    return _single("record", "record", table)
+
+
+def changes(given: Any) -> Any:
+    """Changes during the run, as objects."""
+    if not isinstance(given, list):
+        return given
+    return [_single("scenario", "change", each) for each in given]

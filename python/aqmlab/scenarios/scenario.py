@@ -1,0 +1,119 @@
+"""A scenario: links, flows, and how long they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from aqmlab import _core
+from aqmlab.errors import input_error
+from aqmlab.scenarios import parts
+from aqmlab.scenarios.parts import Part
+from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
+from aqmlab.scenarios.toml import toml
+
+if TYPE_CHECKING:
+    from aqmlab.scenarios.classes import Change, Flow, Link, Record, Transport
+    from aqmlab.scenarios.quantity import DurationLike
+
+
+class Scenario(Part):
+    """Links, groups of flows, and how long they run.
+
+    Parameters
+    ----------
+    links : mapping of name to Link
+        The links; a mapping with the keys of a scenario file is accepted as well.
+    flows : mapping of name to Flow
+        The groups of flows.
+    duration : Duration or text, default 60s
+        Virtual time at which the run ends, unless all flows are finite and end before.
+    seed : int, default 1
+        Seed of all random streams.
+    bottleneck : str, default: the first link
+        Link that results are about.
+    until : str, optional
+        Group of flows whose end ends the run.
+    simultaneous : "arrivals-first" or "departures-first"
+        Order of an arrival at a queue and a departure from it at the same time.
+    transport : Transport, optional
+        Transport of the groups that have none of their own.
+    record : Record, optional
+        What is recorded beside the summary.
+    changes : sequence of Change, optional
+        Changes during the run.
+    folders : sequence of str, optional
+        Folders in which the files that the scenario names are looked for.
+    """
+
+    links: Mapping[str, Link | Mapping[str, Any]]
+    flows: Mapping[str, Flow | Mapping[str, Any]]
+    duration: DurationLike | None = None
+    seed: int | None = None
+    bottleneck: str | None = None
+    until: str | None = None
+    simultaneous: Literal["arrivals-first", "departures-first"] | None = None
+    transport: Transport | Mapping[str, Any] | None = None
+    record: Record | Mapping[str, Any] | None = None
+    changes: Sequence[Change | Mapping[str, Any]] | None = None
+    folders: Sequence[str] = ()
+
+    def _given(self) -> list[tuple[str, Any]]:
+        return [(name, value) for name, value in super()._given() if name != "folders"]
+
+    @staticmethod
+    def read(path: str | Path) -> Scenario:
+        """The scenario in a file; files that it names are looked for in the same folder.
+
+        Raises `InputError` if the file cannot be read or is not a scenario.
+        """
+        path = Path(path)
+        table = parse_toml(read_text(path), str(path))
+        return Scenario.from_table(table, folders=[str(path.parent)], file=str(path))
+
+    @staticmethod
+    def from_toml(text: str, *, folders: Sequence[str] = ()) -> Scenario:
+        """The scenario in a TOML text. Raises `InputError` if it is not one."""
+        return Scenario.from_table(parse_toml(text, "<scenario>"), folders=folders)
+
+    @staticmethod
+    def from_table(
+        table: Mapping[str, Any], *, folders: Sequence[str] = (), file: str = "<scenario>"
+    ) -> Scenario:
+        """The scenario in a mapping such as a scenario file has.
+
+        Raises `InputError` for unknown keys.
+        """
+        read = dict(table)
+        check_keys(read, [each.name for each in fields(Scenario) if each.name != "folders"], file)
+        for name in ("links", "flows"):
+            if not isinstance(read.get(name), Mapping):
+                raise input_error("expected a table of tables", file=file, key=name)
+        read["links"] = {name: parts.link(each) for name, each in read["links"].items()}
+        read["flows"] = {name: parts.flow(each) for name, each in read["flows"].items()}
+        for name in ("transport", "record", "changes"):
+            if name in read:
+                read[name] = getattr(parts, name)(read[name])
+        return Scenario(**read, folders=list(folders))
+
+    def to_toml(self) -> str:
+        """The scenario as the text of a file."""
+        return toml(self.table())
+
+    def write(self, path: str | Path) -> None:
+        """Writes the scenario to a file. Raises `OSError` if it cannot be written."""
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+    def check(self) -> _core.Scenario:
+        """The scenario as the engine runs it.
+
+        Raises `InputError` for whatever is wrong in it.
+        """
+        return _core.Scenario(self.table(), folders=list(self.folders))
+
+    @property
+    def resolved(self) -> Scenario:
+        """The scenario with every default filled in. Raises `InputError` as `check` does."""
+        return Scenario.from_toml(self.check().to_toml(), folders=self.folders)

@@ -1,0 +1,47 @@
+"""Scenarios as TOML text: links and flows under headings, what is in them inline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def toml(table: Mapping[str, Any]) -> str:
+    """A mapping as TOML: tables of the first two levels under headings, the others inline."""
+    lines = [f"{_key(key)} = {toml_value(value)}" for key, value in table.items()
+             if not isinstance(value, Mapping)]  # fmt: skip
+    for name, part in table.items():
+        if not isinstance(part, Mapping):
+            continue
+        below = {key: value for key, value in part.items() if isinstance(value, Mapping)}
+        if name not in ("links", "flows"):
+            below = {}
+        own = {key: value for key, value in part.items() if key not in below}
+        if own or not below:
+            lines += [
+                "",
+                f"[{_key(name)}]",
+                *(f"{_key(k)} = {toml_value(v)}" for k, v in own.items()),
+            ]
+        for key, value in below.items():
+            lines += ["", f"[{_key(name)}.{_key(key)}]"]
+            lines += [f"{_key(k)} = {toml_value(v)}" for k, v in value.items()]
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _key(name: str) -> str:
+    plain = name.replace("_", "").replace("-", "")
+    return name if plain.isascii() and plain.isalnum() else toml_value(name)
+
+
+def toml_value(value: Any) -> str:
+    """A value as it is written in TOML, tables inline."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    if isinstance(value, str):
+        # JSON's escapes are TOML's, but for DEL, which JSON leaves as it is.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value)
