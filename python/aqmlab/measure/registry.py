@@ -69,7 +69,7 @@ class Metric:
         """The names under which its values can be asked for; the first is what it is for."""
         if not self.statistics:
             return (self.name,)
-        return tuple(f"{self.name}_{each}" for each in self.statistics)
+        return tuple(f"{self.name}_{each}" if each else self.name for each in self.statistics)
 
     def values(self, runs: Runs, statistic: str = "") -> pl.DataFrame:
         """`run`, `subject`, `value` in `unit`; runs and subjects without a value have no row.

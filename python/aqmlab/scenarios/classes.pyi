@@ -937,10 +937,19 @@ class Transport(Part):
     """The endpoints of a flow."""
 
     profile: (
-        Literal["rfc", "ns2-sack1", "rfc-newreno", "linux-6", "linux-6.1", "windows", "linux-l4s"]
+        Literal[
+            "rfc",
+            "ns2-sack1",
+            "rfc-newreno",
+            "linux-6",
+            "linux-6.12",
+            "linux-6.1",
+            "windows",
+            "linux-l4s",
+        ]
         | None
     ) = None
-    stack: Literal["rfc", "linux-5.4", "linux-6.1", "linux-6.12"] | None = None
+    stack: Literal["rfc", "auto", "linux-5.4", "linux-6.1", "linux-6.12"] | None = None
     mss: SizeLike | None = None
     header: SizeLike | None = None
     congestion_control: Control | type | str | Mapping[str, Any] | None = None
