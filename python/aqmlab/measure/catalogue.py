@@ -185,14 +185,16 @@ _HOW: dict[str, dict[str, Any]] = {
     "response": _time("response", "response time", 3),
     "page_load": _time("page_load", "page load time", 1),
     "query": _time("query", "time of a query", 2),
-    "delay_variation": _made("delay_variation", "delay variation", "less", "times"),
+    "delay_variation": _made("delay_variation", "delay variation", "less", "times")
+    | {"statistics": ("", "p95")},
     "goodput": _made("goodput", "goodput", "more", "traffic", "runs"),
     "goodput_share": _made("goodput_share", "share of the goodput", "", "traffic"),
     "throughput": _made("throughput", "throughput", "more", "links", "traffic", "runs"),
     "possible_share": _made("possible_share", "part of what was possible", "more", "links"),
     "drop_share": _made("drop_share", "dropped", "less", "links"),
     "mark_share": _made("mark_share", "marked", "", "links"),
-    "loss_share": _made("loss_share", "lost", "less", "traffic"),
+    "loss_share": _made("loss_share", "lost", "less", "traffic")
+    | {"statistics": ("", "queue", "link")},
     "loss_synchronisation": _made("loss_synchronisation", "loss synchronisation", "less", "links"),
     "jain": _made("jain", "Jain's index", "more", "flows"),
     "rtt_fairness": _made("rtt_fairness", "goodput over that of the first group", "", "flows"),

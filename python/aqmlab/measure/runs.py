@@ -57,10 +57,12 @@ def of_quantity(table: str, quantity: str, column: str) -> Callable[[Runs, str],
 
 
 def of_metrics(name: str) -> Callable[[Runs, str], pl.DataFrame]:
-    """The values of this name in the table `metrics`: of two directions those of the first."""
+    """The values of a metric in the table `metrics`, or of one of its statistics: of two directions
+    those of the first."""
 
     def compute(runs: Runs, statistic: str) -> pl.DataFrame:
-        rows = runs.table("metrics").filter(libraries.polars.col("metric") == name)
+        wanted = f"{name}_{statistic}" if statistic else name
+        rows = runs.table("metrics").filter(libraries.polars.col("metric") == wanted)
         rows = rows.unique(["run", "subject"], keep="first", maintain_order=True)
         return _told(rows.select("run", "subject", "value"))
 
